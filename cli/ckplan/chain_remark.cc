@@ -27,7 +27,7 @@ std::vector<std::string_view> AlgorithmsForAnyGraph() {
 
 }  // namespace
 
-// The first block is one vertex and the last is kept anyway: a cut needs a block between them.
+// The first block is one vertex and the last is kept anyway, so a cut needs a block between them.
 bool CanBeCut(const TensorGraph& graph) {
   constexpr int32_t kFirstAndLast = 2;
   return FindChain(graph, VertexGraph(graph)).block_count > kFirstAndLast;

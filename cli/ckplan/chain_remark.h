@@ -1,4 +1,4 @@
-// What to say where an algorithm for chains meets a graph that is none.
+// The remark for a plan by a chain algorithm of a graph that has nothing to cut.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace ckplan {
 
-// Whether algorithms for chains have a splitting vertex to cut at (lib/graph/chain.h).
+// Returns whether the graph has a splitting vertex at which algorithms for chains can cut
+// (lib/graph/chain.h).
 bool CanBeCut(const TensorGraph& graph);
 
-// Why a plan by such an algorithm keeps everything, and which algorithms take any graph. Empty
-// where the plan runs something again, where the graph can be cut, and for all other algorithms.
+// Explains why a plan by such an algorithm keeps everything, and which algorithms take any graph.
+// Empty if the plan runs something again, if the graph can be cut, and for all other algorithms.
 std::string NothingToCut(const Source& source, const Plan& plan);
 
 }  // namespace ckplan

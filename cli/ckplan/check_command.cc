@@ -29,12 +29,13 @@ constexpr std::string_view kChecker = "checker";
 // What was found about one plan.
 struct Findings {
   PlanPath path;
-  std::optional<Error> error;  // Why the plan could not be judged; the rest is then empty.
-  std::string model;           // As the plan calls it.
+  // The reason why the plan could not be judged; the other members are then empty.
+  std::optional<Error> error;
+  std::string model;  // The model's name in the plan.
   std::string algorithm;
   PlanFigures figures;
-  std::vector<std::string> faults;  // What the checker found wrong.
-  std::vector<Verdict> verdicts;    // One for each limit; none where there are faults.
+  std::vector<std::string> faults;  // The faults that the checker found.
+  std::vector<Verdict> verdicts;    // One for each limit; empty if there are faults.
 
   bool is_sound() const { return !error && faults.empty(); }
   bool is_ok() const { return is_sound() && AllHold(verdicts); }
@@ -47,7 +48,7 @@ bool IsFolder(const std::string& path) {
   return fs::is_directory(path, fault);
 }
 
-// All that can be wrong about the command line, before a plan is read.
+// Checks the command line completely before a plan is read.
 Result<std::vector<Threshold>> ThresholdsOf(const Options& options, size_t plans) {
   if (options.annotate != "none" && options.format == "json") {
     return MakeError(ErrorCode::kUsage, "--annotate and --format json exclude each other");
@@ -71,7 +72,7 @@ Result<std::vector<Threshold>> ThresholdsOf(const Options& options, size_t plans
 
 // ---- Judging ----
 
-// In a folder the older plan has the name of the newer one. A plan that is not in it is new.
+// In a folder, the older plan has the name of the newer one. A plan that the folder lacks is new.
 Result<OlderPlan> OlderPlanOf(const Options& options, const std::string& plan) {
   OlderPlan older;
   if (!options.against) return older;
@@ -107,7 +108,7 @@ Result<Done> Judge(const Options& options, const std::vector<Threshold>& thresho
   if (findings->faults.empty()) {
     CKPLAN_ASSIGN_OR_RETURN(findings->faults, JudgeMarkers(file, path.plan));
   }
-  // The figures of a plan with faults mean nothing, so no limit is checked against them.
+  // The figures of a faulty plan mean nothing, so no limit is checked against them.
   if (!findings->faults.empty()) return Done{};
   CKPLAN_ASSIGN_OR_RETURN(findings->verdicts,
                           JudgeThresholds(thresholds, file.plan.figures, file.plan.request, older));
@@ -138,7 +139,7 @@ void WriteFindings(const Findings& findings, JsonWriter* json) {
   json->End().End();
 }
 
-// An object for one plan, an array of objects for several.
+// Returns an object for one plan, an array of objects for several.
 std::string CheckJson(const std::vector<Findings>& all) {
   JsonWriter json;
   if (all.size() > 1) json.BeginArray(JsonLayout::kLines);
@@ -147,7 +148,7 @@ std::string CheckJson(const std::vector<Findings>& all) {
   return std::move(json).Finish();
 }
 
-// Nothing of a plan that is not sound: that is an error, on standard error. Where there are several
+// Empty for a plan that is not sound, which is an error on standard error. If there are several
 // plans, each line names its own.
 std::string CheckText(const Findings& findings, bool has_several, const Terminal& terminal) {
   if (!findings.is_sound()) return "";
@@ -161,13 +162,13 @@ std::string CheckText(const Findings& findings, bool has_several, const Terminal
 
 // ---- For continuous integration ----
 
-// "peak_bytes: the plan says 1, ..." is about peak_bytes, whatever the numbers are.
+// The identity of the fault "peak_bytes: the plan says 1, ..." is peak_bytes, without the numbers.
 std::string SubjectOf(std::string_view fault) {
   return fmt::format("{}: {}", kChecker, fault.substr(0, fault.find(':')));
 }
 
-// What cannot be judged is a finding as well: a plan for another model, for the model has changed
-// and its plan has not, and a file that cannot be read. Other errors are about the command line.
+// A plan that cannot be judged is a finding as well: the model may have changed without its plan,
+// or the file may be unreadable. Other errors are about the command line.
 std::vector<Finding> FindingsOf(const Error& error) {
   const bool is_other_model = error.code == ErrorCode::kCheckFailed;
   if (!is_other_model && ExitCodeOf(error.code) != ExitCode::kInput) return {};
@@ -208,10 +209,11 @@ std::string Annotated(const std::string& form, const std::vector<Findings>& all)
   return form == "gitlab" ? GitlabCodeQuality(reports) : JunitReport(reports);
 }
 
-// ---- Telling ----
+// ---- Reports ----
 
-// On standard output; returns whether it names the limits that fail.
-Result<bool> Tell(const Options& options, const std::vector<Findings>& all, const Screen& screen) {
+// Prints the results on standard output. Returns whether they name the limits that fail.
+Result<bool> Report(const Options& options, const std::vector<Findings>& all,
+                    const Screen& screen) {
   if (options.annotate != "none") {
     CKPLAN_RETURN_IF_ERROR(screen.Print(Annotated(options.annotate, all)));
     return false;
@@ -238,11 +240,11 @@ Error CheckError(std::string_view plan_path, std::vector<std::string> faults) {
   return error;
 }
 
-// On standard error: why a plan fails, if it does. Returns its exit code.
-ExitCode TellFailure(const Findings& findings, bool is_told) {
+// Prints on standard error why a plan fails, if it does. Returns its exit code.
+ExitCode ReportFailure(const Findings& findings, bool is_reported) {
   if (findings.is_ok()) return ExitCode::kOk;
   if (findings.is_sound()) {
-    PrintFailures(findings.path.plan, findings.verdicts, is_told);
+    PrintFailures(findings.path.plan, findings.verdicts, is_reported);
     return ExitCode::kDifferent;
   }
   const Error error =
@@ -251,10 +253,10 @@ ExitCode TellFailure(const Findings& findings, bool is_told) {
   return ExitCodeOf(error.code);
 }
 
-// The highest of the codes of all plans.
-ExitCode TellFailures(const std::vector<Findings>& all, bool is_told) {
+// Reports all failures and returns the highest exit code.
+ExitCode ReportFailures(const std::vector<Findings>& all, bool is_reported) {
   ExitCode code = ExitCode::kOk;
-  for (const Findings& findings : all) code = std::max(code, TellFailure(findings, is_told));
+  for (const Findings& findings : all) code = std::max(code, ReportFailure(findings, is_reported));
   const auto failing =
       std::count_if(all.begin(), all.end(), [](const Findings& one) { return !one.is_ok(); });
   if (all.size() > 1 && failing > 0) {
@@ -298,8 +300,8 @@ Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {
     if (!judged.ok()) findings.error = std::move(judged).error();
     all.push_back(std::move(findings));
   }
-  CKPLAN_ASSIGN_OR_RETURN(const bool is_told, Tell(options, all, screen));
-  return TellFailures(all, is_told);
+  CKPLAN_ASSIGN_OR_RETURN(const bool is_reported, Report(options, all, screen));
+  return ReportFailures(all, is_reported);
 }
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// The table of commands, used to dispatch, for `ckplan --help` and for "did you mean".
+// The table of commands, which serves dispatch, `ckplan --help` and "did you mean".
 #pragma once
 
 #include <span>
@@ -22,7 +22,7 @@ struct Command {
 };
 
 std::span<const Command> AllCommands();
-const Command* FindCommand(std::string_view name);  // Null if there is none of that name.
+const Command* FindCommand(std::string_view name);  // Null if no command has that name.
 inline constexpr std::string_view kDefaultCommand = "plan";
 
 // Parses the arguments of a command, and runs it or prints its help.

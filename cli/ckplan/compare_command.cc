@@ -41,13 +41,13 @@ struct Comparison {
   Source source;
   Bytes baseline_peak;
   PlanRequest request;
-  bool has_cuts = false;  // For algorithms on chains.
+  bool has_cuts = false;  // Set for algorithms on chains.
   std::vector<Row> rows;
   bool shows_times = false;
 };
 
-// In the order of the registry, each once; decisions are a row of their own. kUsage for an unknown
-// name.
+// The algorithms in the order of the registry, each once; the request's own decisions are one row.
+// Returns kUsage for an unknown name.
 Result<std::vector<const SolverInfo*>> AlgorithmsOf(const std::string& list, bool has_decisions) {
   std::set<std::string_view> wanted;
   if (has_decisions) wanted.insert(kGivenAlgorithm);
@@ -70,7 +70,7 @@ Result<std::vector<const SolverInfo*>> AlgorithmsOf(const std::string& list, boo
   return algorithms;
 }
 
-// The smallest budget, of the kind that was asked for, for which the algorithm has a plan.
+// The smallest budget, of the requested kind, for which the algorithm has a plan.
 std::optional<Bytes> MinBudget(const Source& source, PlanRequest request,
                                const SolveLimits& limits) {
   Budget& budget = request.paper_budget.is_given()   ? request.paper_budget
@@ -128,7 +128,8 @@ double Change(Bytes peak, Bytes baseline) {
                                     static_cast<double>(baseline.count());
 }
 
-// Why an algorithm cannot serve the request at all: the one error of usage left to a single row.
+// The reason why an algorithm cannot serve the request at all: the only usage error that concerns a
+// single row.
 std::string MisfitOf(const PlanRequest& request, const SolverInfo& info, bool is_joint) {
   if (info.name == kGivenAlgorithm && !request.decisions) return "no decisions";
   if (is_joint) return "no joint graphs";
@@ -142,7 +143,7 @@ std::string MisfitOf(const PlanRequest& request, const SolverInfo& info, bool is
   return request.paper_budget.is_given() ? "no budget of its own" : "no memory objective";
 }
 
-// One word for programs.
+// One word, for programs.
 std::string_view StatusWord(const Row& row) {
   if (!row.plan) {
     switch (row.error->code) {
@@ -162,7 +163,7 @@ std::string_view StatusWord(const Row& row) {
   return figures.is_optimal ? "optimal" : "ok";
 }
 
-// A few words for people; the whole of a failure stands below the table.
+// A few words for the table; the whole failure is printed below it.
 std::string StatusText(const Row& row, const Comparison& comparison) {
   const PlanRequest& request = comparison.request;
   if (row.min_budget) return "needs " + HumanBytes(*row.min_budget);
@@ -187,15 +188,16 @@ std::string_view ShortNameOf(Guarantee guarantee) {
 
 constexpr size_t kGuaranteeColumn = 1;
 constexpr size_t kArenaColumn = 5;
-constexpr size_t kPaperColumn = 6;  // Its time is in the next one.
-constexpr size_t kBoundColumn = 8;  // The gap is in the next one; both only where there are bounds.
+constexpr size_t kPaperColumn = 6;  // Its time is in the next column.
+// The gap is in the next column; both exist only if there are bounds.
+constexpr size_t kBoundColumn = 8;
 
 bool HasBounds(const Comparison& comparison) {
   return std::any_of(comparison.rows.begin(), comparison.rows.end(),
                      [](const Row& row) { return row.plan && row.plan->figures.certificate; });
 }
 
-// The bound that is proven for a plan, and how far the plan is above it.
+// The proven bound for a plan, and how far the plan is above it.
 std::vector<std::string> BoundCells(const Row& row) {
   if (!row.plan || !row.plan->figures.lower_bound_cost) return {"-", "-"};
   const PlanFigures& f = row.plan->figures;
@@ -204,7 +206,7 @@ std::vector<std::string> BoundCells(const Row& row) {
           fmt::format("{:.2f}%", 100 * ShareOfStep(f.overhead - bound, f))};
 }
 
-// All sizes in one unit, which saves the width of its name in each column.
+// All sizes have one unit, which saves the width of the unit's name in each column.
 TextTable TableOf(const Comparison& comparison, const ByteUnit& unit) {
   TextTable table;
   table.columns = {{"algorithm"},  {"guarantee"},   {"peak", true},  {"change", true},
@@ -234,8 +236,8 @@ TextTable TableOf(const Comparison& comparison, const ByteUnit& unit) {
   return table;
 }
 
-// The table as text. The arena is the least important column; a terminal may have room for no more
-// than the peak and the time.
+// The table as text. The arena is the least important column; a narrow terminal may have room only
+// for the peak and the time.
 std::string Fitted(TextTable table, bool has_bounds, const Terminal& terminal) {
   const auto drop = [&](size_t column, int order) { table.columns[column].drop_order = order; };
   drop(kArenaColumn, 1);
@@ -277,9 +279,9 @@ std::string CompareText(const Comparison& comparison, const Terminal& terminal) 
   text += Fitted(TableOf(comparison, unit), HasBounds(comparison), terminal) + "\n" +
           Legend(comparison, unit);
   std::string failures;
-  std::set<std::string> told;  // Two rows of one algorithm may fail alike.
+  std::set<std::string> reported;  // Two rows of one algorithm may fail alike.
   for (const Row& row : comparison.rows) {
-    if (row.plan || !told.insert(row.failure).second) continue;
+    if (row.plan || !reported.insert(row.failure).second) continue;
     failures += fmt::format("  {}\n", PrintableMessage(row.failure));
   }
   return failures.empty() ? text : text + "\nNo plan\n" + failures;
@@ -355,7 +357,7 @@ std::string Rendered(const Comparison& comparison, std::string_view format, cons
   return CompareJson(comparison);
 }
 
-// A limit that was asked for holds for reading as well. Nothing where Ctrl-C has ended it.
+// The user's time limit covers reading as well. Returns nothing if Ctrl-C has ended it.
 Result<std::optional<Source>> Read(const Options& options, const PlanRequest& request) {
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
   const Interrupt interrupt(time_limit);
@@ -409,7 +411,8 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
   comparison.has_cuts = !is_joint && CanBeCut(comparison.source.graph);
   comparison.shows_times = options.format == "text" && (screen.out.is_tty || screen.is_verbose);
   for (const SolverInfo* info : algorithms) {
-    // All that can plan it; one that was named says itself that it cannot.
+    // Takes all algorithms that can plan the graph; one that was named reports itself that it
+    // cannot.
     if (is_joint && !options.algorithms && !PlansJointGraphs(info->name)) continue;
     for (const Objective objective : ObjectivesOf(*info, request)) {
       progress.Stage(fmt::format("planning by {}", info->name));
@@ -425,7 +428,7 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
     }
   }
   progress.Clear();
-  CKPLAN_RETURN_IF_ERROR(TellTable(options, outputs, screen, [&](std::string_view format) {
+  CKPLAN_RETURN_IF_ERROR(ReportTable(options, outputs, screen, [&](std::string_view format) {
     return Rendered(comparison, format, screen);
   }));
   const bool has_plan = std::any_of(comparison.rows.begin(), comparison.rows.end(),

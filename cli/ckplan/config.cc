@@ -62,7 +62,7 @@ Error UnknownKey(const ConfigEntry& entry, const std::vector<OptionDescription>&
 
 bool TakesNames(const OptionDescription& option) { return option.form.starts_with("NAME="); }
 
-// Whether the option takes a value of that kind.
+// Whether the option takes a value of the kind that the file gives.
 Result<Done> CheckKind(const ConfigEntry& entry, const OptionDescription& option) {
   const bool is_flag = option.form.empty();
   const bool may_be_list = option.may_repeat || option.form.find(',') != std::string::npos;
@@ -76,7 +76,7 @@ Result<Done> CheckKind(const ConfigEntry& entry, const OptionDescription& option
                    fmt::format("{}: {} takes {}", entry.where, entry.key, wanted));
 }
 
-// Files that are named in the file lie beside it.
+// Relative paths in the file are relative to its folder.
 std::string Rebased(const std::string& text, const CommandDescription& command,
                     const OptionDescription& option, const std::string& config) {
   const ValueCompletion value = CompletionOf(command, option);
@@ -104,7 +104,7 @@ std::vector<std::string> TextsFor(const ConfigEntry& entry, const CommandDescrip
 // "N" of "N=64" and of "N".
 std::string_view NameIn(std::string_view text) { return text.substr(0, text.rfind('=')); }
 
-// What is left of the values where others go before them.
+// Removes the values that are overridden by others.
 std::vector<std::string> Without(std::vector<std::string> texts, const OptionDescription& option,
                                  const std::vector<std::string>& before) {
   if (before.empty()) return texts;
@@ -115,7 +115,7 @@ std::vector<std::string> Without(std::vector<std::string> texts, const OptionDes
   return texts;
 }
 
-// The options that ask for a plan.
+// The options that describe the plan to make.
 const CommandDescription& RequestOptions() {
   static const CommandDescription kOptions = [] {
     CommandLine line("", "", "");
@@ -130,8 +130,8 @@ const CommandDescription& RequestOptions() {
   return kOptions;
 }
 
-// Whether what stands before all sections applies to this option: not to commands that read a plan,
-// which says itself what was asked for, and not to lists of several algorithms.
+// Whether the keys before all sections apply to this option. They do not for commands that read a
+// plan, which has its own request, and for lists of several algorithms.
 bool TakesRequest(const CommandDescription& command, const OptionDescription& option) {
   const bool reads_model =
       !command.positionals.empty() && command.positionals.front().name == "MODEL";
@@ -148,7 +148,7 @@ Result<std::optional<std::string>> PathOfConfig(const Options& options) {
   return options.config ? options.config : FindConfigFile();
 }
 
-// All of the file, so that a mistake in one section is found by every command.
+// Checks the whole file, so that every command finds a mistake in any section.
 Result<Done> CheckEntries(const ProgramDescription& program, const ConfigFile& file) {
   for (const ConfigEntry& entry : file.entries) {
     const auto& options = entry.section.empty() ? RequestOptions().options
@@ -160,7 +160,7 @@ Result<Done> CheckEntries(const ProgramDescription& program, const ConfigFile& f
   return Done{};
 }
 
-// What applies to the option, that of its own section first.
+// The values that apply to the option, those of its own section first.
 std::vector<const ConfigEntry*> EntriesFor(const ConfigFile& file,
                                            const CommandDescription& command,
                                            const OptionDescription& option) {
@@ -185,7 +185,7 @@ std::string TomlValue(const OptionDescription& option, const std::vector<std::st
   return quoted.front();
 }
 
-// What is asked for where nothing is given: "best" for --algo. Nothing for other options.
+// The default of an option without a value: "best" for --algo, nothing for other options.
 std::vector<std::string> DefaultTexts(const OptionDescription& option) {
   if (!option.choices.empty()) return {option.choices.front()};
   for (const RequestField& field : RequestFields()) {

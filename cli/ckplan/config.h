@@ -1,9 +1,9 @@
-// ckplan.toml for the commands of ckplan: what of it applies to one of them, and --print-config.
+// Applies ckplan.toml to a command of ckplan, and implements --print-config.
 //
-// What stands before all sections are options that ask for a plan, by their long flags; it applies
-// to the commands that read a model. A section has the name of a command, and any of its options.
-// What is typed goes before a section, and that before what stands before all sections; sizes of
-// dimensions and shapes of inputs are taken one by one.
+// The keys before all sections are planning options, by their long flags; they apply to the
+// commands that read a model. A section has the name of a command and may set any of its options.
+// Typed options override the section, and the section overrides the keys before all sections. Sizes
+// of dimensions and shapes of inputs are overridden one by one.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ namespace ckplan {
 // --config, --no-config and --print-config.
 void AddConfigOptions(CommandLine& line, Options& options);
 
-// Where a value of an option comes from, if it was not typed.
+// The source of an option's value that was not typed.
 struct ConfiguredValue {
   std::string flag;  // "--budget"
   std::vector<std::string> texts;
@@ -27,20 +27,21 @@ struct ConfiguredValue {
 };
 
 // Sets the options that were not typed, after the line was parsed. `command` is the command's word.
-// kUsage, with file and line: an unknown key, a value of the wrong type. kIo: --config names a file
-// that cannot be read.
+// Returns kUsage, with file and line, for an unknown key or a value of the wrong type, and kIo if
+// --config names a file that cannot be read.
 Result<std::vector<ConfiguredValue>> ApplyConfig(const std::string& command, const Options& options,
                                                  CommandLine* line);
 
-// As ApplyConfig, from the text of a file, which messages call `path`.
+// Like ApplyConfig, but takes the text of a file, which messages call `path`.
 Result<std::vector<ConfiguredValue>> ApplyConfigText(std::string_view text, const std::string& path,
                                                      const std::string& command, CommandLine* line);
 
-// Each option of the command with its value and where that comes from, as TOML that can be saved.
+// Lists each option of the command with its value and the value's source, as TOML that can be
+// saved.
 std::string ConfigText(const std::string& command, const CommandLine& line,
                        const std::vector<ConfiguredValue>& configured);
 
-// The error with a note for each configured value that its message names.
+// Adds to the error a note for each configured value that its message names.
 Error WithOrigins(Error error, const std::vector<ConfiguredValue>& configured);
 
 }  // namespace ckplan

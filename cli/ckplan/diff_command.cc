@@ -20,7 +20,7 @@
 namespace ckplan {
 namespace {
 
-// A plan with its graph, as far as files are to be written of it.
+// A plan with its graph, complete enough for the files to be written.
 struct PlanWithGraph {
   Source source;
   Plan plan;
@@ -28,7 +28,7 @@ struct PlanWithGraph {
 
 struct Side {
   DiffSide shown;
-  std::optional<PlanWithGraph> whole;  // With --emit.
+  std::optional<PlanWithGraph> whole;  // Set for --emit.
 };
 
 using Sides = std::pair<Side, Side>;
@@ -44,7 +44,7 @@ PlanDigest DigestOf(const Source& source, const Plan& plan) {
                       : ckplan::DigestOf(source.graph, plan);
 }
 
-// As far as the model says them in its metadata; a joint graph says them of its operations.
+// The modules from the model's metadata, or from the operations of a joint graph.
 ModulesOfRows ModulesOf(const Source& source) {
   ModulesOfRows modules;
   if (!source.joint && source.modules.empty()) return modules;
@@ -54,7 +54,7 @@ ModulesOfRows ModulesOf(const Source& source) {
   return modules;
 }
 
-// A plan file is read once: it may be a pipe.
+// A plan file is read once, because it may be a pipe.
 Result<Side> FromFile(const std::string& path, const Options& options, const Outputs& outputs) {
   if (outputs.empty()) {
     CKPLAN_ASSIGN_OR_RETURN(PlanDigest digest, ReadPlanDigestFile(path));
@@ -87,7 +87,7 @@ Result<Side> FromAlgorithm(const Options& options, const Source& source, const P
   Result<Plan> plan = MakePlan(source, request, {interrupt.token(), MemoryLimit()});
   progress->Clear();
   if (interrupt.was_interrupted()) return MakeError(ErrorCode::kTimeout, "interrupted");
-  // A stop leaves the best plan so far: not the one that was asked for.
+  // A stopped search leaves the best plan so far, which is not the plan that was asked for.
   const bool is_whole = plan.ok() && !plan->figures.guarantee.starts_with(kStoppedEarly);
   if (is_whole) {
     Side side{{request.algorithm, DigestOf(source, *plan), ModulesOf(source)}, std::nullopt};
@@ -95,7 +95,7 @@ Result<Side> FromAlgorithm(const Options& options, const Source& source, const P
     return side;
   }
   if (!plan.ok() && plan.error().code != ErrorCode::kTimeout) {
-    const StopsSuspended whole;  // The error is told to the end.
+    const StopsSuspended whole;  // The error is reported completely.
     Error error = std::move(plan).error();
     const std::string hint = options.request.BareBudgetHint(BaselinePeak(source));
     if (error.code == ErrorCode::kInfeasible && !hint.empty()) error.notes.push_back(hint);
@@ -136,8 +136,8 @@ std::string NameOf(const ModelIdentity& model) {
   return fmt::format("\"{}\" sha256:{}", model.name, model.sha256.substr(0, kShownDigits));
 }
 
-// What a reader of the figures must know. kInvalidInput: --strict, and not the same model.
-Result<Done> TellLimits(const ComparedPlans& plans, bool is_strict, const Screen& screen) {
+// Warns about what limits the comparison. Returns kInvalidInput for different models with --strict.
+Result<Done> ReportLimits(const ComparedPlans& plans, bool is_strict, const Screen& screen) {
   if (!plans.diff.has_same_model) {
     const std::string text =
         fmt::format("the plans are for different models, {} and {}", NameOf(plans.older.plan.model),
@@ -168,7 +168,7 @@ std::string Rendered(const ComparedPlans& plans, const Options& options, const S
   return DiffText(plans, screen.is_verbose, screen.out);
 }
 
-// Without a second plan the first argument is the model.
+// Without a second plan, the first argument is the model.
 Result<Outputs> OutputsOf(Options options) {
   if (options.newer_plan.empty()) std::swap(options.plan, options.source);
   return Outputs::Create(options, "", EmitSubject::kTwoPlans);
@@ -217,14 +217,15 @@ Result<ExitCode> RunDiff(const Options& options, const Screen& screen) {
                                                    : FromFiles(options, outputs);
   if (interrupt.was_interrupted()) return Interrupted();
   if (!sides.ok()) return std::move(sides).error();
-  const StopsSuspended whole;  // The plans are there: the difference is told to the end.
+  // Both plans are complete, so their difference is reported completely.
+  const StopsSuspended whole;
   const DiffSide& older = sides->first.shown;
   const DiffSide& newer = sides->second.shown;
   DiffSummary summary;
   PlanDiff diff = DiffPlans(older.plan, newer.plan, older.modules, newer.modules, &summary);
   const ComparedPlans plans{std::move(sides->first.shown), std::move(sides->second.shown),
                             std::move(diff), std::move(summary)};
-  CKPLAN_RETURN_IF_ERROR(TellLimits(plans, options.is_strict, screen));
+  CKPLAN_RETURN_IF_ERROR(ReportLimits(plans, options.is_strict, screen));
   CKPLAN_RETURN_IF_ERROR(WriteOutputs(outputs, *sides, screen));
   if (!screen.is_quiet || options.format != "text") {
     CKPLAN_RETURN_IF_ERROR(screen.Print(Rendered(plans, options, screen)));

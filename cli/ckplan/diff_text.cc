@@ -28,13 +28,13 @@ std::string SignedWhole(double value) {
   return value == 0 ? std::string("0") : fmt::format("{:+.0f}", value);
 }
 
-// Nothing where there was nothing to grow from.
+// Empty if the older figure is 0.
 std::string Growth(double older, double newer) {
   if (older == newer) return SignedPercent(0);
   return older == 0 ? "" : SignedPercent(newer / older - 1);
 }
 
-// In doubles, for sums of figures of a file that has not been checked may exceed 2^63.
+// Computed in doubles, because sums of figures of an unchecked file may exceed 2^63.
 double StepCost(const PlanFigures& figures) {
   return static_cast<double>(figures.forward_cost.count()) +
          static_cast<double>(figures.backward_cost.count()) +
@@ -46,7 +46,7 @@ std::vector<std::string> BytesRow(std::string name, Bytes older, Bytes newer) {
           Growth(static_cast<double>(older.count()), static_cast<double>(newer.count()))};
 }
 
-// Costs by different models have nothing to do with each other.
+// Costs by different cost models cannot be compared.
 void AddTimeRows(const ComparedPlans& plans, TextTable* table) {
   const PlanFigures& older = plans.older.plan.figures;
   const PlanFigures& newer = plans.newer.plan.figures;
@@ -106,7 +106,7 @@ std::string RunsText(const NodeChange& change) {
              : fmt::format("{}x -> {}x", change.old_runs, change.new_runs);
 }
 
-// What is no change of a node's, so that the last column adds up to the change of the peak.
+// Changes that belong to no node, so that the last column adds up to the change of the peak.
 void AddRest(const PlanDiff& diff, TextTable* table) {
   if (!diff.rest) return;
   const std::pair<std::string_view, Bytes> parts[] = {
@@ -120,7 +120,7 @@ void AddRest(const PlanDiff& diff, TextTable* table) {
   }
 }
 
-// Changes that are not shown one by one.
+// Changes that are not shown individually.
 struct OtherChanges {
   size_t count = 0;
   Bytes held;
@@ -152,9 +152,9 @@ ChangeRow RowOf(const OtherChanges& others, const std::string& name, size_t name
       {"~", Elided(name, name_width), "", SignedBytes(others.held), SignedBytes(others.at_peak)}};
 }
 
-// The rows of the nodes that are shown, and of all others: one of all of these together, which is
-// the last, where it is worth no more than any of those above it, and else one for each group, of
-// which there are few. Sorted by what they are worth.
+// The rows of the shown nodes and of all others. The others are one row, the last, if it is worth
+// no more than any row above it; otherwise there is one row for each group, of which there are few.
+// Sorted by how much they change.
 std::vector<ChangeRow> RowsOf(const ComparedPlans& plans, size_t shown, size_t name_width) {
   const std::vector<NodeChange>& changes = plans.diff.changes;
   std::vector<ChangeRow> rows;
@@ -199,7 +199,7 @@ std::string FromTo(int64_t older, int64_t newer) {
   return older == newer ? std::to_string(older) : fmt::format("{} -> {}", older, newer);
 }
 
-// The parts of the model, before any of its nodes.
+// The modules of the model, before any of its nodes.
 TextTable GroupsTable(const ComparedPlans& plans, size_t name_width) {
   TextTable table;
   table.columns = {

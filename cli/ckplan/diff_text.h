@@ -12,13 +12,13 @@ namespace ckplan {
 struct DiffSide {
   std::string title;  // The name of the file, or the algorithm as it was typed.
   PlanDigest plan;
-  ModulesOfRows modules = {};  // As far as the model knows them.
+  ModulesOfRows modules = {};  // Empty if the model does not say its modules.
 };
 
 struct ComparedPlans {
   DiffSide older;
   DiffSide newer;
-  PlanDiff diff;  // DiffPlans of the two plans, with what it comes to.
+  PlanDiff diff;  // The result of DiffPlans for the two plans.
   DiffSummary summary;
 };
 

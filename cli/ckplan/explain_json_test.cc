@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// What is said of the plan's peak, and of all that there is.
+// The explanation of the plan's peak and of everything in the graph.
 std::pair<json, json> Explained(const PlannedGraph& graph, const Plan& plan) {
   const TracedPlan traced = TracePlan(graph, plan);
   std::vector<ExplainedSubject> subjects;

@@ -126,7 +126,7 @@ class PeakWriter : ExplanationWriter {
     return graph_.NameOf(item.tensor);
   }
 
-  // When it is read next, which is what it waits for.
+  // The next read, which the buffer is held for.
   std::string Waiting(const LiveAtPeak& item) const {
     if (item.is_used) return "used at the peak";
     if (item.next_read < 0) return "-";

@@ -211,7 +211,7 @@ class SubjectsWriter : ExplanationWriter {
         "is run again; time: what that adds\n";
   }
 
-  // Of what has no memory in a step.
+  // The text for subjects that have no memory in a step.
   static std::vector<std::string> EmptyRow(const Subject& subject) {
     const bool is_unread =
         subject.absent != nullptr && subject.absent->kind == AbsentValue::Kind::kUnread;

@@ -13,7 +13,7 @@
 
 namespace ckplan {
 
-// What was asked for by a name, with what there is to say of each of its tensors.
+// A subject that was asked for by name, with the explanation of each of its tensors.
 struct ExplainedSubject {
   Subject subject;
   std::vector<TensorExplanation> tensors;  // Parallel to Subject::tensors.
@@ -21,7 +21,7 @@ struct ExplainedSubject {
 
 std::string PeakText(const Source& source, const TracedPlan& traced, const PeakExplanation& peak,
                      const Screen& screen);
-// A few subjects one after the other, many as a table.
+// Prints a few subjects one after the other, and many as a table.
 std::string SubjectsText(const Source& source, const TracedPlan& traced,
                          const std::vector<ExplainedSubject>& subjects, const Screen& screen);
 

@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-constexpr size_t kIndent = 13;  // Of a row's text, behind its label.
+constexpr size_t kIndent = 13;  // Indentation of a row's text, after its label.
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// What all that `ckplan explain` prints as text begins with, and is written by.
+// The common beginning of all texts that `ckplan explain` prints, and the functions that write
+// them.
 #pragma once
 
 #include <string>
@@ -12,19 +13,19 @@
 
 namespace ckplan {
 
-// What it writes grows in `text_`.
+// The text grows in `text_`.
 class ExplanationWriter {
  protected:
-  // Keeps references to all three. Writes the model's line and the plan's.
+  // Keeps references to all three arguments. Writes the lines of the model and of the plan.
   ExplanationWriter(const Source& source, const TracedPlan& traced, const Screen& screen);
 
-  // Folded to the screen's width, the label before the first line.
+  // Writes a paragraph folded to the screen's width, with the label before its first line.
   void Row(std::string_view label, std::string_view value);
   void Table(const TextTable& table);
 
   // "step 61 (backward of conv1)"
   std::string StepText(size_t step) const;
-  // In per cent of a step.
+  // A percentage of a step.
   std::string TimeText(Cost cost) const;
   std::string KindText(MemoryKind kind) const;
 

@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-// As the runner's own toolkit escapes: a message, or a property, which must not end early.
+// Escapes as GitHub's own toolkit does: a message, or a property, which must not end early.
 std::string GithubEscaped(std::string_view text, bool is_property) {
   std::string escaped;
   for (const char c : PrintableMessage(text)) {
@@ -26,18 +26,18 @@ std::string GithubEscaped(std::string_view text, bool is_property) {
   return escaped;
 }
 
-// XML 1.0 knows no control characters but tab and line ends, not even escaped: the text is made
-// printable first.
+// XML 1.0 has no control characters except tabs and line ends, not even escaped, so the text is
+// made printable first.
 std::string XmlEscaped(std::string_view text) { return XmlText(PrintableMessage(text)); }
 
 std::string TitleOf(const Finding& finding) { return "ckplan " + finding.subject; }
 
-// `seen` counts the findings before it that agree in all that a fingerprint is made of.
+// `seen` counts the earlier findings with the same fingerprint before disambiguation.
 void WriteCodeQuality(const FindingsReport& report, const Finding& finding,
                       std::map<std::string, int>* seen, JsonWriter* json) {
   std::string identity = fmt::format("{}\n{}\n{}\n{}", finding.check, report.plan_path,
                                      report.model, finding.identity);
-  // Those in order are counted, too: a fault must not change its name when another one is mended.
+  // Checks that passed count too: fixing one fault must not change the fingerprint of another.
   const int earlier = (*seen)[identity]++;
   if (!finding.is_fault) return;
   if (earlier > 0) identity += fmt::format("\n{}", earlier);

@@ -13,7 +13,7 @@ struct Finding {
   std::string check;    // The kind: "checker", "peak-limit"
   std::string subject;  // What was checked: "peak>16GiB", "checker: node \"conv1\""
   std::string message;
-  bool is_fault = true;  // False: checked and found to be in order, which only JUnit reports show.
+  bool is_fault = true;  // False for a check that passed, which only JUnit reports show.
   // Identifies a finding among those of its kind across runs: a name without numbers.
   std::string identity = {};
 };

@@ -21,7 +21,7 @@ std::string FingerprintOf(const Finding& finding) {
 
 }  // namespace
 
-TEST_CASE("findings: what is in order is annotated nowhere, and is a JUnit test that passed") {
+TEST_CASE("findings: a check that passed is not annotated, and is a JUnit test that passed") {
   const std::vector<FindingsReport> report = ReportOf({{"checker", "", "ok", false}});
   CHECK(GithubAnnotations(report).empty());
   CHECK(json::parse(GitlabCodeQuality(report)) == json::array());
@@ -35,7 +35,7 @@ TEST_CASE("findings: GitHub's lines cannot be ended or extended by a message or 
         "::error file=plans/a%2Cb.json,title=ckplan peak::100%25\\n::error::x\n");
 }
 
-TEST_CASE("findings: a fingerprint depends on check and identity, not on what may move") {
+TEST_CASE("findings: a fingerprint depends on check and identity, not on figures or limits") {
   const Finding finding{"peak-limit", "peak>16GiB", "17 GiB", true, "conv1"};
   Finding other = finding;
   other.message = "18 GiB";
@@ -76,7 +76,7 @@ TEST_CASE("findings: fingerprints are unique within a report, whatever else fail
   CHECK(one[0]["fingerprint"] == both[1]["fingerprint"]);
 }
 
-TEST_CASE("findings: of several plans there is one list, one document, and a suite for each") {
+TEST_CASE("findings: several plans share one list and one document, with a suite for each") {
   std::vector<FindingsReport> reports = ReportOf({{"peak-limit", "peak>1GiB", "17 GiB", true}});
   reports.push_back(reports.front());
   reports.back().plan_path = "other.json";
@@ -92,7 +92,7 @@ TEST_CASE("findings: of several plans there is one list, one document, and a sui
   CHECK(std::count(lines.begin(), lines.end(), '\n') == 2);
 }
 
-TEST_CASE("findings: XML is escaped, and has no characters that XML has not") {
+TEST_CASE("findings: XML is escaped and has no characters that XML forbids") {
   const std::string text =
       JunitReport(ReportOf({{"checker", "\x01", "\"<a>\" & \x1b[0m\xff\n", true}}));
   CHECK(text.find("message=\"&quot;&lt;a&gt;&quot; &amp; \\x1b[0m\\xff\\n\"") != std::string::npos);

@@ -18,7 +18,7 @@
 namespace ckplan {
 namespace {
 
-// For the CUDA context, the libraries' own workspaces and fragmentation.
+// Reserved for the CUDA context, the libraries' own workspaces and fragmentation.
 constexpr std::string_view kDefaultReserve = "1GiB";
 constexpr std::string_view kDefaultAddedTimes = "5,10,20,30";
 constexpr double kMaxAddedPercent = 1000;
@@ -26,10 +26,10 @@ constexpr int64_t kMaxMultiple = 1'000'000;
 
 struct MemoryArgument {
   Bytes bytes;
-  std::string device;  // Empty for a size.
+  std::string device;  // Empty if a size was given.
 };
 
-// "24GiB", or the name of a device preset. No preset begins with a digit.
+// A size such as "24GiB", or the name of a device preset. No preset begins with a digit.
 Result<MemoryArgument> ParseMemory(const std::string& text) {
   const bool is_size = text.empty() || text.front() == '-' || text.front() == '.' ||
                        (text.front() >= '0' && text.front() <= '9');
@@ -41,7 +41,7 @@ Result<MemoryArgument> ParseMemory(const std::string& text) {
   return MemoryArgument{device.memory, device.name};
 }
 
-// "5,10,12.5%", ascending and each once.
+// Parses a list such as "5,10,12.5%"; the values come ascending and each once.
 Result<std::vector<double>> ParseAddedTimes(std::string_view text) {
   std::vector<double> percents;
   for (size_t begin = 0; begin <= text.size();) {
@@ -117,7 +117,7 @@ std::string Rendered(const FitReport& report, std::string_view format, const Scr
   return FitJson(report);
 }
 
-// The command that makes the plan of the row to go on from.
+// The command that makes the plan of the suggested row.
 std::string NextHint(const Options& options, const FitRequest& request, const Fit& fit) {
   const FitRow& row = fit.rows[*fit.NextRow()];
   return fmt::format("next: ckplan plan {}{} -o plan.json", ShellWord(options.source),
@@ -180,10 +180,10 @@ Result<ExitCode> RunFit(const Options& options, const Screen& screen) {
   progress.Clear();
   if (interrupt.was_interrupted()) return Interrupted();
   CKPLAN_ASSIGN_OR_RETURN(Fit fit, InTime(std::move(found), options));
-  const StopsSuspended whole;  // What has been found is told to the end.
+  const StopsSuspended whole;  // The results so far are reported completely.
   for (const std::string& warning : fit.warnings) screen.Warn(warning);
   const FitReport report{std::move(fit), memory.device, memory.bytes, reserve, request.multiple_of};
-  CKPLAN_RETURN_IF_ERROR(TellTable(options, outputs, screen, [&](std::string_view format) {
+  CKPLAN_RETURN_IF_ERROR(ReportTable(options, outputs, screen, [&](std::string_view format) {
     return Rendered(report, format, screen);
   }));
   if (!report.fit.NextRow()) return NothingFits(report);

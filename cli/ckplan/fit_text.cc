@@ -18,11 +18,11 @@
 namespace ckplan {
 namespace {
 
-constexpr double kNanoseconds = 1e9;  // In a second.
+constexpr double kNanoseconds = 1e9;  // Nanoseconds per second.
 
 bool IsInSeconds(const Fit& fit) { return fit.plan.cost_unit == "ns"; }
 
-// Sizes per second or, of costs without a unit of time, per unit of cost.
+// Sizes per second, or sizes per unit of cost for costs without a unit of time.
 double Throughput(const Fit& fit, const FitRow& row) {
   return row.throughput() * (IsInSeconds(fit) ? kNanoseconds : 1);
 }
@@ -70,7 +70,8 @@ TextTable TableOf(const FitReport& report, const ByteUnit& unit) {
     std::vector<std::string> cells = {LabelOf(row)};
     if (row.size == 0) {
       cells.insert(cells.end(), 7, "-");
-      // Where more fits with everything kept, what must run again adds more than that.
+      // If keeping everything fits more sizes, the recomputation costs more than the larger size
+      // gains.
       cells.emplace_back(fit.rows.front().size > 0 ? "must add more" : "does not fit");
     } else {
       cells.insert(
@@ -103,10 +104,10 @@ std::string PlannedBy(const PlanRequest& plan) {
 
 // One line for each different reason.
 std::string ModelLimits(const Fit& fit) {
-  std::set<std::string> told;
+  std::set<std::string> reported;
   std::string text;
   for (const FitRow& row : fit.rows) {
-    if (row.model_limit.empty() || !told.insert(row.model_limit).second) continue;
+    if (row.model_limit.empty() || !reported.insert(row.model_limit).second) continue;
     text += fmt::format("{}={} is not ended by memory: {}\n", Printable(fit.dim, kLongestName),
                         row.size, PrintableMessage(row.model_limit));
   }

@@ -1,4 +1,4 @@
-// What `ckplan fit` prints: a row for keeping everything, and one for each added time.
+// What `ckplan fit` prints: one row for keeping everything, and one for each added time.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace ckplan {
 
-// A fit with what it was asked for.
+// A fit with its question.
 struct FitReport {
   Fit fit;
   std::string device;  // The preset that was named; empty for a size.
-  Bytes memory;        // Of the device, the reserve included.
+  Bytes memory;        // The device's memory, the reserve included.
   Bytes reserve;
   int64_t multiple_of = 1;
 };
@@ -24,7 +24,7 @@ std::string FitMarkdown(const FitReport& report);
 std::string FitCsv(const FitReport& report);
 std::string FitJson(const FitReport& report);  // schemas/fit.schema.json
 
-// Where no size fits: why, and what would help.
+// The error if no size fits: the reason, and what would help.
 Error NothingFits(const FitReport& report);
 
 }  // namespace ckplan

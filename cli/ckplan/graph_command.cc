@@ -32,7 +32,7 @@ Result<ExitCode> RunGraph(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, options.request.Read());
   Options wanted = options;
   if (!wanted.output && wanted.emits.empty()) wanted.output = kStandardStream;
-  wanted.format = "text";  // Files hold the data; what is printed beside them is text.
+  wanted.format = "text";  // Files hold the data; the output on the screen is text.
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
                           Outputs::Create(wanted, options.format, EmitSubject::kGraph));
   Progress progress(screen.shows_progress);

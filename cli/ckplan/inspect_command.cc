@@ -33,12 +33,13 @@ Result<std::vector<Threshold>> ModelLimitsOf(const Options& options) {
   return thresholds;
 }
 
-// On standard error: which limits the models fail, unless that has been said.
-ExitCode TellModelLimits(const std::vector<Inspection>& inspections, bool is_told) {
+// Prints on standard error which limits the models fail, unless `is_reported`. Returns the exit
+// code.
+ExitCode ReportModelLimits(const std::vector<Inspection>& inspections, bool is_reported) {
   ExitCode code = ExitCode::kOk;
   for (const Inspection& one : inspections) {
     if (AllHold(one.verdicts)) continue;
-    PrintFailures(one.model.name, one.verdicts, is_told);
+    PrintFailures(one.model.name, one.verdicts, is_reported);
     code = ExitCode::kDifferent;
   }
   return code;
@@ -64,7 +65,7 @@ Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
                            : options.format == "csv" ? InspectionCsv(inspections)
                                                      : InspectionText(inspections, screen);
   CKPLAN_RETURN_IF_ERROR(screen.Print(text));
-  return TellModelLimits(inspections, options.format == "text");
+  return ReportModelLimits(inspections, options.format == "text");
 }
 
 }  // namespace ckplan

@@ -74,7 +74,7 @@ std::vector<TensorRow> LargestValues(const JointGraph& graph) {
   return LargestOf(std::move(rows));
 }
 
-// What operations of the forward phase make and some of the backward phase read.
+// The values that operations of the forward phase make and the backward phase reads.
 Bytes SavedForBackward(const JointGraph& graph) {
   IdVector<ValueId, bool> is_saved(graph.values().size());
   for (const Operation& op : graph.ops()) {

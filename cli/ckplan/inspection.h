@@ -1,4 +1,4 @@
-// The figures of one model, and how they are shown.
+// The figures of one model, and their output forms.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,7 @@ struct Inspection {
   Bytes statistics;
   Bytes saved_for_backward;
   Bytes keep_all_peak;
-  // What the forward pass alone needs; a joint graph does not say.
+  // Memory of the forward pass alone; unknown for a joint graph.
   std::optional<StaticAllocations> prediction;
   ConstantMemory constants;
   Bytes optimizer_state;
@@ -48,19 +48,19 @@ struct Inspection {
   std::vector<Verdict> verdicts;  // One for each limit of --fail-on.
 };
 
-// What limits are compared with.
+// The measures that limits are compared with.
 ModelMeasures MeasuresOf(const Inspection& inspection);
 
 // Collects the figures of the source, with the settings of its request.
 Inspection Inspect(const Source& source);
 
-// For one model: figures, operators and largest tensors. For several: their figures side by side.
-// Then the verdicts.
+// Shows figures, operators and largest tensors of one model, or the figures of several side by
+// side, followed by the verdicts.
 std::string InspectionText(const std::vector<Inspection>& inspections, const Screen& screen);
 std::string InspectionMarkdown(const std::vector<Inspection>& inspections);
-// A JSON object for one model, an array of objects for several.
+// Returns a JSON object for one model, an array of objects for several.
 std::string InspectionJson(const std::vector<Inspection>& inspections);
-// One row for each operator of each model.
+// Returns one row for each operator of each model.
 std::string InspectionCsv(const std::vector<Inspection>& inspections);
 
 }  // namespace ckplan

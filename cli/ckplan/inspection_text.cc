@@ -53,14 +53,14 @@ std::string TitleOf(const RequestField& field) {
   return title;
 }
 
-// Whether figures of a model depend on the field, and a reader of them must know of it.
+// Whether the field affects a model's figures, so that the output must show it.
 bool IsShown(const RequestField& field, const PlanRequest& request) {
   using InFile = RequestField::InFile;
   if (field.part != RequestField::Part::kGraph || field.name == "align") return false;
   return field.in_file != InFile::kUnlessDefault || !IsDefault(field, request);
 }
 
-// One row for each figure, one column for each model.
+// One row for each figure and one column for each model.
 TextTable FiguresTable(const std::vector<Inspection>& inspections) {
   TextTable table;
   table.columns = {{""}};
@@ -198,7 +198,7 @@ void WriteJson(JsonWriter& json, const Inspection& one) {
   json.End();
 }
 
-// Where there are several models, each line names its own.
+// If there are several models, each line names its own.
 std::string VerdictsText(const std::vector<Inspection>& inspections, const Terminal& terminal) {
   std::string text;
   for (const Inspection& one : inspections) {

@@ -1,4 +1,4 @@
-// What ckplan does at its limits: --time-limit, --memory-limit, and Ctrl-C.
+// Limits of ckplan's commands: --time-limit, --memory-limit and Ctrl-C.
 #pragma once
 
 #include <chrono>
@@ -15,10 +15,10 @@ namespace ckplan {
 
 void AddMemoryOption(CommandLine& line, Options& options);  // --memory-limit
 
-// What --time-limit says; nothing if it is not given.
+// Returns the value of --time-limit, or nothing if it is not given.
 Result<std::optional<std::chrono::milliseconds>> TimeLimitOf(const Options& options);
 
-// The result of what ran under a time limit; its kTimeout says that the limit has passed.
+// Returns the result of work under a time limit; its kTimeout says that the limit has passed.
 Error TimeLimitPassed(const Options& options);
 template <typename T>
 Result<T> InTime(Result<T> result, const Options& options) {
@@ -26,11 +26,11 @@ Result<T> InTime(Result<T> result, const Options& options) {
   return TimeLimitPassed(options);
 }
 
-// LoadSource, whose kTimeout says that the time limit has passed.
+// Calls LoadSource; its kTimeout says that the time limit has passed.
 Result<Source> LoadInTime(const std::string& path, const PlanRequest& request,
                           const Options& options);
 
-// Prints that Ctrl-C has ended the command.
+// Reports that Ctrl-C has ended the command.
 ExitCode Interrupted();
 
 }  // namespace ckplan

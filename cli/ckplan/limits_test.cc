@@ -1,4 +1,4 @@
-// What ckplan does at its limits, with a real clock and real memory.
+// Tests of ckplan at its limits, with a real clock and real memory.
 #include "cli/ckplan/limits.h"
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@
 namespace ckplan {
 namespace {
 
-// Blocks of two nodes, with a connection past them: no algorithm is done with so many at once.
+// Blocks of two nodes with a connection past them; with so many, no algorithm is done at once.
 TensorGraph ResidualGraph(int32_t nodes) {
   std::vector<TextVertex> vertices;
   std::vector<std::pair<int32_t, int32_t>> edges;
@@ -33,7 +33,7 @@ TensorGraph ResidualGraph(int32_t nodes) {
   return GraphFromVertices("residual", vertices, edges);
 }
 
-// Of all threads of this process: other programs do not count.
+// CPU time of all threads of this process; other programs do not count.
 double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 struct Ended {
@@ -60,8 +60,8 @@ Ended RunPlanCommand(const std::vector<std::string>& arguments, const TemporaryF
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, *ReadWholeFile(errors)};
 }
 
-// It stands before all tests that take much memory: what a process has had once is not limited.
-TEST_CASE("memory limit: whatever it is, the program ends with a plan or with 3, and cleans up" *
+// This must be the first test that takes much memory: memory that a process has had is not limited.
+TEST_CASE("memory limit: with any limit the program ends with a plan or with 3, and cleans up" *
           doctest::skip(!kCanLimitMemory)) {
   const TemporaryFolder folder;
   const std::string graph = folder / "graph.json";

@@ -16,7 +16,7 @@ namespace {
 
 constexpr GuardedProgram kProgram{"ckplan"};
 
-// A word that is no command, no option and no file was meant as a command.
+// A word that is not a command, an option or a file was meant as a command.
 Result<Done> CheckIsSource(const std::string& word) {
   const bool looks_like_file = word.find_first_of("./-") != std::string::npos;
   if (looks_like_file || access(word.c_str(), F_OK) == 0) return Done{};

@@ -24,7 +24,7 @@ std::string ShortClass(const std::string& name) {
   return dot == std::string::npos ? name : name.substr(dot + 1);
 }
 
-// The cost beyond that of a training step without recomputation, as a part of it.
+// The cost beyond that of a training step without recomputation, relative to that step.
 double OverheadRatio(const PlanFigures& figures, Cost overhead) {
   PlanFigures changed = figures;
   changed.overhead = overhead;
@@ -90,7 +90,7 @@ TextTable FiguresTable(const Plan& plan, const ModulePlan& found) {
   return table;
 }
 
-// What is lost by wrapping whole modules, in a sentence.
+// A sentence on what is lost by wrapping whole modules.
 std::string VerdictText(const Plan& plan, const ModulePlan& found) {
   if (!found.fits()) {
     return fmt::format("no choice of modules that was found keeps {}; these come nearest, {} above",

@@ -12,7 +12,7 @@
 namespace ckplan {
 
 struct Options {
-  // What to work on:
+  // Inputs:
   std::string source;                // MODEL: a model or a graph.json.
   std::vector<std::string> sources;  // All MODEL arguments, for commands that take several.
   std::string plan;                  // PLAN, or the older of two.
@@ -20,24 +20,24 @@ struct Options {
   std::vector<std::string> plans;   // All PLAN arguments, for commands that take several.
   std::vector<std::string> models;  // Their models.
   std::string name;                 // Name of the schema to print, or of the device to list.
-  std::string what;                 // To explain: "peak", or a name.
+  std::string what;                 // The subject to explain: "peak" or a name.
 
-  // How to read the model, and what to plan:
+  // How to read the model, and how to plan:
   RequestFlags request;
   std::optional<std::string> algorithms;  // For commands that take several algorithms.
-  std::optional<std::string> optimizers;  // Likewise.
+  std::optional<std::string> optimizers;  // For commands that take several optimizers.
   std::optional<std::string> time_limit;
   std::optional<std::string> memory_limit;
-  bool wants_joint = false;  // The graph expanded into a joint graph.
+  bool wants_joint = false;  // Expand the graph into a joint graph.
 
-  // What is to fit, and into what:
-  std::string effort = "quick";        // For commands whose default is not that of plans.
+  // Fitting into a device's memory:
+  std::string effort = "quick";        // For commands whose default differs from that of plans.
   std::optional<std::string> memory;   // A size, or a device preset.
-  std::optional<std::string> reserve;  // What of it the step may not use.
+  std::optional<std::string> reserve;  // Device memory held back from the step.
   std::optional<std::string> added_times;
   std::optional<std::string> multiple_of;
 
-  // What to write, and how:
+  // Outputs:
   bool has_no_pareto = false;
   std::optional<std::string> output;
   std::vector<std::string> emits;

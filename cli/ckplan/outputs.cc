@@ -16,7 +16,7 @@ struct Content {
   std::string text;
 };
 
-// `pending`: files that are written already. They appear together with the others.
+// `pending` are files that are written already and appear together with the others.
 Result<Done> WriteContents(const std::vector<Content>& contents, PendingFiles pending,
                            const Screen& screen) {
   std::vector<OutputFile> files;
@@ -42,7 +42,7 @@ Result<const Emitter*> EmitterFor(std::string_view name, EmitSubject subject) {
                                                   EmitterNames(subject, " or ")));
 }
 
-// What the options say about the files that a command reads.
+// Checks the options about the files that a command reads.
 std::vector<InputFile> NamedInputs(const Options& options) {
   std::vector<InputFile> inputs;
   for (const std::string& plan : {options.plan, options.newer_plan}) {
@@ -160,8 +160,8 @@ std::vector<std::string> Outputs::Files() const {
   return files;
 }
 
-Result<Done> TellTable(const Options& options, const Outputs& outputs, const Screen& screen,
-                       const std::function<std::string(std::string_view format)>& render) {
+Result<Done> ReportTable(const Options& options, const Outputs& outputs, const Screen& screen,
+                         const std::function<std::string(std::string_view format)>& render) {
   constexpr std::string_view kJson = "json";
   if (outputs.TakesStdout()) return screen.Print(render(kJson));
   const std::string file = outputs.FileOf(kJson);

@@ -16,25 +16,25 @@
 
 namespace ckplan {
 
-// What is to be written of a source, or of a plan for it. Refers to both.
+// The source, or the plan for it, that files are written of. Refers to both.
 EmitSource EmitSourceOf(const Source& source, const Plan* plan = nullptr, Annotator annotate = {});
 
 class Outputs {
  public:
-  // The file of -o is written by the emitter named `main`. kUsage: an unknown kind, one that does
-  // not take `subject`, a file named twice or with another ending than the emitter takes, one that
-  // is an input of the command, or more than one output to standard output. kIo: a file could not
-  // be written.
+  // The emitter named `main` writes the file of -o. Returns kUsage for an unknown kind, a kind that
+  // does not take `subject`, a file named twice or with a wrong ending, an output that is an input
+  // of the command, or more than one output to standard output. Returns kIo if a file could not be
+  // written.
   static Result<Outputs> Create(const Options& options, std::string_view main, EmitSubject subject);
 
-  // kUsage: an annotated model is asked for, but the source is not a model; or a form that joint
-  // graphs do not have, but it is one.
+  // Returns kUsage if an annotated model is asked for but the source is not a model, or if joint
+  // graphs do not have a form that is asked for and the source is one.
   Result<Done> CheckFor(const Source& source) const;
 
-  // For inputs that are found later. kUsage: an output is one of them.
+  // Checks inputs that are found later. Returns kUsage if an output is one of them.
   Result<Done> CheckApartFrom(const std::vector<InputFile>& inputs) const;
 
-  // Writes all files or none; see FinishFiles. They appear once what goes to standard output is
+  // Writes all files or none; see FinishFiles. The files appear after standard output has been
   // written.
   Result<Done> Write(const EmitSource& source, const Screen& screen) const;
 
@@ -51,13 +51,13 @@ class Outputs {
   Result<Done> CheckPaths(int for_stdout) const;
 
   std::vector<Item> items_;
-  bool prints_data_ = false;  // Standard output takes data that is none of the items.
+  bool prints_data_ = false;  // Standard output takes data that is not among the items.
 };
 
-// For commands whose result is a table that is also JSON: writes the JSON to the file of -o, and
-// prints the form that --format names, unless standard output takes the JSON. `render` gives the
-// result in a form: "text", "json".
-Result<Done> TellTable(const Options& options, const Outputs& outputs, const Screen& screen,
-                       const std::function<std::string(std::string_view format)>& render);
+// Prints the result of a command that is a table and also JSON. Writes the JSON to the file of -o
+// and prints the form that --format names, unless standard output takes the JSON. `render` returns
+// the result in a form: "text" or "json".
+Result<Done> ReportTable(const Options& options, const Outputs& outputs, const Screen& screen,
+                         const std::function<std::string(std::string_view format)>& render);
 
 }  // namespace ckplan

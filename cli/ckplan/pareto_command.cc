@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kAllAlgorithms = "all";
 constexpr std::array kOptimizers = {Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam};
 
-// The parts of a list between commas.
+// Splits a list at its commas.
 std::vector<std::string> PartsOfList(std::string_view list) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= list.size();) {
@@ -33,7 +33,8 @@ std::vector<std::string> PartsOfList(std::string_view list) {
   return parts;
 }
 
-// In the order of the command line, each once. `all`: best, and the papers' algorithms.
+// The algorithms in the order of the command line, each once. `all` means best and the papers'
+// algorithms.
 Result<std::vector<std::string>> AlgorithmsOf(std::string_view list) {
   std::vector<std::string> names;
   const auto add = [&](std::string_view name) {
@@ -68,11 +69,11 @@ Result<std::vector<Optimizer>> OptimizersOf(std::string_view list) {
 
 struct Grid {
   std::vector<std::string> algorithms;
-  bool wants_all = false;  // Those that plan no such graph are then left out.
+  bool wants_all = false;  // If true, algorithms that cannot plan the graph are left out.
   std::vector<Optimizer> optimizers;
 };
 
-// The curves of one graph. A stop ends with kTimeout.
+// Computes the curves of one graph. Returns kTimeout if it is stopped.
 Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits& limits,
                        Progress* progress, std::vector<ParetoSeries>* all) {
   const ConstantMemory constants = ConstantsOf(source);
@@ -100,7 +101,7 @@ Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits
   return Done{};
 }
 
-// Sizes of 30 dimensions, two for each, would be 2^30 requests. `typed` are the flags of all sizes:
+// Sizes of 30 dimensions, two for each, would be 2^30 requests. `typed` has the flags of all sizes:
 // " -D N=1,2 -D T=3".
 Result<Done> CheckCombinations(std::string_view typed) {
   constexpr size_t kMaxCombinations = 1000;
@@ -188,8 +189,8 @@ Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
   Result<std::vector<ParetoSeries>> traced = TraceAll(options, grid, interrupt, screen);
   if (interrupt.was_interrupted()) return Interrupted();
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<ParetoSeries> all, InTime(std::move(traced), options));
-  const StopsSuspended whole;  // What has been found is told to the end.
-  CKPLAN_RETURN_IF_ERROR(TellTable(options, outputs, screen, [&](std::string_view format) {
+  const StopsSuspended whole;  // The results so far are reported completely.
+  CKPLAN_RETURN_IF_ERROR(ReportTable(options, outputs, screen, [&](std::string_view format) {
     return Rendered(all, format, screen);
   }));
   const bool has_curve = std::any_of(

@@ -38,7 +38,7 @@ double ChangeOf(const ParetoSeries& series, const CurvePoint& point) {
          static_cast<double>(series.baseline_peak.count());
 }
 
-// Names of dimensions that any series binds.
+// Names of the dimensions that at least one series binds.
 std::vector<std::string> DimsOf(const AllSeries& all) {
   std::set<std::string> names;
   for (const ParetoSeries& series : all) {
@@ -52,7 +52,7 @@ std::string SizeOf(const ParetoSeries& series, const std::string& dim) {
   return found == series.request.dims.end() ? "" : std::to_string(found->second);
 }
 
-// What the series differ in: "best, N=64, adam".
+// The properties in which the series differ: "best, N=64, adam".
 class Labels {
  public:
   explicit Labels(const AllSeries& all) {
@@ -119,12 +119,12 @@ class Chart {
   }
 
  private:
-  // With the constants, so that curves of several sizes and optimizers compare.
+  // Includes the constants, so that curves of several sizes and optimizers can be compared.
   static int64_t NeedAt(const ParetoSeries& series, Bytes peak) {
     return (peak + series.constants).count();
   }
 
-  // What is drawn first stays.
+  // The first mark in a cell stays.
   void Put(int64_t bytes, double share, char mark) {
     const auto at = [](double part, size_t count) {
       return static_cast<size_t>(std::lround(part * static_cast<double>(count - 1)));
@@ -138,11 +138,11 @@ class Chart {
 
   size_t columns_;
   int64_t most_bytes_ = 1;
-  double most_share_ = 0.01;  // So that a curve without added time has a scale.
+  double most_share_ = 0.01;  // Above 0, so that a curve without added time has a scale.
   std::vector<std::string> rows_;
 };
 
-// The series that can be told apart by what they show first.
+// The series that are distinguished by the properties shown first.
 std::string Legend(const AllSeries& all, const Labels& labels) {
   std::string text;
   for (size_t i = 0; i < all.size(); ++i) {

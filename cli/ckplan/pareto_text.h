@@ -12,19 +12,20 @@
 
 namespace ckplan {
 
-// A curve with all that tells it from others.
+// A curve with everything that distinguishes it from others.
 struct ParetoSeries {
   ModelIdentity model;
-  PlanRequest request;  // Settled; with the algorithm and the optimizer.
+  PlanRequest request;  // The complete request, with the algorithm and the optimizer.
   Bytes constants;
   Bytes baseline_peak;
   std::optional<ParetoCurve> curve;
-  std::string failure;  // Why there is none; else empty.
+  std::string failure;  // The reason why there is no curve, or empty.
 };
 
 std::string ParetoText(const std::vector<ParetoSeries>& series, const Terminal& terminal);
 std::string ParetoMarkdown(const std::vector<ParetoSeries>& series);
-// A row for each point, and one for each series without any; each with all that tells it apart.
+// Returns a row for each point and one for each series without points, each with everything that
+// distinguishes the series.
 std::string ParetoCsv(const std::vector<ParetoSeries>& series);
 std::string ParetoJson(const std::vector<ParetoSeries>& series);  // schemas/pareto.schema.json
 std::string ParetoSvg(const std::vector<ParetoSeries>& series);

@@ -39,7 +39,7 @@ Result<std::string> Rendered(const Options& options, const Source& source, const
   return PlanText(source, plan, request, screen.out) + "\n";
 }
 
-// A command line that goes on from here.
+// A command line for the next step.
 std::string NextHint(const Options& options, const Source& source, const Outputs& outputs) {
   const std::string plan_file = outputs.FileOf("json");
   if (plan_file.empty()) return "next: add -o plan.json to write the plan";
@@ -59,10 +59,10 @@ Result<Plan> Solve(const Source& source, const PlanRequest& request, const Inter
   return WithAlternative(std::move(plan).error(), source.graph, request, limits);
 }
 
-// What stopped the search, why it had nothing to choose, and what --algo auto has done.
-void TellChoice(const PlanRequest& request, const Source& source, const Plan& plan,
-                const Shortage& shortage, const Interrupt& interrupt, const Options& options,
-                const Screen& screen) {
+// Reports what stopped the search, why it had nothing to choose, and the choice of --algo auto.
+void ReportChoice(const PlanRequest& request, const Source& source, const Plan& plan,
+                  const Shortage& shortage, const Interrupt& interrupt, const Options& options,
+                  const Screen& screen) {
   const std::string limit = options.time_limit.value_or("");
   const std::string stop = interrupt.was_interrupted()
                                ? "it was interrupted"
@@ -84,8 +84,8 @@ void TellChoice(const PlanRequest& request, const Source& source, const Plan& pl
   screen.Note(fmt::format("auto: the plan by {} is the best", plan.request.algorithm));
 }
 
-Result<ExitCode> Tell(const Options& options, const Outputs& outputs, const Source& source,
-                      const Plan& plan, double solve_seconds, const Screen& screen) {
+Result<ExitCode> Report(const Options& options, const Outputs& outputs, const Source& source,
+                        const Plan& plan, double solve_seconds, const Screen& screen) {
   CKPLAN_RETURN_IF_ERROR(outputs.Write(
       EmitSourceOf(source, &plan, AnnotatorOf(source, plan, options.source)), screen));
   const bool has_summary = options.format == "text" && !outputs.TakesStdout() && !screen.is_quiet;
@@ -105,7 +105,7 @@ Result<ExitCode> Tell(const Options& options, const Outputs& outputs, const Sour
   return ExitCode::kOk;
 }
 
-// Why there is no plan, in the words of the command line.
+// Explains why there is no plan, in terms of the command line.
 Result<ExitCode> WithoutPlan(const Options& options, const Source& source,
                              const Interrupt& interrupt, Error error) {
   if (interrupt.was_interrupted()) return Interrupted();
@@ -165,11 +165,11 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   const double seconds = SecondsSince(start);
   progress.Clear();
   if (!plan.ok()) return WithoutPlan(options, source, interrupt, std::move(plan).error());
-  const StopsSuspended whole;  // What has been found is written to the end.
-  TellChoice(request, source, *plan, shortage, interrupt, options, screen);
+  const StopsSuspended whole;  // The plan so far is written completely.
+  ReportChoice(request, source, *plan, shortage, interrupt, options, screen);
   if (screen.is_verbose) screen.Note(fmt::format("ckplan: planned in {:.3f} s", seconds));
   CKPLAN_ASSIGN_OR_RETURN(const ExitCode code,
-                          Tell(options, outputs, source, *plan, seconds, screen));
+                          Report(options, outputs, source, *plan, seconds, screen));
   return interrupt.was_interrupted() ? ExitCode::kInterrupted : code;
 }
 

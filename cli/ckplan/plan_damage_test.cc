@@ -1,5 +1,5 @@
-// Changes, deletes, doubles and moves every value of plans in turn: whoever reads the plan must
-// notice, or docs/plan-format.md lists the value among what no judge can know.
+// Changes, deletes, doubles and moves every value of plans in turn. Every reader of the plan must
+// notice, unless docs/plan-format.md lists the value among those that no checker can verify.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ namespace {
 using nlohmann::ordered_json;
 using Place = ordered_json::json_pointer;
 
-// The places of the list, as components; "*" stands for any key or number.
+// The listed places, as path components; "*" stands for any key or number.
 using Pattern = std::vector<std::string>;
 
 Pattern Components(const std::string& place) {
@@ -69,7 +69,7 @@ void ListPlaces(const ordered_json& value, const Place& at, std::vector<Place>* 
   }
 }
 
-// Words that plans have somewhere, so that each choice is changed to all others.
+// Words that occur somewhere in plans, so that each choice is changed to all others.
 const char* const kWords[] = {
     "",         "x",         "1.1",       "liveness", "explicit",  "optimal",  "feasible",
     "keep",     "time",      "unit",      "memory",   "transient", "minimal",  "torch",
@@ -79,10 +79,10 @@ const char* const kWords[] = {
     "bf16",     "chen-sqrt", "0",         "B",        "C",         "segments", "point",
     "k",        "bytes",
 };
-// Those of several devices.
+// Words of requests for several devices.
 const char* const kDeviceWords[] = {"1f1b",  "gpipe", "fsdp", "zero1",   "zero2",
                                     "zero3", "gemm2", "w1",   "arriving"};
-// Those of certificates.
+// Words of certificates.
 const char* const kProofWords[] = {"run-once",   "constraints",  "order-cut",   "one-cut",
                                    "moments",    "free-moments", "working-set", "own-order",
                                    "plan-order", "any-order"};
@@ -111,8 +111,8 @@ std::vector<ordered_json> Changes(const ordered_json& value) {
   return changes;
 }
 
-// The text of a document in which one member stands twice: the key of an object, or the element
-// of an array.
+// Returns the text of a document with one member doubled: the key of an object, or the element of
+// an array.
 std::string Doubled(const ordered_json& value, const Place& at, const Place& place) {
   if (!value.is_structured()) return value.dump();
   std::string text;
@@ -172,7 +172,7 @@ class PlanOnDisk {
                   .string()) {}
   ~PlanOnDisk() { std::filesystem::remove(path_); }
 
-  // Whether reader and judges accept the text as a plan of the model.
+  // Whether the reader and the checkers accept the text as a plan of the model.
   bool Passes(const std::string& text, const std::string& model) const {
     std::ofstream(path_) << text;
     const Result<PlanFile> file = ReadPlanFile(path_, model, std::nullopt);
@@ -185,7 +185,7 @@ class PlanOnDisk {
   std::string path_;
 };
 
-// No offset of a plan may be between two multiples of its alignment. The graphs here have no empty
+// No offset of a plan may lie between two multiples of its alignment. The graphs here have no empty
 // tensors, whose offsets mean nothing.
 bool IsAligned(const std::string& text) {
   const auto plan = ordered_json::parse(text);
@@ -315,13 +315,13 @@ std::string PlanTextOf(const Example& example) {
   return source->joint ? WritePlanJson(*plan, *source->joint) : WritePlanJson(*plan, source->graph);
 }
 
-// Sanitizers make the hundreds of runs of the program take many minutes; there every eighth place
-// is damaged.
+// With sanitizers, the hundreds of runs of the program take many minutes, so only every eighth
+// place is damaged.
 constexpr size_t kEvery = kHasSanitizers ? 8 : 1;
 
 }  // namespace
 
-TEST_CASE("plan damage: every change is noticed, or listed as what no judge can know") {
+TEST_CASE("plan damage: every change is noticed, or listed as one that no checker can notice") {
   const std::vector<std::string> listed = ListOfTheDocument();
   std::set<std::string> used;
   const PlanOnDisk disk;
@@ -353,7 +353,7 @@ TEST_CASE("plan damage: every change is noticed, or listed as what no judge can 
   for (const std::string& entry : listed) {
     if (kEvery > 1) break;
     CAPTURE(entry);
-    CHECK(used.count(entry) == 1);  // The list has no place that is judged.
+    CHECK(used.count(entry) == 1);  // The list contains no place that is verified.
   }
 }
 

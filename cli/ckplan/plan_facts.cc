@@ -36,7 +36,7 @@ std::string DescribeStep(const TensorGraph& graph, const Step& step, bool is_aft
     case StepKind::kFree:
       return "the release of " + graph.tensor(step.tensor()).name;
     case StepKind::kRun:
-      break;  // Of joint graphs.
+      break;  // Occurs only in joint graphs.
   }
   return "";
 }
@@ -85,7 +85,7 @@ void FillForwardGraph(const TensorGraph& graph, const Plan& plan, PlanFacts* fac
   facts->groups = GroupsOf(graph, plan);
 }
 
-// By type of operation; those without one by their names.
+// Groups nodes by operator, or by name if they have none.
 std::vector<RecomputedGroup> GroupsOf(const JointGraph& graph, const Plan& plan) {
   std::map<std::string, RecomputedGroup> by_op;
   for (const OpId id : graph.ops().ids()) {

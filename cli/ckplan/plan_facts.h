@@ -1,5 +1,5 @@
-// What a plan's summary shows in addition to the plan's own figures: what is in memory at the peak,
-// and what is recomputed.
+// Figures that a plan's summary shows in addition to the plan's own: the memory at the peak by
+// kind, and the recomputed nodes.
 #pragma once
 
 #include <string>
@@ -11,19 +11,20 @@
 
 namespace ckplan {
 
-// A group of recomputed nodes: those of one segment or, for a plan without segments, those of one
+// A group of recomputed nodes: those of one segment or, in a plan without segments, those of one
 // operator.
 struct RecomputedGroup {
   std::string name;  // "conv1 ... relu3", or "Relu"
   int64_t node_count = 0;
-  Bytes outputs;  // What the nodes compute again. The peak falls by another amount.
+  // Size of the outputs that the nodes compute again. The peak falls by another amount.
+  Bytes outputs;
   Cost overhead;
 };
 
 struct PlanFacts {
   std::string peak_step;  // "backward of conv1"
   int64_t kept_tensors = 0;
-  // What is in memory when the peak is first reached; the five add up to the peak.
+  // Memory when the peak is first reached; the five fields add up to the peak.
   Bytes kept;
   Bytes recomputed;
   Bytes passing;  // Forward results that no backward step will read before they are released.
@@ -36,8 +37,8 @@ struct PlanFacts {
   std::vector<RecomputedGroup> groups;  // Largest first.
 };
 
-// Of a joint graph's plan: kept is what first runs made, recomputed what later runs made, and all
-// gradients are values like others.
+// In a joint graph's plan, results of first runs are kept, results of later runs are recomputed,
+// and gradients are values like others.
 PlanFacts FactsOf(const Source& source, const Plan& plan);
 
 }  // namespace ckplan

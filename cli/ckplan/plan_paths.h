@@ -11,11 +11,11 @@ namespace ckplan {
 
 struct PlanPath {
   std::string plan;
-  std::string model;  // Empty: beside the plan.
+  std::string model;  // Empty if the model is beside the plan.
 };
 
-// One plan may be followed by its model; two plans are two plans. --model names one model for all,
-// or one for each; kUsage if it does neither.
+// A single plan may be followed by its model; two paths are two plans. --model names one model for
+// all plans or one for each. Returns kUsage if the number of models fits neither.
 Result<std::vector<PlanPath>> PlanPathsOf(const Options& options);
 
 }  // namespace ckplan

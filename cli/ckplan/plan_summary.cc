@@ -27,7 +27,7 @@ namespace {
 
 constexpr size_t kShownGroups = 3;
 
-// Costs are integers up to 2^52, which a double holds exactly; the ratios are for the eye alone.
+// Costs are integers up to 2^52, which a double holds exactly. The ratios are for display only.
 double StepOverhead(const PlanFigures& f) {
   return Ratio(f.overhead.count(), (f.forward_cost + f.backward_cost).count());
 }
@@ -42,7 +42,7 @@ std::string WithConstants(Bytes bytes, const PlanFigures& figures) {
   return HumanBytes(bytes + TotalConstants(figures));
 }
 
-// "███████▌······": the share of a whole in `width` characters, in eighths of one.
+// A bar such as "███████▌······": the share of a whole in `width` characters, in eighths of one.
 std::string Bar(double share, int width) {
   constexpr std::string_view kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const double bounded = std::clamp(share, 0.0, 1.0);
@@ -70,7 +70,7 @@ std::string RunsText(size_t op_count, const PlanFacts& facts) {
   return fmt::format("{} of {} ops run twice, {} more often", facts.run_twice, op_count, more);
 }
 
-// What is proven; the guarantee, which is printed below it, names the class of plans.
+// The proof; the guarantee, which is printed below it, names the class of plans.
 std::string_view StatusText(const Plan& plan) {
   if (plan.figures.is_optimal) return "   proven optimal";
   const auto info = FindSolver(plan.request.algorithm);
@@ -118,7 +118,7 @@ class SummaryWriter {
     }
     if (!plan_.request.uses_liveness) Row("frees", "without liveness (--no-liveness)");
     WritePeak();
-    // A joint graph need not say what its forward pass is.
+    // A joint graph need not mark its forward pass.
     Row("time", fmt::format("{} of a training step{}", SignedPercent(StepOverhead(f_)),
                             source_.joint ? ""
                                           : fmt::format(", {} of a forward pass",
@@ -146,7 +146,7 @@ class SummaryWriter {
     StyledRow(label, Printable(value));
   }
 
-  // A row whose text is long: it is broken between words.
+  // A row with a long text, which is broken between words.
   void WrappedRow(std::string_view label, std::string_view value) {
     for (const std::string& line : Wrapped(Printable(value), value_width())) {
       StyledRow(std::exchange(label, ""), line);
@@ -166,7 +166,7 @@ class SummaryWriter {
     if (!f_.guarantee.empty()) WrappedRow("", f_.guarantee);
   }
 
-  // As the flags that ask for them: "--keep op:Softmax --keep layer1*".
+  // The constraints as flags: "--keep op:Softmax --keep layer1*".
   std::string Constraints() const {
     std::vector<std::string> flags;
     for (const std::string_view name : {"keep", "recompute", "never_rerun"}) {
@@ -210,7 +210,7 @@ class SummaryWriter {
                                          kAddedPercentWithoutBudget));
   }
 
-  // A setting that was found rather than given is a detail.
+  // A setting that the planner chose itself is a detail.
   void WriteSetting() {
     const bool is_given = plan_.request.setting.has_value();
     if (!f_.setting || !(is_given || request_.is_verbose)) return;
@@ -266,7 +266,7 @@ class SummaryWriter {
     return Printable(name, kLongestName);
   }
 
-  // The objective of Kusumoto et al. for lower sets of one's own, which has no other row.
+  // The objective of Kusumoto et al. for the user's own lower sets, which no other row shows.
   void WriteSegments() {
     if (source_.joint) return;
     const std::vector<Bytes> peaks = SegmentPeaksOf(source_.graph, plan_);
@@ -308,7 +308,7 @@ class SummaryWriter {
     Row("", parts);
   }
 
-  // Only where the slab is larger than the peak.
+  // Shown only if the slab is larger than the peak.
   void WriteArena() {
     const Bytes peak = f_.peak - f_.other_micro_batches;
     if (f_.arena == peak) return;
@@ -316,7 +316,7 @@ class SummaryWriter {
                              100 * Ratio((f_.arena - peak).count(), peak.count())));
   }
 
-  // The plans that this one was chosen from, as no budget was given.
+  // The candidates that this plan was chosen from, as no budget was given.
   void WriteCurve() {
     if (f_.curve.empty()) return;
     TextTable table;
@@ -390,14 +390,15 @@ double Ratio(int64_t part, int64_t whole) {
 std::vector<std::string> BoundTexts(const PlanFigures& f) {
   if (!f.certificate) return {};
   const Certificate& c = *f.certificate;
-  const auto told = [](std::string_view bound, std::string_view gap, BoundScope scope,
-                       std::string_view proof) {
+  const auto sentence = [](std::string_view bound, std::string_view gap, BoundScope scope,
+                           std::string_view proof) {
     return fmt::format("{} or more {}: gap {}   ({})", bound, DescriptionOf(scope), gap, proof);
   };
   const int64_t step = (f.forward_cost + f.backward_cost).count();
-  return {told(fmt::format("time {}", SignedPercent(Ratio(f.lower_bound_cost->count(), step))),
+  return {
+      sentence(fmt::format("time {}", SignedPercent(Ratio(f.lower_bound_cost->count(), step))),
                fmt::format("{:.2f}%", 100 * Ratio(c.gap.count(), step)), c.scope, NameOf(c.proof)),
-          told(fmt::format("peak {}", HumanBytes(c.peak.bytes)), HumanBytes(c.peak_gap),
+      sentence(fmt::format("peak {}", HumanBytes(c.peak.bytes)), HumanBytes(c.peak_gap),
                c.peak.scope, NameOf(c.peak.proof))};
 }
 

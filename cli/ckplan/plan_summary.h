@@ -1,4 +1,4 @@
-// A plan as text: its memory and time, both without and with the part that no plan can change.
+// A plan as text: its memory and time, with and without the part that no plan can change.
 #pragma once
 
 #include <optional>
@@ -12,30 +12,31 @@
 namespace ckplan {
 
 struct SummaryRequest {
-  std::string budget_text;              // The budget as it was typed; empty if none was.
+  std::string budget_text;              // The budget as it was typed; empty if there was none.
   bool includes_constants = false;      // --budget-total
-  std::optional<double> solve_seconds;  // Shown on a terminal alone.
-  bool is_verbose = false;              // Shows all groups, and a setting that was found.
+  std::optional<double> solve_seconds;  // Shown only on a terminal.
+  bool is_verbose = false;              // Shows all groups, and settings that the planner chose.
 };
 
-// `plan` is one for the source's graph.
+// `plan` must be a plan for the source's graph.
 std::string PlanText(const Source& source, const Plan& plan, const SummaryRequest& request,
                      const Terminal& terminal);
 std::string PlanMarkdown(const Source& source, const Plan& plan);
 std::string PlanCsv(const Source& source, const Plan& plan);  // A heading and one row.
 
-// "resnet50.onnx   opset 20   124 nodes   N=64"; the request is a plan's, or the source's own.
+// Describes the model: "resnet50.onnx   opset 20   124 nodes   N=64". The request is a plan's or
+// the source's own.
 std::string ModelLine(const Source& source, const PlanRequest& request);
 
-// What to say of a plan whose peak is not below keep-all's, unless it costs no time either; else
+// Returns a remark if the plan's peak is not below keep-all's although it costs time; otherwise
 // empty.
 std::string SavesNothing(const PlanFigures& figures);
 
-// What no plan can go below by the plan's certificate, and how far the plan is above it: a sentence
-// on its time and one on its peak. Empty without a certificate.
+// Two sentences on the lower bounds that the plan's certificate proves, one on time and one on the
+// peak, each with the plan's distance from it. Empty without a certificate.
 std::vector<std::string> BoundTexts(const PlanFigures& figures);
 
-// 0 where the whole is.
+// Returns 0 if the whole is 0.
 double Ratio(int64_t part, int64_t whole);
 
 // The ratio as a percentage with its sign: "+11.3%", "-40.1%", "0.0%".

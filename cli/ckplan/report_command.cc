@@ -19,9 +19,9 @@
 namespace ckplan {
 namespace {
 
-constexpr size_t kMostPlans = 8;  // Those that the page has letters for.
+constexpr size_t kMostPlans = 8;  // The page has letters for this many plans.
 
-// A plan that was read, with all that refers to it.
+// A plan that was read, with everything that it refers to.
 struct ReadPlan {
   ReadPlan(std::string file_name, PlanFile read)
       : name(std::move(file_name)), file(std::move(read)) {
@@ -90,21 +90,21 @@ PlanRequest CurveRequest(const ReadPlan& plan) {
   return request;
 }
 
-// "best" and what the plans differ in; the same name stands for the same curve.
+// Names a curve by "best" and the properties in which the plans differ; equal names share a curve.
 std::string NameOfCurve(const ReadPlan& plan) {
   std::string name = fmt::format("best, effort quick, of {}", plan.file.plan.model.name);
   const PlanRequest request = CurveRequest(plan);
   for (const RequestField& field : RequestFields()) {
-    const bool is_told = field.name == "algorithm" || field.name == "effort" ||
-                         field.name == "optimizer" || field.name == "cost_unit" ||
-                         IsDefault(field, request);
-    if (is_told) continue;
+    const bool is_named = field.name == "algorithm" || field.name == "effort" ||
+                          field.name == "optimizer" || field.name == "cost_unit" ||
+                          IsDefault(field, request);
+    if (is_named) continue;
     for (const std::string& text : TextsOf(field, request)) name += ", " + text;
   }
   return name;
 }
 
-// What `ckplan pareto` finds at the effort quick, of each graph that the plans are for.
+// The curves of `ckplan pareto` at effort quick for each graph of the plans.
 Result<std::vector<ReportCurve>> TraceCurves(const ReadPlans& plans, const SolveLimits& limits,
                                              const Screen& screen) {
   Progress progress(screen.shows_progress);
@@ -172,7 +172,7 @@ Result<ExitCode> RunReport(const Options& options, const Screen& screen) {
   });
   if (interrupt.was_interrupted()) return Interrupted();
   CKPLAN_ASSIGN_OR_RETURN(const std::string page, InTime(std::move(made), options));
-  const StopsSuspended whole;  // The page is there.
+  const StopsSuspended whole;  // The page is complete.
   if (outputs.TakesStdout()) {
     CKPLAN_RETURN_IF_ERROR(screen.Print(page));
     return ExitCode::kOk;

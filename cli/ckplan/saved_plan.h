@@ -1,4 +1,4 @@
-// Plan files that a command writes other files from.
+// Checks of a saved plan before a command writes other files from it.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace ckplan {
 
-// kCheckFailed: the plan that was read from `path` does not pass the checker.
+// The kCheckFailed error for a plan, read from `path`, that does not pass the checker.
 Result<Done> CheckSavedPlan(const PlanFile& file, const std::string& path);
 
-// Before anything is written from the plan that was read from `path`. kUsage: an output is the
-// plan's model, which may have been found beside it, or needs a model where there is a graph file.
-// kCheckFailed: the plan does not pass the checker.
+// Checks the plan that was read from `path` before anything is written from it. Returns kUsage if
+// an output is the plan's model, which may have been found beside it, or needs a model but there is
+// a graph file. Returns kCheckFailed if the plan does not pass the checker.
 Result<Done> CheckSavedPlan(const PlanFile& file, const std::string& path, const Outputs& outputs);
 
 }  // namespace ckplan

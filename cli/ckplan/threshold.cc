@@ -16,7 +16,7 @@
 namespace ckplan {
 namespace {
 
-// Holds sums of a few costs or sizes up to 2^63 times a percentage: 2^66 * 10^9 < 2^127.
+// Holds sums of a few costs or sizes up to 2^63, multiplied by a percentage: 2^66 * 10^9 < 2^127.
 using Wide = __int128;
 
 constexpr int64_t kMillion = 1'000'000;
@@ -24,12 +24,12 @@ constexpr int64_t kMillion = 1'000'000;
 struct MetricForms {
   Metric metric;
   std::string_view name;
-  // Of a plan.
+  // The forms of limits on a plan.
   bool has_size = false;            // metric>SIZE
   bool has_percent = false;         // metric>P%
   bool has_growth = false;          // metric:+P%
   bool has_growth_by_size = false;  // metric:+SIZE
-  // Of a model.
+  // The forms of limits on a model.
   bool has_model_size = false;   // metric>SIZE
   bool has_model_count = false;  // metric>N
 };
@@ -66,7 +66,7 @@ std::optional<int64_t> ReadLimit(std::string_view text) {
   return size->count();
 }
 
-// A bare number is none: it may as well be meant in percent.
+// A bare number is not a size, because it may be meant as a percentage.
 std::optional<int64_t> ReadGrowthBySize(std::string_view text) {
   if (text.empty() || text.find_first_not_of("0123456789") == text.npos) return std::nullopt;
   return ReadLimit(text);
@@ -95,7 +95,7 @@ bool IsAbove(Wide part, Wide whole, int64_t millionths_percent) {
   return part * 100 * kMillion > whole * millionths_percent;
 }
 
-// For the eye alone.
+// For display only.
 std::string PercentOf(Wide part, Wide whole) {
   if (whole == 0) return part > 0 ? "from nothing" : "0.00%";
   return fmt::format("{:+.2f}%", static_cast<double>(part) * 100 / static_cast<double>(whole));
@@ -109,7 +109,7 @@ Wide BytesOf(Metric metric, const PlanFigures& f) {
          f.constants.unsharded.count() + f.optimizer_state.count();
 }
 
-// Totals of a file that has not been checked may exceed 2^63.
+// Totals of an unchecked file may exceed 2^63.
 std::string BytesText(Wide count) {
   const Bytes bytes(static_cast<int64_t>(std::min(count, Wide{Bytes::Max().count()})));
   return fmt::format("{} ({} bytes)", HumanBytes(bytes), bytes.count());
@@ -153,7 +153,7 @@ void JudgeLimit(const Threshold& threshold, const PlanFigures& figures, Verdict*
                                  verdict->holds ? "within" : "above", LimitOf(threshold));
 }
 
-// "+50.00%", or, of a limit in bytes, "+7.81 KiB (8000 bytes)".
+// The growth: "+50.00%" or, for a limit in bytes, "+7.81 KiB (8000 bytes)".
 std::string GrowthText(Wide growth, Wide then, Threshold::Unit unit) {
   if (unit == Threshold::Unit::kPercent) return PercentOf(growth, then);
   return fmt::format("{}{}", growth < 0 ? "-" : "+", BytesText(growth < 0 ? -growth : growth));
@@ -208,7 +208,7 @@ struct ReadValue {
   std::optional<int64_t> value;
 };
 
-// What stands behind ">" or ":+".
+// Parses what follows ">" or ":+".
 std::optional<ReadValue> ReadValueOf(const MetricForms& forms, bool is_growth, LimitSubject subject,
                                      std::string_view text) {
   using Unit = Threshold::Unit;
@@ -246,7 +246,7 @@ std::optional<Threshold> ReadThreshold(const std::string& text, LimitSubject sub
   return std::nullopt;
 }
 
-// The limit that was probably meant; empty if it cannot be told.
+// The limit that was probably meant; empty if there is no guess.
 std::string Meant(const std::string& text, LimitSubject subject) {
   const size_t sign = text.find_first_of(">:");
   if (sign == std::string::npos) return "";
@@ -376,7 +376,8 @@ bool AllHold(const std::vector<Verdict>& verdicts) {
                      [](const Verdict& verdict) { return verdict.holds; });
 }
 
-void PrintFailures(const std::string& path, const std::vector<Verdict>& verdicts, bool is_told) {
+void PrintFailures(const std::string& path, const std::vector<Verdict>& verdicts,
+                   bool is_reported) {
   std::vector<std::string> failures;
   for (const Verdict& verdict : verdicts) {
     if (verdict.holds) continue;
@@ -387,7 +388,7 @@ void PrintFailures(const std::string& path, const std::vector<Verdict>& verdicts
                                       verdicts.size(), verdicts.size() == 1 ? "" : "s"));
   constexpr size_t kShown = 10;
   if (failures.size() > kShown) failures.resize(kShown);
-  if (!is_told) error.notes = std::move(failures);
+  if (!is_reported) error.notes = std::move(failures);
   PrintError(error, "ckplan", ExitCode::kDifferent);
 }
 

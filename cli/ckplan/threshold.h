@@ -1,22 +1,22 @@
 // The limits of --fail-on, and whether a plan or a model stays within them.
 //
-// Of a plan, by `ckplan check`:
+// For a plan, in `ckplan check`:
 //   peak>16GiB      the simulated peak, in bytes
 //   peak>60%        the same, as a share of the peak of keeping everything
 //   arena>18GB      the size of the slab
 //   total>24GiB     the peak and what no plan changes: parameters, gradients, optimizer, inputs
-//   overhead>5%     forward cost run again, of a training step without recomputation
-//   peak:+1%        growth over the plan of --against, in percent or as a size (peak:+10MiB): of
-//                   the peak,
-//   arena:+1%       of the slab,
-//   total:+1%       of the peak with constants,
-//   time:+2%        of the whole cost of a training step, recomputation included; in percent alone
+//   overhead>5%     recomputed forward cost, relative to a training step without recomputation
+//   peak:+1%        growth of the peak over the plan of --against, in percent or as a size
+//                   (peak:+10MiB)
+//   arena:+1%       growth of the slab
+//   total:+1%       growth of the peak with constants
+//   time:+2%        growth of the whole cost of a training step with recomputation; only in percent
 //
-// Of a model, by `ckplan inspect`:
-//   peak>16GiB, total>24GiB         of keeping everything
-//   activations>8GiB, saved>8GiB    what forward makes, and what of it backward reads
+// For a model, in `ckplan inspect`:
+//   peak>16GiB, total>24GiB         if everything is kept
+//   activations>8GiB, saved>8GiB    results of the forward pass, and those that backward reads
 //   parameters>2GiB
-//   warnings>0                      how many warnings there are about the model
+//   warnings>0                      the number of warnings about the model
 //
 // A value that equals its limit is within it. Nothing is rounded before it is compared.
 #pragma once
@@ -59,7 +59,7 @@ struct Threshold {
   int64_t value = 0;
 };
 
-// kUsage: the text is no limit on the subject.
+// Returns kUsage if the text is not a limit on the subject.
 Result<Threshold> ParseThreshold(const std::string& text,
                                  LimitSubject subject = LimitSubject::kPlan);
 
@@ -71,15 +71,15 @@ struct Verdict {
   std::string message;  // "peak 17.00 GiB (18253611008 bytes) is above 16GiB"
 };
 
-// What a plan may have grown from.
+// The older plan, whose figures limits on growth start from.
 struct OlderPlan {
   std::optional<PlanDigest> plan;
-  // Why there is none, where a new plan may have none: limits on growth then hold.
+  // The reason why there is none, for a plan that may be new: limits on growth then hold.
   std::string absence;
 };
 
-// kUsage: a limit on growth, but neither an older plan nor a reason why there is none; one on the
-// growth of time between plans with costs from different models.
+// Returns kUsage for a limit on growth with neither an older plan nor a reason why there is none,
+// and for a limit on the growth of time between plans with costs from different models.
 Result<std::vector<Verdict>> JudgeThresholds(const std::vector<Threshold>& thresholds,
                                              const PlanFigures& figures, const PlanRequest& request,
                                              const OlderPlan& older);
@@ -96,14 +96,14 @@ struct ModelMeasures {
 std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
                                      const ModelMeasures& model);
 
-// A line for each verdict: "FAIL peak>16GiB   peak 17.00 GiB ...". `label` stands before the limit,
-// if it is not empty.
+// Returns a line for each verdict: "FAIL peak>16GiB   peak 17.00 GiB ...". `label`, if not empty,
+// precedes the limit.
 std::string VerdictLines(const std::vector<Verdict>& verdicts, const std::string& label,
                          const Terminal& terminal);
 // {"limit": "peak>16GiB", "ok": true, "why": "..."}
 void WriteVerdict(const Verdict& verdict, JsonWriter* json);
 bool AllHold(const std::vector<Verdict>& verdicts);
-// Prints an error that says how many limits `path` fails, and which, unless `is_told`.
-void PrintFailures(const std::string& path, const std::vector<Verdict>& verdicts, bool is_told);
+// Prints an error with the number of limits that `path` fails, and lists them unless `is_reported`.
+void PrintFailures(const std::string& path, const std::vector<Verdict>& verdicts, bool is_reported);
 
 }  // namespace ckplan

@@ -75,7 +75,7 @@ TEST_CASE("thresholds: every form is read") {
   }
 }
 
-TEST_CASE("thresholds: what is for plans is refused of models, and the other way round") {
+TEST_CASE("thresholds: limits for plans are refused for models, and the reverse") {
   for (const char* const text : {"arena>1GiB", "overhead>5%", "peak:+1%", "peak:+1MiB", "time:+1%",
                                  "warnings>1KiB", "warnings>-1", "saved>5%"}) {
     CAPTURE(text);
@@ -172,7 +172,7 @@ TEST_CASE("thresholds: growth from nothing is above every percentage") {
   CHECK(Holds("peak:+0%", FiguresOf(0, 0), FiguresOf(0, 0)));
 }
 
-TEST_CASE("thresholds: growth needs an older plan, of time one with the same costs") {
+TEST_CASE("thresholds: growth needs an older plan, and growth of time one with the same costs") {
   const Threshold peak = *ParseThreshold("peak:+1%"), time = *ParseThreshold("time:+1%");
   const PlanFigures figures = FiguresOf(1, 0);
   const auto alone = JudgeThresholds({peak}, figures, {}, OlderPlan{});
@@ -193,7 +193,7 @@ TEST_CASE("thresholds: growth needs an older plan, of time one with the same cos
   CHECK_FALSE(JudgeThresholds({time}, figures, request, older).ok());
 }
 
-TEST_CASE("thresholds: a plan that is new has grown from nothing that limits it") {
+TEST_CASE("thresholds: limits on growth do not apply to a new plan") {
   const auto verdicts = JudgeThresholds(
       {*ParseThreshold("peak:+1%"), *ParseThreshold("peak>1"), *ParseThreshold("time:+0%")},
       FiguresOf(2, 0), {}, OlderPlan{std::nullopt, "there is none"});
@@ -204,7 +204,7 @@ TEST_CASE("thresholds: a plan that is new has grown from nothing that limits it"
   CHECK((*verdicts)[2].holds);
 }
 
-TEST_CASE("thresholds: a verdict tells the figure, the limit, and a kind without numbers") {
+TEST_CASE("thresholds: a verdict has the figure, the limit, and a kind without numbers") {
   const PlanFigures figures = FiguresOf(2048, 35);
   OlderPlan older;
   older.plan.emplace();
