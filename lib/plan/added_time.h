@@ -10,19 +10,19 @@
 
 namespace ckplan {
 
-// What a plan for no budget adds at most, in percent of a step without recomputation, unless
-// everything that obeys its constraints adds more.
+// The most that a plan without a budget adds, in percent of a step without recomputation, unless
+// every plan that obeys its constraints adds more.
 inline constexpr double kAddedPercentWithoutBudget = 10;
 
-// What is shown of the curve that it is chosen from: the least peak with each of these, beside the
-// least of all and that of the least time.
+// The points shown of the curve that the plan is chosen from: the least peak for each of these
+// percentages, beside the least peak of all and the peak of the fastest plan.
 inline constexpr std::array kShownAddedPercents = {1.0, 5.0, 10.0, 20.0};
 
 // The most that may be added to a step.
 Cost MostAdded(double percent, Cost step);
 
-// The point of the least peak that adds no more, on a curve (FrontOf) that is not empty; where none
-// adds so little, the point of the least time.
+// The point of the least peak that adds no more, on a curve (FrontOf) that is not empty; if every
+// point adds more, the point of the least time.
 const CurvePoint& LeastPeakWithin(std::span<const CurvePoint> front, Cost most);
 
 // The points of a curve that are shown: see kShownAddedPercents.

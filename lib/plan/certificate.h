@@ -1,5 +1,5 @@
-// What is proven about a plan of the algorithm `best`: no plan has less overhead, and none a lower
-// peak, than so and so much. docs/bounds.md has the theorems, with their proofs.
+// The lower bounds that are proven for a plan by the algorithm `best`: no plan has less overhead,
+// and no plan has a lower peak. docs/bounds.md has the theorems with their proofs.
 #pragma once
 
 #include <cstdint>
@@ -9,30 +9,30 @@
 
 namespace ckplan {
 
-// The plans that a bound holds for. All have the operations of one graph, in which sums of
-// gradients are added up in one order.
+// The plans that a bound holds for. All have the operations of one graph, and sums of gradients
+// have one order.
 enum class BoundScope : uint8_t {
-  kOwnOrder,   // Those whose first runs are in the graph's own order.
-  kPlanOrder,  // Those whose first runs are in the order of the plan, which is another one.
+  kOwnOrder,   // Plans whose first runs are in the graph's own order.
+  kPlanOrder,  // Plans whose first runs are in the plan's order, which differs from the graph's.
   kAnyOrder,
 };
 
-// Why no plan has less overhead.
+// The proof that no plan has less overhead.
 enum class OverheadProof : uint8_t {
-  kRunOnce,      // What results need must run once.
-  kConstraints,  // Theorem 8: what must be recomputed and is read backward runs twice.
-  kOrderCut,     // Theorem 4: without recomputation nothing fits, so something runs twice.
+  kRunOnce,      // Every operation that results need must run once.
+  kConstraints,  // Theorem 8: a value that must be recomputed and is read backward is made twice.
+  kOrderCut,     // Theorem 4: nothing fits without recomputation, so something runs twice.
   kOneCut,       // Theorem 5: one cut with a multiplier.
   kMoments,      // Theorem 6: the program over moments.
   kFreeMoments,  // The same program, where it also chooses the order.
 };
 
-// Why no plan has a lower peak.
+// The proof that no plan has a lower peak.
 enum class PeakProof : uint8_t {
-  kWorkingSet,   // Theorems 1 to 3: what a single run needs.
+  kWorkingSet,   // Theorems 1 to 3: the memory that a single run needs.
   kOrderCut,     // Theorem 4, where nothing may run twice.
   kMoments,      // Theorem 6: the program over moments has no solution.
-  kFreeMoments,  // Nor has it one where it also chooses the order.
+  kFreeMoments,  // It also has no solution if it may choose the order.
 };
 
 struct PeakBound {
@@ -44,7 +44,7 @@ struct PeakBound {
 };
 
 struct Certificate {
-  // Of the bound on the overhead, which is PlanFigures::lower_bound_cost.
+  // The scope of the bound on the overhead, which is PlanFigures::lower_bound_cost.
   OverheadProof proof = OverheadProof::kRunOnce;
   BoundScope scope = BoundScope::kAnyOrder;
   Cost gap;  // The plan's overhead beyond the bound.
@@ -54,12 +54,12 @@ struct Certificate {
   bool operator==(const Certificate&) const = default;
 };
 
-// As plan files have them: "own-order", "plan-order", "any-order".
+// The names in plan files: "own-order", "plan-order", "any-order".
 std::string_view NameOf(BoundScope scope);
 std::string_view NameOf(OverheadProof proof);  // "run-once", "moments", "free-moments", ...
 std::string_view NameOf(PeakProof proof);      // "working-set", "order-cut", ...
 
-// For sentences: "in its own order of operations".
+// The scope as a phrase: "in its own order of operations".
 std::string_view DescriptionOf(BoundScope scope);
 
 }  // namespace ckplan

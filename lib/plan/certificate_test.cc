@@ -15,7 +15,7 @@
 namespace ckplan {
 namespace {
 
-// a → b → c → d with b dropped, which costs 3, and 100 bytes above what is proven to be the least.
+// a → b → c → d with b dropped, which costs 3. The plan needs 100 bytes above the proven minimum.
 struct CertifiedExample {
   TensorGraph graph = GraphFromText("a:400@1 -> b:200@3 -> c:100@5 -> d:50@17");
   Plan plan;
@@ -83,7 +83,7 @@ void ExpectNamed(const CertifiedExample& example, const Damage& damage) {
 
 }  // namespace
 
-TEST_CASE("certificate: whatever does not fit the plan is found and named") {
+TEST_CASE("certificate: everything that does not fit the plan is found and named") {
   const CertifiedExample whole;
   REQUIRE(CheckPlan(whole.graph, whole.plan).empty());
   for (const Damage& damage : kDamages) {
@@ -100,7 +100,7 @@ TEST_CASE("certificate: no other algorithm's plan has one") {
         std::vector<std::string>{"certificate: no algorithm but best proves one"});
 }
 
-TEST_CASE("curve: it is monotone, and the plan is the one on it that is chosen") {
+TEST_CASE("curve: it is monotone, and the plan is the point that is chosen on it") {
   CertifiedExample whole;
   const CurvePoint own{whole.plan.figures.peak, whole.plan.figures.overhead};
   const std::vector<CurvePoint> curve = {
@@ -126,7 +126,7 @@ TEST_CASE("curve: it is monotone, and the plan is the one on it that is chosen")
   ExpectNamed(whole, {"curve: only best draws one, for no budget", {}});
 }
 
-TEST_CASE("curve: its front has no point that another one equals or betters") {
+TEST_CASE("curve: no point of its front is dominated by another") {
   CHECK(FrontOf({}).empty());
   const std::vector<CurvePoint> front = FrontOf({{Bytes(9), Cost(1)},
                                                  {Bytes(5), Cost(4)},

@@ -18,7 +18,7 @@
 namespace ckplan {
 namespace {
 
-// The gradients of one backward pass, buffer by buffer.
+// The gradients of one backward pass, with their buffers.
 class Gradients {
  public:
   Gradients(const TensorGraph& graph, Slab* slab) : graph_(graph), slab_(slab) {}
@@ -36,7 +36,7 @@ class Gradients {
     }
     if (arrived.empty()) return;
     for (const TensorId t : node.inputs) {
-      if (graph_.tensor(t).requires_grad) Give(node, arrived.front(), t);
+      if (graph_.tensor(t).requires_grad) Contribute(node, arrived.front(), t);
     }
     for (const TensorId t : arrived) {
       Forget(held_.at(t));
@@ -55,18 +55,18 @@ class Gradients {
   void Forget(int block) {
     if (--holders_.at(block) == 0) slab_->Release(block);
   }
-  void MakeOwn(TensorId t) {
+  void CopyIfShared(TensorId t) {
     const int shared = held_.at(t);
     if (holders_.at(shared) == 1) return;
     held_[t] = New(t);
     Forget(shared);
   }
 
-  void Give(const Node& node, TensorId from, TensorId to) {
+  void Contribute(const Node& node, TensorId from, TensorId to) {
     const bool is_listed =
         std::count(node.gradient_passthrough.begin(), node.gradient_passthrough.end(), to) > 0;
     if (is_listed && graph_.tensor(from).bytes == graph_.tensor(to).bytes) {
-      if (held_.count(to) != 0) return MakeOwn(to);
+      if (held_.count(to) != 0) return CopyIfShared(to);
       held_[to] = held_.at(from);
       ++holders_.at(held_.at(from));
       return;
@@ -76,7 +76,7 @@ class Gradients {
       held_[to] = contribution;
       return;
     }
-    MakeOwn(to);
+    CopyIfShared(to);
     Forget(contribution);
   }
 
@@ -118,9 +118,9 @@ class ScheduleReplay {
   int32_t peak_step() const { return peak_step_; }
   Cost overhead() const { return overhead_; }
   const IdVector<NodeId, int32_t>& runs() const { return runs_; }
-  // What was in memory behind the loss and behind frees that follow it, gradients aside.
+  // Memory in use after the loss and after the frees that follow it, without gradients.
   Bytes saved() const { return saved_; }
-  // Nodes of which an output waited in memory from its first run until after the loss.
+  // Nodes with an output that stayed in memory from its first run until after the loss.
   const std::set<NodeId>& waiting() const { return waiting_; }
 
  private:
@@ -137,7 +137,7 @@ class ScheduleReplay {
     return reads;
   }
 
-  // With frees by liveness: finds what is released after each step.
+  // With frees by liveness, finds the tensors that are released after each step.
   std::optional<std::string> FindLastReads() {
     std::map<TensorId, size_t> last;
     for (size_t k = 0; k < schedule_.steps.size(); ++k) {
@@ -264,14 +264,14 @@ class ScheduleReplay {
   }
 
   void NoteSaved(const Step& step) {
-    is_behind_loss_ =
-        step.kind == StepKind::kLoss || (is_behind_loss_ && step.kind == StepKind::kFree);
-    if (!is_behind_loss_) return;
+    is_after_loss_ =
+        step.kind == StepKind::kLoss || (is_after_loss_ && step.kind == StepKind::kFree);
+    if (!is_after_loss_) return;
     saved_ = Bytes(0);
     for (const auto& [tensor, block] : blocks_) saved_ += graph_.tensor(tensor).bytes;
   }
 
-  // A first version, of before the loss, that is read after it has waited for it in memory.
+  // Whether a first version, made before the loss, stayed in memory and is read after it.
   void NoteWaiting(const std::vector<TensorId>& reads) {
     for (const TensorId t : reads) {
       const NodeId producer = graph_.tensor(t).producer;
@@ -285,17 +285,17 @@ class ScheduleReplay {
   Slab slab_;
   Gradients gradients_;
   std::map<size_t, std::vector<TensorId>> dies_after_;
-  std::map<TensorId, int> blocks_;  // What is in memory, and in which block.
+  std::map<TensorId, int> blocks_;  // The block of each tensor that is in memory.
   std::set<NodeId> waiting_;
   std::set<NodeId> ran_before_loss_;
   IdVector<NodeId, int32_t> runs_;
   int32_t peak_step_ = 0;
-  bool is_behind_loss_ = false;
+  bool is_after_loss_ = false;
   Bytes saved_;
   Cost overhead_;
 };
 
-// How many micro-batches are under way besides the one that the plan is of.
+// The number of other micro-batches under way.
 int64_t OtherMicroBatches(const PlanRequest& request) {
   if (!request.pipeline) return 0;
   const int64_t stages_from_here = request.pipeline->stages - request.pipeline->index;

@@ -2,11 +2,11 @@
 // the solvers, the simulator or the arena. It runs on every plan before the plan is shown or
 // written, and on every plan file that is read.
 //
-// It recomputes every figure and looks for: steps that the graph does not know, reads of absent
+// It recomputes every figure and looks for: steps that the graph does not have, reads of absent
 // tensors, an order of steps that the request does not allow, memory left at the end, two buffers
-// in one place at one time, figures that differ from the plan's, decisions that differ from the
-// steps, a peak above the budget, a bound that is none, and names and sizes of nodes that are not
-// the graph's. docs/plan-format.md lists what it cannot know.
+// in one place at one time, figures or decisions that differ from the steps, a peak above the
+// budget, a bound that does not hold, and names and sizes of nodes that differ from the graph's.
+// docs/plan-format.md lists what the checker cannot know.
 #pragma once
 
 #include <string>

@@ -15,19 +15,20 @@
 namespace ckplan {
 namespace {
 
-// Something that patterns may name: by any of its names, or by its type.
+// A node or tensor that patterns may match, by any of its names or by its type.
 struct Nameable {
   std::vector<std::string_view> names;
   std::string_view type;
 };
 
-// No pattern with wildcards is longer, and no list has more: docs/constraints.md. The limits are
-// those of lib/base, which this file does not share, so that one judges the other.
+// No pattern with wildcards is longer, and no list has more patterns: docs/constraints.md. lib/base
+// has the same limits, but this file does not share them.
 constexpr size_t kLongestForm = 1000;
 constexpr size_t kMostPatterns = 100'000;
 
-// What a pattern asks of a text: "*" is any bytes, "?" any one. Bit i of `Places` says that the
-// first i bytes of the form, stars left out, may be what has been read.
+// The texts that a pattern matches: "*" stands for any bytes, "?" for any one byte. Bit i of
+// `Places` says that the first i bytes of the pattern, without stars, may match the text read so
+// far.
 class Form {
  public:
   explicit Form(std::string_view form) : takes_(1 + std::numeric_limits<unsigned char>::max()) {
@@ -55,8 +56,8 @@ class Form {
  private:
   using Places = std::bitset<kLongestForm + 1>;
 
-  std::vector<Places> takes_;  // By byte: the places that it leads on from.
-  Places repeats_;             // Those where a star stands, which any byte leads back to.
+  std::vector<Places> takes_;  // Indexed by byte: the places from which the byte leads on.
+  Places repeats_;             // The places of stars, where any byte leads back to the same place.
   size_t length_ = 0;
 };
 
@@ -85,26 +86,26 @@ class Pattern {
   }
 
  private:
-  std::string_view rest_;  // Without the signs in front.
+  std::string_view rest_;  // The pattern without the signs in front.
   bool leaves_out_ = false;
   bool is_type_ = false;
   bool is_too_long_ = false;
   std::optional<Form> form_;
 };
 
-// What is asked of each node or operation.
+// The constraints on each node or operation.
 struct Asked {
   std::vector<bool> is_kept;
   std::vector<bool> is_recomputed;
   std::vector<bool> runs_once;
 };
 
-// `makers`: what may be kept or recomputed, with the names of its results; nothing for what may
-// not. `runners`: what may run once.
+// `makers` are the nodes that may be kept or recomputed, with the names of their results, and
+// nothing for others. `runners` are the nodes that may be required to run once.
 Asked WhatIsAsked(const PlanRequest& request, const std::vector<Nameable>& makers,
                   const std::vector<Nameable>& runners, std::vector<std::string>* faults) {
-  // The last pattern that means a thing decides; one in front of all others that begins with "!"
-  // leaves all else in.
+  // The last pattern that matches decides. If the first pattern begins with "!", everything that no
+  // pattern matches is included.
   const auto choose = [&](std::string_view field, const std::vector<std::string>& patterns,
                           const std::vector<Nameable>& things) {
     if (patterns.size() > kMostPatterns) {
@@ -139,7 +140,7 @@ bool HasNone(const PlanRequest& request) {
   return request.keep.empty() && request.recompute.empty() && request.never_rerun.empty();
 }
 
-// How often things have run, and at which step for the last time.
+// How often each node has run, and at which step last.
 struct RunCount {
   explicit RunCount(size_t things) : runs(things), last(things) {}
 
@@ -163,7 +164,7 @@ std::string ReadsKept(size_t step, std::string_view reader, std::string_view val
       step, reader, value);
 }
 
-// Faults of a run that is no longer the first.
+// Faults of a run beyond the first.
 void JudgeRepeat(const Asked& asked, const RunCount& count, size_t thing, std::string_view name,
                  std::vector<std::string>* faults) {
   if (count.runs[thing] != 2) return;
@@ -171,8 +172,8 @@ void JudgeRepeat(const Asked& asked, const RunCount& count, size_t thing, std::s
   if (asked.runs_once[thing]) faults->push_back(RunsTwice(name, "never to run again"));
 }
 
-// The number of steps of the forward pass: up to the last first run of what is not `is_backward`
-// in front of everything that is.
+// The number of steps of the forward pass, which ends with the last first run of an operation that
+// is not `is_backward` and precedes all that are.
 size_t StepsOfForwardPass(const JointGraph& graph, const Schedule& schedule,
                           const std::vector<bool>& is_backward) {
   std::vector<bool> has_run(graph.ops().size());
@@ -186,8 +187,8 @@ size_t StepsOfForwardPass(const JointGraph& graph, const Schedule& schedule,
   return end;
 }
 
-// Whether each value, or anything that it is in the memory of, is to be recomputed. What is given
-// from outside is not, nor is what it is an alias of.
+// Whether each value, or the base whose memory it shares, must be recomputed. Values given from
+// outside and their aliases need not be.
 IdVector<ValueId, bool> ValuesToMakeAgain(const JointGraph& graph,
                                           const std::vector<bool>& is_recomputed) {
   IdVector<ValueId, bool> is_made_again(graph.values().size());
@@ -220,7 +221,7 @@ std::vector<std::string> BrokenConstraints(const TensorGraph& graph, const PlanR
   const Asked asked = WhatIsAsked(request, makers, nodes, &faults);
   const auto loss = std::find_if(schedule.steps.begin(), schedule.steps.end(),
                                  [](const Step& step) { return step.kind == StepKind::kLoss; });
-  const auto behind_loss = static_cast<size_t>(loss - schedule.steps.begin());
+  const auto loss_at = static_cast<size_t>(loss - schedule.steps.begin());
   RunCount count(graph.nodes().size());
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
     const Step& step = schedule.steps[k];
@@ -228,12 +229,12 @@ std::vector<std::string> BrokenConstraints(const TensorGraph& graph, const PlanR
     const bool is_forward = step.kind == StepKind::kForward;
     const Node& node = graph.node(step.node());
     const auto at = static_cast<size_t>(step.index);
-    const bool is_late = !is_forward || (k > behind_loss && count.runs[at] > 0);
+    const bool is_late = !is_forward || (k > loss_at && count.runs[at] > 0);
     for (const TensorId read : is_forward ? node.inputs : node.backward_reads) {
       const NodeId producer = graph.tensor(read).producer;
       if (!is_late || producer.is_none()) continue;
       const auto maker = static_cast<size_t>(producer.index());
-      const bool is_made_late = count.runs[maker] > 1 && count.last[maker] > behind_loss;
+      const bool is_made_late = count.runs[maker] > 1 && count.last[maker] > loss_at;
       if (!asked.is_recomputed[maker] || is_made_late) continue;
       faults.push_back(ReadsKept(k, node.name, graph.tensor(read).name));
     }
@@ -263,7 +264,7 @@ std::vector<std::string> BrokenConstraints(const JointGraph& graph, const PlanRe
   const size_t end = StepsOfForwardPass(graph, schedule, is_backward);
   RunCount count(graph.ops().size());
   const IdVector<ValueId, bool> is_made_again = ValuesToMakeAgain(graph, asked.is_recomputed);
-  // Whether the value has been made after that end, or need not be.
+  // Whether the value has been made after the forward pass, or need not be.
   const auto may_be_read = [&](ValueId value) {
     const OpId maker = graph.value(value).maker;
     if (maker.is_none() || is_backward[static_cast<size_t>(maker.index())]) return true;

@@ -1,6 +1,6 @@
-// Judges the steps of plans by their constraints: the fields keep, recompute and never_rerun of the
-// request (docs/constraints.md). It shares no code with the planner's side of them, down to what a
-// pattern chooses: a judge is no relative of the accused.
+// Checks the steps of plans against their constraints: the fields keep, recompute and never_rerun
+// of the request (docs/constraints.md). It shares no code with the planner's implementation, not
+// even the matching of patterns, so that it can find its faults.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace ckplan {
 
-// One sentence for each thing that the steps break. They are those of a training step of the graph.
+// Returns one sentence for each violation. The steps must be those of a training step of the graph.
 std::vector<std::string> BrokenConstraints(const TensorGraph& graph, const PlanRequest& request,
                                            const Schedule& schedule);
 std::vector<std::string> BrokenConstraints(const JointGraph& graph, const PlanRequest& request,

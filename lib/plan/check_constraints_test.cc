@@ -14,7 +14,7 @@
 namespace ckplan {
 namespace {
 
-// Short texts of few letters, so that many fit each other.
+// Short texts of few letters, so that many of them match each other.
 std::string DrawnText(Rng& rng, std::string_view letters) {
   std::string text;
   for (int64_t i = rng.Between(1, 4); i > 0; --i) {
@@ -33,7 +33,7 @@ NamePatterns DrawnPatterns(Rng& rng) {
   return patterns;
 }
 
-// Nodes without inputs, of drawn names and types.
+// Nodes without inputs, with random names and types.
 TensorGraph DrawnNames(Rng& rng) {
   TensorGraphParts parts;
   for (int i = 0; i < 6; ++i) {
@@ -53,7 +53,7 @@ TensorGraph DrawnNames(Rng& rng) {
   return TensorGraph::Create(std::move(parts)).value();
 }
 
-// Each node forward, the loss, each node backward; all forward once more in between.
+// Each node forward, the loss, each node backward, and all nodes forward once more in between.
 Schedule TwiceEach(const TensorGraph& graph) {
   Schedule schedule;
   for (const NodeId id : graph.nodes().ids()) schedule.steps.push_back(Step::Forward(id));
@@ -63,7 +63,7 @@ Schedule TwiceEach(const TensorGraph& graph) {
   return schedule;
 }
 
-// a and a view of it forward, and d, which reads the view, and e, which reads a, backward.
+// Forward: a and a view of it. Backward: d, which reads the view, and e, which reads a.
 JointGraph GraphWithView() {
   JointGraphParts parts;
   const auto add = [&](std::string name, std::vector<ValueId> reads, ValueId base, Phase phase) {
@@ -94,7 +94,7 @@ size_t FaultsOf(const JointGraph& graph, const PlanRequest& request, std::vector
   return BrokenConstraints(graph, request, schedule).size();
 }
 
-TEST_CASE("check constraints: patterns choose what the planner chooses by them") {
+TEST_CASE("check constraints: patterns match what they match in the planner") {
   int chosen = 0;
   for (uint64_t seed = 0; seed < 20'000; ++seed) {
     CAPTURE(seed);
@@ -120,17 +120,18 @@ TEST_CASE("check constraints: patterns choose what the planner chooses by them")
   CHECK(chosen > 2000);
 }
 
-TEST_CASE("check constraints: without constraints nothing is broken") {
+TEST_CASE("check constraints: without constraints there are no faults") {
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
   CHECK(BrokenConstraints(graph, PlanRequest(), TwiceEach(graph)).empty());
 }
 
-TEST_CASE("check constraints: of a joint graph, what is in recomputed memory is recomputed") {
+TEST_CASE("check constraints: aliases of a recomputed value of a joint graph are recomputed") {
   const JointGraph graph = GraphWithView();
   PlanRequest request;
   request.recompute = {"a"};
-  CHECK(FaultsOf(graph, request, {0, 1, 2, 3}) == 2);     // Both read what is of old.
-  CHECK(FaultsOf(graph, request, {0, 1, 0, 2, 3}) == 1);  // d does, through the view.
+  CHECK(FaultsOf(graph, request, {0, 1, 2, 3}) == 2);  // Both read the old version.
+  // d reads the old version, through the view.
+  CHECK(FaultsOf(graph, request, {0, 1, 0, 2, 3}) == 1);
   CHECK(FaultsOf(graph, request, {0, 1, 0, 1, 2, 3}) == 0);
   CHECK(FaultsOf(graph, request, {0, 0, 1, 2, 3}) == 2);  // The second run is too early.
   request.recompute = {"view"};

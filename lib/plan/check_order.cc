@@ -33,7 +33,7 @@ bool OrderCheck::IsReverse(const Schedule& schedule) const {
   return forward == backward;
 }
 
-// Whether the node's backward is given any gradient, all nodes behind it being counted.
+// Whether the node's backward gets a gradient, considering all later nodes.
 bool OrderCheck::Receives(NodeId id) const {
   const std::vector<TensorId>& results = graph_.outputs();
   const std::vector<TensorId>& outputs = graph_.node(id).outputs;
@@ -43,7 +43,7 @@ bool OrderCheck::Receives(NodeId id) const {
   });
 }
 
-// Nodes are in an order in which readers come behind what they read.
+// Nodes are in an order in which readers come after the makers of what they read.
 void OrderCheck::CountContributors() {
   for (size_t n = graph_.nodes().size(); n-- > 0;) {
     if (!Receives(NodeId(n))) continue;
@@ -88,7 +88,7 @@ std::optional<std::string> OrderCheck::Backward(NodeId id) {
   return must_mirror_ ? std::nullopt : AddContributions(id);
 }
 
-// Takes the gradients of the outputs, which must be whole, and adds to those of the inputs.
+// Takes the gradients of the outputs, which must be complete, and adds to those of the inputs.
 std::optional<std::string> OrderCheck::AddContributions(NodeId id) {
   const Node& node = graph_.node(id);
   if (!Receives(id)) return std::nullopt;

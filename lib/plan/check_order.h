@@ -1,6 +1,5 @@
-// The checker's judgement of the order of forward and backward steps; a part of check.cc, which
-// asks it before it runs each of them. It shares no code with lib/schedule/backward_order.h, which
-// says the rules in words.
+// Checks the order of forward and backward steps, as a part of check.cc, which calls it before it
+// replays each step. It shares no code with lib/schedule/backward_order.h, which states the rules.
 #pragma once
 
 #include <map>
@@ -13,7 +12,7 @@
 
 namespace ckplan {
 
-// Each member but End is called for one step, and returns what is wrong with it there.
+// Each member but End is called for one step and returns the fault of that step, if any.
 class OrderCheck {
  public:
   // If the order is not free, backward must be the reverse of forward. The steps may name nodes
@@ -40,12 +39,12 @@ class OrderCheck {
   std::vector<NodeId> forward_;  // Before the loss, in the order of first runs.
   IdVector<NodeId, bool> has_run_;
   IdVector<NodeId, bool> has_run_backward_;
-  // Of each tensor's gradient: how many nodes contribute to it in all, how many have not yet, and
-  // the last that did.
+  // For each tensor's gradient: the number of nodes that contribute to it, the number that have not
+  // done so yet, and the last that did.
   std::map<TensorId, size_t> contributors_;
   std::map<TensorId, size_t> missing_;
   std::map<TensorId, NodeId> last_;
-  std::map<int32_t, NodeId> last_trainer_;  // Of the parameters that several nodes train.
+  std::map<int32_t, NodeId> last_trainer_;  // Indexed by the parameters that several nodes train.
 };
 
 }  // namespace ckplan

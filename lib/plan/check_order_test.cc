@@ -26,7 +26,7 @@ TensorGraph RandomGraph(Rng& rng) {
   return RandomTensorGraph(rng, options);
 }
 
-// What is wrong with the order of the steps, or "".
+// The fault in the order of the steps, or "".
 std::string FaultOf(const TensorGraph& graph, const Schedule& schedule, bool is_free) {
   OrderCheck check(graph, schedule, is_free);
   for (const Step& step : schedule.steps) {
@@ -38,7 +38,7 @@ std::string FaultOf(const TensorGraph& graph, const Schedule& schedule, bool is_
   return check.End().value_or("");
 }
 
-// Everything forward and then, in a random order, everything backward; often only two neighbours
+// Runs everything forward and then everything backward in a random order; often only two neighbours
 // of the reverse order are exchanged.
 Schedule RandomBackward(Rng& rng, const TensorGraph& graph) {
   std::vector<NodeId> order;
@@ -85,7 +85,7 @@ TEST_CASE("check order: accepts the orders of backward steps that the simulator 
   CHECK(refused > 1000);
 }
 
-TEST_CASE("check order: plans in random orders are right where any order was asked for") {
+TEST_CASE("check order: plans in random orders pass if the request allows any order") {
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -102,7 +102,7 @@ TEST_CASE("check order: plans in random orders are right where any order was ask
   }
 }
 
-TEST_CASE("check order: names what is out of order") {
+TEST_CASE("check order: names the step that is out of order") {
   // a → b → d, a → c → d; b and c train one parameter.
   TensorGraphParts parts = PartsOf(GraphFromText("a:1 -> b:1 -> d:1; a -> c:1 -> d"));
   parts.nodes[NodeId(1)].shared_parameters = parts.nodes[NodeId(2)].shared_parameters = {0};

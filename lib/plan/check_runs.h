@@ -1,10 +1,10 @@
 // Checks a plan for a joint graph, as check.h does for a forward graph: replays the runs and
 // compares what it finds with everything the plan claims.
 //
-// It is a second program with the meaning of lib/schedule/replay.h, written without looking at
-// speed: deaths are found from the end of the plan, memory is a slab of the plan's own offsets, and
-// the figures of the graph are added up once more. It shares no code with lib/joint but the graph
-// itself. O(n log n) for n reads and writes of all runs.
+// It implements the meaning of lib/schedule/replay.h a second time, without regard to speed: it
+// finds deaths from the end of the plan, it lays memory out by the plan's own offsets, and it adds
+// up the figures of the graph itself. It shares no code with lib/joint except the graph. O(n log n)
+// for n reads and writes of all runs.
 #pragma once
 
 #include <string>

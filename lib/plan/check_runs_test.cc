@@ -15,8 +15,8 @@
 namespace ckplan {
 namespace {
 
-// What a joint graph's runs mean, as the definition has it: every version with the steps at which
-// it is in memory, and for each step a sum over all memory. O(n^2).
+// The meaning of a joint graph's runs by the definition: every version with the steps at which it
+// is in memory, and for each step the sum over all versions. O(n^2).
 class NaiveRuns {
  public:
   NaiveRuns(const JointGraph& graph, const std::vector<OpId>& runs) : graph_(graph), runs_(runs) {
@@ -55,7 +55,7 @@ class NaiveRuns {
     return used;
   }
 
-  // The last step that reads the version of `value` that is made at `step`.
+  // The last step that reads the version of `value` made at `step`.
   size_t DeathOf(size_t step, ValueId value) const {
     size_t death = step;
     for (size_t k = step + 1; k < runs_.size(); ++k) {
@@ -147,7 +147,7 @@ JointGraph Chain() {
   return JointGraph::Create(std::move(parts)).value();
 }
 
-// By an algorithm that proves nothing.
+// A plan by an algorithm that proves nothing.
 Plan PlanOf(const JointGraph& graph, const std::vector<OpId>& runs) {
   Plan plan = AssembleJointPlan(graph, runs);
   plan.request.algorithm = "dtr";
@@ -184,7 +184,8 @@ TEST_CASE("joint plans: figures of a chain, worked by hand") {
   CHECK(plan.peak->live == live);
 }
 
-TEST_CASE("joint plans: an operation that nothing needs may be dropped, which costs less") {
+TEST_CASE(
+    "joint plans: an operation whose results are not needed may be dropped, which costs less") {
   JointGraphParts parts = PartsOf(Chain());
   parts.results = {ValueId(2)};  // b: h and its cost of 4 are not needed.
   const JointGraph graph = JointGraph::Create(std::move(parts)).value();
@@ -199,7 +200,7 @@ TEST_CASE("joint plans: an operation that nothing needs may be dropped, which co
   CHECK(whole.figures.overhead == Cost(0));
 }
 
-TEST_CASE("joint plans: the checker accepts random plans, whose peak is that of the definition") {
+TEST_CASE("joint plans: the checker accepts random plans, whose peak equals the definition's") {
   int with_peak_after_start = 0;
   for (uint64_t seed = 0; seed < 1500; ++seed) {
     CAPTURE(seed);

@@ -16,7 +16,7 @@
 namespace ckplan {
 namespace {
 
-// By an algorithm that proves nothing.
+// A plan by an algorithm that proves nothing.
 Plan PlanOf(const TensorGraph& graph, const Schedule& schedule) {
   Plan plan = AssemblePlan(graph, schedule, IdVector<NodeId, int32_t>(graph.nodes().size()));
   plan.request.algorithm = "chen-sqrt";
@@ -27,7 +27,7 @@ Plan PlanKeeping(const TensorGraph& graph, const KeptSet& kept) {
   return PlanOf(graph, LowerStrategy(graph, kept));
 }
 
-// a → b → c → d with b dropped; backward of each reads its input and its output.
+// a → b → c → d with b dropped; the backward of each node reads its input and its output.
 struct Example {
   TensorGraph graph = GraphFromText("a:400@1 -> b:200@3 -> c:100@5 -> d:50@7");
   Plan plan;
@@ -38,7 +38,7 @@ struct Example {
   }
 };
 
-// Another topological order than the graph's: of the nodes that are ready always the last.
+// A topological order that differs from the graph's: it always takes the last of the ready nodes.
 std::vector<NodeId> LatestFirst(const TensorGraph& graph) {
   std::vector<NodeId> order;
   IdVector<NodeId, bool> is_done(graph.nodes().size());
@@ -174,7 +174,7 @@ TEST_CASE("check: the baseline is keep-all in the graph's order, whatever the pl
   CHECK(differing > 10);
 }
 
-TEST_CASE("check: with explicit frees, one that is missing or too early is found") {
+TEST_CASE("check: with explicit frees, a free that is missing or too early is found") {
   Example example;
   Schedule schedule = KeepAllSchedule({NodeId(0), NodeId(1), NodeId(2), NodeId(3)});
   schedule.frees = FreePolicy::kExplicit;

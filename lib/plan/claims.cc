@@ -22,7 +22,7 @@ void CompareConstants(const ConstantMemory& derived, Bytes optimized, const Plan
 
 namespace {
 
-// Proofs by one order's program say nothing of others, and all others nothing of an order.
+// Proofs by the program of one order hold for that order only; all other proofs hold for any order.
 void CheckScope(std::string_view bound, std::string_view proof, BoundScope scope, bool is_own_order,
                 std::vector<std::string>* faults) {
   const bool is_by_order =
@@ -42,7 +42,7 @@ void CheckLowerBound(const PlanFigures& figures, Cost overhead, Cost least_possi
                      std::vector<std::string>* faults) {
   const std::optional<Cost>& bound = figures.lower_bound_cost;
   if (!bound) {
-    // Where nothing is left to save, nothing needs a search: the bound is the overhead.
+    // If nothing can be saved, no search is needed, and the bound is the overhead.
     if (overhead == least_possible) {
       faults->push_back("lower_bound_cost: null, but nothing is recomputed");
     }

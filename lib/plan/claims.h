@@ -1,6 +1,5 @@
-// What a plan claims, against what a replay of its steps finds: the part of the judgement that is
-// the same for forward graphs (check.h) and for joint graphs (check_runs.h). Faults are sentences
-// that name the field and both values.
+// Compares a plan's claims with a replay of its steps, for forward graphs (check.h) and for joint
+// graphs (check_runs.h). Faults are sentences that name the field and both values.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,33 +21,35 @@ void CompareClaim(std::string_view what, T claimed, T replayed, std::vector<std:
                                 replayed.count()));
 }
 
-// `optimized`: the bytes that the optimizer keeps state for, wherever they are counted.
+// `optimized` is the size of the values that the optimizer keeps state for, wherever they are
+// counted.
 void CompareConstants(const ConstantMemory& derived, Bytes optimized, const Plan& plan,
                       std::vector<std::string>* faults);
 
-// A bound is no more than what the plan needs, and all of it where that is proven to be the least.
+// Checks that a bound is at most what the plan needs, and exactly that if the plan is proven
+// optimal.
 void CheckLowerBound(const PlanFigures& figures, Cost overhead, Cost least_possible,
                      std::vector<std::string>* faults);
 
-// The certificate, which plans by `best` have and no others: that it fits the figures, itself and,
-// by `is_own_order`, the plan. `overhead` and `peak` as they were replayed. What it proves is not
-// proven again.
+// Checks that the certificate, which only plans by `best` have and all of them do, fits the
+// figures, itself and, by `is_own_order`, the plan. `overhead` and `peak` are the replayed figures.
+// The proof itself is not repeated.
 void CheckCertificate(const Plan& plan, Cost overhead, Cost least_possible, Bytes peak,
                       bool is_own_order, std::vector<std::string>* faults);
 
-// The curve, if there is one: monotone, with the plan on it, as the point that plans for no budget
-// are (added_time.h). `step` is the cost of a step without recomputation.
+// Checks that the curve, if there is one, is monotone, and that the plan is the point on it that is
+// chosen without a budget (added_time.h). `step` is the cost of a step without recomputation.
 void CheckCurve(const Plan& plan, Cost step, std::vector<std::string>* faults);
 
-// What the request asks for, as far as the plan shows it; `peak` as it was replayed.
+// Checks that the plan fulfils its request, as far as it shows; `peak` is the replayed figure.
 void CompareRequest(const Plan& plan, Bytes peak, std::vector<std::string>* faults);
 
-// `name_of` names a buffer for people: `the workspace of "conv"`.
+// `name_of` returns a buffer's name for messages: `the workspace of "conv"`.
 void ComparePeak(const Plan& plan, int32_t step, const std::vector<LiveBuffer>& live,
                  const std::function<std::string(const LiveBuffer&)>& name_of,
                  std::vector<std::string>* faults);
 
-// What a row repeats of its node: the field in which `claimed` differs, or "".
+// Returns the field of a row in which `claimed` differs from its node, or "".
 std::string_view DifferenceOf(const NodeLabel& claimed, const NodeLabel& derived);
 
 }  // namespace ckplan

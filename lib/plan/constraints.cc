@@ -19,7 +19,7 @@ bool HasAny(const Flags& flags) {
   return std::any_of(flags.begin(), flags.end(), [](bool flag) { return flag; });
 }
 
-// Those of `nodes` that the patterns choose, of all that the graph has.
+// The nodes among `nodes`, out of all nodes of the graph, that the patterns match.
 Result<Flags> Chosen(const NamePatterns& patterns, const std::vector<NodeId>& nodes,
                      const std::vector<NamedThing>& things, std::string_view what, size_t count) {
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<bool> is_chosen, ChooseByName(patterns, things, what));
@@ -28,7 +28,8 @@ Result<Flags> Chosen(const NamePatterns& patterns, const std::vector<NodeId>& no
   return flags;
 }
 
-// Both are called by their own name; what is kept or recomputed also by the names of its results.
+// Every node is called by its own name; one that is kept or recomputed also by those of its
+// results.
 struct Names {
   std::vector<NodeId> nodes;
   std::vector<NamedThing> things;
@@ -47,7 +48,7 @@ Error Conflict(std::string_view name, std::string_view why) {
                   name, why));
 }
 
-// The first node that is to be both, or none.
+// The first node that must be both, or none.
 NodeId FirstOf(const Flags& a, const Flags& b) {
   for (const NodeId id : a.ids()) {
     if (a[id] && b[id]) return id;
@@ -74,7 +75,7 @@ Result<Constraints> ConstraintsOf(const PlanRequest& request, const Names& maker
   return Constraints{std::move(kept), std::move(once), std::move(recomputed)};
 }
 
-// Whoever makes an alias of something gives what reads it the same memory to read.
+// The maker of an alias lets the alias's readers read the memory of its base.
 Result<Done> RecomputeAliases(const JointGraph& graph, Constraints* constraints) {
   for (const OpId id : graph.ops().ids()) {
     const Operation& op = graph.op(id);

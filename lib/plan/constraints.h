@@ -1,9 +1,8 @@
-// What a request forbids plans of a graph, by the names of its nodes, tensors, operations and
-// values: the fields keep, recompute and never_rerun (request.h).
-//
-// What is kept, and what never runs again, runs once: a second run would make a second version.
-// What is recomputed is not read in the backward pass as the forward pass made it
-// (lib/joint/run_rules.h). Plans are judged by check_constraints.h, which shares nothing with this.
+// The constraints of a request on plans for a graph, by the names of its nodes, tensors, operations
+// and values: the fields keep, recompute and never_rerun (request.h). A kept value and an operation
+// that never runs again run once, because a second run would make a second version. A recomputed
+// value is read in the backward pass only from a later run than the forward pass's
+// (lib/joint/run_rules.h). check_constraints.h checks plans and shares no code with this file.
 #pragma once
 
 #include "lib/base/result.h"
@@ -17,10 +16,10 @@
 
 namespace ckplan {
 
-// Nodes of a forward graph, or operations of a joint graph.
+// Indexed by nodes of a forward graph, or by operations of a joint graph.
 struct Constraints {
   IdVector<NodeId, bool> is_kept;
-  IdVector<NodeId, bool> runs_once;  // Those that are kept among them.
+  IdVector<NodeId, bool> runs_once;  // Includes the kept ones.
   IdVector<NodeId, bool> is_recomputed;
 
   bool has_once() const;
@@ -30,19 +29,19 @@ struct Constraints {
 
 bool HasConstraints(const PlanRequest& request);
 
-// A tensor stands for the node that makes it. In a joint graph only operations of the forward pass
-// are kept or recomputed, and with what is recomputed so are its aliases. kUsage: a pattern fits
-// nothing; something is to be recomputed that is to be kept or may not run twice; a joint graph
-// does not say which of its operations are of the backward pass, and something is to be recomputed.
+// A tensor stands for the node that makes it. In a joint graph, only operations of the forward pass
+// can be kept or recomputed, and aliases are recomputed with their base. Returns kUsage if a
+// pattern matches nothing, if a recomputed value must be kept or may not run twice, or if values
+// must be recomputed in a joint graph that does not mark its backward operations.
 Result<Constraints> ConstraintsOf(const TensorGraph& graph, const PlanRequest& request);
 Result<Constraints> ConstraintsOf(const JointGraph& graph, const PlanRequest& request);
 
-// The graph in which what runs once may not repeat.
+// Returns the graph in which the operations that must run once may not repeat.
 JointGraph WithRunsOnce(const JointGraph& graph, const IdVector<OpId, bool>& runs_once);
-// The same of the expansion of a forward graph: of runs of its nodes forward.
+// The same for the expansion of a forward graph, where the constraints concern forward runs.
 Expansion WithRunsOnce(const Expansion& expansion, const IdVector<NodeId, bool>& runs_once);
 
-// Schedules of a forward graph that release tensors after their last read, by its constraints.
+// Changes schedules of a forward graph, with frees by liveness, to obey its constraints.
 class ScheduleRules {
  public:
   ScheduleRules(const TensorGraph& graph, const Constraints& constraints);
@@ -55,7 +54,7 @@ class ScheduleRules {
   Runs RunsOf(const Schedule& schedule) const;
 
   int32_t node_count_;
-  RunRules rules_;  // Operations: the nodes forward, the loss, the nodes backward.
+  RunRules rules_;  // For the operations of the expansion: forward nodes, the loss, backward nodes.
 };
 
 }  // namespace ckplan

@@ -27,7 +27,7 @@ std::string Marks(const IdVector<NodeId, bool>& flags) {
   return marks;
 }
 
-// Steps by letters: nodes forward, "!" the loss, nodes backward as capitals.
+// Steps as letters: lower case for nodes forward, "!" for the loss, capitals for nodes backward.
 Schedule StepsOf(const std::string& letters) {
   Schedule schedule;
   for (const char letter : letters) {
@@ -47,7 +47,7 @@ std::string LettersOf(const Schedule& schedule) {
   return letters;
 }
 
-// A forward operation a, a view of it, and one that reads the view backward.
+// A forward operation a, a view of it, and an operation that reads the view backward.
 JointGraph ViewGraph(Phase last) {
   JointGraphParts parts;
   const auto add = [&](std::string name, std::vector<ValueId> reads, ValueId base, Phase phase) {
@@ -72,7 +72,7 @@ JointGraph ViewGraph(Phase last) {
   return JointGraph::Create(std::move(parts)).value();
 }
 
-TEST_CASE("constraints: nodes are chosen by their names, those of their tensors, and their types") {
+TEST_CASE("constraints: nodes are matched by name, by tensor name and by type") {
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@5");
   const Constraints none = ConstraintsOf(graph, PlanRequest()).value();
   CHECK(none.empty());
@@ -82,7 +82,7 @@ TEST_CASE("constraints: nodes are chosen by their names, those of their tensors,
   CHECK(Marks(ConstraintsOf(graph, ConstrainedRequest({"!b"}, {}, {}))->runs_once) == "x-x");
 }
 
-TEST_CASE("constraints: what fits nothing, and what contradicts itself, is refused by name") {
+TEST_CASE("constraints: patterns without a match and contradictions are refused by name") {
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@5");
   const struct {
     PlanRequest request;
@@ -103,7 +103,7 @@ TEST_CASE("constraints: what fits nothing, and what contradicts itself, is refus
   }
 }
 
-TEST_CASE("constraints: a schedule is judged, and changed to obey") {
+TEST_CASE("constraints: a schedule is checked, and changed to obey") {
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@5");
   const struct {
     PlanRequest request;
@@ -137,7 +137,7 @@ TEST_CASE("constraints: a schedule is judged, and changed to obey") {
         "to be recomputed",
         "constraints: step 7: \"a\" reads \"a\" as the forward pass made it, and that is "
         "to be recomputed"}},
-      // A second run in front of the loss is none for the backward pass.
+      // A second run before the loss does not serve the backward pass.
       {ConstrainedRequest({}, {"b"}, {}),
        "abbc!CBA",
        "abbc!bCBA",
@@ -158,7 +158,7 @@ TEST_CASE("constraints: a schedule is judged, and changed to obey") {
   }
 }
 
-TEST_CASE("constraints: of a joint graph, aliases are recomputed with what they are of") {
+TEST_CASE("constraints: in a joint graph, aliases are recomputed with their base") {
   const JointGraph graph = ViewGraph(Phase::kBackward);
   const PlanRequest request = ConstrainedRequest({}, {"v_a"}, {});
   const Constraints constraints = ConstraintsOf(graph, request).value();

@@ -1,13 +1,13 @@
-// Somebody's own decisions about a graph, by the names of its nodes and tensors: what the algorithm
-// `given` makes a plan of. In one of five forms:
+// A user's own decisions about a graph, by the names of its nodes and tensors, which the algorithm
+// `given` makes a plan of. They have one of five forms:
 //
-//   kept            tensors that stay in memory; all else is recomputed when backward asks for it
+//   kept            tensors that stay in memory; all others are recomputed when backward needs them
 //   checkpoints     ends of segments; a segment is recomputed when its backward begins
 //   mirror_counts   how often each node may be run again (Chen et al. 2016, Alg. 2)
-//   lower_sets      L_1 < L_2 < ... (Kusumoto et al. 2019), each whole, or what it adds
+//   lower_sets      L_1 < L_2 < ... (Kusumoto et al. 2019), each complete or as its increment
 //   order           every step of the training step
 //
-// lib/algorithms/given/given.h says what each of them leads to.
+// lib/algorithms/given/given.h defines the plan for each form.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace ckplan {
 
-// A node or tensor, by name, or, where the name is empty, by its number in the graph's file.
+// A node or tensor, by name or, if the name is empty, by its number in the graph's file.
 struct NameOrId {
   std::string name;
   int64_t id = -1;
@@ -37,12 +37,12 @@ struct DecidedStep {
 struct Decisions {
   enum class Form { kKept, kCheckpoints, kMirrorCounts, kLowerSets, kOrder };
   Form form = Form::kKept;
-  // The members of other forms than this one are empty.
+  // The members of other forms are empty.
   std::vector<std::vector<NameOrId>> sets;  // One list; for kLowerSets, one for each set.
   std::vector<std::pair<NameOrId, int64_t>> mirror_counts;
   std::vector<DecidedStep> order;
 
-  // Whether it says itself when tensors are released.
+  // Whether it states itself when tensors are released.
   bool has_frees() const {
     for (const DecidedStep& step : order) {
       if (step.kind == StepKind::kFree) return true;

@@ -16,19 +16,18 @@ namespace {
 
 using Row = PlanDigest::Row;
 
-// For each row of the older plan the number of its partner in the newer one.
+// The partner in the newer plan of each row of the older one.
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
 using Partners = std::vector<size_t>;
 
-// Finds partners for the rows that have none yet. Rows that share a name are matched in their
-// order.
+// Finds partners for the rows that have none yet. Rows that share a name are matched in order.
 void MatchBy(std::string Row::*name, const PlanDigest& older, const PlanDigest& newer,
              Partners* partners) {
   std::vector<bool> is_taken(newer.rows.size());
   for (const size_t partner : *partners) {
     if (partner != kNone) is_taken[partner] = true;
   }
-  std::map<std::string_view, std::vector<size_t>> left;  // The last one first.
+  std::map<std::string_view, std::vector<size_t>> left;  // In reverse order.
   for (size_t i = newer.rows.size(); i-- > 0;) {
     if (!is_taken[i]) left[newer.rows[i].*name].push_back(i);
   }
@@ -41,8 +40,8 @@ void MatchBy(std::string Row::*name, const PlanDigest& older, const PlanDigest& 
   }
 }
 
-// By the names of tensors, which are unique within a model; by those of nodes where a tensor has
-// another name now, as the output of a model that has grown behind it.
+// Matches by the names of tensors, which are unique within a model, then by the names of nodes if a
+// tensor was renamed, as the output is when a model grows after it.
 Partners MatchRows(const PlanDigest& older, const PlanDigest& newer) {
   Partners partners(older.rows.size(), kNone);
   MatchBy(&Row::tensor, older, newer, &partners);
@@ -72,7 +71,7 @@ bool HaveEqualFigures(const PlanFigures& a, const PlanFigures& b) {
 
 Bytes Magnitude(Bytes bytes) { return bytes < Bytes(0) ? Bytes(0) - bytes : bytes; }
 
-// The order of nodes and of groups: the most changed bytes first.
+// Orders nodes and groups by the number of changed bytes, the most first.
 template <typename Change>
 void SortByWorth(std::vector<Change>* changes) {
   const auto key = [](const Change& change) {
@@ -132,8 +131,9 @@ class Differ {
 
  private:
   struct Found : NodeChange {
-    bool is_as_before = false;  // But is in memory at one of the peaks alone.
-    size_t group = 0;           // Index into the summary's groups.
+    // The node is treated as before but is in memory at only one of the peaks.
+    bool is_as_before = false;
+    size_t group = 0;  // Index into the summary's groups.
   };
 
   void NoteCheckpoint(const MatchedRows& node) {
@@ -144,7 +144,7 @@ class Differ {
     }
   }
 
-  // Adds up all that was found by groups, and says of each change which one it is in.
+  // Adds up the changes by groups, and assigns each change to its group.
   void GroupAll() {
     RowGroups groups = GroupRows(nodes_);
     summary_.grouped_by = groups.kind;
@@ -171,7 +171,7 @@ class Differ {
   PlanDiff& diff_;
   DiffSummary& summary_;
   std::vector<MatchedRows> nodes_;
-  std::vector<Found> found_;  // For each of them.
+  std::vector<Found> found_;  // One for each change.
   std::map<Checkpoints*, std::vector<const Row*>> rows_of_;
 };
 
@@ -183,7 +183,7 @@ Lesser LesserOf(bool is_older_less, bool is_newer_less) {
   return is_older_less ? Lesser::kOlder : is_newer_less ? Lesser::kNewer : Lesser::kNeither;
 }
 
-// In doubles: sums of figures of a file that nobody has checked may exceed 2^63.
+// In doubles, because sums of figures of an unchecked file may exceed 2^63.
 double StepCost(const PlanFigures& figures) {
   return static_cast<double>(figures.forward_cost.count()) +
          static_cast<double>(figures.backward_cost.count()) +
@@ -316,7 +316,7 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
 }
 
 double StepOverheadRatio(const PlanFigures& figures) {
-  // In doubles: the figures may come from a file that nobody has checked.
+  // In doubles, because the figures may come from an unchecked file.
   const double step = static_cast<double>(figures.forward_cost.count()) +
                       static_cast<double>(figures.backward_cost.count());
   return step == 0 ? 0 : static_cast<double>(figures.overhead.count()) / step;

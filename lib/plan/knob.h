@@ -1,6 +1,6 @@
-// Every algorithm has at most one number of its own that trades memory for time: Kusumoto's budget
-// B of Eq. 2, Chen's number of segments. That number is its knob, and people set it by name:
-// `--knob segments=5`. Without a setting, the planner searches for one, or takes the paper's.
+// Every algorithm has at most one number that trades memory for time, such as Kusumoto's budget B
+// of Eq. 2 or Chen's number of segments. That number is its knob, which users set by name: `--knob
+// segments=5`. Without a setting, the planner searches for one or takes the paper's.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct Knob {
     kSegmentBudget,    // Bytes that a segment may hold (Chen's B): the smaller, the more is kept.
     kGridPoint,        // Index of a point in the paper's own grid of settings.
     kResultsPerLevel,  // Number of results that each level of a recursion keeps.
-    // Bytes of the peak itself: the plan at a setting needs no more of them. No plan needs less
-    // than `min`, and the plan at `min` is that of least peak, which may be above it.
+    // Bytes of the peak itself: the plan at a setting needs no more. `min` is a lower bound for all
+    // plans, and the plan at `min` has the least peak, which may be above it.
     kPeakLimit,
     kSavedShare,  // How much is saved for backward, in percent of what could be.
   };
@@ -36,7 +36,7 @@ struct Knob {
   int64_t grid_steps = 4;
 };
 
-// What people read and type of a knob.
+// The name and unit of a knob, for messages and for users to type.
 struct KnobInfo {
   Knob::Kind kind = Knob::Kind::kNone;
   std::string_view name;     // "segments", as the paper calls it where it has a name.
@@ -47,11 +47,11 @@ struct KnobInfo {
 
 // Null for kNone.
 const KnobInfo* InfoOf(Knob::Kind kind);
-// All names, each once. Knobs of one name are of one unit.
+// All names, each once. Knobs of the same name have the same unit.
 std::vector<std::string_view> KnobNames();
 bool IsInBytes(std::string_view knob_name);
 
-// Whether people may ask for the setting. Sizes have no upper end: above `max` they change nothing.
+// Whether users may ask for the setting. Sizes have no upper end: above `max` they change nothing.
 bool IsInRange(const Knob& knob, int64_t value);
 // "1 to 7", "1048576 bytes (1.00 MiB) or more"
 std::string RangeText(const Knob& knob);

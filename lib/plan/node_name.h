@@ -1,4 +1,4 @@
-// What people are told a node is called.
+// The name of a node for messages.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace ckplan {
 
-// The node's name; without one, that of its first output, or else "node 7" by its number in files.
+// Returns the node's name, or that of its first output, or else "node 7" by its number in files.
 std::string ShownName(const TensorGraph& graph, NodeId id);
-// The operation's, in the same manner: "operation 7".
+// Returns the operation's name in the same manner: "operation 7".
 std::string ShownName(const JointGraph& graph, OpId id);
 
 }  // namespace ckplan

@@ -8,7 +8,7 @@
 namespace ckplan {
 namespace {
 
-// Of a node and its tensors, or of an operation and its values.
+// For a node and its tensors, or for an operation and its values.
 template <typename Maker, typename Made>
 NodeLabel MakeLabel(const Maker& maker, const std::vector<TensorId>& outputs,
                     const IdVector<TensorId, Made>& all) {

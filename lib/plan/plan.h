@@ -1,7 +1,7 @@
 // A plan: everything needed to replay it, to check it, and to describe it to people.
 //
-// The same struct serves forward graphs and joint graphs: for the latter the schedule consists of
-// runs, and what is said of nodes and tensors is said of operations and values.
+// The same struct serves forward graphs and joint graphs. A joint graph's schedule consists of
+// runs, and its operations and values take the place of nodes and tensors.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct ModelIdentity {
   bool operator==(const ModelIdentity&) const = default;
 };
 
-// The opsets as plan files have them: names of domains are well-formed UTF-8 there. Of several that
-// are written the same the first counts.
+// Returns the opsets with domain names in well-formed UTF-8, as in plan files. Of several domains
+// with the same written name, the first counts.
 std::map<std::string, int64_t> OpsetsInFiles(const ModelIdentity& model);
 
 // An algorithm's own objective, by its paper's definition.
@@ -43,7 +43,7 @@ struct PaperFigures {
   bool operator==(const PaperFigures&) const = default;
 };
 
-// What Chen's three allocation strategies need for the schedule: see schedule/static_allocation.h.
+// The memory of the schedule under Chen's three strategies: see schedule/static_allocation.h.
 struct StaticAllocations {
   Bytes none;
   Bytes inplace;
@@ -52,7 +52,7 @@ struct StaticAllocations {
   bool operator==(const StaticAllocations&) const = default;
 };
 
-// A plan that was found beside another: what time it takes to need no more memory.
+// A point on a curve of memory against time: the peak and the overhead of one plan.
 struct CurvePoint {
   Bytes peak;
   Cost overhead;
@@ -65,8 +65,8 @@ struct PlanFigures {
   std::string guarantee;    // "optimal canonical strategy for Eq. 2; costs rounded to 17 ns"
   Bytes peak;
   Bytes baseline_peak;  // The peak of keeping everything, in the model's own order.
-  // Of `peak`: what the other micro-batches under way keep for their backward. All else of the
-  // peak, and of the plan, is of one micro-batch.
+  // Part of `peak`: the memory that the other micro-batches under way keep for their backward. All
+  // other figures and the plan are for one micro-batch.
   Bytes other_micro_batches;
   Bytes arena;
   std::optional<StaticAllocations> static_allocations;  // Absent in files that leave them out.
@@ -75,22 +75,23 @@ struct PlanFigures {
   Cost forward_cost;   // One forward pass.
   Cost backward_cost;  // One backward pass.
   std::optional<Cost> lower_bound_cost;
-  std::optional<Certificate> certificate;  // Of plans by `best`, which all have a bound; no others.
-  // Of plans by `best` for no budget: those that it was chosen from, and itself. Each needs more
-  // memory than the one before, and takes less time.
+  std::optional<Certificate> certificate;  // Every plan by `best` has one, and no other plan has.
+  // For plans by `best` without a budget: the points that the plan was chosen from, including its
+  // own. Each needs more memory and less time than the one before.
   std::vector<CurvePoint> curve;
   ConstantMemory constants;
   Bytes optimizer_state;
   PaperFigures paper;
-  // Of the algorithm's knob, given or found; absent if it has none, or if the plan belongs to none.
+  // The setting of the algorithm's knob, given or found; absent if it has none or if the plan
+  // belongs to none.
   std::optional<KnobSetting> setting;
 
   bool operator==(const PlanFigures&) const = default;
 };
 
 enum class NodeAction {
-  // Runs forward once; outputs that backward needs stay in memory until then. Of a joint graph's
-  // operations: runs once.
+  // Runs forward once; outputs that backward needs stay in memory until then. An operation of a
+  // joint graph runs once.
   kKeep,
   kRecompute,  // Runs forward more than once.
   kTransient,  // Runs forward once; none of its outputs is needed after the forward pass.
@@ -107,8 +108,8 @@ struct NodeDecision {
   bool operator==(const NodeDecision&) const = default;
 };
 
-// What a plan repeats of a node of its graph, for those who read the plan without the graph. Names
-// are well-formed UTF-8, whatever the model has.
+// The properties of a node that a plan repeats for readers without the graph. Names are well-formed
+// UTF-8 even if the model's are not.
 struct NodeLabel {
   struct Output {
     int64_t file_id = 0;
@@ -150,8 +151,8 @@ struct LiveBuffer {
 // The first moment at which memory use reaches the peak.
 struct PeakMoment {
   int32_t step = 0;  // Index into Schedule::steps.
-  // In order of allocation, without empty buffers; their sizes add up to the peak, but for what
-  // other micro-batches keep.
+  // In order of allocation, without empty buffers; the sizes add up to the peak without the part of
+  // other micro-batches.
   std::vector<LiveBuffer> live;
 
   bool operator==(const PeakMoment&) const = default;
@@ -171,15 +172,14 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-// What the optimizer keeps in addition to the parameters: zero, one or two values for each value
-// that it keeps state for.
+// Optimizer state per parameter element, in values of the parameter's size: 0, 1 or 2.
 Bytes OptimizerState(Optimizer optimizer, Bytes optimized);
 
-// The points that no other one equals or betters, by increasing peak.
+// Returns the Pareto front by increasing peak.
 std::vector<CurvePoint> FrontOf(std::vector<CurvePoint> points);
 
-// Parameters, their gradients, optimizer state, inputs and, where devices divide them, what of them
-// is whole all the same: no plan can change any of it.
+// Parameters, their gradients, optimizer state and inputs, and the undivided part of those that are
+// divided among devices. No plan can change any of it.
 Bytes TotalConstants(const ConstantMemory& constants, Bytes optimizer_state);
 Bytes TotalConstants(const PlanFigures& figures);
 

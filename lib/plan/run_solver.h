@@ -1,5 +1,5 @@
-// Algorithms that plan sequences of runs (lib/schedule/replay.h): of a joint graph as it is, and
-// of a forward graph by its expansion, so that one source serves both.
+// Algorithms that plan sequences of runs (lib/schedule/replay.h). They plan a joint graph directly
+// and a forward graph through its expansion, so one source serves both.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 namespace ckplan {
 
 struct RunOutcome {
-  std::vector<OpId> runs;   // A plan of the graph, whose first runs are in the graph's own order.
+  std::vector<OpId> runs;   // A plan of the graph whose first runs are in the graph's own order.
   bool is_optimal = false;  // For this setting, in the class that `guarantee` names.
   std::string guarantee;
 };
 
-// What PreparedSolver is for forward graphs.
+// The counterpart of PreparedSolver.
 class PreparedRunSolver {
  public:
   virtual ~PreparedRunSolver() = default;
@@ -30,12 +30,12 @@ class PreparedRunSolver {
   virtual Result<RunOutcome> Solve(int64_t setting, const SolveLimits& limits) = 0;
 };
 
-// `graph` outlives what is returned.
+// `graph` must outlive the result.
 using PrepareRuns = Result<std::unique_ptr<PreparedRunSolver>> (*)(const JointGraph& graph,
                                                                    const SolveLimits& limits);
 
-// The algorithm, on the expansion (lib/joint/expand.h) of the problem's graph. Its paper's figures
-// are the simulated ones.
+// Runs the algorithm on the expansion (lib/joint/expand.h) of the problem's graph. The figures of
+// the paper are the simulated ones.
 Result<std::unique_ptr<PreparedSolver>> PrepareOnExpansion(const Problem& problem,
                                                            const SolveLimits& limits,
                                                            PrepareRuns prepare);

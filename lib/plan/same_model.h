@@ -1,4 +1,4 @@
-// Whether a plan is for the model that was read.
+// Tests whether a plan is for the model that was read.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ckplan {
 
-// kCheckFailed: the model at `path`, whose hash is `sha256`, is not the one that was planned.
+// Returns kCheckFailed if the model at `path`, with the hash `sha256`, is not the planned one.
 Result<Done> CheckSameModel(const ModelIdentity& planned, const std::string& path,
                             const std::string& sha256);
 

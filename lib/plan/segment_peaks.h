@@ -1,6 +1,6 @@
-// What each segment of a plan of somebody's own lower sets needs: M^(i) of Eq. 2 of Kusumoto et al.
-// 2019 (lib/schedule/canonical_figures.h). It follows from the plan and its graph, so it is no
-// member of the plan.
+// The memory of each segment in a plan of a user's own lower sets: M^(i) of Eq. 2 of Kusumoto et
+// al. 2019 (lib/schedule/canonical_figures.h). It follows from the plan and its graph, so it is not
+// a member of the plan.
 #pragma once
 
 #include <vector>
@@ -11,9 +11,8 @@
 
 namespace ckplan {
 
-// M^(1) to M^(k), of the layers where those were decided on. Empty where the request has no lower
-// sets, or where the segments of an unchecked plan are not numbered as those of such a plan are.
-// O(nodes + edges).
+// Returns M^(1) to M^(k), for layers if those were decided on. Empty if the request has no lower
+// sets, or if the segments of an unchecked plan have wrong numbers. O(nodes + edges).
 std::vector<Bytes> SegmentPeaksOf(const TensorGraph& graph, const Plan& plan);
 
 }  // namespace ckplan

@@ -32,7 +32,7 @@ int Slab::Allocate(const LiveBuffer& buffer, const std::string& what) {
 
 void Slab::HandOver(int id, TensorId tensor) {
   Block& block = blocks_[static_cast<size_t>(id)];
-  // The time is noted: AtPeak asks which tensor the block held then.
+  // The time is recorded because AtPeak asks which tensor the block held then.
   block.heirs.emplace_back(static_cast<int>(blocks_.size()), tensor);
 }
 

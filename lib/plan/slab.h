@@ -1,5 +1,5 @@
-// Memory as a plan lays it out, for the checker alone: each allocation takes the plan's next
-// offset, and whatever is wrong with that offset is the slab's fault.
+// Memory as a plan lays it out, for the checker only. Each allocation takes the plan's next offset,
+// and the slab reports the faults of that offset.
 #pragma once
 
 #include <limits>
@@ -16,7 +16,7 @@ namespace ckplan {
 
 class Slab {
  public:
-  // Without offsets only the bytes are counted. Offsets of buffers that are not empty must be
+  // Without offsets, only the bytes are counted. Offsets of buffers that are not empty must be
   // multiples of `alignment`.
   explicit Slab(const std::vector<Bytes>* offsets, int64_t alignment = 1)
       : offsets_(offsets), alignment_(alignment) {}
@@ -31,11 +31,11 @@ class Slab {
   Bytes highest() const { return highest_; }
   Bytes end() const { return end_; }
   size_t allocations() const { return blocks_.size(); }
-  // The first.
+  // The first fault.
   const std::optional<std::string>& fault() const { return fault_; }
 
-  // What was in memory when the peak was reached first. Time is counted in allocations: block 7 is
-  // allocated at time 7.
+  // The contents of memory when the peak was first reached. Time is counted in allocations: block 7
+  // is allocated at time 7.
   std::vector<LiveBuffer> AtPeak() const;
 
  private:
@@ -43,9 +43,9 @@ class Slab {
     Bytes bytes;
     Bytes offset;
     std::string what;
-    LiveBuffer buffer;                                      // As it was allocated.
-    std::vector<std::pair<int, TensorId>> heirs = {};       // Tensors that took it over, and when.
-    int released_before = std::numeric_limits<int>::max();  // The next time.
+    LiveBuffer buffer;                                 // As it was allocated.
+    std::vector<std::pair<int, TensorId>> heirs = {};  // The tensors that took it over, and when.
+    int released_before = std::numeric_limits<int>::max();  // The time of the next allocation.
   };
   struct Placed {
     Bytes end;
