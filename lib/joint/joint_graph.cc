@@ -15,7 +15,7 @@
 namespace ckplan {
 namespace {
 
-// Finds what is wrong with the parts, and derives who makes a value and whose memory it is in.
+// Finds the faults of the parts, and derives the makers of values and the storages of aliases.
 class Validator {
  public:
   explicit Validator(JointGraphParts* parts) : values_(parts->values), ops_(parts->ops) {}
@@ -138,14 +138,14 @@ class Validator {
 
   IdVector<ValueId, Value>& values_;
   const IdVector<OpId, Operation>& ops_;
-  IdVector<ValueId, bool> is_read_early_{values_.size()};  // By an operation before its maker.
-  IdVector<ValueId, OpId> last_reader_{values_.size()};    // Of the operations looked at so far.
-  IdVector<ValueId, bool> sees_base_{values_.size()};      // Of aliases: the maker reads the base.
+  IdVector<ValueId, bool> is_read_early_{values_.size()};  // Read by an operation before its maker.
+  IdVector<ValueId, OpId> last_reader_{values_.size()};    // Among the operations visited so far.
+  IdVector<ValueId, bool> sees_base_{values_.size()};      // For aliases: the maker reads the base.
   Faults faults_;
 };
 
-// The value at the end of each chain of aliases. Bases are made before their aliases, or, if given
-// from outside, listed before them.
+// The value at the end of each chain of aliases. Bases are made before their aliases or, if given
+// from outside, are listed before them.
 void DeriveStorage(const IdVector<OpId, Operation>& ops, IdVector<ValueId, Value>* values) {
   const auto derive = [&](ValueId id) {
     Value& value = (*values)[id];

@@ -3,13 +3,13 @@
 //   conv : reads x, w   writes c         relu_grad : reads dr, r   writes dc
 //   relu : reads c      writes r         conv_grad : reads dc, x   writes dw (a parameter gradient)
 //
-// A TensorGraph says what is computed forward, and leaves the backward pass to fixed rules. A joint
-// graph has no such rules, so it can say what others make: the graphs of frameworks, tied weights,
-// decomposed backward passes, the published instances of the field. A plan is a sequence of runs of
-// operations (lib/schedule/replay.h says what each of them needs); every forward graph can be
-// expanded into a joint graph (lib/joint/expand.h).
+// A TensorGraph has only the forward computation, and fixed rules define its backward pass. A joint
+// graph has no such rules, so it can describe other sources: graphs of frameworks, tied weights,
+// decomposed backward passes, published instances. A plan is a sequence of runs of operations
+// (lib/schedule/replay.h defines what each of them needs). Every forward graph can be expanded into
+// a joint graph (lib/joint/expand.h).
 //
-// The order in which the operations are listed is the graph's own order, and their ids.
+// The ids of the operations are their positions in the list, which is the graph's own order.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@
 
 namespace ckplan {
 
-// An operation stands in plans, timelines and labels where a node of a TensorGraph stands, and a
-// value where a tensor stands.
+// In plans, timelines and labels, an operation takes the place of a node of a TensorGraph, and a
+// value that of a tensor.
 using OpId = NodeId;
 using ValueId = TensorId;
 
@@ -32,7 +32,8 @@ enum class ValueKind : uint8_t {
   kValue,              // Counted in the peak from the run that makes it to its last read.
   kConstant,           // There all the time, or counted elsewhere: parameters, inputs.
   kParameterGradient,  // A result that is counted with the constants.
-  kArrivingGradient,   // A gradient of parameters that counts as a kValue does, and is a result.
+  // A gradient of parameters that is a result and counts in the peak as a kValue does.
+  kArrivingGradient,
 };
 enum class Phase : uint8_t { kForward, kBackward };
 
@@ -45,20 +46,20 @@ struct Value {
   std::string name;
   Bytes bytes;
   ValueKind kind = ValueKind::kValue;
-  // The value in whose memory this one is, if it has none of its own. That memory lives as long as
+  // The value whose memory this one shares, if it has none of its own. That memory lives as long as
   // any of the values in it.
   ValueId alias_of;
 
   // Derived by JointGraph::Create.
-  OpId maker;                 // None for what is given from outside.
+  OpId maker;                 // None if the value is given from outside.
   std::vector<OpId> readers;  // Ascending, each once.
-  ValueId storage;            // The value itself, or the one at the end of its chain of aliases.
+  ValueId storage;            // The value itself, or the end of its chain of aliases.
   bool is_result = false;     // A result of the graph: its last version lives to the end.
 
   bool operator==(const Value&) const = default;
 };
 
-// `write` may be put into the memory of `read` if that is as large and dies at this very run.
+// `write` may take over the memory of `read` if both are equally large and `read` dies at this run.
 struct InPlaceWrite {
   ValueId write;
   ValueId read;
@@ -74,7 +75,7 @@ struct Operation {
   std::vector<ValueId> reads;
   std::vector<ValueId> writes;
   Cost cost;
-  Bytes workspace;  // Beside reads and writes, while it runs.
+  Bytes workspace;  // Memory while it runs, in addition to reads and writes.
   bool may_repeat = true;
   std::vector<InPlaceWrite> in_place;  // In the order in which they are tried.
 
@@ -88,14 +89,14 @@ struct JointGraphParts {
   std::vector<ValueId> results;
 };
 
-// Invariants: an operation reads only what is given from outside or made by an earlier one; a value
-// has at most one maker; no sum of sizes or of costs over the whole graph passes kMaxTotalBytes or
-// kMaxTotalCost.
+// Invariants: an operation reads only values that are given from outside or made by an earlier
+// operation; a value has at most one maker; no sum of sizes or of costs over the whole graph
+// exceeds kMaxTotalBytes or kMaxTotalCost.
 class JointGraph {
  public:
-  // kInvalidInput: a value that is read before it is made, or made twice; a read, a write or an
-  // alias that does not exist; an alias that its maker cannot see; a negative size or cost; totals
-  // beyond the limits. The message lists all faults, not only the first.
+  // Returns kInvalidInput for a value that is read before it is made or is made twice; a read,
+  // write or alias that does not exist; an alias whose maker does not read its base; a negative
+  // size or cost; and totals beyond the limits. The message lists all faults, not only the first.
   static Result<JointGraph> Create(JointGraphParts parts);
 
   const std::string& name() const { return name_; }
@@ -103,15 +104,15 @@ class JointGraph {
   const IdVector<OpId, Operation>& ops() const { return ops_; }
   const Value& value(ValueId id) const { return values_[id]; }
   const Operation& op(OpId id) const { return ops_[id]; }
-  // As listed in the parts; then the arriving gradients that are not.
+  // In the order of the parts, followed by the arriving gradients that are not among them.
   const std::vector<ValueId>& results() const { return results_; }
 
   // Whether every plan must run the operation: it makes a result or a parameter gradient.
   bool is_needed(OpId id) const { return is_needed_[id]; }
-  // The bytes of the value that count in the peak: zero for aliases, for what is given from
-  // outside, for constants and for gradients that are counted with them.
+  // The bytes of the value that count in the peak: zero for aliases, for values given from outside,
+  // for constants and for gradients that are counted with them.
   Bytes counted_bytes(ValueId id) const;
-  Cost cost() const { return cost_; }  // All operations, each run once.
+  Cost cost() const { return cost_; }  // The cost of all operations, each run once.
 
   bool operator==(const JointGraph&) const = default;
 
@@ -126,22 +127,22 @@ class JointGraph {
   Cost cost_;
 };
 
-// The parts again, to make a changed graph from.
+// Returns the parts again, to make a changed graph from.
 JointGraphParts PartsOf(const JointGraph& graph);
 
-// The graph with sizes of values and workspaces rounded up to multiples of the alignment, which is
-// from 1 to kMaxTotalBytes. kInvalidInput: they overflow.
+// Returns the graph with the sizes of values and workspaces rounded up to multiples of the
+// alignment, which is from 1 to kMaxTotalBytes. Returns kInvalidInput if they overflow.
 Result<JointGraph> AlignSizes(const JointGraph& graph, int64_t alignment_bytes);
 
-// The graph with the gradients of parameters counted in the peak, each from the run that makes it
-// to the end, and not with the constants from the start. So frameworks do that release gradients
-// between steps (zero_grad(set_to_none=True) of PyTorch).
+// Returns the graph with the gradients of parameters counted in the peak, each from the run that
+// makes it to the end, instead of with the constants. Frameworks that release gradients between
+// steps behave so (zero_grad(set_to_none=True) of PyTorch).
 JointGraph WithArrivingGradients(const JointGraph& graph);
 
-// Whether values of this kind occupy memory that counts in the peak, if an operation makes them.
+// Whether values of this kind count in the peak if an operation makes them.
 bool IsCountedInPeak(ValueKind kind);
 
-// The operations in the graph's own order, each once.
+// Returns the operations in the graph's own order, each once.
 std::vector<OpId> OwnOrder(const JointGraph& graph);
 
 }  // namespace ckplan

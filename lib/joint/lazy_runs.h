@@ -1,5 +1,5 @@
-// Builds a sequence of runs from decisions about memory: what is read and not there is run again,
-// just before it is read, together with what of its ancestors is not there either.
+// Builds a sequence of runs from decisions about memory: a value that is read but not in memory is
+// made again just before the read, together with its ancestors that are not in memory either.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ class LazyRuns {
  public:
   explicit LazyRuns(const RunProblem& problem);  // Keeps a reference to `problem`.
 
-  // Runs the operation, and before it whatever makes those of its reads that are not in memory.
+  // Runs the operation, preceded by the makers of those reads that are not in memory.
   void Run(OpId op);
-  // Sees to it that the value is in memory; what is given from outside always is.
+  // Makes the value unless it is in memory. Values given from outside always are.
   void Provide(int32_t value);
   void ProvideResults();
-  // Drops every value but these.
+  // Drops every value except these.
   void KeepOnly(const std::vector<bool>& kept);
   void Drop(int32_t value) { is_there_[static_cast<size_t>(value)] = false; }
   bool IsThere(int32_t value) const { return is_there_[static_cast<size_t>(value)]; }
@@ -36,7 +36,7 @@ class LazyRuns {
 
   const RunProblem& problem_;
   std::vector<bool> is_there_;
-  std::vector<Frame> stack_;  // Depth-first without recursion: chains may be 100,000 long.
+  std::vector<Frame> stack_;  // Depth-first without recursion: a chain may have 100,000 operations.
   Runs runs_;
 };
 

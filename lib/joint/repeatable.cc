@@ -14,9 +14,9 @@ constexpr std::array<std::string_view, 5> kLibraries = {"aten", "prims", "torch"
 constexpr std::array<std::string_view, 5> kCommunication = {
     "_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "c10d", "_dtensor"};
 
-// In small letters.
+// In lower case.
 constexpr std::string_view kSingleRuns[] = {
-    // Choices.
+    // Routers and searches.
     "topk", "sort", "argsort", "argmax", "argmin", "nonzero", "unique", "_unique2", "kthvalue",
     // Attention that saves statistics and the state of its dropout.
     "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu",

@@ -1,15 +1,15 @@
-// Whether operations may run twice, where a joint graph does not say so: by their types.
+// Decides by type whether an operation may run twice, for joint graphs that do not say so.
 #pragma once
 
 #include <string_view>
 
 namespace ckplan {
 
-// Not so for what a second run may make otherwise than the first, or do twice: choices of a router
-// or a search (TopK, sort, argmax), since on values that differ in the last bit they may choose
-// otherwise; fused attention, whose saved statistics and random state belong to one run; random
-// numbers; and communication. Types are those of PyTorch ("aten.topk.default") and of ONNX
-// ("TopK"), with or without the name of their library and of their overload.
+// Returns false for operations whose second run may give another result or act twice: routers and
+// searches (TopK, sort, argmax), which may choose differently if values differ in the last bit;
+// fused attention, whose saved statistics and random state belong to one run; random numbers; and
+// communication. Types are those of PyTorch ("aten.topk.default") and of ONNX ("TopK"), with or
+// without the name of their library and of their overload.
 bool MayRepeatByType(std::string_view type);
 
 }  // namespace ckplan

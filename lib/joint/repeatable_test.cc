@@ -7,7 +7,7 @@
 namespace ckplan {
 namespace {
 
-TEST_CASE("repeatable: choices, fused attention, random numbers and communication run once") {
+TEST_CASE("repeatable: searches, fused attention, random numbers and communication run once") {
   for (const char* type :
        {"topk", "aten.topk.default", "aten::topk", "TopK", "ai.onnx.TopK", "aten.sort.stable",
         "aten.argmax.default", "aten._scaled_dot_product_flash_attention.default",
@@ -19,7 +19,7 @@ TEST_CASE("repeatable: choices, fused attention, random numbers and communicatio
   }
 }
 
-TEST_CASE("repeatable: all else may run twice") {
+TEST_CASE("repeatable: all other operations may run twice") {
   for (const char* type : {"", "Relu", "aten.relu.default", "aten.mm.default", "aten", "topk_gate",
                            "aten._scaled_dot_product_flash_attention_backward.default", "Softmax",
                            "Attention", "my.topk.default"}) {

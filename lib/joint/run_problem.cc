@@ -11,7 +11,7 @@ using Lists = std::vector<std::vector<int32_t>>;
 
 bool IsMade(const JointGraph& graph, ValueId id) { return !graph.value(id).maker.is_none(); }
 
-// With the memory that aliases among them are in.
+// The values together with the storages of those that are aliases.
 Lists ReadsOf(const JointGraph& graph) {
   Lists reads;
   for (const Operation& op : graph.ops()) {
@@ -59,7 +59,7 @@ Lists InPlaceOf(const JointGraph& graph) {
   return pairs;
 }
 
-// The second of each pair.
+// The second member of each pair.
 Lists TakenOverBy(const FlatLists& in_place, int32_t op_count) {
   Lists reads;
   for (int32_t op = 0; op < op_count; ++op) {
@@ -87,7 +87,7 @@ RunProblem::RunProblem(const JointGraph& graph)
     maker.push_back(graph.value(id).maker.index());
     is_result.push_back(graph.value(id).is_result);
   }
-  // What holds a result's memory stays as well.
+  // A value whose memory holds a result stays as well.
   for (const ValueId id : graph.results()) {
     is_result[static_cast<size_t>(graph.value(id).storage.index())] = true;
   }

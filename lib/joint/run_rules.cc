@@ -8,7 +8,7 @@
 namespace ckplan {
 namespace {
 
-// How far a sequence of runs has come, by the rules.
+// The progress of a sequence of runs with respect to the rules.
 class RunProgress {
  public:
   RunProgress(const RunRules& rules, OpId last_of_forward)
@@ -19,8 +19,8 @@ class RunProgress {
         is_made_late_(rules.makers.size()) {}
 
   bool HasRun(int32_t op) const { return has_run_[At(op)]; }
-  // Whether a run of the operation now must not read what the forward pass made of `maker`, which
-  // is there.
+  // Whether a run of the operation now must not read the value that the forward pass made of
+  // `maker`, which is in memory.
   bool MustNotRead(int32_t op, int32_t maker) const {
     if (!rules_.is_recomputed[At(maker)] || is_made_late_[At(maker)]) return false;
     return rules_.is_backward[At(op)] || (has_ended_ && has_run_[At(op)]);
@@ -34,12 +34,12 @@ class RunProgress {
  private:
   const RunRules& rules_;
   const OpId last_of_forward_;
-  bool has_ended_;  // The forward pass.
+  bool has_ended_;  // Whether the forward pass has ended.
   std::vector<bool> has_run_;
-  std::vector<bool> is_made_late_;  // By its last run: behind that end, and not for the first time.
+  std::vector<bool> is_made_late_;  // Its last run was after the forward pass, and not its first.
 };
 
-// Adds one run after the other, and before it what must run again for it.
+// Adds one run after the other, each preceded by the runs that it needs again.
 class ObeyingRuns {
  public:
   ObeyingRuns(const RunRules& rules, OpId last_of_forward)
@@ -73,11 +73,12 @@ class ObeyingRuns {
 
   const RunRules& rules_;
   RunProgress progress_;
-  std::vector<Frame> stack_;  // Depth-first without recursion: chains may be 100,000 long.
+  std::vector<Frame> stack_;  // Depth-first without recursion: a chain may have 100,000 operations.
   Runs runs_;
 };
 
-// Without runs beyond the first whose values nobody reads before the next run, or the end.
+// Removes runs beyond the first whose values are not read before the next run of the same
+// operation, or the end.
 Runs WithoutUnread(const RunRules& rules, const Runs& runs) {
   std::vector<bool> is_first(runs.size());
   std::vector<bool> has_run(rules.makers.size());
@@ -155,7 +156,7 @@ Runs MadeToObey(const RunRules& rules, const Runs& runs) {
 
 std::vector<bool> ForcedToRunAgain(const RunRules& rules, const std::vector<bool>& is_required) {
   std::vector<bool> is_forced(rules.makers.size());
-  // Makers stand before those that read what they make.
+  // Makers come before the operations that read what they make.
   for (size_t op = rules.makers.size(); op-- > 0;) {
     if (!is_forced[op] && !(rules.is_backward[op] && is_required[op])) continue;
     for (const int32_t maker : rules.makers[op]) {

@@ -12,7 +12,8 @@
 namespace ckplan {
 namespace {
 
-// a, b and c forward, each reading the one before; B reads b and c, A reads a, b and what B made.
+// a, b and c run forward, each reading the one before; B reads b and c, A reads a, b and the result
+// of B.
 RunRules ChainRules() {
   RunRules rules;
   rules.makers = {{}, {0}, {1}, {1, 2}, {0, 1, 3}};
@@ -40,7 +41,7 @@ std::string Obeying(const RunRules& rules, const std::string& letters) {
   return Letters(MadeToObey(rules, LetterRuns(letters)));
 }
 
-TEST_CASE("run rules: a second run of what runs once is left out, and what was only for it") {
+TEST_CASE("run rules: a forbidden second run is left out, and the runs only for it") {
   RunRules rules = ChainRules();
   CHECK(Obeying(rules, "abcbBabA") == "abcbBabA");
   rules.runs_once[1] = true;
@@ -56,9 +57,9 @@ TEST_CASE("run rules: what is recomputed runs again before the backward pass rea
   CHECK_FALSE(Obeys(rules, LetterRuns("abcBA")));
   CHECK(Obeying(rules, "abcBA") == "abcbBA");
   CHECK(Obeying(rules, "abcbBA") == "abcbBA");
-  rules.is_recomputed[0] = true;  // The second run of b is of the backward pass as well.
+  rules.is_recomputed[0] = true;  // The second run of b is in the backward pass as well.
   CHECK(Obeying(rules, "abcBA") == "abcabBA");
-  // A run again within the forward pass is none for the backward pass.
+  // A second run within the forward pass does not serve the backward pass.
   CHECK(Obeying(rules, "ababcBA") == "ababcabBA");
   CHECK(Obeying(rules, "abbcBA") == "abbcabBA");
 }
@@ -68,20 +69,20 @@ TEST_CASE("run rules: the forward pass ends before the first run of the backward
   CHECK(LastOfForwardPass(rules, LetterRuns("abacBA")) == OpId(2));
   CHECK(LastOfForwardPass(rules, LetterRuns("abcbBA")) == OpId(2));
   CHECK(LastOfForwardPass(rules, LetterRuns("")).is_none());
-  // B reads nothing, and runs first: what runs again behind it is of the backward pass.
+  // B reads nothing and runs first; second runs after it are in the backward pass.
   rules.makers[3] = {};
   rules.is_recomputed[1] = true;
   CHECK(LastOfForwardPass(rules, LetterRuns("BabcA")).is_none());
   CHECK(Obeying(rules, "BabcA") == "BabcbA");
 }
 
-TEST_CASE("run rules: who must run again is who is read in the backward pass, and for that") {
+TEST_CASE("run rules: operations run again if the backward pass reads them, also indirectly") {
   RunRules rules = ChainRules();
   const std::vector<bool> all(5, true);
   CHECK(ForcedToRunAgain(rules, all) == std::vector<bool>(5));
   rules.is_recomputed = {true, true, false, false, false};
   CHECK(ForcedToRunAgain(rules, all) == rules.is_recomputed);
-  rules.makers[4] = {1, 3};  // Nobody of the backward pass reads a, but b does, which runs again.
+  rules.makers[4] = {1, 3};  // No backward operation reads a, but b does, which runs again.
   CHECK(ForcedToRunAgain(rules, all) == rules.is_recomputed);
   CHECK(ForcedToRunAgain(rules, {true, true, true, false, false}) == std::vector<bool>(5));
 }
@@ -112,7 +113,7 @@ TEST_CASE("run rules: random plans that are made to obey are plans, and obey") {
     const Result<RunSimulation> simulation = RunSimulator(graph).Run(obeying);
     REQUIRE_MESSAGE(simulation.ok(), simulation.error().message);
     changed += obeying == runs ? 0 : 1;
-    // What must run twice does.
+    // Operations that must run twice do.
     std::vector<bool> ran(rules.makers.size());
     for (const OpId op : obeying) ran[static_cast<size_t>(op.index())] = true;
     const std::vector<bool> forced = ForcedToRunAgain(rules, ran);

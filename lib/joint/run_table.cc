@@ -20,7 +20,7 @@ std::vector<int32_t> Made(const JointGraph& graph, const std::vector<ValueId>& v
   return made;
 }
 
-// Pairs of a write and a read, those of one write together and the writes in their order.
+// Pairs of a write and a read; the pairs of one write are adjacent, and writes keep their order.
 class PairsByWrite {
  public:
   explicit PairsByWrite(size_t value_count) : position_(value_count) {}
@@ -39,7 +39,8 @@ class PairsByWrite {
   }
 
  private:
-  IdVector<ValueId, size_t> position_;  // Among the writes of the operation that was asked last.
+  // Position among the writes of the operation that was asked for last.
+  IdVector<ValueId, size_t> position_;
 };
 
 std::vector<InPlaceWrite> UsablePairs(const JointGraph& graph, const Operation& op) {
@@ -72,7 +73,7 @@ StepTable TableOf(const JointGraph& graph) {
     const Value& value = graph.value(id);
     table.bytes.push_back(value.bytes);
     table.is_in_memory.push_back(IsInMemory(graph, id));
-    // An alias of what is counted elsewhere has no memory either.
+    // An alias of a value that is counted elsewhere has no memory either.
     table.alias_of.push_back(table.is_in_memory.back() ? value.alias_of.index() : -1);
     table.is_result.push_back(value.is_result);
   }

@@ -1,4 +1,5 @@
-// A joint graph as lib/schedule/replay.h reads it: the kinds of steps are its operations.
+// A joint graph in the form that lib/schedule/replay.h reads: the kinds of steps are its
+// operations.
 //
 // Only values that an operation makes, of a kind that IsCountedInPeak, are in memory; the others
 // are counted with the constants.

@@ -1,6 +1,6 @@
-// What lives when, for a sequence of runs: the Timeline (lib/schedule/timeline.h) that the arena
-// places and plans tell of. Its buffers hold values (kTensor) or workspace; a version is one that a
-// run made of a value that occupies memory.
+// The Timeline (lib/schedule/timeline.h) of a sequence of runs, which the arena places and plans
+// describe. Its buffers hold values (kTensor) or workspace. A version is one run's version of a
+// value that occupies memory.
 #pragma once
 
 #include <span>

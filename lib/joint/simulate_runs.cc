@@ -24,7 +24,8 @@ Result<RunSimulation> RunSimulator::Run(std::span<const OpId> runs) {
   return RunSimulation{meter.peak(), meter.peak_step(), meter.cost()};
 }
 
-// That each run is one of an operation, and of one that may run again if it does. Counts the runs.
+// Checks that each run is one of an operation, and that only operations that may repeat do. Counts
+// the runs.
 Result<Done> RunSimulator::CheckRepeats(std::span<const OpId> runs) {
   run_count_ = IdVector<OpId, int32_t>(graph_.ops().size());
   for (size_t step = 0; step < runs.size(); ++step) {

@@ -18,16 +18,16 @@ namespace ckplan {
 struct RunSimulation {
   Bytes peak;
   size_t peak_step = 0;  // The first run that needs `peak`.
-  Cost cost;             // Of all runs.
+  Cost cost;             // The cost of all runs.
 };
 
 class RunSimulator {
  public:
   explicit RunSimulator(const JointGraph& graph);  // Keeps a reference to `graph`.
 
-  // kInvalidInput if the sequence is no plan of the graph: a read of a value that is not there, a
-  // second run of an operation that may not repeat, a result or a parameter gradient that is never
-  // made. Names the step and the value. O(reads and writes of all steps).
+  // Returns kInvalidInput if the sequence is not a plan of the graph: a read of a value that is not
+  // in memory, a second run of an operation that may not repeat, or a result or parameter gradient
+  // that is never made. The error names the step and the value. O(reads and writes of all steps).
   Result<RunSimulation> Run(std::span<const OpId> runs);
 
  private:
@@ -38,10 +38,10 @@ class RunSimulator {
   const JointGraph& graph_;
   const StepTable table_;
   Replay replay_;
-  IdVector<OpId, int32_t> run_count_;  // Of the runs that CheckRepeats looked at last.
+  IdVector<OpId, int32_t> run_count_;  // For the runs that CheckRepeats visited last.
 };
 
-// The peak of the graph's own order with nothing run twice: what budgets in per cent refer to.
+// The peak of the graph's own order with nothing run twice, which budgets in percent refer to.
 Bytes OwnOrderPeak(const JointGraph& graph);
 
 }  // namespace ckplan

@@ -65,7 +65,7 @@ TEST_CASE("runs: a chain, worked by hand") {
   CHECK(own.peak == Bytes(9));
   CHECK(own.peak_step == 3);
   CHECK(own.cost == Cost(25));
-  // a runs again for b_b, and is dropped behind f_b: b_c 2 + 1 + 2, b_b 4 + 2.
+  // a runs again for b_b and is dropped after f_b: b_c 2 + 1 + 2, b_b 4 + 2.
   const RunSimulation again = *RunSimulator(graph).Run(RunsInOrder({0, 1, 2, 3, 0, 4}));
   CHECK(again.peak == Bytes(6));
   CHECK(again.peak_step == 1);
@@ -74,19 +74,21 @@ TEST_CASE("runs: a chain, worked by hand") {
 
 TEST_CASE("runs: a write takes over the memory of a read that dies, and of no other") {
   JointGraphParts parts = Chain();
-  // f_b may write b over a, which is as large now.
+  // f_b may write b over a, which now has the same size.
   parts.values[ValueId(2)].bytes = Bytes(4);
   parts.ops[OpId(1)].in_place = {{ValueId(2), ValueId(1)}};
   const JointGraph graph = JointGraph::Create(std::move(parts)).value();
   RunSimulator simulator(graph);
-  CHECK(simulator.Run(OwnOrder(graph))->peak == Bytes(4 + 4 + 1 + 2));  // b_b reads a: it lives on.
-  // Again before b_b: f_b is the last to read the first version of a. b_c: b c grad_c.
+  // b_b reads a, so a lives on.
+  CHECK(simulator.Run(OwnOrder(graph))->peak == Bytes(4 + 4 + 1 + 2));
+  // a runs again before b_b, so f_b is the last to read its first version. b_c holds b, c and
+  // grad_c.
   CHECK(simulator.Run(RunsInOrder({0, 1, 2, 3, 0, 4}))->peak == Bytes(4 + 1 + 2));
 }
 
 TEST_CASE("runs: an alias holds the memory that it is in") {
   JointGraphParts parts = Chain();
-  // c is a view of b: no memory of its own, and b's lives as long as c.
+  // c is a view of b: it has no memory of its own, and that of b lives as long as c.
   parts.values[ValueId(3)].alias_of = ValueId(2);
   parts.ops[OpId(3)].reads = {ValueId(3)};
   const JointGraph graph = JointGraph::Create(std::move(parts)).value();
@@ -106,7 +108,7 @@ TEST_CASE("runs: the timeline agrees with the simulator") {
   }
 }
 
-TEST_CASE("runs: what is no plan is told with step and value") {
+TEST_CASE("runs: the fault of an invalid plan names the step and the value") {
   JointGraphParts parts = Chain();
   parts.ops[OpId(2)].may_repeat = false;
   const JointGraph graph = JointGraph::Create(std::move(parts)).value();
@@ -120,11 +122,11 @@ TEST_CASE("runs: what is no plan is told with step and value") {
   CHECK(fault({0, 9}) == "schedule: step 1 runs an operation that the graph does not have");
 }
 
-TEST_CASE("joint graph: faults of the parts are told, all at once") {
+TEST_CASE("joint graph: all faults of the parts are reported at once") {
   JointGraphParts parts = Chain();
   parts.values[ValueId(1)].bytes = Bytes(-1);
   parts.ops[OpId(0)].reads = {ValueId(3)};                   // c, which is made later.
-  parts.ops[OpId(1)].in_place = {{ValueId(2), ValueId(0)}};  // x is no read of f_b.
+  parts.ops[OpId(1)].in_place = {{ValueId(2), ValueId(0)}};  // f_b does not read x.
   parts.values[ValueId(4)].alias_of = ValueId(1);            // b_c does not read a.
   const Error error = JointGraph::Create(std::move(parts)).error();
   CHECK(error.code == ErrorCode::kInvalidInput);

@@ -1,4 +1,4 @@
-// Which writes of an operation may take over the memory of its reads, for searches and programs.
+// The writes of an operation that may take over the memory of its reads, for searches and programs.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,10 @@
 
 namespace ckplan {
 
-// The pairs of a write and the value that has the memory of a read: of equal sizes above zero, and
-// where no second read is in the same memory, for of two versions that die at once neither leaves
-// room (lib/schedule/replay.h). Those of one write together, in the order in which they are tried.
+// Returns pairs of a write and the value that has the memory of a read, with equal sizes above
+// zero. The memory must have no second read in it, because two versions that die at once free it
+// for neither write (lib/schedule/replay.h). The pairs of one write are adjacent, in the order in
+// which they are tried.
 std::vector<InPlaceWrite> PossibleTakeovers(const JointGraph& graph, OpId id);
 
 }  // namespace ckplan
