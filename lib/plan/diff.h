@@ -47,7 +47,7 @@ struct PlanDigest {
 };
 
 PlanDigest DigestOf(const TensorGraph& graph, const Plan& plan);
-// A row for each operation. Of a joint graph, what is held is what is run once.
+// A row for each operation. In a joint graph, a result is held if its operation runs once.
 PlanDigest DigestOf(const JointGraph& graph, const Plan& plan);
 
 struct NodeChange {
@@ -55,11 +55,11 @@ struct NodeChange {
     // Held in the new plan and not in the old one, or held in both with different bytes.
     kKept,
     kNotKept,     // Held in the old plan, not in the new one.
-    kRecomputed,  // Held in neither, but run another number of times.
+    kRecomputed,  // Held in neither, but run a different number of times.
   };
   Kind kind = Kind::kRecomputed;
   std::string name;
-  // Forward runs; 0 where the plan's model has no such node.
+  // Forward runs; 0 if the plan's model has no such node.
   int32_t old_runs = 0;
   int32_t new_runs = 0;
   Bytes held;     // How many more bytes are held; negative if fewer.

@@ -38,7 +38,7 @@ std::vector<std::string> ModulesOf(const MatchedRows& node) {
   return is_known ? *node.modules : ModulesInName(Latest(node).name);
 }
 
-// Nothing if there are too many at the outermost level, or all nodes are in one.
+// Returns nothing if the outermost level has too many modules, or all nodes are in one.
 std::optional<RowGroups> ByModules(const std::vector<MatchedRows>& nodes) {
   std::vector<std::vector<std::string>> chains;
   size_t deepest = 0;
@@ -70,7 +70,8 @@ int64_t SegmentCount(const std::vector<MatchedRows>& nodes, const Row* MatchedRo
 
 // "segment 4", or "segments 4-7" if there are many of them.
 std::string NameOfSegments(int64_t segment, int64_t count) {
-  const auto groups = static_cast<int64_t>(kMaxGroups) - 1;  // And one of nodes without a segment.
+  // One more is for nodes without a segment.
+  const auto groups = static_cast<int64_t>(kMaxGroups) - 1;
   if (count <= groups) return fmt::format("segment {}", segment);
   const int64_t length = (count + groups - 1) / groups;
   const int64_t first = segment / length * length;
@@ -79,7 +80,7 @@ std::string NameOfSegments(int64_t segment, int64_t count) {
                        : fmt::format("segments {}-{}", first, last);
 }
 
-// Nothing if neither plan has several segments.
+// Returns nothing if neither plan has several segments.
 std::optional<RowGroups> BySegments(const std::vector<MatchedRows>& nodes) {
   for (const auto side : {&MatchedRows::newer, &MatchedRows::older}) {
     const int64_t count = SegmentCount(nodes, side);

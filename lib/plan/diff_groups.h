@@ -1,10 +1,10 @@
-// The parts of a model by which a difference is added up: at most ten, so that all of them can be
+// The groups of nodes by which a difference is added up: at most ten, so that all of them can be
 // shown.
 //
-//   modules    at the deepest level at which there are at most ten with a change in them
-//   segments   where nodes are in no modules: those of the newer plan, or else of the older one;
-//              more than ten are taken together, "segments 4-7"
-//   runs       of nodes that follow one another, "conv1 ... relu9", where there are no segments
+//   modules    at the deepest level at which at most ten have a change in them
+//   segments   for nodes without modules: those of the newer plan, or else of the older one; more
+//              than ten are combined, "segments 4-7"
+//   runs       of consecutive nodes, "conv1 ... relu9", if there are no segments
 //
 // O(n x depth of the modules).
 #pragma once
@@ -17,17 +17,18 @@
 
 namespace ckplan {
 
-// A node of both plans; null where one of them does not have it.
+// A node of both plans; null for a plan that does not have it.
 struct MatchedRows {
   const PlanDigest::Row* older = nullptr;
   const PlanDigest::Row* newer = nullptr;
-  const std::vector<std::string>* modules = nullptr;  // Null or empty: those in its name.
+  // The paths of its modules; if null or empty, those in its name.
+  const std::vector<std::string>* modules = nullptr;
 };
 
 struct RowGroups {
   GroupKind kind = GroupKind::kRun;
   std::vector<std::string> names;
-  std::vector<size_t> group_of;  // For each of the nodes.
+  std::vector<size_t> group_of;  // Indexed by node.
 };
 
 RowGroups GroupRows(const std::vector<MatchedRows>& nodes);

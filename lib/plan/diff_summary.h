@@ -1,5 +1,5 @@
-// What the difference between two plans comes to: a verdict, the checkpoints of either side, and
-// the changes of the nodes added up by modules, or else by segments (diff_groups.h).
+// The summary of a difference between two plans: a verdict, the checkpoints of either side, and the
+// changes of the nodes added up by modules, or else by segments (diff_groups.h).
 #pragma once
 
 #include <cstdint>
@@ -41,9 +41,9 @@ std::string_view NameOf(Lesser lesser);  // "neither", "old", "new"
 // Which plan needs less memory at its peak, and whose step takes less time.
 struct PlanVerdict {
   Lesser memory = Lesser::kNeither;
-  std::optional<Lesser> time;  // Absent where costs do not compare.
+  std::optional<Lesser> time;  // Absent if the plans' costs cannot be compared.
   Bytes peak;                  // New minus old.
-  // By how much the newer step takes longer: 0.05 for 5 % of a step without recomputation, or, for
+  // How much longer the newer step takes: 0.05 for 5 % of a step without recomputation or, for
   // plans of different models, of the older step.
   double longer = 0;
 };
@@ -54,15 +54,15 @@ struct DiffSummary {
   Checkpoints new_only;
   Checkpoints both;  // With the bytes of the new plan.
   GroupKind grouped_by = GroupKind::kRun;
-  std::vector<GroupChange> groups;  // Those with a change in them, sorted as changes are.
-  std::vector<size_t> group_of;     // For each of PlanDiff::changes its group.
+  std::vector<GroupChange> groups;  // The groups with a change in them, sorted as changes are.
+  std::vector<size_t> group_of;     // The group of each of PlanDiff::changes.
 };
 
-// For each row of a plan the modules that it is in, the outermost first, where they are known
-// otherwise than by its name. Empty if that is so for none.
+// The modules of each row of a plan, the outermost first, for rows whose modules are not known by
+// their names. Empty if there are no such rows.
 using ModulesOfRows = std::vector<std::vector<std::string>>;
 
-// As DiffPlans in diff.h; `summary` receives the verdict, the checkpoints and the groups.
+// Like DiffPlans in diff.h; `summary` receives the verdict, the checkpoints and the groups.
 PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
                    const ModulesOfRows& older_modules, const ModulesOfRows& newer_modules,
                    DiffSummary* summary);

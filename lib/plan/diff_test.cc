@@ -76,7 +76,7 @@ TEST_CASE("diff: a plan does not differ from itself") {
   CHECK(diff.rest == RestAtPeak{});
 }
 
-TEST_CASE("diff: what is held and no longer held, the most bytes first") {
+TEST_CASE("diff: results held and no longer held, the most bytes first") {
   const PlanDigest older = DigestWith({RowOf("a", kKeep, 4), RowOf("b", kRecompute, 30, 1),
                                        RowOf("c", kRecompute, 5, 1), RowOf("d", kKeep, 9)});
   const PlanDigest newer = DigestWith({RowOf("a", kRecompute, 4, 1), RowOf("b", kKeep, 30),
@@ -125,7 +125,7 @@ struct Summarised {
       : diff(DiffPlans(older, newer, modules, modules, &summary)) {}
 };
 
-// What the groups come to: "module; a 1 0->1 -4 -4".
+// The summary's groups as text: "module; a 1 0->1 -4 -4".
 std::string GroupsIn(const Summarised& found) {
   std::string text(NameOf(found.summary.grouped_by));
   for (const GroupChange& group : found.summary.groups) {
@@ -141,7 +141,7 @@ PlanDigest::Row InSegment(PlanDigest::Row row, int32_t segment) {
   return row;
 }
 
-TEST_CASE("diff: what changes is added up by modules, nodes that are treated as before included") {
+TEST_CASE("diff: changes are added up by modules, with nodes that are treated as before") {
   const PlanDigest older = DigestWith({RowOf("/a/x", kKeep, 4), RowOf("/a/y", kKeep, 5),
                                        AtPeak(RowOf("/b/x", kKeep, 7), 7), RowOf("/c/x", kKeep, 1),
                                        RowOf("z", kKeep, 2)});
@@ -164,7 +164,7 @@ TEST_CASE("diff: modules that a model names count, and not the names of nodes") 
         "module; net.2 1 0->0 -5 0; net.1 1 0->0 -4 0");
 }
 
-TEST_CASE("diff: nodes in no modules are added up by segments, or else as they follow") {
+TEST_CASE("diff: nodes in no modules are added up by segments, or else by runs") {
   std::vector<PlanDigest::Row> kept, dropped, in_segments;
   for (int i = 0; i < 30; ++i) {
     const std::string name = "n" + std::to_string(i);
@@ -174,14 +174,14 @@ TEST_CASE("diff: nodes in no modules are added up by segments, or else as they f
   }
   CHECK(GroupsIn(Summarised(DigestWith(kept), DigestWith(in_segments))) ==
         "segment; segment 0 10 0->0 -10 0; segment 1 10 0->0 -10 0; segment 2 10 0->0 -10 0");
-  // Those of the older plan, where the newer one has none.
+  // The segments of the older plan, if the newer one has none.
   CHECK(Summarised(DigestWith(in_segments), DigestWith(kept)).summary.grouped_by ==
         GroupKind::kSegment);
   const DiffSummary diff = Summarised(DigestWith(kept), DigestWith(dropped)).summary;
   CHECK(diff.grouped_by == GroupKind::kRun);
   REQUIRE(diff.groups.size() == 10);
   CHECK(diff.groups.front().name == "n0 ... n2");
-  // Many segments are taken together.
+  // Many segments are combined.
   for (int i = 0; i < 30; ++i) in_segments[static_cast<size_t>(i)].decision.segment = i;
   const DiffSummary many = Summarised(DigestWith(kept), DigestWith(in_segments)).summary;
   CHECK(many.groups.size() == 8);
@@ -263,7 +263,7 @@ TEST_CASE("diff: nodes that share all names are matched in their order") {
   CHECK(diff.changes[0].held == Bytes(-7));
 }
 
-TEST_CASE("diff: a figure alone makes a difference, another cost model is told") {
+TEST_CASE("diff: a figure alone makes a difference, another cost model is reported") {
   const PlanDigest older = DigestWith({RowOf("a", kKeep, 4)});
   PlanDigest newer = older;
   newer.figures.overhead = Cost(1);
@@ -273,8 +273,8 @@ TEST_CASE("diff: a figure alone makes a difference, another cost model is told")
   CHECK_FALSE(DiffPlans(older, newer).has_same_costs);
 }
 
-// Keep-all's peak is at the backward of d, where all four results are there, and the gradients of d
-// and of c: 750 + 100 + 400. Without a it stays there, and is 200 less.
+// Keep-all's peak is at the backward of d, with all four results and the gradients of d and of c:
+// 750 + 100 + 400. Without a, the peak stays there and is 200 less.
 TEST_CASE("diff: what a chain frees at its peak") {
   const TensorGraph graph = GraphFromText("a:200@1 -> b:50@3 -> c:400@5 -> d:100@7");
   KeptSet all{IdVector<NodeId, bool>(4, true)};
@@ -291,9 +291,9 @@ TEST_CASE("diff: what a chain frees at its peak") {
   CHECK(diff.rest == RestAtPeak{});
 }
 
-// Recomputing all of it frees nothing at the peak, which is at the backward of b: a and b must be
-// there, and their gradients.
-TEST_CASE("diff: what is no longer held may be at the peak all the same") {
+// Recomputing all of it frees nothing at the peak, which is at the backward of b: a, b and their
+// gradients must be there.
+TEST_CASE("diff: a result that is no longer held may still be at the peak") {
   const TensorGraph graph = GraphFromText("a:400@1 -> b:200@3 -> c:100@5 -> d:50@7");
   const PlanDigest older = DigestOf(graph, PlanOf(graph, {IdVector<NodeId, bool>(4, true)}));
   const PlanDigest newer = DigestOf(graph, PlanOf(graph, {IdVector<NodeId, bool>(4, false)}));
@@ -326,7 +326,7 @@ TEST_CASE("diff: on random graphs, all lines together are the change of the peak
     gradients += diff.rest->gradients != Bytes(0);
     workspace += diff.rest->workspace != Bytes(0);
   }
-  // Every kind of line turned up.
+  // Every kind of line occurred.
   CHECK(changes > 1000);
   CHECK(tensors > 100);
   CHECK(gradients > 100);

@@ -45,7 +45,7 @@ PlanRequest FullRequest() {
   return full;
 }
 
-TEST_CASE("request: plans that differ in how they were made are told apart, each in a sentence") {
+TEST_CASE("request: each difference in how plans were made is reported in a sentence") {
   const struct {
     Set set;
     std::string sentence;
@@ -155,7 +155,7 @@ TEST_CASE("request: every difference is named, whether figures compare or not") 
   CHECK(other[0].newer == "others");
 }
 
-TEST_CASE("request: every field of the table is told where it differs") {
+TEST_CASE("request: every field of the table that differs is reported") {
   for (const RequestField& field : RequestFields()) {
     CAPTURE(std::string(field.name));
     const PlanRequest full = FullRequest();
