@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "cli/ckplan/commands.h"
-#include "cli/ckplan/findings.h"
+#include "cli/ckplan/fail_on.h"
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/plan_paths.h"
 #include "cli/ckplan/plan_summary.h"
-#include "cli/ckplan/threshold.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
+#include "lib/emit/findings.h"
 #include "lib/emit/json_writer.h"
 #include "lib/planner/marked_model.h"
 #include "lib/planner/plan_file.h"
@@ -57,7 +57,7 @@ Result<std::vector<Threshold>> ThresholdsOf(const Options& options, size_t plans
   for (const std::string& text : options.fail_on) {
     CKPLAN_ASSIGN_OR_RETURN(Threshold threshold, ParseThreshold(text));
     if (threshold.is_growth && !options.against) {
-      CKPLAN_RETURN_IF_ERROR(JudgeThresholds({threshold}, {}, {}, {}));
+      CKPLAN_RETURN_IF_ERROR(JudgeFailOn({threshold}, {}, {}, {}));
     }
     thresholds.push_back(std::move(threshold));
   }
@@ -111,7 +111,7 @@ Result<Done> Judge(const Options& options, const std::vector<Threshold>& thresho
   // The figures of a faulty plan mean nothing, so no limit is checked against them.
   if (!findings->faults.empty()) return Done{};
   CKPLAN_ASSIGN_OR_RETURN(findings->verdicts,
-                          JudgeThresholds(thresholds, file.plan.figures, file.plan.request, older));
+                          JudgeFailOn(thresholds, file.plan.figures, file.plan.request, older));
   return Done{};
 }
 

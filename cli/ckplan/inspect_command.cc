@@ -2,9 +2,10 @@
 #include <fmt/format.h>
 
 #include "cli/ckplan/commands.h"
-#include "cli/ckplan/inspection.h"
+#include "cli/ckplan/fail_on.h"
+#include "cli/ckplan/inspection_text.h"
 #include "cli/ckplan/limits.h"
-#include "cli/ckplan/threshold.h"
+#include "lib/emit/json_inspection.h"
 
 namespace ckplan {
 
@@ -33,6 +34,16 @@ Result<std::vector<Threshold>> ModelLimitsOf(const Options& options) {
   return thresholds;
 }
 
+Inspection Inspect(const Source& source) {
+  Inspection result = source.joint ? InspectGraph(*source.joint) : InspectGraph(source.graph);
+  result.model = source.identity;
+  result.request = source.request;
+  result.keep_all_peak = BaselinePeak(source);
+  result.optimizer_state = OptimizerState(source.request.optimizer, OptimizedBytes(source));
+  result.warnings = source.warnings;
+  return result;
+}
+
 // Prints on standard error which limits the models fail, unless `is_reported`. Returns the exit
 // code.
 ExitCode ReportModelLimits(const std::vector<Inspection>& inspections, bool is_reported) {
@@ -56,7 +67,7 @@ Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
     progress.Stage(fmt::format("reading {}", path));
     CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(path, request));
     inspections.push_back(Inspect(source));
-    inspections.back().verdicts = JudgeThresholds(limits, MeasuresOf(inspections.back()));
+    inspections.back().verdicts = JudgeFailOn(limits, MeasuresOf(inspections.back()));
     progress.Clear();
     for (const std::string& warning : source.warnings) screen.Warn(warning);
   }

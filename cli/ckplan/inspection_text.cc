@@ -1,15 +1,16 @@
+#include "cli/ckplan/inspection_text.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
 
-#include "cli/ckplan/inspection.h"
+#include "cli/ckplan/fail_on.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
-#include "lib/emit/json_request.h"
-#include "lib/emit/json_writer.h"
+#include "lib/emit/json_inspection.h"
 #include "lib/parallel/pipeline.h"
 
 namespace ckplan {
@@ -53,13 +54,6 @@ std::string TitleOf(const RequestField& field) {
   return title;
 }
 
-// Whether the field affects a model's figures, so that the output must show it.
-bool IsShown(const RequestField& field, const PlanRequest& request) {
-  using InFile = RequestField::InFile;
-  if (field.part != RequestField::Part::kGraph || field.name == "align") return false;
-  return field.in_file != InFile::kUnlessDefault || !IsDefault(field, request);
-}
-
 // One row for each figure and one column for each model.
 TextTable FiguresTable(const std::vector<Inspection>& inspections) {
   TextTable table;
@@ -98,7 +92,7 @@ TextTable FiguresTable(const std::vector<Inspection>& inspections) {
   add("forward", [](One i) { return CostText(i.forward_cost, i.request.cost_unit); });
   add("backward", [](One i) { return CostText(i.backward_cost, i.request.cost_unit); });
   for (const RequestField& field : RequestFields()) {
-    if (!IsShown(field, inspections.front().request) || field.name == "cost_unit") continue;
+    if (!DescribesModel(field, inspections.front().request) || field.name == "cost_unit") continue;
     add(TitleOf(field),
         [&](One i) { return fmt::format("{}", fmt::join(TextsOf(field, i.request), " ")); });
   }
@@ -136,68 +130,6 @@ TextTable LargestTable(const Inspection& one, size_t name_width) {
   return table;
 }
 
-void WriteJson(JsonWriter& json, const Inspection& one) {
-  json.BeginObject(JsonLayout::kLines);
-  json.Key("name").Text(one.model.name);
-  json.Key("sha256").Text(one.model.sha256);
-  json.Key("opsets").BeginObject(JsonLayout::kInline);
-  for (const auto& [domain, version] : one.model.opsets) json.Key(domain).Integer(version);
-  json.End();
-  WriteField("dims", one.request, &json);
-  for (const RequestField& field : RequestFields()) {
-    if (IsShown(field, one.request)) WriteField(field, one.request, &json);
-  }
-  json.Key("node_count").Integer(one.node_count);
-  json.Key("tensor_count").Integer(one.tensor_count);
-  json.Key("activation_bytes").Amount(one.activations);
-  json.Key("statistic_bytes").Amount(one.statistics);
-  json.Key("saved_for_backward_bytes").Amount(one.saved_for_backward);
-  json.Key("keep_all_peak_bytes").Amount(one.keep_all_peak);
-  if (one.prediction) {
-    json.Key("prediction_bytes").BeginObject(JsonLayout::kInline);
-    json.Key("none").Amount(one.prediction->none);
-    json.Key("inplace").Amount(one.prediction->inplace);
-    json.Key("sharing").Amount(one.prediction->sharing);
-    json.End();
-  }
-  json.Key("constant_bytes").BeginObject(JsonLayout::kInline);
-  json.Key("parameters").Amount(one.constants.parameters);
-  json.Key("parameter_gradients").Amount(one.constants.parameter_gradients);
-  json.Key("optimizer_state").Amount(one.optimizer_state);
-  json.Key("inputs").Amount(one.constants.inputs);
-  if (one.constants.unsharded > Bytes(0)) {
-    json.Key("unsharded").Amount(one.constants.unsharded);
-  }
-  json.End();
-  json.Key("forward_cost").Amount(one.forward_cost);
-  json.Key("backward_cost").Amount(one.backward_cost);
-  json.Key("operators").BeginArray(JsonLayout::kLines);
-  for (const OperatorRow& row : one.operators) {
-    json.BeginObject(JsonLayout::kInline);
-    json.Key("op").Text(row.op).Key("count").Integer(row.count);
-    json.Key("output_bytes").Amount(row.outputs);
-    json.Key("forward_cost").Amount(row.forward_cost);
-    json.Key("backward_cost").Amount(row.backward_cost).End();
-  }
-  json.End();
-  json.Key("largest_tensors").BeginArray(JsonLayout::kLines);
-  for (const TensorRow& row : one.largest) {
-    json.BeginObject(JsonLayout::kInline);
-    json.Key("name").Text(row.name).Key("producer_op").Text(row.producer);
-    json.Key("bytes").Amount(row.bytes).End();
-  }
-  json.End();
-  json.Key("warnings").BeginArray(JsonLayout::kLines);
-  for (const std::string& warning : one.warnings) json.Text(warning);
-  json.End();
-  if (!one.verdicts.empty()) {
-    json.Key("limits").BeginArray(JsonLayout::kLines);
-    for (const Verdict& verdict : one.verdicts) WriteVerdict(verdict, &json);
-    json.End();
-  }
-  json.End();
-}
-
 // If there are several models, each line names its own.
 std::string VerdictsText(const std::vector<Inspection>& inspections, const Terminal& terminal) {
   std::string text;
@@ -227,15 +159,6 @@ std::string InspectionMarkdown(const std::vector<Inspection>& inspections) {
   std::string text = FiguresTable(inspections).Markdown();
   if (inspections.size() == 1) text += '\n' + OperatorsTable(inspections.front()).Markdown();
   return text;
-}
-
-std::string InspectionJson(const std::vector<Inspection>& inspections) {
-  JsonWriter json;
-  const bool is_list = inspections.size() > 1;
-  if (is_list) json.BeginArray(JsonLayout::kLines);
-  for (const Inspection& one : inspections) WriteJson(json, one);
-  if (is_list) json.End();
-  return std::move(json).Finish();
 }
 
 std::string InspectionCsv(const std::vector<Inspection>& inspections) {

@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "cli/ckplan/plan_facts.h"
 #include "cli/ckplan/request_text.h"
 #include "cli/common/command_line.h"
 #include "cli/common/request_flags.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
+#include "lib/explain/plan_facts.h"
 #include "lib/plan/added_time.h"
 #include "lib/plan/knob.h"
 #include "lib/plan/segment_peaks.h"
@@ -59,6 +59,10 @@ std::string Plural(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+PlanFacts FactsOfPlan(const Source& source, const Plan& plan) {
+  return source.joint ? FactsOf(*source.joint, plan) : FactsOf(source.graph, plan);
+}
+
 std::string RunsText(size_t op_count, const PlanFacts& facts) {
   if (facts.dropped > 0) {
     const PlanFacts others{.run_twice = facts.run_twice, .run_more_often = facts.run_more_often};
@@ -87,7 +91,7 @@ class SummaryWriter {
         f_(plan.figures),
         request_(request),
         terminal_(terminal),
-        facts_(FactsOf(source, plan)) {}
+        facts_(FactsOfPlan(source, plan)) {}
 
   std::string Write() && {
     text_ += fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source_, plan_.request));
@@ -443,7 +447,7 @@ std::string PlanText(const Source& source, const Plan& plan, const SummaryReques
 
 std::string PlanMarkdown(const Source& source, const Plan& plan) {
   const PlanFigures& f = plan.figures;
-  const PlanFacts facts = FactsOf(source, plan);
+  const PlanFacts facts = FactsOfPlan(source, plan);
   TextTable table;
   table.columns = {
       {plan.model.name}, {"keep all", true}, {plan.request.algorithm, true}, {"change", true}};
@@ -465,7 +469,7 @@ std::string PlanMarkdown(const Source& source, const Plan& plan) {
 
 std::string PlanCsv(const Source& source, const Plan& plan) {
   const PlanFigures& f = plan.figures;
-  const PlanFacts facts = FactsOf(source, plan);
+  const PlanFacts facts = FactsOfPlan(source, plan);
   const auto text = [](auto amount) { return std::to_string(amount.count()); };
   const auto or_empty = [&](auto amount) { return amount ? text(*amount) : std::string(); };
   std::vector<std::pair<std::string, std::string>> cells = {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -126,6 +127,52 @@ TEST_CASE("devices: its JSON fits its schema, which asks for every key") {
     damaged["devices"][0].erase(field.key());
     CHECK_FALSE(judge.Accepts(damaged));
   }
+}
+
+// The schema must refuse null for each key of the object, and require each key but the optional
+// ones.
+void CheckNeeds(const SchemaJudge& judge, const nlohmann::json& document,
+                const nlohmann::json::json_pointer& at, const std::set<std::string>& optional) {
+  for (const auto& field : document[at].items()) {
+    CAPTURE(field.key());
+    nlohmann::json damaged = document;
+    damaged[at][field.key()] = nullptr;
+    CHECK_FALSE(judge.Accepts(damaged));
+    damaged[at].erase(field.key());
+    CHECK(judge.Accepts(damaged) == optional.contains(field.key()));
+  }
+}
+
+TEST_CASE("inspect: its JSON fits its schema, for models, graphs, joint graphs and several") {
+  const Workplace workplace;
+  const SchemaJudge judge(OutputOf(workplace, "ckplan schema inspect"));
+  const std::set<std::string> optional = {"prediction_bytes", "limits",         "sharding",
+                                          "gradients",        "freeze",         "pipeline",
+                                          "micro_batches",    "stage_cuts",     "pipeline_schedule",
+                                          "unsharded",        "activation_type"};
+  using Pointer = nlohmann::json::json_pointer;
+  for (const char* const arguments :
+       {"testdata/models/tiny_mlp.onnx -D N=8", "testdata/graphs/chain.json",
+        "testdata/graphs/joint_net.json", "testdata/graphs/chain.json --fail-on 'peak>1KiB'",
+        "testdata/models/tiny_mlp.onnx -D N=8 --shard zero2:4 --freeze w0 --activation-type bf16",
+        "testdata/models/tiny_mlp.onnx -D N=8 --gradients arriving",
+        "testdata/models/tiny_mlp.onnx -D N=8 --pipeline 2/1 --micro-batches 4 --schedule gpipe "
+        "--stage-cuts gemm3"}) {
+    CAPTURE(arguments);
+    const auto found = nlohmann::json::parse(
+        OutputOf(workplace, "ckplan inspect --format json " + std::string(arguments)));
+    CHECK(judge.Accepts(found));
+    CheckNeeds(judge, found, Pointer(), optional);
+    CheckNeeds(judge, found, Pointer("/constant_bytes"), optional);
+    CheckNeeds(judge, found, Pointer("/operators/0"), {});
+    CheckNeeds(judge, found, Pointer("/largest_tensors/0"), {});
+  }
+  const auto several = nlohmann::json::parse(OutputOf(
+      workplace,
+      "ckplan inspect --format json testdata/graphs/chain.json testdata/graphs/joint_net.json"));
+  REQUIRE(several.size() == 2);
+  CHECK(judge.Accepts(several));
+  CheckNeeds(judge, several, Pointer("/1"), optional);
 }
 
 // The schema must also refuse a wrong value for each key of each row.

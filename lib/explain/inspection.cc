@@ -1,4 +1,4 @@
-#include "cli/ckplan/inspection.h"
+#include "lib/explain/inspection.h"
 
 #include <algorithm>
 #include <map>
@@ -74,7 +74,7 @@ std::vector<TensorRow> LargestValues(const JointGraph& graph) {
   return LargestOf(std::move(rows));
 }
 
-// The values that operations of the forward phase make and the backward phase reads.
+// The bytes that operations of the forward phase make and operations of the backward phase read.
 Bytes SavedForBackward(const JointGraph& graph) {
   IdVector<ValueId, bool> is_saved(graph.values().size());
   for (const Operation& op : graph.ops()) {
@@ -105,36 +105,6 @@ StaticAllocations PredictionMemory(const TensorGraph& graph) {
           StaticAllocation(prediction, schedule, ArenaStrategy::kSharing)};
 }
 
-void FillForwardGraph(const TensorGraph& graph, Inspection* inspection) {
-  Inspection& result = *inspection;
-  result.node_count = static_cast<int64_t>(graph.nodes().size());
-  result.tensor_count = static_cast<int64_t>(graph.tensors().size());
-  for (const Tensor& tensor : graph.tensors()) {
-    if (tensor.kind == TensorKind::kActivation) result.activations += tensor.bytes;
-    if (tensor.kind == TensorKind::kStatistic) result.statistics += tensor.bytes;
-  }
-  result.saved_for_backward = SavedForBackward(graph);
-  result.prediction = PredictionMemory(graph);
-  result.constants = graph.constants();
-  result.forward_cost = graph.forward_cost();
-  result.backward_cost = graph.backward_cost();
-  result.operators = OperatorsOf(graph);
-  result.largest = LargestTensors(graph);
-}
-
-void FillJointGraph(const JointGraph& graph, Inspection* inspection) {
-  Inspection& result = *inspection;
-  result.node_count = static_cast<int64_t>(graph.ops().size());
-  result.tensor_count = static_cast<int64_t>(graph.values().size());
-  for (const ValueId id : graph.values().ids()) result.activations += graph.counted_bytes(id);
-  result.saved_for_backward = SavedForBackward(graph);
-  result.constants = JointConstants(graph);
-  result.forward_cost = PhaseCost(graph, Phase::kForward);
-  result.backward_cost = PhaseCost(graph, Phase::kBackward);
-  result.operators = OperatorsOf(graph);
-  result.largest = LargestValues(graph);
-}
-
 }  // namespace
 
 ModelMeasures MeasuresOf(const Inspection& one) {
@@ -148,18 +118,35 @@ ModelMeasures MeasuresOf(const Inspection& one) {
       static_cast<int64_t>(one.warnings.size())};
 }
 
-Inspection Inspect(const Source& source) {
+Inspection InspectGraph(const TensorGraph& graph) {
   Inspection result;
-  result.model = source.identity;
-  result.request = source.request;
-  if (source.joint) {
-    FillJointGraph(*source.joint, &result);
-  } else {
-    FillForwardGraph(source.graph, &result);
+  result.node_count = static_cast<int64_t>(graph.nodes().size());
+  result.tensor_count = static_cast<int64_t>(graph.tensors().size());
+  for (const Tensor& tensor : graph.tensors()) {
+    if (tensor.kind == TensorKind::kActivation) result.activations += tensor.bytes;
+    if (tensor.kind == TensorKind::kStatistic) result.statistics += tensor.bytes;
   }
-  result.keep_all_peak = BaselinePeak(source);
-  result.optimizer_state = OptimizerState(source.request.optimizer, OptimizedBytes(source));
-  result.warnings = source.warnings;
+  result.saved_for_backward = SavedForBackward(graph);
+  result.prediction = PredictionMemory(graph);
+  result.constants = graph.constants();
+  result.forward_cost = graph.forward_cost();
+  result.backward_cost = graph.backward_cost();
+  result.operators = OperatorsOf(graph);
+  result.largest = LargestTensors(graph);
+  return result;
+}
+
+Inspection InspectGraph(const JointGraph& graph) {
+  Inspection result;
+  result.node_count = static_cast<int64_t>(graph.ops().size());
+  result.tensor_count = static_cast<int64_t>(graph.values().size());
+  for (const ValueId id : graph.values().ids()) result.activations += graph.counted_bytes(id);
+  result.saved_for_backward = SavedForBackward(graph);
+  result.constants = JointConstants(graph);
+  result.forward_cost = PhaseCost(graph, Phase::kForward);
+  result.backward_cost = PhaseCost(graph, Phase::kBackward);
+  result.operators = OperatorsOf(graph);
+  result.largest = LargestValues(graph);
   return result;
 }
 

@@ -1,4 +1,4 @@
-#include "cli/ckplan/findings.h"
+#include "lib/emit/findings.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include "lib/base/hash.h"
 #include "lib/base/printable.h"
 #include "lib/base/quoted_text.h"
-#include "lib/emit/json_writer.h"
 
 namespace ckplan {
 namespace {
@@ -101,6 +100,14 @@ std::string JunitReport(FindingsReports reports) {
       "<testsuites>\n";
   for (const FindingsReport& report : reports) text += JunitSuite(report);
   return text + "</testsuites>\n";
+}
+
+void WriteVerdict(const Verdict& verdict, JsonWriter* json) {
+  json->BeginObject(JsonLayout::kInline);
+  json->Key("limit").Text(verdict.threshold);
+  json->Key("ok").Boolean(verdict.holds);
+  json->Key("why").Text(verdict.message);
+  json->End();
 }
 
 std::string WithoutNumbers(std::string_view text) {

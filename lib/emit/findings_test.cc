@@ -1,4 +1,4 @@
-#include "cli/ckplan/findings.h"
+#include "lib/emit/findings.h"
 
 #include <doctest/doctest.h>
 

@@ -1,13 +1,14 @@
-// Figures that a plan's summary shows in addition to the plan's own: the memory at the peak by
-// kind, and the recomputed nodes.
+// What a plan's summary shows in addition to the plan's own figures: the memory in use at the peak,
+// and the nodes that are recomputed.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "lib/base/units.h"
+#include "lib/graph/tensor_graph.h"
+#include "lib/joint/joint_graph.h"
 #include "lib/plan/plan.h"
-#include "lib/planner/source.h"
 
 namespace ckplan {
 
@@ -24,7 +25,7 @@ struct RecomputedGroup {
 struct PlanFacts {
   std::string peak_step;  // "backward of conv1"
   int64_t kept_tensors = 0;
-  // Memory when the peak is first reached; the five fields add up to the peak.
+  // The memory in use when the peak is first reached; the five add up to the peak.
   Bytes kept;
   Bytes recomputed;
   Bytes passing;  // Forward results that no backward step will read before they are released.
@@ -37,8 +38,9 @@ struct PlanFacts {
   std::vector<RecomputedGroup> groups;  // Largest first.
 };
 
-// In a joint graph's plan, results of first runs are kept, results of later runs are recomputed,
-// and gradients are values like others.
-PlanFacts FactsOf(const Source& source, const Plan& plan);
+PlanFacts FactsOf(const TensorGraph& graph, const Plan& plan);
+// In a joint graph's plan, values of first runs count as kept, and values of later runs as
+// recomputed; gradients are values like others.
+PlanFacts FactsOf(const JointGraph& graph, const Plan& plan);
 
 }  // namespace ckplan

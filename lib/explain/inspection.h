@@ -1,15 +1,15 @@
-// The figures of one model, and their output forms.
+// The figures of one model.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/ckplan/threshold.h"
-#include "cli/common/terminal.h"
 #include "lib/base/units.h"
+#include "lib/graph/tensor_graph.h"
+#include "lib/joint/joint_graph.h"
 #include "lib/plan/plan.h"
-#include "lib/planner/source.h"
+#include "lib/plan/threshold.h"
 
 namespace ckplan {
 
@@ -36,7 +36,7 @@ struct Inspection {
   Bytes statistics;
   Bytes saved_for_backward;
   Bytes keep_all_peak;
-  // Memory of the forward pass alone; unknown for a joint graph.
+  // The memory that the forward pass alone needs; a joint graph does not say.
   std::optional<StaticAllocations> prediction;
   ConstantMemory constants;
   Bytes optimizer_state;
@@ -51,16 +51,9 @@ struct Inspection {
 // The measures that limits are compared with.
 ModelMeasures MeasuresOf(const Inspection& inspection);
 
-// Collects the figures of the source, with the settings of its request.
-Inspection Inspect(const Source& source);
-
-// Shows figures, operators and largest tensors of one model, or the figures of several side by
-// side, followed by the verdicts.
-std::string InspectionText(const std::vector<Inspection>& inspections, const Screen& screen);
-std::string InspectionMarkdown(const std::vector<Inspection>& inspections);
-// Returns a JSON object for one model, an array of objects for several.
-std::string InspectionJson(const std::vector<Inspection>& inspections);
-// Returns one row for each operator of each model.
-std::string InspectionCsv(const std::vector<Inspection>& inspections);
+// Collects the figures of the graph. The caller adds those that depend on more than the graph:
+// `model`, `request`, `keep_all_peak`, `optimizer_state`, `warnings` and `verdicts`.
+Inspection InspectGraph(const TensorGraph& graph);
+Inspection InspectGraph(const JointGraph& graph);
 
 }  // namespace ckplan

@@ -7,6 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/emit/json_writer.h"
+#include "lib/plan/threshold.h"
+
 namespace ckplan {
 
 struct Finding {
@@ -37,6 +40,9 @@ std::string GitlabCodeQuality(FindingsReports reports);
 
 // JUnit XML: one test suite for each plan, one test case for each finding.
 std::string JunitReport(FindingsReports reports);
+
+// Writes {"limit": "peak>16GiB", "ok": true, "why": "..."}.
+void WriteVerdict(const Verdict& verdict, JsonWriter* json);
 
 // `text` without digits, except those of names in quotes.
 std::string WithoutNumbers(std::string_view text);

@@ -1,4 +1,4 @@
-#include "cli/ckplan/plan_facts.h"
+#include "lib/explain/plan_facts.h"
 
 #include <fmt/format.h>
 
@@ -77,6 +77,14 @@ std::vector<RecomputedGroup> GroupsOf(const TensorGraph& graph, const Plan& plan
   return groups;
 }
 
+void CountRuns(const Plan& plan, PlanFacts* facts) {
+  for (const NodeDecision& decision : plan.decisions) {
+    if (decision.recompute_count == 1) ++facts->run_twice;
+    if (decision.recompute_count > 1) ++facts->run_more_often;
+    if (decision.action == NodeAction::kDrop) ++facts->dropped;
+  }
+}
+
 void FillForwardGraph(const TensorGraph& graph, const Plan& plan, PlanFacts* facts) {
   const Timeline timeline = BuildTimeline(graph, plan.schedule);
   FillMemory(timeline, facts);
@@ -124,18 +132,17 @@ void FillJointGraph(const JointGraph& graph, const Plan& plan, PlanFacts* facts)
 
 }  // namespace
 
-PlanFacts FactsOf(const Source& source, const Plan& plan) {
+PlanFacts FactsOf(const TensorGraph& graph, const Plan& plan) {
   PlanFacts facts;
-  for (const NodeDecision& decision : plan.decisions) {
-    if (decision.recompute_count == 1) ++facts.run_twice;
-    if (decision.recompute_count > 1) ++facts.run_more_often;
-    if (decision.action == NodeAction::kDrop) ++facts.dropped;
-  }
-  if (source.joint) {
-    FillJointGraph(*source.joint, plan, &facts);
-  } else {
-    FillForwardGraph(source.graph, plan, &facts);
-  }
+  CountRuns(plan, &facts);
+  FillForwardGraph(graph, plan, &facts);
+  return facts;
+}
+
+PlanFacts FactsOf(const JointGraph& graph, const Plan& plan) {
+  PlanFacts facts;
+  CountRuns(plan, &facts);
+  FillJointGraph(graph, plan, &facts);
   return facts;
 }
 

@@ -1,0 +1,44 @@
+// The flag --fail-on: limits as people type them, and the lines that say which of them hold.
+//
+// Of a plan, by `ckplan check`:
+//   peak>16GiB, peak>60%, arena>18GB, total>24GiB, overhead>5%
+//   peak:+1%, arena:+1%, total:+1%     growth over the plan of --against; also by a size:
+//   peak:+10MiB time:+2%
+//
+// Of a model, by `ckplan inspect`:
+//   peak>16GiB, total>24GiB, activations>8GiB, saved>8GiB, parameters>2GiB, warnings>0
+//
+// lib/plan/threshold.h says what each of them is compared with.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/common/terminal.h"
+#include "lib/base/result.h"
+#include "lib/plan/threshold.h"
+
+namespace ckplan {
+
+enum class LimitSubject { kPlan, kModel };
+
+// kUsage: the text is no limit on the subject.
+Result<Threshold> ParseThreshold(const std::string& text,
+                                 LimitSubject subject = LimitSubject::kPlan);
+
+// kUsage: a limit on growth, but neither an older plan nor a reason why there is none; or a limit
+// on the growth of time between plans with costs from different models.
+Result<std::vector<Verdict>> JudgeFailOn(const std::vector<Threshold>& thresholds,
+                                         const PlanFigures& figures, const PlanRequest& request,
+                                         const OlderPlan& older);
+std::vector<Verdict> JudgeFailOn(const std::vector<Threshold>& thresholds,
+                                 const ModelMeasures& model);
+
+// Returns a line for each verdict: "FAIL peak>16GiB   peak 17.00 GiB ...". `label` stands before
+// the limit, if it is not empty.
+std::string VerdictLines(const std::vector<Verdict>& verdicts, const std::string& label,
+                         const Terminal& terminal);
+// Prints an error that says how many limits `path` fails, and which, unless `is_reported`.
+void PrintFailures(const std::string& path, const std::vector<Verdict>& verdicts, bool is_reported);
+
+}  // namespace ckplan
