@@ -1,5 +1,3 @@
-#include "cli/ckbench/arena_command.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <optional>
 
 #include "cli/ckbench/bench_frame.h"
+#include "cli/ckbench/commands.h"
 #include "cli/common/size_arg.h"
 #include "lib/base/checked.h"
 #include "lib/base/read_file.h"

@@ -1,6 +1,6 @@
-#include "cli/ckbench/arena_command.h"
-
 #include <doctest/doctest.h>
+
+#include "cli/ckbench/commands.h"
 
 namespace ckplan {
 namespace {

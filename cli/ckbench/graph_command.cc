@@ -1,5 +1,3 @@
-#include "cli/ckbench/graph_command.h"
-
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "cli/ckbench/bench_frame.h"
+#include "cli/ckbench/commands.h"
 #include "cli/ckbench/synthetic_graph.h"
 #include "cli/common/size_arg.h"
 #include "lib/emit/json_graph.h"

@@ -1,7 +1,6 @@
-#include "cli/ckbench/graph_command.h"
-
 #include <doctest/doctest.h>
 
+#include "cli/ckbench/commands.h"
 #include "lib/emit/json_graph.h"
 #include "lib/plan/solver.h"
 #include "lib/planner/registry.h"

@@ -1,6 +1,6 @@
 // ckbench computes figures for docs/. This file parses the command line, runs one command, and maps
 // errors to exit codes.
-#include "cli/ckbench/reproduce_command.h"
+#include "cli/ckbench/commands.h"
 #include "cli/common/guard.h"
 
 int main(int argc, char** argv) {

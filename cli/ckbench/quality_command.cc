@@ -1,5 +1,3 @@
-#include "cli/ckbench/quality_command.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "cli/ckbench/bench_frame.h"
+#include "cli/ckbench/commands.h"
 #include "cli/common/request_flags.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"

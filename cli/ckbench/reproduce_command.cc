@@ -1,5 +1,3 @@
-#include "cli/ckbench/reproduce_command.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,12 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/ckbench/arena_command.h"
 #include "cli/ckbench/bench_frame.h"
-#include "cli/ckbench/graph_command.h"
-#include "cli/ckbench/quality_command.h"
+#include "cli/ckbench/commands.h"
 #include "cli/ckbench/reproduction.h"
-#include "cli/ckbench/speed_command.h"
 #include "lib/base/nearest_name.h"
 
 namespace ckplan {

@@ -1,5 +1,3 @@
-#include "cli/ckbench/speed_command.h"
-
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -8,6 +6,7 @@
 #include <optional>
 
 #include "cli/ckbench/bench_frame.h"
+#include "cli/ckbench/commands.h"
 #include "cli/common/request_flags.h"
 #include "cli/common/size_arg.h"
 #include "lib/algorithms/best/annealing.h"

@@ -1,5 +1,5 @@
 #include "cli/fuzzing/fuzz_targets.h"
-#include "cli/fuzzing/joint_target.h"
+#include "cli/fuzzing/plan_targets.h"
 #include "lib/base/check.h"
 #include "lib/emit/json_graph.h"
 #include "lib/emit/json_joint_graph.h"

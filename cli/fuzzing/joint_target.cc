@@ -1,10 +1,9 @@
-#include "cli/fuzzing/joint_target.h"
-
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/fuzzing/fuzz_targets.h"
+#include "cli/fuzzing/plan_targets.h"
 #include "cli/fuzzing/testdata_graphs.h"
 #include "lib/base/check.h"
 #include "lib/emit/json_joint_graph.h"

@@ -1,8 +1,7 @@
-#include "cli/fuzzing/plan_target.h"
-
 #include <string>
 
 #include "cli/fuzzing/fuzz_targets.h"
+#include "cli/fuzzing/plan_targets.h"
 #include "cli/fuzzing/testdata_graphs.h"
 #include "lib/base/check.h"
 #include "lib/emit/json_plan.h"

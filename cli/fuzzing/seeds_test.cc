@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "cli/fuzzing/fuzz_targets.h"
-#include "cli/fuzzing/joint_target.h"
-#include "cli/fuzzing/plan_target.h"
+#include "cli/fuzzing/plan_targets.h"
 #include "lib/base/read_file.h"
 
 namespace ckplan {

@@ -12,11 +12,8 @@
 #include "lib/emit/json_graph.h"
 #include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
-#include "lib/emit/memory_viz.h"
-#include "lib/emit/model_explorer.h"
-#include "lib/emit/peak_stacks.h"
-#include "lib/emit/perfetto.h"
 #include "lib/emit/report.h"
+#include "lib/emit/viewers.h"
 #include "lib/explain/traced_plan.h"
 #include "lib/graph/layer_fold.h"
 

@@ -1,5 +1,3 @@
-#include "lib/emit/model_explorer.h"
-
 #include <fmt/format.h>
 
 #include <set>
@@ -7,6 +5,7 @@
 
 #include "lib/base/printable.h"
 #include "lib/emit/json_writer.h"
+#include "lib/emit/viewers.h"
 #include "lib/plan/node_name.h"
 
 namespace ckplan {

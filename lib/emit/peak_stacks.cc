@@ -1,11 +1,10 @@
-#include "lib/emit/peak_stacks.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
 #include "lib/base/printable.h"
+#include "lib/emit/viewers.h"
 #include "lib/explain/explain_peak.h"
 
 namespace ckplan {

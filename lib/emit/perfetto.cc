@@ -1,11 +1,10 @@
-#include "lib/emit/perfetto.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "lib/base/printable.h"
 #include "lib/emit/proto_writer.h"
+#include "lib/emit/viewers.h"
 
 namespace ckplan {
 namespace {

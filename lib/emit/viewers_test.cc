@@ -1,4 +1,6 @@
 // Tests the formats of external viewers by reading them back by their rules.
+#include "lib/emit/viewers.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,10 +13,6 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/emit/memory_viz.h"
-#include "lib/emit/model_explorer.h"
-#include "lib/emit/peak_stacks.h"
-#include "lib/emit/perfetto.h"
 #include "lib/emit/pickle_writer.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/assemble_joint.h"

@@ -2,24 +2,164 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <string>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
-#include "lib/model/activation_type.h"
-#include "lib/model/check_names.h"
+#include "lib/base/checked.h"
+#include "lib/base/name_patterns.h"
+#include "lib/base/result.h"
+#include "lib/model/bind_dims.h"
 #include "lib/model/expand.h"
-#include "lib/model/freeze.h"
+#include "lib/model/facts.h"
 #include "lib/model/functions.h"
 #include "lib/model/model_impl.h"
 #include "lib/model/module_calls.h"
 #include "lib/model/parse_file.h"
 #include "lib/plan/same_model.h"
+#include "onnx/onnx_pb.h"
 
 namespace ckplan {
-
 namespace {
+
+// ---- Names ----
+
+constexpr size_t kMaxNameBytes = size_t{16} << 10;
+
+class LongestName {
+ public:
+  void Model(const onnx::ModelProto& model) {
+    Graph(model.graph());
+    for (const onnx::FunctionProto& function : model.functions()) {
+      Offer(function.name());
+      Offer(function.domain());
+      OfferAll(function.input());
+      OfferAll(function.output());
+      Declared(function.value_info());
+      Nodes(function.node());
+    }
+  }
+
+  const std::string& found() const { return *longest_; }
+
+ private:
+  void Offer(const std::string& name) {
+    if (name.size() > longest_->size()) longest_ = &name;
+  }
+  void OfferAll(const google::protobuf::RepeatedPtrField<std::string>& names) {
+    for (const std::string& name : names) Offer(name);
+  }
+
+  void Declared(const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& infos) {
+    for (const onnx::ValueInfoProto& info : infos) {
+      Offer(info.name());
+      for (const auto& dim : info.type().tensor_type().shape().dim()) Offer(dim.dim_param());
+    }
+  }
+
+  void Nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+    for (const onnx::NodeProto& node : nodes) {
+      Offer(node.name());
+      Offer(node.op_type());
+      Offer(node.domain());
+      OfferAll(node.input());
+      OfferAll(node.output());
+      for (const onnx::AttributeProto& attribute : node.attribute()) {
+        Offer(attribute.name());
+        if (attribute.has_g()) Graph(attribute.g());
+        for (const onnx::GraphProto& graph : attribute.graphs()) Graph(graph);
+      }
+    }
+  }
+
+  void Graph(const onnx::GraphProto& graph) {
+    Offer(graph.name());
+    Declared(graph.input());
+    Declared(graph.output());
+    Declared(graph.value_info());
+    for (const onnx::TensorProto& tensor : graph.initializer()) Offer(tensor.name());
+    Nodes(graph.node());
+  }
+
+  const std::string empty_;
+  const std::string* longest_ = &empty_;
+};
+
+// Names are copied, compared and joined, so their lengths count many times. kUnsupported: the name
+// of a graph, node, tensor, dimension, operator or domain is longer than 16 KiB.
+Result<Done> CheckNames(const onnx::ModelProto& model, const std::string& file) {
+  LongestName longest;
+  longest.Model(model);
+  const std::string& name = longest.found();
+  if (name.size() <= kMaxNameBytes) return Done{};
+  return MakeError(ErrorCode::kUnsupported,
+                   fmt::format("{}: the name \"{}\" is {} bytes long, more than {}; shorten it",
+                               file, ShortName(name), name.size(), kMaxNameBytes));
+}
+
+// ---- Activation types ----
+
+constexpr int64_t kFloat32Bytes = 4;
+constexpr int64_t kBFloat16Bytes = 2;
+
+// Returns whether the activation type changes the size of tensors with this ONNX type: float32,
+// float16, bfloat16 and float64.
+bool FollowsActivationType(int32_t elem_type) {
+  return elem_type == onnx::TensorProto::FLOAT || elem_type == onnx::TensorProto::FLOAT16 ||
+         elem_type == onnx::TensorProto::BFLOAT16 || elem_type == onnx::TensorProto::DOUBLE;
+}
+
+// Sets the sizes of float values that depend on the batch to those of `type`. Their `elem_type`
+// stays, so that the same operations are views. kInvalidInput: the size of a value overflows.
+Result<Done> SetActivationType(Model::Impl& model, ActivationType type) {
+  model.activation_type = type;
+  if (type == ActivationType::kOfModel) return Done{};
+  const int64_t element = type == ActivationType::kFloat32 ? kFloat32Bytes : kBFloat16Bytes;
+  const ModelFacts facts = FindFacts(model);
+  for (size_t i = 0; i < model.values.size(); ++i) {
+    ModelValue& value = model.values[i];
+    if (!facts.values[i].is_batch || !FollowsActivationType(value.elem_type)) continue;
+    const auto bytes =
+        CheckedMul(ElementCount(value.dims).value_or(kMaxTotalBytes.count()), element);
+    if (!bytes || *bytes > kMaxTotalBytes.count()) {
+      return MakeError(ErrorCode::kInvalidInput,
+                       fmt::format("{}: \"{}\" is beyond any machine; use smaller dimensions",
+                                   model.identity.name, value.name));
+    }
+    value.bytes = Bytes(*bytes);
+  }
+  return Done{};
+}
+
+// ---- Frozen parameters ----
+
+// A frozen parameter occupies memory like any other, but has no gradient, and so no optimizer
+// state: the base of a model that LoRA adapts, or a backbone. lib/model/facts.h derives what is
+// then not saved, and which nodes have no backward.
+
+// Marks the parameters that the patterns choose by the names of their initializers or Constants.
+// kUsage: a pattern fits no parameter.
+Result<Done> FreezeParameters(Model::Impl& model, const NamePatterns& patterns) {
+  if (patterns.empty()) return Done{};
+  const std::vector<ValueIndex> trained = FindFacts(model).trained;
+  std::vector<NamedThing> things;
+  for (const ValueIndex value : trained) things.push_back({{model.value(value).name}, ""});
+  Result<std::vector<bool>> chosen = ChooseByName(patterns, things, "trained parameter");
+  if (!chosen.ok()) {
+    Error error = std::move(chosen).error();
+    error.message.insert(0, model.identity.name + ": ");
+    return error;
+  }
+  for (size_t i = 0; i < trained.size(); ++i) model.value(trained[i]).is_frozen = (*chosen)[i];
+  return Done{};
+}
+
+// ---- Loading ----
 
 std::unordered_set<std::string> InitializerNames(const onnx::GraphProto& graph) {
   std::unordered_set<std::string> names;

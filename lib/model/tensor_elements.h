@@ -2,15 +2,29 @@
 // them.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 
 #include "lib/ops/bfloat16.h"
-#include "lib/ops/float16.h"
 #include "onnx/onnx_pb.h"
 
 namespace ckplan {
+
+// Decodes float16 (IEEE binary16). Nothing is computed in this type; only weights are read from it.
+constexpr float FromFloat16(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000U) << 16;
+  const uint32_t exponent = (half >> 10) & 0x1FU;
+  const uint32_t mantissa = half & 0x3FFU;
+  if (exponent == 0) {  // Zero or a subnormal number: the mantissa counts units of 2^-24.
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  const uint32_t bits =
+      exponent == 31 ? 0x7F800000U | (mantissa << 13) : ((exponent + 112) << 23) | (mantissa << 13);
+  return std::bit_cast<float>(sign | bits);
+}
 
 // Reads `bytes` as consecutive values of type T. Returns false if they are not exactly `count`
 // values.

@@ -1,0 +1,40 @@
+// The commands of ckbench. Each takes the arguments after its name.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/common/exit_code.h"
+#include "lib/base/result.h"
+#include "lib/graph/tensor_graph.h"
+#include "lib/schedule/interval_placement.h"
+
+namespace ckplan {
+
+// Runs the program with all of its arguments; without a command it prints the papers' published
+// figures next to ours. kUsage: there is no such command or paper.
+Result<ExitCode> RunBench(std::vector<std::string> arguments);
+
+// ckbench arena: measures how well and how fast the intervals of public benchmarks are placed.
+Result<ExitCode> RunArena(std::vector<std::string> arguments);
+// Parses a benchmark file of minimalloc: the header "id,lower,upper,size", then a line for each
+// buffer. kInvalidInput lists all malformed lines, with `path` in the message.
+Result<std::vector<LiveInterval>> ParseIntervals(std::string_view text, const std::string& path);
+
+// ckbench graph NETWORK: writes the graph of a network of Chen et al. 2016, section 5, for ckplan.
+Result<ExitCode> RunGraph(std::vector<std::string> arguments);
+// Returns a network of Fig. 5 or 6: "resnet-DEPTH", at batch 32, or "lstm-STEPS", at batch 64.
+Result<TensorGraph> ChenNetwork(std::string_view name);
+
+// ckbench quality and ckbench instances: the time that the algorithm `best` adds at a range of
+// budgets, with its bound, compared with the best plan of all other algorithms. The first looks at
+// models, at 90 to 20 % of the memory and at the least; the second at published joint graphs, at 90
+// to 40 % of the memory.
+Result<ExitCode> RunQuality(std::vector<std::string> arguments);
+Result<ExitCode> RunInstances(std::vector<std::string> arguments);
+
+// ckbench speed: measures how fast plans are simulated, and how fast annealing searches for them.
+Result<ExitCode> RunSpeed(std::vector<std::string> arguments);
+
+}  // namespace ckplan
