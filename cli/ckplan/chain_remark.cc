@@ -34,7 +34,7 @@ bool CanBeCut(const TensorGraph& graph) {
 }
 
 std::string NothingToCut(const Source& source, const Plan& plan) {
-  if (source.joint || plan.figures.overhead != Cost(0)) return "";
+  if (plan.figures.overhead != Cost(0)) return "";
   const auto info = FindSolver(plan.request.algorithm);
   const bool is_for_chains = info.ok() && (*info)->graphs == GraphClass::kChainOfSplittingVertices;
   if (!is_for_chains || CanBeCut(source.graph)) return "";

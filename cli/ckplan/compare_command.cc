@@ -130,9 +130,9 @@ double Change(Bytes peak, Bytes baseline) {
 
 // The reason why an algorithm cannot serve the request at all: the only usage error that concerns a
 // single row.
-std::string MisfitOf(const PlanRequest& request, const SolverInfo& info, bool is_joint) {
+std::string MisfitOf(const PlanRequest& request, const SolverInfo& info, const Source& source) {
   if (info.name == kGivenAlgorithm && !request.decisions) return "no decisions";
-  if (is_joint) return "no joint graphs";
+  if (!CanPlan(info, source)) return "no joint graphs";
   const bool takes_any_order = info.name == kBestAlgorithm || info.name == kGivenAlgorithm;
   if (request.order == StepOrder::kFree && !takes_any_order) return "model's order";
   if (request.setting) {
@@ -168,7 +168,7 @@ std::string StatusText(const Row& row, const Comparison& comparison) {
   const PlanRequest& request = comparison.request;
   if (row.min_budget) return "needs " + HumanBytes(*row.min_budget);
   if (!row.plan && row.error->code == ErrorCode::kUsage) {
-    return MisfitOf(request, *row.info, comparison.source.joint.has_value());
+    return MisfitOf(request, *row.info, comparison.source);
   }
   const bool keeps_all = row.plan && row.plan->figures.overhead == Cost(0);
   const bool has_budget = request.budget.is_given() || request.total_budget.is_given() ||
@@ -403,17 +403,16 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
   if (!source) return Interrupted();
   Comparison comparison{*std::move(source), Bytes(0), request, false, {}, false};
   for (const std::string& warning : comparison.source.warnings) screen.Warn(warning);
-  const bool is_joint = comparison.source.joint.has_value();
   if (NodeCount(comparison.source) == 0) {
     return MakePlan(comparison.source.graph, request, {}).error();
   }
   comparison.baseline_peak = BaselinePeak(comparison.source);
-  comparison.has_cuts = !is_joint && CanBeCut(comparison.source.graph);
+  comparison.has_cuts = CanBeCut(comparison.source.graph);
   comparison.shows_times = options.format == "text" && (screen.out.is_tty || screen.is_verbose);
   for (const SolverInfo* info : algorithms) {
     // Takes all algorithms that can plan the graph; one that was named reports itself that it
     // cannot.
-    if (is_joint && !options.algorithms && !PlansJointGraphs(info->name)) continue;
+    if (!options.algorithms && !CanPlan(*info, comparison.source)) continue;
     for (const Objective objective : ObjectivesOf(*info, request)) {
       progress.Stage(fmt::format("planning by {}", info->name));
       const Interrupt interrupt(time_limit);

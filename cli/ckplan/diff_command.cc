@@ -16,6 +16,7 @@
 #include "lib/explain/planned_graph.h"
 #include "lib/planner/plan_file.h"
 #include "lib/planner/planner.h"
+#include "lib/planner/source_views.h"
 
 namespace ckplan {
 namespace {
@@ -39,17 +40,11 @@ Error NeitherForm() {
                    "--algo approx-dp,exact-dp");
 }
 
-PlanDigest DigestOf(const Source& source, const Plan& plan) {
-  return source.joint ? ckplan::DigestOf(*source.joint, plan)
-                      : ckplan::DigestOf(source.graph, plan);
-}
-
 // The modules from the model's metadata, or from the operations of a joint graph.
 ModulesOfRows ModulesOf(const Source& source) {
   ModulesOfRows modules;
   if (!source.joint && source.modules.empty()) return modules;
-  const auto graph =
-      source.joint ? PlannedGraphOf(*source.joint) : PlannedGraphOf(source.graph, &source.modules);
+  const auto graph = PlannedGraphOf(source);
   for (size_t i = 0; i < graph->node_count(); ++i) modules.push_back(graph->ModulesOf(NodeId(i)));
   return modules;
 }

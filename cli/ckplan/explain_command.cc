@@ -12,16 +12,12 @@
 #include "lib/explain/what_if.h"
 #include "lib/parallel/pipeline.h"
 #include "lib/planner/plan_file.h"
+#include "lib/planner/source_views.h"
 
 namespace ckplan {
 namespace {
 
 constexpr std::string_view kPeak = "peak";
-
-std::unique_ptr<PlannedGraph> PlannedGraphOf(const Source& source) {
-  return source.joint ? PlannedGraphOf(*source.joint)
-                      : PlannedGraphOf(source.graph, &source.modules);
-}
 
 std::vector<ExplainedSubject> ExplainAll(const TracedPlan& traced, std::vector<Subject> subjects) {
   int64_t work = kWhatIfSteps;

@@ -12,6 +12,7 @@
 #include "lib/base/printable.h"
 #include "lib/emit/json_writer.h"
 #include "lib/plan/diff.h"
+#include "lib/planner/model_form.h"
 #include "lib/planner/module_plan.h"
 #include "lib/planner/plan_file.h"
 
@@ -133,15 +134,19 @@ Result<ExitCode> RunModules(const Options& options, const Screen& screen) {
                                                             options.request.ValueOf("cost_model")));
   progress.Clear();
   for (const std::string& warning : file.source.warnings) screen.Warn(warning);
-  if (file.source.joint) {
+  const std::optional<ForwardView> forward = ForwardViewOf(file.source);
+  if (file.source.joint && !forward) {
     return MakeError(ErrorCode::kUsage,
                      "modules are for plans of models; this is one of a joint graph, which is run "
                      "operation by operation");
   }
   CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, options.plan));
   progress.Stage("choosing modules");
+  std::optional<StepOfModel> step;
+  if (forward) step.emplace(StepOfModel{*file.source.joint, *forward});
   CKPLAN_ASSIGN_OR_RETURN(const ModulePlan found,
-                          FindModulePlan(file.source.graph, file.source.modules, file.plan));
+                          FindModulePlan(file.source.graph, file.source.modules,
+                                         InModelForm(file.source, file.plan), step));
   progress.Clear();
   CKPLAN_RETURN_IF_ERROR(screen.Print(options.format == "json"
                                           ? ModulesJson(file.plan, found)

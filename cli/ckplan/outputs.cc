@@ -7,6 +7,7 @@
 
 #include "lib/algorithms/feng/division_tree_dot.h"
 #include "lib/algorithms/hong/step_prediction.h"
+#include "lib/planner/model_form.h"
 
 namespace ckplan {
 namespace {
@@ -63,12 +64,14 @@ std::vector<InputFile> NamedInputs(const Options& options) {
 EmitSource EmitSourceOf(const Source& source, const Plan* plan, Annotator annotate) {
   static constexpr PaperPictures kPapers = {
       WriteDivisionTreeDot, {kStepPredictionName, PredictSteps, kWhyNoJointPrediction}};
-  return {.graph = source.graph,
-          .plan = plan,
-          .annotate = std::move(annotate),
-          .joint = source.joint ? &*source.joint : nullptr,
-          .modules = &source.modules,
-          .papers = &kPapers};
+  EmitSource emitted{.graph = source.graph,
+                     .plan = plan,
+                     .annotate = std::move(annotate),
+                     .joint = source.joint ? &*source.joint : nullptr,
+                     .modules = &source.modules,
+                     .papers = &kPapers};
+  if (plan != nullptr && ForwardViewOf(source)) emitted.in_model_form = InModelForm(source, *plan);
+  return emitted;
 }
 
 Result<Outputs> Outputs::Create(const Options& options, std::string_view main,

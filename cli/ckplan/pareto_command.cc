@@ -78,7 +78,7 @@ Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits
                        Progress* progress, std::vector<ParetoSeries>* all) {
   const ConstantMemory constants = ConstantsOf(source);
   for (const std::string& algorithm : grid.algorithms) {
-    if (source.joint && grid.wants_all && !PlansJointGraphs(algorithm)) continue;
+    if (grid.wants_all && !CanPlan(*FindSolver(algorithm).value(), source)) continue;
     progress->Stage(fmt::format("planning by {}", algorithm));
     ParetoSeries series{source.identity, source.request, Bytes(0), BaselinePeak(source), {}, {}};
     series.request.algorithm = algorithm;

@@ -15,9 +15,9 @@
 #include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
 #include "lib/emit/emitters.h"
-#include "lib/emit/json_plan.h"
 #include "lib/planner/alternatives.h"
 #include "lib/planner/planner.h"
+#include "lib/planner/source_views.h"
 
 namespace ckplan {
 namespace {
@@ -28,9 +28,7 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 
 Result<std::string> Rendered(const Options& options, const Source& source, const Plan& plan,
                              double solve_seconds, const Screen& screen) {
-  if (options.format == "json") {
-    return source.joint ? WritePlanJson(plan, *source.joint) : WritePlanJson(plan, source.graph);
-  }
+  if (options.format == "json") return PlanJsonOf(source, plan);
   if (options.format == "md") return PlanMarkdown(source, plan);
   if (options.format == "csv") return PlanCsv(source, plan);
   const bool has_total = options.request.ValueOf("total_budget").has_value();
@@ -43,7 +41,7 @@ Result<std::string> Rendered(const Options& options, const Source& source, const
 std::string NextHint(const Options& options, const Source& source, const Outputs& outputs) {
   const std::string plan_file = outputs.FileOf("json");
   if (plan_file.empty()) return "next: add -o plan.json to write the plan";
-  if (!source.is_model || source.joint)
+  if (!source.is_model)
     return fmt::format("next: ckplan check {} {}", ShellWord(plan_file), ShellWord(options.source));
   const std::string planned =
       std::filesystem::path(source.identity.name).stem().string() + ".planned.onnx";

@@ -292,14 +292,13 @@ class SummaryWriter {
   }
 
   void WriteKept() {
-    if (!source_.joint) {
-      Row("kept", fmt::format("{}, {} at the peak", Plural(facts_.kept_tensors, "tensor"),
-                              HumanBytes(facts_.kept)));
-    }
+    Row("kept", fmt::format("{}, {} at the peak",
+                            Plural(facts_.kept_tensors, source_.joint ? "value" : "tensor"),
+                            HumanBytes(facts_.kept)));
     Row("peak at", Elided(facts_.peak_step, value_width()));
-    std::string parts = fmt::format("{} {} + recomputed {}", source_.joint ? "values" : "kept",
-                                    HumanBytes(facts_.kept), HumanBytes(facts_.recomputed));
-    if (!source_.joint) parts += fmt::format(" + gradients {}", HumanBytes(facts_.gradients));
+    std::string parts = fmt::format(
+        "kept {} + recomputed {} + {} {}", HumanBytes(facts_.kept), HumanBytes(facts_.recomputed),
+        source_.joint ? "backward" : "gradients", HumanBytes(facts_.gradients));
     if (facts_.passing > Bytes(0)) {
       parts += fmt::format(" + passing {}", HumanBytes(facts_.passing));
     }

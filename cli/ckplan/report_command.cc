@@ -15,6 +15,7 @@
 #include "lib/emit/report.h"
 #include "lib/planner/pareto.h"
 #include "lib/planner/plan_file.h"
+#include "lib/planner/source_views.h"
 
 namespace ckplan {
 namespace {
@@ -25,9 +26,7 @@ constexpr size_t kMostPlans = 8;  // The page has letters for this many plans.
 struct ReadPlan {
   ReadPlan(std::string file_name, PlanFile read)
       : name(std::move(file_name)), file(std::move(read)) {
-    const Source& source = file.source;
-    graph = source.joint ? PlannedGraphOf(*source.joint)
-                         : PlannedGraphOf(source.graph, &source.modules);
+    graph = PlannedGraphOf(file.source);
     traced = std::make_unique<TracedPlan>(TracePlan(*graph, file.plan));
   }
 

@@ -7,10 +7,8 @@
 
 #include "lib/base/printable.h"
 #include "lib/base/quoted_text.h"
-#include "lib/joint/run_timeline.h"
-#include "lib/plan/assemble_joint.h"
-#include "lib/plan/node_name.h"
-#include "lib/schedule/timeline.h"
+#include "lib/explain/planned_graph.h"
+#include "lib/explain/traced_plan.h"
 
 namespace ckplan {
 namespace {
@@ -19,10 +17,11 @@ constexpr std::string_view kForward = "forward";
 constexpr std::string_view kBackward = "backward";
 constexpr std::string_view kRecompute = "recompute";
 
-std::string_view PhaseOf(const Schedule& schedule, size_t step, size_t loss_step) {
-  switch (schedule.steps[step].kind) {
+std::string_view PhaseOf(const TracedPlan& traced, size_t k) {
+  const Step& step = traced.steps()[k];
+  switch (step.kind) {
     case StepKind::kForward:
-      return step < loss_step ? kForward : kRecompute;
+      return k < traced.timeline.loss_step ? kForward : kRecompute;
     case StepKind::kLoss:
       return "loss";
     case StepKind::kBackward:
@@ -30,16 +29,34 @@ std::string_view PhaseOf(const Schedule& schedule, size_t step, size_t loss_step
     case StepKind::kFree:
       return "free";
     case StepKind::kRun:
-      break;  // Occurs only in joint graphs.
+      if (traced.has_run[k]) return kRecompute;
+      return traced.graph.IsBackward(step) ? kBackward : kForward;
   }
   return "";
 }
 
 // Returns an empty text for the loss.
-std::string NodeOf(const TensorGraph& graph, const Step& step) {
+std::string NodeOf(const PlannedGraph& graph, const Step& step) {
   if (step.kind == StepKind::kLoss) return "";
   const bool is_free = step.kind == StepKind::kFree;
-  return ShownName(graph, is_free ? graph.tensor(step.tensor()).producer : step.node());
+  return graph.NameOf(is_free ? graph.MakerOf(step.tensor()) : step.node());
+}
+
+// The curve without a prediction.
+MemoryCurve CurveOf(const PlannedGraph& graph, const Plan& plan, std::string_view predictor) {
+  const TracedPlan traced = TracePlan(graph, plan);
+  MemoryCurve curve;
+  curve.plan = &plan;
+  curve.predictor = predictor;
+  curve.steps = TraceMemory(traced.timeline, traced.kinds);
+  curve.peak_step = traced.timeline.peak_step;
+  if (!graph.is_joint()) curve.loss_step = traced.timeline.loss_step;
+  for (size_t k = 0; k < traced.steps().size(); ++k) {
+    curve.phases.push_back(PhaseOf(traced, k));
+    curve.nodes.push_back(NodeOf(graph, traced.steps()[k]));
+  }
+  curve.predicted.resize(curve.steps.size());
+  return curve;
 }
 
 void AppendRow(const MemoryCurve& curve, size_t step, Bytes constants, std::string* text) {
@@ -56,50 +73,18 @@ void AppendRow(const MemoryCurve& curve, size_t step, Bytes constants, std::stri
 }  // namespace
 
 MemoryCurve TraceCurve(const TensorGraph& graph, const Plan& plan, const StepPredictor& predictor) {
-  const Timeline timeline = BuildTimeline(graph, plan.schedule);
-  MemoryCurve curve;
-  curve.plan = &plan;
-  curve.predictor = predictor.name;
-  curve.steps = TraceMemory(timeline);
-  curve.loss_step = timeline.loss_step;
-  curve.peak_step = timeline.peak_step;
-  for (size_t step = 0; step < plan.schedule.steps.size(); ++step) {
-    curve.phases.push_back(PhaseOf(plan.schedule, step, timeline.loss_step));
-    curve.nodes.push_back(NodeOf(graph, plan.schedule.steps[step]));
-  }
+  MemoryCurve curve = CurveOf(*PlannedGraphOf(graph, nullptr), plan, predictor.name);
   Result<std::vector<std::optional<Bytes>>> predicted = predictor.predict(graph, plan);
   if (predicted.ok()) {
     curve.predicted = *std::move(predicted);
   } else {
-    curve.predicted.resize(curve.steps.size());
     curve.no_prediction = predicted.error().message;
   }
   return curve;
 }
 
 MemoryCurve TraceCurve(const JointGraph& graph, const Plan& plan, const StepPredictor& predictor) {
-  const std::vector<OpId> runs = RunsOf(plan.schedule);
-  const Timeline timeline = BuildRunTimeline(graph, runs);
-  MemoryCurve curve;
-  curve.plan = &plan;
-  curve.predictor = predictor.name;
-  curve.peak_step = timeline.peak_step;
-  IdVector<OpId, bool> has_run(graph.ops().size());
-  std::vector<bool> is_first;  // For each step: its operation has not run before.
-  for (const OpId op : runs) {
-    is_first.push_back(!has_run[op]);
-    const bool is_forward = graph.op(op).phase == Phase::kForward;
-    curve.phases.push_back(has_run[op] ? kRecompute : is_forward ? kForward : kBackward);
-    curve.nodes.push_back(ShownName(graph, op));
-    has_run[op] = true;
-  }
-  std::vector<MemoryKind> kinds;
-  for (const Version& version : timeline.versions) {
-    kinds.push_back(is_first[static_cast<size_t>(version.made_at)] ? MemoryKind::kKept
-                                                                   : MemoryKind::kRecomputed);
-  }
-  curve.steps = TraceMemory(timeline, kinds);
-  curve.predicted.resize(curve.steps.size());
+  MemoryCurve curve = CurveOf(*PlannedGraphOf(graph), plan, predictor.name);
   curve.no_prediction = predictor.why_not_joint;
   return curve;
 }

@@ -15,8 +15,7 @@
 //   constant_bytes    parameters, their gradients, optimizer state and inputs; in no other column
 //   predicted_bytes   to be compared with after_bytes in forward, and with memory_bytes in backward
 //
-// In a joint graph's plan, values of first runs count as kept, and values of later runs as
-// recomputed; gradients are values like others.
+// In a joint graph's plan, what backward operations make in their first runs counts as gradients.
 //
 // With two plans, the rows of the older one come first, and an extra first column says "old" or
 // "new".

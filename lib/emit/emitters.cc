@@ -61,7 +61,8 @@ Result<Emitted> EmitDivisionTree(const EmitSource& source, const std::string&) {
 }
 
 Result<Emitted> EmitOnnx(const EmitSource& source, const std::string& path) {
-  return source.annotate(WritePlanJson(*source.plan, source.graph), path);
+  CKPLAN_ASSIGN_OR_RETURN(const Emitted json, EmitJson(source, path));
+  return source.annotate(json.text, path);
 }
 
 constexpr std::string_view kCsvEnding = ".csv";
@@ -118,7 +119,8 @@ Result<Emitted> EmitReport(const EmitSource& source, const std::string&) {
 }
 
 Result<Emitted> EmitModelExplorer(const EmitSource& source, const std::string&) {
-  return Emitted{WriteModelExplorer(source.graph, *source.plan)};
+  return Emitted{WriteModelExplorer(source.graph,
+                                    source.in_model_form ? *source.in_model_form : *source.plan)};
 }
 
 constexpr std::array kEmitters = {
@@ -178,9 +180,10 @@ bool Emitter::Takes(EmitSubject subject) const {
 }
 
 Result<Done> Emitter::CheckFor(const EmitSource& source) const {
-  const bool is_joint =
-      source.joint != nullptr || (source.older != nullptr && source.older->joint != nullptr);
-  if (takes_joint || !is_joint) return Done{};
+  const auto has_no_model = [](const EmitSource* one) {
+    return one != nullptr && one->joint != nullptr && one->graph.nodes().empty();
+  };
+  if (takes_joint || !(has_no_model(&source) || has_no_model(source.older))) return Done{};
   return MakeError(ErrorCode::kUsage,
                    fmt::format("--emit {} is for forward graphs; this is a joint graph", name));
 }

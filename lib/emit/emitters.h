@@ -42,10 +42,13 @@ struct EmitSource {
   Annotator annotate = {};     // Empty unless the graph comes from a model.
   // The plan to compare with, for emitters that take two; it may have another graph.
   const EmitSource* older = nullptr;
-  // If set, this is the graph, and `graph` is empty.
+  // If set, the plan is one of this graph. `graph` is then the model's forward graph, or empty
+  // where there is no model.
   const JointGraph* joint = nullptr;
-  const ModuleCalls* modules = nullptr;   // Of the graph's nodes; null where nothing is known.
+  const ModuleCalls* modules = nullptr;   // The modules of the graph's nodes; null if unknown.
   const PaperPictures* papers = nullptr;  // Never null where a form that papers have is written.
+  // The plan of a joint graph as one of `graph`, where `graph` is a model's.
+  std::optional<Plan> in_model_form = std::nullopt;
 };
 
 // The kinds of content that a command can write.

@@ -123,9 +123,10 @@ class JointGraphReader {
     value.file_id = id.Integer();
     value.name = json.has("name") ? json["name"].Text() : fmt::format("v{}", value.file_id);
     value.bytes = Bytes(json["bytes"].Integer());
-    value.kind = static_cast<ValueKind>(json["kind"].Choice(
-        {NameOf(ValueKind::kValue), NameOf(ValueKind::kConstant),
-         NameOf(ValueKind::kParameterGradient), NameOf(ValueKind::kArrivingGradient)}));
+    value.kind = static_cast<ValueKind>(
+        json["kind"].Choice({NameOf(ValueKind::kValue), NameOf(ValueKind::kConstant),
+                             NameOf(ValueKind::kParameterGradient),
+                             NameOf(ValueKind::kArrivingGradient), NameOf(ValueKind::kParameter)}));
     value_ids_.Add(id, "value", parts_.values.push_back(std::move(value)));
   }
 

@@ -6,39 +6,24 @@
 #include <map>
 #include <tuple>
 
-#include "lib/plan/node_name.h"
+#include "lib/explain/traced_plan.h"
 #include "lib/schedule/memory_curve.h"
-#include "lib/schedule/timeline.h"
 
 namespace ckplan {
 namespace {
 
-void FillMemory(const Timeline& timeline, PlanFacts* facts) {
-  for (const Version& version : timeline.versions) {
-    if (KindOf(timeline, version) == MemoryKind::kKept) ++facts->kept_tensors;
-  }
-  const StepMemory peak = TraceMemory(timeline)[timeline.peak_step];
+// Fills in what is in memory at the peak, as pictures and explanations count it.
+void FillMemory(const TracedPlan& traced, PlanFacts* facts) {
+  if (traced.steps().empty()) return;
+  const size_t peak_step = traced.timeline.peak_step;
+  const StepMemory peak = TraceMemory(traced.timeline, traced.kinds)[peak_step];
+  facts->kept_tensors = std::count(traced.kinds.begin(), traced.kinds.end(), MemoryKind::kKept);
   facts->kept = peak.of(MemoryKind::kKept);
   facts->recomputed = peak.of(MemoryKind::kRecomputed);
   facts->passing = peak.of(MemoryKind::kPassing);
   facts->gradients = peak.of(MemoryKind::kGradients);
   facts->workspace = peak.of(MemoryKind::kWorkspace);
-}
-
-std::string DescribeStep(const TensorGraph& graph, const Step& step, bool is_after_loss) {
-  switch (step.kind) {
-    case StepKind::kForward:
-      return (is_after_loss ? "recomputation of " : "forward of ") + graph.node(step.node()).name;
-    case StepKind::kLoss:
-      return "the loss";
-    case StepKind::kBackward:
-      return "backward of " + graph.node(step.node()).name;
-    case StepKind::kFree:
-      return "the release of " + graph.tensor(step.tensor()).name;
-    case StepKind::kRun:
-      break;  // Occurs only in joint graphs.
-  }
-  return "";
+  facts->peak_step = traced.NameOfStep(peak_step);
 }
 
 void SortGroups(std::vector<RecomputedGroup>* groups) {
@@ -85,14 +70,6 @@ void CountRuns(const Plan& plan, PlanFacts* facts) {
   }
 }
 
-void FillForwardGraph(const TensorGraph& graph, const Plan& plan, PlanFacts* facts) {
-  const Timeline timeline = BuildTimeline(graph, plan.schedule);
-  FillMemory(timeline, facts);
-  facts->peak_step = DescribeStep(graph, plan.schedule.steps[timeline.peak_step],
-                                  timeline.peak_step > timeline.loss_step);
-  facts->groups = GroupsOf(graph, plan);
-}
-
 // Groups nodes by operator, or by name if they have none.
 std::vector<RecomputedGroup> GroupsOf(const JointGraph& graph, const Plan& plan) {
   std::map<std::string, RecomputedGroup> by_op;
@@ -112,37 +89,21 @@ std::vector<RecomputedGroup> GroupsOf(const JointGraph& graph, const Plan& plan)
   return groups;
 }
 
-void FillJointGraph(const JointGraph& graph, const Plan& plan, PlanFacts* facts) {
-  const std::vector<Step>& steps = plan.schedule.steps;
-  IdVector<OpId, int32_t> runs_before_peak(graph.ops().size());
-  const auto peak_step = static_cast<size_t>(plan.peak->step);
-  for (size_t k = 0; k <= peak_step && k < steps.size(); ++k) ++runs_before_peak[steps[k].node()];
-  for (const LiveBuffer& buffer : plan.peak->live) {
-    if (buffer.kind == BufferKind::kWorkspace) {
-      facts->workspace += buffer.bytes;
-      continue;
-    }
-    const bool is_first = runs_before_peak[graph.value(buffer.tensor()).maker] == 1;
-    (is_first ? facts->kept : facts->recomputed) += buffer.bytes;
-    if (is_first) ++facts->kept_tensors;
-  }
-  if (!steps.empty()) facts->peak_step = "run of " + ShownName(graph, steps[peak_step].node());
-  facts->groups = GroupsOf(graph, plan);
-}
-
 }  // namespace
 
 PlanFacts FactsOf(const TensorGraph& graph, const Plan& plan) {
   PlanFacts facts;
   CountRuns(plan, &facts);
-  FillForwardGraph(graph, plan, &facts);
+  FillMemory(TracePlan(*PlannedGraphOf(graph, nullptr), plan), &facts);
+  facts.groups = GroupsOf(graph, plan);
   return facts;
 }
 
 PlanFacts FactsOf(const JointGraph& graph, const Plan& plan) {
   PlanFacts facts;
   CountRuns(plan, &facts);
-  FillJointGraph(graph, plan, &facts);
+  FillMemory(TracePlan(*PlannedGraphOf(graph), plan), &facts);
+  facts.groups = GroupsOf(graph, plan);
   return facts;
 }
 

@@ -39,8 +39,7 @@ struct PlanFacts {
 };
 
 PlanFacts FactsOf(const TensorGraph& graph, const Plan& plan);
-// In a joint graph's plan, values of first runs count as kept, and values of later runs as
-// recomputed; gradients are values like others.
+// In a joint graph's plan, what backward operations make in their first runs counts as gradients.
 PlanFacts FactsOf(const JointGraph& graph, const Plan& plan);
 
 }  // namespace ckplan

@@ -109,7 +109,7 @@ class Expander {
 
   void AddConstants() {
     const ConstantMemory& constants = graph_.constants();
-    AddValue("parameters", constants.parameters, ValueKind::kConstant);
+    AddValue("parameters", constants.parameters, ValueKind::kParameter);
     Bytes gradients = constants.parameter_gradients;
     for (const Node& node : graph_.nodes()) gradients -= GradientBytesOf(node);
     AddValue("parameter gradients", gradients, ValueKind::kParameterGradient);
@@ -411,19 +411,25 @@ Expansion ExpandWithArrivingGradients(const TensorGraph& graph) {
 }
 
 Schedule ScheduleOf(const Expansion& expansion, const std::vector<OpId>& runs) {
+  return ScheduleOf(expansion.step_of, runs);
+}
+
+Schedule ScheduleOf(const std::vector<Step>& step_of, const std::vector<OpId>& runs) {
   Schedule schedule;
-  for (const OpId op : runs) {
-    schedule.steps.push_back(expansion.step_of[static_cast<size_t>(op.index())]);
-  }
+  for (const OpId op : runs) schedule.steps.push_back(step_of[static_cast<size_t>(op.index())]);
   return schedule;
 }
 
 std::vector<OpId> RunsOf(const Expansion& expansion, const Schedule& schedule) {
-  const size_t nodes = (expansion.step_of.size() - 1) / 2;
+  return RunsOf(expansion.step_of, schedule);
+}
+
+std::vector<OpId> RunsOf(const std::vector<Step>& step_of, const Schedule& schedule) {
+  const size_t nodes = (step_of.size() - 1) / 2;
   std::vector<OpId> forward(nodes);
   std::vector<OpId> backward(nodes);
-  for (size_t op = 0; op < expansion.step_of.size(); ++op) {
-    const Step& step = expansion.step_of[op];
+  for (size_t op = 0; op < step_of.size(); ++op) {
+    const Step& step = step_of[op];
     if (step.kind == StepKind::kLoss) continue;
     auto& op_of = step.kind == StepKind::kForward ? forward : backward;
     op_of[static_cast<size_t>(step.index)] = OpId(op);
@@ -439,6 +445,42 @@ std::vector<OpId> RunsOf(const Expansion& expansion, const Schedule& schedule) {
     }
   }
   return runs;
+}
+
+std::vector<OpId> PutOffUntilReadable(const JointGraph& graph, const std::vector<OpId>& runs) {
+  IdVector<OpId, bool> has_run(graph.ops().size());
+  const auto is_readable = [&](OpId op) {
+    const std::vector<ValueId>& reads = graph.op(op).reads;
+    return std::all_of(reads.begin(), reads.end(), [&](ValueId read) {
+      const OpId maker = graph.value(read).maker;
+      return maker.is_none() || has_run[maker];
+    });
+  };
+  std::vector<OpId> ordered;
+  std::vector<OpId> waiting;
+  const auto run = [&](OpId op) {
+    ordered.push_back(op);
+    has_run[op] = true;
+  };
+  for (const OpId op : runs) {
+    PollStop();
+    if (!is_readable(op)) {
+      waiting.push_back(op);
+      continue;
+    }
+    run(op);
+    for (size_t i = 0; i < waiting.size();) {
+      if (!is_readable(waiting[i])) {
+        ++i;
+        continue;
+      }
+      run(waiting[i]);
+      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i));
+      i = 0;
+    }
+  }
+  CKPLAN_CHECK(waiting.empty(), "every operation runs, so none waits for ever");
+  return ordered;
 }
 
 }  // namespace ckplan

@@ -48,10 +48,24 @@ Expansion ExpandForAnyOrder(const TensorGraph& graph);
 // The same with the gradients of parameters as WithArrivingGradients (joint_graph.h) has them.
 Expansion ExpandWithArrivingGradients(const TensorGraph& graph);
 
+// How the step of a model looks from its forward graph. Refers to both.
+struct ForwardView {
+  const TensorGraph& graph;
+  const std::vector<Step>& step_of;  // As in Expansion.
+};
+
 // The schedule with liveness that these runs are, and back. The runs must be a plan of the expanded
 // graph; the schedule must have passed Simulator::Run, and run forward in the order of the
 // expansion if that has one.
 Schedule ScheduleOf(const Expansion& expansion, const std::vector<OpId>& runs);
+Schedule ScheduleOf(const std::vector<Step>& step_of, const std::vector<OpId>& runs);
 std::vector<OpId> RunsOf(const Expansion& expansion, const Schedule& schedule);
+std::vector<OpId> RunsOf(const std::vector<Step>& step_of, const Schedule& schedule);
+
+// The runs with each operation that reads what has not been made yet put off until it has been. An
+// expansion for any order adds gradients up in the order of the graph. A schedule that runs forward
+// in another order and backward in its reverse becomes a plan of the expansion by this. O(reads),
+// times how many operations wait at once.
+std::vector<OpId> PutOffUntilReadable(const JointGraph& graph, const std::vector<OpId>& runs);
 
 }  // namespace ckplan

@@ -163,7 +163,7 @@ void DeriveStorage(const IdVector<OpId, Operation>& ops, IdVector<ValueId, Value
 
 std::string_view NameOf(ValueKind kind) {
   constexpr std::string_view kNames[] = {"value", "constant", "parameter_gradient",
-                                         "arriving_gradient"};
+                                         "arriving_gradient", "parameter"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -30,14 +30,16 @@ using ValueId = TensorId;
 
 enum class ValueKind : uint8_t {
   kValue,              // Counted in the peak from the run that makes it to its last read.
-  kConstant,           // There all the time, or counted elsewhere: parameters, inputs.
+  kConstant,           // There all the time, or counted elsewhere: inputs, and parameters of files
+                       // that do not tell them apart.
   kParameterGradient,  // A result that is counted with the constants.
   // A gradient of parameters that is a result and counts in the peak as a kValue does.
   kArrivingGradient,
+  kParameter,  // There all the time: parameters.
 };
 enum class Phase : uint8_t { kForward, kBackward };
 
-// "value", "constant", "parameter_gradient", "arriving_gradient"
+// "value", "constant", "parameter_gradient", "arriving_gradient", "parameter"
 std::string_view NameOf(ValueKind kind);
 std::string_view NameOf(Phase phase);  // "forward", "backward"
 

@@ -8,10 +8,8 @@
 #include "lib/schedule/timeline.h"
 
 namespace ckplan {
-namespace {
-
-IdVector<NodeId, NodeDecision> Decide(const TensorGraph& graph, const Timeline& timeline,
-                                      const IdVector<NodeId, int32_t>& segment_of) {
+IdVector<NodeId, NodeDecision> DecisionsOf(const TensorGraph& graph, const Timeline& timeline,
+                                           const IdVector<NodeId, int32_t>& segment_of) {
   IdVector<NodeId, NodeDecision> decisions(graph.nodes().size(), {NodeAction::kTransient, 0, -1});
   const auto loss = static_cast<int32_t>(timeline.loss_step);
   for (const Version& version : timeline.versions) {
@@ -27,8 +25,6 @@ IdVector<NodeId, NodeDecision> Decide(const TensorGraph& graph, const Timeline& 
   }
   return decisions;
 }
-
-}  // namespace
 
 PeakMoment PeakMomentOf(const Timeline& timeline) {
   PeakMoment peak{static_cast<int32_t>(timeline.peak_step), {}};
@@ -68,7 +64,7 @@ Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
   plan.figures.forward_cost = graph.forward_cost();
   plan.figures.backward_cost = graph.backward_cost();
   plan.figures.constants = graph.constants();
-  plan.decisions = Decide(graph, timeline, segment_of);
+  plan.decisions = DecisionsOf(graph, timeline, segment_of);
   plan.labels = LabelsOf(graph);
   plan.schedule = schedule;
   plan.peak = PeakMomentOf(timeline);

@@ -16,6 +16,10 @@ Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
                   IdVector<NodeId, int32_t> segment_of,
                   Arena (*place)(const Timeline& timeline) = PlaceBuffers);
 
+// What the schedule of the timeline decides on each node, which is in that segment.
+IdVector<NodeId, NodeDecision> DecisionsOf(const TensorGraph& graph, const Timeline& timeline,
+                                           const IdVector<NodeId, int32_t>& segment_of);
+
 // What is in memory at the timeline's peak.
 PeakMoment PeakMomentOf(const Timeline& timeline);
 

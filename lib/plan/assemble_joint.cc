@@ -58,6 +58,8 @@ ConstantMemory JointConstants(const JointGraph& graph) {
     if (!value.alias_of.is_none()) continue;
     if (value.kind == ValueKind::kParameterGradient) {
       constants.parameter_gradients += value.bytes;
+    } else if (value.kind == ValueKind::kParameter) {
+      constants.parameters += value.bytes;
     } else if (value.kind == ValueKind::kConstant || value.maker.is_none()) {
       constants.inputs += value.bytes;
     }

@@ -21,8 +21,8 @@ namespace ckplan {
 // knows: the request, the model's identity, the guarantee and what is proven.
 Plan AssembleJointPlan(const JointGraph& graph, std::span<const OpId> runs);
 
-// The values that do not count in the peak, aliases left out. A joint graph does not tell
-// parameters from inputs: what no operation makes, and other constants, count as inputs.
+// The values that do not count in the peak, aliases left out. What no operation makes, and other
+// constants, count as inputs unless the graph says that they are parameters.
 ConstantMemory JointConstants(const JointGraph& graph);
 
 // Bytes of the gradients of parameters, wherever they are counted: what optimizers keep state for.

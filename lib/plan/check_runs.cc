@@ -201,9 +201,11 @@ GraphFigures FiguresOf(const JointGraph& graph) {
     if (!value.alias_of.is_none()) continue;
     if (IsGradientOfParameters(value.kind)) figures.parameter_gradients += value.bytes;
     const bool is_gradient = value.kind == ValueKind::kParameterGradient;
+    const bool is_parameter = value.kind == ValueKind::kParameter;
     const bool is_counted = Counts(value.kind) && !value.maker.is_none();
     if (is_gradient) figures.constants.parameter_gradients += value.bytes;
-    if (!is_gradient && !is_counted) figures.constants.inputs += value.bytes;
+    if (is_parameter) figures.constants.parameters += value.bytes;
+    if (!is_gradient && !is_parameter && !is_counted) figures.constants.inputs += value.bytes;
   }
   std::vector<ValueId> wanted = graph.results();
   for (const ValueId v : graph.values().ids()) {

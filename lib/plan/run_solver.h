@@ -30,14 +30,17 @@ class PreparedRunSolver {
   virtual Result<RunOutcome> Solve(int64_t setting, const SolveLimits& limits) = 0;
 };
 
-// `graph` must outlive the result.
-using PrepareRuns = Result<std::unique_ptr<PreparedRunSolver>> (*)(const JointGraph& graph,
-                                                                   const SolveLimits& limits);
-
 // Runs the algorithm on the expansion (lib/joint/expand.h) of the problem's graph. The figures of
 // the paper are the simulated ones.
 Result<std::unique_ptr<PreparedSolver>> PrepareOnExpansion(const Problem& problem,
                                                            const SolveLimits& limits,
                                                            PrepareRuns prepare);
+
+// The same, for tables of algorithms.
+template <PrepareRuns prepare>
+Result<std::unique_ptr<PreparedSolver>> PrepareOnExpansion(const Problem& problem,
+                                                           const SolveLimits& limits) {
+  return PrepareOnExpansion(problem, limits, prepare);
+}
 
 }  // namespace ckplan

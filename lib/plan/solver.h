@@ -82,6 +82,14 @@ class PreparedSolver {
   virtual Result<SolveOutcome> Solve(int64_t setting, const SolveLimits& limits) = 0;
 };
 
+class JointGraph;
+class PreparedRunSolver;  // lib/plan/run_solver.h
+
+// Prepares an algorithm that plans sequences of runs of any training step. `graph` outlives what is
+// returned.
+using PrepareRuns = Result<std::unique_ptr<PreparedRunSolver>> (*)(const JointGraph& graph,
+                                                                   const SolveLimits& limits);
+
 enum class Guarantee { kNone, kBaseline, kHeuristic, kOptimalInClass };
 enum class GraphClass { kChainOfSplittingVertices, kAnyDag };
 
@@ -96,8 +104,11 @@ struct SolverInfo {
   GraphClass graphs = GraphClass::kAnyDag;
   bool takes_objective = false;  // It can plan for least time or memory-centrically.
   Knob::Kind knob = Knob::Kind::kNone;
+  // Decides on the nodes of a forward graph.
   Result<std::unique_ptr<PreparedSolver>> (*prepare)(const Problem& problem,
                                                      const SolveLimits& limits) = nullptr;
+  // Decides on the operations of a training step; null for algorithms that need a forward graph.
+  PrepareRuns prepare_runs = nullptr;
 };
 
 }  // namespace ckplan

@@ -1,12 +1,16 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
 
 #include "lib/joint/joint_graph.h"
 #include "lib/plan/assemble_joint.h"
+#include "lib/planner/model_form.h"
+#include "lib/planner/module_plan.h"
 #include "lib/planner/plan_file.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -36,7 +40,8 @@ TEST_CASE("arriving gradients: a model's step counts each from the node that mak
   CHECK(OptimizedBytes(arriving) == together.parameter_gradients);
   // Each parameter is trained by a node.
   CHECK(JointConstants(*arriving.joint).parameter_gradients == Bytes(0));
-  CHECK(JointConstants(*arriving.joint).inputs == together.parameters + together.inputs);
+  CHECK(JointConstants(*arriving.joint).parameters == together.parameters);
+  CHECK(JointConstants(*arriving.joint).inputs == together.inputs);
   const Bytes gradients = together.parameter_gradients;
   CHECK(BaselinePeak(arriving) >= std::max(BaselinePeak(constant), gradients));
   CHECK(BaselinePeak(arriving) < BaselinePeak(constant) + gradients);
@@ -86,16 +91,102 @@ TEST_CASE("arriving gradients: of joint graphs as well, of forward graph files n
   CHECK(forward.error().message.starts_with("arriving gradients are for models and joint graphs"));
 }
 
-TEST_CASE("arriving gradients: algorithms on forward graphs say why they refuse a model") {
+TEST_CASE("arriving gradients: every algorithm plans a model's step, and best is no worse") {
+  int plans = 0;
+  for (const std::string_view name : {"tiny_mlp", "squeezenet1_1", "resnet18"}) {
+    CAPTURE(std::string(name));
+    const std::string path = fmt::format("testdata/models/{}.onnx", name);
+    PlanRequest request = Arriving();
+    request.dims = {{"N", 2}};
+    const Source source = LoadSource(path, request).value();
+    const Bytes budget(BaselinePeak(source).count() * 85 / 100);
+    request.budget = Budget::Of(budget);
+    request.algorithm = kBestAlgorithm;
+    const Result<Plan> best = MakePlan(source, request, {});
+    for (const SolverInfo* info : ListedAlgorithms()) {
+      if (info->name == kGivenAlgorithm) continue;
+      CAPTURE(std::string(info->name));
+      REQUIRE(CanPlan(*info, source));
+      request.algorithm = info->name;
+      const Result<Plan> plan = MakePlan(source, request, {});
+      if (!plan.ok()) {
+        const bool is_too_large = plan.error().code == ErrorCode::kUnsupported;
+        CHECK((is_too_large || plan.error().code == ErrorCode::kInfeasible));
+        continue;
+      }
+      ++plans;
+      CHECK(plan->figures.peak <= budget);
+      CHECK(JudgePlanFile({source, *plan, path}) == std::vector<std::string>());
+      REQUIRE(best.ok());
+      CHECK(best->figures.overhead <= plan->figures.overhead);
+    }
+  }
+  CHECK(plans > 20);
+}
+
+TEST_CASE("arriving gradients: an algorithm's own budget, objective, knob and layers are taken") {
+  const std::string path = "testdata/models/squeezenet1_1.onnx";
   PlanRequest request = Arriving();
-  request.dims = {{"N", 1}};
-  const Source source = LoadSource("testdata/models/tiny_mlp.onnx", request).value();
-  request.algorithm = "exact-dp";
-  const Error error = MakePlan(source, request, {}).error();
-  CHECK(error.code == ErrorCode::kUsage);
-  REQUIRE(error.notes.size() == 1);
-  CHECK(error.notes.front() ==
-        "a step whose gradients of parameters arrive is planned as a joint graph");
+  request.dims = {{"N", 2}};
+  const Source source = LoadSource(path, request).value();
+  const auto plan_by = [&](std::string_view algorithm, auto ask) {
+    PlanRequest asked = request;
+    asked.algorithm = algorithm;
+    ask(&asked);
+    const Plan plan = MakePlan(source, asked, {}).value();
+    CHECK(JudgePlanFile({source, plan, path}) == std::vector<std::string>());
+    return plan;
+  };
+  const Plan by_time = plan_by("approx-dp", [](PlanRequest* asked) {
+    asked->paper_budget = {Budget::Kind::kMin, Bytes(0), 0};
+    asked->objective = Objective::kTime;
+  });
+  const Plan by_memory = plan_by("approx-dp", [](PlanRequest* asked) {
+    asked->paper_budget = {Budget::Kind::kMin, Bytes(0), 0};
+    asked->objective = Objective::kMemory;
+  });
+  CHECK(by_memory.request.objective == Objective::kMemory);
+  CHECK(by_memory.figures.paper.overhead >= by_time.figures.paper.overhead);
+  const Plan cut = plan_by("chen-sqrt", [](PlanRequest* asked) {
+    asked->setting = KnobSetting{"segments", 3};
+  });
+  CHECK(cut.figures.setting == KnobSetting{"segments", 3});
+  const Plan least = plan_by("exact-dp", [](PlanRequest* asked) {
+    asked->budget = {Budget::Kind::kMin, Bytes(0), 0};
+    asked->granularity = Granularity::kLayer;
+  });
+  CHECK(least.figures.peak < BaselinePeak(source));
+  const Plan kept =
+      plan_by("recompute-all", [](PlanRequest* asked) { asked->keep = NamePatterns({"*"}); });
+  CHECK(kept.figures.overhead == Cost(0));
+
+  Plan damaged = cut;
+  damaged.figures.setting->value = 4000;
+  CHECK_FALSE(JudgePlanFile({source, damaged, path}).empty());
+}
+
+TEST_CASE("arriving gradients: the plan of a step stands for one of the model's forward graph") {
+  const std::string path = "testdata/models/resnet18.modules.onnx";
+  PlanRequest request = Arriving();
+  request.dims = {{"N", 2}};
+  const Source source = LoadSource(path, request).value();
+  request.algorithm = "chen-sqrt";
+  const Plan plan = MakePlan(source, request, {}).value();
+  const Plan form = InModelForm(source, plan);
+  CHECK(Simulator(source.graph).Run(form.schedule)->overhead == plan.figures.overhead);
+  CHECK(form.figures == plan.figures);
+  for (const NodeId id : source.graph.nodes().ids()) {
+    // The step has the forward runs of a node under the node's own number.
+    CHECK(form.decisions[id].recompute_count == plan.decisions[id].recompute_count);
+    CHECK(form.labels[id].name == plan.labels[id].name);
+  }
+  const std::optional<ForwardView> forward = ForwardViewOf(source);
+  const StepOfModel step{*source.joint, *forward};
+  const ModulePlan modules = FindModulePlan(source.graph, source.modules, form, step).value();
+  CHECK(modules.budget == plan.figures.peak);
+  CHECK_FALSE(modules.modules.empty());
+  // What the wrapped modules need is measured with the gradients that arrive.
+  CHECK(modules.peak > FindModulePlan(source.graph, source.modules, form)->peak);
 }
 
 }  // namespace ckplan

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -97,6 +98,17 @@ Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const Pl
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen,
                           Choose(info, view, request, knob, &search, least));
   return ChosenPlan{*chosen, search.was_stopped()};
+}
+
+std::optional<KnobSetting> SettingOf(const SolverInfo& info, const Candidate& chosen) {
+  const KnobInfo* const knob = InfoOf(info.knob);
+  if (knob == nullptr || chosen.setting == Candidate::kNoSetting) return std::nullopt;
+  int64_t setting = chosen.setting;
+  // The plan of least peak may need more than the setting that stands for it.
+  if (info.knob == Knob::Kind::kPeakLimit) {
+    setting = std::max(setting, chosen.outcome.paper.peak.count());
+  }
+  return KnobSetting{std::string(knob->name), setting};
 }
 
 }  // namespace ckplan

@@ -22,4 +22,8 @@ struct ChosenPlan {
 Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const PlanRequest& request,
                               const SolveLimits& limits, std::optional<Bytes>* least);
 
+// The setting of the algorithm's knob at which the candidate was found; nothing if it belongs to
+// none.
+std::optional<KnobSetting> SettingOf(const SolverInfo& info, const Candidate& chosen);
+
 }  // namespace ckplan

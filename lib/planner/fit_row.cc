@@ -100,9 +100,11 @@ class RowSearch {
     request.total_budget = Budget::Of(allowance_.memory);
     const Cost enough = MostAdded(allowance_.added_percent, sized->step);
     if (request.algorithm == kBestAlgorithm) {
-      return sized->source.joint
-                 ? FindJointPlanWithin(*sized->source.joint, request, enough, limits_)
-                 : FindBestPlanWithin(sized->source.graph, request, enough, limits_);
+      const Source& source = sized->source;
+      if (!source.joint) return FindBestPlanWithin(source.graph, request, enough, limits_);
+      const std::optional<ForwardView> forward = ForwardViewOf(source);
+      return FindJointPlanWithin(*source.joint, request, enough, limits_,
+                                 forward ? &*forward : nullptr);
     }
     Result<Plan> plan = MakePlan(sized->source, request, limits_);
     if (!plan.ok()) {

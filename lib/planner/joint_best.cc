@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,9 +9,6 @@
 #include "lib/algorithms/best/best.h"
 #include "lib/algorithms/best/least_peak.h"
 #include "lib/algorithms/best/trade_off.h"
-#include "lib/algorithms/checkmate/checkmate.h"
-#include "lib/algorithms/dtr/dtr.h"
-#include "lib/algorithms/torch/torch_budget.h"
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
 #include "lib/base/work_limit.h"
@@ -24,31 +20,36 @@
 #include "lib/planner/joint_runs.h"
 #include "lib/planner/obedience.h"
 #include "lib/planner/other_plans.h"
+#include "lib/planner/registry.h"
+#include "lib/planner/strategy_runs.h"
 
 namespace ckplan {
 namespace {
 
-// The algorithms that `best` is never worse than, in the order in which they are tried.
-constexpr std::array kOthers = {SolveByRuns<PrepareDtrRuns>, SolveByRuns<PrepareTorchBudgetRuns>};
-// The same, which takes seconds on some graphs.
-constexpr auto kSlowOther = SolveByRuns<PrepareCheckmateRuns>;
-
-// What `best` can start from, within a limit of work (other_plans.h), unless a stop comes first.
+// What `best` can start from: the plans of the algorithms that it is never worse than, within a
+// limit of work (other_plans.h), unless a stop comes first. Those that answer at once come first.
 std::vector<std::vector<OpId>> PlansOfOthers(const JointProblem& problem, SearchEffort effort,
                                              const SolveLimits& limits) {
   const WorkLimit limit(limits.stop, WorkOfOthers(effort));
   SolveLimits own_limits = limits;
   own_limits.stop = limit.token();
   std::vector<std::vector<OpId>> plans;
-  const auto add = [&](auto solve) {
+  const auto add = [&](const SolverInfo& info) {
     Result<JointOutcome> outcome = UnlessStopped([&] {
       const StopScope scope(own_limits.stop);
-      return solve(problem, own_limits);
+      return info.prepare_runs != nullptr ? SolveByRuns(problem, own_limits, info.prepare_runs)
+                                          : SolveByStrategies(info, problem, own_limits);
     });
     if (outcome.ok()) plans.push_back(std::move(outcome->runs));
   };
-  for (const auto& solve : kOthers) add(solve);
-  if (effort != SearchEffort::kQuick) add(kSlowOther);
+  for (const bool is_slow : {false, true}) {
+    if (is_slow && effort == SearchEffort::kQuick) break;
+    for (const SolverInfo& info : AllSolvers()) {
+      const bool can_plan = DecidesOnRuns(info) || problem.forward != nullptr;
+      const bool is_start = info.guarantee == Guarantee::kBaseline;
+      if (IsSlow(info) == is_slow && can_plan && !is_start) add(info);
+    }
+  }
   return plans;
 }
 
@@ -80,8 +81,9 @@ Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, BestProb
   const auto peak_of = [&](const std::vector<OpId>& plan) {
     return simulator.Run(plan).value().peak;
   };
-  const JointProblem for_least{graph, problem.request,       std::nullopt,
-                               true,  problem.is_recomputed, problem.rules};
+  JointProblem for_least = problem;
+  for_least.budget.reset();
+  for_least.wants_least_peak = true;
   if (least.bound.bytes < peak_of(runs)) {
     for (std::vector<OpId>& other : PlansOfOthers(for_least, problem.request.effort, limits)) {
       if (peak_of(other) < peak_of(runs)) runs = std::move(other);

@@ -99,7 +99,7 @@ TEST_CASE("joint planner: no other algorithm is better than best within the same
     request.algorithm = kBestAlgorithm;
     const Plan least = MakeJointPlan(graph, request, {}).value();
     for (const SolverInfo* info : ListedAlgorithms()) {
-      if (!PlansJointGraphs(info->name) || info->name == kBestAlgorithm) continue;
+      if (!DecidesOnRuns(*info) || info->name == kBestAlgorithm) continue;
       if (info->name == kGivenAlgorithm) continue;  // It needs decisions.
       if (info->name == "checkmate" && !HasMipSolver()) continue;
       CAPTURE(info->name);
@@ -183,7 +183,7 @@ void CheckEveryBudget(const JointGraph& graph, PlanRequest request) {
 
 TEST_CASE("joint planner: every algorithm's least budget is the least of all, tried one by one") {
   for (const SolverInfo* info : ListedAlgorithms()) {
-    if (!PlansJointGraphs(info->name) || info->name == kGivenAlgorithm) continue;
+    if (!DecidesOnRuns(*info) || info->name == kGivenAlgorithm) continue;
     const bool is_program = info->name == "checkmate" || info->name == kBestAlgorithm;
     if (info->name == "checkmate" && !HasMipSolver()) continue;
     CAPTURE(std::string(info->name));
@@ -232,14 +232,14 @@ TEST_CASE("joint planner: algorithms of forward graphs are refused by name") {
   const JointGraph graph = SomeGraph();
   int refused = 0;
   for (const SolverInfo* info : ListedAlgorithms()) {
-    if (PlansJointGraphs(info->name)) continue;
+    if (DecidesOnRuns(*info)) continue;
     CAPTURE(info->name);
     PlanRequest request;
     request.algorithm = info->name;
     const Error error = MakeJointPlan(graph, request, {}).error();
     CHECK(error.code == ErrorCode::kUsage);
     CHECK(error.message.starts_with(std::string(info->name) + " is for forward graphs"));
-    CHECK(PlansJointGraphs(error.remedy.settings.front().value));
+    CHECK(DecidesOnRuns(*FindSolver(error.remedy.settings.front().value).value()));
     ++refused;
   }
   CHECK(refused > 10);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/base/units.h"
+#include "lib/joint/expand.h"
 #include "lib/joint/joint_graph.h"
 #include "lib/joint/run_problem.h"
 #include "lib/joint/run_rules.h"
@@ -20,11 +21,13 @@ namespace ckplan {
 struct JointProblem {
   const JointGraph& graph;  // What must run once may not repeat in it.
   const PlanRequest& request;
-  std::optional<Bytes> budget;    // On the peak, without constants. None: no limit.
-  bool wants_least_peak = false;  // Of all plans that it finds; `budget` is none then.
+  std::optional<Bytes> budget = std::nullopt;  // On the peak, without constants. None: no limit.
+  bool wants_least_peak = false;               // Of all plans that it finds; `budget` is none then.
   // Operations whose values are to be recomputed, and the rules that say so; else empty and null.
   IdVector<OpId, bool> is_recomputed = {};
   const RunRules* rules = nullptr;
+  // Set where the graph is the step of a model, for algorithms that decide on the model's nodes.
+  const ForwardView* forward = nullptr;
 
   Runs Obeying(const Runs& runs) const {
     return rules == nullptr ? runs : MadeToObey(*rules, runs);
@@ -39,6 +42,10 @@ struct JointOutcome {
   std::optional<Certificate> certificate = {};  // Without the gaps.
   std::vector<CurvePoint> curve = {};           // Without a budget: what was found on the way.
   std::string note = {};                        // What a refusal adds, if the budget is not met.
+  // Set by algorithms that decide on the nodes of a forward graph.
+  std::optional<PaperFigures> paper = {};
+  std::optional<KnobSetting> setting = {};
+  Objective objective = Objective::kTime;
 };
 
 // What the budget of the request covers beside the peak: nothing, or all that no plan changes.

@@ -14,10 +14,4 @@ namespace ckplan {
 Result<JointOutcome> SolveByRuns(const JointProblem& problem, const SolveLimits& limits,
                                  PrepareRuns prepare);
 
-// The same, for tables of algorithms.
-template <PrepareRuns prepare>
-Result<JointOutcome> SolveByRuns(const JointProblem& problem, const SolveLimits& limits) {
-  return SolveByRuns(problem, limits, prepare);
-}
-
 }  // namespace ckplan

@@ -37,7 +37,15 @@ bool IsBetterForMemory(const Candidate& a, const Candidate& b) {
 }  // namespace
 
 View::View(const TensorGraph& judged, const PlanRequest& request)
+    : View(judged, std::nullopt, request) {}
+
+View::View(const StepOfModel& judged, const PlanRequest& request)
+    : View(judged.forward.graph, judged, request) {}
+
+View::View(const TensorGraph& judged, std::optional<StepOfModel> step_of_model,
+           const PlanRequest& request)
     : graph(judged),
+      step(step_of_model),
       fold(request.granularity == Granularity::kLayer ? std::optional(FoldLayers(judged))
                                                       : std::nullopt),
       constraints(HasConstraints(request) && !request.decisions
@@ -57,8 +65,9 @@ bool View::Obeys(const Strategy& strategy) const {
 }
 
 Schedule View::Lower(const Strategy& strategy) const {
-  const Schedule schedule = LowerAsDecided(strategy);
-  return rules_ ? rules_->MadeToObey(schedule) : schedule;
+  Schedule schedule = LowerAsDecided(strategy);
+  if (rules_) schedule = rules_->MadeToObey(schedule);
+  return step ? InOrderOf(*step, schedule) : schedule;
 }
 
 Schedule View::LowerAsDecided(const Strategy& strategy) const {
@@ -114,7 +123,7 @@ Candidate KnobSearch::Evaluate(int64_t setting, SolveOutcome outcome) {
     outcome.is_optimal = false;
     outcome.guarantee += kChangedToObey;
   }
-  const Simulation simulation = simulator_.Run(schedule).value();
+  const Simulation simulation = meter_.Run(schedule);
   return {setting, std::move(outcome), std::move(schedule), simulation};
 }
 

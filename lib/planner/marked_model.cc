@@ -4,6 +4,7 @@
 
 #include "lib/model/check_markers.h"
 #include "lib/model/file_rows.h"
+#include "lib/planner/model_form.h"
 
 namespace ckplan {
 namespace {
@@ -28,13 +29,13 @@ Result<Annotation> AnnotationOf(const Source& source, const Plan& plan,
   const std::vector<FileRow> rows =
       FileRowsOf(read.model, read.lowered, FirstNodeOf(source.graph, read.lowered.graph),
                  source.graph.nodes().size());
-  return MakeAnnotation(rows, source.graph, plan, std::move(plan_json));
+  return MakeAnnotation(rows, source.graph, InModelForm(source, plan), std::move(plan_json));
 }
 
 Result<std::vector<std::string>> JudgeMarkers(const PlanFile& file, const std::string& plan_path) {
   if (IsGraphFile(plan_path)) return std::vector<std::string>();
-  if (!file.source.is_model || file.source.joint) {
-    return std::vector<std::string>{"markers: only a plan of a model's forward graph has them"};
+  if (!file.source.is_model) {
+    return std::vector<std::string>{"markers: only a plan of a model has them"};
   }
   CKPLAN_ASSIGN_OR_RETURN(PlanJsonText text, ReadPlanText(plan_path));
   CKPLAN_ASSIGN_OR_RETURN(const FoundMarkers found, ReadMarkers(plan_path));

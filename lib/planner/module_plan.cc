@@ -9,10 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "lib/base/check.h"
 #include "lib/base/stop.h"
 #include "lib/schedule/lower_checkpoints.h"
-#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 
@@ -76,8 +74,14 @@ struct Scored {
 
 class Search {
  public:
-  Search(const TensorGraph& graph, const ModuleCalls& calls, Bytes budget)
-      : graph_(graph), calls_(calls), tree_(TreeOf(calls)), budget_(budget), simulator_(graph) {}
+  Search(const TensorGraph& graph, const std::optional<StepOfModel>& step, const ModuleCalls& calls,
+         Bytes budget)
+      : graph_(graph),
+        step_(step),
+        calls_(calls),
+        tree_(TreeOf(calls)),
+        budget_(budget),
+        meter_(step ? ScheduleMeter(*step) : ScheduleMeter(graph)) {}
 
   const ModuleTree& tree() const { return tree_; }
   bool is_spent() const { return steps_ >= kModuleSearchSteps; }
@@ -102,16 +106,16 @@ class Search {
   }
 
   Schedule ScheduleOf(const Choice& choice) const {
-    return LowerCheckpoints(graph_, Numbered(RegionsOf(choice)));
+    const Schedule schedule = LowerCheckpoints(graph_, Numbered(RegionsOf(choice)));
+    return step_ ? InOrderOf(*step_, schedule) : schedule;
   }
 
   Score ScoreOf(const Choice& choice) {
     PollStop();
     const Schedule schedule = ScheduleOf(choice);
     steps_ += static_cast<int64_t>(schedule.steps.size() + calls_.calls.size());
-    const Result<Simulation> simulation = simulator_.Run(schedule);
-    CKPLAN_CHECK(simulation.ok(), "running regions again makes a valid training step");
-    return {ExcessOf(simulation->peak), simulation->overhead, simulation->peak,
+    const Simulation simulation = meter_.Run(schedule);
+    return {ExcessOf(simulation.peak), simulation.overhead, simulation.peak,
             std::count(choice.begin(), choice.end(), true)};
   }
 
@@ -177,10 +181,11 @@ class Search {
   }
 
   const TensorGraph& graph_;
+  const std::optional<StepOfModel> step_;
   const ModuleCalls& calls_;
   const ModuleTree tree_;
   const Bytes budget_;
-  Simulator simulator_;
+  ScheduleMeter meter_;
   int64_t steps_ = 0;
 };
 
@@ -297,7 +302,7 @@ std::vector<WrappedModule> WrappedModules(const TensorGraph& graph, const Module
 }  // namespace
 
 Result<ModulePlan> FindModulePlan(const TensorGraph& graph, const ModuleCalls& modules,
-                                  const Plan& plan) {
+                                  const Plan& plan, const std::optional<StepOfModel>& step) {
   if (modules.empty()) {
     return MakeError(ErrorCode::kUnsupported,
                      fmt::format("{} does not say which module its nodes come from; export it by "
@@ -306,7 +311,7 @@ Result<ModulePlan> FindModulePlan(const TensorGraph& graph, const ModuleCalls& m
   }
   ModulePlan found;
   found.budget = std::max(plan.figures.peak, plan.request.budget.in_bytes().value_or(Bytes(0)));
-  Search search(graph, modules, found.budget);
+  Search search(graph, step, modules, found.budget);
   const Choice choice = FindChoice(search, RecomputedShares(graph, modules, search.tree(), plan));
   const Score score = search.ScoreOf(choice);
   found.peak = score.peak;

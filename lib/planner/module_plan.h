@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/plan/plan.h"
+#include "lib/planner/schedule_meter.h"
 
 namespace ckplan {
 
@@ -43,8 +45,10 @@ struct ModulePlan {
   bool fits() const { return peak <= budget; }
 };
 
-// `plan` is one for `graph`. kUnsupported: the model names no modules.
+// `plan` is one for `graph`; for the step of a model, its model form (model_form.h), and `step` is
+// what plans are measured on. kUnsupported: the model names no modules.
 Result<ModulePlan> FindModulePlan(const TensorGraph& graph, const ModuleCalls& modules,
-                                  const Plan& plan);
+                                  const Plan& plan,
+                                  const std::optional<StepOfModel>& step = std::nullopt);
 
 }  // namespace ckplan

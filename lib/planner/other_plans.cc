@@ -4,7 +4,6 @@
 
 #include "lib/base/stop.h"
 #include "lib/base/work_limit.h"
-#include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 
@@ -43,7 +42,7 @@ std::vector<Plan> PlansOfOthers(const TensorGraph& graph, const PlanRequest& req
   for (const bool is_slow : {false, true}) {
     for (const SolverInfo& info : AllSolvers()) {
       if (IsSlow(info) != is_slow || (is_slow && !work.wants_slow)) continue;
-      if (!work.wants_own_order && PlansJointGraphs(info.name)) continue;
+      if (!work.wants_own_order && DecidesOnRuns(info)) continue;
       own.algorithm = info.name;
       Result<Plan> plan = UnlessStopped([&] { return MakePlan(graph, own, own_limits); });
       if (plan.ok()) plans.push_back(std::move(plan).value());

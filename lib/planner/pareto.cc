@@ -51,8 +51,9 @@ Result<std::vector<CurvePoint>> JointPointsByBudgets(const Source& source,
 Result<std::vector<CurvePoint>> PointsOf(const Source& source, const PlanRequest& request,
                                          const SolveLimits& limits) {
   if (!source.joint) return PointsByBudgets(source.graph, request, kBudgets, limits);
-  return request.algorithm == kBestAlgorithm ? TraceJointCurve(*source.joint, request, limits)
-                                             : JointPointsByBudgets(source, request, limits);
+  if (request.algorithm != kBestAlgorithm) return JointPointsByBudgets(source, request, limits);
+  const std::optional<ForwardView> forward = ForwardViewOf(source);
+  return TraceJointCurve(*source.joint, request, limits, forward ? &*forward : nullptr);
 }
 
 }  // namespace

@@ -112,6 +112,14 @@ void JudgeAlgorithm(const TensorGraph& graph, const Plan& plan, std::vector<std:
   }
 }
 
+// Whether a plan says what only algorithms say that decide on the nodes of a forward graph.
+bool HasForwardFields(const Plan& plan) {
+  const PaperFigures paper{std::nullopt, plan.figures.peak, plan.figures.overhead};
+  return plan.request.objective != Objective::kTime || plan.request.setting ||
+         plan.request.granularity != Granularity::kNode || plan.figures.setting ||
+         plan.figures.paper != paper;
+}
+
 // For a schedule that has passed the checker.
 void CompareStaticAllocations(const TensorGraph& graph, const Plan& plan,
                               std::vector<std::string>* faults) {
@@ -161,29 +169,34 @@ std::vector<std::string> JudgePlan(const TensorGraph& graph, const ModelIdentity
 }
 
 std::vector<std::string> JudgeJointPlan(const JointGraph& graph, const ModelIdentity& identity,
-                                        const PlanRequest& read, const Plan& plan) {
+                                        const PlanRequest& read, const Plan& plan,
+                                        const ForwardView* forward) {
   std::vector<std::string> faults = CheckJointPlan(graph, plan);
   CompareWithSource(identity, read, plan, &faults);
-  const PlanRequest& request = plan.request;
-  if (!PlansJointGraphs(request.algorithm)) {
-    faults.push_back(fmt::format("algorithm: {} plans no joint graphs", request.algorithm));
+  const auto solver = FindSolver(plan.request.algorithm);
+  if (solver.ok() && !DecidesOnRuns(**solver) && forward != nullptr) {
+    JudgeAlgorithm(forward->graph, plan, &faults);
+    return faults;
+  }
+  if (!solver.ok() || !DecidesOnRuns(**solver)) {
+    faults.push_back(fmt::format("algorithm: {} plans no joint graphs", plan.request.algorithm));
   }
   const auto make_again = [&](const PlanRequest& again) { return MakeJointPlan(graph, again, {}); };
-  if (const auto fault = FaultOfDecisions(plan, request.algorithm, make_again)) {
+  if (const auto fault = FaultOfDecisions(plan, plan.request.algorithm, make_again)) {
     faults.push_back("decisions: " + *fault);
   }
-  const PaperFigures paper{std::nullopt, plan.figures.peak, plan.figures.overhead};
-  const bool has_foreign = request.objective != Objective::kTime || request.setting ||
-                           request.granularity != Granularity::kNode || plan.figures.setting ||
-                           plan.figures.paper != paper;
-  if (has_foreign) faults.push_back("request: has what is defined for forward graphs alone");
+  if (HasForwardFields(plan)) {
+    faults.push_back("request: has what is defined for forward graphs alone");
+  }
   return faults;
 }
 
 std::vector<std::string> JudgePlanFile(const PlanFile& file) {
   const Source& source = file.source;
   if (source.joint) {
-    return JudgeJointPlan(*source.joint, source.identity, source.request, file.plan);
+    const std::optional<ForwardView> forward = ForwardViewOf(source);
+    return JudgeJointPlan(*source.joint, source.identity, source.request, file.plan,
+                          forward ? &*forward : nullptr);
   }
   return JudgePlan(file.source.graph, file.source.identity, file.source.request, file.plan);
 }

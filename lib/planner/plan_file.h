@@ -30,9 +30,10 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
 // see Source.
 std::vector<std::string> JudgePlan(const TensorGraph& graph, const ModelIdentity& identity,
                                    const PlanRequest& read, const Plan& plan);
-// The same for the plan of a joint graph.
+// The same for the plan of a joint graph. `forward`: as for MakeJointPlan (joint_planner.h).
 std::vector<std::string> JudgeJointPlan(const JointGraph& graph, const ModelIdentity& identity,
-                                        const PlanRequest& read, const Plan& plan);
+                                        const PlanRequest& read, const Plan& plan,
+                                        const ForwardView* forward = nullptr);
 std::vector<std::string> JudgePlanFile(const PlanFile& file);
 
 // The text of a plan, and where it was found.

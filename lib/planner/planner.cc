@@ -17,6 +17,7 @@
 #include "lib/plan/check_constraints.h"
 #include "lib/plan/constraints.h"
 #include "lib/planner/best_planner.h"
+#include "lib/planner/check_request.h"
 #include "lib/planner/choice.h"
 #include "lib/planner/containment.h"
 #include "lib/planner/joint_planner.h"
@@ -29,17 +30,6 @@
 
 namespace ckplan {
 namespace {
-
-std::optional<KnobSetting> SettingOf(const SolverInfo& info, const Candidate& chosen) {
-  const KnobInfo* const knob = InfoOf(info.knob);
-  if (knob == nullptr || chosen.setting == Candidate::kNoSetting) return std::nullopt;
-  int64_t setting = chosen.setting;
-  // The plan of least peak may need more than the setting that stands for it.
-  if (info.knob == Knob::Kind::kPeakLimit) {
-    setting = std::max(setting, chosen.outcome.paper.peak.count());
-  }
-  return KnobSetting{std::string(knob->name), setting};
-}
 
 // The request as plans hold it: the algorithm by its own name, budgets in bytes.
 PlanRequest Settled(const TensorGraph& graph, const SolverInfo& info, const PlanRequest& request,
@@ -81,37 +71,9 @@ bool IsProven(const SolverInfo& info, const PlanRequest& request, const Candidat
   return !budget.is_given() || is_setting || chosen.simulation.overhead == Cost(0);
 }
 
-// Whether the algorithm has the knob that is to be set.
-Result<Done> CheckSetting(const SolverInfo& info, const PlanRequest& request) {
-  if (!request.setting) return Done{};
-  const std::string& wanted = request.setting->knob;
-  const KnobInfo* const knob = InfoOf(info.knob);
-  if (info.name == kAutoAlgorithm) {
-    return MakeError(ErrorCode::kUsage,
-                     fmt::format("auto tries the settings of all algorithms; name the one whose "
-                                 "{} is meant",
-                                 wanted));
-  }
-  if (knob == nullptr || knob->name != wanted) {
-    const std::string has = knob == nullptr ? ", nor any other"
-                                            : fmt::format("; its knob is {}, {}: {}", knob->name,
-                                                          knob->meaning, knob->range);
-    return MakeError(ErrorCode::kUsage, fmt::format("{} has no knob {}{}", info.name, wanted, has));
-  }
-  if (!request.paper_budget.is_given()) return Done{};
-  return MakeError(ErrorCode::kUsage, fmt::format("a paper budget and {} both set the knob of {}",
-                                                  TextOf(*request.setting), info.name));
-}
-
 Result<Done> CheckDecisions(const SolverInfo& info, const PlanRequest& request) {
-  if (!request.decisions) return Done{};
-  if (info.name != kGivenAlgorithm) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("{} decides itself; decisions are for the algorithm given", info.name),
-                 {},
-                 {"add", {{"algorithm", std::string(kGivenAlgorithm)}}}};
-  }
-  if (!request.decisions->has_frees()) return Done{};
+  CKPLAN_RETURN_IF_ERROR(CheckDecider(info, request));
+  if (!request.decisions || !request.decisions->has_frees()) return Done{};
   if (request.uses_liveness) {
     return Error{ErrorCode::kUsage,
                  "the decisions say themselves when tensors are released, which they do only "
@@ -126,14 +88,9 @@ Result<Done> CheckDecisions(const SolverInfo& info, const PlanRequest& request) 
 
 // Whether the algorithm plans in any order, and what of the request has no meaning then.
 Result<Done> CheckOrder(const SolverInfo& info, const PlanRequest& request) {
-  if (request.order == StepOrder::kModel) return Done{};
-  if (info.name != kBestAlgorithm && info.name != kGivenAlgorithm) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("{} plans in the model's order; best and given take any", info.name),
-                 {},
-                 {"use", {{"algorithm", std::string(kBestAlgorithm)}}}};
-  }
-  if (request.uses_liveness && request.granularity == Granularity::kNode) return Done{};
+  CKPLAN_RETURN_IF_ERROR(CheckTakesOrder(info, request));
+  const bool is_of_nodes = request.uses_liveness && request.granularity == Granularity::kNode;
+  if (request.order == StepOrder::kModel || is_of_nodes) return Done{};
   return MakeError(ErrorCode::kUsage, "steps in any order are those of nodes, with liveness");
 }
 
@@ -145,20 +102,12 @@ Result<Done> CheckRequest(const TensorGraph& graph, const SolverInfo& info,
                                  "to plan",
                                  graph.name()));
   }
-  if (request.objective == Objective::kMemory && !info.takes_objective) {
-    return MakeError(ErrorCode::kUsage,
-                     fmt::format("the objective \"memory\" is for exact-dp and approx-dp; {} has "
-                                 "no memory-centric form",
-                                 info.name));
-  }
+  CKPLAN_RETURN_IF_ERROR(CheckObjective(info, request));
   CKPLAN_RETURN_IF_ERROR(CheckSetting(info, request));
   CKPLAN_RETURN_IF_ERROR(CheckDecisions(info, request));
   CKPLAN_RETURN_IF_ERROR(CheckOrder(info, request));
   CKPLAN_RETURN_IF_ERROR(CheckConstraints(graph, request));
-  const int budgets = int{request.budget.is_given()} + int{request.total_budget.is_given()} +
-                      int{request.paper_budget.is_given()};
-  if (budgets <= 1) return Done{};
-  return MakeError(ErrorCode::kUsage, "a plan is made for one budget, but several are given");
+  return CheckOneBudget(request);
 }
 
 // The whole plan of a candidate, which has passed the checker.
@@ -393,14 +342,14 @@ int WeightOf(ErrorCode code) {
   return code == ErrorCode::kInfeasible ? 1 : 0;
 }
 
-// The best plan by any algorithm, or why there is none.
-Result<Plan> BestPlan(const TensorGraph& graph, const PlanRequest& request,
-                      const SolveLimits& limits, Shortage* shortage) {
+// The best plan by any algorithm, or why there is none. `make_by` makes the plan of one of them.
+template <typename MakeBy>
+Result<Plan> BestPlan(const PlanRequest& request, MakeBy make_by, Shortage* shortage) {
   const bool wants_least_peak = PeakBudgetOf(request).kind == Budget::Kind::kMin;
   std::optional<Plan> best;
   std::optional<Error> failure;
   for (const SolverInfo* info : FastFirst()) {
-    Result<Plan> plan = MakePlanBy(*info, graph, request, limits);
+    Result<Plan> plan = make_by(*info, request);
     if (plan.ok()) {
       if (!best || IsBetter(*plan, *best, wants_least_peak)) best = std::move(plan).value();
       continue;
@@ -414,42 +363,78 @@ Result<Plan> BestPlan(const TensorGraph& graph, const PlanRequest& request,
   return *std::move(failure);
 }
 
-Result<Plan> MakeAutoPlan(const TensorGraph& graph, const PlanRequest& request,
-                          const SolveLimits& limits, Shortage* shortage) {
+// `refuse` makes the error for want of budget, of who refuses and the plan of least peak.
+template <typename MakeBy, typename Refuse>
+Result<Plan> MakeAutoPlan(const PlanRequest& request, MakeBy make_by, Refuse refuse,
+                          Shortage* shortage) {
   if (!PeakBudgetOf(request).is_given()) {
     return Error{ErrorCode::kUsage,
                  "auto takes the best plan within a limit on the peak, and none is given",
                  {},
                  {"add", {{"budget", "60%"}}}};
   }
-  Result<Plan> best = BestPlan(graph, request, limits, shortage);
+  Result<Plan> best = BestPlan(request, make_by, shortage);
   if (best.ok() || best.error().code != ErrorCode::kInfeasible) return best;
   PlanRequest least = request;
   Budget& budget = request.total_budget.is_given() ? least.total_budget : least.budget;
   budget = {Budget::Kind::kMin, Bytes(0), 0};
-  Shortage untold;
-  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, BestPlan(graph, least, limits, &untold));
-  return Infeasible(graph, request, fmt::format("auto, by {} at best,", plan.request.algorithm),
-                    plan.figures.peak, plan.schedule.steps[static_cast<size_t>(plan.peak->step)]);
+  Shortage unreported;
+  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, BestPlan(least, make_by, &unreported));
+  return refuse(fmt::format("auto, by {} at best,", plan.request.algorithm), plan);
 }
 
 }  // namespace
 
 Result<Plan> MakePlan(const TensorGraph& graph, const PlanRequest& request,
                       const SolveLimits& limits, Shortage* shortage) {
-  Shortage untold;
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
   const bool is_of_many = info->name == kAutoAlgorithm || info->name == kBestAlgorithm;
   if (!is_of_many) return MakePlanBy(*info, graph, request, limits);
   CKPLAN_RETURN_IF_ERROR(CheckRequest(graph, *info, request));
   if (info->name == kBestAlgorithm) return MakeBestPlan(graph, request, limits);
-  return MakeAutoPlan(graph, request, limits, shortage != nullptr ? shortage : &untold);
+  const auto make_by = [&](const SolverInfo& one, const PlanRequest& asked) {
+    return MakePlanBy(one, graph, asked, limits);
+  };
+  const auto refuse = [&](std::string_view who, const Plan& least) {
+    return Infeasible(graph, request, who, least.figures.peak,
+                      least.schedule.steps[static_cast<size_t>(least.peak->step)]);
+  };
+  Shortage unreported;
+  return MakeAutoPlan(request, make_by, refuse, shortage != nullptr ? shortage : &unreported);
+}
+
+namespace {
+
+Result<Plan> MakePlanOfJoint(const Source& source, const PlanRequest& request,
+                             const SolveLimits& limits, Shortage* shortage) {
+  const std::optional<ForwardView> view = ForwardViewOf(source);
+  const ForwardView* const forward = view ? &*view : nullptr;
+  CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
+  if (info->name != kAutoAlgorithm) return MakeJointPlan(*source.joint, request, limits, forward);
+  const auto make_by = [&](const SolverInfo& one, const PlanRequest& asked) {
+    PlanRequest own = asked;
+    own.algorithm = one.name;
+    return UnlessOutOfMemory(one, limits,
+                             [&] { return MakeJointPlan(*source.joint, own, limits, forward); });
+  };
+  const auto refuse = [&](std::string_view who, const Plan& least) {
+    return JointInfeasible(*source.joint, request, who, least);
+  };
+  Shortage unreported;
+  return MakeAutoPlan(request, make_by, refuse, shortage != nullptr ? shortage : &unreported);
+}
+
+}  // namespace
+
+bool CanPlan(const SolverInfo& info, const Source& source) {
+  const bool needs_nodes = !DecidesOnRuns(info) && info.name != kAutoAlgorithm;
+  return !source.joint || !needs_nodes || ForwardViewOf(source).has_value();
 }
 
 Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,
                       Shortage* shortage) {
   CKPLAN_ASSIGN_OR_RETURN(Plan plan, source.joint
-                                         ? MakeJointPlan(*source.joint, request, limits)
+                                         ? MakePlanOfJoint(source, request, limits, shortage)
                                          : MakePlan(source.graph, request, limits, shortage));
   for (const RequestField& field : RequestFields()) {
     if (field.part != RequestField::Part::kPlan) CopyField(field, source.request, &plan.request);

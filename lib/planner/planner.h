@@ -20,6 +20,10 @@ struct Shortage {
   std::vector<std::string> of_memory;
 };
 
+// Whether the algorithm plans what the source has: on a joint graph of its own, only algorithms do
+// that decide on runs (registry.h).
+bool CanPlan(const SolverInfo& info, const Source& source);
+
 // The plan holds the request as it is settled: see PlanRequest. What the request says about how a
 // model is read does not count, since the source has been read: the plan takes it from there.
 // kInfeasible: the remedy is the least feasible budget; the message tells which step needs it.

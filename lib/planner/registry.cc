@@ -66,7 +66,7 @@ constexpr std::array kSolvers = {
                PrepareApproxDp},
     SolverInfo{"checkmate", "an integer program over stages of time, for small graphs", kJainPaper,
                Guarantee::kOptimalInClass, GraphClass::kAnyDag, false, Kind::kPeakLimit,
-               PrepareCheckmate},
+               PrepareOnExpansion<PrepareCheckmateRuns>, PrepareCheckmateRuns},
     SolverInfo{"chen-count", "about sqrt(n) segments of equally many layers", kChenPaper,
                Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
                Kind::kSegmentCount, PrepareChenCount},
@@ -95,7 +95,8 @@ constexpr std::array kSolvers = {
                Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
                Kind::kSegmentCount, PrepareChenSqrt},
     SolverInfo{"dtr", "greedy eviction by size, staleness and cost, planned ahead", kKirisamePaper,
-               Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kPeakLimit, PrepareDtr},
+               Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kPeakLimit,
+               PrepareOnExpansion<PrepareDtrRuns>, PrepareDtrRuns},
     SolverInfo{"exact-dp", "dynamic program over all lower sets", kKusumotoPaper,
                Guarantee::kOptimalInClass, GraphClass::kAnyDag, true, Kind::kPaperBudget,
                PrepareExactDp},
@@ -115,7 +116,7 @@ constexpr std::array kSolvers = {
                Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
                Kind::kNone, PrepareHongSelection},
     SolverInfo{"keep-all", "keep every activation: ordinary training", "none", Guarantee::kBaseline,
-               GraphClass::kAnyDag, false, Kind::kNone, PrepareKeepAll},
+               GraphClass::kAnyDag, false, Kind::kNone, PrepareKeepAll, PrepareKeepAllRuns},
     SolverInfo{"kusumoto-exhaustive", "every sequence of lower sets, depth first", kKusumotoPaper,
                Guarantee::kOptimalInClass, GraphClass::kAnyDag, true, Kind::kPaperBudget,
                PrepareKusumotoExhaustive},
@@ -126,7 +127,7 @@ constexpr std::array kSolvers = {
                Kind::kPaperBudget, PrepareRotor},
     SolverInfo{"torch-budget", "minimum cut and knapsack over saved values, as torch.compile does",
                kHePaper, Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kSavedShare,
-               PrepareTorchBudget},
+               PrepareOnExpansion<PrepareTorchBudgetRuns>, PrepareTorchBudgetRuns},
 };
 
 constexpr SolverInfo kAuto = {kAutoAlgorithm,
@@ -191,8 +192,13 @@ constexpr std::array kAliases = {
 
 std::span<const SolverInfo> AllSolvers() { return kSolvers; }
 
+bool DecidesOnRuns(const SolverInfo& info) {
+  return info.prepare_runs != nullptr || info.name == kBestAlgorithm ||
+         info.name == kGivenAlgorithm;
+}
+
 bool IsSlow(const SolverInfo& info) {
-  return info.takes_objective || info.prepare == PrepareCheckmate;
+  return info.takes_objective || info.prepare_runs == PrepareCheckmateRuns;
 }
 
 std::vector<const SolverInfo*> ListedAlgorithms() {

@@ -21,6 +21,9 @@ inline constexpr std::string_view kAutoAlgorithm = "auto";
 // With this name, the planner judges the decisions of the request (lib/plan/decisions.h). It is
 // not among AllSolvers: without decisions there is nothing to judge.
 inline constexpr std::string_view kGivenAlgorithm = "given";
+// Whether the algorithm decides on the runs of a training step, and so plans joint graphs as well
+// as models. All others decide on the nodes of a forward graph.
+bool DecidesOnRuns(const SolverInfo& info);
 // Whether it searches, so that a time limit may come first: the dynamic programs over lower sets,
 // and the integer program.
 bool IsSlow(const SolverInfo& info);

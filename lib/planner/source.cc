@@ -87,13 +87,26 @@ Result<Done> CheckJointGraphRequest(const std::optional<CostModel>& cost) {
                {"leave out", {{"cost_model", ""}}}};
 }
 
+// The step with the modules of the model's nodes on their operations.
+JointGraph WithModules(const Expansion& expansion, const ModuleCalls& modules) {
+  JointGraphParts parts = PartsOf(expansion.graph);
+  for (const OpId id : parts.ops.ids()) {
+    const Step& step = expansion.step_of[static_cast<size_t>(id.index())];
+    if (modules.empty() || step.kind == StepKind::kLoss) continue;
+    const int32_t call = modules.call_of[step.node()];
+    if (call >= 0) parts.ops[id].module = modules.call(call).path;
+  }
+  return JointGraph::Create(std::move(parts)).value();
+}
+
 // The source with the gradients of parameters in the peak from where they are made.
 Result<Done> LetGradientsArrive(Source* source) {
   if (source->joint) {
     source->joint = WithArrivingGradients(*source->joint);
   } else if (source->is_model) {
-    source->joint = ExpandWithArrivingGradients(source->graph).graph;
-    source->graph = TensorGraph::Create({}).value();
+    Expansion expansion = ExpandWithArrivingGradients(source->graph);
+    source->joint = WithModules(expansion, source->modules);
+    source->step_of = std::move(expansion.step_of);
   } else {
     return Error{ErrorCode::kUsage,
                  "arriving gradients are for models and joint graphs; a graph file does not say "
@@ -243,13 +256,18 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
     if (request.gradients == ParameterGradients::kArriving) {
       CKPLAN_RETURN_IF_ERROR(LetGradientsArrive(&source));
     }
-    if (request.align_bytes > 1 && source.joint) {
+    if (request.align_bytes <= 1) return source;
+    CKPLAN_ASSIGN_OR_RETURN(source.graph, AlignSizes(source.graph, request.align_bytes));
+    if (source.joint) {
       CKPLAN_ASSIGN_OR_RETURN(source.joint, AlignSizes(*source.joint, request.align_bytes));
-    } else if (request.align_bytes > 1) {
-      CKPLAN_ASSIGN_OR_RETURN(source.graph, AlignSizes(source.graph, request.align_bytes));
     }
     return source;
   });
+}
+
+std::optional<ForwardView> ForwardViewOf(const Source& source) {
+  if (!source.joint || source.step_of.empty()) return std::nullopt;
+  return ForwardView{source.graph, source.step_of};
 }
 
 size_t NodeCount(const Source& source) {

@@ -10,6 +10,7 @@
 #include "lib/graph/absent_values.h"
 #include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/joint/expand.h"
 #include "lib/joint/joint_graph.h"
 #include "lib/model/model.h"
 #include "lib/plan/plan.h"
@@ -18,7 +19,7 @@
 namespace ckplan {
 
 struct Source {
-  TensorGraph graph;  // Empty if there is a joint graph.
+  TensorGraph graph;  // Empty for the file of a joint graph.
   ModelIdentity identity;
   // The request, completed by what is known after reading: all dimensions, and the name and unit of
   // the costs.
@@ -29,10 +30,15 @@ struct Source {
   std::vector<std::string> warnings;
   ModuleCalls modules = {};
   std::vector<AbsentValue> absent_values = {};
-  // Set for a joint graph file, and for a model whose gradients arrive (ParameterGradients), and
-  // then all that is known of the training step.
+  // Set for a joint graph file, and for a model whose gradients arrive (ParameterGradients). Plans
+  // are then plans of this graph.
   std::optional<JointGraph> joint = std::nullopt;
+  // What each operation of `joint` is in a schedule of `graph`; empty for a joint graph file.
+  std::vector<Step> step_of = {};
 };
+
+// How `joint` looks from `graph`; nothing for a joint graph file. Refers to the source.
+std::optional<ForwardView> ForwardViewOf(const Source& source);
 
 // Of the graph that the source has.
 size_t NodeCount(const Source& source);    // Nodes or operations.

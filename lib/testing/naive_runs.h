@@ -61,8 +61,9 @@ class NaiveRuns {
 
   bool IsCounted(ValueId value) const {
     const Value& base = graph_.value(BaseOf(value));
-    const bool is_kept_apart =
-        base.kind == ValueKind::kConstant || base.kind == ValueKind::kParameterGradient;
+    const bool is_kept_apart = base.kind == ValueKind::kConstant ||
+                               base.kind == ValueKind::kParameter ||
+                               base.kind == ValueKind::kParameterGradient;
     return !base.maker.is_none() && !is_kept_apart;
   }
 

@@ -18,7 +18,9 @@ class RandomJointBuilder {
 
   JointGraph Build() {
     parts_.name = "random";
-    for (int i = 0; i < options_.constants; ++i) AddValue(ValueKind::kConstant, RandomBytes());
+    for (int i = 0; i < options_.constants; ++i) {
+      AddValue(i % 2 == 0 ? ValueKind::kConstant : ValueKind::kParameter, RandomBytes());
+    }
     for (int i = 0; i < options_.ops; ++i) AddOperation(i);
     ChooseResults();
     return JointGraph::Create(std::move(parts_)).value();

@@ -7,11 +7,14 @@
 
 #include <memory>
 
+#include "lib/plan/run_solver.h"
 #include "lib/plan/solver.h"
 
 namespace ckplan {
 
 Result<std::unique_ptr<PreparedSolver>> PrepareKeepAll(const Problem& problem,
                                                        const SolveLimits& limits);
+Result<std::unique_ptr<PreparedRunSolver>> PrepareKeepAllRuns(const JointGraph& graph,
+                                                              const SolveLimits& limits);
 
 }  // namespace ckplan

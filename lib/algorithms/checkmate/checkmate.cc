@@ -124,9 +124,4 @@ Result<std::unique_ptr<PreparedRunSolver>> PrepareCheckmateRuns(const JointGraph
   return std::unique_ptr<PreparedRunSolver>(new Checkmate(graph));
 }
 
-Result<std::unique_ptr<PreparedSolver>> PrepareCheckmate(const Problem& problem,
-                                                         const SolveLimits& limits) {
-  return PrepareOnExpansion(problem, limits, PrepareCheckmateRuns);
-}
-
 }  // namespace ckplan

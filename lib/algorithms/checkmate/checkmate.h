@@ -40,7 +40,5 @@ namespace ckplan {
 // kUnsupported: the graph is too large, or there is no solver.
 Result<std::unique_ptr<PreparedRunSolver>> PrepareCheckmateRuns(const JointGraph& graph,
                                                                 const SolveLimits& limits);
-Result<std::unique_ptr<PreparedSolver>> PrepareCheckmate(const Problem& problem,
-                                                         const SolveLimits& limits);
 
 }  // namespace ckplan

@@ -491,9 +491,4 @@ Result<std::unique_ptr<PreparedRunSolver>> PrepareDtrRuns(const JointGraph& grap
   return std::unique_ptr<PreparedRunSolver>(new Dtr(graph, limits.stop));
 }
 
-Result<std::unique_ptr<PreparedSolver>> PrepareDtr(const Problem& problem,
-                                                   const SolveLimits& limits) {
-  return PrepareOnExpansion(problem, limits, PrepareDtrRuns);
-}
-
 }  // namespace ckplan

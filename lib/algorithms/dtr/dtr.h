@@ -41,7 +41,5 @@ namespace ckplan {
 // kUnsupported: the graph is too large.
 Result<std::unique_ptr<PreparedRunSolver>> PrepareDtrRuns(const JointGraph& graph,
                                                           const SolveLimits& limits);
-Result<std::unique_ptr<PreparedSolver>> PrepareDtr(const Problem& problem,
-                                                   const SolveLimits& limits);
 
 }  // namespace ckplan

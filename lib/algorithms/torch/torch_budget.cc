@@ -64,9 +64,4 @@ Result<std::unique_ptr<PreparedRunSolver>> PrepareTorchBudgetRuns(const JointGra
   return std::unique_ptr<PreparedRunSolver>(std::move(solver));
 }
 
-Result<std::unique_ptr<PreparedSolver>> PrepareTorchBudget(const Problem& problem,
-                                                           const SolveLimits& limits) {
-  return PrepareOnExpansion(problem, limits, PrepareTorchBudgetRuns);
-}
-
 }  // namespace ckplan

@@ -43,7 +43,5 @@ namespace ckplan {
 // kUnsupported: the graph is too large, or has no backward pass.
 Result<std::unique_ptr<PreparedRunSolver>> PrepareTorchBudgetRuns(const JointGraph& graph,
                                                                   const SolveLimits& limits);
-Result<std::unique_ptr<PreparedSolver>> PrepareTorchBudget(const Problem& problem,
-                                                           const SolveLimits& limits);
 
 }  // namespace ckplan

@@ -1,0 +1,27 @@
+#include "lib/planner/model_form.h"
+
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/plan/assemble.h"
+#include "lib/plan/assemble_joint.h"
+#include "lib/schedule/timeline.h"
+
+namespace ckplan {
+
+Plan InModelForm(const Source& source, const Plan& plan) {
+  if (!source.joint) return plan;
+  CKPLAN_CHECK(!source.step_of.empty(), "the source comes from a model");
+  const TensorGraph& graph = source.graph;
+  Plan form;
+  form.request = plan.request;
+  form.model = plan.model;
+  form.figures = plan.figures;
+  form.schedule = ScheduleOf(source.step_of, RunsOf(plan.schedule));
+  form.decisions = DecisionsOf(graph, BuildTimeline(graph, form.schedule),
+                               IdVector<NodeId, int32_t>(graph.nodes().size()));
+  form.labels = LabelsOf(graph);
+  return form;
+}
+
+}  // namespace ckplan
