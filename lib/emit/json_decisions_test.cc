@@ -6,9 +6,9 @@ namespace ckplan {
 namespace {
 
 std::string Written(const Decisions& decisions) {
-  JsonWriter json;
-  WriteDecisions(decisions, &json);
-  return std::move(json).Finish();
+  JsonWriter writer;
+  WriteDecisions(decisions, &writer);
+  return std::move(writer).Finish();
 }
 
 TEST_CASE("decisions: each form is read, and read again as it was written") {
