@@ -14,7 +14,7 @@ constexpr int kMostInARow = 3;
 constexpr int64_t kAwayParts = 4;
 
 // Where the straight line through both reaches 1, rounded down; nothing if it never does.
-std::optional<int64_t> CountAtOne(const Measured& a, const Measured& b) {
+std::optional<int64_t> CountAtOne(const MeasuredCount& a, const MeasuredCount& b) {
   const double slope = (b.value - a.value) / static_cast<double>(b.count - a.count);
   if (!std::isfinite(slope) || slope <= 0) return std::nullopt;
   const double count = static_cast<double>(a.count) + (1 - a.value) / slope;
@@ -24,7 +24,7 @@ std::optional<int64_t> CountAtOne(const Measured& a, const Measured& b) {
 
 class EdgeFinder {
  public:
-  EdgeFinder(Measured fits, const EdgeSearch& search)
+  EdgeFinder(MeasuredCount fits, const EdgeSearch& search)
       : search_(search), low_(fits), reached_(fits.count) {}
 
   Result<Edge> Run() && {
@@ -57,7 +57,7 @@ class EdgeFinder {
     // A line that is bent leads to the same side again and again.
     const bool is_misled = in_a_row_ >= kMostInARow;
     if (is_misled) in_a_row_ = 0;
-    const std::optional<Measured>& other = high_ ? high_ : before_;
+    const std::optional<MeasuredCount>& other = high_ ? high_ : before_;
     const std::optional<int64_t> guess = other ? CountAtOne(low_, *other) : std::nullopt;
     if (high_ && (!guess || is_misled)) return low_.count + (high_->count - low_.count) / 2;
     // The line is flat, or there is none yet.
@@ -93,17 +93,18 @@ class EdgeFinder {
   }
 
   const EdgeSearch& search_;
-  Measured low_;
-  int64_t reached_;                 // From `low_`, unless that was too far.
-  std::optional<Measured> before_;  // A second point for the line, as long as nothing is too large.
-  std::optional<Measured> high_;
+  MeasuredCount low_;
+  int64_t reached_;  // From `low_`, unless that was too far.
+  // A second point for the line, as long as nothing is too large.
+  std::optional<MeasuredCount> before_;
+  std::optional<MeasuredCount> high_;
   bool has_fitted_ = false;  // The last one that was tried.
   int in_a_row_ = 0;         // So many fitted one after another, or did not.
 };
 
 }  // namespace
 
-Result<Edge> FindEdge(Measured fits, const EdgeSearch& search) {
+Result<Edge> FindEdge(MeasuredCount fits, const EdgeSearch& search) {
   return EdgeFinder(fits, search).Run();
 }
 

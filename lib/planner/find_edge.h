@@ -13,7 +13,7 @@ namespace ckplan {
 inline constexpr int64_t kMaxCount = 1'000'000'000;
 
 // How much of what is allowed a count takes: it fits up to 1, and is infinite if it never does.
-struct Measured {
+struct MeasuredCount {
   int64_t count = 0;
   double value = 0;
 };
@@ -33,14 +33,14 @@ struct EdgeSearch {
 };
 
 struct Edge {
-  Measured fits;
+  MeasuredCount fits;
   // The next one; absent if the largest of all counts fits. With a tolerance it may be a later one,
   // or absent.
-  std::optional<Measured> does_not;
+  std::optional<MeasuredCount> does_not;
 };
 
 // At or above `fits`, which is known to fit. Measures are nearly linear in the count, so the line
 // through the last two is followed; where it misleads, gaps are halved.
-Result<Edge> FindEdge(Measured fits, const EdgeSearch& search);
+Result<Edge> FindEdge(MeasuredCount fits, const EdgeSearch& search);
 
 }  // namespace ckplan

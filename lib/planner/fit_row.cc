@@ -38,7 +38,7 @@ class RowSearch {
       : models_(*models), allowance_(allowance), limits_(limits) {}
 
   Result<std::optional<FitPlan>> Run(int64_t start) && {
-    const Measured low = {start, 0};
+    const MeasuredCount low = {start, 0};
     EdgeSearch bounds;
     bounds.measure = [this](int64_t count) { return BoundOf(count); };
     bounds.tolerance = kToleranceOfBounds;
