@@ -181,7 +181,7 @@ TEST_CASE("joint graph files: faults are reported with their places") {
       {"\"alias_of\": 3", "\"alias_of\": 4", "/values/0/alias_of: a value is no alias of itself"},
       {"\"alias_of\": 3", "\"alias_of\": 7",
        "g.json: graph \"small\": value \"s\" is in the memory of \"x\", which \"view\" does not"},
-      {"\"constant\"", "\"parameter\"", "/values/1/kind: \"parameter\" is unknown"},
+      {"\"constant\"", "\"weight\"", "/values/1/kind: \"weight\" is unknown"},
       {"\"backward\"", "\"loss\"", "/ops/3/phase: \"loss\" is unknown"},
       {"\"never\"", "\"no\"", "/ops/0/repeat: \"no\" is unknown"},
       {"[7, 8]", "[7, 9]", "/ops/0/reads/1: no value has the id 9"},
