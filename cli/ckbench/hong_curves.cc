@@ -203,7 +203,7 @@ Result<FigureTable> HongPlainTable(const std::string& models) {
   add("AlexNet, 12 layers", "our set by Eq. 12", DynamicObjective(plain, ours) + constants);
   add("AlexNet, 12 layers", "the paper's set by Eq. 12",
       DynamicObjective(plain, paper) + constants);
-  // The same checkpoints have these numbers in Fig. 9.
+  // Fig. 9 numbers these checkpoints so.
   const Bytes paper_peak = DynamicObjective(layers.list, WithInput({5, 6, 8, 12, 14, 15}));
   const Bytes extended_peak = DynamicObjective(layers.list, WithInput(alexnet.dynamic));
   add("AlexNet, 15 layers", "the same set by Eq. 12", paper_peak + constants);

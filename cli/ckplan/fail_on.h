@@ -1,11 +1,11 @@
 // The flag --fail-on: limits as people type them, and the lines that say which of them hold.
 //
-// Of a plan, by `ckplan check`:
+// `ckplan check` takes these for a plan:
 //   peak>16GiB, peak>60%, arena>18GB, total>24GiB, overhead>5%
 //   peak:+1%, arena:+1%, total:+1%     growth over the plan of --against; also by a size:
 //   peak:+10MiB time:+2%
 //
-// Of a model, by `ckplan inspect`:
+// `ckplan inspect` takes these for a model:
 //   peak>16GiB, total>24GiB, activations>8GiB, saved>8GiB, parameters>2GiB, warnings>0
 //
 // lib/plan/threshold.h says what each of them is compared with.

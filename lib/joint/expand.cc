@@ -63,7 +63,8 @@ class Expander {
   }
 
  protected:
-  // Whether the node's backward must be told that the node has run, of which it reads nothing.
+  // Whether the node's backward reads a value that only says that the node has run, since it reads
+  // nothing that the node makes.
   virtual bool MarksRun(NodeId id) const = 0;
   virtual void AfterLoss() {}
   // The gradients of the node's inputs that its backward makes, what it reads for them, and the
@@ -198,7 +199,7 @@ class Expander {
   JointGraphParts parts_;
   std::vector<Step> step_of_;
   IdVector<TensorId, ValueId> gradient_of_;  // The newest value of each tensor's gradient.
-  ValueId loss_;                             // Of no bytes.
+  ValueId loss_;                             // Has no bytes.
   // Nodes with what tells their backward that they have run; the last node is the last here.
   std::vector<std::pair<NodeId, ValueId>> ran_;
 };
@@ -262,7 +263,7 @@ class FixedOrderExpander final : public Expander {
 };
 
 // For plans in any order. What is not said by gradients is said by values of no bytes: that a node
-// that no gradient reaches runs backward behind the loss and its own forward run, and that nodes
+// that no gradient reaches runs backward after the loss and its own forward run, and that nodes
 // that train one parameter run backward one after the other.
 class AnyOrderExpander final : public Expander {
  public:
@@ -282,7 +283,7 @@ class AnyOrderExpander final : public Expander {
     kSum,     // The old one with something added, in memory of its own.
   };
   struct Contribution {
-    Bytes kept;       // What it leaves behind at most.
+    Bytes kept;       // What it leaves in memory at most.
     Bytes temporary;  // Before it is added.
   };
   using States = std::vector<std::pair<TensorId, State>>;
@@ -343,7 +344,7 @@ class AnyOrderExpander final : public Expander {
     return {Bytes(0), temporary};
   }
 
-  // What contributions take beside all that is left behind: a temporary lives while what later
+  // What contributions take beside all that stays in memory: a temporary lives while what later
   // contributions leave is not there yet.
   static Bytes WorkspaceOf(const std::vector<Contribution>& contributions) {
     Bytes workspace;

@@ -38,7 +38,7 @@ Result<Constraints> ConstraintsOf(const JointGraph& graph, const PlanRequest& re
 
 // Returns the graph in which the operations that must run once may not repeat.
 JointGraph WithRunsOnce(const JointGraph& graph, const IdVector<OpId, bool>& runs_once);
-// The same for the expansion of a forward graph, where the constraints concern forward runs.
+// Returns such an expansion of a forward graph, where the constraints concern forward runs.
 Expansion WithRunsOnce(const Expansion& expansion, const IdVector<NodeId, bool>& runs_once);
 
 // Changes schedules of a forward graph, with frees by liveness, to obey its constraints.

@@ -36,7 +36,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareOnExpansion(const Problem& proble
                                                            const SolveLimits& limits,
                                                            PrepareRuns prepare);
 
-// The same, for tables of algorithms.
+// Is a function of its own for each algorithm, as tables of algorithms need it.
 template <PrepareRuns prepare>
 Result<std::unique_ptr<PreparedSolver>> PrepareOnExpansion(const Problem& problem,
                                                            const SolveLimits& limits) {

@@ -32,7 +32,7 @@ struct Problem {
   // For the algorithm `given` alone.
   const Decisions* decisions = nullptr;
   StepOrder order = StepOrder::kModel;
-  // Nodes that run once, for algorithms that can heed it; the planner sees to it for all others.
+  // Nodes that run once, for algorithms that can obey that; the planner sees to it for all others.
   // Null if there are none.
   const IdVector<NodeId, bool>* runs_once = nullptr;
 

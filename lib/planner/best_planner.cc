@@ -112,7 +112,7 @@ Result<Plan> MakePlanBySearch(const TensorGraph& graph, const PlanRequest& reque
       return Refuse(graph, request, solution->least_peak, &*search);
     });
   }
-  // What was found is told whole.
+  // What was found is reported to the end.
   const StopsSuspended whole;
   if (!solution.ok() && is_stopped && search && search->found()) solution = *search->found();
   if (!solution.ok()) return std::move(solution).error();

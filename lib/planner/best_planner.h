@@ -20,7 +20,7 @@ namespace ckplan {
 std::string LeastPeakProven(BoundScope scope, const PlanRequest& request);
 
 // What a refusal adds: whether it is proven that no plan fits the budget, which is one of the peak.
-// Sizes are told with the constants.
+// Sizes include the constants.
 std::string WhatIsProven(const PeakBound& bound, Bytes budget, Bytes constants,
                          const PlanRequest& request);
 

@@ -5,7 +5,7 @@
 //
 // Memory is taken to grow with the size. Nothing that is reported is interpolated: of each size the
 // model is read and planned at that very size, and at the next larger one, where the same request
-// finds no such plan. Where a search starts is told by bounds, which take milliseconds: what
+// finds no such plan. Where a search starts follows from bounds, which take milliseconds: what
 // keeping everything needs, and what a plan in the model's order adds at least.
 //
 // Cost: some ten readings of the model for each row, and two to fifteen searches for a plan; two

@@ -134,7 +134,7 @@ PlanRequest Settled(const JointProblem& problem, std::string_view algorithm,
   return settled;
 }
 
-// Of what the algorithm returned, whether or not it fits the budget.
+// Makes a plan of what the algorithm returned, whether or not it fits the budget.
 Plan PlanOf(const JointProblem& problem, std::string_view algorithm, const JointOutcome& outcome) {
   Plan plan = AssembleJointPlan(problem.graph, outcome.runs);
   plan.request = Settled(problem, algorithm, outcome, plan.figures.peak);
@@ -170,7 +170,7 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const JointProblem& problem,
   const StopScope scope(limits.stop);
   PollStop();
   CKPLAN_ASSIGN_OR_RETURN(const JointOutcome outcome, Solve(info, problem, limits));
-  // What a search has found in time is told whole.
+  // What a search has found in time is reported to the end.
   std::optional<StopsSuspended> whole;
   const bool is_cut_short = outcome.guarantee.starts_with(kStoppedEarly);
   if (info.name == kBestAlgorithm || is_cut_short) whole.emplace();

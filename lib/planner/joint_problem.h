@@ -22,7 +22,7 @@ struct JointProblem {
   const JointGraph& graph;  // What must run once may not repeat in it.
   const PlanRequest& request;
   std::optional<Bytes> budget = std::nullopt;  // On the peak, without constants. None: no limit.
-  bool wants_least_peak = false;               // Of all plans that it finds; `budget` is none then.
+  bool wants_least_peak = false;  // Asks for the plan of least peak; `budget` is none then.
   // Operations whose values are to be recomputed, and the rules that say so; else empty and null.
   IdVector<OpId, bool> is_recomputed = {};
   const RunRules* rules = nullptr;

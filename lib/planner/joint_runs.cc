@@ -29,7 +29,7 @@ Result<RunOutcome> Obeying(const JointProblem& problem, Result<RunOutcome> solve
   return solved;
 }
 
-// Of a knob that limits the peak.
+// How many settings of a knob that limits the peak are tried.
 constexpr int64_t kLimitsTried = 16;
 
 // The best of all settings: of least time within the budget, or of least peak.

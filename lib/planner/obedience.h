@@ -17,7 +17,7 @@ namespace ckplan {
 // How a guarantee ends of a plan that an algorithm made without heeding the constraints.
 inline constexpr std::string_view kChangedToObey = "; then changed to obey the constraints";
 
-// What a proof says behind its scope: " under the constraints", or "" if there are none.
+// What a proof says after its scope: " under the constraints", or "" if there are none.
 std::string_view UnderConstraints(const PlanRequest& request);
 
 // Whether the constraints are such of the graph, and of a request that can have any.

@@ -29,7 +29,7 @@ Result<Done> CheckParetoRequest(const PlanRequest& request) {
 
 CurvePoint PointOf(const Plan& plan) { return {plan.figures.peak, plan.figures.overhead}; }
 
-// Of a joint graph's plans.
+// The points of a joint graph's plans.
 Result<std::vector<CurvePoint>> JointPointsByBudgets(const Source& source,
                                                      const PlanRequest& request,
                                                      const SolveLimits& limits) {

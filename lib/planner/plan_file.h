@@ -30,7 +30,8 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
 // see Source.
 std::vector<std::string> JudgePlan(const TensorGraph& graph, const ModelIdentity& identity,
                                    const PlanRequest& read, const Plan& plan);
-// The same for the plan of a joint graph. `forward`: as for MakeJointPlan (joint_planner.h).
+// Judges the plan of a joint graph in this way. `forward`: as for MakeJointPlan
+// (joint_planner.h).
 std::vector<std::string> JudgeJointPlan(const JointGraph& graph, const ModelIdentity& identity,
                                         const PlanRequest& read, const Plan& plan,
                                         const ForwardView* forward = nullptr);

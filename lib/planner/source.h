@@ -40,7 +40,7 @@ struct Source {
 // How `joint` looks from `graph`; nothing for a joint graph file. Refers to the source.
 std::optional<ForwardView> ForwardViewOf(const Source& source);
 
-// Of the graph that the source has.
+// These are figures of the graph that the source has.
 size_t NodeCount(const Source& source);    // Nodes or operations.
 Bytes BaselinePeak(const Source& source);  // Of keeping everything, in the graph's own order.
 // The bytes of gradients of parameters, wherever they are counted, that optimizers keep state for.

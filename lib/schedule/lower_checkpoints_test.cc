@@ -19,7 +19,7 @@ IdVector<NodeId, int32_t> Regions(std::vector<int32_t> regions) {
   return IdVector<NodeId, int32_t>(std::move(regions));
 }
 
-// The same graph, but the backward of each node reads only its inputs, as that of a convolution
+// Makes this graph, but the backward of each node reads only its inputs, as that of a convolution
 // does.
 TensorGraph ReadingInputs(const TensorGraph& graph) {
   TensorGraphParts parts = PartsOf(graph);

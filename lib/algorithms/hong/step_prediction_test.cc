@@ -63,7 +63,7 @@ TEST_CASE("step prediction: a chain of four with one checkpoint inside, worked b
 }
 
 TEST_CASE("step prediction: inputs are d_0, and not part of the values") {
-  // The same list without d_0 = 4, which is now the input x: every value is lower by 4.
+  // Without d_0 = 4, which is now the input x, every value of the list is lower by 4.
   TensorGraphParts parts = PartsOf(GraphFromText("b:2 -> c:1 -> d:3"));
   Tensor input;
   input.file_id = 3;

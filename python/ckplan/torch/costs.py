@@ -146,7 +146,7 @@ def _most_flops(node: fx.Node, device: Device) -> float:
         return device.vector_flops_per_second
     if any(tensor.element_size() <= 2 for tensor in tensors_in(node.meta.get("val"))):
         return device.half_matrix_flops_per_second
-    # PyTorch computes convolutions in TF32 unless it is told not to, and products if it is told to.
+    # By default PyTorch computes convolutions in TF32, and products in full precision.
     # A CPU has one rate for both types.
     is_convolution = "convolution" in str(node.target)
     may_use_tf32 = is_convolution or torch.get_float32_matmul_precision() != "highest"

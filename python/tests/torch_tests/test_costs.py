@@ -70,7 +70,7 @@ def test_an_operation_costs_what_its_device_needs(monkeypatch):
     seconds = {
         "v100-16g": 2 * 512**3 / 15.7e12,  # It has no TF32.
         "cpu": 2 * 512**3 / 768e9,
-        "a100-40g": 2 * 512**3 / 19.5e12,  # PyTorch uses TF32 for products only if told to.
+        "a100-40g": 2 * 512**3 / 19.5e12,  # By default PyTorch computes products in full precision.
     }
     for name, work in seconds.items():
         device = costs.device_named(name)
