@@ -12,6 +12,7 @@
 #include "cli/ckplan/pareto_text.h"
 #include "cli/common/memory_limit.h"
 #include "cli/common/message.h"
+#include "lib/base/stop.h"
 #include "lib/planner/joint_planner.h"
 #include "lib/planner/pareto.h"
 #include "lib/planner/planner.h"
@@ -186,7 +187,8 @@ Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
                           Outputs::Create(options, "json", EmitSubject::kPlan));
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
   const Interrupt interrupt(time_limit);
-  Result<std::vector<ParetoSeries>> traced = TraceAll(options, grid, interrupt, screen);
+  Result<std::vector<ParetoSeries>> traced =
+      UnlessStopped([&] { return TraceAll(options, grid, interrupt, screen); });
   if (interrupt.was_interrupted()) return Interrupted();
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<ParetoSeries> all, InTime(std::move(traced), options));
   const StopsSuspended whole;  // The results so far are reported completely.

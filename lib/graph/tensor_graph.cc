@@ -45,7 +45,7 @@ class Validator {
     for (const TensorId id : parts_.outputs) {
       if (!Exists(id)) faults_.Add("an output of the graph is no tensor of it");
     }
-    CheckTotals();
+    if (faults_.empty()) CheckTotals();
     return std::move(faults_);
   }
 
@@ -138,8 +138,14 @@ class Validator {
     };
     add(&bytes, parts_.parameter_gradients.count());
     add(&bytes, parts_.unsharded.count());
-    for (const Tensor& tensor : parts_.tensors) add(&bytes, tensor.bytes.count());
+    // The loss may make a gradient of each tensor, and each node one more of every input, which is
+    // added to the one before.
+    const auto add_twice = [&](TensorId id) {
+      for (int i = 0; i < 2; ++i) add(&bytes, parts_.tensors[id].bytes.count());
+    };
+    for (const TensorId id : parts_.tensors.ids()) add_twice(id);
     for (const Node& node : parts_.nodes) {
+      for (const TensorId input : node.inputs) add_twice(input);
       add(&bytes, node.forward_workspace.count());
       add(&bytes, node.backward_workspace.count());
       add(&cost, node.forward_cost.count());
@@ -149,7 +155,8 @@ class Validator {
     if (bytes) bytes = CheckedMul(*bytes, parts_.micro_batches);
     const Bytes optimized = parts_.optimized.value_or(Bytes(0));
     if (!bytes || *bytes > kMaxTotalBytes.count() || optimized > kMaxTotalBytes) {
-      faults_.Add("its tensors together overflow the limit of {} bytes", kMaxTotalBytes.count());
+      faults_.Add("its tensors and their gradients together overflow the limit of {} bytes",
+                  kMaxTotalBytes.count());
     }
     if (!cost || *cost > kMaxTotalCost.count()) {
       faults_.Add("its costs together overflow the limit of {}", kMaxTotalCost.count());

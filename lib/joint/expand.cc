@@ -450,37 +450,33 @@ std::vector<OpId> RunsOf(const std::vector<Step>& step_of, const Schedule& sched
 
 std::vector<OpId> PutOffUntilReadable(const JointGraph& graph, const std::vector<OpId>& runs) {
   IdVector<OpId, bool> has_run(graph.ops().size());
-  const auto is_readable = [&](OpId op) {
-    const std::vector<ValueId>& reads = graph.op(op).reads;
-    return std::all_of(reads.begin(), reads.end(), [&](ValueId read) {
+  // The first operation that makes what `op` reads and has not run; none if all have.
+  const auto missing_maker = [&](OpId op) {
+    for (const ValueId read : graph.op(op).reads) {
       const OpId maker = graph.value(read).maker;
-      return maker.is_none() || has_run[maker];
-    });
+      if (!maker.is_none() && !has_run[maker]) return maker;
+    }
+    return OpId();
   };
   std::vector<OpId> ordered;
-  std::vector<OpId> waiting;
-  const auto run = [&](OpId op) {
-    ordered.push_back(op);
-    has_run[op] = true;
-  };
+  ordered.reserve(runs.size());
+  IdVector<OpId, std::vector<OpId>> waiting_for(graph.ops().size());
+  std::vector<OpId> ready;
   for (const OpId op : runs) {
     PollStop();
-    if (!is_readable(op)) {
-      waiting.push_back(op);
-      continue;
-    }
-    run(op);
-    for (size_t i = 0; i < waiting.size();) {
-      if (!is_readable(waiting[i])) {
-        ++i;
+    ready = {op};
+    for (size_t i = 0; i < ready.size(); ++i) {
+      const OpId next = ready[i];
+      if (const OpId maker = missing_maker(next); !maker.is_none()) {
+        waiting_for[maker].push_back(next);
         continue;
       }
-      run(waiting[i]);
-      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i));
-      i = 0;
+      ordered.push_back(next);
+      has_run[next] = true;
+      for (const OpId waiter : std::exchange(waiting_for[next], {})) ready.push_back(waiter);
     }
   }
-  CKPLAN_CHECK(waiting.empty(), "every operation runs, so none waits for ever");
+  CKPLAN_CHECK(ordered.size() == runs.size(), "every operation runs, so none waits for ever");
   return ordered;
 }
 

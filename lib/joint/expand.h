@@ -64,8 +64,8 @@ std::vector<OpId> RunsOf(const std::vector<Step>& step_of, const Schedule& sched
 
 // The runs with each operation that reads what has not been made yet put off until it has been. An
 // expansion for any order adds gradients up in the order of the graph. A schedule that runs forward
-// in another order and backward in its reverse becomes a plan of the expansion by this. O(reads),
-// times how many operations wait at once.
+// in another order and backward in its reverse becomes a plan of the expansion by this. O(reads of
+// all runs), but for an operation that waits for several makers in turn.
 std::vector<OpId> PutOffUntilReadable(const JointGraph& graph, const std::vector<OpId>& runs);
 
 }  // namespace ckplan

@@ -185,6 +185,25 @@ TEST_CASE("expand: forward in another order than the graph's") {
   CHECK(OwnOrderPeak(expansion.graph) == Simulator(graph).Run(schedule)->peak);
 }
 
+TEST_CASE("expand: every graph that can be has a step that can be") {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    TensorGraph largest = RandomGraph(rng);
+    // Doubled until the totals overflow.
+    for (bool is_larger = true; is_larger;) {
+      TensorGraphParts parts = PartsOf(largest);
+      for (Tensor& tensor : parts.tensors) tensor.bytes += tensor.bytes + Bytes(1);
+      Result<TensorGraph> larger = TensorGraph::Create(std::move(parts));
+      is_larger = larger.ok();
+      if (is_larger) largest = *std::move(larger);
+    }
+    CHECK(OwnOrderPeak(ExpandTensorGraph(largest).graph) > Bytes(0));
+    CHECK(OwnOrderPeak(ExpandForAnyOrder(largest).graph) > Bytes(0));
+    CHECK(OwnOrderPeak(ExpandWithArrivingGradients(largest).graph) > Bytes(0));
+  }
+}
+
 TEST_CASE("expand: for any order, what cannot be read yet is put off") {
   int changed = 0;
   for (uint64_t seed = 1; seed <= 1000; ++seed) {

@@ -102,9 +102,7 @@ class RowSearch {
     if (request.algorithm == kBestAlgorithm) {
       const Source& source = sized->source;
       if (!source.joint) return FindBestPlanWithin(source.graph, request, enough, limits_);
-      const std::optional<ForwardView> forward = ForwardViewOf(source);
-      return FindJointPlanWithin(*source.joint, request, enough, limits_,
-                                 forward ? &*forward : nullptr);
+      return FindJointPlanWithin(*source.joint, request, enough, limits_, ForwardViewOf(source));
     }
     Result<Plan> plan = MakePlan(sized->source, request, limits_);
     if (!plan.ok()) {

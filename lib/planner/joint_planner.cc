@@ -78,7 +78,7 @@ Result<Done> CheckForNodes(const SolverInfo& info, const ForwardView& forward,
 }
 
 Result<Done> CheckRequest(const SolverInfo& info, const PlanRequest& request,
-                          const ForwardView* forward) {
+                          const std::optional<ForwardView>& forward) {
   CKPLAN_RETURN_IF_ERROR(DecidesOnRuns(info) ? CheckForwardFields(request)
                                              : CheckForNodes(info, *forward, request));
   CKPLAN_RETURN_IF_ERROR(CheckDecider(info, request));
@@ -89,9 +89,10 @@ Result<Done> CheckRequest(const SolverInfo& info, const PlanRequest& request,
 }
 
 // kUsage if the algorithm decides on the nodes of a forward graph, and there is none.
-Result<const SolverInfo*> FindJointSolver(const PlanRequest& request, const ForwardView* forward) {
+Result<const SolverInfo*> FindJointSolver(const PlanRequest& request,
+                                          const std::optional<ForwardView>& forward) {
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
-  if (DecidesOnRuns(*info) || (forward != nullptr && info->prepare != nullptr)) return info;
+  if (DecidesOnRuns(*info) || (forward && info->prepare != nullptr)) return info;
   Error error = ForForwardGraphs(fmt::format("{} is", info->name),
                                  {"use", {{"algorithm", std::string(kBestAlgorithm)}}});
   if (request.gradients == ParameterGradients::kArriving) {
@@ -102,12 +103,12 @@ Result<const SolverInfo*> FindJointSolver(const PlanRequest& request, const Forw
 }
 
 // What the algorithms are asked, as long as `constrained` and the others live.
-JointProblem ProblemOf(const JointGraph& graph, const ForwardView* forward,
+JointProblem ProblemOf(const JointGraph& graph, const std::optional<ForwardView>& forward,
                        const PlanRequest& request, const ConstrainedGraph& constrained) {
   JointProblem problem{constrained.graph(graph), request};
   problem.is_recomputed = constrained.is_recomputed();
   problem.rules = constrained.rules();
-  problem.forward = forward;
+  problem.forward = forward ? &*forward : nullptr;
   return problem;
 }
 
@@ -191,29 +192,18 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const JointProblem& problem,
 
 Error JointInfeasible(const JointGraph& graph, const PlanRequest& request, std::string_view who,
                       const Plan& least) {
-  const Bytes constants = ConstantsInBudget(graph, request);
-  const Bytes budget = *BudgetInBytes(graph, request) + constants;
-  const Bytes needed = least.figures.peak + constants;
   const std::vector<Step>& steps = least.schedule.steps;
   const std::string where =
       steps.empty()
           ? ""
-          : fmt::format(", needed at the run of \"{}\"",
+          : fmt::format("the run of \"{}\"",
                         ShownName(graph, steps[static_cast<size_t>(least.peak->step)].node()));
-  return Error{
-      ErrorCode::kInfeasible,
-      fmt::format("infeasible: {} finds no plan within {} ({} bytes); the least it reaches is {} "
-                  "({} bytes{})",
-                  who, HumanBytes(budget), budget.count(), HumanBytes(needed), needed.count(),
-                  where),
-      {},
-      {"try",
-       {{request.total_budget.is_given() ? "total_budget" : "budget",
-         std::to_string(needed.count())}}}};
+  return Infeasible(request, who, *BudgetInBytes(graph, request), least.figures.peak,
+                    ConstantsInBudget(graph, request), where);
 }
 
 Result<Plan> MakeJointPlan(const JointGraph& graph, const PlanRequest& request,
-                           const SolveLimits& limits, const ForwardView* forward) {
+                           const SolveLimits& limits, const std::optional<ForwardView>& forward) {
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindJointSolver(request, forward));
   CKPLAN_RETURN_IF_ERROR(CheckRequest(*info, request, forward));
   return UnlessStopped([&]() -> Result<Plan> {
@@ -228,7 +218,7 @@ Result<Plan> MakeJointPlan(const JointGraph& graph, const PlanRequest& request,
 
 Result<PlanWithin> FindJointPlanWithin(const JointGraph& graph, const PlanRequest& request,
                                        Cost enough, const SolveLimits& limits,
-                                       const ForwardView* forward) {
+                                       const std::optional<ForwardView>& forward) {
   CKPLAN_RETURN_IF_ERROR(CheckRequest(*FindSolver(kBestAlgorithm).value(), request, forward));
   return UnlessStopped([&]() -> Result<PlanWithin> {
     const StopScope scope(limits.stop);
@@ -249,7 +239,7 @@ Result<PlanWithin> FindJointPlanWithin(const JointGraph& graph, const PlanReques
 
 Result<std::vector<CurvePoint>> TraceJointCurve(const JointGraph& graph, const PlanRequest& request,
                                                 const SolveLimits& limits,
-                                                const ForwardView* forward) {
+                                                const std::optional<ForwardView>& forward) {
   CKPLAN_RETURN_IF_ERROR(CheckRequest(*FindSolver(kBestAlgorithm).value(), request, forward));
   return UnlessStopped([&]() -> Result<std::vector<CurvePoint>> {
     const StopScope scope(limits.stop);

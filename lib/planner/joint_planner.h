@@ -23,15 +23,16 @@ namespace ckplan {
 // own order, and the total budget covers JointConstants (lib/plan/assemble_joint.h) as well. The
 // plan names no model.
 //
-// `forward`: how the graph looks from the forward graph that it was expanded from; null for a joint
-// graph of its own.
+// `forward`: how the graph looks from the forward graph that it was expanded from; nothing for a
+// joint graph of its own.
 //
 // kUsage: the algorithm needs a forward graph, and there is none; or the request has what is
 // defined for such algorithms alone: a paper's budget or objective, a knob's setting, layers; or
 // frees without liveness. kInfeasible: the remedy is the least peak that the algorithm reaches.
 // kTimeout: stopped before there was a plan.
 Result<Plan> MakeJointPlan(const JointGraph& graph, const PlanRequest& request,
-                           const SolveLimits& limits, const ForwardView* forward = nullptr);
+                           const SolveLimits& limits,
+                           const std::optional<ForwardView>& forward = std::nullopt);
 
 // kInfeasible: `who` finds no plan within the request's budget; `least` is the plan of least peak
 // that it has.
@@ -42,11 +43,11 @@ Error JointInfeasible(const JointGraph& graph, const PlanRequest& request, std::
 // time than `plan`.
 Result<PlanWithin> FindJointPlanWithin(const JointGraph& graph, const PlanRequest& request,
                                        Cost enough, const SolveLimits& limits,
-                                       const ForwardView* forward = nullptr);
+                                       const std::optional<ForwardView>& forward = std::nullopt);
 
 // As TraceBestCurve (best_planner.h), by `best` for a joint graph.
-Result<std::vector<CurvePoint>> TraceJointCurve(const JointGraph& graph, const PlanRequest& request,
-                                                const SolveLimits& limits,
-                                                const ForwardView* forward = nullptr);
+Result<std::vector<CurvePoint>> TraceJointCurve(
+    const JointGraph& graph, const PlanRequest& request, const SolveLimits& limits,
+    const std::optional<ForwardView>& forward = std::nullopt);
 
 }  // namespace ckplan

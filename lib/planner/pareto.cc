@@ -52,8 +52,7 @@ Result<std::vector<CurvePoint>> PointsOf(const Source& source, const PlanRequest
                                          const SolveLimits& limits) {
   if (!source.joint) return PointsByBudgets(source.graph, request, kBudgets, limits);
   if (request.algorithm != kBestAlgorithm) return JointPointsByBudgets(source, request, limits);
-  const std::optional<ForwardView> forward = ForwardViewOf(source);
-  return TraceJointCurve(*source.joint, request, limits, forward ? &*forward : nullptr);
+  return TraceJointCurve(*source.joint, request, limits, ForwardViewOf(source));
 }
 
 }  // namespace

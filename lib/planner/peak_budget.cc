@@ -45,20 +45,26 @@ Bytes ActivationBudget(const TensorGraph& graph, const PlanRequest& request) {
                         ConstantsInBudget(graph, request));
 }
 
-Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::string_view who,
-                 Bytes least, const Step& step) {
-  const Bytes constants = ConstantsInBudget(graph, request);
-  const Bytes budget = ActivationBudget(graph, request) + constants;
-  const Bytes needed = least + constants;
+Error Infeasible(const PlanRequest& request, std::string_view who, Bytes budget, Bytes least,
+                 Bytes covered, const std::string& where) {
+  const Bytes whole = budget + covered;
+  const Bytes needed = least + covered;
   return Error{
       ErrorCode::kInfeasible,
       fmt::format("infeasible: {} finds no plan within {} ({} bytes); the least it reaches is {} "
-                  "({} bytes, needed at {})",
-                  who, HumanBytes(budget), budget.count(), HumanBytes(needed), needed.count(),
-                  DescribeStep(graph, step)),
+                  "({} bytes{})",
+                  who, HumanBytes(whole), whole.count(), HumanBytes(needed), needed.count(),
+                  where.empty() ? "" : ", needed at " + where),
       {},
       {"try",
-       {{constants > Bytes(0) ? "total_budget" : "budget", std::to_string(needed.count())}}}};
+       {{request.total_budget.is_given() ? "total_budget" : "budget",
+         std::to_string(needed.count())}}}};
+}
+
+Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::string_view who,
+                 Bytes least, const Step& step) {
+  return Infeasible(request, who, ActivationBudget(graph, request), least,
+                    ConstantsInBudget(graph, request), DescribeStep(graph, step));
 }
 
 bool MayReachLess(const SolverInfo& info, bool is_proven) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "lib/base/result.h"
@@ -24,8 +25,12 @@ std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_pe
 // The same of a forward graph. The budget must be given, in bytes or per cent.
 Bytes ActivationBudget(const TensorGraph& graph, const PlanRequest& request);
 
-// kInfeasible: `who` finds no plan within the budget; `least` is the peak that it can reach, which
-// the step needs.
+// kInfeasible: `who` finds no plan within the budget on the peak; `least` is the peak that it can
+// reach, and `where` the step that needs it, in words. The message adds to both what the request's
+// budget covers beside the peak.
+Error Infeasible(const PlanRequest& request, std::string_view who, Bytes budget, Bytes least,
+                 Bytes covered, const std::string& where);
+// Says this of a forward graph and the request's budget on it.
 Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::string_view who,
                  Bytes least, const Step& step);
 

@@ -170,11 +170,11 @@ std::vector<std::string> JudgePlan(const TensorGraph& graph, const ModelIdentity
 
 std::vector<std::string> JudgeJointPlan(const JointGraph& graph, const ModelIdentity& identity,
                                         const PlanRequest& read, const Plan& plan,
-                                        const ForwardView* forward) {
+                                        const std::optional<ForwardView>& forward) {
   std::vector<std::string> faults = CheckJointPlan(graph, plan);
   CompareWithSource(identity, read, plan, &faults);
   const auto solver = FindSolver(plan.request.algorithm);
-  if (solver.ok() && !DecidesOnRuns(**solver) && forward != nullptr) {
+  if (solver.ok() && !DecidesOnRuns(**solver) && forward) {
     JudgeAlgorithm(forward->graph, plan, &faults);
     return faults;
   }
@@ -194,9 +194,8 @@ std::vector<std::string> JudgeJointPlan(const JointGraph& graph, const ModelIden
 std::vector<std::string> JudgePlanFile(const PlanFile& file) {
   const Source& source = file.source;
   if (source.joint) {
-    const std::optional<ForwardView> forward = ForwardViewOf(source);
     return JudgeJointPlan(*source.joint, source.identity, source.request, file.plan,
-                          forward ? &*forward : nullptr);
+                          ForwardViewOf(source));
   }
   return JudgePlan(file.source.graph, file.source.identity, file.source.request, file.plan);
 }

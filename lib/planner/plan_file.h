@@ -34,7 +34,7 @@ std::vector<std::string> JudgePlan(const TensorGraph& graph, const ModelIdentity
 // (joint_planner.h).
 std::vector<std::string> JudgeJointPlan(const JointGraph& graph, const ModelIdentity& identity,
                                         const PlanRequest& read, const Plan& plan,
-                                        const ForwardView* forward = nullptr);
+                                        const std::optional<ForwardView>& forward = std::nullopt);
 std::vector<std::string> JudgePlanFile(const PlanFile& file);
 
 // The text of a plan, and where it was found.

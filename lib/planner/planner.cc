@@ -407,8 +407,7 @@ namespace {
 
 Result<Plan> MakePlanOfJoint(const Source& source, const PlanRequest& request,
                              const SolveLimits& limits, Shortage* shortage) {
-  const std::optional<ForwardView> view = ForwardViewOf(source);
-  const ForwardView* const forward = view ? &*view : nullptr;
+  const std::optional<ForwardView> forward = ForwardViewOf(source);
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
   if (info->name != kAutoAlgorithm) return MakeJointPlan(*source.joint, request, limits, forward);
   const auto make_by = [&](const SolverInfo& one, const PlanRequest& asked) {
@@ -433,9 +432,11 @@ bool CanPlan(const SolverInfo& info, const Source& source) {
 
 Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,
                       Shortage* shortage) {
-  CKPLAN_ASSIGN_OR_RETURN(Plan plan, source.joint
-                                         ? MakePlanOfJoint(source, request, limits, shortage)
-                                         : MakePlan(source.graph, request, limits, shortage));
+  // Checks of the request and refusals look at the graph as well, and may be stopped.
+  CKPLAN_ASSIGN_OR_RETURN(Plan plan, UnlessStopped([&] {
+                            return source.joint ? MakePlanOfJoint(source, request, limits, shortage)
+                                                : MakePlan(source.graph, request, limits, shortage);
+                          }));
   for (const RequestField& field : RequestFields()) {
     if (field.part != RequestField::Part::kPlan) CopyField(field, source.request, &plan.request);
   }

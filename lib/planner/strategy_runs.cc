@@ -63,35 +63,36 @@ class StrategySearch {
     for (const SolverInfo* info : infos) {
       PlanRequest request = WithBudgetOf(problem_, wants_least_peak);
       for (const Objective objective : ObjectivesOf(*info, request)) {
-        // Memory comes second: its plans recompute the most.
-        if (best_ && !wants_least_peak && best_->info == info) break;
         request.objective = objective;
-        CKPLAN_RETURN_IF_ERROR(Try(*info, request, wants_least_peak));
+        CKPLAN_ASSIGN_OR_RETURN(const bool has_plan, Try(*info, request, wants_least_peak));
+        // The memory-centric plan counts where the other objective has none, or for the least peak.
+        if (has_plan && !wants_least_peak) break;
       }
       if (best_ && !wants_least_peak && best_->candidate.simulation.overhead == Cost(0)) break;
     }
     return Done{};
   }
 
-  Result<Done> Try(const SolverInfo& info, const PlanRequest& request, bool wants_least_peak) {
+  // Returns whether the algorithm has such a plan, and keeps the best.
+  Result<bool> Try(const SolverInfo& info, const PlanRequest& request, bool wants_least_peak) {
     PollStop();
     const View view({problem_.graph, *problem_.forward}, request);
     std::optional<Bytes> least;
     Result<ChosenPlan> chosen = ChoosePlan(info, view, request, limits_, &least);
     if (!chosen.ok() && chosen.error().code == ErrorCode::kInfeasible) {
       if (!refusal_) refusal_ = std::move(chosen).error();
-      return Done{};
+      return false;
     }
     if (!chosen.ok()) {
       if (!best_) return std::move(chosen).error();
       best_->was_stopped |= chosen.error().code == ErrorCode::kTimeout;
-      return Done{};
+      return false;
     }
     Found found{std::move(chosen->candidate), request.objective, chosen->was_stopped, &info};
     if (!best_ || RankOf(found, wants_least_peak) < RankOf(*best_, wants_least_peak)) {
       best_ = std::move(found);
     }
-    return Done{};
+    return true;
   }
 
   static std::tuple<int64_t, int64_t> RankOf(const Found& found, bool wants_least_peak) {
