@@ -95,7 +95,7 @@ TEST_CASE("messages: names from outside can neither end a line nor command a ter
       ErrorJson(MakeError(ErrorCode::kIo, "a\nb\x1b[2J\xff"), ExitCode::kInput);
   CHECK(line.find('\n') == line.size() - 1);
   CHECK(line.find('\x1b') == std::string::npos);
-  CHECK_NOTHROW(json::parse(line));
+  CHECK(json::accept(line));
 }
 
 TEST_CASE("messages: what escapes from a program has the keys of every other error") {
