@@ -109,7 +109,7 @@ void CheckGraphs(int min_nodes, int max_nodes, uint64_t graphs, int least_checke
       CAPTURE(seed);
       checked += CheckAtEveryBudget(pair, ContainmentGraph(seed, min_nodes, most));
     }
-    CHECK(checked >= least_checked);  // At least one budget of each graph.
+    CHECK(checked > least_checked);
   }
 }
 
@@ -121,7 +121,9 @@ TEST_CASE("containment: the larger class has a plan at every budget, and adds no
 }
 
 TEST_CASE("containment: also on graphs whose settings are sampled") {
-  CheckGraphs(17, 19, static_cast<uint64_t>(Instances(12)), Instances(12));
+  // Two graphs may have one budget each for some pair, which would check next to nothing.
+  constexpr int kGraphs = kHasSanitizers ? 4 : 12;
+  CheckGraphs(17, 19, kGraphs, kGraphs);
 }
 
 TEST_CASE("containment: whatever has a setting that keeps all keeps all where that fits") {
