@@ -6,6 +6,7 @@
 #include "cli/common/text_table.h"
 #include "lib/emit/json_writer.h"
 #include "lib/plan/knob.h"
+#include "lib/plan/request.h"
 #include "lib/plan/solver.h"
 #include "lib/planner/registry.h"
 

@@ -12,6 +12,7 @@
 #include "lib/base/printable.h"
 #include "lib/emit/json_inspection.h"
 #include "lib/parallel/pipeline.h"
+#include "lib/plan/request_fields.h"
 
 namespace ckplan {
 namespace {

@@ -13,6 +13,7 @@
 #include "cli/ckplan/saved_plan.h"
 #include "cli/common/memory_limit.h"
 #include "lib/emit/report.h"
+#include "lib/plan/request_fields.h"
 #include "lib/planner/pareto.h"
 #include "lib/planner/plan_file.h"
 #include "lib/planner/source_views.h"

@@ -5,6 +5,7 @@
 
 #include "lib/emit/json_request.h"
 #include "lib/parallel/pipeline.h"
+#include "lib/plan/request_fields.h"
 
 namespace ckplan {
 

@@ -8,7 +8,7 @@
 #include "lib/emit/emitters.h"
 #include "lib/emit/schemas.h"
 #include "lib/plan/knob.h"
-#include "lib/plan/request.h"
+#include "lib/plan/request_fields.h"
 #include "lib/planner/registry.h"
 
 namespace ckplan {

@@ -13,6 +13,7 @@
 #include "lib/cost/cost_model.h"
 #include "lib/emit/json_decisions.h"
 #include "lib/plan/knob.h"
+#include "lib/plan/request_fields.h"
 #include "lib/planner/registry.h"
 #include "lib/planner/source.h"
 

@@ -10,10 +10,13 @@
 #include <vector>
 
 #include "cli/common/command_line.h"
+#include "lib/base/name_patterns.h"
 #include "lib/base/result.h"
-#include "lib/plan/request.h"
+#include "lib/base/units.h"
 
 namespace ckplan {
+
+struct PlanRequest;
 
 // Returns the patterns in the text of a file, one for each line, without surrounding blanks. Empty
 // lines and lines that begin with "#" are skipped.

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "lib/plan/request.h"
+
 namespace ckplan {
 namespace {
 

@@ -14,7 +14,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/plan/request.h"
+#include "lib/plan/budget.h"
 
 namespace ckplan {
 

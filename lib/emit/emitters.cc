@@ -16,6 +16,7 @@
 #include "lib/emit/viewers.h"
 #include "lib/explain/traced_plan.h"
 #include "lib/graph/layer_fold.h"
+#include "lib/plan/plan.h"
 
 namespace ckplan {
 namespace {

@@ -14,9 +14,10 @@
 #include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/joint/joint_graph.h"
-#include "lib/plan/plan.h"
 
 namespace ckplan {
+
+struct Plan;
 
 struct Emitted {
   std::string text;                   // For the caller to write, unless `file` is set.

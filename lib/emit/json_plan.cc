@@ -9,6 +9,7 @@
 #include "lib/emit/json_plan_words.h"
 #include "lib/emit/json_reader.h"
 #include "lib/emit/json_request.h"
+#include "lib/plan/request_fields.h"
 #include "lib/plan/segment_peaks.h"
 
 namespace ckplan {

@@ -1,5 +1,5 @@
 // Writes and reads the fields of a request as members of a JSON object, by the table of fields
-// (lib/plan/request.h).
+// (lib/plan/request_fields.h).
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "lib/emit/json_reader.h"
 #include "lib/emit/json_writer.h"
-#include "lib/plan/request.h"
+#include "lib/plan/request_fields.h"
 
 namespace ckplan {
 

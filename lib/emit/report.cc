@@ -13,6 +13,7 @@
 #include "lib/emit/json_writer.h"
 #include "lib/emit/report_page.h"
 #include "lib/explain/memory_spans.h"
+#include "lib/plan/request_fields.h"
 
 namespace ckplan {
 namespace {

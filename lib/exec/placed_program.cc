@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lib/plan/plan.h"
 #include "lib/schedule/arena.h"
 #include "lib/schedule/backward_order.h"
 #include "lib/schedule/simulate.h"

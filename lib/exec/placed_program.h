@@ -8,9 +8,10 @@
 #include "lib/exec/program.h"
 #include "lib/exec/step_operators.h"
 #include "lib/model/step_graph.h"
-#include "lib/plan/plan.h"
 
 namespace ckplan {
+
+struct Plan;
 
 struct PlacedProgram {
   Program program;

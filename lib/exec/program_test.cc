@@ -4,6 +4,7 @@
 
 #include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
+#include "lib/plan/plan.h"
 
 namespace ckplan {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/backend/backend.h"
-#include "lib/plan/plan.h"
+#include "lib/plan/model_variant.h"
 
 namespace ckplan {
 

@@ -8,6 +8,7 @@
 #include "lib/exec/buffer_watch.h"
 #include "lib/exec/device_block.h"
 #include "lib/exec/stopwatch.h"
+#include "lib/plan/plan.h"
 
 namespace ckplan {
 

@@ -16,10 +16,11 @@
 #include "lib/exec/runner.h"
 #include "lib/exec/step_operators.h"
 #include "lib/model/step_graph.h"
-#include "lib/plan/plan.h"
 #include "lib/schedule/arena.h"
 
 namespace ckplan {
+
+struct Plan;
 
 struct ValidateOptions {
   uint64_t seed = 0;

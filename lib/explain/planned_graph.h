@@ -17,12 +17,13 @@
 #include "lib/graph/tensor_graph.h"
 #include "lib/joint/joint_graph.h"
 #include "lib/plan/constraints.h"
-#include "lib/plan/request.h"
 #include "lib/schedule/memory_curve.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/timeline.h"
 
 namespace ckplan {
+
+struct PlanRequest;
 
 // The simulator's figures of a schedule.
 struct Measured {

@@ -24,8 +24,6 @@
 
 namespace ckplan {
 
-enum class Granularity { kNode, kLayer };
-
 struct LayerFold {
   TensorGraph graph;                    // One node for each layer, named after its first node.
   IdVector<NodeId, NodeId> layer_of;    // The layer of each node: a node of `graph`.

@@ -11,6 +11,7 @@
 #include "lib/model/marker_steps.h"
 #include "lib/model/parse_file.h"
 #include "lib/model/wire.h"
+#include "lib/plan/plan.h"
 
 namespace ckplan {
 

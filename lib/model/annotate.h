@@ -30,9 +30,10 @@
 #include "lib/model/file_rows.h"
 #include "lib/model/model.h"
 #include "lib/model/rewrite.h"
-#include "lib/plan/plan.h"
 
 namespace ckplan {
+
+struct Plan;
 
 struct Annotation {
   std::vector<Markers> nodes;  // The markers of each node of the file's main graph.

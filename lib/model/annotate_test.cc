@@ -6,6 +6,7 @@
 #include "lib/base/hash.h"
 #include "lib/model/model_impl.h"
 #include "lib/model/testing_proto.h"
+#include "lib/plan/plan.h"
 
 namespace ckplan {
 namespace {

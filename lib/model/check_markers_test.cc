@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "lib/model/testing_proto.h"
+#include "lib/plan/plan.h"
 #include "lib/schedule/lower.h"
 
 namespace ckplan {

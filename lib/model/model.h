@@ -22,7 +22,7 @@
 #include "lib/graph/module_calls.h"
 #include "lib/graph/parameters.h"
 #include "lib/graph/tensor_graph.h"
-#include "lib/plan/plan.h"
+#include "lib/plan/model_variant.h"
 
 namespace ckplan {
 

@@ -1,7 +1,9 @@
 // The implementation of backward whose needs decide what is kept from forward.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace ckplan {
 
@@ -9,5 +11,10 @@ enum class Autograd : uint8_t {
   kMinimal,  // Only what a backward kernel cannot do without.
   kTorch,    // What PyTorch's eager autograd keeps on the CPU.
 };
+
+inline constexpr std::string_view kAutogradWords[] = {"minimal", "torch"};
+inline std::string_view NameOf(Autograd autograd) {
+  return kAutogradWords[static_cast<size_t>(autograd)];
+}
 
 }  // namespace ckplan

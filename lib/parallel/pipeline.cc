@@ -175,10 +175,6 @@ class StageCutter {
 
 }  // namespace
 
-std::string TextOf(const PipelineStage& stage) {
-  return fmt::format("{}/{}", stage.stages, stage.index);
-}
-
 int64_t MicroBatchesInFlight(const PipelineStage& stage, int64_t micro_batches,
                              PipelineSchedule schedule) {
   if (schedule == PipelineSchedule::kGPipe) return micro_batches;

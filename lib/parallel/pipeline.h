@@ -17,29 +17,14 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lib/base/result.h"
 #include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/parallel/division.h"
 
 namespace ckplan {
-
-enum class PipelineSchedule { k1F1B, kGPipe };
-
-// Stage number `index`, counted from 0, of a pipeline of `stages` stages.
-struct PipelineStage {
-  int64_t stages = 1;
-  int64_t index = 0;
-
-  bool operator==(const PipelineStage&) const = default;
-};
-
-inline constexpr int64_t kMaxStages = 1'000'000;
-inline constexpr int64_t kMaxMicroBatches = 1'000'000;
-
-std::string TextOf(const PipelineStage& stage);  // For example "4/1".
 
 // Returns the most micro-batches whose backward is outstanding in the stage at once, including the
 // running one.

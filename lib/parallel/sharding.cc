@@ -129,11 +129,6 @@ class Sharder {
 
 }  // namespace
 
-std::string TextOf(const Sharding& sharding) {
-  return fmt::format("{}:{}", kShardingSystems[static_cast<size_t>(sharding.system)],
-                     sharding.devices);
-}
-
 Result<ShardedConstants> ShardConstants(std::span<const Parameter> parameters,
                                         const Sharding& sharding) {
   Sharder sharder(sharding);

@@ -18,34 +18,17 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/graph/parameters.h"
+#include "lib/parallel/division.h"
 
 namespace ckplan {
-
-enum class ShardingSystem { kFsdp, kZero1, kZero2, kZero3 };
-
-inline constexpr std::string_view kShardingSystems[] = {"fsdp", "zero1", "zero2", "zero3"};
-
-struct Sharding {
-  ShardingSystem system = ShardingSystem::kFsdp;
-  int64_t devices = 2;
-
-  bool operator==(const Sharding&) const = default;
-};
 
 // DeepSpeed gathers smaller parameters once and then keeps them: the default of
 // stage3_param_persistence_threshold.
 inline constexpr int64_t kPersistentElements = 100'000;
-
-inline constexpr int64_t kMinShardingDevices = 2;
-inline constexpr int64_t kMaxShardingDevices = 1'000'000;
-
-std::string TextOf(const Sharding& sharding);  // For example "fsdp:8".
 
 // The memory of one device.
 struct ShardedConstants {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/plan/request.h"
 
 namespace ckplan {
 namespace {

@@ -11,10 +11,11 @@
 #include "lib/joint/expand.h"
 #include "lib/joint/joint_graph.h"
 #include "lib/joint/run_rules.h"
-#include "lib/plan/request.h"
 #include "lib/schedule/schedule.h"
 
 namespace ckplan {
+
+struct PlanRequest;
 
 // Indexed by nodes of a forward graph, or by operations of a joint graph.
 struct Constraints {

@@ -21,6 +21,7 @@
 
 #include "lib/base/units.h"
 #include "lib/plan/plan.h"
+#include "lib/plan/request_fields.h"
 
 namespace ckplan {
 

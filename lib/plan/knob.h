@@ -8,9 +8,15 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/plan/request.h"
-
 namespace ckplan {
+
+// A setting of an algorithm's knob, such as 5 segments.
+struct KnobSetting {
+  std::string knob;  // Its name: "segments".
+  int64_t value = 0;
+
+  bool operator==(const KnobSetting&) const = default;
+};
 
 // The meaning of the knob and its useful settings, from min to max inclusive.
 struct Knob {

@@ -1,8 +1,5 @@
 #include "lib/plan/plan.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "lib/base/printable.h"
 
 namespace ckplan {
@@ -34,14 +31,6 @@ std::string_view NameOf(NodeAction action) {
       return "drop";
   }
   return "";
-}
-
-std::map<std::string, int64_t> OpsetsInFiles(const ModelIdentity& model) {
-  std::map<std::string, int64_t> opsets;
-  for (const auto& [domain, version] : model.opsets) {
-    opsets.emplace(WellFormedUtf8(domain), version);
-  }
-  return opsets;
 }
 
 NodeLabel LabelOf(const TensorGraph& graph, NodeId id) {
@@ -76,17 +65,6 @@ Bytes OptimizerState(Optimizer optimizer, Bytes optimized) {
       return 2 * optimized;
   }
   return Bytes(0);
-}
-
-std::vector<CurvePoint> FrontOf(std::vector<CurvePoint> points) {
-  std::sort(points.begin(), points.end(), [](const CurvePoint& a, const CurvePoint& b) {
-    return std::pair(a.peak, a.overhead) < std::pair(b.peak, b.overhead);
-  });
-  std::vector<CurvePoint> front;
-  for (const CurvePoint& point : points) {
-    if (front.empty() || point.overhead < front.back().overhead) front.push_back(point);
-  }
-  return front;
 }
 
 Bytes TotalConstants(const ConstantMemory& constants, Bytes optimizer_state) {

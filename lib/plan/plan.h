@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,33 +14,14 @@
 #include "lib/graph/tensor_graph.h"
 #include "lib/joint/joint_graph.h"
 #include "lib/plan/certificate.h"
+#include "lib/plan/curve_point.h"
+#include "lib/plan/model_variant.h"
+#include "lib/plan/paper_figures.h"
 #include "lib/plan/request.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/timeline.h"
 
 namespace ckplan {
-
-// Which model a plan is for.
-struct ModelIdentity {
-  std::string name;                       // File name without folders.
-  std::string sha256;                     // Of a model's graph, or of a graph file's bytes.
-  std::map<std::string, int64_t> opsets;  // Domain ("" is ai.onnx) to version.
-
-  bool operator==(const ModelIdentity&) const = default;
-};
-
-// Returns the opsets with domain names in well-formed UTF-8, as in plan files. Of several domains
-// with the same written name, the first counts.
-std::map<std::string, int64_t> OpsetsInFiles(const ModelIdentity& model);
-
-// An algorithm's own objective, by its paper's definition.
-struct PaperFigures {
-  std::optional<Bytes> budget;
-  Bytes peak;
-  Cost overhead;
-
-  bool operator==(const PaperFigures&) const = default;
-};
 
 // The memory of the schedule under Chen's three strategies: see schedule/static_allocation.h.
 struct StaticAllocations {
@@ -50,14 +30,6 @@ struct StaticAllocations {
   Bytes sharing;
 
   bool operator==(const StaticAllocations&) const = default;
-};
-
-// A point on a curve of memory against time: the peak and the overhead of one plan.
-struct CurvePoint {
-  Bytes peak;
-  Cost overhead;
-
-  bool operator==(const CurvePoint&) const = default;
 };
 
 struct PlanFigures {
@@ -174,9 +146,6 @@ struct Plan {
 
 // Optimizer state per parameter element, in values of the parameter's size: 0, 1 or 2.
 Bytes OptimizerState(Optimizer optimizer, Bytes optimized);
-
-// Returns the Pareto front by increasing peak.
-std::vector<CurvePoint> FrontOf(std::vector<CurvePoint> points);
 
 // Parameters, their gradients, optimizer state and inputs, and the undivided part of those that are
 // divided among devices. No plan can change any of it.

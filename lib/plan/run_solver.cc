@@ -5,6 +5,7 @@
 
 #include "lib/joint/expand.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/plan/constraints.h"
 
 namespace ckplan {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "lib/base/result.h"
-#include "lib/plan/plan.h"
+#include "lib/plan/model_variant.h"
 
 namespace ckplan {
 

@@ -17,9 +17,10 @@
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/graph/vertex_graph.h"
-#include "lib/plan/constraints.h"
+#include "lib/plan/decisions.h"
 #include "lib/plan/knob.h"
-#include "lib/plan/plan.h"
+#include "lib/plan/objective.h"
+#include "lib/plan/paper_figures.h"
 #include "lib/schedule/strategy.h"
 
 namespace ckplan {
@@ -38,12 +39,6 @@ struct Problem {
 
   explicit Problem(const TensorGraph& g, Objective o = Objective::kTime)
       : graph(g), vertices(g), objective(o) {}
-  Problem(const TensorGraph& g, const PlanRequest& request)
-      : graph(g),
-        vertices(g),
-        objective(request.objective),
-        decisions(request.decisions ? &*request.decisions : nullptr),
-        order(request.order) {}
 };
 
 // At `stop`, a search ends with the best that it has found, or with kTimeout. What has no search

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lib/base/rng.h"
+#include "lib/graph/layer_fold.h"
 #include "lib/mip/mip.h"
 #include "lib/plan/check.h"
 #include "lib/planner/planner.h"

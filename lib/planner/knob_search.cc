@@ -19,7 +19,9 @@ constexpr int64_t kFarOff = 5;      // A fifth above the budget.
 
 Problem ProblemOf(const TensorGraph& graph, const PlanRequest& request,
                   const IdVector<NodeId, bool>* runs_once) {
-  Problem problem(graph, request);
+  Problem problem(graph, request.objective);
+  if (request.decisions) problem.decisions = &*request.decisions;
+  problem.order = request.order;
   problem.runs_once = runs_once;
   return problem;
 }

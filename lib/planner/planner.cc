@@ -16,6 +16,7 @@
 #include "lib/plan/check.h"
 #include "lib/plan/check_constraints.h"
 #include "lib/plan/constraints.h"
+#include "lib/plan/request_fields.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/check_request.h"
 #include "lib/planner/choice.h"

@@ -30,6 +30,7 @@
 #include "lib/algorithms/rotor/rotor.h"
 #include "lib/algorithms/torch/torch_budget.h"
 #include "lib/base/nearest_name.h"
+#include "lib/plan/request.h"
 
 namespace ckplan {
 namespace {

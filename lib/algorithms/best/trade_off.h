@@ -25,7 +25,7 @@
 #include "lib/base/result.h"
 #include "lib/joint/run_problem.h"
 #include "lib/joint/simulate_runs.h"
-#include "lib/plan/plan.h"
+#include "lib/plan/curve_point.h"
 
 namespace ckplan {
 

@@ -7,6 +7,7 @@
 #include "lib/algorithms/hong/training_phases.h"
 #include "lib/graph/chain.h"
 #include "lib/graph/layer_fold.h"
+#include "lib/plan/plan.h"
 
 namespace ckplan {
 namespace {

@@ -14,9 +14,10 @@
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
-#include "lib/plan/plan.h"
 
 namespace ckplan {
+
+struct Plan;
 
 inline constexpr std::string_view kStepPredictionName = "Eq. 9 and 10 of Hong et al.";
 inline constexpr std::string_view kWhyNoJointPrediction =

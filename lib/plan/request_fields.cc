@@ -1,4 +1,4 @@
-#include "lib/plan/request.h"
+#include "lib/plan/request_fields.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,16 +16,6 @@ namespace {
 
 using Part = RequestField::Part;
 using InFile = RequestField::InFile;
-
-constexpr std::array<std::string_view, 3> kObjectives = {"auto", "time", "memory"};
-constexpr std::array<std::string_view, 2> kGranularities = {"node", "layer"};
-constexpr std::array<std::string_view, 3> kOptimizers = {"sgd", "momentum", "adam"};
-constexpr std::array<std::string_view, 3> kEfforts = {"normal", "quick", "thorough"};
-constexpr std::array<std::string_view, 2> kStepOrders = {"model", "free"};
-constexpr std::array<std::string_view, 2> kAutograds = {"minimal", "torch"};
-constexpr std::array<std::string_view, 3> kActivationTypes = {"model", "float32", "bf16"};
-constexpr std::array<std::string_view, 2> kSchedules = {"1f1b", "gpipe"};
-constexpr std::array<std::string_view, 2> kGradients = {"constant", "arriving"};
 
 constexpr std::array<std::string_view, 2> kSpokenGradients = {"with the constants",
                                                               "as they arrive"};
@@ -52,13 +42,13 @@ const std::array kFields = {
                  "times"},
     RequestField{"algorithm", "algorithm", Part::kPlan, InFile::kRequired, &PlanRequest::algorithm},
     RequestField{"objective", "objective", Part::kPlan, InFile::kRequired,
-                 WordsOf<&PlanRequest::objective>(kObjectives)},
+                 WordsOf<&PlanRequest::objective>(kObjectiveWords)},
     RequestField{"granularity", "granularity", Part::kPlan, InFile::kUnlessDefault,
-                 WordsOf<&PlanRequest::granularity>(kGranularities)},
+                 WordsOf<&PlanRequest::granularity>(kGranularityWords)},
     RequestField{"effort", "effort", Part::kPlan, InFile::kUnlessDefault,
-                 WordsOf<&PlanRequest::effort>(kEfforts)},
+                 WordsOf<&PlanRequest::effort>(kSearchEffortWords)},
     RequestField{"order", "order", Part::kPlan, InFile::kUnlessDefault,
-                 WordsOf<&PlanRequest::order>(kStepOrders)},
+                 WordsOf<&PlanRequest::order>(kStepOrderWords)},
     RequestField{"budget", "budget_bytes", Part::kPlan, InFile::kRequired, &PlanRequest::budget},
     RequestField{"total_budget", "", Part::kPlan, InFile::kNever, &PlanRequest::total_budget},
     RequestField{"paper_budget", "paper_budget_bytes", Part::kPlan, InFile::kRequired,
@@ -77,15 +67,15 @@ const std::array kFields = {
     RequestField{"cost_unit", "cost_unit", Part::kGraph, InFile::kRequired,
                  &PlanRequest::cost_unit},
     RequestField{"autograd", "autograd", Part::kGraph, InFile::kRequired,
-                 WordsOf<&PlanRequest::autograd>(kAutograds),
+                 WordsOf<&PlanRequest::autograd>(kAutogradWords),
                  "the plans are for {} and for {} autograd; that alone changes their bytes"},
     RequestField{"activation_type", "activation_type", Part::kGraph, InFile::kUnlessDefault,
-                 WordsOf<&PlanRequest::activation_type>(kActivationTypes),
+                 WordsOf<&PlanRequest::activation_type>(kActivationTypeWords),
                  "the plans store activations as {} and as {}; that alone changes their bytes and "
                  "times",
                  kSpokenTypes},
     RequestField{"gradients", "gradients", Part::kGraph, InFile::kUnlessDefault,
-                 WordsOf<&PlanRequest::gradients>(kGradients),
+                 WordsOf<&PlanRequest::gradients>(kParameterGradientsWords),
                  "the plans count gradients of parameters {} and {}; that alone changes their "
                  "peaks",
                  kSpokenGradients},
@@ -105,7 +95,7 @@ const std::array kFields = {
         &PlanRequest::micro_batches,
         "the plans' numbers of micro-batches are {} and {}; that alone changes their bytes"},
     RequestField{"schedule", "pipeline_schedule", Part::kGraph, InFile::kUnlessDefault,
-                 WordsOf<&PlanRequest::schedule>(kSchedules),
+                 WordsOf<&PlanRequest::schedule>(kPipelineScheduleWords),
                  "the plans' micro-batches follow the schedules {} and {}; that alone changes "
                  "their bytes"},
     RequestField{"stage_cuts", "stage_cuts", Part::kGraph, InFile::kUnlessDefault,
@@ -113,7 +103,7 @@ const std::array kFields = {
                  "the plans' stages begin at {} and at {}; that alone changes their bytes and "
                  "times"},
     RequestField{"optimizer", "optimizer", Part::kPlan, InFile::kRequired,
-                 WordsOf<&PlanRequest::optimizer>(kOptimizers),
+                 WordsOf<&PlanRequest::optimizer>(kOptimizerWords),
                  "the plans count the state of the optimizers {} and {}; that alone changes their "
                  "peaks with constants"},
     RequestField{
@@ -199,23 +189,6 @@ bool IsEqual(const RequestField& field, const PlanRequest& a, const PlanRequest&
 }
 
 }  // namespace
-
-std::string_view NameOf(Objective objective) { return kObjectives[static_cast<size_t>(objective)]; }
-std::string_view NameOf(Granularity granularity) {
-  return kGranularities[static_cast<size_t>(granularity)];
-}
-std::string_view NameOf(Optimizer optimizer) { return kOptimizers[static_cast<size_t>(optimizer)]; }
-std::string_view NameOf(SearchEffort effort) { return kEfforts[static_cast<size_t>(effort)]; }
-std::string_view NameOf(StepOrder order) { return kStepOrders[static_cast<size_t>(order)]; }
-std::string_view NameOf(Autograd autograd) { return kAutograds[static_cast<size_t>(autograd)]; }
-std::string_view NameOf(ActivationType type) { return kActivationTypes[static_cast<size_t>(type)]; }
-std::string_view NameOf(ParameterGradients gradients) {
-  return kGradients[static_cast<size_t>(gradients)];
-}
-
-std::string_view NameOf(PipelineSchedule schedule) {
-  return kSchedules[static_cast<size_t>(schedule)];
-}
 
 std::span<const RequestField> RequestFields() { return kFields; }
 

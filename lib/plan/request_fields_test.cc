@@ -1,4 +1,4 @@
-#include "lib/plan/request.h"
+#include "lib/plan/request_fields.h"
 
 #include <doctest/doctest.h>
 

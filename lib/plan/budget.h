@@ -1,0 +1,30 @@
+// A limit on memory as people state it.
+#pragma once
+
+#include <optional>
+
+#include "lib/base/units.h"
+
+namespace ckplan {
+
+struct Budget {
+  enum class Kind {
+    kNone,     // No limit; the algorithm makes the choice of its paper.
+    kBytes,    // At most `bytes`.
+    kPercent,  // At most `percent` of the peak of keeping everything, in the graph's own order.
+    kMin,      // The smallest peak that the algorithm can reach.
+  };
+  Kind kind = Kind::kNone;
+  Bytes bytes;
+  double percent = 0;
+
+  static Budget Of(Bytes bytes) { return {Kind::kBytes, bytes, 0}; }
+  bool is_given() const { return kind != Kind::kNone; }
+  // The bytes of a kBytes budget; nothing for the other kinds.
+  std::optional<Bytes> in_bytes() const {
+    return kind == Kind::kBytes ? std::optional(bytes) : std::nullopt;
+  }
+  bool operator==(const Budget&) const = default;
+};
+
+}  // namespace ckplan

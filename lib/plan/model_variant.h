@@ -1,0 +1,38 @@
+// Which model is planned, and in which variant: its dimensions, the shapes of its inputs, and how
+// its activations are stored.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ckplan {
+
+struct ModelIdentity {
+  std::string name;                       // File name without folders.
+  std::string sha256;                     // Of a model's graph, or of a graph file's bytes.
+  std::map<std::string, int64_t> opsets;  // Domain ("" is ai.onnx) to version.
+
+  bool operator==(const ModelIdentity&) const = default;
+};
+
+// Returns the opsets with domain names in well-formed UTF-8, as in plan files. Of several domains
+// with the same written name, the first counts.
+std::map<std::string, int64_t> OpsetsInFiles(const ModelIdentity& model);
+
+using DimSizes = std::map<std::string, int64_t>;
+using InputShapes = std::map<std::string, std::vector<int64_t>>;
+
+// How float tensors of the batch, and their gradients, are stored. Parameters, their gradients and
+// the statistics that nodes save are not affected.
+enum class ActivationType { kOfModel, kFloat32, kBFloat16 };
+
+inline constexpr std::string_view kActivationTypeWords[] = {"model", "float32", "bf16"};
+inline std::string_view NameOf(ActivationType type) {
+  return kActivationTypeWords[static_cast<size_t>(type)];
+}
+
+}  // namespace ckplan

@@ -1,0 +1,18 @@
+// An algorithm's own objective, by its paper's definition.
+#pragma once
+
+#include <optional>
+
+#include "lib/base/units.h"
+
+namespace ckplan {
+
+struct PaperFigures {
+  std::optional<Bytes> budget;
+  Bytes peak;
+  Cost overhead;
+
+  bool operator==(const PaperFigures&) const = default;
+};
+
+}  // namespace ckplan
