@@ -16,6 +16,7 @@ namespace {
 
 using Part = RequestField::Part;
 using InFile = RequestField::InFile;
+using InTables = FieldScope::InTables;
 
 constexpr std::array<std::string_view, 2> kSpokenGradients = {"with the constants",
                                                               "as they arrive"};
@@ -33,86 +34,217 @@ constexpr WordsMember WordsOf(std::span<const std::string_view> words) {
 }
 
 const std::array kFields = {
-    RequestField{"dims", "dims", Part::kModel, InFile::kRequired, &PlanRequest::dims,
-                 "the plans are for the dimensions {} and {}; that alone changes their bytes and "
-                 "times"},
-    RequestField{"input_shapes", "input_shapes", Part::kModel, InFile::kRequired,
-                 &PlanRequest::input_shapes,
-                 "the plans are for the input shapes {} and {}; that alone changes their bytes and "
-                 "times"},
-    RequestField{"algorithm", "algorithm", Part::kPlan, InFile::kRequired, &PlanRequest::algorithm},
-    RequestField{"objective", "objective", Part::kPlan, InFile::kRequired,
-                 WordsOf<&PlanRequest::objective>(kObjectiveWords)},
-    RequestField{"granularity", "granularity", Part::kPlan, InFile::kUnlessDefault,
-                 WordsOf<&PlanRequest::granularity>(kGranularityWords)},
-    RequestField{"effort", "effort", Part::kPlan, InFile::kUnlessDefault,
-                 WordsOf<&PlanRequest::effort>(kSearchEffortWords)},
-    RequestField{"order", "order", Part::kPlan, InFile::kUnlessDefault,
-                 WordsOf<&PlanRequest::order>(kStepOrderWords)},
-    RequestField{"budget", "budget_bytes", Part::kPlan, InFile::kRequired, &PlanRequest::budget},
-    RequestField{"total_budget", "", Part::kPlan, InFile::kNever, &PlanRequest::total_budget},
-    RequestField{"paper_budget", "paper_budget_bytes", Part::kPlan, InFile::kRequired,
-                 &PlanRequest::paper_budget},
-    RequestField{"keep", "keep", Part::kPlan, InFile::kUnlessDefault, &PlanRequest::keep},
-    RequestField{"recompute", "recompute", Part::kPlan, InFile::kUnlessDefault,
-                 &PlanRequest::recompute},
-    RequestField{"never_rerun", "never_rerun", Part::kPlan, InFile::kUnlessDefault,
-                 &PlanRequest::never_rerun},
-    RequestField{"decisions", "decisions", Part::kPlan, InFile::kUnlessDefault,
-                 &PlanRequest::decisions},
-    RequestField{"setting", "setting", Part::kPlan, InFile::kUnlessDefault, &PlanRequest::setting},
-    RequestField{"cost_model", "cost_model", Part::kGraph, InFile::kRequired,
-                 &PlanRequest::cost_model,
-                 "the plans' costs are by \"{}\" and \"{}\"; their times do not compare"},
-    RequestField{"cost_unit", "cost_unit", Part::kGraph, InFile::kRequired,
-                 &PlanRequest::cost_unit},
-    RequestField{"autograd", "autograd", Part::kGraph, InFile::kRequired,
-                 WordsOf<&PlanRequest::autograd>(kAutogradWords),
-                 "the plans are for {} and for {} autograd; that alone changes their bytes"},
-    RequestField{"activation_type", "activation_type", Part::kGraph, InFile::kUnlessDefault,
-                 WordsOf<&PlanRequest::activation_type>(kActivationTypeWords),
-                 "the plans store activations as {} and as {}; that alone changes their bytes and "
-                 "times",
-                 kSpokenTypes},
-    RequestField{"gradients", "gradients", Part::kGraph, InFile::kUnlessDefault,
-                 WordsOf<&PlanRequest::gradients>(kParameterGradientsWords),
-                 "the plans count gradients of parameters {} and {}; that alone changes their "
-                 "peaks",
-                 kSpokenGradients},
-    RequestField{"freeze", "freeze", Part::kGraph, InFile::kUnlessDefault, &PlanRequest::freeze,
-                 "the plans freeze the parameters {} and {}; that alone changes their bytes and "
-                 "times"},
-    RequestField{"sharding", "sharding", Part::kGraph, InFile::kUnlessDefault,
-                 &PlanRequest::sharding,
-                 "the plans divide constants among devices as {} and as {}; that alone changes "
-                 "their peaks with constants"},
-    RequestField{"pipeline", "pipeline", Part::kGraph, InFile::kUnlessDefault,
-                 &PlanRequest::pipeline,
-                 "the plans are for the stages {} and {}; that alone changes their bytes and "
-                 "times"},
     RequestField{
-        "micro_batches", "micro_batches", Part::kGraph, InFile::kUnlessDefault,
-        &PlanRequest::micro_batches,
-        "the plans' numbers of micro-batches are {} and {}; that alone changes their bytes"},
-    RequestField{"schedule", "pipeline_schedule", Part::kGraph, InFile::kUnlessDefault,
-                 WordsOf<&PlanRequest::schedule>(kPipelineScheduleWords),
-                 "the plans' micro-batches follow the schedules {} and {}; that alone changes "
-                 "their bytes"},
-    RequestField{"stage_cuts", "stage_cuts", Part::kGraph, InFile::kUnlessDefault,
-                 &PlanRequest::stage_cuts,
-                 "the plans' stages begin at {} and at {}; that alone changes their bytes and "
-                 "times"},
-    RequestField{"optimizer", "optimizer", Part::kPlan, InFile::kRequired,
-                 WordsOf<&PlanRequest::optimizer>(kOptimizerWords),
-                 "the plans count the state of the optimizers {} and {}; that alone changes their "
-                 "peaks with constants"},
+        .name = "dims",
+        .key = "dims",
+        .part = Part::kModel,
+        .in_file = InFile::kRequired,
+        .member = &PlanRequest::dims,
+        .difference =
+            "the plans are for the dimensions {} and {}; that alone changes their bytes and times",
+        .scope = {.subject = "dimensions are", .not_for_graph_files = "has none"}},
+    RequestField{.name = "input_shapes",
+                 .key = "input_shapes",
+                 .part = Part::kModel,
+                 .in_file = InFile::kRequired,
+                 .member = &PlanRequest::input_shapes,
+                 .difference = "the plans are for the input shapes {} and {}; that alone changes "
+                               "their bytes and times",
+                 .scope = {.subject = "input shapes are", .not_for_graph_files = "has none"}},
+    RequestField{.name = "algorithm",
+                 .key = "algorithm",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kRequired,
+                 .member = &PlanRequest::algorithm},
+    RequestField{.name = "objective",
+                 .key = "objective",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kRequired,
+                 .member = WordsOf<&PlanRequest::objective>(kObjectiveWords),
+                 .scope = {.is_of_algorithm = true}},
+    RequestField{.name = "granularity",
+                 .key = "granularity",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = WordsOf<&PlanRequest::granularity>(kGranularityWords)},
+    RequestField{.name = "effort",
+                 .key = "effort",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = WordsOf<&PlanRequest::effort>(kSearchEffortWords)},
+    RequestField{.name = "order",
+                 .key = "order",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = WordsOf<&PlanRequest::order>(kStepOrderWords),
+                 .scope = {.is_of_algorithm = true}},
+    RequestField{.name = "budget",
+                 .key = "budget_bytes",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kRequired,
+                 .member = &PlanRequest::budget},
+    RequestField{.name = "total_budget",
+                 .key = "",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kNever,
+                 .member = &PlanRequest::total_budget},
+    RequestField{.name = "paper_budget",
+                 .key = "paper_budget_bytes",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kRequired,
+                 .member = &PlanRequest::paper_budget},
+    RequestField{.name = "keep",
+                 .key = "keep",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = &PlanRequest::keep,
+                 .scope = {.in_tables = InTables::kPatterns}},
+    RequestField{.name = "recompute",
+                 .key = "recompute",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = &PlanRequest::recompute,
+                 .scope = {.in_tables = InTables::kPatterns}},
+    RequestField{.name = "never_rerun",
+                 .key = "never_rerun",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = &PlanRequest::never_rerun,
+                 .scope = {.in_tables = InTables::kPatterns}},
+    RequestField{.name = "decisions",
+                 .key = "decisions",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = &PlanRequest::decisions,
+                 .scope = {.is_of_algorithm = true}},
+    RequestField{.name = "setting",
+                 .key = "setting",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = &PlanRequest::setting,
+                 .scope = {.is_of_algorithm = true}},
     RequestField{
-        "align", "align_bytes", Part::kGraph, InFile::kRequired, &PlanRequest::align_bytes,
-        "the plans round buffers up to multiples of {} and of {} bytes; that alone changes "
-        "their bytes"},
+        .name = "cost_model",
+        .key = "cost_model",
+        .part = Part::kGraph,
+        .in_file = InFile::kRequired,
+        .member = &PlanRequest::cost_model,
+        .difference = "the plans' costs are by \"{}\" and \"{}\"; their times do not compare"},
+    RequestField{.name = "cost_unit",
+                 .key = "cost_unit",
+                 .part = Part::kGraph,
+                 .in_file = InFile::kRequired,
+                 .member = &PlanRequest::cost_unit},
     RequestField{
-        "liveness", "liveness", Part::kPlan, InFile::kRequired, &PlanRequest::uses_liveness,
-        "the plans release tensors {} and {}; that alone changes their bytes", kSpokenLiveness},
+        .name = "autograd",
+        .key = "autograd",
+        .part = Part::kGraph,
+        .in_file = InFile::kRequired,
+        .member = WordsOf<&PlanRequest::autograd>(kAutogradWords),
+        .difference = "the plans are for {} and for {} autograd; that alone changes their bytes",
+        .scope = {.subject = "a choice of autograd is",
+                  .not_for_graph_files = "says itself what its backward reads"}},
+    RequestField{
+        .name = "activation_type",
+        .key = "activation_type",
+        .part = Part::kGraph,
+        .in_file = InFile::kUnlessDefault,
+        .member = WordsOf<&PlanRequest::activation_type>(kActivationTypeWords),
+        .difference =
+            "the plans store activations as {} and as {}; that alone changes their bytes and times",
+        .spoken = kSpokenTypes,
+        .scope = {.subject = "a type of activations is",
+                  .not_for_graph_files = "has sizes of its own"}},
+    RequestField{
+        .name = "gradients",
+        .key = "gradients",
+        .part = Part::kGraph,
+        .in_file = InFile::kUnlessDefault,
+        .member = WordsOf<&PlanRequest::gradients>(kParameterGradientsWords),
+        .difference =
+            "the plans count gradients of parameters {} and {}; that alone changes their peaks",
+        .spoken = kSpokenGradients,
+        .scope = {.in_tables = InTables::kCounting}},
+    RequestField{
+        .name = "freeze",
+        .key = "freeze",
+        .part = Part::kGraph,
+        .in_file = InFile::kUnlessDefault,
+        .member = &PlanRequest::freeze,
+        .difference =
+            "the plans freeze the parameters {} and {}; that alone changes their bytes and times",
+        .scope = {.subject = "frozen parameters are",
+                  .not_for_graph_files = "has its bytes of gradients as they are",
+                  .in_tables = InTables::kPatterns}},
+    RequestField{.name = "sharding",
+                 .key = "sharding",
+                 .part = Part::kGraph,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = &PlanRequest::sharding,
+                 .difference = "the plans divide constants among devices as {} and as {}; that "
+                               "alone changes their peaks with constants",
+                 .scope = {.subject = "a division among devices is",
+                           .not_for_graph_files = "has the sum of its parameters, and not each",
+                           .in_tables = InTables::kCounting}},
+    RequestField{
+        .name = "pipeline",
+        .key = "pipeline",
+        .part = Part::kGraph,
+        .in_file = InFile::kUnlessDefault,
+        .member = &PlanRequest::pipeline,
+        .difference =
+            "the plans are for the stages {} and {}; that alone changes their bytes and times",
+        .scope = {.subject = "stages of a pipeline are",
+                  .not_for_graph_files = "has the sum of its parameters, and not each",
+                  .in_tables = InTables::kCounting}},
+    RequestField{
+        .name = "micro_batches",
+        .key = "micro_batches",
+        .part = Part::kGraph,
+        .in_file = InFile::kUnlessDefault,
+        .member = &PlanRequest::micro_batches,
+        .difference =
+            "the plans' numbers of micro-batches are {} and {}; that alone changes their bytes",
+        .scope = {.is_of_pipelines = true, .in_tables = InTables::kCounting}},
+    RequestField{.name = "schedule",
+                 .key = "pipeline_schedule",
+                 .part = Part::kGraph,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = WordsOf<&PlanRequest::schedule>(kPipelineScheduleWords),
+                 .difference = "the plans' micro-batches follow the schedules {} and {}; that "
+                               "alone changes their bytes",
+                 .scope = {.is_of_pipelines = true, .in_tables = InTables::kCounting}},
+    RequestField{
+        .name = "stage_cuts",
+        .key = "stage_cuts",
+        .part = Part::kGraph,
+        .in_file = InFile::kUnlessDefault,
+        .member = &PlanRequest::stage_cuts,
+        .difference =
+            "the plans' stages begin at {} and at {}; that alone changes their bytes and times",
+        .scope = {.is_of_pipelines = true, .in_tables = InTables::kCounting}},
+    RequestField{.name = "optimizer",
+                 .key = "optimizer",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kRequired,
+                 .member = WordsOf<&PlanRequest::optimizer>(kOptimizerWords),
+                 .difference = "the plans count the state of the optimizers {} and {}; that alone "
+                               "changes their peaks with constants"},
+    RequestField{.name = "align",
+                 .key = "align_bytes",
+                 .part = Part::kGraph,
+                 .in_file = InFile::kRequired,
+                 .member = &PlanRequest::align_bytes,
+                 .difference = "the plans round buffers up to multiples of {} and of {} bytes; "
+                               "that alone changes their bytes"},
+    RequestField{
+        .name = "liveness",
+        .key = "liveness",
+        .part = Part::kPlan,
+        .in_file = InFile::kRequired,
+        .member = &PlanRequest::uses_liveness,
+        .difference = "the plans release tensors {} and {}; that alone changes their bytes",
+        .spoken = kSpokenLiveness},
 };
 
 std::string BudgetText(const Budget& budget) {
@@ -183,9 +315,15 @@ std::string Spoken(const RequestField& field, const PlanRequest& request) {
 }
 
 bool IsEqual(const RequestField& field, const PlanRequest& a, const PlanRequest& b) {
-  PlanRequest copy = b;
-  CopyField(field, a, &copy);
-  return copy == b;
+  return std::visit(
+      [&](auto member) {
+        if constexpr (std::is_same_v<decltype(member), WordsMember>) {
+          return member.get(a) == member.get(b);
+        } else {
+          return a.*member == b.*member;
+        }
+      },
+      field.member);
 }
 
 }  // namespace
@@ -216,6 +354,10 @@ std::vector<std::string> TextsOf(const RequestField& field, const PlanRequest& r
 
 bool IsDefault(const RequestField& field, const PlanRequest& request) {
   return IsEqual(field, request, PlanRequest());
+}
+
+void ResetField(const RequestField& field, PlanRequest* request) {
+  CopyField(field, PlanRequest(), request);
 }
 
 void CopyField(const RequestField& field, const PlanRequest& from, PlanRequest* to) {

@@ -32,6 +32,21 @@ using RequestMember =
                  std::optional<KnobSetting> PlanRequest::*, std::optional<Decisions> PlanRequest::*,
                  WordsMember>;
 
+// The scope of a field: the sources and algorithms that it applies to, and the tables that show it.
+struct FieldScope {
+  // The subject of the sentence that refuses the field, with its verb: "frozen parameters are".
+  std::string_view subject = {};
+  // The reason why a graph file does not take the field, such as "has none". Empty if it does.
+  std::string_view not_for_graph_files = {};
+  // True if the field describes a stage of a pipeline. It does not apply to a whole model.
+  bool is_of_pipelines = false;
+  // True if the field instructs the named algorithm. Other algorithms are asked without it.
+  bool is_of_algorithm = false;
+  // The place in tables of many plans, as text and as JSON, where the field stands if it does not
+  // have its default.
+  enum class InTables { kNo, kPatterns, kCounting } in_tables = InTables::kNo;
+};
+
 struct RequestField {
   enum class Part {
     kModel,  // Which variant of the model is planned; stored under "model" in plan files.
@@ -51,6 +66,7 @@ struct RequestField {
   std::string_view difference = {};
   // What that sentence calls the values of a bool or of words, if not by the words themselves.
   std::span<const std::string_view> spoken = {};
+  FieldScope scope = {};
 };
 
 // In the order in which plan files list them.
@@ -61,6 +77,7 @@ const RequestField& FieldOf(std::string_view name);  // A field of that name mus
 // field that has its default gives none.
 std::vector<std::string> TextsOf(const RequestField& field, const PlanRequest& request);
 bool IsDefault(const RequestField& field, const PlanRequest& request);
+void ResetField(const RequestField& field, PlanRequest* request);
 void CopyField(const RequestField& field, const PlanRequest& from, PlanRequest* to);
 
 // One sentence for each field that makes two plans incomparable as they are.

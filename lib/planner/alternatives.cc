@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lib/base/human_bytes.h"
+#include "lib/plan/request_fields.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 
@@ -27,14 +28,21 @@ struct Reach {
   std::string algorithm;
 };
 
-Result<Reach> LeastBy(std::string_view algorithm, const TensorGraph& graph, PlanRequest request,
-                      const SolveLimits& limits) {
-  const bool has_total = request.total_budget.is_given();
+// Returns what another algorithm is asked: the request without the fields that instruct the named
+// one.
+PlanRequest AskedOf(std::string_view algorithm, PlanRequest request) {
+  for (const RequestField& field : RequestFields()) {
+    if (field.scope.is_of_algorithm) ResetField(field, &request);
+  }
   request.algorithm = algorithm;
-  request.order = StepOrder::kModel;
   request.objective = Objective::kTime;
-  request.setting.reset();
-  request.decisions.reset();
+  return request;
+}
+
+Result<Reach> LeastBy(std::string_view algorithm, const TensorGraph& graph,
+                      const PlanRequest& refused, const SolveLimits& limits) {
+  const bool has_total = refused.total_budget.is_given();
+  PlanRequest request = AskedOf(algorithm, refused);
   (has_total ? request.total_budget : request.budget) = {Budget::Kind::kMin, Bytes(0), 0};
   CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(graph, request, limits));
   const Bytes constants = has_total ? TotalConstants(plan.figures) : Bytes(0);
@@ -68,11 +76,7 @@ Error WithAlternative(Error refusal, const TensorGraph& graph, const PlanRequest
   }
   const std::optional<Reach> least = LeastOfQuick(graph, request, limits);
   if (!least) return refusal;
-  PlanRequest same = request;
-  same.algorithm = least->algorithm;
-  same.order = StepOrder::kModel;
-  same.objective = Objective::kTime;
-  const bool fits = MakePlan(graph, same, limits).ok();
+  const bool fits = MakePlan(graph, AskedOf(least->algorithm, request), limits).ok();
   if (limits.stop.stop_requested()) return refusal;
   const std::string reaches = fmt::format("{} reaches {} ({} bytes)", least->algorithm,
                                           HumanBytes(least->peak), least->peak.count());
