@@ -144,12 +144,8 @@ void AddFitOptions(CommandLine& line, Options& options) {
   options.request.Add(line, "optimizer");
   options.request.Add(line, "dims", "NAME[=N]",
                       "size of a dimension; the one without a size is fitted");
-  for (const std::string_view field :
-       {"keep", "recompute", "never_rerun", "input_shapes", "cost_model", "autograd",
-        "activation_type", "gradients", "freeze", "sharding", "pipeline", "micro_batches",
-        "schedule", "stage_cuts", "align"}) {
-    options.request.Add(line, field);
-  }
+  options.request.Add(line, RequestFlags::Group::kConstraints);
+  options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
              &options.time_limit);
   AddMemoryOption(line, options);

@@ -256,11 +256,11 @@ std::string FitJson(const FitReport& report) {
   json.Key("memory_bytes").Amount(report.memory);
   json.Key("reserve_bytes").Amount(report.reserve);
   json.Key("budget_bytes").Amount(report.memory - report.reserve);
-  WritePatterns(fit.plan, &json);
+  WriteTableFields(FieldScope::InTables::kPatterns, fit.plan, &json);
   WriteField("algorithm", fit.plan, &json);
   json.Key("effort").Text(NameOf(fit.plan.effort));
   WriteField("optimizer", fit.plan, &json);
-  WriteCounting(fit.plan, &json);
+  WriteTableFields(FieldScope::InTables::kCounting, fit.plan, &json);
   WriteField("cost_model", fit.plan, &json);
   WriteField("cost_unit", fit.plan, &json);
   json.Key("throughput_unit").Text(ThroughputUnit(fit));

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -21,7 +21,6 @@ namespace ckplan {
 namespace {
 
 constexpr std::string_view kAllAlgorithms = "all";
-constexpr std::array kOptimizers = {Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam};
 
 // Splits a list at its commas.
 std::vector<std::string> PartsOfList(std::string_view list) {
@@ -57,13 +56,12 @@ Result<std::vector<Optimizer>> OptimizersOf(std::string_view list) {
   std::vector<Optimizer> optimizers;
   for (const std::string& part : PartsOfList(list)) {
     const auto* const found =
-        std::find_if(kOptimizers.begin(), kOptimizers.end(),
-                     [&](Optimizer optimizer) { return NameOf(optimizer) == part; });
-    if (found == kOptimizers.end()) {
+        std::find(std::begin(kOptimizerWords), std::end(kOptimizerWords), part);
+    if (found == std::end(kOptimizerWords)) {
       return MakeError(ErrorCode::kUsage,
                        fmt::format("--optimizer: \"{}\" is none of sgd, momentum and adam", part));
     }
-    optimizers.push_back(*found);
+    optimizers.push_back(static_cast<Optimizer>(found - std::begin(kOptimizerWords)));
   }
   return optimizers;
 }
@@ -162,12 +160,8 @@ void AddParetoOptions(CommandLine& line, Options& options) {
   line.Value("--optimizer", "NAME,...", "optimizers: sgd (default), momentum, adam",
              &options.optimizers);
   options.request.Add(line, "dims", "NAME=N,...", "sizes of a symbolic dimension; once for each");
-  for (const std::string_view field :
-       {"keep", "recompute", "never_rerun", "input_shapes", "cost_model", "autograd",
-        "activation_type", "gradients", "freeze", "sharding", "pipeline", "micro_batches",
-        "schedule", "stage_cuts", "align"}) {
-    options.request.Add(line, field);
-  }
+  options.request.Add(line, RequestFlags::Group::kConstraints);
+  options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
              &options.time_limit);
   AddMemoryOption(line, options);

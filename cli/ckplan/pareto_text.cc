@@ -181,10 +181,10 @@ void WriteSubject(const ParetoSeries& series, JsonWriter* json) {
   json->Key("dims").BeginObject(JsonLayout::kInline);
   for (const auto& [name, size] : series.request.dims) json->Key(name).Integer(size);
   json->End();
-  WritePatterns(series.request, json);
+  WriteTableFields(FieldScope::InTables::kPatterns, series.request, json);
   WriteField("algorithm", series.request, json);
   WriteField("optimizer", series.request, json);
-  WriteCounting(series.request, json);
+  WriteTableFields(FieldScope::InTables::kCounting, series.request, json);
 }
 
 // A null point stands for a series without points.

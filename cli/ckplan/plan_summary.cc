@@ -175,9 +175,12 @@ class SummaryWriter {
   // The constraints as flags: "--keep op:Softmax --keep layer1*".
   std::string Constraints() const {
     std::vector<std::string> flags;
-    for (const std::string_view name : {"keep", "recompute", "never_rerun"}) {
-      for (const std::string& pattern : TextsOf(FieldOf(name), plan_.request)) {
-        flags.push_back(FlagOf(std::string(name)) + " " + pattern);
+    for (const RequestField& field : RequestFields()) {
+      const bool is_obeyed = field.part == RequestField::Part::kPlan &&
+                             field.scope.in_tables == FieldScope::InTables::kPatterns;
+      if (!is_obeyed) continue;
+      for (const std::string& pattern : TextsOf(field, plan_.request)) {
+        flags.push_back(FlagOf(std::string(field.name)) + " " + pattern);
       }
     }
     return fmt::format("{}", fmt::join(flags, " "));

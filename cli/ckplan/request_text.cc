@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "lib/emit/json_request.h"
 #include "lib/parallel/pipeline.h"
 #include "lib/plan/request_fields.h"
 
@@ -31,13 +30,13 @@ std::string CountingText(const PlanRequest& request) {
 
 std::vector<std::pair<std::string, std::string>> RequestCells(const PlanRequest& request) {
   std::vector<std::pair<std::string, std::string>> cells;
-  const auto add = [&](std::string_view name) {
-    const RequestField& field = FieldOf(name);
-    if (IsDefault(field, request)) return;
-    cells.emplace_back(field.key, fmt::format("{}", fmt::join(TextsOf(field, request), " ")));
-  };
-  for (const std::string_view name : kPatternFields) add(name);
-  for (const std::string_view name : kCountingFields) add(name);
+  using InTables = FieldScope::InTables;
+  for (const InTables place : {InTables::kPatterns, InTables::kCounting}) {
+    for (const RequestField& field : RequestFields()) {
+      if (field.scope.in_tables != place || IsDefault(field, request)) continue;
+      cells.emplace_back(field.key, fmt::format("{}", fmt::join(TextsOf(field, request), " ")));
+    }
+  }
   return cells;
 }
 

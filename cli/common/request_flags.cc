@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <limits>
 
@@ -61,11 +62,11 @@ constexpr std::array kRows = {
             "SIZE|min",
             "limit on the objective of the algorithm's paper",
             {.percent = false, .min = true}},
-    FlagRow{"keep", Group::kPlanning, "--keep", "NAME|@FILE",
+    FlagRow{"keep", Group::kConstraints, "--keep", "NAME|@FILE",
             "tensors to keep, never to run again: 'layer1*', op:Softmax"},
-    FlagRow{"recompute", Group::kPlanning, "--recompute", "NAME|@FILE",
+    FlagRow{"recompute", Group::kConstraints, "--recompute", "NAME|@FILE",
             "tensors not to keep for backward: op:Relu, '!layer4*'"},
-    FlagRow{"never_rerun", Group::kPlanning, "--never-rerun", "NAME|@FILE",
+    FlagRow{"never_rerun", Group::kConstraints, "--never-rerun", "NAME|@FILE",
             "operations that must not run twice: op:TopK"},
     FlagRow{"setting", Group::kPlanning, "--knob", "NAME=N|SIZE",
             "setting of the algorithm's own knob: segments=5, B=120MiB"},
@@ -289,17 +290,21 @@ NamePatterns PatternsInText(std::string_view text) {
   return patterns;
 }
 
+RequestFlags::RequestFlags() : given_(kRows.size()) {}
+
 void RequestFlags::Add(CommandLine& line, Group group) {
-  for (const FlagRow& row : kRows) {
-    if (row.group == group) Add(line, row.field);
+  for (size_t i = 0; i < kRows.size(); ++i) {
+    const bool is_constraint = kRows[i].group == Group::kConstraints && group == Group::kPlanning;
+    if ((kRows[i].group != group && !is_constraint) || given_[i].is_declared) continue;
+    Add(line, kRows[i].field);
   }
 }
 
 void RequestFlags::Add(CommandLine& line, std::string_view field, std::string_view form,
                        std::string_view help) {
-  static_assert(kCount == kRows.size());
   const FlagRow& row = kRows[RowOf(field)];
   Given& given = given_[RowOf(field)];
+  given.is_declared = true;
   const std::string flags(row.flags);
   if (form.empty()) form = row.form;
   if (help.empty()) help = row.help;

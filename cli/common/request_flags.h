@@ -3,7 +3,6 @@
 // values, and the commands and flags that messages suggest all come from it.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,13 +23,16 @@ NamePatterns PatternsInText(std::string_view text);
 
 class RequestFlags {
  public:
+  RequestFlags();
+
   enum class Group {
-    kAlgorithm,  // --algo and --decisions, where one algorithm is named.
-    kPlanning,   // --budget to --no-liveness
-    kReading,    // -D to --align
+    kAlgorithm,    // --algo and --decisions, where one algorithm is named.
+    kPlanning,     // --effort to --no-liveness, kConstraints among them.
+    kConstraints,  // --keep to --never-rerun, which commands that make many plans take as well.
+    kReading,      // -D to --align
   };
-  // Declares the flags of a whole group, or the flag of one field. If `form` and `help` are not
-  // empty, they replace those of the table.
+  // Declares the flags of a group that are not declared yet, or the flag of one field. If `form`
+  // and `help` are not empty, they replace those of the table.
   void Add(CommandLine& line, Group group);
   void Add(CommandLine& line, std::string_view field, std::string_view form = {},
            std::string_view help = {});
@@ -63,11 +65,11 @@ class RequestFlags {
     // The word chosen for a flag with choices; empty if the command has no such flag.
     std::string word;
     bool is_set = false;
+    bool is_declared = false;
   };
-  static constexpr size_t kCount = 28;
   static Result<Done> ReadField(size_t row, const Given& given, PlanRequest* request);
 
-  std::array<Given, kCount> given_;
+  std::vector<Given> given_;  // One for each row of the table.
 };
 
 // Returns the flag of a field as messages name it: "--budget". A setting that is not a field of a

@@ -2,7 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "lib/plan/request.h"
+#include "lib/plan/request_fields.h"
+#include "lib/testing/plans/full_request.h"
 
 namespace ckplan {
 namespace {
@@ -120,6 +121,31 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
   CHECK(typed.flags.Typed("budget") == "--budget 60%");
   CHECK(typed.flags.Typed("paper_budget").empty());
   CHECK(typed.flags.ValueOf("cost_model") == "file:c.json");
+}
+
+TEST_CASE("request flags: the texts of every field of the table are read as the same values") {
+  PlanRequest full = FullRequest();
+  // Decisions are read from a file, units of costs are never asked for, and budgets exclude each
+  // other.
+  for (const std::string_view field : {"decisions", "cost_unit", "total_budget", "paper_budget"}) {
+    ResetField(FieldOf(field), &full);
+  }
+  std::vector<std::string> arguments;
+  for (const RequestField& field : RequestFields()) {
+    if (IsDefault(field, full)) continue;
+    const std::string flag = FlagOf(std::string(field.name));
+    CHECK(flag.starts_with('-'));
+    if (std::holds_alternative<bool PlanRequest::*>(field.member)) {
+      arguments.push_back(flag);
+      continue;
+    }
+    for (const std::string& text : TextsOf(field, full)) {
+      arguments.insert(arguments.end(), {flag, text});
+    }
+  }
+  const Result<PlanRequest> request = ReadTyped(arguments).request;
+  REQUIRE(request.ok());
+  CHECK(*request == full);
 }
 
 TEST_CASE("request flags: an invalid value is refused with its flag") {

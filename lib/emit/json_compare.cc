@@ -54,8 +54,8 @@ std::string WriteCompareJson(const ComparisonHead& head, const std::vector<Compa
     json.Key("dims").BeginObject(JsonLayout::kInline);
     for (const auto& [dim, size] : head.request.dims) json.Key(dim).Integer(size);
     json.End();
-    WritePatterns(head.request, &json);
-    WriteCounting(head.request, &json);
+    WriteTableFields(FieldScope::InTables::kPatterns, head.request, &json);
+    WriteTableFields(FieldScope::InTables::kCounting, head.request, &json);
     json.Key("algorithm").Text(row.algorithm);
     json.Key("budget_bytes").Amount(row.budget);
     json.Key("guarantee").Text(row.guarantee);

@@ -153,12 +153,10 @@ void WriteField(std::string_view name, const PlanRequest& request, JsonWriter* j
   WriteField(FieldOf(name), request, json);
 }
 
-void WritePatterns(const PlanRequest& request, JsonWriter* json) {
-  for (const std::string_view name : kPatternFields) WriteField(name, request, json);
-}
-
-void WriteCounting(const PlanRequest& request, JsonWriter* json) {
-  for (const std::string_view name : kCountingFields) WriteField(name, request, json);
+void WriteTableFields(FieldScope::InTables place, const PlanRequest& request, JsonWriter* json) {
+  for (const RequestField& field : RequestFields()) {
+    if (field.scope.in_tables == place) WriteField(field, request, json);
+  }
 }
 
 void ReadField(const RequestField& field, const JsonView& object, PlanRequest* request) {

@@ -84,8 +84,19 @@ TEST_CASE("schemas: the embedded ones equal those in the folder") {
     std::ifstream file("schemas/" + std::string(schema.name) + ".schema.json");
     std::stringstream text;
     text << file.rdbuf();
-    REQUIRE_FALSE(text.str().empty());
-    CHECK(text.str() == schema.text);
+    const std::string whole = text.str();
+    REQUIRE_FALSE(whole.empty());
+    // In place of this stands what lib/emit/table_fields.json says.
+    const std::string marker = "\"<table_fields>\": true";
+    const size_t at = whole.find(marker);
+    if (at == std::string::npos) {
+      CHECK(whole == schema.text);
+    } else {
+      CHECK(schema.text.starts_with(whole.substr(0, at) + "\"keep\": "));
+      CHECK(schema.text.ends_with(whole.substr(at + marker.size())));
+      CHECK(schema.text.find("\"stage_cuts\": ") != std::string_view::npos);
+      CHECK(schema.text.find('<') == std::string_view::npos);
+    }
     CHECK(json::parse(schema.text)["$schema"] == "http://json-schema.org/draft-07/schema#");
   }
   CHECK(FindSchema("plan")->name == "plan");

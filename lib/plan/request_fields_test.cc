@@ -5,45 +5,12 @@
 #include <functional>
 #include <set>
 
+#include "lib/testing/plans/full_request.h"
+
 namespace ckplan {
 namespace {
 
 using Set = std::function<void(PlanRequest*)>;
-
-// No field has its default.
-PlanRequest FullRequest() {
-  PlanRequest full;
-  full.dims = {{"N", 2}};
-  full.input_shapes = {{"x", {2, 3}}};
-  full.cost_model = "unit";
-  full.cost_unit = "1";
-  full.autograd = Autograd::kTorch;
-  full.activation_type = ActivationType::kFloat32;
-  full.gradients = ParameterGradients::kArriving;
-  full.freeze = {"w", "!v"};
-  full.sharding = {ShardingSystem::kFsdp, 8};
-  full.pipeline = {4, 1};
-  full.micro_batches = 8;
-  full.schedule = PipelineSchedule::kGPipe;
-  full.stage_cuts = {"a", "b"};
-  full.align_bytes = 8;
-  full.algorithm = "chen-sqrt";
-  full.objective = Objective::kMemory;
-  full.granularity = Granularity::kLayer;
-  full.effort = SearchEffort::kThorough;
-  full.order = StepOrder::kFree;
-  full.budget = {Budget::Kind::kPercent, Bytes(0), 62.5};
-  full.total_budget = {Budget::Kind::kMin, Bytes(0), 0};
-  full.paper_budget = Budget::Of(Bytes(1));
-  full.decisions = Decisions{Decisions::Form::kKept, {{{"a", -1}}}, {}, {}};
-  full.setting = {"segments", 5};
-  full.keep = {"k"};
-  full.recompute = {"op:Relu", "!r"};
-  full.never_rerun = {"op:TopK"};
-  full.optimizer = Optimizer::kMomentum;
-  full.uses_liveness = false;
-  return full;
-}
 
 TEST_CASE("request: each difference in how plans were made is reported in a sentence") {
   const struct {
@@ -182,16 +149,31 @@ TEST_CASE("request: the table has each field once, and copies and compares what 
     CopyField(field, full, &copy);
   }
   CHECK(copy == full);
-  CHECK(TextsOf(FieldOf("budget"), full) == std::vector<std::string>{"62.5%"});
-  CHECK(TextsOf(FieldOf("total_budget"), full) == std::vector<std::string>{"min"});
-  CHECK(TextsOf(FieldOf("paper_budget"), full) == std::vector<std::string>{"1"});
-  CHECK(TextsOf(FieldOf("setting"), full) == std::vector<std::string>{"segments=5"});
-  CHECK(TextsOf(FieldOf("input_shapes"), full) == std::vector<std::string>{"x=2,3"});
-  CHECK(TextsOf(FieldOf("freeze"), full) == std::vector<std::string>{"w", "!v"});
-  CHECK(TextsOf(FieldOf("sharding"), full) == std::vector<std::string>{"fsdp:8"});
-  CHECK(TextsOf(FieldOf("pipeline"), full) == std::vector<std::string>{"4/1"});
-  CHECK(TextsOf(FieldOf("stage_cuts"), full) == std::vector<std::string>{"a", "b"});
-  CHECK(TextsOf(FieldOf("optimizer"), full) == std::vector<std::string>{"momentum"});
+}
+
+TEST_CASE("request: values are said as people type them") {
+  PlanRequest request;
+  request.budget = {Budget::Kind::kPercent, Bytes(0), 62.5};
+  request.total_budget = {Budget::Kind::kMin, Bytes(0), 0};
+  request.paper_budget = Budget::Of(Bytes(1));
+  request.setting = {"segments", 5};
+  request.input_shapes = {{"x", {2, 3}}};
+  request.freeze = {"w", "!v"};
+  request.sharding = {ShardingSystem::kFsdp, 8};
+  request.pipeline = {4, 1};
+  request.stage_cuts = {"a", "b"};
+  request.optimizer = Optimizer::kMomentum;
+  const auto texts = [&](std::string_view field) { return TextsOf(FieldOf(field), request); };
+  CHECK(texts("budget") == std::vector<std::string>{"62.5%"});
+  CHECK(texts("total_budget") == std::vector<std::string>{"min"});
+  CHECK(texts("paper_budget") == std::vector<std::string>{"1"});
+  CHECK(texts("setting") == std::vector<std::string>{"segments=5"});
+  CHECK(texts("input_shapes") == std::vector<std::string>{"x=2,3"});
+  CHECK(texts("freeze") == std::vector<std::string>{"w", "!v"});
+  CHECK(texts("sharding") == std::vector<std::string>{"fsdp:8"});
+  CHECK(texts("pipeline") == std::vector<std::string>{"4/1"});
+  CHECK(texts("stage_cuts") == std::vector<std::string>{"a", "b"});
+  CHECK(texts("optimizer") == std::vector<std::string>{"momentum"});
   CHECK(TextsOf(FieldOf("budget"), PlanRequest()).empty());
 }
 

@@ -6,6 +6,7 @@
 
 #include "lib/base/stop.h"
 #include "lib/plan/added_time.h"
+#include "lib/plan/request_fields.h"
 #include "lib/planner/other_plans.h"
 #include "lib/planner/peak_budget.h"
 
@@ -19,9 +20,9 @@ constexpr int kHalvings = 4;
 PlanRequest OfOne(PlanRequest request, SearchEffort effort) {
   request.effort = effort;
   request.pipeline.reset();
-  request.micro_batches = 0;
-  request.schedule = PipelineSchedule::k1F1B;
-  request.stage_cuts.clear();
+  for (const RequestField& field : RequestFields()) {
+    if (field.scope.is_of_pipelines) ResetField(field, &request);
+  }
   return request;
 }
 

@@ -10,6 +10,7 @@
 #include "lib/parallel/pipeline.h"
 #include "lib/parallel/sharding.h"
 #include "lib/plan/constraints.h"
+#include "lib/plan/request_fields.h"
 
 namespace ckplan {
 namespace {
@@ -18,12 +19,12 @@ Error CannotBeBoth(std::string message, std::string field) {
   return Error{ErrorCode::kUsage, std::move(message), {}, {"leave out", {{std::move(field), ""}}}};
 }
 
-// What a pipeline alone gives a meaning to.
-std::optional<std::string> FieldOfPipelines(const PlanRequest& request) {
-  if (request.micro_batches != 0) return "micro_batches";
-  if (request.schedule != PipelineSchedule::k1F1B) return "schedule";
-  if (!request.stage_cuts.empty()) return "stage_cuts";
-  return std::nullopt;
+// Returns true if the request sets a field that has a meaning only with a pipeline.
+bool SaysHowToPipeline(const PlanRequest& request) {
+  for (const RequestField& field : RequestFields()) {
+    if (field.scope.is_of_pipelines && !IsDefault(field, request)) return true;
+  }
+  return false;
 }
 
 void SetConstants(const ShardedConstants& constants, TensorGraphParts* parts) {
@@ -122,7 +123,7 @@ Result<Done> CheckPatterns(const TensorGraph& whole, const std::vector<NodeId>& 
 
 Result<Done> CheckDeviceRequest(const PlanRequest& request) {
   if (!request.pipeline) {
-    if (const auto field = FieldOfPipelines(request)) {
+    if (SaysHowToPipeline(request)) {
       return Error{ErrorCode::kUsage,
                    "micro-batches, their schedule and cuts of stages are those of a pipeline",
                    {},

@@ -15,6 +15,7 @@
 #include "lib/joint/simulate_runs.h"
 #include "lib/model/external_files.h"
 #include "lib/plan/assemble_joint.h"
+#include "lib/plan/request_fields.h"
 #include "lib/plan/same_model.h"
 #include "lib/planner/one_device.h"
 #include "lib/schedule/simulate.h"
@@ -44,30 +45,10 @@ Result<TensorGraph> WithCosts(const TensorGraph& graph, const CostModel& cost) {
 
 Result<Done> CheckGraphFileRequest(const PlanRequest& request,
                                    const std::optional<CostModel>& cost) {
-  if (!request.dims.empty()) {
-    return NotForGraphFiles("dimensions are", "has none", "dims");
-  }
-  if (!request.input_shapes.empty()) {
-    return NotForGraphFiles("input shapes are", "has none", "input_shapes");
-  }
-  if (request.autograd != Autograd::kMinimal) {
-    return NotForGraphFiles("a choice of autograd is", "says itself what its backward reads",
-                            "autograd");
-  }
-  if (request.activation_type != ActivationType::kOfModel) {
-    return NotForGraphFiles("a type of activations is", "has sizes of its own", "activation_type");
-  }
-  if (!request.freeze.empty()) {
-    return NotForGraphFiles("frozen parameters are", "has its bytes of gradients as they are",
-                            "freeze");
-  }
-  if (request.sharding) {
-    return NotForGraphFiles("a division among devices is",
-                            "has the sum of its parameters, and not each", "sharding");
-  }
-  if (request.pipeline) {
-    return NotForGraphFiles("stages of a pipeline are",
-                            "has the sum of its parameters, and not each", "pipeline");
+  for (const RequestField& field : RequestFields()) {
+    const std::string_view why = field.scope.not_for_graph_files;
+    if (why.empty() || IsDefault(field, request)) continue;
+    return NotForGraphFiles(field.scope.subject, why, field.name);
   }
   if (!cost || cost->kind == CostKind::kUnit || cost->kind == CostKind::kFile) return Done{};
   return NotForGraphFiles(fmt::format("the cost model {} is", cost->name()),

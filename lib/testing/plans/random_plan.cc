@@ -2,6 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <variant>
+
+#include "lib/plan/request_fields.h"
+#include "lib/testing/plans/full_request.h"
 
 namespace ckplan {
 namespace {
@@ -41,41 +45,13 @@ Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   const auto bytes = [&] { return Bytes(rng.Between(0, int64_t{1} << 40)); };
   const auto cost = [&] { return Cost(rng.Between(0, int64_t{1} << 40)); };
   Plan plan;
-  plan.request.dims = {{"batch", 8}, {"a/b~\"c", 1}};
-  plan.request.input_shapes = {{"x", {2, 3, 64}}, {"scalar", {}}};
-  plan.request.cost_model = "flops:a100-40g";
-  plan.request.cost_unit = "ns";
-  plan.request.autograd = Autograd::kTorch;
-  plan.request.align_bytes = 512;
-  plan.request.algorithm = "exact-dp";
-  plan.request.objective = Objective::kMemory;
-  plan.request.optimizer = Optimizer::kAdam;
-  plan.request.uses_liveness = rng.Chance(50);
-  if (rng.Chance(50)) plan.request.granularity = Granularity::kLayer;
-  if (rng.Chance(50)) {
-    plan.request.effort = SearchEffort::kQuick;
-    plan.request.order = StepOrder::kFree;
-  }
-  if (rng.Chance(50)) plan.request.activation_type = ActivationType::kBFloat16;
-  if (rng.Chance(50)) plan.request.gradients = ParameterGradients::kArriving;
-  if (rng.Chance(50)) plan.request.keep = {"k"};
-  if (rng.Chance(50)) plan.request.recompute = {"op:Relu", "!r"};
-  if (rng.Chance(50)) plan.request.never_rerun = {"op:TopK"};
-  if (rng.Chance(50)) plan.request.freeze = {"*.weight", "!a\"b"};
-  if (rng.Chance(50)) {
-    plan.request.sharding = {static_cast<ShardingSystem>(rng.Between(0, 3)), rng.Between(2, 99)};
-  }
-  if (rng.Chance(50)) {
-    plan.request.pipeline = {rng.Between(4, 9), rng.Between(0, 3)};
-    plan.request.micro_batches = rng.Between(1, 99);
-    plan.request.schedule = static_cast<PipelineSchedule>(rng.Between(0, 1));
-    if (rng.Chance(50)) plan.request.stage_cuts = {"a", "b.\"c"};
-  }
-  if (rng.Chance(50)) plan.request.budget = Budget::Of(bytes());
-  if (rng.Chance(50)) plan.request.paper_budget = Budget::Of(bytes());
-  if (rng.Chance(50)) plan.request.setting = {"segments", rng.Between(1, 9)};
-  if (rng.Chance(50)) {
-    plan.request.decisions = {Decisions::Form::kMirrorCounts, {}, {{{"a", -1}, 2}}, {}};
+  plan.request = FullRequest();
+  for (const RequestField& field : RequestFields()) {
+    const bool may_be_absent = field.in_file != RequestField::InFile::kRequired ||
+                               std::holds_alternative<bool PlanRequest::*>(field.member) ||
+                               std::holds_alternative<Budget PlanRequest::*>(field.member);
+    const bool is_never_there = field.in_file == RequestField::InFile::kNever;
+    if (is_never_there || (may_be_absent && rng.Chance(50))) ResetField(field, &plan.request);
   }
   plan.model = {"net.onnx", "5f3a", {{"", 17}, {"ai.onnx.ml", 3}}};
   PlanFigures& figures = plan.figures;

@@ -1,0 +1,56 @@
+// A request with a value in every field, for tests of what the table of fields drives.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "lib/plan/request_fields.h"
+
+namespace ckplan {
+
+// Gives a field a value other than its default, by the field's type.
+class FieldFiller {
+ public:
+  explicit FieldFiller(PlanRequest* request) : request_(*request) {}
+
+  void operator()(const WordsMember& member) const {
+    member.set(&request_, (member.get(PlanRequest()) + 1) % member.words.size());
+  }
+  void operator()(std::string PlanRequest::*member) const { request_.*member = "unit"; }
+  void operator()(int64_t PlanRequest::*member) const { request_.*member = 8; }
+  void operator()(bool PlanRequest::*member) const { request_.*member = !(PlanRequest().*member); }
+  void operator()(Budget PlanRequest::*member) const {
+    request_.*member = Budget::Of(Bytes(12345));
+  }
+  void operator()(DimSizes PlanRequest::*member) const {
+    request_.*member = {{"N", 2}, {"a/b~\"c", 1}};
+  }
+  void operator()(InputShapes PlanRequest::*member) const { request_.*member = {{"x", {2, 3}}}; }
+  void operator()(NamePatterns PlanRequest::*member) const { request_.*member = {"w", "!a\"b"}; }
+  void operator()(std::optional<Sharding> PlanRequest::*member) const {
+    request_.*member = {ShardingSystem::kZero1, 8};
+  }
+  void operator()(std::optional<PipelineStage> PlanRequest::*member) const {
+    request_.*member = {4, 1};
+  }
+  void operator()(std::optional<KnobSetting> PlanRequest::*member) const {
+    request_.*member = {"segments", 5};
+  }
+  void operator()(std::optional<Decisions> PlanRequest::*member) const {
+    request_.*member = {Decisions::Form::kMirrorCounts, {}, {{{"a", -1}, 2}}, {}};
+  }
+
+ private:
+  PlanRequest& request_;
+};
+
+// Returns a request in which no field has its default.
+inline PlanRequest FullRequest() {
+  PlanRequest full;
+  for (const RequestField& field : RequestFields()) std::visit(FieldFiller(&full), field.member);
+  full.algorithm = "chen-sqrt";
+  return full;
+}
+
+}  // namespace ckplan
