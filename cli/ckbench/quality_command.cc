@@ -218,7 +218,7 @@ class Rows {
   Result<Done> Add(const std::string& path, Progress& progress) {
     CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(path, wanted_));
     const std::vector<std::string> head = {std::filesystem::path(path).stem().string(),
-                                           fmt::format("{}", NodeCount(source))};
+                                           fmt::format("{}", source.step().node_count())};
     std::vector<std::string> wide = head;
     std::vector<std::string> wide_of_others = {head[0] + ", others", head[1]};
     double seconds = 0;

@@ -10,10 +10,10 @@
 #include "cli/common/request_flags.h"
 #include "cli/common/size_arg.h"
 #include "lib/algorithms/best/annealing.h"
-#include "lib/joint/expand.h"
-#include "lib/joint/run_problem.h"
-#include "lib/joint/simulate_runs.h"
 #include "lib/planner/source.h"
+#include "lib/runs/run_problem.h"
+#include "lib/schedule/expand.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -47,7 +47,7 @@ double PerSecond(double count, double seconds) { return seconds > 0 ? count / se
 
 double MovesPerSecond(const JointGraph& graph, int64_t moves) {
   const RunProblem problem(graph);
-  const int64_t budget = OwnOrderPeak(graph).count() / 100 * kBudgetPercent;
+  const int64_t budget = KeepAllPeak(graph).count() / 100 * kBudgetPercent;
   const Runs start = OwnOrder(graph);
   AnnealOptions options;
   options.moves = moves;
@@ -58,7 +58,7 @@ double MovesPerSecond(const JointGraph& graph, int64_t moves) {
 
 // Simulates the graph's own order, from its first run to its last.
 double SimulationsPerSecond(const JointGraph& graph) {
-  RunSimulator simulator(graph);
+  Simulator simulator(graph);
   const Runs runs = OwnOrder(graph);
   const double begin = CpuSeconds();
   double seconds = 0;

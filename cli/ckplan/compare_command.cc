@@ -22,9 +22,9 @@
 #include "lib/emit/json_compare.h"
 #include "lib/plan/knob.h"
 #include "lib/plan/solver.h"
-#include "lib/planner/joint_planner.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/planner.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -105,7 +105,8 @@ Row PlanBy(const SolverInfo& info, const Source& source, const PlanRequest& requ
     row.budget = row.plan->request.budget.in_bytes();
     return row;
   }
-  row.budget = BudgetInBytes(request, BaselinePeak(source), ConstantsInBudget(source, request));
+  row.budget =
+      BudgetInBytes(request, KeepAllPeak(source.step()), ConstantsInBudget(source.step(), request));
   row.error = std::move(plan).error();
   row.failure =
       row.error->code == ErrorCode::kTimeout
@@ -132,7 +133,7 @@ double Change(Bytes peak, Bytes baseline) {
 // single row.
 std::string MisfitOf(const PlanRequest& request, const SolverInfo& info, const Source& source) {
   if (info.name == kGivenAlgorithm && !request.decisions) return "no decisions";
-  if (!CanPlan(info, source)) return "no joint graphs";
+  if (!CanPlan(info, source.step())) return "no joint graphs";
   const bool takes_any_order = info.name == kBestAlgorithm || info.name == kGivenAlgorithm;
   if (request.order == StepOrder::kFree && !takes_any_order) return "model's order";
   if (request.setting) {
@@ -403,16 +404,16 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
   if (!source) return Interrupted();
   Comparison comparison{*std::move(source), Bytes(0), request, false, {}, false};
   for (const std::string& warning : comparison.source.warnings) screen.Warn(warning);
-  if (NodeCount(comparison.source) == 0) {
+  if (comparison.source.step().node_count() == 0) {
     return MakePlan(comparison.source.graph, request, {}).error();
   }
-  comparison.baseline_peak = BaselinePeak(comparison.source);
+  comparison.baseline_peak = KeepAllPeak(comparison.source.step());
   comparison.has_cuts = CanBeCut(comparison.source.graph);
   comparison.shows_times = options.format == "text" && (screen.out.is_tty || screen.is_verbose);
   for (const SolverInfo* info : algorithms) {
     // Takes all algorithms that can plan the graph; one that was named reports itself that it
     // cannot.
-    if (!options.algorithms && !CanPlan(*info, comparison.source)) continue;
+    if (!options.algorithms && !CanPlan(*info, comparison.source.step())) continue;
     for (const Objective objective : ObjectivesOf(*info, request)) {
       progress.Stage(fmt::format("planning by {}", info->name));
       const Interrupt interrupt(time_limit);

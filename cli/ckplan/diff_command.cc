@@ -13,10 +13,10 @@
 #include "cli/common/memory_limit.h"
 #include "lib/base/stop.h"
 #include "lib/emit/json_diff.h"
-#include "lib/explain/planned_graph.h"
 #include "lib/planner/plan_file.h"
 #include "lib/planner/planner.h"
-#include "lib/planner/source_views.h"
+#include "lib/schedule/simulate.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -44,8 +44,8 @@ Error NeitherForm() {
 ModulesOfRows ModulesOf(const Source& source) {
   ModulesOfRows modules;
   if (!source.joint && source.modules.empty()) return modules;
-  const auto graph = PlannedGraphOf(source);
-  for (size_t i = 0; i < graph->node_count(); ++i) modules.push_back(graph->ModulesOf(NodeId(i)));
+  const TrainingStep step = source.step();
+  for (const NodeId id : step.node_ids()) modules.push_back(step.ModulesOf(id));
   return modules;
 }
 
@@ -58,7 +58,7 @@ Result<Side> FromFile(const std::string& path, const Options& options, const Out
   CKPLAN_ASSIGN_OR_RETURN(
       PlanFile file, ReadPlanFile(path, options.source, options.request.ValueOf("cost_model")));
   CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, path, outputs));
-  Side side{{path, DigestOf(file.source, file.plan), ModulesOf(file.source)}, std::nullopt};
+  Side side{{path, DigestOf(file.source.step(), file.plan), ModulesOf(file.source)}, std::nullopt};
   side.whole = {std::move(file.source), std::move(file.plan)};
   return side;
 }
@@ -85,14 +85,14 @@ Result<Side> FromAlgorithm(const Options& options, const Source& source, const P
   // A stopped search leaves the best plan so far, which is not the plan that was asked for.
   const bool is_whole = plan.ok() && !plan->figures.guarantee.starts_with(kStoppedEarly);
   if (is_whole) {
-    Side side{{request.algorithm, DigestOf(source, *plan), ModulesOf(source)}, std::nullopt};
+    Side side{{request.algorithm, DigestOf(source.step(), *plan), ModulesOf(source)}, std::nullopt};
     if (!options.emits.empty()) side.whole = {source, *std::move(plan)};
     return side;
   }
   if (!plan.ok() && plan.error().code != ErrorCode::kTimeout) {
     const StopsSuspended whole;  // The error is reported completely.
     Error error = std::move(plan).error();
-    const std::string hint = options.request.BareBudgetHint(BaselinePeak(source));
+    const std::string hint = options.request.BareBudgetHint(KeepAllPeak(source.step()));
     if (error.code == ErrorCode::kInfeasible && !hint.empty()) error.notes.push_back(hint);
     return error;
   }

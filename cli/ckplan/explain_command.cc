@@ -12,7 +12,7 @@
 #include "lib/explain/what_if.h"
 #include "lib/parallel/pipeline.h"
 #include "lib/planner/plan_file.h"
-#include "lib/planner/source_views.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -47,15 +47,14 @@ Result<Done> CheckName(const Options& options) {
 
 Result<std::string> Explanation(const Options& options, const PlanFile& file,
                                 const Screen& screen) {
-  const std::unique_ptr<PlannedGraph> graph = PlannedGraphOf(file.source);
-  const TracedPlan traced = TracePlan(*graph, file.plan);
+  const TrainingStep graph = file.source.step();
+  const TracedPlan traced = TracePlan(graph, file.plan);
   const bool is_json = options.format == "json";
   if (options.what == kPeak) {
     const PeakExplanation peak = ExplainPeak(traced);
     return is_json ? PeakJson(traced, peak) : PeakText(file.source, traced, peak, screen);
   }
-  Result<std::vector<Subject>> found =
-      FindSubjects(*graph, file.source.absent_values, options.what);
+  Result<std::vector<Subject>> found = FindSubjects(graph, file.source.absent_values, options.what);
   if (!found.ok()) {
     Error error = std::move(found).error();
     if (const auto& stage = file.plan.request.pipeline) {

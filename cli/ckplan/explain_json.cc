@@ -4,6 +4,8 @@
 #include "cli/ckplan/explain_text.h"
 #include "lib/emit/json_writer.h"
 #include "lib/plan/diff.h"
+#include "lib/schedule/simulate.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -84,12 +86,12 @@ class ExplanationJson {
     json_.End();
   }
 
-  void WriteMeasured(const Measured& measured) {
+  void WriteMeasured(const Simulation& measured) {
     json_.Key("peak_bytes").Amount(measured.peak);
     json_.Key("overhead_cost").Amount(measured.overhead);
   }
 
-  void WriteMeasured(std::string_view key, const std::optional<Measured>& measured) {
+  void WriteMeasured(std::string_view key, const std::optional<Simulation>& measured) {
     json_.Key(key);
     if (!measured) {
       json_.Null();
@@ -198,7 +200,7 @@ class ExplanationJson {
   }
 
   const TracedPlan& traced_;
-  const PlannedGraph& graph_;
+  const TrainingStep graph_;
   JsonWriter json_;
 };
 

@@ -7,8 +7,8 @@
 #include "lib/emit/schemas.h"
 #include "lib/explain/what_if.h"
 #include "lib/plan/assemble.h"
-#include "lib/plan/assemble_joint.h"
 #include "lib/schedule/lower.h"
+#include "lib/schedule/training_step.h"
 #include "lib/testing/random_graph.h"
 #include "lib/testing/random_joint_graph.h"
 #include "lib/testing/schema_judge.h"
@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 // The explanation of the plan's peak and of everything in the graph.
-std::pair<json, json> Explained(const PlannedGraph& graph, const Plan& plan) {
+std::pair<json, json> Explained(const TrainingStep& graph, const Plan& plan) {
   const TracedPlan traced = TracePlan(graph, plan);
   std::vector<ExplainedSubject> subjects;
   int64_t work = kWhatIfSteps;
@@ -60,15 +60,15 @@ TEST_CASE("explain: the JSON of any plan is valid, and tells all of the peak") {
     for (size_t i = 0; i < graph.nodes().size(); ++i) is_kept.push_back(rng.Chance(60));
     const Plan plan = AssemblePlan(graph, LowerStrategy(graph, KeptSet{is_kept}),
                                    IdVector<NodeId, int32_t>(graph.nodes().size(), 0));
-    const auto documents = Explained(*PlannedGraphOf(graph, nullptr), plan);
+    const auto documents = Explained(graph, plan);
     CheckDocuments(judge, documents);
     int64_t live = 0;
     for (const json& item : documents.first["peak"]["live"]) live += item["bytes"].get<int64_t>();
     CHECK(live == plan.figures.peak.count());
 
     const JointGraph joint = RandomJointGraph(rng);
-    const Plan joint_plan = AssembleJointPlan(joint, RandomRuns(rng, joint));
-    CheckDocuments(judge, Explained(*PlannedGraphOf(joint), joint_plan));
+    const Plan joint_plan = AssembleRuns(joint, RandomRuns(rng, joint));
+    CheckDocuments(judge, Explained(joint, joint_plan));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
 #include "lib/plan/diff.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -114,7 +115,7 @@ class SubjectsWriter : ExplanationWriter {
   }
 
   // "peak 210.00 MiB (-12.06 MiB), time +0.9%"
-  std::string Outcome(const Measured& then) const {
+  std::string Outcome(const Simulation& then) const {
     return fmt::format("peak {} ({}), time {}", HumanBytes(then.peak),
                        SignedBytes(then.peak - figures_.peak), TimeText(Added(then)));
   }
@@ -224,7 +225,7 @@ class SubjectsWriter : ExplanationWriter {
   std::vector<std::string> RowOf(const ExplainedSubject& explained, size_t i) const {
     const TensorExplanation& tensor = explained.tensors[i];
     const NodeId maker = graph_.MakerOf(tensor.tensor);
-    const std::optional<Measured>& then = tensor.if_kept ? tensor.if_kept : tensor.if_freed;
+    const std::optional<Simulation>& then = tensor.if_kept ? tensor.if_kept : tensor.if_freed;
     const std::string name = explained.subject.absent != nullptr
                                  ? explained.subject.name
                                  : graph_.NameOf(explained.subject.tensors[i]);

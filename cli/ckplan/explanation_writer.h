@@ -10,6 +10,8 @@
 #include "lib/base/units.h"
 #include "lib/explain/traced_plan.h"
 #include "lib/planner/source.h"
+#include "lib/schedule/simulate.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -30,10 +32,10 @@ class ExplanationWriter {
   std::string KindText(MemoryKind kind) const;
 
   Cost StepCost() const { return figures_.forward_cost + figures_.backward_cost; }
-  Cost Added(const Measured& then) const { return then.overhead - figures_.overhead; }
+  Cost Added(const Simulation& then) const { return then.overhead - figures_.overhead; }
 
   const TracedPlan& traced_;
-  const PlannedGraph& graph_;
+  const TrainingStep graph_;
   const PlanFigures& figures_;
   const Screen& screen_;
   std::string text_;

@@ -7,8 +7,8 @@
 #include "cli/common/files.h"
 #include "lib/emit/emitters.h"
 #include "lib/graph/layer_fold.h"
-#include "lib/joint/expand.h"
 #include "lib/planner/source.h"
+#include "lib/schedule/expand.h"
 
 namespace ckplan {
 

@@ -6,6 +6,7 @@
 #include "cli/ckplan/inspection_text.h"
 #include "cli/ckplan/limits.h"
 #include "lib/emit/json_inspection.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 
@@ -35,11 +36,12 @@ Result<std::vector<Threshold>> ModelLimitsOf(const Options& options) {
 }
 
 Inspection Inspect(const Source& source) {
-  Inspection result = source.joint ? InspectGraph(*source.joint) : InspectGraph(source.graph);
+  Inspection result = InspectGraph(source.step());
   result.model = source.identity;
   result.request = source.request;
-  result.keep_all_peak = BaselinePeak(source);
-  result.optimizer_state = OptimizerState(source.request.optimizer, OptimizedBytes(source));
+  result.keep_all_peak = KeepAllPeak(source.step());
+  result.optimizer_state =
+      OptimizerState(source.request.optimizer, source.step().optimized_bytes());
   result.warnings = source.warnings;
   return result;
 }

@@ -15,6 +15,7 @@
 #include "lib/planner/model_form.h"
 #include "lib/planner/module_plan.h"
 #include "lib/planner/plan_file.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -134,19 +135,17 @@ Result<ExitCode> RunModules(const Options& options, const Screen& screen) {
                                                             options.request.ValueOf("cost_model")));
   progress.Clear();
   for (const std::string& warning : file.source.warnings) screen.Warn(warning);
-  const std::optional<ForwardView> forward = ForwardViewOf(file.source);
-  if (file.source.joint && !forward) {
+  const TrainingStep step = file.source.step();
+  if (!step.has_forward()) {
     return MakeError(ErrorCode::kUsage,
                      "modules are for plans of models; this is one of a joint graph, which is run "
                      "operation by operation");
   }
   CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, options.plan));
   progress.Stage("choosing modules");
-  std::optional<StepOfModel> step;
-  if (forward) step.emplace(StepOfModel{*file.source.joint, *forward});
-  CKPLAN_ASSIGN_OR_RETURN(const ModulePlan found,
-                          FindModulePlan(file.source.graph, file.source.modules,
-                                         InModelForm(file.source, file.plan), step));
+  CKPLAN_ASSIGN_OR_RETURN(
+      const ModulePlan found,
+      FindModulePlan(step, file.source.modules, InModelForm(file.source, file.plan)));
   progress.Clear();
   CKPLAN_RETURN_IF_ERROR(screen.Print(options.format == "json"
                                           ? ModulesJson(file.plan, found)

@@ -64,13 +64,10 @@ std::vector<InputFile> NamedInputs(const Options& options) {
 EmitSource EmitSourceOf(const Source& source, const Plan* plan, Annotator annotate) {
   static constexpr PaperPictures kPapers = {
       WriteDivisionTreeDot, {kStepPredictionName, PredictSteps, kWhyNoJointPrediction}};
-  EmitSource emitted{.graph = source.graph,
-                     .plan = plan,
-                     .annotate = std::move(annotate),
-                     .joint = source.joint ? &*source.joint : nullptr,
-                     .modules = &source.modules,
-                     .papers = &kPapers};
-  if (plan != nullptr && ForwardViewOf(source)) emitted.in_model_form = InModelForm(source, *plan);
+  EmitSource emitted{
+      .step = source.step(), .plan = plan, .annotate = std::move(annotate), .papers = &kPapers};
+  if (plan != nullptr && source.joint && source.step().has_forward())
+    emitted.in_model_form = InModelForm(source, *plan);
   return emitted;
 }
 

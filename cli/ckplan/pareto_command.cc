@@ -13,9 +13,9 @@
 #include "cli/common/memory_limit.h"
 #include "cli/common/message.h"
 #include "lib/base/stop.h"
-#include "lib/planner/joint_planner.h"
 #include "lib/planner/pareto.h"
 #include "lib/planner/planner.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -75,11 +75,12 @@ struct Grid {
 // Computes the curves of one graph. Returns kTimeout if it is stopped.
 Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits& limits,
                        Progress* progress, std::vector<ParetoSeries>* all) {
-  const ConstantMemory constants = ConstantsOf(source);
+  const ConstantMemory constants = source.step().constants();
   for (const std::string& algorithm : grid.algorithms) {
-    if (grid.wants_all && !CanPlan(*FindSolver(algorithm).value(), source)) continue;
+    if (grid.wants_all && !CanPlan(*FindSolver(algorithm).value(), source.step())) continue;
     progress->Stage(fmt::format("planning by {}", algorithm));
-    ParetoSeries series{source.identity, source.request, Bytes(0), BaselinePeak(source), {}, {}};
+    ParetoSeries series{
+        source.identity, source.request, Bytes(0), KeepAllPeak(source.step()), {}, {}};
     series.request.algorithm = algorithm;
     Result<ParetoCurve> curve = TracePareto(source, series.request, limits);
     if (curve.ok()) {
@@ -93,7 +94,7 @@ Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits
     for (const Optimizer optimizer : grid.optimizers) {
       series.request.optimizer = optimizer;
       series.constants =
-          TotalConstants(constants, OptimizerState(optimizer, OptimizedBytes(source)));
+          TotalConstants(constants, OptimizerState(optimizer, source.step().optimized_bytes()));
       all->push_back(series);
     }
   }
@@ -128,7 +129,7 @@ Result<std::vector<ParetoSeries>> TraceAll(const Options& options, const Grid& g
     CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, flags.Read());
     progress.Stage(fmt::format("reading {}", options.source));
     CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(options.source, request));
-    if (NodeCount(source) == 0) return MakePlan(source.graph, request, {}).error();
+    if (source.step().node_count() == 0) return MakePlan(source.graph, request, {}).error();
     if (all.empty()) {
       progress.Clear();
       for (const std::string& warning : source.warnings) screen.Warn(warning);

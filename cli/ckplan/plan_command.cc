@@ -15,9 +15,10 @@
 #include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
 #include "lib/emit/emitters.h"
+#include "lib/emit/json_plan.h"
 #include "lib/planner/alternatives.h"
 #include "lib/planner/planner.h"
-#include "lib/planner/source_views.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -28,7 +29,7 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 
 Result<std::string> Rendered(const Options& options, const Source& source, const Plan& plan,
                              double solve_seconds, const Screen& screen) {
-  if (options.format == "json") return PlanJsonOf(source, plan);
+  if (options.format == "json") return WritePlanJson(plan, source.step());
   if (options.format == "md") return PlanMarkdown(source, plan);
   if (options.format == "csv") return PlanCsv(source, plan);
   const bool has_total = options.request.ValueOf("total_budget").has_value();
@@ -53,8 +54,8 @@ Result<Plan> Solve(const Source& source, const PlanRequest& request, const Inter
                    Shortage* shortage) {
   const SolveLimits limits{interrupt.token(), MemoryLimit()};
   Result<Plan> plan = MakePlan(source, request, limits, shortage);
-  if (plan.ok() || plan.error().code != ErrorCode::kInfeasible || source.joint) return plan;
-  return WithAlternative(std::move(plan).error(), source.graph, request, limits);
+  if (plan.ok() || plan.error().code != ErrorCode::kInfeasible) return plan;
+  return WithAlternative(std::move(plan).error(), source.step(), request, limits);
 }
 
 // Reports what stopped the search, why it had nothing to choose, and the choice of --algo auto.
@@ -109,7 +110,7 @@ Result<ExitCode> WithoutPlan(const Options& options, const Source& source,
   if (interrupt.was_interrupted()) return Interrupted();
   if (error.code == ErrorCode::kInfeasible) {
     const StopsSuspended whole;  // The whole error is reported.
-    const std::string hint = options.request.BareBudgetHint(BaselinePeak(source));
+    const std::string hint = options.request.BareBudgetHint(KeepAllPeak(source.step()));
     if (!hint.empty()) error.notes.push_back(hint);
   }
   if (error.code != ErrorCode::kTimeout) return error;

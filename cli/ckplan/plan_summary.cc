@@ -62,7 +62,7 @@ std::string Plural(int64_t count, std::string_view noun) {
 }
 
 PlanFacts FactsOfPlan(const Source& source, const Plan& plan) {
-  return source.joint ? FactsOf(*source.joint, plan) : FactsOf(source.graph, plan);
+  return FactsOf(source.step(), plan);
 }
 
 std::string RunsText(size_t op_count, const PlanFacts& facts) {
@@ -131,7 +131,7 @@ class SummaryWriter {
                                                         SignedPercent(ForwardOverhead(f_)))));
     WriteSegments();
     WriteBounds();
-    Row("runs", RunsText(NodeCount(source_), facts_));
+    Row("runs", RunsText(source_.step().node_count(), facts_));
     WriteKept();
     WriteArena();
     WriteConstants();
@@ -297,9 +297,9 @@ class SummaryWriter {
   }
 
   void WriteKept() {
-    Row("kept", fmt::format("{}, {} at the peak",
-                            Plural(facts_.kept_tensors, source_.joint ? "value" : "tensor"),
-                            HumanBytes(facts_.kept)));
+    Row("kept",
+        fmt::format("{}, {} at the peak", Plural(facts_.kept_tensors, source_.step().tensor_word()),
+                    HumanBytes(facts_.kept)));
     Row("peak at", Elided(facts_.peak_step, value_width()));
     std::string parts = fmt::format(
         "kept {} + recomputed {} + {} {}", HumanBytes(facts_.kept), HumanBytes(facts_.recomputed),
@@ -433,7 +433,7 @@ std::string ModelLine(const Source& source, const PlanRequest& request) {
                            : fmt::format("   {} {}", Printable(domain, kLongestName), version);
   }
   line +=
-      "   " + Plural(static_cast<int64_t>(NodeCount(source)), source.joint ? "operation" : "node");
+      "   " + Plural(static_cast<int64_t>(source.step().node_count()), source.step().node_word());
   for (const RequestField& field : RequestFields()) {
     if (field.part != RequestField::Part::kModel) continue;
     for (const std::string& text : TextsOf(field, request)) {

@@ -16,7 +16,6 @@
 #include "lib/plan/request_fields.h"
 #include "lib/planner/pareto.h"
 #include "lib/planner/plan_file.h"
-#include "lib/planner/source_views.h"
 
 namespace ckplan {
 namespace {
@@ -27,13 +26,11 @@ constexpr size_t kMostPlans = 8;  // The page has letters for this many plans.
 struct ReadPlan {
   ReadPlan(std::string file_name, PlanFile read)
       : name(std::move(file_name)), file(std::move(read)) {
-    graph = PlannedGraphOf(file.source);
-    traced = std::make_unique<TracedPlan>(TracePlan(*graph, file.plan));
+    traced = std::make_unique<TracedPlan>(TracePlan(file.source.step(), file.plan));
   }
 
   std::string name;
   PlanFile file;
-  std::unique_ptr<PlannedGraph> graph;
   std::unique_ptr<TracedPlan> traced;
 };
 
@@ -115,7 +112,7 @@ Result<std::vector<ReportCurve>> TraceCurves(const ReadPlans& plans, const Solve
     const std::pair key(plan.file.source.identity.sha256, NameOfCurve(plan));
     if (std::find(done.begin(), done.end(), key) != done.end()) continue;
     done.push_back(key);
-    if (NodeCount(plan.file.source) == 0) continue;
+    if (plan.file.source.step().node_count() == 0) continue;
     progress.Stage("computing the curve of memory against time");
     Result<ParetoCurve> curve = TracePareto(plan.file.source, CurveRequest(plan), limits);
     ReportCurve shown{key.second, {}, "", i};

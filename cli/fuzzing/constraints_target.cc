@@ -13,9 +13,7 @@
 #include "lib/emit/json_plan.h"
 #include "lib/plan/check.h"
 #include "lib/plan/check_constraints.h"
-#include "lib/plan/check_runs.h"
 #include "lib/plan/constraints.h"
-#include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
 
 namespace ckplan {
@@ -119,7 +117,7 @@ std::vector<std::string> FaultsOf(const TensorGraph& graph, const Plan& plan) {
   return CheckPlan(graph, plan);
 }
 std::vector<std::string> FaultsOf(const JointGraph& graph, const Plan& plan) {
-  return CheckJointPlan(graph, plan);
+  return CheckPlan(graph, plan);
 }
 
 // `make_plan` plans a request for the graph.
@@ -160,7 +158,7 @@ void FuzzConstraints(FuzzInput input) {
     PlanBy(algorithm, SkipsGraph(), request, plan);
   }
   const auto plan_joint = [](const PlanRequest& asked) {
-    return MakeJointPlan(JointNetGraph(), asked, {});
+    return MakePlan(JointNetGraph(), asked, {});
   };
   for (const std::string_view algorithm : {"keep-all", "dtr", "torch-budget", "best"}) {
     PlanBy(algorithm, JointNetGraph(), request, plan_joint);

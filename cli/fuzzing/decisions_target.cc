@@ -6,7 +6,6 @@
 #include "lib/base/check.h"
 #include "lib/emit/json_decisions.h"
 #include "lib/emit/json_plan.h"
-#include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 
@@ -44,7 +43,7 @@ void FuzzDecisions(FuzzInput input) {
     return MakePlan(graph, request, {});
   });
   CheckPlanOf(JointNetGraph(), *decisions, [](const JointGraph& graph, const PlanRequest& request) {
-    return MakeJointPlan(graph, request, {});
+    return MakePlan(graph, request, {});
   });
 }
 

@@ -8,12 +8,11 @@
 #include "lib/base/check.h"
 #include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
-#include "lib/joint/run_timeline.h"
-#include "lib/joint/simulate_runs.h"
-#include "lib/plan/assemble_joint.h"
-#include "lib/plan/check_runs.h"
-#include "lib/planner/joint_planner.h"
+#include "lib/plan/assemble.h"
+#include "lib/plan/check.h"
 #include "lib/planner/registry.h"
+#include "lib/schedule/simulate.h"
+#include "lib/schedule/timeline.h"
 #include "lib/testing/naive_runs.h"
 #include "lib/testing/naive_simulation.h"
 
@@ -32,7 +31,7 @@ void CheckAgain(const JointGraph& graph, const Plan& plan) {
   CKPLAN_CHECK(naive.Peak() == plan.figures.peak, "an accepted plan states its peak");
   CKPLAN_CHECK(naive.TotalCost() - graph.cost() == plan.figures.overhead,
                "an accepted plan states its overhead");
-  const std::vector<Buffer> buffers = BuildRunTimeline(graph, runs).buffers;
+  const std::vector<Buffer> buffers = BuildTimeline(graph, runs).buffers;
   for (const std::string& fault : NaiveArenaFaults(buffers, plan.offsets)) {
     CKPLAN_CHECK(fault.empty(), fault);
   }
@@ -48,7 +47,7 @@ void PlanBy(std::string_view algorithm, const JointGraph& graph) {
   request.algorithm = algorithm;
   request.effort = SearchEffort::kQuick;
   request.budget.kind = Budget::Kind::kMin;
-  const Result<Plan> least = MakeJointPlan(graph, request, {});
+  const Result<Plan> least = MakePlan(graph, request, {});
   if (!least.ok()) {
     // Without a backward pass torch-budget has nothing to decide on.
     CKPLAN_CHECK(least.error().code == ErrorCode::kUnsupported, least.error().message);
@@ -56,10 +55,10 @@ void PlanBy(std::string_view algorithm, const JointGraph& graph) {
   }
   CheckAgain(graph, *least);
   const Bytes low = least->figures.peak;
-  const Bytes high = OwnOrderPeak(graph);
+  const Bytes high = KeepAllPeak(graph);
   if (high <= low) return;
   request.budget = Budget::Of(low + Bytes((high - low).count() / 2));
-  const Result<Plan> between = MakeJointPlan(graph, request, {});
+  const Result<Plan> between = MakePlan(graph, request, {});
   CKPLAN_CHECK(between.ok(), "more than the least budget is no refusal");
   CheckAgain(graph, *between);
 }
@@ -72,9 +71,9 @@ void CheckJointGraph(const JointGraph& graph) {
                                (again.ok() ? std::string() : again.error().message));
   CKPLAN_CHECK(*again == graph, "a graph that is written and read is the same graph");
   const std::vector<OpId> order = OwnOrder(graph);
-  const Result<RunSimulation> simulation = RunSimulator(graph).Run(order);
+  const Result<Simulation> simulation = Simulator(graph).Run(order);
   CKPLAN_CHECK(simulation.ok(), "a graph's own order is a plan of it");
-  CKPLAN_CHECK(BuildRunTimeline(graph, order).peak == simulation->peak,
+  CKPLAN_CHECK(BuildTimeline(graph, order).peak == simulation->peak,
                "the timeline and the simulator agree");
 }
 
@@ -93,13 +92,13 @@ void FuzzJointGraph(FuzzInput input) {
 
 bool IsAcceptedJointPlan(std::string_view text) {
   const Result<Plan> plan = ReadPlanJson(text, JointNetGraph(), "plan.json");
-  return plan.ok() && CheckJointPlan(JointNetGraph(), *plan).empty();
+  return plan.ok() && CheckPlan(JointNetGraph(), *plan).empty();
 }
 
 void FuzzJointPlan(FuzzInput input) {
   const JointGraph& graph = JointNetGraph();
   const Result<Plan> plan = ReadPlanJson(TextOf(input), graph, "plan.json");
-  if (!plan.ok() || !CheckJointPlan(graph, *plan).empty()) return;
+  if (!plan.ok() || !CheckPlan(graph, *plan).empty()) return;
   CheckAgain(graph, *plan);
 }
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "lib/joint/joint_graph.h"
+#include "lib/graph/joint_graph.h"
 
 namespace ckplan {
 

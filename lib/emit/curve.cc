@@ -7,8 +7,8 @@
 
 #include "lib/base/printable.h"
 #include "lib/base/quoted_text.h"
-#include "lib/explain/planned_graph.h"
 #include "lib/explain/traced_plan.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -36,14 +36,14 @@ std::string_view PhaseOf(const TracedPlan& traced, size_t k) {
 }
 
 // Returns an empty text for the loss.
-std::string NodeOf(const PlannedGraph& graph, const Step& step) {
+std::string NodeOf(const TrainingStep& graph, const Step& step) {
   if (step.kind == StepKind::kLoss) return "";
   const bool is_free = step.kind == StepKind::kFree;
   return graph.NameOf(is_free ? graph.MakerOf(step.tensor()) : step.node());
 }
 
 // The curve without a prediction.
-MemoryCurve CurveOf(const PlannedGraph& graph, const Plan& plan, std::string_view predictor) {
+MemoryCurve CurveOf(const TrainingStep& graph, const Plan& plan, std::string_view predictor) {
   const TracedPlan traced = TracePlan(graph, plan);
   MemoryCurve curve;
   curve.plan = &plan;
@@ -72,20 +72,18 @@ void AppendRow(const MemoryCurve& curve, size_t step, Bytes constants, std::stri
 
 }  // namespace
 
-MemoryCurve TraceCurve(const TensorGraph& graph, const Plan& plan, const StepPredictor& predictor) {
-  MemoryCurve curve = CurveOf(*PlannedGraphOf(graph, nullptr), plan, predictor.name);
-  Result<std::vector<std::optional<Bytes>>> predicted = predictor.predict(graph, plan);
+MemoryCurve TraceCurve(const TrainingStep& step, const Plan& plan, const StepPredictor& predictor) {
+  MemoryCurve curve = CurveOf(step, plan, predictor.name);
+  if (step.is_joint()) {
+    curve.no_prediction = predictor.why_not_joint;
+    return curve;
+  }
+  Result<std::vector<std::optional<Bytes>>> predicted = predictor.predict(step.forward(), plan);
   if (predicted.ok()) {
     curve.predicted = *std::move(predicted);
   } else {
     curve.no_prediction = predicted.error().message;
   }
-  return curve;
-}
-
-MemoryCurve TraceCurve(const JointGraph& graph, const Plan& plan, const StepPredictor& predictor) {
-  MemoryCurve curve = CurveOf(*PlannedGraphOf(graph), plan, predictor.name);
-  curve.no_prediction = predictor.why_not_joint;
   return curve;
 }
 

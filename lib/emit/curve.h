@@ -33,10 +33,11 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
+#include "lib/graph/joint_graph.h"
 #include "lib/graph/tensor_graph.h"
-#include "lib/joint/joint_graph.h"
 #include "lib/plan/plan.h"
 #include "lib/schedule/memory_curve.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -65,8 +66,7 @@ struct MemoryCurve {
 
 // The plan must have passed the checker. The curve keeps a reference to it. O(buffers + nodes +
 // edges).
-MemoryCurve TraceCurve(const TensorGraph& graph, const Plan& plan, const StepPredictor& predictor);
-MemoryCurve TraceCurve(const JointGraph& graph, const Plan& plan, const StepPredictor& predictor);
+MemoryCurve TraceCurve(const TrainingStep& step, const Plan& plan, const StepPredictor& predictor);
 
 // `curves` has one curve, or two with the older one first.
 std::string WriteCurveCsv(std::span<const MemoryCurve> curves);

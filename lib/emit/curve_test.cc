@@ -11,9 +11,7 @@
 #include "lib/algorithms/hong/step_prediction.h"
 #include "lib/base/rng.h"
 #include "lib/emit/json_joint_graph.h"
-#include "lib/joint/simulate_runs.h"
 #include "lib/plan/assemble.h"
-#include "lib/plan/assemble_joint.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
@@ -234,7 +232,7 @@ TEST_CASE("curve: first and later runs of a joint graph, worked by hand") {
           {"name": "c", "time": 1, "bytes": 1, "reads": [0, 1]}]})",
       "three.json");
   const std::vector<OpId> runs = {OpId(0), OpId(1), OpId(0), OpId(2)};
-  const Plan plan = AssembleJointPlan(graph, runs);
+  const Plan plan = AssembleRuns(graph, runs);
   const std::array curves = {TraceCurve(graph, plan, kHong)};
   CHECK(WriteCurveCsv(curves) ==
         "step,phase,node,kept_bytes,passing_bytes,recomputed_bytes,gradients_bytes,"
@@ -253,7 +251,7 @@ TEST_CASE("curve: the highest step of any joint graph's plan is its peak") {
     CAPTURE(seed);
     Rng rng(seed);
     const JointGraph graph = RandomJointGraph(rng);
-    const Plan plan = AssembleJointPlan(graph, OwnOrder(graph));
+    const Plan plan = AssembleRuns(graph, OwnOrder(graph));
     const MemoryCurve curve = TraceCurve(graph, plan, kHong);
     Bytes highest;
     for (const StepMemory& step : curve.steps) highest = std::max(highest, step.total());

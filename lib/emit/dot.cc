@@ -13,20 +13,26 @@
 namespace ckplan {
 namespace {
 
-constexpr std::string_view kLegend = "box: keep   ellipse: recompute   hexagon: transient";
-
 class DotWriter {
  public:
-  DotWriter(const TensorGraph& graph, const Plan* plan)
-      : graph_(graph), plan_(plan), picture_(graph.name()) {}
+  DotWriter(const TrainingStep& step, const Plan* plan)
+      : step_(step), plan_(plan), picture_(step.name()) {}
 
   std::string Write() && {
     WriteInputs();
-    if (plan_ == nullptr) {
-      for (const NodeId id : graph_.nodes().ids()) WriteNode(1, id);
-    } else {
-      picture_.Title(plan_->figures, plan_->request.algorithm, kLegend);
+    if (plan_ != nullptr) {
+      const std::string_view legend =
+          step_.is_joint() ? "box: runs once   ellipse: runs again   hexagon: dropped"
+                           : "box: keep   ellipse: recompute   hexagon: transient";
+      picture_.Title(plan_->figures, plan_->request.algorithm, legend);
+    }
+    if (step_.is_joint()) {
+      WritePhase(Phase::kForward);
+      WritePhase(Phase::kBackward);
+    } else if (plan_ != nullptr) {
       WriteSegments();
+    } else {
+      for (const NodeId id : step_.node_ids()) WriteNode(1, id);
     }
     WriteEdges();
     return std::move(picture_).Finish();
@@ -35,53 +41,65 @@ class DotWriter {
  private:
   // Inputs without readers would be unconnected, so they are left out.
   void WriteInputs() {
-    for (const TensorId id : graph_.tensors().ids()) {
-      const Tensor& tensor = graph_.tensor(id);
-      if (!graph_.is_input(id) || tensor.consumers.empty()) continue;
-      picture_.Input(fmt::format("t{}", id.index()), tensor.name);
+    for (const TensorId id : step_.tensor_ids()) {
+      if (!step_.MakerOf(id).is_none() || step_.ReadersOf(id).empty()) continue;
+      picture_.Input(InputId(id), step_.RawNameOf(id));
     }
   }
 
   void WriteSegments() {
     std::map<int32_t, std::vector<NodeId>> segments;
-    for (const NodeId id : graph_.nodes().ids())
-      segments[plan_->decisions[id].segment].push_back(id);
+    for (const NodeId id : step_.node_ids()) segments[plan_->decisions[id].segment].push_back(id);
     for (const auto& [segment, nodes] : segments) {
-      picture_.BeginCluster(std::to_string(segment), fmt::format("segment {}", segment));
-      for (const NodeId id : nodes) WriteNode(2, id);
-      picture_.EndCluster();
+      WriteCluster(std::to_string(segment), fmt::format("segment {}", segment), nodes);
     }
   }
 
+  void WritePhase(Phase phase) {
+    std::vector<NodeId> nodes;
+    for (const NodeId id : step_.node_ids()) {
+      if (step_.joint().op(id).phase == phase) nodes.push_back(id);
+    }
+    if (!nodes.empty()) WriteCluster(NameOf(phase), NameOf(phase), nodes);
+  }
+
+  void WriteCluster(std::string_view id, std::string_view label, const std::vector<NodeId>& nodes) {
+    picture_.BeginCluster(id, label);
+    for (const NodeId node : nodes) WriteNode(2, node);
+    picture_.EndCluster();
+  }
+
   void WriteNode(size_t depth, NodeId id) {
-    const Node& node = graph_.node(id);
-    picture_.Node(depth, id.index(), node.name, node.op,
+    picture_.Node(depth, id.index(), step_.RawNameOf(id), step_.OpOf(id),
                   plan_ == nullptr ? nullptr : &plan_->decisions[id]);
   }
 
   // Writes one edge per tensor and reader. Ids are positions, so the order of edges is fixed.
   void WriteEdges() {
-    for (const TensorId id : graph_.tensors().ids()) {
-      const Tensor& tensor = graph_.tensor(id);
-      const std::string from = graph_.is_input(id) ? fmt::format("t{}", id.index())
-                                                   : fmt::format("n{}", tensor.producer.index());
-      for (const NodeId consumer : tensor.consumers) {
-        picture_.Edge(from, consumer.index(), tensor.bytes, tensor.name);
+    for (const TensorId id : step_.tensor_ids()) {
+      const NodeId maker = step_.MakerOf(id);
+      const std::string from = maker.is_none() ? InputId(id) : fmt::format("n{}", maker.index());
+      for (const NodeId reader : step_.ReadersOf(id)) {
+        picture_.Edge(from, reader.index(), step_.BytesOf(id), step_.RawNameOf(id));
       }
     }
   }
 
-  const TensorGraph& graph_;
+  std::string InputId(TensorId id) const {
+    return fmt::format("{}{}", step_.tensor_word().front(), id.index());
+  }
+
+  const TrainingStep step_;
   const Plan* plan_;
   DotPicture picture_;
 };
 
 }  // namespace
 
-std::string WriteDot(const TensorGraph& graph, const Plan* plan) {
-  CKPLAN_CHECK(plan == nullptr || plan->decisions.size() == graph.nodes().size(),
+std::string WriteDot(const TrainingStep& step, const Plan* plan) {
+  CKPLAN_CHECK(plan == nullptr || plan->decisions.size() == step.node_count(),
                "a plan decides about every node of its graph");
-  return DotWriter(graph, plan).Write();
+  return DotWriter(step, plan).Write();
 }
 
 }  // namespace ckplan

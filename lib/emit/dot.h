@@ -1,8 +1,8 @@
 // Draws a graph, or a plan for it: text in the DOT language for `dot -Tsvg`.
 //
-//   keep        blue box            segments of the plan are clusters;
-//   recompute   orange ellipse      edges show the sizes of their tensors
-//   transient   white dashed hexagon
+//   keep              blue box               segments of the plan are clusters, or the phases of
+//   recompute         orange ellipse         a joint graph; edges show the sizes of their tensors;
+//   transient, drop   white dashed hexagon   what runs more than once says how often
 //
 // The colours are those of Okabe and Ito, which colour-blind readers can distinguish, and each
 // action also has its own shape. Graph inputs are plain names. Deterministic; O(nodes + edges).
@@ -10,12 +10,12 @@
 
 #include <string>
 
-#include "lib/graph/tensor_graph.h"
 #include "lib/plan/plan.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
-// `plan` may be null, which draws the graph alone. Otherwise it must be a plan for `graph`.
-std::string WriteDot(const TensorGraph& graph, const Plan* plan);
+// `plan` may be null, which draws the graph alone. Otherwise it must be a plan for the step.
+std::string WriteDot(const TrainingStep& step, const Plan* plan);
 
 }  // namespace ckplan

@@ -8,7 +8,6 @@
 #include "lib/base/nearest_name.h"
 #include "lib/emit/dot.h"
 #include "lib/emit/folded_dot.h"
-#include "lib/emit/joint_dot.h"
 #include "lib/emit/json_graph.h"
 #include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
@@ -17,37 +16,29 @@
 #include "lib/explain/traced_plan.h"
 #include "lib/graph/layer_fold.h"
 #include "lib/plan/plan.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
 
 Result<Emitted> EmitJson(const EmitSource& source, const std::string&) {
-  if (source.joint != nullptr) {
-    return Emitted{source.plan == nullptr ? WriteJointGraphJson(*source.joint)
-                                          : WritePlanJson(*source.plan, *source.joint)};
-  }
-  return Emitted{source.plan == nullptr ? WriteGraphJson(source.graph)
-                                        : WritePlanJson(*source.plan, source.graph)};
-}
-
-std::unique_ptr<PlannedGraph> GraphOf(const EmitSource& source) {
-  return source.joint != nullptr ? PlannedGraphOf(*source.joint)
-                                 : PlannedGraphOf(source.graph, source.modules);
+  const TrainingStep& step = source.step;
+  if (source.plan != nullptr) return Emitted{WritePlanJson(*source.plan, step)};
+  return Emitted{step.is_joint() ? WriteJointGraphJson(step.joint())
+                                 : WriteGraphJson(step.forward())};
 }
 
 Result<Emitted> EmitEveryNode(const EmitSource& source, const std::string&) {
-  if (source.joint != nullptr) return Emitted{WriteJointDot(*source.joint, source.plan)};
-  return Emitted{WriteDot(source.graph, source.plan)};
+  return Emitted{WriteDot(source.step, source.plan)};
 }
 
 Result<Emitted> EmitDot(const EmitSource& source, const std::string& path) {
-  const std::unique_ptr<PlannedGraph> graph = GraphOf(source);
-  if (graph->node_count() <= kMaxDotNodes) return EmitEveryNode(source, path);
-  const std::string& name = source.joint != nullptr ? source.joint->name() : source.graph.name();
-  Emitted emitted{WriteFoldedDot(name, *graph, source.plan)};
+  const TrainingStep& step = source.step;
+  if (step.node_count() <= kMaxDotNodes) return EmitEveryNode(source, path);
+  Emitted emitted{WriteFoldedDot(step, source.plan)};
   emitted.notes.push_back(
       fmt::format("{}: folded, for the graph has {} nodes; the form dot-nodes has all of them",
-                  path, graph->node_count()));
+                  path, step.node_count()));
   return emitted;
 }
 
@@ -56,8 +47,9 @@ Result<Emitted> EmitDivisionTree(const EmitSource& source, const std::string&) {
   const bool is_folded =
       source.plan != nullptr && source.plan->request.granularity == Granularity::kLayer;
   const auto write = source.papers->division_tree;
-  CKPLAN_ASSIGN_OR_RETURN(std::string text,
-                          is_folded ? write(FoldLayers(source.graph).graph) : write(source.graph));
+  CKPLAN_ASSIGN_OR_RETURN(std::string text, is_folded
+                                                ? write(FoldLayers(source.step.forward()).graph)
+                                                : write(source.step.forward()));
   return Emitted{std::move(text)};
 }
 
@@ -72,9 +64,7 @@ constexpr std::array kCurveEndings = {kCsvEnding, std::string_view(".svg")};
 Result<Emitted> EmitCurve(const EmitSource& source, const std::string& path) {
   std::vector<MemoryCurve> curves;
   const auto add = [&](const EmitSource& one) {
-    const StepPredictor& predictor = one.papers->predictor;
-    curves.push_back(one.joint != nullptr ? TraceCurve(*one.joint, *one.plan, predictor)
-                                          : TraceCurve(one.graph, *one.plan, predictor));
+    curves.push_back(TraceCurve(one.step, *one.plan, one.papers->predictor));
   };
   if (source.older != nullptr) add(*source.older);
   add(source);
@@ -88,8 +78,7 @@ Result<Emitted> EmitCurve(const EmitSource& source, const std::string& path) {
 }
 
 Emitted Traced(const EmitSource& source, std::string (*write)(const TracedPlan& traced)) {
-  const std::unique_ptr<PlannedGraph> graph = GraphOf(source);
-  return Emitted{write(TracePlan(*graph, *source.plan))};
+  return Emitted{write(TracePlan(source.step, *source.plan))};
 }
 
 Result<Emitted> EmitPerfetto(const EmitSource& source, const std::string&) {
@@ -106,21 +95,19 @@ Result<Emitted> EmitPeakStacks(const EmitSource& source, const std::string&) {
 
 Result<Emitted> EmitReport(const EmitSource& source, const std::string&) {
   std::vector<ReportPlan> plans;
-  const std::unique_ptr<PlannedGraph> graph = GraphOf(source);
-  const TracedPlan traced = TracePlan(*graph, *source.plan);
+  const TracedPlan traced = TracePlan(source.step, *source.plan);
   if (source.older == nullptr) {
     plans.push_back({source.plan->request.algorithm, &traced});
     return Emitted{WriteReport(plans, {})};
   }
-  const std::unique_ptr<PlannedGraph> older_graph = GraphOf(*source.older);
-  const TracedPlan older = TracePlan(*older_graph, *source.older->plan);
+  const TracedPlan older = TracePlan(source.older->step, *source.older->plan);
   plans.push_back({"old", &older});
   plans.push_back({"new", &traced});
   return Emitted{WriteReport(plans, {})};
 }
 
 Result<Emitted> EmitModelExplorer(const EmitSource& source, const std::string&) {
-  return Emitted{WriteModelExplorer(source.graph,
+  return Emitted{WriteModelExplorer(source.step.forward(),
                                     source.in_model_form ? *source.in_model_form : *source.plan)};
 }
 
@@ -181,10 +168,10 @@ bool Emitter::Takes(EmitSubject subject) const {
 }
 
 Result<Done> Emitter::CheckFor(const EmitSource& source) const {
-  const auto has_no_model = [](const EmitSource* one) {
-    return one != nullptr && one->joint != nullptr && one->graph.nodes().empty();
+  const auto is_joint_alone = [](const EmitSource* one) {
+    return one != nullptr && !one->step.has_forward();
   };
-  if (takes_joint || !(has_no_model(&source) || has_no_model(source.older))) return Done{};
+  if (takes_joint || !(is_joint_alone(&source) || is_joint_alone(source.older))) return Done{};
   return MakeError(ErrorCode::kUsage,
                    fmt::format("--emit {} is for forward graphs; this is a joint graph", name));
 }

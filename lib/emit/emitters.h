@@ -11,9 +11,10 @@
 #include "lib/base/result.h"
 #include "lib/base/write_file.h"
 #include "lib/emit/curve.h"
+#include "lib/graph/joint_graph.h"
 #include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
-#include "lib/joint/joint_graph.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -38,17 +39,13 @@ struct PaperPictures {
 };
 
 struct EmitSource {
-  const TensorGraph& graph;
+  TrainingStep step;
   const Plan* plan = nullptr;  // If null, the graph alone is written.
   Annotator annotate = {};     // Empty unless the graph comes from a model.
   // The plan to compare with, for emitters that take two; it may have another graph.
   const EmitSource* older = nullptr;
-  // If set, the plan is one of this graph. `graph` is then the model's forward graph, or empty
-  // where there is no model.
-  const JointGraph* joint = nullptr;
-  const ModuleCalls* modules = nullptr;   // The modules of the graph's nodes; null if unknown.
   const PaperPictures* papers = nullptr;  // Never null where a form that papers have is written.
-  // The plan of a joint graph as one of `graph`, where `graph` is a model's.
+  // The plan of a joint step that was made of a forward graph, as a plan of that graph.
   std::optional<Plan> in_model_form = std::nullopt;
 };
 

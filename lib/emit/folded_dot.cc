@@ -39,7 +39,7 @@ Boxes BoxesOf(const std::vector<std::string>& name_of_node) {
 }
 
 // Returns nothing if there are too many modules at the outermost level, or all nodes are in one.
-std::optional<Boxes> ByModules(const PlannedGraph& graph) {
+std::optional<Boxes> ByModules(const TrainingStep& graph) {
   std::vector<std::vector<std::string>> chains;
   size_t deepest = 0;
   for (size_t i = 0; i < graph.node_count(); ++i) {
@@ -71,7 +71,7 @@ std::optional<Boxes> BySegments(const Plan* plan) {
 }
 
 // Names boxes by their first and last nodes: "conv1 ... relu7".
-Boxes ByOrder(const PlannedGraph& graph) {
+Boxes ByOrder(const TrainingStep& graph) {
   const size_t count = graph.node_count();
   const size_t length = (count + kMaxDotBoxes - 1) / kMaxDotBoxes;
   Boxes boxes;
@@ -86,7 +86,7 @@ Boxes ByOrder(const PlannedGraph& graph) {
 
 class FoldedDot {
  public:
-  FoldedDot(const PlannedGraph& graph, const Plan* plan) : graph_(graph), plan_(plan) {
+  FoldedDot(const TrainingStep& graph, const Plan* plan) : graph_(graph), plan_(plan) {
     std::optional<Boxes> boxes = ByModules(graph);
     if (!boxes) boxes = BySegments(plan);
     boxes_ = boxes ? *std::move(boxes) : ByOrder(graph);
@@ -167,7 +167,7 @@ class FoldedDot {
     }
   }
 
-  const PlannedGraph& graph_;
+  const TrainingStep graph_;
   const Plan* plan_;
   Boxes boxes_;
   std::string text_;
@@ -175,8 +175,8 @@ class FoldedDot {
 
 }  // namespace
 
-std::string WriteFoldedDot(const std::string& name, const PlannedGraph& graph, const Plan* plan) {
-  return FoldedDot(graph, plan).Write(name);
+std::string WriteFoldedDot(const TrainingStep& graph, const Plan* plan) {
+  return FoldedDot(graph, plan).Write(graph.name());
 }
 
 }  // namespace ckplan

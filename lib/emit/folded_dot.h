@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <string>
 
-#include "lib/explain/planned_graph.h"
 #include "lib/plan/plan.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -20,6 +20,6 @@ inline constexpr size_t kMaxDotBoxes = 60;
 inline constexpr size_t kMaxDotNodes = 300;
 
 // `plan` may be null.
-std::string WriteFoldedDot(const std::string& name, const PlannedGraph& graph, const Plan* plan);
+std::string WriteFoldedDot(const TrainingStep& graph, const Plan* plan);
 
 }  // namespace ckplan

@@ -31,7 +31,7 @@ int Count(const std::string& text, std::string_view part) {
 }
 
 std::string Folded(const TensorGraph& graph, const Plan* plan = nullptr) {
-  return WriteFoldedDot("chain", *PlannedGraphOf(graph, nullptr), plan);
+  return WriteFoldedDot(graph, plan);
 }
 
 }  // namespace

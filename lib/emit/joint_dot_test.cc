@@ -1,12 +1,11 @@
-#include "lib/emit/joint_dot.h"
-
 #include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
 
+#include "lib/emit/dot.h"
 #include "lib/emit/json_joint_graph.h"
-#include "lib/plan/assemble_joint.h"
+#include "lib/plan/assemble.h"
 
 namespace ckplan {
 namespace {
@@ -29,7 +28,7 @@ JointGraph Small() {
 }  // namespace
 
 TEST_CASE("joint dot: a graph, to the byte") {
-  CHECK(WriteJointDot(Small(), nullptr) == R"(digraph "s\"mall" {
+  CHECK(WriteDot(Small(), nullptr) == R"(digraph "s\"mall" {
   rankdir=TB;
   node [fontname="Helvetica", fontsize=11];
   edge [fontname="Helvetica", fontsize=9];
@@ -54,9 +53,9 @@ TEST_CASE("joint dot: a graph, to the byte") {
 
 TEST_CASE("joint dot: operations that run again or never run are marked") {
   const JointGraph graph = Small();
-  Plan plan = AssembleJointPlan(graph, std::vector<OpId>{OpId(0), OpId(0), OpId(2)});
+  Plan plan = AssembleRuns(graph, std::vector<OpId>{OpId(0), OpId(0), OpId(2)});
   plan.request.algorithm = "best";
-  const std::string text = WriteJointDot(graph, &plan);
+  const std::string text = WriteDot(graph, &plan);
   for (const std::string part :
        {"label=\"best: peak 2.00 KiB, keep-all 2.00 KiB\\n",
         "n0 [label=\"f\\nRelu\\nruns 2x\", shape=ellipse", "n1 [label=\"lone\", shape=hexagon",

@@ -11,7 +11,7 @@
 #include "lib/emit/json_graph.h"
 #include "lib/emit/json_reader.h"
 #include "lib/emit/json_writer.h"
-#include "lib/joint/repeatable.h"
+#include "lib/graph/repeatable.h"
 
 namespace ckplan {
 namespace {

@@ -19,8 +19,8 @@
 #include <variant>
 
 #include "lib/base/result.h"
+#include "lib/graph/joint_graph.h"
 #include "lib/graph/tensor_graph.h"
-#include "lib/joint/joint_graph.h"
 
 namespace ckplan {
 

@@ -8,7 +8,7 @@
 #include "lib/base/rng.h"
 #include "lib/emit/json_plan.h"
 #include "lib/emit/schemas.h"
-#include "lib/plan/assemble_joint.h"
+#include "lib/plan/assemble.h"
 #include "lib/testing/random_joint_graph.h"
 #include "lib/testing/schema_judge.h"
 
@@ -18,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 Plan RandomJointPlan(Rng& rng, const JointGraph& graph) {
-  Plan plan = AssembleJointPlan(graph, RandomRuns(rng, graph));
+  Plan plan = AssembleRuns(graph, RandomRuns(rng, graph));
   plan.request.algorithm = "keep-all";
   plan.request.objective = Objective::kTime;
   plan.request.cost_model = "graph";

@@ -429,14 +429,9 @@ Result<Plan> ReadPlan(std::string_view text, PlanIds ids, const TensorGraph* gra
 
 }  // namespace
 
-Result<Plan> ReadPlanJson(std::string_view text, const TensorGraph& graph,
+Result<Plan> ReadPlanJson(std::string_view text, const TrainingStep& step,
                           const std::string& where) {
-  return ReadPlan(text, PlanIdsOf(graph), &graph, where);
-}
-
-Result<Plan> ReadPlanJson(std::string_view text, const JointGraph& graph,
-                          const std::string& where) {
-  return ReadPlan(text, PlanIdsOf(graph), nullptr, where);
+  return ReadPlan(text, PlanIdsOf(step), step.is_joint() ? nullptr : &step.forward(), where);
 }
 
 }  // namespace ckplan

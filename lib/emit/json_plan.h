@@ -20,16 +20,14 @@
 #include <string_view>
 
 #include "lib/base/result.h"
-#include "lib/graph/tensor_graph.h"
-#include "lib/joint/joint_graph.h"
 #include "lib/plan/diff.h"
 #include "lib/plan/plan.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
-// `plan` must be a plan for `graph`.
-std::string WritePlanJson(const Plan& plan, const TensorGraph& graph);
-std::string WritePlanJson(const Plan& plan, const JointGraph& graph);
+// `plan` must be a plan for the step.
+std::string WritePlanJson(const Plan& plan, const TrainingStep& step);
 
 // The part of a plan file that can be read without its graph: enough to load the model and to lower
 // it as it was lowered for the plan.
@@ -48,8 +46,7 @@ Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& wher
 // Reads a plan, ignoring unknown fields. kInvalidInput: damaged text, an unknown major version, or
 // a plan for another graph (other ids, another number of nodes). The schedule and the figures are
 // not checked here; lib/plan/check does that. `where` names the text in messages.
-Result<Plan> ReadPlanJson(std::string_view text, const TensorGraph& graph,
+Result<Plan> ReadPlanJson(std::string_view text, const TrainingStep& step,
                           const std::string& where);
-Result<Plan> ReadPlanJson(std::string_view text, const JointGraph& graph, const std::string& where);
 
 }  // namespace ckplan

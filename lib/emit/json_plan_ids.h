@@ -5,8 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "lib/graph/tensor_graph.h"
-#include "lib/joint/joint_graph.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -20,7 +19,6 @@ struct PlanIds {
   std::string_view tensor_word() const { return is_joint ? "value" : "tensor"; }
 };
 
-PlanIds PlanIdsOf(const TensorGraph& graph);
-PlanIds PlanIdsOf(const JointGraph& graph);
+PlanIds PlanIdsOf(const TrainingStep& step);
 
 }  // namespace ckplan

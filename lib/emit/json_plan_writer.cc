@@ -10,6 +10,7 @@
 #include "lib/emit/json_writer.h"
 #include "lib/plan/request_fields.h"
 #include "lib/plan/segment_peaks.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -217,18 +218,13 @@ class PlanWriter {
 
 }  // namespace
 
-std::string WritePlanJson(const Plan& plan, const TensorGraph& graph) {
+std::string WritePlanJson(const Plan& plan, const TrainingStep& step) {
   CKPLAN_CHECK(
-      plan.decisions.size() == graph.nodes().size() && plan.labels.size() == graph.nodes().size(),
+      plan.decisions.size() == step.node_count() && plan.labels.size() == step.node_count(),
       "a plan decides about every node of its graph, and names it");
-  return PlanWriter(plan, PlanIdsOf(graph), SegmentPeaksOf(graph, plan)).Write();
-}
-
-std::string WritePlanJson(const Plan& plan, const JointGraph& graph) {
-  CKPLAN_CHECK(
-      plan.decisions.size() == graph.ops().size() && plan.labels.size() == graph.ops().size(),
-      "a plan decides about every operation of its graph, and names it");
-  return PlanWriter(plan, PlanIdsOf(graph), {}).Write();
+  std::vector<Bytes> segment_peaks;
+  if (!step.is_joint()) segment_peaks = SegmentPeaksOf(step.forward(), plan);
+  return PlanWriter(plan, PlanIdsOf(step), std::move(segment_peaks)).Write();
 }
 
 }  // namespace ckplan

@@ -5,6 +5,7 @@
 #include "lib/base/printable.h"
 #include "lib/emit/pickle_writer.h"
 #include "lib/emit/viewers.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -174,7 +175,7 @@ class Snapshot {
   }
 
   const TracedPlan& traced_;
-  const PlannedGraph& graph_;
+  const TrainingStep graph_;
   const Bytes constants_;
   // The versions in each buffer, without aliases; empty if it holds no tensor.
   std::vector<std::vector<int32_t>> versions_in_;

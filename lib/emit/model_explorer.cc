@@ -6,7 +6,7 @@
 #include "lib/base/printable.h"
 #include "lib/emit/json_writer.h"
 #include "lib/emit/viewers.h"
-#include "lib/plan/node_name.h"
+#include "lib/graph/node_name.h"
 
 namespace ckplan {
 namespace {

@@ -6,6 +6,7 @@
 #include "lib/base/printable.h"
 #include "lib/emit/viewers.h"
 #include "lib/explain/explain_peak.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -18,7 +19,7 @@ std::string FrameOf(std::string_view name) {
   return frame;
 }
 
-std::string StackOf(const PlannedGraph& graph, const LiveAtPeak& item) {
+std::string StackOf(const TrainingStep& graph, const LiveAtPeak& item) {
   std::string stack(NameOf(item.kind));
   const auto add = [&](std::string_view name) {
     if (!name.empty()) stack += ';' + FrameOf(name);

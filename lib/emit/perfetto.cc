@@ -5,6 +5,7 @@
 #include "lib/base/printable.h"
 #include "lib/emit/proto_writer.h"
 #include "lib/emit/viewers.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -186,7 +187,7 @@ class PerfettoTrace {
   }
 
   const TracedPlan& traced_;
-  const PlannedGraph& graph_;
+  const TrainingStep graph_;
   Packets trace_;
   StepMemory last_;
   int64_t now_ = 0;

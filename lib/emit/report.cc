@@ -14,6 +14,8 @@
 #include "lib/emit/report_page.h"
 #include "lib/explain/memory_spans.h"
 #include "lib/plan/request_fields.h"
+#include "lib/schedule/timeline.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -30,7 +32,7 @@ void WriteList(JsonWriter* json, std::string_view key, const Items& items, Write
 // The data that all plans of one graph share. The rows of nodes and tensors are their ids.
 class GraphText {
  public:
-  explicit GraphText(const PlannedGraph& graph) : graph_(graph) {}
+  explicit GraphText(const TrainingStep& graph) : graph_(graph) {}
 
   std::string Write() && {
     json_.BeginObject(JsonLayout::kLines);
@@ -101,7 +103,7 @@ class GraphText {
     std::string path;
     int64_t parent = -1;
   };
-  const PlannedGraph& graph_;
+  const TrainingStep graph_;
   JsonWriter json_;
   std::vector<Module> modules_;
   std::map<std::string, int64_t, std::less<>> module_of_path_;
@@ -181,9 +183,9 @@ class PlanText {
 
   // Writes the other micro-batches' memory at the peak, and at the peak of keeping everything.
   void WriteOtherMicroBatches() {
-    const PlannedGraph& graph = traced_.graph;
+    const TrainingStep& graph = traced_.graph;
     const Bytes keep_all = plan_.request.pipeline ? plan_.figures.baseline_peak -
-                                                        graph.TimelineOf(graph.KeepAll()).peak
+                                                        BuildTimeline(graph, graph.KeepAll()).peak
                                                   : Bytes(0);
     json_.Key("other_micro_batches").Amount(plan_.figures.other_micro_batches);
     json_.Key("keep_all_other_micro_batches").Amount(keep_all);

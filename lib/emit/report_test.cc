@@ -9,8 +9,8 @@
 #include "lib/base/rng.h"
 #include "lib/emit/report_page.h"
 #include "lib/plan/assemble.h"
-#include "lib/plan/assemble_joint.h"
 #include "lib/schedule/lower.h"
+#include "lib/schedule/training_step.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
@@ -47,8 +47,8 @@ Plan KeepAll(const TensorGraph& graph) {
 }
 
 std::string PageOf(const TensorGraph& graph, Plan plan, const std::string& name) {
-  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
-  const TracedPlan traced = TracePlan(*planned, plan);
+  const TrainingStep planned(graph);
+  const TracedPlan traced = TracePlan(planned, plan);
   const ReportPlan shown{name, &traced};
   const ReportCurve curve{name, {{plan.figures.peak, plan.figures.overhead}}, "", 0};
   return WriteReport({&shown, 1}, {&curve, 1});
@@ -140,16 +140,16 @@ TEST_CASE("report: its data are the memory of the plan, for graphs of either kin
   for (uint64_t seed = 0; seed < Instances(60); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    std::unique_ptr<PlannedGraph> graph;
+    std::optional<TrainingStep> graph;
     TensorGraph forward = RandomTensorGraph(rng);
     JointGraph joint = RandomJointGraph(rng);
     Plan plan;
     if (seed % 2 == 0) {
       plan = KeepAll(forward);
-      graph = PlannedGraphOf(forward, nullptr);
+      graph.emplace(forward);
     } else {
-      plan = AssembleJointPlan(joint, RandomRuns(rng, joint));
-      graph = PlannedGraphOf(joint);
+      plan = AssembleRuns(joint, RandomRuns(rng, joint));
+      graph.emplace(joint);
     }
     const TracedPlan traced = TracePlan(*graph, plan);
     const std::vector<ReportPlan> two = {{"one", &traced}, {"two", &traced}};

@@ -15,7 +15,6 @@
 #include "lib/base/rng.h"
 #include "lib/emit/pickle_writer.h"
 #include "lib/plan/assemble.h"
-#include "lib/plan/assemble_joint.h"
 #include "lib/schedule/lower.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/plans/random_planned.h"

@@ -10,6 +10,7 @@
 #include "lib/base/stop.h"
 #include "lib/explain/what_if.h"
 #include "lib/schedule/peak.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -74,7 +75,7 @@ class PeakLister {
   }
 
   const TracedPlan& traced_;
-  const PlannedGraph& graph_;
+  const TrainingStep graph_;
   const Timeline& timeline_;
 };
 
@@ -124,7 +125,7 @@ class PeakExplainer {
           FreedAfter(traced_, item.version, LastUseBefore(item));
       if (!schedule) continue;
       steps += static_cast<int64_t>(schedule->steps.size());
-      found_.next.push_back({i, graph_.Measure(*schedule).value()});
+      found_.next.push_back({i, Simulator(graph_).Run(*schedule).value()});
     }
     std::stable_sort(found_.next.begin(), found_.next.end(),
                      [](const Release& a, const Release& b) {
@@ -161,7 +162,7 @@ class PeakExplainer {
   }
 
   const TracedPlan& traced_;
-  const PlannedGraph& graph_;
+  const TrainingStep graph_;
   const Timeline& timeline_;
   PeakExplanation found_;
 };
@@ -175,7 +176,7 @@ struct ModuleNode {
 
 using ModuleTree = std::map<std::string, ModuleNode>;
 
-ModuleTree TreeOf(const PlannedGraph& graph, const std::vector<LiveAtPeak>& live,
+ModuleTree TreeOf(const TrainingStep& graph, const std::vector<LiveAtPeak>& live,
                   std::set<std::string>* roots) {
   ModuleTree tree;
   for (const LiveAtPeak& item : live) {
@@ -212,7 +213,7 @@ PeakExplanation ExplainPeak(const TracedPlan& traced) { return PeakExplainer(tra
 
 Bytes ModuleShare::total() const { return Sum(by_kind); }
 
-std::vector<ModuleShare> SharesOfModules(const PlannedGraph& graph,
+std::vector<ModuleShare> SharesOfModules(const TrainingStep& graph,
                                          const std::vector<LiveAtPeak>& live, size_t max_rows) {
   std::set<std::string> rows;
   const ModuleTree tree = TreeOf(graph, live, &rows);

@@ -9,6 +9,8 @@
 
 #include "lib/base/units.h"
 #include "lib/explain/traced_plan.h"
+#include "lib/schedule/simulate.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -31,7 +33,7 @@ struct LiveAtPeak {
 // is released there and run again before its next read.
 struct Release {
   size_t live = 0;  // Index into PeakExplanation::live.
-  Measured then;
+  Simulation then;
 };
 
 // The step that needs the most memory by itself: what it reads and makes, its workspace, and the
@@ -72,7 +74,7 @@ struct ModuleShare {
   Bytes total() const;
 };
 // Largest first, then by path; the sum is the peak.
-std::vector<ModuleShare> SharesOfModules(const PlannedGraph& graph,
+std::vector<ModuleShare> SharesOfModules(const TrainingStep& graph,
                                          const std::vector<LiveAtPeak>& live, size_t max_rows);
 
 }  // namespace ckplan

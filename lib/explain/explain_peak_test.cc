@@ -8,7 +8,6 @@
 
 #include "lib/base/rng.h"
 #include "lib/plan/assemble.h"
-#include "lib/plan/assemble_joint.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/plans/random_planned.h"
@@ -34,9 +33,9 @@ TensorGraph NamedChain(const std::vector<std::string>& names) {
 TEST_CASE("explain peak: a chain by hand") {
   // Everything is kept. The peak is at d's backward, which reads c and d and makes c's gradient.
   const TensorGraph graph = GraphFromText("a:8@1 -> b:4@3 -> c:2@1 -> d:1@1");
-  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+  const TrainingStep planned(graph);
   const Plan plan = KeepAllPlan(graph);
-  const PeakExplanation peak = ExplainPeak(TracePlan(*planned, plan));
+  const PeakExplanation peak = ExplainPeak(TracePlan(planned, plan));
   CHECK(peak.bytes == plan.figures.peak);
   CHECK(peak.step == static_cast<size_t>(plan.peak->step));
   CHECK(peak.live.front().bytes == Bytes(8));
@@ -54,9 +53,9 @@ TEST_CASE("explain peak: other micro-batches are counted apart from the buffers 
   TensorGraphParts parts = PartsOf(GraphFromText("a:4 -> b:4 -> c:4 -> d:4"));
   parts.micro_batches = 3;
   const TensorGraph graph = TensorGraph::Create(std::move(parts)).value();
-  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+  const TrainingStep planned(graph);
   const Plan plan = KeepAllPlan(graph);
-  const PeakExplanation peak = ExplainPeak(TracePlan(*planned, plan));
+  const PeakExplanation peak = ExplainPeak(TracePlan(planned, plan));
   CHECK(peak.bytes == plan.figures.peak);
   CHECK(peak.other_micro_batches == Bytes(2 * 4 * 4));
   Bytes live = peak.other_micro_batches;
@@ -106,8 +105,8 @@ TEST_CASE("explain peak: no plan is below the largest single step") {
     RandomGraphOptions options;
     options.nodes = 7;
     const TensorGraph graph = RandomTensorGraph(rng, options);
-    const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
-    const Bytes bound = ExplainPeak(TracePlan(*planned, KeepAllPlan(graph))).largest.bytes;
+    const TrainingStep planned(graph);
+    const Bytes bound = ExplainPeak(TracePlan(planned, KeepAllPlan(graph))).largest.bytes;
     Bytes least = Bytes::Max();
     for (int mask = 0; mask < 1 << graph.nodes().size(); ++mask) {
       IdVector<NodeId, bool> is_kept;
@@ -115,7 +114,7 @@ TEST_CASE("explain peak: no plan is below the largest single step") {
       const Plan plan = PlanOfKept(graph, is_kept);
       least = std::min(least, plan.figures.peak);
       // It is the same whichever plan is explained.
-      if (mask == 0) CHECK(ExplainPeak(TracePlan(*planned, plan)).largest.bytes == bound);
+      if (mask == 0) CHECK(ExplainPeak(TracePlan(planned, plan)).largest.bytes == bound);
     }
     CHECK(bound <= least);
     if (bound == least) ++met;
@@ -125,11 +124,11 @@ TEST_CASE("explain peak: no plan is below the largest single step") {
     CAPTURE(seed);
     Rng rng(seed);
     const JointGraph graph = RandomJointGraph(rng);
-    const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph);
-    const Plan plan = AssembleJointPlan(graph, RandomRuns(rng, graph));
-    const Plan other = AssembleJointPlan(graph, RandomRuns(rng, graph));
+    const TrainingStep planned(graph);
+    const Plan plan = AssembleRuns(graph, RandomRuns(rng, graph));
+    const Plan other = AssembleRuns(graph, RandomRuns(rng, graph));
     // Plans may drop operations, so the other plan need not have the largest step of all.
-    const Bytes bound = ExplainPeak(TracePlan(*planned, plan)).largest.bytes;
+    const Bytes bound = ExplainPeak(TracePlan(planned, plan)).largest.bytes;
     const bool has_dropped =
         std::any_of(other.decisions.begin(), other.decisions.end(),
                     [](const NodeDecision& d) { return d.action == NodeAction::kDrop; });
@@ -141,7 +140,7 @@ TEST_CASE("explain peak: the largest modules are split first, up to a number of 
   const TensorGraph graph =
       NamedChain({"/stem/conv", "/block1/a/conv", "/block1/a/relu", "/block1/b/conv",
                   "/block1/skip", "/block2/a/conv", "/block2/b/conv", "head"});
-  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+  const TrainingStep planned(graph);
   std::vector<LiveAtPeak> live;
   for (const NodeId node : graph.nodes().ids()) {
     LiveAtPeak item;
@@ -151,7 +150,7 @@ TEST_CASE("explain peak: the largest modules are split first, up to a number of 
   }
   const auto paths = [&](size_t rows) {
     std::vector<std::string> found;
-    for (const ModuleShare& share : SharesOfModules(*planned, live, rows)) {
+    for (const ModuleShare& share : SharesOfModules(planned, live, rows)) {
       found.push_back(share.path);
     }
     return found;
@@ -169,8 +168,8 @@ TEST_CASE("explain peak: a plan without liveness has nothing to release") {
   schedule.frees = FreePolicy::kExplicit;
   for (int32_t i = 0; i < 4; ++i) schedule.steps.push_back(Step::Free(TensorId(i)));
   const Plan plan = AssemblePlan(graph, schedule, IdVector<NodeId, int32_t>(4, 0));
-  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
-  const TracedPlan traced = TracePlan(*planned, plan);
+  const TrainingStep planned(graph);
+  const TracedPlan traced = TracePlan(planned, plan);
   CHECK_FALSE(ExplainPeak(traced).can_release);
   CHECK(traced.until[0] == 9);
 }

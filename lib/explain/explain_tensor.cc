@@ -6,6 +6,8 @@
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
 #include "lib/explain/what_if.h"
+#include "lib/schedule/simulate.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -69,9 +71,9 @@ class TensorExplainer {
     return gap.to - gap.from > found_.gap->to - found_.gap->from;
   }
 
-  std::optional<Measured> Measure(const Schedule& schedule) {
+  std::optional<Simulation> Measure(const Schedule& schedule) {
     work_ -= static_cast<int64_t>(schedule.steps.size());
-    const Result<Measured> measured = graph_.Measure(schedule);
+    const Result<Simulation> measured = Simulator(graph_).Run(schedule);
     CKPLAN_CHECK(measured.ok(), "a plan with one decision changed is a training step");
     return *measured;
   }
@@ -122,7 +124,7 @@ class TensorExplainer {
   }
 
   const TracedPlan& traced_;
-  const PlannedGraph& graph_;
+  const TrainingStep graph_;
   int64_t& work_;
   TensorExplanation found_;
 };

@@ -7,6 +7,7 @@
 
 #include "lib/base/units.h"
 #include "lib/explain/traced_plan.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 
@@ -59,10 +60,10 @@ struct TensorExplanation {
     bool is_at_peak = false;
   };
   std::optional<Gap> gap;
-  std::optional<Measured> if_freed;  // If it is released in the gap.
+  std::optional<Simulation> if_freed;  // If it is released in the gap.
   // The step of its first run beyond one, and the figures if the version before it is kept.
   std::optional<int32_t> again_at;
-  std::optional<Measured> if_kept;
+  std::optional<Simulation> if_kept;
 };
 
 // Measures changes as long as `work`, which counts down, is above zero.

@@ -8,7 +8,7 @@
 #include "lib/base/rng.h"
 #include "lib/explain/what_if.h"
 #include "lib/plan/assemble.h"
-#include "lib/plan/assemble_joint.h"
+#include "lib/schedule/training_step.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/plans/random_planned.h"
@@ -16,7 +16,7 @@
 namespace ckplan {
 namespace {
 
-TensorExplanation Explain(const PlannedGraph& graph, const Plan& plan, int32_t tensor) {
+TensorExplanation Explain(const TrainingStep& graph, const Plan& plan, int32_t tensor) {
   int64_t work = kWhatIfSteps;
   return ExplainTensor(TracePlan(graph, plan), TensorId(tensor), &work);
 }
@@ -32,9 +32,9 @@ IdVector<NodeId, bool> AllBut(const TensorGraph& graph, int32_t node) {
 // a ──▶ b ──▶ c ──▶ d: forward is steps 0 to 3, the loss step 4, backward of d to a steps 5 to 8.
 TEST_CASE("explain tensor: kept and run again, with and without a budget") {
   const TensorGraph graph = GraphFromText("a:8@1 -> b:8@3 -> c:2@1 -> d:1@1");
-  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+  const TrainingStep planned(graph);
   Plan keep_all = KeepAllPlan(graph);
-  const TensorExplanation kept = Explain(*planned, keep_all, 0);
+  const TensorExplanation kept = Explain(planned, keep_all, 0);
   REQUIRE(kept.stays.size() == 1);
   CHECK(kept.stays[0].since == 0);
   CHECK(kept.stays[0].until == 8);
@@ -47,38 +47,38 @@ TEST_CASE("explain tensor: kept and run again, with and without a budget") {
   CHECK(kept.if_freed->overhead == Cost(1));
 
   Plan again = without_a;
-  const TensorExplanation run_again = Explain(*planned, again, 0);
+  const TensorExplanation run_again = Explain(planned, again, 0);
   CHECK(run_again.again_at == 7);
   CHECK(run_again.if_kept->peak == keep_all.figures.peak);
   CHECK(run_again.if_kept->overhead == Cost(0));
   CHECK(run_again.reason ==
         (keep_all.figures.peak > again.figures.peak ? Reason::kHigherPeak : Reason::kAffordable));
   again.request.budget = Budget::Of(keep_all.figures.peak);
-  CHECK(Explain(*planned, again, 0).reason == Reason::kAffordable);
+  CHECK(Explain(planned, again, 0).reason == Reason::kAffordable);
   again.request.budget = Budget::Of(keep_all.figures.peak - Bytes(1));
-  CHECK(Explain(*planned, again, 0).reason == Reason::kOverBudget);
+  CHECK(Explain(planned, again, 0).reason == Reason::kOverBudget);
 }
 
 TEST_CASE("explain tensor: constraints decide, and their cost is still measured") {
   const TensorGraph graph = GraphFromText("a:8@1 -> b:8@3 -> c:2@1 -> d:1@1");
-  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+  const TrainingStep planned(graph);
   Plan keep_all = KeepAllPlan(graph);
-  const TensorExplanation free = Explain(*planned, keep_all, 0);
+  const TensorExplanation free = Explain(planned, keep_all, 0);
   keep_all.request.keep = {"a"};
-  const TensorExplanation kept = Explain(*planned, keep_all, 0);
+  const TensorExplanation kept = Explain(planned, keep_all, 0);
   CHECK(kept.reason == Reason::kToBeKept);
   CHECK(kept.if_freed->peak == free.if_freed->peak);
   // b is measured without another run of a.
-  CHECK(Explain(*planned, keep_all, 1).reason != Reason::kToBeKept);
+  CHECK(Explain(planned, keep_all, 1).reason != Reason::kToBeKept);
   keep_all.request.keep = {};
   keep_all.request.never_rerun = {"a"};
-  CHECK(Explain(*planned, keep_all, 0).reason == Reason::kToRunOnce);
+  CHECK(Explain(planned, keep_all, 0).reason == Reason::kToRunOnce);
 
   Schedule again = KeepAllPlan(graph).schedule;
   again.steps.insert(again.steps.begin() + 8, Step::Forward(NodeId(0)));
   Plan plan = AssemblePlan(graph, again, IdVector<NodeId, int32_t>(graph.nodes().size()));
   plan.request.recompute = {"a"};
-  const TensorExplanation recomputed = Explain(*planned, plan, 0);
+  const TensorExplanation recomputed = Explain(planned, plan, 0);
   CHECK(recomputed.reason == Reason::kToBeRecomputed);
   CHECK(recomputed.if_kept.has_value());
 }
@@ -116,14 +116,14 @@ TEST_CASE("explain tensor: tensors that no plan decides on have a reason of thei
   op("make b", {view}, {b});
   parts.results = {b};
   const JointGraph graph = JointGraph::Create(parts).value();
-  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph);
-  const Plan plan = AssembleJointPlan(graph, {{OpId(0), OpId(1), OpId(2), OpId(4)}});
-  CHECK(Explain(*planned, plan, weight.index()).reason == Reason::kGiven);
-  CHECK(Explain(*planned, plan, nothing.index()).reason == Reason::kEmpty);
-  CHECK(Explain(*planned, plan, dropped.index()).reason == Reason::kNeverMade);
-  CHECK(Explain(*planned, plan, b.index()).reason == Reason::kUsedAtOnce);
+  const TrainingStep planned(graph);
+  const Plan plan = AssembleRuns(graph, {{OpId(0), OpId(1), OpId(2), OpId(4)}});
+  CHECK(Explain(planned, plan, weight.index()).reason == Reason::kGiven);
+  CHECK(Explain(planned, plan, nothing.index()).reason == Reason::kEmpty);
+  CHECK(Explain(planned, plan, dropped.index()).reason == Reason::kNeverMade);
+  CHECK(Explain(planned, plan, b.index()).reason == Reason::kUsedAtOnce);
   // The alias is explained by the memory that it is in, with the reads of both tensors.
-  const TensorExplanation found = Explain(*planned, plan, view.index());
+  const TensorExplanation found = Explain(planned, plan, view.index());
   CHECK(found.tensor == a);
   REQUIRE(found.stays.size() == 1);
   CHECK(found.stays[0].until == 3);
@@ -180,9 +180,9 @@ TEST_CASE("explain tensor: reasons agree with the measurements for any plan") {
 
 TEST_CASE("explain tensor: measuring stops when the work is used up") {
   const TensorGraph graph = GraphFromText("a:8@1 -> b:8@3 -> c:2@1 -> d:1@1");
-  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+  const TrainingStep planned(graph);
   const Plan plan = KeepAllPlan(graph);
-  const TracedPlan traced = TracePlan(*planned, plan);
+  const TracedPlan traced = TracePlan(planned, plan);
   int64_t work = 1;
   CHECK(ExplainTensor(traced, TensorId(0), &work).if_freed.has_value());
   CHECK(work <= 0);

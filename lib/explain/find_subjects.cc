@@ -24,7 +24,7 @@ struct Wanted {
 
 class Finder {
  public:
-  Finder(const PlannedGraph& graph, std::span<const AbsentValue> absent)
+  Finder(const TrainingStep& graph, std::span<const AbsentValue> absent)
       : graph_(graph), absent_(absent) {
     for (size_t i = 0; i < graph.node_count(); ++i) node_names_.push_back(graph.NameOf(NodeId(i)));
     for (size_t i = 0; i < graph.tensor_count(); ++i) {
@@ -112,7 +112,7 @@ class Finder {
     return notes;
   }
 
-  const PlannedGraph& graph_;
+  const TrainingStep graph_;
   std::span<const AbsentValue> absent_;
   std::vector<std::string> node_names_;
   std::vector<std::string> tensor_names_;
@@ -120,7 +120,7 @@ class Finder {
 
 }  // namespace
 
-Result<std::vector<Subject>> FindSubjects(const PlannedGraph& graph,
+Result<std::vector<Subject>> FindSubjects(const TrainingStep& graph,
                                           std::span<const AbsentValue> absent,
                                           std::string_view name) {
   CKPLAN_RETURN_IF_ERROR(CheckGlob(name));

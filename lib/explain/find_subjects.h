@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lib/base/result.h"
-#include "lib/explain/planned_graph.h"
 #include "lib/graph/absent_values.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -28,7 +28,7 @@ struct Subject {
 // (lib/base/glob.h). A tensor is left out if its maker is found as well. The prefixes "node:",
 // "tensor:" and "module:" restrict the search. Results are in the order of the graph. Returns
 // kUsage if there are none, with similar names in the notes.
-Result<std::vector<Subject>> FindSubjects(const PlannedGraph& graph,
+Result<std::vector<Subject>> FindSubjects(const TrainingStep& graph,
                                           std::span<const AbsentValue> absent,
                                           std::string_view name);
 

@@ -36,13 +36,12 @@ TensorGraph Net() {
 
 struct Names {
   TensorGraph graph = Net();
-  std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
   std::vector<AbsentValue> absent = {{"flat", AbsentValue::Kind::kView, TensorId(2)},
                                      {"weight", AbsentValue::Kind::kConstant, TensorId()}};
 
   // "node /block/conv, tensor c": what was found.
   std::string Of(std::string_view name) const {
-    const Result<std::vector<Subject>> found = FindSubjects(*planned, absent, name);
+    const Result<std::vector<Subject>> found = FindSubjects(graph, absent, name);
     if (!found.ok()) return "error: " + found.error().message;
     std::string text;
     for (const Subject& subject : *found) {
@@ -83,7 +82,7 @@ TEST_CASE("find subjects: an unknown name is refused with similar names") {
         "error: no node, tensor or module is called \"relv\"; did you mean \"relu\"?");
   CHECK(names.Of("node:c").starts_with("error: "));
   CHECK(names.Of("x*y") == "error: no node and no tensor matches \"x*y\"");
-  const Error error = FindSubjects(*names.planned, names.absent, "block").error();
+  const Error error = FindSubjects(names.graph, names.absent, "block").error();
   CHECK(error.code == ErrorCode::kUsage);
   REQUIRE(error.notes.size() == 1);
   CHECK(error.notes[0] == "there is \"/block/conv\"");
@@ -94,12 +93,12 @@ TEST_CASE("find subjects: modules as the exporter names them") {
   ModuleCalls modules;
   modules.calls = {{"", "Net", -1}, {"layer1", "Layer", 0}, {"layer1.0.conv", "Conv2d", 1}};
   modules.call_of = IdVector<NodeId, int32_t>(std::vector<int32_t>{2, 1, -1});
-  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, &modules);
+  const TrainingStep planned(graph, &modules);
   const std::vector<std::string> chain = {"layer1", "layer1.0", "layer1.0.conv"};
-  CHECK(planned->ModulesOf(NodeId(0)) == chain);
-  CHECK(planned->ModulesOf(NodeId(2)).empty());
-  CHECK(FindSubjects(*planned, {}, "layer1")->size() == 2);
-  CHECK(FindSubjects(*planned, {}, "layer1.0")->size() == 1);
+  CHECK(planned.ModulesOf(NodeId(0)) == chain);
+  CHECK(planned.ModulesOf(NodeId(2)).empty());
+  CHECK(FindSubjects(planned, {}, "layer1")->size() == 2);
+  CHECK(FindSubjects(planned, {}, "layer1.0")->size() == 1);
 }
 
 }  // namespace ckplan

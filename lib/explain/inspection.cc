@@ -6,16 +6,30 @@
 
 #include "lib/graph/prediction_graph.h"
 #include "lib/graph/saved_for_backward.h"
-#include "lib/plan/assemble_joint.h"
+#include "lib/plan/assemble.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/static_allocation.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
 
 constexpr size_t kLargestTensors = 10;
 
-std::vector<OperatorRow> CostliestFirst(std::map<std::string, OperatorRow> by_op) {
+// Costliest first.
+std::vector<OperatorRow> OperatorsOf(const TrainingStep& step) {
+  std::map<std::string, OperatorRow> by_op;
+  for (const NodeId id : step.node_ids()) {
+    OperatorRow& row = by_op[step.OpOf(id)];
+    row.op = step.OpOf(id);
+    ++row.count;
+    const bool is_backward = step.IsBackward(step.RunOf(id));
+    (is_backward ? row.backward_cost : row.forward_cost) += step.RunCostOf(id);
+    if (!step.is_joint()) row.backward_cost += step.CostOf(Step::Backward(id));
+    for (const TensorId output : step.OutputsOf(id)) {
+      if (step.CountsInPeak(output)) row.outputs += step.BytesOf(output);
+    }
+  }
   std::vector<OperatorRow> rows;
   for (auto& [op, row] : by_op) rows.push_back(std::move(row));
   std::stable_sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
@@ -24,54 +38,16 @@ std::vector<OperatorRow> CostliestFirst(std::map<std::string, OperatorRow> by_op
   return rows;
 }
 
-std::vector<OperatorRow> OperatorsOf(const TensorGraph& graph) {
-  std::map<std::string, OperatorRow> by_op;
-  for (const Node& node : graph.nodes()) {
-    OperatorRow& row = by_op[node.op];
-    row.op = node.op;
-    ++row.count;
-    row.forward_cost += node.forward_cost;
-    row.backward_cost += node.backward_cost;
-    for (const TensorId output : node.outputs) row.outputs += graph.tensor(output).bytes;
+std::vector<TensorRow> LargestTensors(const TrainingStep& step) {
+  std::vector<TensorRow> rows;
+  for (const TensorId id : step.tensor_ids()) {
+    const NodeId maker = step.MakerOf(id);
+    rows.push_back({step.RawNameOf(id), maker.is_none() ? "" : step.OpOf(maker), step.BytesOf(id)});
   }
-  return CostliestFirst(std::move(by_op));
-}
-
-std::vector<OperatorRow> OperatorsOf(const JointGraph& graph) {
-  std::map<std::string, OperatorRow> by_op;
-  for (const Operation& op : graph.ops()) {
-    OperatorRow& row = by_op[op.op];
-    row.op = op.op;
-    ++row.count;
-    (op.phase == Phase::kForward ? row.forward_cost : row.backward_cost) += op.cost;
-    for (const ValueId write : op.writes) row.outputs += graph.counted_bytes(write);
-  }
-  return CostliestFirst(std::move(by_op));
-}
-
-std::vector<TensorRow> LargestOf(std::vector<TensorRow> rows) {
   std::stable_sort(rows.begin(), rows.end(),
                    [](const TensorRow& a, const TensorRow& b) { return a.bytes > b.bytes; });
   rows.resize(std::min(rows.size(), kLargestTensors));
   return rows;
-}
-
-std::vector<TensorRow> LargestTensors(const TensorGraph& graph) {
-  std::vector<TensorRow> rows;
-  for (const Tensor& tensor : graph.tensors()) {
-    const bool is_made = !tensor.producer.is_none();
-    rows.push_back({tensor.name, is_made ? graph.node(tensor.producer).op : "", tensor.bytes});
-  }
-  return LargestOf(std::move(rows));
-}
-
-std::vector<TensorRow> LargestValues(const JointGraph& graph) {
-  std::vector<TensorRow> rows;
-  for (const Value& value : graph.values()) {
-    const bool is_made = !value.maker.is_none();
-    rows.push_back({value.name, is_made ? graph.op(value.maker).op : "", value.bytes});
-  }
-  return LargestOf(std::move(rows));
 }
 
 // The bytes that operations of the forward phase make and operations of the backward phase read.
@@ -118,35 +94,27 @@ ModelMeasures MeasuresOf(const Inspection& one) {
       static_cast<int64_t>(one.warnings.size())};
 }
 
-Inspection InspectGraph(const TensorGraph& graph) {
+Inspection InspectGraph(const TrainingStep& step) {
   Inspection result;
-  result.node_count = static_cast<int64_t>(graph.nodes().size());
-  result.tensor_count = static_cast<int64_t>(graph.tensors().size());
-  for (const Tensor& tensor : graph.tensors()) {
-    if (tensor.kind == TensorKind::kActivation) result.activations += tensor.bytes;
-    if (tensor.kind == TensorKind::kStatistic) result.statistics += tensor.bytes;
+  result.node_count = static_cast<int64_t>(step.node_count());
+  result.tensor_count = static_cast<int64_t>(step.tensor_count());
+  for (const TensorId id : step.tensor_ids()) {
+    if (!step.CountsInPeak(id)) continue;
+    const bool is_statistic =
+        !step.is_joint() && step.forward().tensor(id).kind == TensorKind::kStatistic;
+    (is_statistic ? result.statistics : result.activations) += step.BytesOf(id);
   }
-  result.saved_for_backward = SavedForBackward(graph);
-  result.prediction = PredictionMemory(graph);
-  result.constants = graph.constants();
-  result.forward_cost = graph.forward_cost();
-  result.backward_cost = graph.backward_cost();
-  result.operators = OperatorsOf(graph);
-  result.largest = LargestTensors(graph);
-  return result;
-}
-
-Inspection InspectGraph(const JointGraph& graph) {
-  Inspection result;
-  result.node_count = static_cast<int64_t>(graph.ops().size());
-  result.tensor_count = static_cast<int64_t>(graph.values().size());
-  for (const ValueId id : graph.values().ids()) result.activations += graph.counted_bytes(id);
-  result.saved_for_backward = SavedForBackward(graph);
-  result.constants = JointConstants(graph);
-  result.forward_cost = PhaseCost(graph, Phase::kForward);
-  result.backward_cost = PhaseCost(graph, Phase::kBackward);
-  result.operators = OperatorsOf(graph);
-  result.largest = LargestValues(graph);
+  if (step.is_joint()) {
+    result.saved_for_backward = SavedForBackward(step.joint());
+  } else {
+    result.saved_for_backward = SavedForBackward(step.forward());
+    result.prediction = PredictionMemory(step.forward());
+  }
+  result.constants = step.constants();
+  result.forward_cost = step.forward_cost();
+  result.backward_cost = step.backward_cost();
+  result.operators = OperatorsOf(step);
+  result.largest = LargestTensors(step);
   return result;
 }
 

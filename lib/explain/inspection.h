@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "lib/base/units.h"
+#include "lib/graph/joint_graph.h"
 #include "lib/graph/tensor_graph.h"
-#include "lib/joint/joint_graph.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/threshold.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -51,9 +52,8 @@ struct Inspection {
 // The measures that limits are compared with.
 ModelMeasures MeasuresOf(const Inspection& inspection);
 
-// Collects the figures of the graph. The caller adds those that depend on more than the graph:
+// Collects the figures of the step. The caller adds those that depend on more than the graph:
 // `model`, `request`, `keep_all_peak`, `optimizer_state`, `warnings` and `verdicts`.
-Inspection InspectGraph(const TensorGraph& graph);
-Inspection InspectGraph(const JointGraph& graph);
+Inspection InspectGraph(const TrainingStep& step);
 
 }  // namespace ckplan

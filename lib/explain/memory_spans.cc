@@ -132,7 +132,7 @@ std::vector<Bytes> KeepAllMemory(const TracedPlan& traced) {
   const Schedule keep_all = traced.graph.KeepAll();
   std::map<std::pair<StepKind, int32_t>, Bytes> use;
   if (!keep_all.steps.empty()) {
-    const Timeline timeline = traced.graph.TimelineOf(keep_all);
+    const Timeline timeline = BuildTimeline(traced.graph, keep_all);
     for (size_t k = 0; k < keep_all.steps.size(); ++k) {
       use[{keep_all.steps[k].kind, keep_all.steps[k].index}] = timeline.step_bytes[k];
     }

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "lib/explain/explain_peak.h"
+#include "lib/schedule/training_step.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/plans/random_planned.h"
@@ -32,9 +33,9 @@ Bytes TotalOf(const std::array<Bytes, kMemoryKinds>& by_kind) {
 TEST_CASE("memory spans: a chain by hand") {
   // forward a, b; loss: gradient of b; backward b: gradient of a; backward a.
   const TensorGraph graph = GraphFromText("a:8@1 -> b:4@3");
-  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+  const TrainingStep planned(graph);
   const Plan plan = KeepAllPlan(graph);
-  const TracedPlan traced = TracePlan(*planned, plan);
+  const TracedPlan traced = TracePlan(planned, plan);
   const MemorySpans all = FindMemorySpans(traced);
   REQUIRE(all.step_begin.size() == plan.schedule.steps.size() + 1);
   REQUIRE(all.spans.size() >= 3);

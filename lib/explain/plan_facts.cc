@@ -8,6 +8,7 @@
 
 #include "lib/explain/traced_plan.h"
 #include "lib/schedule/memory_curve.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -26,13 +27,9 @@ void FillMemory(const TracedPlan& traced, PlanFacts* facts) {
   facts->peak_step = traced.NameOfStep(peak_step);
 }
 
-void SortGroups(std::vector<RecomputedGroup>* groups) {
-  std::stable_sort(groups->begin(), groups->end(), [](const auto& a, const auto& b) {
-    return std::tuple(b.outputs, b.overhead) < std::tuple(a.outputs, a.overhead);
-  });
-}
-
-std::vector<RecomputedGroup> GroupsOf(const TensorGraph& graph, const Plan& plan) {
+// The nodes that run again by segment, or by operator if the plan has no segments; by name if they
+// have no operator.
+std::vector<RecomputedGroup> GroupsOf(const TrainingStep& step, const Plan& plan) {
   const bool has_segments =
       std::any_of(plan.decisions.begin(), plan.decisions.end(),
                   [](const NodeDecision& decision) { return decision.segment > 0; });
@@ -41,24 +38,28 @@ std::vector<RecomputedGroup> GroupsOf(const TensorGraph& graph, const Plan& plan
     NodeId first, last;
   };
   std::map<std::pair<int32_t, std::string>, Members> members;
-  for (const NodeId id : graph.nodes().ids()) {
+  for (const NodeId id : step.node_ids()) {
     const NodeDecision& decision = plan.decisions[id];
     if (decision.recompute_count == 0) continue;
-    const Node& node = graph.node(id);
-    Members& m = members[{decision.segment, has_segments ? "" : node.op}];
+    const std::string& op = step.OpOf(id).empty() ? step.RawNameOf(id) : step.OpOf(id);
+    Members& m = members[{decision.segment, has_segments ? "" : op}];
     if (m.group.node_count++ == 0) m.first = id;
     m.last = id;
-    m.group.overhead += decision.recompute_count * node.forward_cost;
-    for (const TensorId output : node.outputs) m.group.outputs += graph.tensor(output).bytes;
+    m.group.overhead += decision.recompute_count * step.RunCostOf(id);
+    for (const TensorId output : step.OutputsOf(id)) {
+      if (step.CountsInPeak(output)) m.group.outputs += step.BytesOf(output);
+    }
   }
   std::vector<RecomputedGroup> groups;
   for (auto& [key, m] : members) {
-    const std::string first = graph.node(m.first).name;
-    const std::string last = graph.node(m.last).name;
+    const std::string& first = step.RawNameOf(m.first);
+    const std::string& last = step.RawNameOf(m.last);
     m.group.name = !has_segments ? key.second : first == last ? first : first + " ... " + last;
     groups.push_back(std::move(m.group));
   }
-  SortGroups(&groups);
+  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
+    return std::tuple(b.outputs, b.overhead) < std::tuple(a.outputs, a.overhead);
+  });
   return groups;
 }
 
@@ -70,40 +71,13 @@ void CountRuns(const Plan& plan, PlanFacts* facts) {
   }
 }
 
-// Groups nodes by operator, or by name if they have none.
-std::vector<RecomputedGroup> GroupsOf(const JointGraph& graph, const Plan& plan) {
-  std::map<std::string, RecomputedGroup> by_op;
-  for (const OpId id : graph.ops().ids()) {
-    const int32_t again = plan.decisions[id].recompute_count;
-    if (again == 0) continue;
-    const Operation& op = graph.op(id);
-    RecomputedGroup& group = by_op[op.op.empty() ? op.name : op.op];
-    group.name = op.op.empty() ? op.name : op.op;
-    ++group.node_count;
-    group.overhead += again * op.cost;
-    for (const ValueId write : op.writes) group.outputs += graph.counted_bytes(write);
-  }
-  std::vector<RecomputedGroup> groups;
-  for (auto& [op, group] : by_op) groups.push_back(std::move(group));
-  SortGroups(&groups);
-  return groups;
-}
-
 }  // namespace
 
-PlanFacts FactsOf(const TensorGraph& graph, const Plan& plan) {
+PlanFacts FactsOf(const TrainingStep& step, const Plan& plan) {
   PlanFacts facts;
   CountRuns(plan, &facts);
-  FillMemory(TracePlan(*PlannedGraphOf(graph, nullptr), plan), &facts);
-  facts.groups = GroupsOf(graph, plan);
-  return facts;
-}
-
-PlanFacts FactsOf(const JointGraph& graph, const Plan& plan) {
-  PlanFacts facts;
-  CountRuns(plan, &facts);
-  FillMemory(TracePlan(*PlannedGraphOf(graph), plan), &facts);
-  facts.groups = GroupsOf(graph, plan);
+  FillMemory(TracePlan(step, plan), &facts);
+  facts.groups = GroupsOf(step, plan);
   return facts;
 }
 

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "lib/base/units.h"
+#include "lib/graph/joint_graph.h"
 #include "lib/graph/tensor_graph.h"
-#include "lib/joint/joint_graph.h"
 #include "lib/plan/plan.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -38,8 +39,7 @@ struct PlanFacts {
   std::vector<RecomputedGroup> groups;  // Largest first.
 };
 
-PlanFacts FactsOf(const TensorGraph& graph, const Plan& plan);
 // In a joint graph's plan, what backward operations make in their first runs counts as gradients.
-PlanFacts FactsOf(const JointGraph& graph, const Plan& plan);
+PlanFacts FactsOf(const TrainingStep& step, const Plan& plan);
 
 }  // namespace ckplan

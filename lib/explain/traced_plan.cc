@@ -12,7 +12,7 @@ constexpr int32_t kNone = -1;
 
 // The last storage in a buffer ends with the buffer; an earlier one ends where the next is written
 // in place.
-std::vector<int32_t> FindEnds(const PlannedGraph& graph, const Timeline& timeline) {
+std::vector<int32_t> FindEnds(const TrainingStep& graph, const Timeline& timeline) {
   struct Tenant {
     TensorId storage;
     int32_t until = 0;
@@ -38,7 +38,7 @@ std::vector<int32_t> FindEnds(const PlannedGraph& graph, const Timeline& timelin
 }
 
 void FindReads(TracedPlan* traced) {
-  const PlannedGraph& graph = traced->graph;
+  const TrainingStep& graph = traced->graph;
   const std::vector<Version>& versions = traced->timeline.versions;
   traced->reads.resize(versions.size());
   IdVector<TensorId, int32_t> newest(graph.tensor_count(), kNone);
@@ -70,18 +70,18 @@ std::string TracedPlan::NameOfStep(size_t step) const {
   return step < steps().size() ? DescribeStep(graph, steps()[step], has_run[step]) : "";
 }
 
-TracedPlan TracePlan(const PlannedGraph& graph, const Plan& plan) {
+TracedPlan TracePlan(const TrainingStep& graph, const Plan& plan) {
   TracedPlan traced{graph, plan, {}, {}, {}, {}, {}, {}, {}};
   traced.versions_in.resize(graph.tensor_count());
   if (HasConstraints(plan.request)) {
-    Result<Constraints> constraints = graph.ConstraintsOf(plan.request);
+    Result<Constraints> constraints = ConstraintsOf(graph, plan.request);
     // A plan may have constraints that the planner refuses: to keep and to recompute a tensor that
     // is never read.
     if (constraints.ok()) traced.constraints = std::move(constraints).value();
   }
   if (plan.schedule.steps.empty()) return traced;
-  traced.timeline = graph.TimelineOf(plan.schedule);
-  traced.kinds = graph.KindsOf(plan.schedule, traced.timeline);
+  traced.timeline = BuildTimeline(graph, plan.schedule);
+  traced.kinds = MemoryKindsOf(graph, plan.schedule, traced.timeline);
   traced.until = FindEnds(graph, traced.timeline);
   FindReads(&traced);
   return traced;

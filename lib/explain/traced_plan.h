@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "lib/base/units.h"
-#include "lib/explain/planned_graph.h"
 #include "lib/plan/constraints.h"
 #include "lib/plan/plan.h"
 #include "lib/schedule/memory_curve.h"
 #include "lib/schedule/timeline.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
 struct TracedPlan {
-  const PlannedGraph& graph;
+  TrainingStep graph;
   const Plan& plan;
   Timeline timeline;
   // Indexed by the timeline's versions:
@@ -45,6 +45,6 @@ struct TracedPlan {
 
 // The result refers to both arguments. `plan` must be a valid plan of the graph. O(reads of all
 // steps).
-TracedPlan TracePlan(const PlannedGraph& graph, const Plan& plan);
+TracedPlan TracePlan(const TrainingStep& graph, const Plan& plan);
 
 }  // namespace ckplan

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "lib/base/stop.h"
+#include "lib/schedule/training_step.h"
+#include "lib/schedule/unread_runs.h"
 
 namespace ckplan {
 namespace {
@@ -91,7 +93,7 @@ class Freeing {
   }
 
   const TracedPlan& traced_;
-  const PlannedGraph& graph_;
+  const TrainingStep graph_;
   const int32_t after_;
   const NodeId freed_;
   IdVector<TensorId, int32_t> newest_;  // Index of the plan's newest version.
@@ -111,7 +113,7 @@ std::optional<Schedule> FreedAfter(const TracedPlan& traced, int32_t version, in
 Schedule KeptInstead(const TracedPlan& traced, int32_t version) {
   Schedule schedule = traced.plan.schedule;
   schedule.steps.erase(schedule.steps.begin() + traced.version(version).made_at);
-  return traced.graph.WithoutUnreadRuns(schedule);
+  return WithoutUnreadRuns(traced.graph, schedule);
 }
 
 }  // namespace ckplan

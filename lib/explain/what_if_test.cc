@@ -6,7 +6,8 @@
 
 #include "lib/base/rng.h"
 #include "lib/plan/assemble.h"
-#include "lib/plan/assemble_joint.h"
+#include "lib/schedule/simulate.h"
+#include "lib/schedule/training_step.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/plans/random_planned.h"
 #include "lib/testing/random_graph.h"
@@ -43,9 +44,9 @@ TEST_CASE("what if: freeing a tensor of keep-all equals keeping all others, and 
     CAPTURE(seed);
     Rng rng(seed);
     const TensorGraph graph = RandomDag(rng, 9, 30, 20, 10);
-    const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+    const TrainingStep planned(graph);
     const Plan keep_all = KeepAllPlan(graph);
-    const TracedPlan traced = TracePlan(*planned, keep_all);
+    const TracedPlan traced = TracePlan(planned, keep_all);
     for (const NodeId node : graph.nodes().ids()) {
       CAPTURE(node.index());
       IdVector<NodeId, bool> is_kept(graph.nodes().size(), true);
@@ -58,7 +59,7 @@ TEST_CASE("what if: freeing a tensor of keep-all equals keeping all others, and 
       if (others.schedule == keep_all.schedule) continue;
       CHECK(schedule->steps == others.schedule.steps);
       ++freed;
-      const TracedPlan back = TracePlan(*planned, others);
+      const TracedPlan back = TracePlan(planned, others);
       CHECK(KeptInstead(back, back.versions_in[graph.node(node).outputs.front()].back()).steps ==
             keep_all.schedule.steps);
     }
@@ -81,7 +82,7 @@ TEST_CASE("what if: a freed tensor is gone, and the schedule is a training step"
       refused += schedule ? 0 : 1;
       if (!schedule) continue;
       ++freed;
-      REQUIRE(random.graph->Measure(*schedule).ok());
+      REQUIRE(Simulator(*random.graph).Run(*schedule).ok());
       const Plan changed = WithSchedule(random.plan, *schedule);
       const TracedPlan after = TracePlan(*random.graph, changed);
       const Version& same = after.version(version);
@@ -92,7 +93,7 @@ TEST_CASE("what if: a freed tensor is gone, and the schedule is a training step"
       if (!stays) CHECK(after.until[v] == own.made_at);
       if (!traced.has_run[static_cast<size_t>(own.made_at)]) continue;
       const Schedule without = KeptInstead(traced, version);
-      const Result<Measured> measured = random.graph->Measure(without);
+      const Result<Simulation> measured = Simulator(*random.graph).Run(without);
       REQUIRE(measured.ok());
       CHECK(measured->overhead <= random.plan.figures.overhead);
       ++kept;

@@ -1,5 +1,6 @@
 #include "lib/plan/assemble.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lib/schedule/peak.h"
@@ -8,6 +9,30 @@
 #include "lib/schedule/timeline.h"
 
 namespace ckplan {
+namespace {
+
+// What the runs of a joint graph decide on each operation.
+IdVector<NodeId, NodeDecision> DecisionsOf(const JointGraph& graph, const Schedule& schedule) {
+  IdVector<OpId, int32_t> run_count(graph.ops().size());
+  for (const Step& step : schedule.steps) ++run_count[step.node()];
+  IdVector<NodeId, NodeDecision> decisions;
+  for (const int32_t count : run_count) {
+    const NodeAction action = count == 0   ? NodeAction::kDrop
+                              : count == 1 ? NodeAction::kKeep
+                                           : NodeAction::kRecompute;
+    decisions.push_back({action, 0, std::max(0, count - 1)});
+  }
+  return decisions;
+}
+
+StaticAllocations StaticAllocationsOf(const TensorGraph& graph, const Schedule& schedule) {
+  return {StaticAllocation(graph, schedule, ArenaStrategy::kNone),
+          StaticAllocation(graph, schedule, ArenaStrategy::kInplace),
+          StaticAllocation(graph, schedule, ArenaStrategy::kSharing)};
+}
+
+}  // namespace
+
 IdVector<NodeId, NodeDecision> DecisionsOf(const TensorGraph& graph, const Timeline& timeline,
                                            const IdVector<NodeId, int32_t>& segment_of) {
   IdVector<NodeId, NodeDecision> decisions(graph.nodes().size(), {NodeAction::kTransient, 0, -1});
@@ -42,11 +67,10 @@ PeakMoment PeakMomentOf(const Timeline& timeline) {
   return peak;
 }
 
-Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
+Plan AssemblePlan(const TrainingStep& step, const Schedule& schedule,
                   IdVector<NodeId, int32_t> segment_of, Arena (*place)(const Timeline& timeline)) {
-  Simulator simulator(graph);
-  const Simulation simulation = simulator.Run(schedule).value();
-  const Timeline timeline = BuildTimeline(graph, schedule);
+  const Simulation simulation = Simulator(step).Run(schedule).value();
+  const Timeline timeline = BuildTimeline(step, schedule);
   CKPLAN_CHECK(timeline.peak + simulation.other_micro_batches == simulation.peak,
                "the timeline and the simulator are one model");
   Arena arena = place(timeline);
@@ -54,22 +78,32 @@ Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
   Plan plan;
   plan.figures.peak = simulation.peak;
   plan.figures.other_micro_batches = simulation.other_micro_batches;
-  plan.figures.baseline_peak = KeepAllPeak(graph);
+  plan.figures.baseline_peak = KeepAllPeak(step);
   plan.figures.arena = arena.bytes;
-  plan.figures.static_allocations = {StaticAllocation(graph, schedule, ArenaStrategy::kNone),
-                                     StaticAllocation(graph, schedule, ArenaStrategy::kInplace),
-                                     StaticAllocation(graph, schedule, ArenaStrategy::kSharing)};
   plan.figures.overhead = simulation.overhead;
-  if (simulation.overhead == Cost(0)) plan.figures.lower_bound_cost = Cost(0);
-  plan.figures.forward_cost = graph.forward_cost();
-  plan.figures.backward_cost = graph.backward_cost();
-  plan.figures.constants = graph.constants();
-  plan.decisions = DecisionsOf(graph, timeline, segment_of);
-  plan.labels = LabelsOf(graph);
+  if (simulation.overhead == step.LeastOverhead()) {
+    plan.figures.lower_bound_cost = simulation.overhead;
+  }
+  plan.figures.forward_cost = step.forward_cost();
+  plan.figures.backward_cost = step.backward_cost();
+  plan.figures.constants = step.constants();
+  plan.figures.paper = {std::nullopt, simulation.peak, simulation.overhead};
+  if (step.is_joint()) {
+    plan.decisions = DecisionsOf(step.joint(), schedule);
+  } else {
+    segment_of.resize(step.node_count());
+    plan.decisions = DecisionsOf(step.forward(), timeline, segment_of);
+    plan.figures.static_allocations = StaticAllocationsOf(step.forward(), schedule);
+  }
+  plan.labels = LabelsOf(step);
   plan.schedule = schedule;
   plan.peak = PeakMomentOf(timeline);
   plan.offsets = std::move(arena.offsets);
   return plan;
+}
+
+Plan AssembleRuns(const TrainingStep& step, std::span<const OpId> runs) {
+  return AssemblePlan(step, ScheduleOfRuns(runs), {}, PlaceTightly);
 }
 
 }  // namespace ckplan

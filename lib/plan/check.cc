@@ -2,298 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
 #include <utility>
 
-#include "lib/base/checked.h"
-#include "lib/base/stop.h"
 #include "lib/plan/check_constraints.h"
-#include "lib/plan/check_order.h"
+#include "lib/plan/check_replay.h"
 #include "lib/plan/claims.h"
-#include "lib/plan/slab.h"
 
 namespace ckplan {
 namespace {
-
-// The gradients of one backward pass, with their buffers.
-class Gradients {
- public:
-  Gradients(const TensorGraph& graph, Slab* slab) : graph_(graph), slab_(slab) {}
-
-  void AfterLoss() {
-    for (const TensorId t : graph_.outputs()) {
-      if (graph_.tensor(t).requires_grad && held_.count(t) == 0) held_[t] = New(t);
-    }
-  }
-
-  void Through(const Node& node) {
-    std::vector<TensorId> arrived;
-    for (const TensorId t : node.outputs) {
-      if (held_.count(t) != 0) arrived.push_back(t);
-    }
-    if (arrived.empty()) return;
-    for (const TensorId t : node.inputs) {
-      if (graph_.tensor(t).requires_grad) Contribute(node, arrived.front(), t);
-    }
-    for (const TensorId t : arrived) {
-      Forget(held_.at(t));
-      held_.erase(t);
-    }
-  }
-
- private:
-  int New(TensorId t) {
-    const Tensor& tensor = graph_.tensor(t);
-    const int block = slab_->Allocate(LiveBuffer::Gradient(t, tensor.bytes),
-                                      fmt::format("the gradient of \"{}\"", tensor.name));
-    holders_[block] = 1;
-    return block;
-  }
-  void Forget(int block) {
-    if (--holders_.at(block) == 0) slab_->Release(block);
-  }
-  void CopyIfShared(TensorId t) {
-    const int shared = held_.at(t);
-    if (holders_.at(shared) == 1) return;
-    held_[t] = New(t);
-    Forget(shared);
-  }
-
-  void Contribute(const Node& node, TensorId from, TensorId to) {
-    const bool is_listed =
-        std::count(node.gradient_passthrough.begin(), node.gradient_passthrough.end(), to) > 0;
-    if (is_listed && graph_.tensor(from).bytes == graph_.tensor(to).bytes) {
-      if (held_.count(to) != 0) return CopyIfShared(to);
-      held_[to] = held_.at(from);
-      ++holders_.at(held_.at(from));
-      return;
-    }
-    const int contribution = New(to);
-    if (held_.count(to) == 0) {
-      held_[to] = contribution;
-      return;
-    }
-    CopyIfShared(to);
-    Forget(contribution);
-  }
-
-  const TensorGraph& graph_;
-  Slab* slab_;
-  std::map<TensorId, int> held_;
-  std::map<int, int> holders_;
-};
-
-// Replays steps one at a time; stops at the first fault, since later ones may follow from it.
-class ScheduleReplay {
- public:
-  ScheduleReplay(const TensorGraph& graph, const Schedule& schedule, bool is_order_free,
-                 const std::vector<Bytes>* offsets, int64_t alignment = 1)
-      : graph_(graph),
-        schedule_(schedule),
-        order_(graph, schedule, is_order_free),
-        slab_(offsets, alignment),
-        gradients_(graph, &slab_),
-        runs_(graph.nodes().size()) {}
-
-  std::optional<std::string> Run() {
-    if (auto fault = FindLastReads()) return fault;
-    for (size_t k = 0; k < schedule_.steps.size(); ++k) {
-      const Bytes highest = slab_.highest();
-      if (auto fault = RunStep(k)) return fmt::format("step {}: {}", k, *fault);
-      if (slab_.highest() > highest) peak_step_ = static_cast<int32_t>(k);
-      NoteSaved(schedule_.steps[k]);
-    }
-    if (auto fault = order_.End()) return fault;
-    if (!blocks_.empty()) {
-      return fmt::format("\"{}\" is still in memory at the end",
-                         graph_.tensor(blocks_.begin()->first).name);
-    }
-    return slab_.fault();
-  }
-
-  const Slab& slab() const { return slab_; }
-  int32_t peak_step() const { return peak_step_; }
-  Cost overhead() const { return overhead_; }
-  const IdVector<NodeId, int32_t>& runs() const { return runs_; }
-  // Memory in use after the loss and after the frees that follow it, without gradients.
-  Bytes saved() const { return saved_; }
-  // Nodes with an output that stayed in memory from its first run until after the loss.
-  const std::set<NodeId>& waiting() const { return waiting_; }
-
- private:
-  bool IsNode(const Step& step) const {
-    return step.kind == StepKind::kForward || step.kind == StepKind::kBackward;
-  }
-
-  std::vector<TensorId> Reads(const Step& step) const {
-    std::vector<TensorId> reads;
-    if (step.kind == StepKind::kLoss) reads = graph_.outputs();
-    if (step.kind == StepKind::kForward) reads = graph_.node(step.node()).inputs;
-    if (step.kind == StepKind::kBackward) reads = graph_.node(step.node()).backward_reads;
-    std::erase_if(reads, [&](TensorId t) { return graph_.is_input(t); });
-    return reads;
-  }
-
-  // With frees by liveness, finds the tensors that are released after each step.
-  std::optional<std::string> FindLastReads() {
-    std::map<TensorId, size_t> last;
-    for (size_t k = 0; k < schedule_.steps.size(); ++k) {
-      const Step& step = schedule_.steps[k];
-      const size_t limit = step.kind == StepKind::kFree ? graph_.tensors().size()
-                           : IsNode(step)               ? graph_.nodes().size()
-                                                        : 0;
-      if (step.kind != StepKind::kLoss && static_cast<size_t>(step.index) >= limit) {
-        return fmt::format("step {}: there is no node or tensor of number {}", k, step.index);
-      }
-      for (const TensorId t : Reads(step)) last[t] = k;
-      if (step.kind != StepKind::kForward) continue;
-      for (const TensorId t : graph_.node(step.node()).outputs) {
-        if (last.count(t) != 0) dies_after_[last[t]].push_back(t);
-        last[t] = k;
-      }
-    }
-    for (const auto& [t, k] : last) dies_after_[k].push_back(t);
-    return std::nullopt;
-  }
-
-  std::optional<std::string> RunStep(size_t k) {
-    PollStop();
-    const Step& step = schedule_.steps[k];
-    for (const TensorId t : Reads(step)) {
-      if (blocks_.count(t) == 0) {
-        return fmt::format("\"{}\" is read but not in memory", graph_.tensor(t).name);
-      }
-    }
-    if (order_.has_loss()) NoteWaiting(Reads(step));
-    const bool is_explicit = schedule_.frees == FreePolicy::kExplicit;
-    std::vector<TensorId> dying;
-    if (!is_explicit && dies_after_.count(k) != 0) dying = dies_after_.at(k);
-    std::optional<std::string> fault;
-    switch (step.kind) {
-      case StepKind::kForward:
-        fault = Forward(step.node(), &dying);
-        break;
-      case StepKind::kLoss:
-        fault = Loss();
-        break;
-      case StepKind::kBackward:
-        fault = Backward(step.node());
-        break;
-      case StepKind::kRun:
-        return "a run of an operation, which only joint graphs have";
-      case StepKind::kFree:
-        if (!is_explicit) return "a free in a schedule whose frees follow from liveness";
-        dying = {step.tensor()};
-        break;
-    }
-    if (fault) return fault;
-    for (const TensorId t : dying) {
-      if (blocks_.count(t) == 0) {
-        return fmt::format("\"{}\" is freed but not in memory", graph_.tensor(t).name);
-      }
-      slab_.Release(blocks_.at(t));
-      blocks_.erase(t);
-    }
-    return slab_.fault();
-  }
-
-  std::optional<std::string> Forward(NodeId id, std::vector<TensorId>* dying) {
-    const Node& node = graph_.node(id);
-    if (auto fault = order_.Forward(id)) return fault;
-    if (runs_[id]++ == 0) {
-      if (!order_.has_loss()) ran_before_loss_.insert(id);
-    } else {
-      const auto sum = CheckedAdd(overhead_.count(), node.forward_cost.count());
-      if (!sum) return "the costs of the forward runs together overflow";
-      overhead_ = Cost(*sum);
-    }
-    TensorId written_in_place;
-    for (const auto& [output, input] : node.in_place) {
-      const auto it = std::find(dying->begin(), dying->end(), input);
-      const bool is_equal = graph_.tensor(output).bytes == graph_.tensor(input).bytes;
-      if (it == dying->end() || !is_equal) continue;
-      written_in_place = output;
-      const int block = blocks_.at(input);
-      blocks_.erase(input);
-      dying->erase(it);
-      if (blocks_.count(output) != 0) return StillThere(output);
-      blocks_[output] = block;
-      slab_.HandOver(block, output);
-      break;
-    }
-    for (const TensorId t : node.outputs) {
-      if (t == written_in_place) continue;
-      if (blocks_.count(t) != 0) return StillThere(t);
-      const Tensor& tensor = graph_.tensor(t);
-      blocks_[t] = slab_.Allocate(LiveBuffer::Tensor(t, tensor.bytes), "\"" + tensor.name + "\"");
-    }
-    if (node.forward_workspace > Bytes(0)) {
-      slab_.Release(AllocateWorkspace(id, node.forward_workspace));
-    }
-    return std::nullopt;
-  }
-
-  std::string StillThere(TensorId t) const {
-    return fmt::format("\"{}\" is made again while it is in memory", graph_.tensor(t).name);
-  }
-
-  int AllocateWorkspace(NodeId id, Bytes bytes) {
-    return slab_.Allocate(LiveBuffer::Workspace(id, bytes),
-                          "the workspace of \"" + graph_.node(id).name + "\"");
-  }
-
-  std::optional<std::string> Loss() {
-    if (auto fault = order_.Loss()) return fault;
-    gradients_.AfterLoss();
-    return std::nullopt;
-  }
-
-  std::optional<std::string> Backward(NodeId id) {
-    const Node& node = graph_.node(id);
-    if (auto fault = order_.Backward(id)) return fault;
-    int workspace = -1;
-    if (node.backward_workspace > Bytes(0)) {
-      workspace = AllocateWorkspace(id, node.backward_workspace);
-    }
-    gradients_.Through(node);
-    if (workspace >= 0) slab_.Release(workspace);
-    return std::nullopt;
-  }
-
-  void NoteSaved(const Step& step) {
-    is_after_loss_ =
-        step.kind == StepKind::kLoss || (is_after_loss_ && step.kind == StepKind::kFree);
-    if (!is_after_loss_) return;
-    saved_ = Bytes(0);
-    for (const auto& [tensor, block] : blocks_) saved_ += graph_.tensor(tensor).bytes;
-  }
-
-  // Whether a first version, made before the loss, stayed in memory and is read after it.
-  void NoteWaiting(const std::vector<TensorId>& reads) {
-    for (const TensorId t : reads) {
-      const NodeId producer = graph_.tensor(t).producer;
-      if (runs_[producer] == 1 && ran_before_loss_.count(producer) != 0) waiting_.insert(producer);
-    }
-  }
-
-  const TensorGraph& graph_;
-  const Schedule& schedule_;
-  OrderCheck order_;
-  Slab slab_;
-  Gradients gradients_;
-  std::map<size_t, std::vector<TensorId>> dies_after_;
-  std::map<TensorId, int> blocks_;  // The block of each tensor that is in memory.
-  std::set<NodeId> waiting_;
-  std::set<NodeId> ran_before_loss_;
-  IdVector<NodeId, int32_t> runs_;
-  int32_t peak_step_ = 0;
-  bool is_after_loss_ = false;
-  Bytes saved_;
-  Cost overhead_;
-};
 
 // The number of other micro-batches under way.
 int64_t OtherMicroBatches(const PlanRequest& request) {
@@ -306,118 +22,115 @@ int64_t OtherMicroBatches(const PlanRequest& request) {
   return under_way - 1;
 }
 
-// Each node once, in the order of the graph, whatever order a plan runs them in.
-Schedule WithoutRecomputation(const TensorGraph& graph) {
+// Runs each node once, in the order of the graph, whatever order a plan runs them in.
+Schedule WithoutRecomputation(const TrainingStep& step) {
   Schedule schedule;
-  for (const NodeId id : graph.nodes().ids()) schedule.steps.push_back(Step::Forward(id));
+  for (const NodeId id : step.node_ids()) schedule.steps.push_back(step.RunOf(id));
+  if (step.is_joint()) return schedule;
   schedule.steps.push_back(Step::Loss());
-  for (size_t i = graph.nodes().size(); i-- > 0;) {
-    schedule.steps.push_back(Step::Backward(NodeId(i)));
-  }
+  for (size_t i = step.node_count(); i-- > 0;) schedule.steps.push_back(Step::Backward(NodeId(i)));
   return schedule;
 }
 
-void CompareLabels(const TensorGraph& graph, const Plan& plan, std::vector<std::string>* faults) {
-  if (plan.labels.size() != graph.nodes().size()) {
-    faults->push_back(fmt::format("the plan names {} nodes, the graph has {}", plan.labels.size(),
-                                  graph.nodes().size()));
+Result<Replayed> ReplaySteps(const TrainingStep& step, const Schedule& schedule,
+                             const ReplayOptions& options) {
+  return step.is_joint() ? ReplayRuns(step.joint(), schedule, options)
+                         : ReplayNodes(step.forward(), schedule, options);
+}
+
+std::string Described(const TrainingStep& step, const LiveBuffer& buffer) {
+  switch (buffer.kind) {
+    case BufferKind::kWorkspace:
+      return fmt::format("the workspace of \"{}\"", step.RawNameOf(buffer.node()));
+    case BufferKind::kGradient:
+      return fmt::format("the gradient of \"{}\"", step.RawNameOf(buffer.tensor()));
+    case BufferKind::kTensor:
+      break;
+  }
+  return fmt::format("\"{}\"", step.RawNameOf(buffer.tensor()));
+}
+
+void CompareRows(const TrainingStep& step, const Plan& plan, const Replayed& replay,
+                 std::vector<std::string>* faults) {
+  const std::string_view word = step.node_word();
+  const size_t count = step.node_count();
+  if (plan.decisions.size() != count || plan.labels.size() != count) {
+    faults->push_back(fmt::format("the plan decides on {} {}s and names {}, the graph has {}",
+                                  plan.decisions.size(), word, plan.labels.size(), count));
     return;
   }
-  for (const NodeId id : graph.nodes().ids()) {
-    const std::string_view field = DifferenceOf(plan.labels[id], LabelOf(graph, id));
+  for (const NodeId id : step.node_ids()) {
+    const NodeDecision& claimed = plan.decisions[id];
+    const NodeDecision& found = replay.decisions[id];
+    if (claimed.recompute_count != found.recompute_count || claimed.action != found.action) {
+      faults->push_back(fmt::format(
+          "{} \"{}\": the plan says {} with {} recomputations, the steps say {} with {}", word,
+          step.RawNameOf(id), NameOf(claimed.action), claimed.recompute_count, NameOf(found.action),
+          found.recompute_count));
+    }
+    if (step.is_joint() && claimed.segment != 0) {
+      faults->push_back(fmt::format("{} \"{}\": segment {} in a plan without segments", word,
+                                    step.RawNameOf(id), claimed.segment));
+    }
+    const std::string_view field = DifferenceOf(plan.labels[id], LabelOf(step, id));
     if (field.empty()) continue;
-    faults->push_back(fmt::format("node \"{}\": its row has another \"{}\" than the graph",
-                                  graph.node(id).name, field));
+    faults->push_back(fmt::format("{} \"{}\": its row has another \"{}\" than the graph", word,
+                                  step.RawNameOf(id), field));
   }
 }
 
-// Whether nodes run forward for the first time in the order of the graph.
-bool IsInOwnOrder(const Schedule& schedule) {
-  int32_t next = 0;
-  for (const Step& step : schedule.steps) {
-    if (step.kind != StepKind::kForward || step.index < next) continue;
-    if (step.index != next++) return false;
-  }
-  return true;
-}
-
-std::string Described(const TensorGraph& graph, const LiveBuffer& buffer) {
-  const bool is_workspace = buffer.kind == BufferKind::kWorkspace;
-  return fmt::format(
-      "{}\"{}\"",
-      is_workspace                           ? "the workspace of "
-      : buffer.kind == BufferKind::kGradient ? "the gradient of "
-                                             : "",
-      is_workspace ? graph.node(buffer.node()).name : graph.tensor(buffer.tensor()).name);
-}
-
-void CompareDecisions(const TensorGraph& graph, const Plan& plan, const ScheduleReplay& replay,
-                      std::vector<std::string>* faults) {
-  if (plan.decisions.size() != graph.nodes().size()) {
-    faults->push_back(fmt::format("the plan decides on {} nodes, the graph has {}",
-                                  plan.decisions.size(), graph.nodes().size()));
-    return;
-  }
-  for (const NodeId id : graph.nodes().ids()) {
-    const NodeDecision& decision = plan.decisions[id];
-    const int32_t recomputed = replay.runs()[id] - 1;
-    const NodeAction action = recomputed > 0                    ? NodeAction::kRecompute
-                              : replay.waiting().count(id) != 0 ? NodeAction::kKeep
-                                                                : NodeAction::kTransient;
-    if (decision.recompute_count == recomputed && decision.action == action) continue;
-    faults->push_back(fmt::format(
-        "node \"{}\": the plan says {} with {} recomputations, the steps say {} with {}",
-        graph.node(id).name, NameOf(decision.action), decision.recompute_count, NameOf(action),
-        recomputed));
-  }
+void CompareFigures(const GraphFigures& graph, const Plan& plan, const Replayed& replay, Bytes peak,
+                    std::vector<std::string>* faults) {
+  const PlanFigures& figures = plan.figures;
+  CompareClaim("peak_bytes", figures.peak, peak, faults);
+  CompareClaim("arena_bytes", figures.arena, replay.slab.end(), faults);
+  CompareClaim("overhead_cost", figures.overhead, replay.overhead, faults);
+  CompareClaim("forward_cost", figures.forward_cost, graph.forward_cost, faults);
+  CompareClaim("backward_cost", figures.backward_cost, graph.backward_cost, faults);
+  CompareConstants(graph.constants, graph.optimized, plan, faults);
+  CheckLowerBound(figures, replay.overhead, graph.least_overhead, faults);
+  CheckCertificate(plan, replay.overhead, graph.least_overhead, peak, replay.is_own_order, faults);
+  CheckCurve(plan, graph.forward_cost + graph.backward_cost, faults);
 }
 
 }  // namespace
 
-std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
-  std::vector<std::string> faults;
-  const bool is_order_free = plan.request.order == StepOrder::kFree;
-  ScheduleReplay replay(graph, plan.schedule, is_order_free, &plan.offsets,
-                        plan.request.align_bytes);
-  if (const auto fault = replay.Run()) return {*fault};
-  const Schedule keep_all = WithoutRecomputation(graph);
-  ScheduleReplay baseline(graph, keep_all, /*is_order_free=*/false, nullptr);
-  if (const auto fault = baseline.Run()) return {"without recomputation: " + *fault};
-
-  const PlanFigures& figures = plan.figures;
+std::vector<std::string> CheckPlan(const TrainingStep& step, const Plan& plan) {
+  const Result<Replayed> replay = ReplaySteps(
+      step, plan.schedule,
+      {plan.request.order == StepOrder::kFree, &plan.offsets, plan.request.align_bytes});
+  if (!replay.ok()) return {replay.error().message};
+  const Result<Replayed> baseline = ReplaySteps(step, WithoutRecomputation(step), {});
+  if (!baseline.ok()) return {"without recomputation: " + baseline.error().message};
   const int64_t others = OtherMicroBatches(plan.request);
-  if (others + 1 != graph.micro_batches()) {
+  if (others + 1 != step.micro_batches()) {
     return {fmt::format("the plan is for {} micro-batches under way, the graph for {}", others + 1,
-                        graph.micro_batches())};
+                        step.micro_batches())};
   }
-  const Bytes peak = replay.slab().highest() + others * replay.saved();
-  CompareClaim("peak_bytes", figures.peak, peak, &faults);
-  CompareClaim("baseline_peak_bytes", figures.baseline_peak,
-               baseline.slab().highest() + others * baseline.saved(), &faults);
-  CompareClaim("other_micro_batches_bytes", figures.other_micro_batches, others * replay.saved(),
-               &faults);
-  CompareClaim("arena_bytes", figures.arena, replay.slab().end(), &faults);
-  if (!figures.static_allocations) faults.push_back("static_allocation_bytes: missing");
-  CompareClaim("overhead_cost", figures.overhead, replay.overhead(), &faults);
-  CompareClaim("forward_cost", figures.forward_cost, graph.forward_cost(), &faults);
-  CompareClaim("backward_cost", figures.backward_cost, graph.backward_cost(), &faults);
-  CompareConstants(graph.constants(), graph.optimized_bytes(), plan, &faults);
-  CheckLowerBound(figures, replay.overhead(), Cost(0), &faults);
-  CheckCertificate(plan, replay.overhead(), Cost(0), peak, IsInOwnOrder(plan.schedule), &faults);
-  CheckCurve(plan, graph.forward_cost() + graph.backward_cost(), &faults);
-  if (plan.offsets.size() != replay.slab().allocations()) {
+  std::vector<std::string> faults;
+  const Bytes peak = replay->slab.highest() + others * replay->saved;
+  CompareClaim("baseline_peak_bytes", plan.figures.baseline_peak,
+               baseline->slab.highest() + others * baseline->saved, &faults);
+  CompareClaim("other_micro_batches_bytes", plan.figures.other_micro_batches,
+               others * replay->saved, &faults);
+  CompareFigures(step.is_joint() ? FiguresOf(step.joint()) : FiguresOf(step.forward()), plan,
+                 *replay, peak, &faults);
+  if (plan.figures.static_allocations.has_value() == step.is_joint()) {
+    faults.emplace_back(step.is_joint() ? "static_allocation_bytes: not defined for joint graphs"
+                                        : "static_allocation_bytes: missing");
+  }
+  if (plan.offsets.size() != replay->slab.allocations()) {
     faults.push_back(fmt::format("the arena has {} offsets for {} buffers", plan.offsets.size(),
-                                 replay.slab().allocations()));
+                                 replay->slab.allocations()));
   }
   CompareRequest(plan, peak, &faults);
-  for (std::string& broken : BrokenConstraints(graph, plan.request, plan.schedule)) {
+  for (std::string& broken : BrokenConstraints(step, plan.request, plan.schedule)) {
     faults.push_back(std::move(broken));
   }
   ComparePeak(
-      plan, replay.peak_step(), replay.slab().AtPeak(),
-      [&](const LiveBuffer& buffer) { return Described(graph, buffer); }, &faults);
-  CompareDecisions(graph, plan, replay, &faults);
-  CompareLabels(graph, plan, &faults);
+      plan, replay->peak_step, replay->slab.AtPeak(),
+      [&](const LiveBuffer& buffer) { return Described(step, buffer); }, &faults);
+  CompareRows(step, plan, *replay, &faults);
   return faults;
 }
 

@@ -203,10 +203,8 @@ IdVector<ValueId, bool> ValuesToMakeAgain(const JointGraph& graph,
   return is_made_again;
 }
 
-}  // namespace
-
-std::vector<std::string> BrokenConstraints(const TensorGraph& graph, const PlanRequest& request,
-                                           const Schedule& schedule) {
+std::vector<std::string> BrokenInNodes(const TensorGraph& graph, const PlanRequest& request,
+                                       const Schedule& schedule) {
   std::vector<std::string> faults;
   if (HasNone(request)) return faults;
   std::vector<Nameable> nodes;
@@ -245,8 +243,8 @@ std::vector<std::string> BrokenConstraints(const TensorGraph& graph, const PlanR
   return faults;
 }
 
-std::vector<std::string> BrokenConstraints(const JointGraph& graph, const PlanRequest& request,
-                                           const Schedule& schedule) {
+std::vector<std::string> BrokenInRuns(const JointGraph& graph, const PlanRequest& request,
+                                      const Schedule& schedule) {
   std::vector<std::string> faults;
   if (HasNone(request)) return faults;
   std::vector<Nameable> ops;
@@ -283,6 +281,14 @@ std::vector<std::string> BrokenConstraints(const JointGraph& graph, const PlanRe
     JudgeRepeat(asked, count, at, op.name, &faults);
   }
   return faults;
+}
+
+}  // namespace
+
+std::vector<std::string> BrokenConstraints(const TrainingStep& step, const PlanRequest& request,
+                                           const Schedule& schedule) {
+  return step.is_joint() ? BrokenInRuns(step.joint(), request, schedule)
+                         : BrokenInNodes(step.forward(), request, schedule);
 }
 
 }  // namespace ckplan

@@ -6,17 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "lib/graph/tensor_graph.h"
-#include "lib/joint/joint_graph.h"
 #include "lib/plan/request.h"
 #include "lib/schedule/schedule.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
-// Returns one sentence for each violation. The steps must be those of a training step of the graph.
-std::vector<std::string> BrokenConstraints(const TensorGraph& graph, const PlanRequest& request,
-                                           const Schedule& schedule);
-std::vector<std::string> BrokenConstraints(const JointGraph& graph, const PlanRequest& request,
+// Returns one sentence for each violation. The steps must be those of a valid schedule of the
+// training step.
+std::vector<std::string> BrokenConstraints(const TrainingStep& step, const PlanRequest& request,
                                            const Schedule& schedule);
 
 }  // namespace ckplan

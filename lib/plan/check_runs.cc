@@ -1,5 +1,3 @@
-#include "lib/plan/check_runs.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +7,7 @@
 
 #include "lib/base/checked.h"
 #include "lib/base/stop.h"
-#include "lib/plan/check_constraints.h"
-#include "lib/plan/claims.h"
+#include "lib/plan/check_replay.h"
 #include "lib/plan/slab.h"
 
 namespace ckplan {
@@ -28,11 +25,10 @@ bool Counts(ValueKind kind) {
 // Replays runs one at a time; stops at the first fault, since later ones may follow from it.
 class RunsReplay {
  public:
-  RunsReplay(const JointGraph& graph, std::vector<OpId> runs, const std::vector<Bytes>* offsets,
-             int64_t alignment = 1)
+  RunsReplay(const JointGraph& graph, std::vector<OpId> runs, const ReplayOptions& options)
       : graph_(graph),
         runs_(std::move(runs)),
-        slab_(offsets, alignment),
+        slab_(options.offsets, options.alignment),
         run_count_(graph.ops().size()),
         may_replace_(graph.values().size()),
         last_death_(graph.values().size()) {
@@ -186,20 +182,63 @@ class RunsReplay {
   Cost cost_;
 };
 
-// What the graph itself says, added up once more.
-struct GraphFigures {
-  ConstantMemory constants;
-  Bytes parameter_gradients;  // Those of the constants, and those that count in the peak.
-  Cost forward_cost;
-  Cost backward_cost;
-  Cost unneeded_cost;  // Of operations from which no result and no parameter gradient follows.
-};
+// The runs of the schedule; a fault if its steps are anything else.
+Result<std::vector<OpId>> CheckedRuns(const JointGraph& graph, const Schedule& schedule) {
+  std::vector<OpId> runs;
+  for (size_t k = 0; k < schedule.steps.size(); ++k) {
+    const Step& step = schedule.steps[k];
+    if (step.kind != StepKind::kRun) {
+      return MakeError(ErrorCode::kCheckFailed,
+                       fmt::format("step {} is no run of an operation", k));
+    }
+    if (static_cast<size_t>(step.index) >= graph.ops().size()) {
+      return MakeError(ErrorCode::kCheckFailed,
+                       fmt::format("step {}: there is no operation of number {}", k, step.index));
+    }
+    runs.push_back(step.node());
+  }
+  return runs;
+}
+
+// Whether operations run for the first time in the order of the graph.
+bool AreInOwnOrder(const JointGraph& graph, const Schedule& schedule) {
+  IdVector<OpId, bool> has_run(graph.ops().size());
+  OpId last(0);
+  for (const Step& step : schedule.steps) {
+    const OpId op = step.node();
+    if (has_run[op]) continue;
+    has_run[op] = true;
+    if (op < last) return false;
+    last = op;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Replayed> ReplayRuns(const JointGraph& graph, const Schedule& schedule,
+                            const ReplayOptions& options) {
+  CKPLAN_ASSIGN_OR_RETURN(std::vector<OpId> runs, CheckedRuns(graph, schedule));
+  RunsReplay replay(graph, std::move(runs), options);
+  if (const auto fault = replay.Run()) return MakeError(ErrorCode::kCheckFailed, *fault);
+  const GraphFigures figures = FiguresOf(graph);
+  const Cost overhead = replay.cost() - figures.forward_cost - figures.backward_cost;
+  Replayed found{
+      replay.slab(), replay.peak_step(), overhead, Bytes(0), AreInOwnOrder(graph, schedule), {}};
+  for (const int32_t count : replay.run_count()) {
+    const NodeAction action = count == 0   ? NodeAction::kDrop
+                              : count == 1 ? NodeAction::kKeep
+                                           : NodeAction::kRecompute;
+    found.decisions.push_back({action, 0, std::max(0, count - 1)});
+  }
+  return found;
+}
 
 GraphFigures FiguresOf(const JointGraph& graph) {
   GraphFigures figures;
   for (const Value& value : graph.values()) {
     if (!value.alias_of.is_none()) continue;
-    if (IsGradientOfParameters(value.kind)) figures.parameter_gradients += value.bytes;
+    if (IsGradientOfParameters(value.kind)) figures.optimized += value.bytes;
     const bool is_gradient = value.kind == ValueKind::kParameterGradient;
     const bool is_parameter = value.kind == ValueKind::kParameter;
     const bool is_counted = Counts(value.kind) && !value.maker.is_none();
@@ -223,127 +262,9 @@ GraphFigures FiguresOf(const JointGraph& graph) {
   for (const OpId id : graph.ops().ids()) {
     const Operation& op = graph.op(id);
     (op.phase == Phase::kForward ? figures.forward_cost : figures.backward_cost) += op.cost;
-    if (!is_needed[id]) figures.unneeded_cost += op.cost;
+    if (!is_needed[id]) figures.least_overhead -= op.cost;
   }
   return figures;
-}
-
-// The runs of the plan; a fault if its steps are anything else.
-Result<std::vector<OpId>> RunsOfPlan(const JointGraph& graph, const Plan& plan) {
-  std::vector<OpId> runs;
-  for (size_t k = 0; k < plan.schedule.steps.size(); ++k) {
-    const Step& step = plan.schedule.steps[k];
-    if (step.kind != StepKind::kRun) {
-      return MakeError(ErrorCode::kCheckFailed,
-                       fmt::format("step {} is no run of an operation", k));
-    }
-    if (static_cast<size_t>(step.index) >= graph.ops().size()) {
-      return MakeError(ErrorCode::kCheckFailed,
-                       fmt::format("step {}: there is no operation of number {}", k, step.index));
-    }
-    runs.push_back(step.node());
-  }
-  return runs;
-}
-
-// Whether operations run for the first time in the order of the graph.
-bool IsInOwnOrder(const JointGraph& graph, const Plan& plan) {
-  IdVector<OpId, bool> has_run(graph.ops().size());
-  OpId last(0);
-  for (const Step& step : plan.schedule.steps) {
-    const OpId op = step.node();
-    if (has_run[op]) continue;
-    has_run[op] = true;
-    if (op < last) return false;
-    last = op;
-  }
-  return true;
-}
-
-std::string Described(const JointGraph& graph, const LiveBuffer& buffer) {
-  if (buffer.kind == BufferKind::kWorkspace) {
-    return fmt::format("the workspace of \"{}\"", graph.op(buffer.node()).name);
-  }
-  return fmt::format("\"{}\"", graph.value(buffer.tensor()).name);
-}
-
-void CompareRows(const JointGraph& graph, const Plan& plan, const RunsReplay& replay,
-                 std::vector<std::string>* faults) {
-  const size_t count = graph.ops().size();
-  if (plan.decisions.size() != count || plan.labels.size() != count) {
-    faults->push_back(
-        fmt::format("the plan decides on {} operations and names {}, the graph has {}",
-                    plan.decisions.size(), plan.labels.size(), count));
-    return;
-  }
-  for (const OpId id : graph.ops().ids()) {
-    const NodeDecision& claimed = plan.decisions[id];
-    const int32_t runs = replay.run_count()[id];
-    const NodeAction action = runs == 0   ? NodeAction::kDrop
-                              : runs == 1 ? NodeAction::kKeep
-                                          : NodeAction::kRecompute;
-    const NodeDecision derived{action, 0, std::max(0, runs - 1)};
-    if (claimed != derived) {
-      faults->push_back(fmt::format(
-          "operation \"{}\": the plan says {} with {} recomputations in segment {}, the steps say "
-          "{} with {}, and there are no segments",
-          graph.op(id).name, NameOf(claimed.action), claimed.recompute_count, claimed.segment,
-          NameOf(action), derived.recompute_count));
-    }
-    const std::string_view field = DifferenceOf(plan.labels[id], LabelOf(graph, id));
-    if (field.empty()) continue;
-    faults->push_back(fmt::format("operation \"{}\": its row has another \"{}\" than the graph",
-                                  graph.op(id).name, field));
-  }
-}
-
-void CompareFigures(const GraphFigures& graph, const Plan& plan, const RunsReplay& replay,
-                    bool is_own_order, std::vector<std::string>* faults) {
-  const PlanFigures& figures = plan.figures;
-  const Cost overhead = replay.cost() - graph.forward_cost - graph.backward_cost;
-  CompareClaim("peak_bytes", figures.peak, replay.slab().highest(), faults);
-  CompareClaim("other_micro_batches_bytes", figures.other_micro_batches, Bytes(0), faults);
-  CompareClaim("arena_bytes", figures.arena, replay.slab().end(), faults);
-  if (figures.static_allocations) {
-    faults->push_back("static_allocation_bytes: not defined for joint graphs");
-  }
-  CompareClaim("overhead_cost", figures.overhead, overhead, faults);
-  CompareClaim("forward_cost", figures.forward_cost, graph.forward_cost, faults);
-  CompareClaim("backward_cost", figures.backward_cost, graph.backward_cost, faults);
-  CompareConstants(graph.constants, graph.parameter_gradients, plan, faults);
-  CheckLowerBound(figures, overhead, Cost(0) - graph.unneeded_cost, faults);
-  CheckCurve(plan, graph.forward_cost + graph.backward_cost, faults);
-  CheckCertificate(plan, overhead, Cost(0) - graph.unneeded_cost, replay.slab().highest(),
-                   is_own_order, faults);
-}
-
-}  // namespace
-
-std::vector<std::string> CheckJointPlan(const JointGraph& graph, const Plan& plan) {
-  std::vector<std::string> faults;
-  Result<std::vector<OpId>> runs = RunsOfPlan(graph, plan);
-  if (!runs.ok()) return {runs.error().message};
-  RunsReplay replay(graph, *std::move(runs), &plan.offsets, plan.request.align_bytes);
-  if (const auto fault = replay.Run()) return {*fault};
-  RunsReplay baseline(graph, OwnOrder(graph), nullptr);
-  if (const auto fault = baseline.Run()) return {"without recomputation: " + *fault};
-
-  CompareClaim("baseline_peak_bytes", plan.figures.baseline_peak, baseline.slab().highest(),
-               &faults);
-  CompareFigures(FiguresOf(graph), plan, replay, IsInOwnOrder(graph, plan), &faults);
-  if (plan.offsets.size() != replay.slab().allocations()) {
-    faults.push_back(fmt::format("the arena has {} offsets for {} buffers", plan.offsets.size(),
-                                 replay.slab().allocations()));
-  }
-  CompareRequest(plan, replay.slab().highest(), &faults);
-  for (std::string& broken : BrokenConstraints(graph, plan.request, plan.schedule)) {
-    faults.push_back(std::move(broken));
-  }
-  ComparePeak(
-      plan, replay.peak_step(), replay.slab().AtPeak(),
-      [&](const LiveBuffer& buffer) { return Described(graph, buffer); }, &faults);
-  CompareRows(graph, plan, replay, &faults);
-  return faults;
 }
 
 }  // namespace ckplan

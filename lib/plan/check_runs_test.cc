@@ -1,5 +1,3 @@
-#include "lib/plan/check_runs.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,7 +7,8 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/plan/assemble_joint.h"
+#include "lib/plan/assemble.h"
+#include "lib/plan/check.h"
 #include "lib/testing/random_joint_graph.h"
 
 namespace ckplan {
@@ -149,14 +148,14 @@ JointGraph Chain() {
 
 // A plan by an algorithm that proves nothing.
 Plan PlanOf(const JointGraph& graph, const std::vector<OpId>& runs) {
-  Plan plan = AssembleJointPlan(graph, runs);
+  Plan plan = AssembleRuns(graph, runs);
   plan.request.algorithm = "dtr";
   return plan;
 }
 
 std::string FaultsOf(const JointGraph& graph, const Plan& plan) {
   std::string text;
-  for (const std::string& fault : CheckJointPlan(graph, plan)) text += fault + "\n";
+  for (const std::string& fault : CheckPlan(graph, plan)) text += fault + "\n";
   return text;
 }
 
@@ -263,7 +262,7 @@ TEST_CASE("joint plans: no damage passes") {
       {"peak: the plan has 4 rows", [](Plan* p) { p->peak->live.push_back(p->peak->live[0]); }},
       {"operation \"f\": the plan says drop",
        [](Plan* p) { p->decisions[OpId(0)].action = NodeAction::kDrop; }},
-      {"in segment 1", [](Plan* p) { p->decisions[OpId(0)].segment = 1; }},
+      {"segment 1 in a plan without segments", [](Plan* p) { p->decisions[OpId(0)].segment = 1; }},
       {"operation \"g\": its row has another \"name\"",
        [](Plan* p) { p->labels[OpId(1)].name = "G"; }},
       {"another \"outputs\"", [](Plan* p) { p->labels[OpId(1)].outputs[0].bytes = Bytes(0); }},

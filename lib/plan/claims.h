@@ -1,5 +1,5 @@
-// Compares a plan's claims with a replay of its steps, for forward graphs (check.h) and for joint
-// graphs (check_runs.h). Faults are sentences that name the field and both values.
+// Compares a plan's claims with a replay of its steps (check_replay.h).
+// Faults are sentences that name the field and both values.
 #pragma once
 
 #include <fmt/format.h>

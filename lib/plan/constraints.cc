@@ -102,32 +102,21 @@ bool HasConstraints(const PlanRequest& request) {
   return !request.keep.empty() || !request.recompute.empty() || !request.never_rerun.empty();
 }
 
-Result<Constraints> ConstraintsOf(const TensorGraph& graph, const PlanRequest& request) {
+Result<Constraints> ConstraintsOf(const TrainingStep& step, const PlanRequest& request) {
   Names makers;
   Names operations;
-  for (const NodeId id : graph.nodes().ids()) {
-    const Node& node = graph.node(id);
-    operations.Add(id, {{node.name}, node.op});
-    NamedThing maker{{node.name}, node.op};
-    for (const TensorId output : node.outputs) maker.names.push_back(graph.tensor(output).name);
-    makers.Add(id, std::move(maker));
+  for (const NodeId id : step.node_ids()) {
+    NamedThing thing{{step.RawNameOf(id)}, step.OpOf(id)};
+    operations.Add(id, thing);
+    if (step.IsBackward(step.RunOf(id))) continue;
+    for (const TensorId output : step.OutputsOf(id)) thing.names.push_back(step.RawNameOf(output));
+    makers.Add(id, std::move(thing));
   }
-  return ConstraintsOf(request, makers, kMakers, operations, graph.nodes().size());
-}
-
-Result<Constraints> ConstraintsOf(const JointGraph& graph, const PlanRequest& request) {
-  Names makers;
-  Names operations;
-  for (const OpId id : graph.ops().ids()) {
-    const Operation& op = graph.op(id);
-    operations.Add(id, {{op.name}, op.op});
-    if (op.phase == Phase::kBackward) continue;
-    NamedThing maker{{op.name}, op.op};
-    for (const ValueId write : op.writes) maker.names.push_back(graph.value(write).name);
-    makers.Add(id, std::move(maker));
-  }
-  CKPLAN_ASSIGN_OR_RETURN(Constraints constraints, ConstraintsOf(request, makers, kForwardMakers,
-                                                                 operations, graph.ops().size()));
+  CKPLAN_ASSIGN_OR_RETURN(Constraints constraints,
+                          ConstraintsOf(request, makers, step.is_joint() ? kForwardMakers : kMakers,
+                                        operations, step.node_count()));
+  if (!step.is_joint()) return constraints;
+  const JointGraph& graph = step.joint();
   const bool has_backward = std::any_of(graph.ops().begin(), graph.ops().end(), IsOfBackwardPass);
   if (constraints.has_recomputed() && !has_backward) {
     return MakeError(ErrorCode::kUsage,

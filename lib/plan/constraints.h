@@ -2,16 +2,17 @@
 // and values: the fields keep, recompute and never_rerun (request.h). A kept value and an operation
 // that never runs again run once, because a second run would make a second version. A recomputed
 // value is read in the backward pass only from a later run than the forward pass's
-// (lib/joint/run_rules.h). check_constraints.h checks plans and shares no code with this file.
+// (lib/runs/run_rules.h). check_constraints.h checks plans and shares no code with this file.
 #pragma once
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
+#include "lib/graph/joint_graph.h"
 #include "lib/graph/tensor_graph.h"
-#include "lib/joint/expand.h"
-#include "lib/joint/joint_graph.h"
-#include "lib/joint/run_rules.h"
+#include "lib/runs/run_rules.h"
+#include "lib/schedule/expand.h"
 #include "lib/schedule/schedule.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -34,8 +35,7 @@ bool HasConstraints(const PlanRequest& request);
 // can be kept or recomputed, and aliases are recomputed with their base. Returns kUsage if a
 // pattern matches nothing, if a recomputed value must be kept or may not run twice, or if values
 // must be recomputed in a joint graph that does not mark its backward operations.
-Result<Constraints> ConstraintsOf(const TensorGraph& graph, const PlanRequest& request);
-Result<Constraints> ConstraintsOf(const JointGraph& graph, const PlanRequest& request);
+Result<Constraints> ConstraintsOf(const TrainingStep& step, const PlanRequest& request);
 
 // Returns the graph in which the operations that must run once may not repeat.
 JointGraph WithRunsOnce(const JointGraph& graph, const IdVector<OpId, bool>& runs_once);
@@ -48,7 +48,7 @@ class ScheduleRules {
   ScheduleRules(const TensorGraph& graph, const Constraints& constraints);
 
   bool AreObeyedBy(const Schedule& schedule) const;
-  // See MadeToObey (lib/joint/run_rules.h).
+  // See MadeToObey (lib/runs/run_rules.h).
   Schedule MadeToObey(const Schedule& schedule) const;
 
  private:

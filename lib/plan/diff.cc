@@ -7,9 +7,10 @@
 #include <tuple>
 #include <utility>
 
+#include "lib/graph/node_name.h"
 #include "lib/plan/diff_groups.h"
 #include "lib/plan/diff_summary.h"
-#include "lib/plan/node_name.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -231,13 +232,13 @@ std::string_view NameOf(Lesser lesser) {
   return "neither";
 }
 
-PlanDigest DigestOf(const TensorGraph& graph, const Plan& plan) {
+PlanDigest DigestOf(const TrainingStep& step, const Plan& plan) {
   PlanDigest digest{plan.request, plan.model, plan.figures, {}, std::nullopt};
-  for (const NodeId id : graph.nodes().ids()) {
-    const Node& node = graph.node(id);
-    Row row{ShownName(graph, id), "", node.op, plan.decisions[id], Bytes(0), Bytes(0)};
-    for (const TensorId output : node.outputs) row.bytes += graph.tensor(output).bytes;
-    if (!node.outputs.empty()) row.tensor = graph.tensor(node.outputs.front()).name;
+  for (const NodeId id : step.node_ids()) {
+    Row row{step.NameOf(id), "", step.OpOf(id), plan.decisions[id], Bytes(0), Bytes(0)};
+    const std::vector<TensorId>& outputs = step.OutputsOf(id);
+    for (const TensorId output : outputs) row.bytes += step.BytesOf(output);
+    if (!outputs.empty()) row.tensor = step.RawNameOf(outputs.front());
     digest.rows.push_back(std::move(row));
   }
   if (!plan.peak) return digest;
@@ -246,30 +247,8 @@ PlanDigest DigestOf(const TensorGraph& graph, const Plan& plan) {
     if (buffer.kind == BufferKind::kGradient) digest.rest->gradients += buffer.bytes;
     if (buffer.kind == BufferKind::kWorkspace) digest.rest->workspace += buffer.bytes;
     if (buffer.kind != BufferKind::kTensor) continue;
-    const NodeId producer = graph.tensor(buffer.tensor()).producer;
-    digest.rows[static_cast<size_t>(producer.index())].at_peak += buffer.bytes;
-  }
-  return digest;
-}
-
-PlanDigest DigestOf(const JointGraph& graph, const Plan& plan) {
-  PlanDigest digest{plan.request, plan.model, plan.figures, {}, std::nullopt};
-  for (const OpId id : graph.ops().ids()) {
-    const NodeLabel& label = plan.labels[id];
-    Row row{ShownName(graph, id), "", label.op, plan.decisions[id], Bytes(0), Bytes(0)};
-    for (const NodeLabel::Output& output : label.outputs) row.bytes += output.bytes;
-    if (!label.outputs.empty()) row.tensor = label.outputs.front().name;
-    digest.rows.push_back(std::move(row));
-  }
-  if (!plan.peak) return digest;
-  digest.rest.emplace();
-  for (const LiveBuffer& buffer : plan.peak->live) {
-    if (buffer.kind == BufferKind::kWorkspace) {
-      digest.rest->workspace += buffer.bytes;
-    } else {
-      const OpId maker = graph.value(buffer.tensor()).maker;
-      digest.rows[static_cast<size_t>(maker.index())].at_peak += buffer.bytes;
-    }
+    const NodeId maker = step.MakerOf(buffer.tensor());
+    digest.rows[static_cast<size_t>(maker.index())].at_peak += buffer.bytes;
   }
   return digest;
 }

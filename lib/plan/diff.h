@@ -22,6 +22,7 @@
 #include "lib/base/units.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/request_fields.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -47,9 +48,8 @@ struct PlanDigest {
   std::optional<PeakRest> rest;  // Absent if the file does not say what is in memory at the peak.
 };
 
-PlanDigest DigestOf(const TensorGraph& graph, const Plan& plan);
-// A row for each operation. In a joint graph, a result is held if its operation runs once.
-PlanDigest DigestOf(const JointGraph& graph, const Plan& plan);
+// In a joint graph, a result is held if its operation runs once.
+PlanDigest DigestOf(const TrainingStep& step, const Plan& plan);
 
 struct NodeChange {
   enum class Kind {

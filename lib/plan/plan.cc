@@ -3,21 +3,6 @@
 #include "lib/base/printable.h"
 
 namespace ckplan {
-namespace {
-
-// For a node and its tensors, or for an operation and its values.
-template <typename Maker, typename Made>
-NodeLabel MakeLabel(const Maker& maker, const std::vector<TensorId>& outputs,
-                    const IdVector<TensorId, Made>& all) {
-  NodeLabel label{WellFormedUtf8(maker.name), WellFormedUtf8(maker.op), {}};
-  for (const TensorId output : outputs) {
-    const Made& made = all[output];
-    label.outputs.push_back({made.file_id, WellFormedUtf8(made.name), made.bytes});
-  }
-  return label;
-}
-
-}  // namespace
 
 std::string_view NameOf(NodeAction action) {
   switch (action) {
@@ -33,25 +18,18 @@ std::string_view NameOf(NodeAction action) {
   return "";
 }
 
-NodeLabel LabelOf(const TensorGraph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  return MakeLabel(node, node.outputs, graph.tensors());
+NodeLabel LabelOf(const TrainingStep& step, NodeId id) {
+  NodeLabel label{WellFormedUtf8(step.RawNameOf(id)), WellFormedUtf8(step.OpOf(id)), {}};
+  for (const TensorId output : step.OutputsOf(id)) {
+    label.outputs.push_back(
+        {step.FileIdOf(output), WellFormedUtf8(step.RawNameOf(output)), step.BytesOf(output)});
+  }
+  return label;
 }
 
-IdVector<NodeId, NodeLabel> LabelsOf(const TensorGraph& graph) {
+IdVector<NodeId, NodeLabel> LabelsOf(const TrainingStep& step) {
   IdVector<NodeId, NodeLabel> labels;
-  for (const NodeId id : graph.nodes().ids()) labels.push_back(LabelOf(graph, id));
-  return labels;
-}
-
-NodeLabel LabelOf(const JointGraph& graph, OpId id) {
-  const Operation& op = graph.op(id);
-  return MakeLabel(op, op.writes, graph.values());
-}
-
-IdVector<NodeId, NodeLabel> LabelsOf(const JointGraph& graph) {
-  IdVector<NodeId, NodeLabel> labels;
-  for (const OpId id : graph.ops().ids()) labels.push_back(LabelOf(graph, id));
+  for (const NodeId id : step.node_ids()) labels.push_back(LabelOf(step, id));
   return labels;
 }
 

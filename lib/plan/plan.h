@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lib/base/units.h"
+#include "lib/graph/joint_graph.h"
 #include "lib/graph/tensor_graph.h"
-#include "lib/joint/joint_graph.h"
 #include "lib/plan/certificate.h"
 #include "lib/plan/curve_point.h"
 #include "lib/plan/model_variant.h"
@@ -20,6 +20,7 @@
 #include "lib/plan/request.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/timeline.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -42,7 +43,7 @@ struct PlanFigures {
   Bytes other_micro_batches;
   Bytes arena;
   std::optional<StaticAllocations> static_allocations;  // Absent in files that leave them out.
-  // Cost of all forward runs beyond the first of each node; for a joint graph see assemble_joint.h.
+  // Cost of all forward runs beyond the first of each node; for a joint graph see assemble.h.
   Cost overhead;
   Cost forward_cost;   // One forward pass.
   Cost backward_cost;  // One backward pass.
@@ -97,10 +98,8 @@ struct NodeLabel {
   bool operator==(const NodeLabel&) const = default;
 };
 
-NodeLabel LabelOf(const TensorGraph& graph, NodeId id);
-IdVector<NodeId, NodeLabel> LabelsOf(const TensorGraph& graph);
-NodeLabel LabelOf(const JointGraph& graph, OpId id);
-IdVector<NodeId, NodeLabel> LabelsOf(const JointGraph& graph);
+NodeLabel LabelOf(const TrainingStep& step, NodeId id);
+IdVector<NodeId, NodeLabel> LabelsOf(const TrainingStep& step);
 
 // One buffer in memory.
 struct LiveBuffer {

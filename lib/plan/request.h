@@ -42,7 +42,7 @@ inline std::string_view NameOf(Optimizer optimizer) {
 
 // How the gradients of parameters are counted: with the constants, as if all of them were there
 // throughout the step; or in the peak, each from the operation that makes it on. For the latter a
-// model's training step is planned as a joint graph (lib/joint/joint_graph.h).
+// model's training step is planned as a joint graph (lib/graph/joint_graph.h).
 enum class ParameterGradients { kConstant, kArriving };
 
 inline constexpr std::string_view kParameterGradientsWords[] = {"constant", "arriving"};

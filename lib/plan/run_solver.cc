@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/joint/expand.h"
-#include "lib/joint/simulate_runs.h"
 #include "lib/plan/constraints.h"
+#include "lib/schedule/expand.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -27,7 +27,7 @@ class ExpandedSolver : public PreparedSolver {
     // Above `max`, sizes change nothing.
     CKPLAN_ASSIGN_OR_RETURN(const RunOutcome found,
                             solver_->Solve(std::min(setting, range.max), limits));
-    const RunSimulation simulation = simulator_.Run(found.runs).value();
+    const Simulation simulation = simulator_.Run(found.runs).value();
     SolveOutcome outcome;
     outcome.strategy = ScheduleOf(expansion_, found.runs);
     outcome.paper = {std::nullopt, simulation.peak, simulation.cost - expansion_.graph.cost()};
@@ -46,7 +46,7 @@ class ExpandedSolver : public PreparedSolver {
   }
 
   const Expansion expansion_;
-  RunSimulator simulator_;
+  Simulator simulator_;
   std::unique_ptr<PreparedRunSolver> solver_;
 };
 

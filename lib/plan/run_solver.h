@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/base/result.h"
-#include "lib/joint/joint_graph.h"
+#include "lib/graph/joint_graph.h"
 #include "lib/plan/knob.h"
 #include "lib/plan/solver.h"
 
@@ -30,8 +30,8 @@ class PreparedRunSolver {
   virtual Result<RunOutcome> Solve(int64_t setting, const SolveLimits& limits) = 0;
 };
 
-// Runs the algorithm on the expansion (lib/joint/expand.h) of the problem's graph. The figures of
-// the paper are the simulated ones.
+// Runs the algorithm on the expansion (lib/schedule/expand.h) of the problem's graph. The figures
+// of the paper are the simulated ones.
 Result<std::unique_ptr<PreparedSolver>> PrepareOnExpansion(const Problem& problem,
                                                            const SolveLimits& limits,
                                                            PrepareRuns prepare);

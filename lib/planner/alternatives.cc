@@ -39,24 +39,24 @@ PlanRequest AskedOf(std::string_view algorithm, PlanRequest request) {
   return request;
 }
 
-Result<Reach> LeastBy(std::string_view algorithm, const TensorGraph& graph,
+Result<Reach> LeastBy(std::string_view algorithm, const TrainingStep& step,
                       const PlanRequest& refused, const SolveLimits& limits) {
   const bool has_total = refused.total_budget.is_given();
   PlanRequest request = AskedOf(algorithm, refused);
   (has_total ? request.total_budget : request.budget) = {Budget::Kind::kMin, Bytes(0), 0};
-  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(graph, request, limits));
+  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(step, request, limits));
   const Bytes constants = has_total ? TotalConstants(plan.figures) : Bytes(0);
   return Reach{plan.figures.peak + constants, std::string(algorithm)};
 }
 
 // The one that reaches least; nothing if a stop came first.
-std::optional<Reach> LeastOfQuick(const TensorGraph& graph, const PlanRequest& request,
+std::optional<Reach> LeastOfQuick(const TrainingStep& step, const PlanRequest& request,
                                   const SolveLimits& limits) {
   std::optional<Reach> least;
   const Result<const SolverInfo*> refusing = FindSolver(request.algorithm);
   for (const std::string_view algorithm : kQuick) {
     if (refusing.ok() && algorithm == (*refusing)->name) continue;
-    Result<Reach> reach = LeastBy(algorithm, graph, request, limits);
+    Result<Reach> reach = LeastBy(algorithm, step, request, limits);
     if (limits.stop.stop_requested()) return std::nullopt;
     if (reach.ok() && (!least || reach->peak < least->peak)) least = std::move(reach).value();
   }
@@ -65,18 +65,18 @@ std::optional<Reach> LeastOfQuick(const TensorGraph& graph, const PlanRequest& r
 
 }  // namespace
 
-Error WithAlternative(Error refusal, const TensorGraph& graph, const PlanRequest& request,
+Error WithAlternative(Error refusal, const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits) {
   const bool limits_peak = request.budget.is_given() || request.total_budget.is_given();
   // These two have tried all others.
   const bool is_of_many =
       request.algorithm == kAutoAlgorithm || request.algorithm == kBestAlgorithm;
-  if (!limits_peak || is_of_many || graph.nodes().size() > kMaxNodes) {
+  if (!limits_peak || is_of_many || step.node_count() > kMaxNodes || !step.has_forward()) {
     return refusal;
   }
-  const std::optional<Reach> least = LeastOfQuick(graph, request, limits);
+  const std::optional<Reach> least = LeastOfQuick(step, request, limits);
   if (!least) return refusal;
-  const bool fits = MakePlan(graph, AskedOf(least->algorithm, request), limits).ok();
+  const bool fits = MakePlan(step, AskedOf(least->algorithm, request), limits).ok();
   if (limits.stop.stop_requested()) return refusal;
   const std::string reaches = fmt::format("{} reaches {} ({} bytes)", least->algorithm,
                                           HumanBytes(least->peak), least->peak.count());

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "lib/joint/joint_graph.h"
-#include "lib/plan/assemble_joint.h"
+#include "lib/graph/joint_graph.h"
+#include "lib/plan/assemble.h"
 #include "lib/planner/model_form.h"
 #include "lib/planner/module_plan.h"
 #include "lib/planner/plan_file.h"
@@ -37,21 +37,21 @@ TEST_CASE("arriving gradients: a model's step counts each from the node that mak
   CHECK(arriving.is_model);
   CHECK(arriving.joint->ops().size() == 2 * constant.graph.nodes().size() + 1);
   const ConstantMemory& together = constant.graph.constants();
-  CHECK(OptimizedBytes(arriving) == together.parameter_gradients);
+  CHECK(arriving.step().optimized_bytes() == together.parameter_gradients);
   // Each parameter is trained by a node.
-  CHECK(JointConstants(*arriving.joint).parameter_gradients == Bytes(0));
-  CHECK(JointConstants(*arriving.joint).parameters == together.parameters);
-  CHECK(JointConstants(*arriving.joint).inputs == together.inputs);
+  CHECK(ConstantsOf(*arriving.joint).parameter_gradients == Bytes(0));
+  CHECK(ConstantsOf(*arriving.joint).parameters == together.parameters);
+  CHECK(ConstantsOf(*arriving.joint).inputs == together.inputs);
   const Bytes gradients = together.parameter_gradients;
-  CHECK(BaselinePeak(arriving) >= std::max(BaselinePeak(constant), gradients));
-  CHECK(BaselinePeak(arriving) < BaselinePeak(constant) + gradients);
+  CHECK(KeepAllPeak(arriving.step()) >= std::max(KeepAllPeak(constant.step()), gradients));
+  CHECK(KeepAllPeak(arriving.step()) < KeepAllPeak(constant.step()) + gradients);
 
   for (const std::string_view algorithm : {"keep-all", "best"}) {
     CAPTURE(std::string(algorithm));
     PlanRequest plan_request = Arriving();
     plan_request.algorithm = algorithm;
     plan_request.optimizer = Optimizer::kAdam;
-    const Bytes total = BaselinePeak(constant) +
+    const Bytes total = KeepAllPeak(constant.step()) +
                         TotalConstants(together, OptimizerState(Optimizer::kAdam, gradients));
     plan_request.total_budget = Budget::Of(total - Bytes(1));
     const Plan plan = MakePlan(arriving, plan_request, {}).value();
@@ -76,15 +76,15 @@ TEST_CASE("arriving gradients: a parameter that several nodes train arrives with
   for (const Value& value : source.joint->values()) {
     if (value.kind == ValueKind::kArrivingGradient) arriving += value.bytes;
   }
-  CHECK(arriving == OptimizedBytes(source));
+  CHECK(arriving == source.step().optimized_bytes());
 }
 
 TEST_CASE("arriving gradients: of joint graphs as well, of forward graph files not") {
   const Source joint = LoadSource("testdata/graphs/joint_net.json", Arriving()).value();
   REQUIRE(joint.joint);
-  CHECK(OptimizedBytes(joint) == Bytes(65536));
+  CHECK(joint.step().optimized_bytes() == Bytes(65536));
   // d_h, the loss and the gradient itself.
-  CHECK(BaselinePeak(joint) == Bytes(16384 + 4 + 65536));
+  CHECK(KeepAllPeak(joint.step()) == Bytes(16384 + 4 + 65536));
   const Result<Source> forward = LoadSource("testdata/graphs/net.json", Arriving());
   REQUIRE_FALSE(forward.ok());
   CHECK(forward.error().code == ErrorCode::kUsage);
@@ -99,14 +99,14 @@ TEST_CASE("arriving gradients: every algorithm plans a model's step, and best is
     PlanRequest request = Arriving();
     request.dims = {{"N", 2}};
     const Source source = LoadSource(path, request).value();
-    const Bytes budget(BaselinePeak(source).count() * 85 / 100);
+    const Bytes budget(KeepAllPeak(source.step()).count() * 85 / 100);
     request.budget = Budget::Of(budget);
     request.algorithm = kBestAlgorithm;
     const Result<Plan> best = MakePlan(source, request, {});
     for (const SolverInfo* info : ListedAlgorithms()) {
       if (info->name == kGivenAlgorithm) continue;
       CAPTURE(std::string(info->name));
-      REQUIRE(CanPlan(*info, source));
+      REQUIRE(CanPlan(*info, source.step()));
       request.algorithm = info->name;
       const Result<Plan> plan = MakePlan(source, request, {});
       if (!plan.ok()) {
@@ -155,7 +155,7 @@ TEST_CASE("arriving gradients: an algorithm's own budget, objective, knob and la
     asked->budget = {Budget::Kind::kMin, Bytes(0), 0};
     asked->granularity = Granularity::kLayer;
   });
-  CHECK(least.figures.peak < BaselinePeak(source));
+  CHECK(least.figures.peak < KeepAllPeak(source.step()));
   const Plan kept =
       plan_by("recompute-all", [](PlanRequest* asked) { asked->keep = NamePatterns({"*"}); });
   CHECK(kept.figures.overhead == Cost(0));
@@ -180,9 +180,7 @@ TEST_CASE("arriving gradients: the plan of a step stands for one of the model's 
     CHECK(form.decisions[id].recompute_count == plan.decisions[id].recompute_count);
     CHECK(form.labels[id].name == plan.labels[id].name);
   }
-  const std::optional<ForwardView> forward = ForwardViewOf(source);
-  const StepOfModel step{*source.joint, *forward};
-  const ModulePlan modules = FindModulePlan(source.graph, source.modules, form, step).value();
+  const ModulePlan modules = FindModulePlan(source.step(), source.modules, form).value();
   CHECK(modules.budget == plan.figures.peak);
   CHECK_FALSE(modules.modules.empty());
   // What the wrapped modules need is measured with the gradients that arrive.

@@ -8,9 +8,8 @@
 #include "lib/algorithms/best/certificates.h"
 #include "lib/algorithms/best/least_peak.h"
 #include "lib/base/stop.h"
-#include "lib/joint/simulate_runs.h"
 #include "lib/plan/added_time.h"
-#include "lib/planner/other_plans.h"
+#include "lib/planner/others.h"
 #include "lib/schedule/backward_order.h"
 #include "lib/schedule/simulate.h"
 
@@ -275,7 +274,7 @@ Result<Done> BestSearch::SolveInAnyOrder(SearchEffort effort, Bytes budget, Prog
   if (best.schedule) {
     Runs start = RunsOf(*any_order_, *best.schedule);
     // Gradients may be added up in another order in it.
-    if (RunSimulator(any_order_->graph).Run(start).ok()) options.starts.push_back(start);
+    if (Simulator(any_order_->graph).Run(start).ok()) options.starts.push_back(start);
   }
   CKPLAN_ASSIGN_OR_RETURN(BestOutcome found, SolveBest(&*any_order_problem_, options));
   const BestOutcome& outcome = progress->any_order.emplace(std::move(found));
@@ -322,13 +321,10 @@ Result<BestSolution> BestSearch::FindLeastInAnyOrder(const BestSolution& known) 
 std::vector<BestSearch::OrderedProblem> BestSearch::OthersWithin(
     Bytes budget, const BestSolution& own, const std::optional<Schedule>& known,
     SearchEffort effort) const {
-  std::vector<Schedule> starts;
   const bool is_excluded = enough_ && own.lower_bound > enough_->count();
   const bool is_settled = own.is_optimal || own.is_infeasible || is_excluded;
   const OthersWork work{WorkOfOthers(effort), /*wants_own_order=*/!is_settled};
-  for (Plan& plan : PlansOfOthers(graph_, request_, Budget::Of(budget), work, limits_)) {
-    starts.push_back(std::move(plan.schedule));
-  }
+  std::vector<Schedule> starts = SchedulesOfOthers({graph_, request_, budget}, work, limits_);
   PollStop();  // What others make of a stop is an error.
   if (known) starts.push_back(*known);
   std::optional<Order> cheapest;
@@ -362,10 +358,11 @@ std::vector<BestSearch::OrderedProblem> BestSearch::OthersWithin(
 // The plan of the least peak by any other algorithm.
 BestSolution BestSearch::LeastOfOthers() const {
   BestSolution least = KeepingAll();
-  for (const Plan& plan : PlansOfOthers(graph_, request_, {Budget::Kind::kMin, Bytes(0), 0},
-                                        {WorkOfOthers(request_.effort)}, limits_)) {
-    if (plan.figures.peak >= PeakOf(least)) continue;
-    least = {plan.schedule, plan.figures.overhead.count()};
+  const PlanProblem for_least{graph_, request_, std::nullopt, /*wants_least_peak=*/true};
+  for (const Schedule& schedule :
+       SchedulesOfOthers(for_least, {WorkOfOthers(request_.effort)}, limits_)) {
+    BestSolution found = SolutionOf(schedule);
+    if (PeakOf(found) < PeakOf(least)) least = std::move(found);
   }
   PollStop();  // What others make of a stop is an error.
   return least;

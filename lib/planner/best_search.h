@@ -13,12 +13,12 @@
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
-#include "lib/joint/expand.h"
 #include "lib/plan/certificate.h"
 #include "lib/plan/constraints.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
+#include "lib/schedule/expand.h"
 #include "lib/schedule/schedule.h"
 
 namespace ckplan {

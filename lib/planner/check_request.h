@@ -1,21 +1,19 @@
-// Whether an algorithm takes what a request asks of it, on whatever graph. Errors are kUsage.
+// Whether an algorithm takes what a request asks of it. Errors are kUsage.
 #pragma once
 
 #include "lib/base/result.h"
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
-// The objective "memory" is one that the algorithm has.
-Result<Done> CheckObjective(const SolverInfo& info, const PlanRequest& request);
-// The knob that is to be set is the algorithm's, and nothing else sets it.
+// The algorithm can plan such a step, and takes all fields of the request; its constraints are such
+// of the step. kInvalidInput: a forward graph without nodes.
+Result<Done> CheckRequest(const SolverInfo& info, const TrainingStep& step,
+                          const PlanRequest& request);
+
+// The part of it that does not depend on the graph.
 Result<Done> CheckSetting(const SolverInfo& info, const PlanRequest& request);
-// Decisions come with the algorithm `given` alone.
-Result<Done> CheckDecider(const SolverInfo& info, const PlanRequest& request);
-// Steps in any order are asked of algorithms that plan them.
-Result<Done> CheckTakesOrder(const SolverInfo& info, const PlanRequest& request);
-// The request has one budget at most.
-Result<Done> CheckOneBudget(const PlanRequest& request);
 
 }  // namespace ckplan

@@ -6,8 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "lib/planner/peak_budget.h"
-
 namespace ckplan {
 namespace {
 
@@ -36,68 +34,63 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
   return search->At(budget.bytes.count());
 }
 
+ChosenPlan ChosenOf(const Candidate& candidate, const PlanProblem& problem,
+                    const KnobSearch& search) {
+  const bool fits = !problem.budget || candidate.simulation.peak <= *problem.budget;
+  return {candidate, fits, search.was_stopped()};
+}
+
 // The plan of a setting that is asked for, which a budget may still refuse.
-Result<const Candidate*> SolveForSetting(const TensorGraph& graph, const SolverInfo& info,
-                                         const PlanRequest& request, const Knob& knob,
-                                         KnobSearch* search) {
-  const KnobSetting& setting = *request.setting;
+Result<ChosenPlan> SolveForSetting(const SolverInfo& info, const PlanProblem& problem,
+                                   const Knob& knob, KnobSearch* search) {
+  const KnobSetting& setting = *problem.request.setting;
   if (!IsInRange(knob, setting.value)) {
     return MakeError(ErrorCode::kUsage,
                      fmt::format("{} is out of range for {}: on this graph {} is {}",
                                  TextOf(setting), info.name, setting.knob, RangeText(knob)));
   }
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen, search->At(setting.value));
-  const Budget& budget = PeakBudgetOf(request);
-  if (!budget.is_given() || budget.kind == Budget::Kind::kMin) return chosen;
-  const Simulation& simulation = chosen->simulation;
-  if (simulation.peak <= ActivationBudget(graph, request)) return chosen;
-  return Infeasible(graph, request, fmt::format("{} with {}", info.name, TextOf(setting)),
-                    simulation.peak, chosen->schedule.steps[simulation.peak_step]);
+  return ChosenOf(*chosen, problem, *search);
 }
 
-Result<const Candidate*> SolveForBudget(const SolverInfo& info, const View& view,
-                                        const PlanRequest& request, KnobSearch* search,
-                                        std::optional<Bytes>* refused_least) {
-  if (PeakBudgetOf(request).kind == Budget::Kind::kMin) {
-    CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->MinPeak());
-    return search->Refine(least, least->simulation.peak);
+Result<ChosenPlan> SolveForBudget(const PlanProblem& problem, KnobSearch* search) {
+  if (problem.budget) {
+    CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search->BestWithin(*problem.budget));
+    if (best != nullptr) {
+      CKPLAN_ASSIGN_OR_RETURN(best, search->Refine(best, *problem.budget));
+      return ChosenOf(*best, problem, *search);
+    }
   }
-  const Bytes budget = ActivationBudget(view.graph, request);
-  CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search->BestWithin(budget));
-  if (best != nullptr) return search->Refine(best, budget);
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->MinPeak());
-  // A search that was stopped knows no least budget to name.
-  if (search->was_stopped()) return MakeError(ErrorCode::kTimeout, "stopped");
-  *refused_least = least->simulation.peak;
-  Error error = Infeasible(view.graph, request, info.name, least->simulation.peak,
-                           least->schedule.steps[least->simulation.peak_step]);
-  if (MayReachLess(info, least->outcome.is_optimal)) error.notes.emplace_back(kMayReachLess);
-  return error;
-}
-
-Result<const Candidate*> Choose(const SolverInfo& info, const View& view,
-                                const PlanRequest& request, const Knob& knob, KnobSearch* search,
-                                std::optional<Bytes>* least) {
-  if (request.setting) return SolveForSetting(view.graph, info, request, knob, search);
-  if (request.paper_budget.is_given()) {
-    return SolveForPaperBudget(info, knob, request.paper_budget, search);
+  if (!problem.budget) {
+    CKPLAN_ASSIGN_OR_RETURN(least, search->Refine(least, least->simulation.peak));
+  } else if (search->was_stopped()) {
+    return MakeError(ErrorCode::kTimeout, "stopped");  // The least that it knows may not be it.
   }
-  if (PeakBudgetOf(request).is_given()) return SolveForBudget(info, view, request, search, least);
-  return search->At(knob.preset);
+  return ChosenOf(*least, problem, *search);
 }
 
 }  // namespace
 
-Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const PlanRequest& request,
-                              const SolveLimits& limits, std::optional<Bytes>* least) {
+Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const PlanProblem& problem,
+                              const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
                           info.prepare(view.problem, limits));
   KnobSearch search(view, solver.get(), limits);
   const Knob knob = solver->knob();
   CKPLAN_CHECK(knob.kind == info.knob, "the registry says what an algorithm's knob is");
-  CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen,
-                          Choose(info, view, request, knob, &search, least));
-  return ChosenPlan{*chosen, search.was_stopped()};
+  if (problem.request.setting) return SolveForSetting(info, problem, knob, &search);
+  if (!problem.request.paper_budget.is_given() && problem.has_budget()) {
+    return SolveForBudget(problem, &search);
+  }
+  const Candidate* chosen = nullptr;
+  if (problem.request.paper_budget.is_given()) {
+    CKPLAN_ASSIGN_OR_RETURN(chosen,
+                            SolveForPaperBudget(info, knob, problem.request.paper_budget, &search));
+  } else {
+    CKPLAN_ASSIGN_OR_RETURN(chosen, search.At(knob.preset));
+  }
+  return ChosenOf(*chosen, problem, search);
 }
 
 std::optional<KnobSetting> SettingOf(const SolverInfo& info, const Candidate& chosen) {

@@ -9,18 +9,19 @@
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
 #include "lib/planner/knob_search.h"
+#include "lib/planner/plan_problem.h"
 
 namespace ckplan {
 
 struct ChosenPlan {
   Candidate candidate;
+  bool fits = true;          // Within the budget; otherwise it is the plan of least peak.
   bool was_stopped = false;  // It is the best that was found until then.
 };
 
-// `least` becomes the least peak of which a refusal for want of budget speaks. Errors are those of
-// MakePlan (planner.h).
-Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const PlanRequest& request,
-                              const SolveLimits& limits, std::optional<Bytes>* least);
+// Errors are those of MakePlan (planner.h).
+Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const PlanProblem& problem,
+                              const SolveLimits& limits);
 
 // The setting of the algorithm's knob at which the candidate was found; nothing if it belongs to
 // none.

@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kMostDevices = 1024;
 
 Bytes TotalOf(const Source& source) {
-  return TotalConstants(ConstantsOf(source),
-                        OptimizerState(source.request.optimizer, OptimizedBytes(source)));
+  return TotalConstants(source.step().constants(),
+                        OptimizerState(source.request.optimizer, source.step().optimized_bytes()));
 }
 
 class RemedySearch {
@@ -47,7 +47,7 @@ class RemedySearch {
   }
 
   void AddOptimizer() {
-    const Bytes state = OptimizerState(source_.request.optimizer, OptimizedBytes(source_));
+    const Bytes state = OptimizerState(source_.request.optimizer, source_.step().optimized_bytes());
     Add("optimizer", std::string(NameOf(Optimizer::kSgd)), needed_ - state);
   }
 
@@ -105,7 +105,9 @@ Result<std::optional<ConstantsShortage>> FindConstantsShortage(const std::string
                                                                const Source& source, Bytes memory) {
   if (TotalOf(source) < memory) return std::optional<ConstantsShortage>();
   ConstantsShortage shortage{
-      ConstantsOf(source), OptimizerState(source.request.optimizer, OptimizedBytes(source)), {}};
+      source.step().constants(),
+      OptimizerState(source.request.optimizer, source.step().optimized_bytes()),
+      {}};
   CKPLAN_ASSIGN_OR_RETURN(shortage.remedies, RemedySearch(path, source, memory).Run());
   return std::optional(std::move(shortage));
 }

@@ -10,14 +10,12 @@
 #include <utility>
 
 #include "lib/base/rng.h"
-#include "lib/joint/expand.h"
 #include "lib/mip/mip.h"
 #include "lib/plan/check.h"
 #include "lib/plan/check_constraints.h"
-#include "lib/plan/check_runs.h"
-#include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
+#include "lib/schedule/expand.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
@@ -149,9 +147,9 @@ TEST_CASE("constraints: plans in any order, and of joint graphs, break none") {
       PlanRequest own = request;
       own.order = StepOrder::kModel;
       own.algorithm = algorithm;
-      const Result<Plan> plan = MakeJointPlan(joint, own, {});
+      const Result<Plan> plan = MakePlan(joint, own, {});
       REQUIRE_MESSAGE(plan.ok(), plan.error().message);
-      CHECK(CheckJointPlan(joint, *plan).empty());
+      CHECK(CheckPlan(joint, *plan).empty());
       CHECK(BrokenConstraints(joint, own, plan->schedule).empty());
     }
   }

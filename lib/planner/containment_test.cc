@@ -7,7 +7,6 @@
 
 #include "lib/base/rng.h"
 #include "lib/planner/planner.h"
-#include "lib/planner/points_by_budgets.h"
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"

@@ -8,7 +8,6 @@
 #include "lib/plan/added_time.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/find_edge.h"
-#include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
 
 namespace ckplan {
@@ -79,7 +78,7 @@ class RowSearch {
   // the inputs grow as the count does.
   Result<int64_t> ReachFrom(int64_t fits) {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(fits));
-    const Bytes growing = found_->plan.figures.peak + ConstantsOf(sized->source).inputs;
+    const Bytes growing = found_->plan.figures.peak + sized->source.step().constants().inputs;
     const Bytes left = allowance_.memory - sized->constants - found_->plan.figures.peak;
     if (growing == Bytes(0)) return fits;
     const double growth = static_cast<double>(left.count()) / static_cast<double>(growing.count());
@@ -100,9 +99,7 @@ class RowSearch {
     request.total_budget = Budget::Of(allowance_.memory);
     const Cost enough = MostAdded(allowance_.added_percent, sized->step);
     if (request.algorithm == kBestAlgorithm) {
-      const Source& source = sized->source;
-      if (!source.joint) return FindBestPlanWithin(source.graph, request, enough, limits_);
-      return FindJointPlanWithin(*source.joint, request, enough, limits_, ForwardViewOf(source));
+      return FindBestPlanWithin(sized->source.step(), request, enough, limits_);
     }
     Result<Plan> plan = MakePlan(sized->source, request, limits_);
     if (!plan.ok()) {

@@ -45,9 +45,9 @@ Bytes NeedOfKeepingAll(const FitRequest& request, const Fit& fit, int64_t size) 
   FitRow row;
   row.size = size;
   const Source source = LoadSource(request.path, RequestOf(request, fit, row)).value();
-  return BaselinePeak(source) +
-         TotalConstants(ConstantsOf(source),
-                        OptimizerState(request.plan.optimizer, OptimizedBytes(source)));
+  return KeepAllPeak(source.step()) +
+         TotalConstants(source.step().constants(),
+                        OptimizerState(request.plan.optimizer, source.step().optimized_bytes()));
 }
 
 }  // namespace
@@ -178,8 +178,9 @@ TEST_CASE("fit: constants that alone exceed the memory are reported, with what w
       with.freeze = {"*"};
     }
     const Source source = LoadSource(request.path, with).value();
-    CHECK(less.constants == TotalConstants(ConstantsOf(source),
-                                           OptimizerState(with.optimizer, OptimizedBytes(source))));
+    CHECK(less.constants ==
+          TotalConstants(source.step().constants(),
+                         OptimizerState(with.optimizer, source.step().optimized_bytes())));
   }
   CHECK(fields == std::vector<std::string>{"sharding", "optimizer", "freeze"});
   // Where the constants fit, and activations do not, nothing of the kind is said.

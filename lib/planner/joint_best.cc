@@ -11,82 +11,60 @@
 #include "lib/algorithms/best/trade_off.h"
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
-#include "lib/base/work_limit.h"
-#include "lib/joint/simulate_runs.h"
 #include "lib/plan/added_time.h"
 #include "lib/plan/constraints.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/best_search.h"
-#include "lib/planner/joint_runs.h"
 #include "lib/planner/obedience.h"
-#include "lib/planner/other_plans.h"
-#include "lib/planner/registry.h"
-#include "lib/planner/strategy_runs.h"
+#include "lib/planner/others.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
 
-// What `best` can start from: the plans of the algorithms that it is never worse than, within a
-// limit of work (other_plans.h), unless a stop comes first. Those that answer at once come first.
-std::vector<std::vector<OpId>> PlansOfOthers(const JointProblem& problem, SearchEffort effort,
-                                             const SolveLimits& limits) {
-  const WorkLimit limit(limits.stop, WorkOfOthers(effort));
-  SolveLimits own_limits = limits;
-  own_limits.stop = limit.token();
-  std::vector<std::vector<OpId>> plans;
-  const auto add = [&](const SolverInfo& info) {
-    Result<JointOutcome> outcome = UnlessStopped([&] {
-      const StopScope scope(own_limits.stop);
-      return info.prepare_runs != nullptr ? SolveByRuns(problem, own_limits, info.prepare_runs)
-                                          : SolveByStrategies(info, problem, own_limits);
-    });
-    if (outcome.ok()) plans.push_back(std::move(outcome->runs));
-  };
-  for (const bool is_slow : {false, true}) {
-    if (is_slow && effort == SearchEffort::kQuick) break;
-    for (const SolverInfo& info : AllSolvers()) {
-      const bool can_plan = DecidesOnRuns(info) || problem.forward != nullptr;
-      const bool is_start = info.guarantee == Guarantee::kBaseline;
-      if (IsSlow(info) == is_slow && can_plan && !is_start) add(info);
-    }
-  }
-  return plans;
+OthersWork OthersFor(SearchEffort effort) {
+  return {WorkOfOthers(effort), /*wants_own_order=*/true,
+          /*wants_slow=*/effort != SearchEffort::kQuick};
 }
 
-std::string GuaranteeOf(const JointProblem& problem, const BestOutcome& outcome) {
+std::string GuaranteeOf(const PlanProblem& problem, const BestOutcome& outcome) {
   const std::string scope =
       fmt::format("{}{}", DescriptionOf(outcome.scope), UnderConstraints(problem.request));
   if (outcome.is_optimal) return fmt::format("optimal among plans {}", scope);
-  const auto once = static_cast<double>(problem.graph.cost().count());
+  const auto once = static_cast<double>(problem.step.cost().count());
   const auto gap = static_cast<double>(outcome.overhead - outcome.lower_bound);
   return fmt::format("heuristic: no plan {} saves more than {:.2f} % of a step", scope,
                      once > 0 ? 100 * gap / once : 0);
 }
 
-JointOutcome OutcomeOf(const JointProblem& problem, const BestOutcome& best) {
-  return {*best.runs, best.is_optimal, GuaranteeOf(problem, best), Cost(best.lower_bound),
-          Certificate{best.proof, best.scope, Cost(0), best.least_peak, Bytes(0)}};
+Answer OutcomeOf(const PlanProblem& problem, const BestOutcome& best) {
+  Answer answer{ScheduleOfRuns(*best.runs), best.is_optimal, GuaranteeOf(problem, best)};
+  answer.lower_bound = Cost(best.lower_bound);
+  answer.certificate = Certificate{best.proof, best.scope, Cost(0), best.least_peak, Bytes(0)};
+  return answer;
 }
 
 // A plan of the least peak that is found.
-Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, BestProblem* shared,
-                                           const BestOptions& options, const SolveLimits& limits) {
-  const JointGraph& graph = problem.graph;
+Result<Answer> SolveBestForLeastPeak(const PlanProblem& problem, BestProblem* shared,
+                                     const BestOptions& options, const SolveLimits& limits) {
+  const JointGraph& graph = problem.step.joint();
   BestOptions probe = options;
   probe.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(const LeastPeak least,
-                          FindLeastPeak(shared, probe, OwnOrderPeak(graph).count()));
+                          FindLeastPeak(shared, probe, KeepAllPeak(graph).count()));
   std::vector<OpId> runs = least.runs.value_or(problem.Obeying(OwnOrder(graph)));
-  RunSimulator simulator(graph);
+  Simulator simulator(graph);
   const auto peak_of = [&](const std::vector<OpId>& plan) {
     return simulator.Run(plan).value().peak;
   };
-  JointProblem for_least = problem;
+  PlanProblem for_least = problem;
   for_least.budget.reset();
   for_least.wants_least_peak = true;
   if (least.bound.bytes < peak_of(runs)) {
-    for (std::vector<OpId>& other : PlansOfOthers(for_least, problem.request.effort, limits)) {
-      if (peak_of(other) < peak_of(runs)) runs = std::move(other);
+    for (const Schedule& other :
+         SchedulesOfOthers(for_least, OthersFor(problem.request.effort), limits)) {
+      std::vector<OpId> found = RunsOf(other);
+      if (peak_of(found) < peak_of(runs)) runs = std::move(found);
     }
   }
   BestOptions again = options;
@@ -94,7 +72,7 @@ Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, BestProb
   again.starts = {runs};
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(shared, again));
   CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
-  JointOutcome outcome = OutcomeOf(problem, best);
+  Answer outcome = OutcomeOf(problem, best);
   PeakBound& bound = outcome.certificate->peak;
   if (least.bound.bytes > bound.bytes) bound = least.bound;
   const bool is_least = bound.bytes.count() == again.budget;
@@ -109,20 +87,18 @@ bool IsEnough(const BestOptions& options, const BestOutcome& best) {
 }
 
 // The best plan within the budget, no worse than those of the other algorithms.
-Result<BestOutcome> SolveBestAt(SearchEffort effort, const JointProblem& problem,
+Result<BestOutcome> SolveBestAt(SearchEffort effort, const PlanProblem& problem,
                                 BestProblem* shared, const BestOptions& options,
                                 const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(BestOutcome best, SolveBest(shared, options));
   if (best.is_optimal || best.is_infeasible || limits.stop.stop_requested()) return best;
   if (IsEnough(options, best)) return best;
-  RunSimulator simulator(problem.graph);
+  Simulator simulator(problem.step);
   BestOptions again = options;
   const size_t known = again.starts.size();
-  for (std::vector<OpId>& other : PlansOfOthers(problem, effort, limits)) {
-    const RunSimulation simulation = simulator.Run(other).value();
-    const int64_t overhead = (simulation.cost - problem.graph.cost()).count();
-    const bool is_better = !best.runs || overhead < best.overhead;
-    if (is_better && simulation.peak <= *problem.budget) again.starts.push_back(std::move(other));
+  for (const Schedule& other : SchedulesOfOthers(problem, OthersFor(effort), limits)) {
+    const int64_t overhead = simulator.Run(other).value().overhead.count();
+    if (!best.runs || overhead < best.overhead) again.starts.push_back(RunsOf(other));
   }
   if (again.starts.size() == known) return best;
   // Programs and cuts find the same again; the annealing goes on from a better plan.
@@ -132,7 +108,7 @@ Result<BestOutcome> SolveBestAt(SearchEffort effort, const JointProblem& problem
 }
 
 // The same, no worse than with less effort.
-Result<BestOutcome> SolveBestWithin(const JointProblem& problem, BestProblem* shared,
+Result<BestOutcome> SolveBestWithin(const PlanProblem& problem, BestProblem* shared,
                                     BestOptions options, const SolveLimits& limits) {
   BestOutcome best;
   for (const SearchEffort effort : kEfforts) {
@@ -150,18 +126,18 @@ Result<BestOutcome> SolveBestWithin(const JointProblem& problem, BestProblem* sh
 // Plans of little peak without a budget, and the curve that they are on.
 class CurveSearch {
  public:
-  CurveSearch(const JointProblem& problem, BestProblem* shared, const BestOptions& options)
+  CurveSearch(const PlanProblem& problem, BestProblem* shared, const BestOptions& options)
       : problem_(problem),
         shared_(shared),
         options_(options),
-        most_added_(MostAdded(kAddedPercentWithoutBudget, problem.graph.cost())),
-        trade_off_(shared, AtAGlance(options), problem.Obeying(OwnOrder(problem.graph))) {}
+        most_added_(MostAdded(kAddedPercentWithoutBudget, problem.step.cost())),
+        trade_off_(shared, AtAGlance(options), problem.Obeying(OwnOrder(problem.step.joint()))) {}
 
   // The plan of the least peak that is found which adds no more than those for no budget may, and
   // of little time for it.
-  Result<JointOutcome> Solve(const SolveLimits& limits) {
+  Result<Answer> Solve(const SolveLimits& limits) {
     try {
-      CKPLAN_RETURN_IF_ERROR(SearchShownPoints(most_added_, problem_.graph.cost(), &trade_off_));
+      CKPLAN_RETURN_IF_ERROR(SearchShownPoints(most_added_, problem_.step.cost(), &trade_off_));
     } catch (const Stopped&) {
       // The best of what was found by then is returned.
     }
@@ -169,19 +145,19 @@ class CurveSearch {
     BestOptions again = options_;
     again.budget = chosen.peak;
     again.starts = {chosen.runs};
-    JointProblem within = problem_;
+    PlanProblem within = problem_;
     within.budget = Bytes(again.budget);
     CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
                             SolveBestWithin(within, shared_, again, limits));
     CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
-    JointOutcome outcome = OutcomeOf(problem_, best);
-    outcome.curve = ShownPoints(PointsWith(outcome), problem_.graph.cost());
+    Answer outcome = OutcomeOf(problem_, best);
+    outcome.curve = ShownPoints(PointsWith(outcome), problem_.step.cost());
     return outcome;
   }
 
   // All points that are found, those of Solve and of a range of budgets.
   Result<std::vector<CurvePoint>> Trace(const SolveLimits& limits) {
-    CKPLAN_ASSIGN_OR_RETURN(const JointOutcome outcome, Solve(limits));
+    CKPLAN_ASSIGN_OR_RETURN(const Answer outcome, Solve(limits));
     CKPLAN_RETURN_IF_ERROR(trade_off_.SearchEvenly(kCurveBudgets));
     return PointsWith(outcome);
   }
@@ -192,14 +168,14 @@ class CurveSearch {
     return options;
   }
 
-  std::vector<CurvePoint> PointsWith(const JointOutcome& outcome) const {
+  std::vector<CurvePoint> PointsWith(const Answer& outcome) const {
     std::vector<CurvePoint> points = trade_off_.Points();
-    const RunSimulation own = RunSimulator(problem_.graph).Run(outcome.runs).value();
-    points.push_back({own.peak, own.cost - problem_.graph.cost()});
+    const Simulation own = Simulator(problem_.step).Run(outcome.schedule).value();
+    points.push_back({own.peak, own.overhead});
     return FrontOf(std::move(points));
   }
 
-  const JointProblem& problem_;
+  const PlanProblem& problem_;
   BestProblem* const shared_;
   const BestOptions options_;
   const Cost most_added_;
@@ -208,8 +184,8 @@ class CurveSearch {
 
 }  // namespace
 
-Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits& limits) {
-  BestProblem shared(problem.graph, problem.is_recomputed);
+Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& limits) {
+  BestProblem shared(problem.step.joint(), problem.is_recomputed);
   BestOptions options;
   options.work = WorkOf(problem.request.effort);
   if (problem.wants_least_peak) return SolveBestForLeastPeak(problem, &shared, options, limits);
@@ -219,31 +195,29 @@ Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits&
                           SolveBestWithin(problem, &shared, options, limits));
   if (best.runs) return OutcomeOf(problem, best);
   options.work = kQuickWork;
-  CKPLAN_ASSIGN_OR_RETURN(JointOutcome least,
-                          SolveBestForLeastPeak(problem, &shared, options, limits));
+  CKPLAN_ASSIGN_OR_RETURN(Answer least, SolveBestForLeastPeak(problem, &shared, options, limits));
   const bool is_proven = best.least_peak.bytes > *problem.budget;
-  least.note = WhatIsProven(is_proven ? best.least_peak : least.certificate->peak, *problem.budget,
-                            ConstantsInBudget(problem.graph, problem.request), problem.request);
+  least.note = WhatIsProven(is_proven ? best.least_peak : least.certificate->peak, problem);
   return least;
 }
 
-Result<std::vector<CurvePoint>> TraceCurveByBest(const JointProblem& problem,
-                                                 const SolveLimits& limits) {
-  BestProblem shared(problem.graph, problem.is_recomputed);
+Result<std::vector<CurvePoint>> TraceJointCurveByBest(const PlanProblem& problem,
+                                                      const SolveLimits& limits) {
+  BestProblem shared(problem.step.joint(), problem.is_recomputed);
   BestOptions options;
   options.work = WorkOf(problem.request.effort);
   return CurveSearch(problem, &shared, options).Trace(limits);
 }
 
-Result<std::optional<JointOutcome>> SolveByBestUntil(const JointProblem& problem, Cost enough,
-                                                     const SolveLimits& limits) {
-  BestProblem shared(problem.graph, problem.is_recomputed);
+Result<std::optional<Answer>> SolveJointByBestUntil(const PlanProblem& problem, Cost enough,
+                                                    const SolveLimits& limits) {
+  BestProblem shared(problem.step.joint(), problem.is_recomputed);
   BestOptions options;
   options.budget = problem.budget.value().count();
   options.enough = enough.count();
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
                           SolveBestWithin(problem, &shared, options, limits));
-  if (!best.runs) return std::optional<JointOutcome>();
+  if (!best.runs) return std::optional<Answer>();
   return std::optional(OutcomeOf(problem, best));
 }
 

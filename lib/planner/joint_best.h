@@ -7,22 +7,22 @@
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/plan/solver.h"
-#include "lib/planner/joint_problem.h"
+#include "lib/planner/plan_problem.h"
 
 namespace ckplan {
 
 // Within the budget, of least peak, or, for no budget, of the least peak that adds at most
 // kAddedPercentWithoutBudget (lib/plan/added_time.h), as the problem asks. Where nothing fits the
 // budget, its plan of least peak.
-Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits& limits);
+Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& limits);
 
 // Without a budget: what memory costs. Each point has a plan; more memory costs less time.
-Result<std::vector<CurvePoint>> TraceCurveByBest(const JointProblem& problem,
-                                                 const SolveLimits& limits);
+Result<std::vector<CurvePoint>> TraceJointCurveByBest(const PlanProblem& problem,
+                                                      const SolveLimits& limits);
 
 // Within the budget, which is given: the first plan that this search comes to which adds no more
 // than `enough`; where there is none, the best that it finds; nothing if none fits.
-Result<std::optional<JointOutcome>> SolveByBestUntil(const JointProblem& problem, Cost enough,
-                                                     const SolveLimits& limits);
+Result<std::optional<Answer>> SolveJointByBestUntil(const PlanProblem& problem, Cost enough,
+                                                    const SolveLimits& limits);
 
 }  // namespace ckplan

@@ -1,4 +1,3 @@
-#include "lib/planner/joint_planner.h"
 
 #include <doctest/doctest.h>
 
@@ -8,12 +7,13 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/stop.h"
-#include "lib/joint/simulate_runs.h"
 #include "lib/mip/mip.h"
 #include "lib/plan/added_time.h"
-#include "lib/plan/check_runs.h"
+#include "lib/plan/check.h"
+#include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/planner/source.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/random_joint_graph.h"
 
@@ -40,9 +40,9 @@ TEST_CASE("joint planner: keep-all runs the graph's own order once") {
     CAPTURE(seed);
     Rng rng(seed);
     const JointGraph graph = RandomJointGraph(rng);
-    const Plan plan = MakeJointPlan(graph, KeepAll(), {}).value();
-    CHECK(CheckJointPlan(graph, plan).empty());
-    CHECK(plan.figures.peak == OwnOrderPeak(graph));
+    const Plan plan = MakePlan(graph, KeepAll(), {}).value();
+    CHECK(CheckPlan(graph, plan).empty());
+    CHECK(plan.figures.peak == KeepAllPeak(graph));
     CHECK(plan.figures.peak == plan.figures.baseline_peak);
     CHECK(plan.figures.overhead == Cost(0));
     CHECK(plan.request.objective == Objective::kTime);
@@ -51,21 +51,21 @@ TEST_CASE("joint planner: keep-all runs the graph's own order once") {
 
 TEST_CASE("joint planner: budgets in bytes, percent, the least, and with constants") {
   const JointGraph graph = SomeGraph();
-  const Bytes peak = OwnOrderPeak(graph);
+  const Bytes peak = KeepAllPeak(graph);
   PlanRequest request = KeepAll();
   request.optimizer = Optimizer::kAdam;
   request.budget = Budget::Of(peak);
-  CHECK(MakeJointPlan(graph, request, {})->request.budget == Budget::Of(peak));
+  CHECK(MakePlan(graph, request, {})->request.budget == Budget::Of(peak));
   request.budget = {Budget::Kind::kPercent, Bytes(0), 100};
-  const Plan whole = MakeJointPlan(graph, request, {}).value();
+  const Plan whole = MakePlan(graph, request, {}).value();
   CHECK(whole.request.budget == Budget::Of(peak));
   request.budget = {Budget::Kind::kMin, Bytes(0), 0};
-  const Plan least = MakeJointPlan(graph, request, {}).value();
+  const Plan least = MakePlan(graph, request, {}).value();
   CHECK(least.request.budget == Budget::Of(peak));
   CHECK_FALSE(least.figures.is_optimal);
 
   request.budget = Budget::Of(peak - Bytes(1));
-  const Error refusal = MakeJointPlan(graph, request, {}).error();
+  const Error refusal = MakePlan(graph, request, {}).error();
   CHECK(refusal.code == ErrorCode::kInfeasible);
   CHECK(refusal.remedy.settings.front().name == "budget");
   CHECK(refusal.remedy.settings.front().value == std::to_string(peak.count()));
@@ -74,9 +74,9 @@ TEST_CASE("joint planner: budgets in bytes, percent, the least, and with constan
   REQUIRE(constants > whole.figures.constants.inputs);
   request.budget = {};
   request.total_budget = Budget::Of(peak + constants);
-  CHECK(MakeJointPlan(graph, request, {})->request.budget == Budget::Of(peak));
+  CHECK(MakePlan(graph, request, {})->request.budget == Budget::Of(peak));
   request.total_budget = Budget::Of(peak + constants - Bytes(1));
-  const Error total = MakeJointPlan(graph, request, {}).error();
+  const Error total = MakePlan(graph, request, {}).error();
   CHECK(total.remedy.settings.front().name == "total_budget");
   CHECK(total.remedy.settings.front().value == std::to_string((peak + constants).count()));
 }
@@ -97,7 +97,7 @@ TEST_CASE("joint planner: no other algorithm is better than best within the same
     PlanRequest request;
     request.budget = {Budget::Kind::kMin, Bytes(0), 0};
     request.algorithm = kBestAlgorithm;
-    const Plan least = MakeJointPlan(graph, request, {}).value();
+    const Plan least = MakePlan(graph, request, {}).value();
     for (const SolverInfo* info : ListedAlgorithms()) {
       if (!DecidesOnRuns(*info) || info->name == kBestAlgorithm) continue;
       if (info->name == kGivenAlgorithm) continue;  // It needs decisions.
@@ -105,12 +105,12 @@ TEST_CASE("joint planner: no other algorithm is better than best within the same
       CAPTURE(info->name);
       request.algorithm = info->name;
       request.budget = {Budget::Kind::kMin, Bytes(0), 0};
-      const Plan other = MakeJointPlan(graph, request, {}).value();
+      const Plan other = MakePlan(graph, request, {}).value();
       CHECK(least.figures.peak <= other.figures.peak);
       request.budget = Budget::Of(other.figures.peak);
-      const Plan within = MakeJointPlan(graph, request, {}).value();
+      const Plan within = MakePlan(graph, request, {}).value();
       request.algorithm = kBestAlgorithm;
-      const Plan best = MakeJointPlan(graph, request, {}).value();
+      const Plan best = MakePlan(graph, request, {}).value();
       CHECK(best.figures.overhead <= within.figures.overhead);
       ++compared;
     }
@@ -127,11 +127,11 @@ TEST_CASE("joint planner: without a budget, the least peak for a tenth of a step
     PlanRequest request;
     request.algorithm = kBestAlgorithm;
     request.effort = SearchEffort::kQuick;
-    const Plan plan = MakeJointPlan(graph, request, {}).value();
-    CHECK(CheckJointPlan(graph, plan).empty());
+    const Plan plan = MakePlan(graph, request, {}).value();
+    CHECK(CheckPlan(graph, plan).empty());
     CHECK_FALSE(plan.request.budget.is_given());
     REQUIRE_FALSE(plan.figures.curve.empty());
-    CHECK(plan.figures.curve.back().peak <= OwnOrderPeak(graph));
+    CHECK(plan.figures.curve.back().peak <= KeepAllPeak(graph));
     CHECK(plan.figures.overhead <= MostAdded(10, graph.cost()));
     recomputing += plan.figures.overhead > plan.figures.curve.back().overhead;
   }
@@ -148,13 +148,13 @@ TEST_CASE("joint planner: a refusal says what is proven, and a least peak as wel
     request.algorithm = kBestAlgorithm;
     request.effort = SearchEffort::kQuick;
     request.budget = {Budget::Kind::kMin, Bytes(0), 0};
-    const Plan least = MakeJointPlan(graph, request, {}).value();
+    const Plan least = MakePlan(graph, request, {}).value();
     const Certificate& certificate = least.figures.certificate.value();
     REQUIRE(certificate.peak.bytes + certificate.peak_gap == least.figures.peak);
     if (certificate.peak.bytes == Bytes(0)) continue;
     proven += certificate.peak_gap == Bytes(0);
     request.budget = Budget::Of(certificate.peak.bytes - Bytes(1));
-    const Result<Plan> refused = MakeJointPlan(graph, request, {});
+    const Result<Plan> refused = MakePlan(graph, request, {});
     REQUIRE_FALSE(refused.ok());
     CHECK(refused.error().notes.front().starts_with("it is proven that no plan in any order fits"));
   }
@@ -164,12 +164,12 @@ TEST_CASE("joint planner: a refusal says what is proven, and a least peak as wel
 // At each budget up to a little above that of keeping everything.
 void CheckEveryBudget(const JointGraph& graph, PlanRequest request) {
   request.budget = {Budget::Kind::kMin, Bytes(0), 0};
-  const Plan min = MakeJointPlan(graph, request, {}).value();
+  const Plan min = MakePlan(graph, request, {}).value();
   const Bytes least = min.figures.peak;
-  for (Bytes budget(1); budget <= OwnOrderPeak(graph) + Bytes(1); budget += Bytes(1)) {
+  for (Bytes budget(1); budget <= KeepAllPeak(graph) + Bytes(1); budget += Bytes(1)) {
     CAPTURE(budget.count());
     request.budget = Budget::Of(budget);
-    const Result<Plan> plan = MakeJointPlan(graph, request, {});
+    const Result<Plan> plan = MakePlan(graph, request, {});
     REQUIRE(plan.ok() == (budget >= least));
     if (plan.ok()) {
       CHECK(plan->figures.peak <= budget);
@@ -207,7 +207,7 @@ int64_t PollsOf(const std::string& file, const PlanRequest& request) {
   const Source source = LoadSource("testdata/regress/" + file, request).value();
   int64_t polls = 0;
   const StopScope scope({}, [&](int64_t) { ++polls; });
-  const Result<Plan> plan = MakeJointPlan(*source.joint, request, {});
+  const Result<Plan> plan = MakePlan(*source.joint, request, {});
   CHECK((plan.ok() || plan.error().code == ErrorCode::kInfeasible));
   return polls;
 }
@@ -232,11 +232,11 @@ TEST_CASE("joint planner: algorithms of forward graphs are refused by name") {
   const JointGraph graph = SomeGraph();
   int refused = 0;
   for (const SolverInfo* info : ListedAlgorithms()) {
-    if (DecidesOnRuns(*info)) continue;
+    if (CanPlan(*info, graph)) continue;
     CAPTURE(info->name);
     PlanRequest request;
     request.algorithm = info->name;
-    const Error error = MakeJointPlan(graph, request, {}).error();
+    const Error error = MakePlan(graph, request, {}).error();
     CHECK(error.code == ErrorCode::kUsage);
     CHECK(error.message.starts_with(std::string(info->name) + " is for forward graphs"));
     CHECK(DecidesOnRuns(*FindSolver(error.remedy.settings.front().value).value()));
@@ -256,7 +256,7 @@ TEST_CASE("joint planner: what forward graphs alone have is refused") {
   requests[5].uses_liveness = false;
   requests[6].budget = requests[6].total_budget = Budget::Of(Bytes(1 << 20));
   for (const PlanRequest& request : requests) {
-    const Result<Plan> plan = MakeJointPlan(graph, request, {});
+    const Result<Plan> plan = MakePlan(graph, request, {});
     REQUIRE_FALSE(plan.ok());
     CHECK(plan.error().code == ErrorCode::kUsage);
   }

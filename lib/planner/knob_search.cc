@@ -6,6 +6,7 @@
 #include "lib/base/stop.h"
 #include "lib/planner/obedience.h"
 #include "lib/schedule/canonical_figures.h"
+#include "lib/schedule/expand.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/lower_without_liveness.h"
 #include "lib/schedule/unfold.h"
@@ -38,25 +39,18 @@ bool IsBetterForMemory(const Candidate& a, const Candidate& b) {
 
 }  // namespace
 
-View::View(const TensorGraph& judged, const PlanRequest& request)
-    : View(judged, std::nullopt, request) {}
-
-View::View(const StepOfModel& judged, const PlanRequest& request)
-    : View(judged.forward.graph, judged, request) {}
-
-View::View(const TensorGraph& judged, std::optional<StepOfModel> step_of_model,
-           const PlanRequest& request)
-    : graph(judged),
-      step(step_of_model),
-      fold(request.granularity == Granularity::kLayer ? std::optional(FoldLayers(judged))
+View::View(const TrainingStep& judged, const PlanRequest& request)
+    : step(judged),
+      graph(judged.forward()),
+      fold(request.granularity == Granularity::kLayer ? std::optional(FoldLayers(graph))
                                                       : std::nullopt),
       constraints(HasConstraints(request) && !request.decisions
-                      ? std::optional(ConstraintsOf(judged, request).value())
+                      ? std::optional(ConstraintsOf(graph, request).value())
                       : std::nullopt),
       problem(ProblemOf(fold ? fold->graph : graph, request,
                         constraints && !fold ? &constraints->runs_once : nullptr)),
       uses_liveness(request.uses_liveness),
-      rules_(constraints ? std::optional(ScheduleRules(judged, *constraints)) : std::nullopt) {}
+      rules_(constraints ? std::optional(ScheduleRules(graph, *constraints)) : std::nullopt) {}
 
 Strategy View::OnNodes(Strategy strategy) const {
   return fold ? Unfold(*fold, strategy) : strategy;
@@ -69,7 +63,7 @@ bool View::Obeys(const Strategy& strategy) const {
 Schedule View::Lower(const Strategy& strategy) const {
   Schedule schedule = LowerAsDecided(strategy);
   if (rules_) schedule = rules_->MadeToObey(schedule);
-  return step ? InOrderOf(*step, schedule) : schedule;
+  return InFormOf(step, schedule);
 }
 
 Schedule View::LowerAsDecided(const Strategy& strategy) const {
@@ -125,7 +119,7 @@ Candidate KnobSearch::Evaluate(int64_t setting, SolveOutcome outcome) {
     outcome.is_optimal = false;
     outcome.guarantee += kChangedToObey;
   }
-  const Simulation simulation = meter_.Run(schedule);
+  const Simulation simulation = simulator_.Run(schedule).value();
   return {setting, std::move(outcome), std::move(schedule), simulation};
 }
 

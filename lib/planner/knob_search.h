@@ -14,8 +14,8 @@
 #include "lib/plan/constraints.h"
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
-#include "lib/planner/schedule_meter.h"
 #include "lib/schedule/simulate.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -30,32 +30,28 @@ struct Candidate {
   Simulation simulation;
 };
 
-// The graph that plans are simulated on, and the problem that the algorithm solves for it.
+// The step that plans are simulated on, and the problem that the algorithm solves for it.
 struct View {
-  // The request's constraints are such of the graph.
-  View(const TensorGraph& judged, const PlanRequest& request);
-  // Schedules are measured as runs of the step.
-  View(const StepOfModel& judged, const PlanRequest& request);
+  // The step has a forward graph, and the request's constraints are such of that.
+  View(const TrainingStep& judged, const PlanRequest& request);
   View(const View&) = delete;  // The problem refers to the fold.
   View& operator=(const View&) = delete;
 
   Strategy OnNodes(Strategy strategy) const;
-  // The schedule of the strategy, changed where it does not obey the constraints, or is no plan of
-  // the step.
+  // The schedule of the strategy in the form of the step, changed where it does not obey the
+  // constraints, or is no plan of the step.
   Schedule Lower(const Strategy& strategy) const;
   // Whether the algorithm's own schedule obeys the constraints.
   bool Obeys(const Strategy& strategy) const;
 
-  const TensorGraph& graph;
-  const std::optional<StepOfModel> step;
+  const TrainingStep step;
+  const TensorGraph& graph;  // The step's forward graph.
   const std::optional<LayerFold> fold;
   const std::optional<Constraints> constraints;  // None if there are none, or decisions are given.
   const Problem problem;
   const bool uses_liveness;
 
  private:
-  View(const TensorGraph& judged, std::optional<StepOfModel> step_of_model,
-       const PlanRequest& request);
   Schedule LowerAsDecided(const Strategy& strategy) const;
 
   const std::optional<ScheduleRules> rules_;
@@ -79,10 +75,7 @@ struct View {
 class KnobSearch {
  public:
   KnobSearch(const View& view, PreparedSolver* solver, const SolveLimits& limits)
-      : view_(view),
-        solver_(*solver),
-        limits_(limits),
-        meter_(view.step ? ScheduleMeter(*view.step) : ScheduleMeter(view.graph)) {}
+      : view_(view), solver_(*solver), limits_(limits), simulator_(view.step) {}
 
   // The plan of one setting, as good as the algorithm can make it.
   Result<const Candidate*> At(int64_t setting);
@@ -142,7 +135,7 @@ class KnobSearch {
   const View& view_;
   PreparedSolver& solver_;
   const SolveLimits& limits_;
-  ScheduleMeter meter_;
+  Simulator simulator_;
   std::map<int64_t, Candidate> tried_;
   // Not among the tried ones: it belongs to no setting, so none lies beside it.
   std::optional<Candidate> one_segment_;

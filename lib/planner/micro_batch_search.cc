@@ -7,7 +7,7 @@
 #include "lib/base/stop.h"
 #include "lib/plan/added_time.h"
 #include "lib/plan/request_fields.h"
-#include "lib/planner/other_plans.h"
+#include "lib/planner/others.h"
 #include "lib/planner/peak_budget.h"
 
 namespace ckplan {
@@ -69,14 +69,15 @@ void MicroBatchSearch::Add(Found found) {
   found_.insert(at, std::move(found));
 }
 
-void MicroBatchSearch::AddOthers(const Budget& budget) {
+void MicroBatchSearch::AddOthers(std::optional<Bytes> budget) {
   // The slow ones would take long for each of many limits on one micro-batch, which `best` tries
   // itself.
   const OthersWork work{WorkOfOthers(one_request_.effort), /*wants_own_order=*/true,
                         /*wants_slow=*/false};
-  for (const Plan& plan : PlansOfOthers(graph_, request_, budget, work, limits_)) {
-    BestSolution solution{plan.schedule, plan.figures.overhead.count()};
-    Found found = Measured(Bytes(0), std::move(solution));
+  const PlanProblem problem{graph_, request_, budget, /*wants_least_peak=*/!budget};
+  for (const Schedule& schedule : SchedulesOfOthers(problem, work, limits_)) {
+    const Cost overhead = simulator_.Run(schedule).value().overhead;
+    Found found = Measured(Bytes(0), {schedule, overhead.count()});
     found.limit = found.own_peak;
     Add(std::move(found));
   }
@@ -95,7 +96,7 @@ Result<Done> MicroBatchSearch::TryGrid() {
   }
   // What reaches the least peak may not be what is found for it as a limit.
   found_.insert(found_.begin(), Measured(low, std::move(least)));
-  AddOthers({Budget::Kind::kMin, Bytes(0), 0});
+  AddOthers(std::nullopt);
   return GoBelowLeast();
 }
 
@@ -189,7 +190,7 @@ Result<BestSolution> MicroBatchSearch::Solve(Bytes budget) {
   if (!relaxed.schedule) return relaxed;
   if (simulator_.Run(*relaxed.schedule).value().peak <= budget) return relaxed;
   CKPLAN_RETURN_IF_ERROR(TryGrid());
-  AddOthers(Budget::Of(budget));
+  AddOthers(budget);
   CKPLAN_RETURN_IF_ERROR(HalveAbove(budget));
   if (const Found* const quick = BestWithin(budget)) {
     CKPLAN_RETURN_IF_ERROR(Try(quick->limit, &search_));
@@ -228,7 +229,7 @@ std::optional<BestSolution> MicroBatchSearch::found() const {
   const Budget& budget = PeakBudgetOf(request_);
   if (!budget.is_given()) return Unproven(LeastWithin(most_added_));
   if (budget.kind == Budget::Kind::kMin) return Unproven(LeastFound());
-  const Found* const best = BestWithin(ActivationBudget(graph_, request_));
+  const Found* const best = BestWithin(*BudgetInBytes(graph_, request_));
   return best == nullptr ? std::nullopt : std::optional(Unproven(*best));
 }
 

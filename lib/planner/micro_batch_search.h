@@ -66,7 +66,7 @@ class MicroBatchSearch {
   Found Measured(Bytes limit, BestSolution solution);
   Result<Done> Try(Bytes limit, BestSearch* search);
   void Add(Found found);
-  void AddOthers(const Budget& budget);
+  void AddOthers(std::optional<Bytes> budget);  // Without one, those of least peak.
   Result<Done> TryGrid();
   Result<Done> GoBelowLeast();
   const Found& LeastFound() const;

@@ -4,7 +4,7 @@
 
 #include "lib/base/check.h"
 #include "lib/plan/assemble.h"
-#include "lib/plan/assemble_joint.h"
+#include "lib/schedule/expand.h"
 #include "lib/schedule/timeline.h"
 
 namespace ckplan {

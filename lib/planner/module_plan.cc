@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "lib/base/stop.h"
+#include "lib/schedule/expand.h"
 #include "lib/schedule/lower_checkpoints.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 
@@ -74,14 +76,13 @@ struct Scored {
 
 class Search {
  public:
-  Search(const TensorGraph& graph, const std::optional<StepOfModel>& step, const ModuleCalls& calls,
-         Bytes budget)
-      : graph_(graph),
-        step_(step),
+  Search(const TrainingStep& step, const ModuleCalls& calls, Bytes budget)
+      : step_(step),
+        graph_(step.forward()),
         calls_(calls),
         tree_(TreeOf(calls)),
         budget_(budget),
-        meter_(step ? ScheduleMeter(*step) : ScheduleMeter(graph)) {}
+        simulator_(step) {}
 
   const ModuleTree& tree() const { return tree_; }
   bool is_spent() const { return steps_ >= kModuleSearchSteps; }
@@ -106,15 +107,14 @@ class Search {
   }
 
   Schedule ScheduleOf(const Choice& choice) const {
-    const Schedule schedule = LowerCheckpoints(graph_, Numbered(RegionsOf(choice)));
-    return step_ ? InOrderOf(*step_, schedule) : schedule;
+    return LowerCheckpoints(graph_, Numbered(RegionsOf(choice)));
   }
 
   Score ScoreOf(const Choice& choice) {
     PollStop();
-    const Schedule schedule = ScheduleOf(choice);
+    const Schedule schedule = InFormOf(step_, ScheduleOf(choice));
     steps_ += static_cast<int64_t>(schedule.steps.size() + calls_.calls.size());
-    const Simulation simulation = meter_.Run(schedule);
+    const Simulation simulation = simulator_.Run(schedule).value();
     return {ExcessOf(simulation.peak), simulation.overhead, simulation.peak,
             std::count(choice.begin(), choice.end(), true)};
   }
@@ -180,12 +180,12 @@ class Search {
     return moves;
   }
 
+  const TrainingStep step_;
   const TensorGraph& graph_;
-  const std::optional<StepOfModel> step_;
   const ModuleCalls& calls_;
   const ModuleTree tree_;
   const Bytes budget_;
-  ScheduleMeter meter_;
+  Simulator simulator_;
   int64_t steps_ = 0;
 };
 
@@ -301,8 +301,9 @@ std::vector<WrappedModule> WrappedModules(const TensorGraph& graph, const Module
 
 }  // namespace
 
-Result<ModulePlan> FindModulePlan(const TensorGraph& graph, const ModuleCalls& modules,
-                                  const Plan& plan, const std::optional<StepOfModel>& step) {
+Result<ModulePlan> FindModulePlan(const TrainingStep& step, const ModuleCalls& modules,
+                                  const Plan& plan) {
+  const TensorGraph& graph = step.forward();
   if (modules.empty()) {
     return MakeError(ErrorCode::kUnsupported,
                      fmt::format("{} does not say which module its nodes come from; export it by "
@@ -311,7 +312,7 @@ Result<ModulePlan> FindModulePlan(const TensorGraph& graph, const ModuleCalls& m
   }
   ModulePlan found;
   found.budget = std::max(plan.figures.peak, plan.request.budget.in_bytes().value_or(Bytes(0)));
-  Search search(graph, step, modules, found.budget);
+  Search search(step, modules, found.budget);
   const Choice choice = FindChoice(search, RecomputedShares(graph, modules, search.tree(), plan));
   const Score score = search.ScoreOf(choice);
   found.peak = score.peak;

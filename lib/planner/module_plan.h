@@ -20,7 +20,7 @@
 #include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/plan/plan.h"
-#include "lib/planner/schedule_meter.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -45,10 +45,9 @@ struct ModulePlan {
   bool fits() const { return peak <= budget; }
 };
 
-// `plan` is one for `graph`; for the step of a model, its model form (model_form.h), and `step` is
-// what plans are measured on. kUnsupported: the model names no modules.
-Result<ModulePlan> FindModulePlan(const TensorGraph& graph, const ModuleCalls& modules,
-                                  const Plan& plan,
-                                  const std::optional<StepOfModel>& step = std::nullopt);
+// `plan` is one for the step's forward graph: its model form (model_form.h), where the step is a
+// joint graph. Plans are measured on the step. kUnsupported: the model names no modules.
+Result<ModulePlan> FindModulePlan(const TrainingStep& step, const ModuleCalls& modules,
+                                  const Plan& plan);
 
 }  // namespace ckplan

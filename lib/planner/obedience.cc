@@ -27,10 +27,11 @@ Result<Done> CheckDecided(const std::vector<std::string>& broken) {
   return error;
 }
 
-Result<ConstrainedGraph> ConstrainedGraph::Create(const JointGraph& graph,
-                                                  const PlanRequest& request) {
-  ConstrainedGraph constrained;
-  if (!HasConstraints(request)) return constrained;
+Result<ConstrainedStep> ConstrainedStep::Create(const TrainingStep& step,
+                                                const PlanRequest& request) {
+  ConstrainedStep constrained(step);
+  if (!step.is_joint() || !HasConstraints(request)) return constrained;
+  const JointGraph& graph = step.joint();
   CKPLAN_ASSIGN_OR_RETURN(const Constraints constraints, ConstraintsOf(graph, request));
   if (constraints.has_once()) constrained.graph_ = WithRunsOnce(graph, constraints.runs_once);
   if (!constraints.has_recomputed()) return constrained;

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "lib/base/result.h"
+#include "lib/graph/joint_graph.h"
 #include "lib/graph/tensor_graph.h"
-#include "lib/joint/joint_graph.h"
-#include "lib/joint/run_rules.h"
 #include "lib/plan/request.h"
+#include "lib/runs/run_rules.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -26,22 +27,23 @@ Result<Done> CheckConstraints(const TensorGraph& graph, const PlanRequest& reque
 // kUsage with all that is broken, if anything is: decisions are not changed to obey.
 Result<Done> CheckDecided(const std::vector<std::string>& broken);
 
-// A joint graph as a request's constraints have it.
-class ConstrainedGraph {
+// A step as a request's constraints have it. A forward graph is left as it is.
+class ConstrainedStep {
  public:
   // Errors are those of ConstraintsOf.
-  static Result<ConstrainedGraph> Create(const JointGraph& graph, const PlanRequest& request);
+  static Result<ConstrainedStep> Create(const TrainingStep& step, const PlanRequest& request);
 
-  // In which what must run once may not repeat; `otherwise` if nothing must.
-  const JointGraph& graph(const JointGraph& otherwise) const {
-    return graph_ ? *graph_ : otherwise;
-  }
+  // In which what must run once may not repeat. Refers to this object and to the step's graphs.
+  TrainingStep step() const { return graph_ ? step_.WithJoint(*graph_) : step_; }
   // Operations whose values are to be recomputed, and the rules that say so; empty and null if
   // there are none.
   const IdVector<OpId, bool>& is_recomputed() const { return is_recomputed_; }
   const RunRules* rules() const { return rules_ ? &*rules_ : nullptr; }
 
  private:
+  explicit ConstrainedStep(const TrainingStep& step) : step_(step) {}
+
+  TrainingStep step_;
   std::optional<JointGraph> graph_;
   IdVector<OpId, bool> is_recomputed_;
   std::optional<RunRules> rules_;

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
-#include "lib/planner/points_by_budgets.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -29,16 +28,15 @@ Result<Done> CheckParetoRequest(const PlanRequest& request) {
 
 CurvePoint PointOf(const Plan& plan) { return {plan.figures.peak, plan.figures.overhead}; }
 
-// The points of a joint graph's plans.
-Result<std::vector<CurvePoint>> JointPointsByBudgets(const Source& source,
-                                                     const PlanRequest& request,
-                                                     const SolveLimits& limits) {
+// The points of plans that are made anew for each budget.
+Result<std::vector<CurvePoint>> PointsOfPlans(const Source& source, const PlanRequest& request,
+                                              const SolveLimits& limits) {
   PlanRequest own = request;
   own.budget = {Budget::Kind::kMin, Bytes(0), 0};
   CKPLAN_ASSIGN_OR_RETURN(const Plan least, MakePlan(source, own, limits));
   std::vector<CurvePoint> points = {PointOf(least)};
   const int64_t low = points.front().peak.count();
-  const int64_t high = BaselinePeak(source).count();
+  const int64_t high = KeepAllPeak(source.step()).count();
   for (int64_t i = 1; i <= kBudgets && low < high; ++i) {
     own.budget = Budget::Of(Bytes(i == kBudgets ? high : low + (high - low) / kBudgets * i));
     const Result<Plan> plan = MakePlan(source, own, limits);
@@ -50,9 +48,9 @@ Result<std::vector<CurvePoint>> JointPointsByBudgets(const Source& source,
 
 Result<std::vector<CurvePoint>> PointsOf(const Source& source, const PlanRequest& request,
                                          const SolveLimits& limits) {
-  if (!source.joint) return PointsByBudgets(source.graph, request, kBudgets, limits);
-  if (request.algorithm != kBestAlgorithm) return JointPointsByBudgets(source, request, limits);
-  return TraceJointCurve(*source.joint, request, limits, ForwardViewOf(source));
+  const bool keeps_search = !source.joint || request.algorithm == kBestAlgorithm;
+  return keeps_search ? PointsByBudgets(source.step(), request, kBudgets, limits)
+                      : PointsOfPlans(source, request, limits);
 }
 
 }  // namespace
@@ -65,9 +63,8 @@ Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& request
   if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
   ParetoCurve curve;
   curve.algorithm = request.algorithm;
-  curve.baseline_peak = BaselinePeak(source);
-  curve.step = source.joint ? source.joint->cost()
-                            : source.graph.forward_cost() + source.graph.backward_cost();
+  curve.baseline_peak = KeepAllPeak(source.step());
+  curve.step = source.step().cost();
   curve.points = FrontOf(std::move(points));
   return curve;
 }

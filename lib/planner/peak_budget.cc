@@ -12,18 +12,28 @@
 namespace ckplan {
 namespace {
 
-std::string DescribeStep(const TensorGraph& graph, const Step& step) {
-  if (step.kind == StepKind::kLoss) return "the loss";
-  const char* verb = step.kind == StepKind::kForward ? "forward" : "backward";
-  return fmt::format("{} of \"{}\"", verb, graph.node(step.node()).name);
+// Names the step in a refusal.
+std::string Described(const TrainingStep& of, const Step& step) {
+  switch (step.kind) {
+    case StepKind::kLoss:
+      return "the loss";
+    case StepKind::kBackward:
+      return fmt::format("backward of \"{}\"", of.NameOf(step.node()));
+    case StepKind::kRun:
+      return fmt::format("the run of \"{}\"", of.NameOf(step.node()));
+    case StepKind::kForward:
+    case StepKind::kFree:
+      break;
+  }
+  return fmt::format("forward of \"{}\"", of.NameOf(step.node()));
 }
 
 }  // namespace
 
-Bytes ConstantsInBudget(const TensorGraph& graph, const PlanRequest& request) {
+Bytes ConstantsInBudget(const TrainingStep& step, const PlanRequest& request) {
   if (!request.total_budget.is_given()) return Bytes(0);
-  return TotalConstants(graph.constants(),
-                        OptimizerState(request.optimizer, graph.optimized_bytes()));
+  return TotalConstants(step.constants(),
+                        OptimizerState(request.optimizer, step.optimized_bytes()));
 }
 
 const Budget& PeakBudgetOf(const PlanRequest& request) {
@@ -39,32 +49,31 @@ std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_pe
   return Bytes(static_cast<int64_t>(std::floor(share))) - covered;
 }
 
-Bytes ActivationBudget(const TensorGraph& graph, const PlanRequest& request) {
+std::optional<Bytes> BudgetInBytes(const TrainingStep& step, const PlanRequest& request) {
   const bool is_share = PeakBudgetOf(request).kind == Budget::Kind::kPercent;
-  return *BudgetInBytes(request, is_share ? KeepAllPeak(graph) : Bytes(0),
-                        ConstantsInBudget(graph, request));
+  return BudgetInBytes(request, is_share ? KeepAllPeak(step) : Bytes(0),
+                       ConstantsInBudget(step, request));
 }
 
-Error Infeasible(const PlanRequest& request, std::string_view who, Bytes budget, Bytes least,
-                 Bytes covered, const std::string& where) {
-  const Bytes whole = budget + covered;
-  const Bytes needed = least + covered;
+Error Infeasible(const PlanProblem& problem, std::string_view who, const Plan& least) {
+  const PlanRequest& request = problem.request;
+  const Bytes covered = ConstantsInBudget(problem.step, request);
+  const Bytes whole = *problem.budget + covered;
+  const Bytes needed = least.figures.peak + covered;
+  const std::vector<Step>& steps = least.schedule.steps;
+  const std::string where =
+      steps.empty()
+          ? ""
+          : ", needed at " + Described(problem.step, steps[static_cast<size_t>(least.peak->step)]);
   return Error{
       ErrorCode::kInfeasible,
       fmt::format("infeasible: {} finds no plan within {} ({} bytes); the least it reaches is {} "
                   "({} bytes{})",
-                  who, HumanBytes(whole), whole.count(), HumanBytes(needed), needed.count(),
-                  where.empty() ? "" : ", needed at " + where),
+                  who, HumanBytes(whole), whole.count(), HumanBytes(needed), needed.count(), where),
       {},
       {"try",
        {{request.total_budget.is_given() ? "total_budget" : "budget",
          std::to_string(needed.count())}}}};
-}
-
-Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::string_view who,
-                 Bytes least, const Step& step) {
-  return Infeasible(request, who, ActivationBudget(graph, request), least,
-                    ConstantsInBudget(graph, request), DescribeStep(graph, step));
 }
 
 bool MayReachLess(const SolverInfo& info, bool is_proven) {

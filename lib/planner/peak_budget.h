@@ -2,37 +2,32 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/graph/tensor_graph.h"
+#include "lib/plan/plan.h"
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
-#include "lib/schedule/schedule.h"
+#include "lib/planner/plan_problem.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
 // The budget on the peak, with constants or without.
 const Budget& PeakBudgetOf(const PlanRequest& request);
 // What that budget covers beside activations: nothing, or all that no plan changes.
-Bytes ConstantsInBudget(const TensorGraph& graph, const PlanRequest& request);
+Bytes ConstantsInBudget(const TrainingStep& step, const PlanRequest& request);
 // That budget as bytes of activations alone, for a graph with that peak of keeping everything,
 // where the budget covers so much beside it. Nothing if the request states no amount: it has none,
 // or asks for the least.
 std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_peak, Bytes covered);
-// The same of a forward graph. The budget must be given, in bytes or per cent.
-Bytes ActivationBudget(const TensorGraph& graph, const PlanRequest& request);
+// The same of a step.
+std::optional<Bytes> BudgetInBytes(const TrainingStep& step, const PlanRequest& request);
 
-// kInfeasible: `who` finds no plan within the budget on the peak; `least` is the peak that it can
-// reach, and `where` the step that needs it, in words. The message adds to both what the request's
-// budget covers beside the peak.
-Error Infeasible(const PlanRequest& request, std::string_view who, Bytes budget, Bytes least,
-                 Bytes covered, const std::string& where);
-// Says this of a forward graph and the request's budget on it.
-Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::string_view who,
-                 Bytes least, const Step& step);
+// kInfeasible: `who` finds no plan within the problem's budget; `least` is the plan of least peak
+// that it has. The message adds to both what the request's budget covers beside the peak.
+Error Infeasible(const PlanProblem& problem, std::string_view who, const Plan& least);
 
 // Whether an algorithm that finds its least peak by a solver has not proven it, so that a smaller
 // budget than the one that a refusal names may have a plan; and the note that says so.

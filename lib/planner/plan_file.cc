@@ -12,11 +12,10 @@
 #include "lib/model/annotate.h"
 #include "lib/model/check_markers.h"
 #include "lib/plan/check.h"
-#include "lib/plan/check_runs.h"
-#include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/schedule/static_allocation.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 namespace {
@@ -157,47 +156,41 @@ Result<Done> CheckFingerprint(const std::string& path, const std::optional<std::
   return Done{};
 }
 
-}  // namespace
-
-std::vector<std::string> JudgePlan(const TensorGraph& graph, const ModelIdentity& identity,
-                                   const PlanRequest& read, const Plan& plan) {
-  std::vector<std::string> faults = CheckPlan(graph, plan);
-  if (faults.empty()) CompareStaticAllocations(graph, plan, &faults);
-  CompareWithSource(identity, read, plan, &faults);
-  JudgeAlgorithm(graph, plan, &faults);
-  return faults;
-}
-
-std::vector<std::string> JudgeJointPlan(const JointGraph& graph, const ModelIdentity& identity,
-                                        const PlanRequest& read, const Plan& plan,
-                                        const std::optional<ForwardView>& forward) {
-  std::vector<std::string> faults = CheckJointPlan(graph, plan);
-  CompareWithSource(identity, read, plan, &faults);
-  const auto solver = FindSolver(plan.request.algorithm);
-  if (solver.ok() && !DecidesOnRuns(**solver) && forward) {
-    JudgeAlgorithm(forward->graph, plan, &faults);
-    return faults;
+// Whether the algorithm can have planned a joint graph so.
+void JudgeRuns(const TrainingStep& step, const Plan& plan, bool decides_on_runs,
+               std::vector<std::string>* faults) {
+  if (!decides_on_runs) {
+    faults->push_back(fmt::format("algorithm: {} plans no joint graphs", plan.request.algorithm));
   }
-  if (!solver.ok() || !DecidesOnRuns(**solver)) {
-    faults.push_back(fmt::format("algorithm: {} plans no joint graphs", plan.request.algorithm));
-  }
-  const auto make_again = [&](const PlanRequest& again) { return MakeJointPlan(graph, again, {}); };
+  const auto make_again = [&](const PlanRequest& again) { return MakePlan(step, again, {}); };
   if (const auto fault = FaultOfDecisions(plan, plan.request.algorithm, make_again)) {
-    faults.push_back("decisions: " + *fault);
+    faults->push_back("decisions: " + *fault);
   }
   if (HasForwardFields(plan)) {
-    faults.push_back("request: has what is defined for forward graphs alone");
+    faults->emplace_back("request: has what is defined for forward graphs alone");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> JudgePlan(const TrainingStep& step, const ModelIdentity& identity,
+                                   const PlanRequest& read, const Plan& plan) {
+  std::vector<std::string> faults = CheckPlan(step, plan);
+  if (faults.empty() && !step.is_joint()) CompareStaticAllocations(step.forward(), plan, &faults);
+  CompareWithSource(identity, read, plan, &faults);
+  const auto solver = FindSolver(plan.request.algorithm);
+  const bool decides_on_runs = solver.ok() && DecidesOnRuns(**solver);
+  if (step.is_joint() && (decides_on_runs || !step.has_forward())) {
+    JudgeRuns(step, plan, decides_on_runs, &faults);
+  } else {
+    JudgeAlgorithm(step.forward(), plan, &faults);
   }
   return faults;
 }
 
 std::vector<std::string> JudgePlanFile(const PlanFile& file) {
   const Source& source = file.source;
-  if (source.joint) {
-    return JudgeJointPlan(*source.joint, source.identity, source.request, file.plan,
-                          ForwardViewOf(source));
-  }
-  return JudgePlan(file.source.graph, file.source.identity, file.source.request, file.plan);
+  return JudgePlan(source.step(), source.identity, source.request, file.plan);
 }
 
 Result<std::optional<PlanJsonText>> ReadPlanInModel(const std::string& model_path) {
@@ -231,9 +224,7 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
   }
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, RequestToReadAgain(header.request, cost));
   CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(path, request, &header.model));
-  CKPLAN_ASSIGN_OR_RETURN(Plan plan, source.joint
-                                         ? ReadPlanJson(text.text, *source.joint, text.where)
-                                         : ReadPlanJson(text.text, source.graph, text.where));
+  CKPLAN_ASSIGN_OR_RETURN(Plan plan, ReadPlanJson(text.text, source.step(), text.where));
   return PlanFile{std::move(source), std::move(plan), path};
 }
 

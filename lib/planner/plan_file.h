@@ -9,6 +9,7 @@
 #include "lib/plan/diff.h"
 #include "lib/plan/plan.h"
 #include "lib/planner/source.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -26,15 +27,10 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
 
 // All that is wrong with a plan that was read from a file, one line for each fault: what
 // lib/plan/check finds, and what the file says otherwise than its source about the model, its
-// costs, or figures that nobody relies on. `graph`, `identity` and `read` are those of the source;
+// costs, or figures that nobody relies on. `step`, `identity` and `read` are those of the source;
 // see Source.
-std::vector<std::string> JudgePlan(const TensorGraph& graph, const ModelIdentity& identity,
+std::vector<std::string> JudgePlan(const TrainingStep& step, const ModelIdentity& identity,
                                    const PlanRequest& read, const Plan& plan);
-// Judges the plan of a joint graph in this way. `forward`: as for MakeJointPlan
-// (joint_planner.h).
-std::vector<std::string> JudgeJointPlan(const JointGraph& graph, const ModelIdentity& identity,
-                                        const PlanRequest& read, const Plan& plan,
-                                        const std::optional<ForwardView>& forward = std::nullopt);
 std::vector<std::string> JudgePlanFile(const PlanFile& file);
 
 // The text of a plan, and where it was found.

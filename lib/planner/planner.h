@@ -2,6 +2,8 @@
 // peak fits the budget, and lowers, simulates, places and checks the best plan found.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "lib/plan/solver.h"
 #include "lib/planner/registry.h"
 #include "lib/planner/source.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -19,10 +22,6 @@ struct Shortage {
   std::vector<std::string> of_time;
   std::vector<std::string> of_memory;
 };
-
-// Whether the algorithm plans what the source has: on a joint graph of its own, only algorithms do
-// that decide on runs (registry.h).
-bool CanPlan(const SolverInfo& info, const Source& source);
 
 // The plan holds the request as it is settled: see PlanRequest. What the request says about how a
 // model is read does not count, since the source has been read: the plan takes it from there.
@@ -43,9 +42,30 @@ bool CanPlan(const SolverInfo& info, const Source& source);
 Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,
                       Shortage* shortage = nullptr);
 
-// Makes a plan for a graph that was not read from a file. The plan names no model, and keeps the
+// Makes a plan for a step that was not read from a file. The plan names no model, and keeps the
 // request's settings for reading unchanged.
-Result<Plan> MakePlan(const TensorGraph& graph, const PlanRequest& request,
+Result<Plan> MakePlan(const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits, Shortage* shortage = nullptr);
+
+struct PlanWithin {
+  std::optional<Plan> plan;         // Adds no more time than is enough.
+  std::optional<Cost> least_found;  // What the best plan adds that was found, enough or not.
+};
+
+// Whether there is a plan by `best` within the request's budget on the peak that adds no more time
+// than `enough`: the first that the search of MakePlan comes to. The search ends there, or once it
+// is proven that there is none, and so takes a part of the time. MakePlan adds no more time than
+// `plan`, and where there is none, it finds none either; both but for other algorithms' plans in
+// other orders, which are looked for where the search stands.
+Result<PlanWithin> FindBestPlanWithin(const TrainingStep& step, const PlanRequest& request,
+                                      Cost enough, const SolveLimits& limits);
+
+// Peak and overhead of the algorithm's plans for so many budgets, at equal distances from its least
+// peak to that of keeping everything; of `best` what it finds in its search without a budget, and
+// more points. The request has no budget, and names an algorithm that CanPlan (registry.h) the
+// step; kAutoAlgorithm is none of these. Errors are those of MakePlan.
+Result<std::vector<CurvePoint>> PointsByBudgets(const TrainingStep& step,
+                                                const PlanRequest& request, int64_t budget_count,
+                                                const SolveLimits& limits);
 
 }  // namespace ckplan

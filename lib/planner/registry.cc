@@ -198,6 +198,10 @@ bool DecidesOnRuns(const SolverInfo& info) {
          info.name == kGivenAlgorithm;
 }
 
+bool CanPlan(const SolverInfo& info, const TrainingStep& step) {
+  return step.has_forward() || DecidesOnRuns(info) || info.name == kAutoAlgorithm;
+}
+
 bool IsSlow(const SolverInfo& info) {
   return info.takes_objective || info.prepare_runs == PrepareCheckmateRuns;
 }

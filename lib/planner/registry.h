@@ -7,6 +7,7 @@
 
 #include "lib/base/result.h"
 #include "lib/plan/solver.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -24,6 +25,8 @@ inline constexpr std::string_view kGivenAlgorithm = "given";
 // Whether the algorithm decides on the runs of a training step, and so plans joint graphs as well
 // as models. All others decide on the nodes of a forward graph.
 bool DecidesOnRuns(const SolverInfo& info);
+// Whether the algorithm plans such a step: if it decides on nodes, the step needs a forward graph.
+bool CanPlan(const SolverInfo& info, const TrainingStep& step);
 // Whether it searches, so that a time limit may come first: the dynamic programs over lower sets,
 // and the integer program.
 bool IsSlow(const SolverInfo& info);

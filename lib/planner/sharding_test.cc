@@ -7,6 +7,7 @@
 #include "lib/planner/fit.h"
 #include "lib/planner/plan_file.h"
 #include "lib/planner/planner.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -63,7 +64,7 @@ TEST_CASE("sharding: the total budget covers what one device has, the budget on 
   const Source source = LoadSource(kShardedModel, request).value();
   const Bytes constants = TotalConstants(
       source.graph.constants(), OptimizerState(Optimizer::kAdam, source.graph.optimized_bytes()));
-  const Bytes peak = BaselinePeak(source) - Bytes(1);
+  const Bytes peak = KeepAllPeak(source.step()) - Bytes(1);
   request.total_budget = Budget::Of(peak + constants);
   const Plan total = MakePlan(source, request, {}).value();
   CHECK(total.request.budget == Budget::Of(peak));

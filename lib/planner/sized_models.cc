@@ -4,6 +4,7 @@
 
 #include "lib/planner/best_planner.h"
 #include "lib/planner/planner.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -19,10 +20,10 @@ PlanRequest KeepAllRequest(PlanRequest request) {
 Result<SizedModel> SizedModelOf(Source source, const SolveLimits& limits) {
   SizedModel sized{std::move(source), Bytes(0), Bytes(0), Cost(0), Cost(0)};
   const Source& of = sized.source;
-  sized.constants =
-      TotalConstants(ConstantsOf(of), OptimizerState(of.request.optimizer, OptimizedBytes(of)));
-  sized.keep_all_peak = BaselinePeak(of);
-  sized.step = of.joint ? of.joint->cost() : of.graph.forward_cost() + of.graph.backward_cost();
+  sized.constants = TotalConstants(
+      of.step().constants(), OptimizerState(of.request.optimizer, of.step().optimized_bytes()));
+  sized.keep_all_peak = KeepAllPeak(of.step());
+  sized.step = of.step().cost();
   if (of.request.recompute.empty()) return sized;
   CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(of, KeepAllRequest(of.request), limits));
   sized.keep_all_peak = plan.figures.peak;
@@ -33,7 +34,7 @@ Result<SizedModel> SizedModelOf(Source source, const SolveLimits& limits) {
 }  // namespace
 
 std::optional<Cost> SizedModel::Bound(Bytes budget) const {
-  return source.joint ? OwnOrderBound(*source.joint, budget) : OwnOrderBound(source.graph, budget);
+  return OwnOrderBound(source.step(), budget);
 }
 
 Result<const SizedModel*> SizedModels::At(int64_t count) {

@@ -11,13 +11,12 @@
 #include "lib/cost/cost_model.h"
 #include "lib/cost/table.h"
 #include "lib/emit/json_joint_graph.h"
-#include "lib/joint/expand.h"
-#include "lib/joint/simulate_runs.h"
 #include "lib/model/external_files.h"
-#include "lib/plan/assemble_joint.h"
+#include "lib/plan/assemble.h"
 #include "lib/plan/request_fields.h"
 #include "lib/plan/same_model.h"
 #include "lib/planner/one_device.h"
+#include "lib/schedule/expand.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
@@ -246,31 +245,9 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
   });
 }
 
-std::optional<ForwardView> ForwardViewOf(const Source& source) {
-  if (!source.joint || source.step_of.empty()) return std::nullopt;
-  return ForwardView{source.graph, source.step_of};
-}
-
-size_t NodeCount(const Source& source) {
-  return source.joint ? source.joint->ops().size() : source.graph.nodes().size();
-}
-
-ConstantMemory ConstantsOf(const Source& source) {
-  return source.joint ? JointConstants(*source.joint) : source.graph.constants();
-}
-
-Bytes BaselinePeak(const Source& source) {
-  return source.joint ? OwnOrderPeak(*source.joint) : KeepAllPeak(source.graph);
-}
-
-Bytes ConstantsInBudget(const Source& source, const PlanRequest& request) {
-  if (!request.total_budget.is_given()) return Bytes(0);
-  return TotalConstants(ConstantsOf(source),
-                        OptimizerState(request.optimizer, OptimizedBytes(source)));
-}
-
-Bytes OptimizedBytes(const Source& source) {
-  return source.joint ? ParameterGradientBytes(*source.joint) : source.graph.optimized_bytes();
+TrainingStep Source::step() const {
+  if (!joint) return TrainingStep(graph, &modules);
+  return step_of.empty() ? TrainingStep(*joint) : TrainingStep(*joint, graph, step_of);
 }
 
 }  // namespace ckplan

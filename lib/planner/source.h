@@ -8,13 +8,13 @@
 
 #include "lib/base/result.h"
 #include "lib/graph/absent_values.h"
+#include "lib/graph/joint_graph.h"
 #include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
-#include "lib/joint/expand.h"
-#include "lib/joint/joint_graph.h"
 #include "lib/model/model.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -35,20 +35,10 @@ struct Source {
   std::optional<JointGraph> joint = std::nullopt;
   // What each operation of `joint` is in a schedule of `graph`; empty for a joint graph file.
   std::vector<Step> step_of = {};
+
+  // What plans are plans of. Refers to the source.
+  TrainingStep step() const;
 };
-
-// How `joint` looks from `graph`; nothing for a joint graph file. Refers to the source.
-std::optional<ForwardView> ForwardViewOf(const Source& source);
-
-// These are figures of the graph that the source has.
-size_t NodeCount(const Source& source);    // Nodes or operations.
-Bytes BaselinePeak(const Source& source);  // Of keeping everything, in the graph's own order.
-// The bytes of gradients of parameters, wherever they are counted, that optimizers keep state for.
-Bytes OptimizedBytes(const Source& source);
-
-ConstantMemory ConstantsOf(const Source& source);
-// What the request's budget on the peak covers beside it: nothing, or all that no plan changes.
-Bytes ConstantsInBudget(const Source& source, const PlanRequest& request);
 
 // kUsage: the request does not apply to such a file. kCheckFailed: `planned` is given, and the file
 // is another model; this is found before the request is applied to it. kTimeout: stopped

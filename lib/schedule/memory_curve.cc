@@ -121,6 +121,42 @@ MemoryKind KindOf(const Timeline& timeline, const Version& version) {
   return version.last_read > loss ? MemoryKind::kKept : MemoryKind::kPassing;
 }
 
+namespace {
+
+// The kind of a version that is made by the first run of an operation of a joint graph.
+MemoryKind KindOfFirst(const TrainingStep& of, const Schedule& schedule, const Version& version) {
+  const auto step = [&](int32_t k) { return schedule.steps[static_cast<size_t>(k)]; };
+  if (of.IsBackward(step(version.made_at))) return MemoryKind::kGradients;
+  return of.IsBackward(step(version.last_read)) ? MemoryKind::kKept : MemoryKind::kPassing;
+}
+
+}  // namespace
+
+std::vector<MemoryKind> MemoryKindsOf(const TrainingStep& of, const Schedule& schedule,
+                                      const Timeline& timeline) {
+  std::vector<MemoryKind> kinds;
+  kinds.reserve(timeline.versions.size());
+  if (!of.is_joint()) {
+    for (const Version& version : timeline.versions) kinds.push_back(KindOf(timeline, version));
+    return kinds;
+  }
+  IdVector<NodeId, bool> has_run(of.node_count());
+  std::vector<bool> is_first;  // For each step, whether its operation runs for the first time.
+  for (const Step& step : schedule.steps) {
+    is_first.push_back(!has_run[step.node()]);
+    has_run[step.node()] = true;
+  }
+  const bool has_backward = of.HasBackward();
+  for (const Version& version : timeline.versions) {
+    if (!is_first[static_cast<size_t>(version.made_at)]) {
+      kinds.push_back(MemoryKind::kRecomputed);
+    } else {
+      kinds.push_back(has_backward ? KindOfFirst(of, schedule, version) : MemoryKind::kKept);
+    }
+  }
+  return kinds;
+}
+
 Bytes StepMemory::total() const { return std::accumulate(by_kind.begin(), by_kind.end(), Bytes()); }
 
 std::vector<StepMemory> TraceMemory(const Timeline& timeline) {

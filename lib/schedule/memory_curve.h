@@ -10,6 +10,7 @@
 
 #include "lib/base/units.h"
 #include "lib/schedule/timeline.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -23,7 +24,12 @@ enum class MemoryKind : uint8_t {
 inline constexpr size_t kMemoryKinds = 5;
 
 std::string_view NameOf(MemoryKind kind);  // "kept", "passing", ...
+// The kind of a version in a forward graph's timeline.
 MemoryKind KindOf(const Timeline& timeline, const Version& version);
+// The kinds of the timeline's versions. In a joint graph, the results of first runs of backward
+// operations count as gradients.
+std::vector<MemoryKind> MemoryKindsOf(const TrainingStep& of, const Schedule& schedule,
+                                      const Timeline& timeline);
 
 struct StepMemory {
   // The memory at the moment of the step at which use is highest, the first of several. Indexed by

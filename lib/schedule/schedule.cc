@@ -48,4 +48,18 @@ const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step)
   return kNothing;
 }
 
+Schedule ScheduleOfRuns(std::span<const NodeId> runs) {
+  Schedule schedule;
+  schedule.steps.reserve(runs.size());
+  for (const NodeId op : runs) schedule.steps.push_back(Step::Run(op));
+  return schedule;
+}
+
+std::vector<NodeId> RunsOf(const Schedule& schedule) {
+  std::vector<NodeId> runs;
+  runs.reserve(schedule.steps.size());
+  for (const Step& step : schedule.steps) runs.push_back(step.node());
+  return runs;
+}
+
 }  // namespace ckplan

@@ -6,10 +6,11 @@
 //
 //   forward a, forward b, forward c, loss, forward b, backward c, backward b, backward a
 //
-// The schedule of a joint graph (lib/joint) consists only of runs of its operations.
+// The schedule of a joint graph (lib/graph/joint_graph.h) consists only of runs of its operations.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "lib/base/units.h"
@@ -62,5 +63,9 @@ std::vector<NodeId> ForwardOrder(const Schedule& schedule);
 
 // The tensors that a step needs in memory, for schedules of forward graphs.
 const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step);
+
+// The schedule of a joint graph that consists of these runs, and the runs of such a schedule.
+Schedule ScheduleOfRuns(std::span<const NodeId> runs);
+std::vector<NodeId> RunsOf(const Schedule& schedule);
 
 }  // namespace ckplan

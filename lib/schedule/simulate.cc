@@ -37,10 +37,10 @@ class ByteCounter {
 
 }  // namespace
 
-// Measures a schedule with its gradients, including the memory of other micro-batches.
-class Simulator::Meter : public PeakMeter {
+// Measures a schedule of a forward graph with its gradients, and what other micro-batches hold.
+class Simulator::ForwardMeter : public PeakMeter {
  public:
-  Meter(const StepTable& table, const GradientProfile& profile, int32_t loss)
+  ForwardMeter(const StepTable& table, const GradientProfile& profile, int32_t loss)
       : PeakMeter(table), profile_(profile), loss_(loss) {}
 
   void Work(int32_t kind) {
@@ -64,27 +64,36 @@ class Simulator::Meter : public PeakMeter {
   Bytes saved_;
 };
 
-Simulator::Simulator(const TensorGraph& graph)
-    : graph_(graph), table_(TableOf(graph)), replay_(table_) {}
+Simulator::Simulator(const TrainingStep& step)
+    : of_(step), table_(TableOf(step)), replay_(table_) {}
 
 Result<Simulation> Simulator::Run(const Schedule& schedule) {
-  CKPLAN_RETURN_IF_ERROR(CheckShape(schedule));
-  const std::vector<int32_t> kinds = KindsOf(graph_, schedule);
+  CKPLAN_RETURN_IF_ERROR(CheckRuns(schedule));
+  if (!of_.is_joint()) CKPLAN_RETURN_IF_ERROR(CheckOrder(schedule));
+  const std::vector<int32_t> kinds = KindsOf(of_, schedule);
   if (const auto fault = replay_.Read(kinds, schedule.frees)) return FaultOf(schedule, *fault);
+  CKPLAN_RETURN_IF_ERROR(CheckNeeded());
+  if (of_.is_joint()) {
+    PeakMeter meter(table_);
+    replay_.Report(&meter);
+    return Simulation{meter.peak(), meter.peak_step(), meter.cost(),
+                      meter.cost() - of_.joint().cost()};
+  }
   UpdateProfile();
-  Meter meter(table_, profile_, KindOf(graph_, Step::Loss()));
+  const TensorGraph& graph = of_.forward();
+  ForwardMeter meter(table_, profile_, KindOf(graph, Step::Loss()));
   replay_.Report(&meter);
-  const Bytes others = (graph_.micro_batches() - 1) * meter.saved();
-  return Simulation{meter.peak() + others, meter.peak_step(), meter.cost() - graph_.forward_cost(),
-                    others};
+  const Bytes others = (graph.micro_batches() - 1) * meter.saved();
+  return Simulation{meter.peak() + others, meter.peak_step(), meter.cost(),
+                    meter.cost() - graph.forward_cost(), others};
 }
 
 Error Simulator::FaultOf(const Schedule& schedule, const ReplayFault& fault) const {
-  const std::string& tensor = graph_.tensor(TensorId(fault.value)).name;
+  const std::string tensor =
+      fmt::format("{} \"{}\"", of_.tensor_word(), of_.NameOf(TensorId(fault.value)));
   switch (fault.kind) {
     case ReplayFault::Kind::kAbsentRead:
-      return StepError(schedule, fault.step,
-                       fmt::format("reads tensor \"{}\", which is not in memory", tensor));
+      return StepError(schedule, fault.step, "reads " + tensor + ", which is not in memory");
     case ReplayFault::Kind::kAbsentFree:
       return StepError(schedule, fault.step, "frees a tensor that is not in memory");
     case ReplayFault::Kind::kStillThere:
@@ -92,8 +101,7 @@ Error Simulator::FaultOf(const Schedule& schedule, const ReplayFault& fault) con
     case ReplayFault::Kind::kNeverFreed:
       break;
   }
-  return MakeError(ErrorCode::kInvalidInput,
-                   fmt::format("schedule: tensor \"{}\" is never freed", tensor));
+  return MakeError(ErrorCode::kInvalidInput, fmt::format("schedule: {} is never freed", tensor));
 }
 
 Error Simulator::StepError(const Schedule& schedule, size_t step, const std::string& fault) const {
@@ -101,74 +109,102 @@ Error Simulator::StepError(const Schedule& schedule, size_t step, const std::str
   const Step& s = schedule.steps[step];
   std::string what = kVerbs[static_cast<size_t>(s.kind)];
   const auto index = static_cast<size_t>(s.index);
-  if (s.kind == StepKind::kFree && index < graph_.tensors().size()) {
-    what += fmt::format(" of \"{}\"", graph_.tensor(s.tensor()).name);
-  } else if (s.kind != StepKind::kLoss && index < graph_.nodes().size()) {
-    what += fmt::format(" of \"{}\"", graph_.node(s.node()).name);
+  if (s.kind == StepKind::kFree && index < of_.tensor_count()) {
+    what += fmt::format(" of \"{}\"", of_.NameOf(s.tensor()));
+  } else if (s.kind != StepKind::kLoss && index < of_.node_count()) {
+    what += fmt::format(" of \"{}\"", of_.NameOf(s.node()));
   }
   return MakeError(ErrorCode::kInvalidInput,
                    fmt::format("schedule: step {} ({}) {}", step, what, fault));
 }
 
-// Checks everything but memory: indices are valid, there is one loss and one backward of each node
-// in an allowed order, and all nodes run.
-Result<Done> Simulator::CheckShape(const Schedule& schedule) {
-  const size_t node_count = graph_.nodes().size();
-  runs_.assign(node_count, 0);
+// Checks that the graph has these steps, and that none is repeated which must not be. Counts them.
+Result<Done> Simulator::CheckRuns(const Schedule& schedule) {
+  runs_.assign(table_.reads.size(), 0);
+  for (size_t k = 0; k < schedule.steps.size(); ++k) {
+    const Step& step = schedule.steps[k];
+    const auto index = static_cast<size_t>(step.index);
+    if (step.kind == StepKind::kFree) {
+      const bool may_free = schedule.frees == FreePolicy::kExplicit && index < of_.tensor_count();
+      if (!may_free) return StepError(schedule, k, "frees what this schedule may not free");
+      continue;
+    }
+    if ((step.kind == StepKind::kRun) != of_.is_joint()) {
+      return StepError(schedule, k, "is for the other form of a training step");
+    }
+    if (step.kind != StepKind::kLoss && index >= of_.node_count()) {
+      return StepError(schedule, k, "runs what the graph does not have");
+    }
+    const auto kind =
+        static_cast<size_t>(of_.is_joint() ? step.index : KindOf(of_.forward(), step));
+    if (runs_[kind]++ > 0 && !table_.may_repeat[kind]) {
+      return StepError(schedule, k, "must not run twice");
+    }
+  }
+  return Done{};
+}
+
+Result<Done> Simulator::CheckNeeded() const {
+  for (size_t kind = 0; kind < runs_.size(); ++kind) {
+    if (runs_[kind] > 0 || !table_.is_needed[kind]) continue;
+    return MakeError(ErrorCode::kInvalidInput,
+                     fmt::format("schedule: {} never runs, but must", NameOfKind(kind)));
+  }
+  return Done{};
+}
+
+// The name of a kind of step for messages.
+std::string Simulator::NameOfKind(size_t kind) const {
+  const size_t nodes = of_.node_count();
+  if (kind == nodes) return "the loss";
+  const NodeId node(kind < nodes ? kind : kind - nodes - 1);
+  return fmt::format("{}\"{}\"", kind < nodes ? "" : "the backward of ", of_.NameOf(node));
+}
+
+// Checks the order of backward steps.
+Result<Done> Simulator::CheckOrder(const Schedule& schedule) {
+  const size_t node_count = of_.node_count();
+  std::vector<bool> has_run(node_count);
   order_.clear();
   backward_order_.clear();
   bool has_loss = false;
   bool is_mirrored = true;
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
     const Step& step = schedule.steps[k];
-    const auto index = static_cast<size_t>(step.index);
     if (step.kind == StepKind::kLoss) {
-      if (has_loss) return StepError(schedule, k, "is a second loss");
       has_loss = true;
       is_mirrored &= order_.size() == node_count;
-    } else if (step.kind == StepKind::kFree) {
-      if (schedule.frees != FreePolicy::kExplicit || index >= graph_.tensors().size()) {
-        return StepError(schedule, k, "frees what this schedule may not free");
-      }
-    } else if (step.kind == StepKind::kRun) {
-      return StepError(schedule, k, "is for joint graphs alone");
-    } else if (index >= node_count) {
-      return StepError(schedule, k, "runs a node that the graph does not have");
     } else if (step.kind == StepKind::kForward) {
-      if (runs_[index]++ == 0) order_.push_back(step.node());
-    } else {
+      const auto index = static_cast<size_t>(step.index);
+      if (!has_run[index]) order_.push_back(step.node());
+      has_run[index] = true;
+    } else if (step.kind == StepKind::kBackward) {
       if (!has_loss) return StepError(schedule, k, "comes before the loss");
       backward_order_.push_back(step.node());
       const size_t count = backward_order_.size();
       is_mirrored &= count <= order_.size() && order_[order_.size() - count] == step.node();
     }
   }
-  if (!has_loss) return MakeError(ErrorCode::kInvalidInput, "schedule: there is no loss");
-  if (backward_order_.size() < node_count) {
-    return MakeError(ErrorCode::kInvalidInput, fmt::format("schedule: {} nodes never run backward",
-                                                           node_count - backward_order_.size()));
-  }
   return is_mirrored ? Done{} : CheckFreeOrder(schedule);
 }
 
-// Applies the rules of backward_order.h to a schedule that is not mirrored and whose steps name
-// nodes.
+// Applies the rules of backward_order.h to a schedule that is not mirrored.
 Result<Done> Simulator::CheckFreeOrder(const Schedule& schedule) {
-  if (!precedence_) precedence_.emplace(graph_);
-  IdVector<NodeId, bool> has_run(graph_.nodes().size());
-  IdVector<NodeId, bool> has_run_backward(graph_.nodes().size());
+  const TensorGraph& graph = of_.forward();
+  if (!precedence_) precedence_.emplace(graph);
+  IdVector<NodeId, bool> has_run(graph.nodes().size());
+  IdVector<NodeId, bool> has_run_backward(graph.nodes().size());
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
     const Step& step = schedule.steps[k];
     if (step.kind == StepKind::kForward) has_run[step.node()] = true;
     if (step.kind != StepKind::kBackward) continue;
     const NodeId id = step.node();
-    if (has_run_backward[id]) return StepError(schedule, k, "runs a second time");
     if (!has_run[id]) return StepError(schedule, k, "comes before its node has run forward");
     for (const NodeId first : precedence_->after[id]) {
       if (has_run_backward[first]) continue;
       return StepError(schedule, k,
                        fmt::format("comes before that of \"{}\", which adds to a gradient first",
-                                   graph_.node(first).name));
+                                   of_.NameOf(first)));
     }
     has_run_backward[id] = true;
   }
@@ -182,10 +218,11 @@ void Simulator::UpdateProfile() {
   profile_.order.clear();
   profile_.during.assign(table_.reads.size(), Bytes(0));
   profile_.after.assign(table_.reads.size(), Bytes(0));
-  ByteCounter counter(graph_);
-  GradientReplay<ByteCounter> replay(graph_, &counter);
+  const TensorGraph& graph = of_.forward();
+  ByteCounter counter(graph);
+  GradientReplay<ByteCounter> replay(graph, &counter);
   const auto note = [&](const Step& step) {
-    const auto kind = static_cast<size_t>(KindOf(graph_, step));
+    const auto kind = static_cast<size_t>(KindOf(graph, step));
     profile_.during[kind] = counter.highest();
     profile_.after[kind] = counter.live();
   };
@@ -200,8 +237,8 @@ void Simulator::UpdateProfile() {
   profile_.order = order;
 }
 
-Bytes KeepAllPeak(const TensorGraph& graph) {
-  return Simulator(graph).Run(KeepAllInOwnOrder(graph)).value().peak;
+Bytes KeepAllPeak(const TrainingStep& step) {
+  return Simulator(step).Run(step.KeepAll()).value().peak;
 }
 
 }  // namespace ckplan

@@ -127,11 +127,13 @@ TEST_CASE("simulate: the fault of an invalid training step names the step and th
        [](std::vector<Step>* s) {
          *s = KeepAllSchedule({NodeId(1), NodeId(0), NodeId(2)}).steps;  // b before a
        }},
-      {"never run backward", [](std::vector<Step>* s) { s->pop_back(); }},
+      {"never runs, but must", [](std::vector<Step>* s) { s->pop_back(); }},
       {"which adds to a gradient first", [](std::vector<Step>* s) { std::swap((*s)[4], (*s)[5]); }},
-      {"a second time", [](std::vector<Step>* s) { s->push_back((*s)[4]); }},
-      {"second loss", [](std::vector<Step>* s) { s->push_back(Step::Loss()); }},
-      {"there is no loss", [](std::vector<Step>* s) { s->clear(); }},
+      {"must not run twice", [](std::vector<Step>* s) { s->push_back((*s)[4]); }},
+      {"must not run twice", [](std::vector<Step>* s) { s->push_back(Step::Loss()); }},
+      {"\"a\" never runs, but must", [](std::vector<Step>* s) { s->clear(); }},
+      {"the loss never runs, but must",
+       [](std::vector<Step>* s) { s->erase(s->begin() + 3, s->end()); }},
       {"before its node has run forward", [](std::vector<Step>* s) { s->erase(s->begin() + 2); }},
       {"does not have", [](std::vector<Step>* s) { (*s)[0].index = 99; }},
       {"may not free", [](std::vector<Step>* s) { s->push_back(Step::Free(TensorId(0))); }},

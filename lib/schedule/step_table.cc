@@ -1,5 +1,10 @@
 #include "lib/schedule/step_table.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+
 namespace ckplan {
 namespace {
 
@@ -23,9 +28,56 @@ std::vector<int32_t> PairsOf(const TensorGraph& graph, const Node& node) {
   return pairs;
 }
 
-}  // namespace
+bool IsInMemory(const JointGraph& graph, ValueId id) {
+  const Value& storage = graph.value(graph.value(id).storage);
+  return IsCountedInPeak(storage.kind) && !storage.maker.is_none();
+}
 
-StepTable TableOf(const TensorGraph& graph) {
+std::vector<int32_t> Made(const JointGraph& graph, const std::vector<ValueId>& values) {
+  std::vector<int32_t> made;
+  for (const ValueId id : values) {
+    if (!graph.value(id).maker.is_none()) made.push_back(id.index());
+  }
+  return made;
+}
+
+// Pairs of a write and a read; the pairs of one write are adjacent, and writes keep their order.
+class PairsByWrite {
+ public:
+  explicit PairsByWrite(size_t value_count) : position_(value_count) {}
+
+  std::vector<int32_t> Of(std::span<const int32_t> writes, std::vector<InPlaceWrite> pairs) {
+    for (size_t i = 0; i < writes.size(); ++i) position_[ValueId(writes[i])] = i;
+    std::stable_sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) {
+      return position_[a.write] < position_[b.write];
+    });
+    std::vector<int32_t> flat;
+    for (const auto& [write, read] : pairs) {
+      flat.push_back(write.index());
+      flat.push_back(read.index());
+    }
+    return flat;
+  }
+
+ private:
+  // Position among the writes of the operation that was asked for last.
+  IdVector<ValueId, size_t> position_;
+};
+
+std::vector<InPlaceWrite> UsablePairs(const JointGraph& graph, const Operation& op) {
+  std::vector<InPlaceWrite> usable;
+  for (const InPlaceWrite& pair : op.in_place) {
+    const Value& write = graph.value(pair.write);
+    const Value& memory = graph.value(graph.value(pair.read).storage);
+    const bool is_own = write.alias_of.is_none() && IsInMemory(graph, pair.write);
+    if (is_own && IsInMemory(graph, pair.read) && memory.bytes == write.bytes) {
+      usable.push_back(pair);
+    }
+  }
+  return usable;
+}
+
+StepTable TableOfForward(const TensorGraph& graph) {
   StepTable table;
   table.has_one_taker = true;
   for (const Node& node : graph.nodes()) {
@@ -47,10 +99,43 @@ StepTable TableOf(const TensorGraph& graph) {
     table.cost.emplace_back();
   }
   for (const Tensor& tensor : graph.tensors()) table.bytes.push_back(tensor.bytes);
+  table.may_repeat.assign(table.reads.size(), false);
+  std::fill_n(table.may_repeat.begin(), graph.nodes().size(), true);
+  table.is_needed.assign(table.reads.size(), true);
   table.alias_of.assign(graph.tensors().size(), -1);
   table.is_in_memory.assign(graph.tensors().size(), true);
   table.is_result.assign(graph.tensors().size(), false);
   return table;
+}
+
+StepTable TableOfJoint(const JointGraph& graph) {
+  StepTable table;
+  PairsByWrite pairs(graph.values().size());
+  for (const OpId id : graph.ops().ids()) {
+    const Operation& op = graph.op(id);
+    table.reads.Append(Made(graph, op.reads));
+    table.writes.Append(Made(graph, op.writes));
+    table.in_place.Append(pairs.Of(table.writes[id.index()], UsablePairs(graph, op)));
+    table.workspace.push_back(op.workspace);
+    table.cost.push_back(op.cost);
+    table.may_repeat.push_back(op.may_repeat);
+    table.is_needed.push_back(graph.is_needed(id));
+  }
+  for (const ValueId id : graph.values().ids()) {
+    const Value& value = graph.value(id);
+    table.bytes.push_back(value.bytes);
+    table.is_in_memory.push_back(IsInMemory(graph, id));
+    // An alias of a value that is counted elsewhere has no memory either.
+    table.alias_of.push_back(table.is_in_memory.back() ? value.alias_of.index() : -1);
+    table.is_result.push_back(value.is_result);
+  }
+  return table;
+}
+
+}  // namespace
+
+StepTable TableOf(const TrainingStep& step) {
+  return step.is_joint() ? TableOfJoint(step.joint()) : TableOfForward(step.forward());
 }
 
 int32_t KindOf(const TensorGraph& graph, const Step& step) {
@@ -59,11 +144,15 @@ int32_t KindOf(const TensorGraph& graph, const Step& step) {
   return step.kind == StepKind::kLoss ? nodes : nodes + 1 + step.index;
 }
 
-std::vector<int32_t> KindsOf(const TensorGraph& graph, const Schedule& schedule) {
+std::vector<int32_t> KindsOf(const TrainingStep& of, const Schedule& schedule) {
   std::vector<int32_t> kinds;
   kinds.reserve(schedule.steps.size());
   for (const Step& step : schedule.steps) {
-    kinds.push_back(step.kind == StepKind::kFree ? FreeOf(step.index) : KindOf(graph, step));
+    if (step.kind == StepKind::kFree) {
+      kinds.push_back(FreeOf(step.index));
+    } else {
+      kinds.push_back(step.kind == StepKind::kRun ? step.index : KindOf(of.forward(), step));
+    }
   }
   return kinds;
 }

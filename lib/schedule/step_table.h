@@ -4,7 +4,8 @@
 // A kind of step is a number from 0. In a forward graph with n nodes, kind k < n runs node k
 // forward, kind n is the loss, and kind n + 1 + k runs node k backward. Its values are the tensors;
 // gradients follow rules of their own (gradients.h). In a joint graph, kinds are operations and
-// values are values (lib/joint/run_table.h).
+// values are values; only those that an operation makes, of a kind that IsCountedInPeak, are in
+// memory, and the others are counted with the constants.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/schedule/schedule.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -26,6 +28,8 @@ struct StepTable {
   FlatLists in_place;
   std::vector<Bytes> workspace;
   std::vector<Cost> cost;  // For a forward graph, nonzero only for kinds that run forward.
+  std::vector<bool> may_repeat;
+  std::vector<bool> is_needed;  // Every plan must have such a step.
 
   // Indexed by value.
   std::vector<Bytes> bytes;
@@ -39,15 +43,15 @@ struct StepTable {
   bool has_one_taker = false;
 };
 
-StepTable TableOf(const TensorGraph& graph);
+StepTable TableOf(const TrainingStep& step);
 
-// The kind of a step that is neither a free nor a run.
+// The kind of a step of a forward graph that is no free.
 int32_t KindOf(const TensorGraph& graph, const Step& step);
 
 // FreeOf encodes the freeing of a value among kinds of steps; the next function decodes it.
 constexpr int32_t FreeOf(int32_t value) { return -1 - value; }
 
-// Translates the steps of a forward graph's schedule for replays.
-std::vector<int32_t> KindsOf(const TensorGraph& graph, const Schedule& schedule);
+// Translates the steps of a schedule, which must all be of the graph's form, for replays.
+std::vector<int32_t> KindsOf(const TrainingStep& of, const Schedule& schedule);
 
 }  // namespace ckplan

@@ -56,15 +56,24 @@ class GradientTimelineSink : public TimelineSink {
 
 }  // namespace
 
-Timeline BuildTimeline(const TensorGraph& graph, const Schedule& schedule) {
-  const StepTable table = TableOf(graph);
-  const std::vector<int32_t> kinds = KindsOf(graph, schedule);
+Timeline BuildTimeline(const TrainingStep& step, const Schedule& schedule) {
+  const StepTable table = TableOf(step);
+  const std::vector<int32_t> kinds = KindsOf(step, schedule);
   Replay replay(table);
   const auto fault = replay.Read(kinds, schedule.frees);
   CKPLAN_CHECK(!fault, "the schedule has been simulated before");
-  GradientTimelineSink sink(graph, table);
+  if (step.is_joint()) {
+    TimelineSink sink(table);
+    replay.Report(&sink);
+    return std::move(sink).Finish();
+  }
+  GradientTimelineSink sink(step.forward(), table);
   replay.Report(&sink);
   return std::move(sink).Finish();
+}
+
+Timeline BuildTimeline(const TrainingStep& step, std::span<const NodeId> runs) {
+  return BuildTimeline(step, ScheduleOfRuns(runs));
 }
 
 }  // namespace ckplan

@@ -6,18 +6,21 @@
 //   forward    outputs in the node's order, workspace │ release workspace, then what dies here
 //   loss       gradients of the outputs               │ release what dies here
 //   backward   workspace, gradients (gradients.h)     │ release workspace, then what dies here
+//   run        as forward; the buffers of a joint graph hold values (kTensor) or workspace
 // Buffers that die at a step are released in the order of the step's reads, then of its outputs. An
 // output written in place takes over the buffer of the input that dies: one buffer, two tensors.
 // Plans store one offset for each buffer, in order of allocation.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/schedule/schedule.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -53,6 +56,8 @@ struct Timeline {
 };
 
 // The schedule must have passed Simulator::Run. O(reads of all steps).
-Timeline BuildTimeline(const TensorGraph& graph, const Schedule& schedule);
+Timeline BuildTimeline(const TrainingStep& step, const Schedule& schedule);
+// The timeline of these runs of a joint graph.
+Timeline BuildTimeline(const TrainingStep& step, std::span<const NodeId> runs);
 
 }  // namespace ckplan

@@ -1,13 +1,13 @@
 // Removes the recomputations of a schedule whose results are never read.
 #pragma once
 
-#include "lib/graph/tensor_graph.h"
 #include "lib/schedule/schedule.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
-// Returns the schedule without those forward runs, beyond the first of each node, whose results no
-// later step reads. The schedule must free by liveness. O(reads of all steps).
-Schedule WithoutUnreadRuns(const TensorGraph& graph, const Schedule& schedule);
+// Returns the schedule without those runs, beyond the first of each node or operation, whose
+// results no later step reads. The schedule must free by liveness. O(reads of all steps).
+Schedule WithoutUnreadRuns(const TrainingStep& of, const Schedule& schedule);
 
 }  // namespace ckplan

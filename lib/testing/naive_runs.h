@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "lib/joint/joint_graph.h"
+#include "lib/graph/joint_graph.h"
 
 namespace ckplan {
 

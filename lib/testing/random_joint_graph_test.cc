@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "lib/joint/simulate_runs.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 
@@ -41,7 +41,7 @@ TEST_CASE("random joint graphs: a hundred of them show every feature, and all pl
     repeats += runs.size() > different.size();
     dropped += different.size() < graph.ops().size();
     reordered += std::is_sorted(runs.begin(), runs.end()) ? 0 : 1;
-    CHECK(RunSimulator(graph).Run(runs).ok());
+    CHECK(Simulator(graph).Run(runs).ok());
   }
   for (const int count :
        {second_write, alias, in_place, never, gradients, repeats, dropped, reordered}) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/joint/joint_graph.h"
+#include "lib/graph/joint_graph.h"
 
 namespace ckplan {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "lib/plan/assemble_joint.h"
+#include "lib/plan/assemble.h"
 #include "lib/plan/fixed_plan.h"
 
 namespace ckplan {

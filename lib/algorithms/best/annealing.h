@@ -18,8 +18,8 @@
 #include <cstdint>
 #include <span>
 
-#include "lib/joint/run_problem.h"
-#include "lib/joint/run_rules.h"
+#include "lib/runs/run_problem.h"
+#include "lib/runs/run_rules.h"
 
 namespace ckplan {
 

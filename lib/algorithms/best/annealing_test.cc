@@ -9,7 +9,7 @@
 #include "lib/algorithms/best/eviction.h"
 #include "lib/algorithms/best/flat_simulation.h"
 #include "lib/base/stop.h"
-#include "lib/joint/simulate_runs.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/best/brute_force.h"
 #include "lib/testing/best/random_steps.h"
 #include "lib/testing/instances.h"
@@ -99,7 +99,7 @@ TEST_CASE("annealing: it returns a plan with the reported figures, no worse than
     anneal.seed = seed;
     anneal.free_order = seed % 2 == 0;
     const AnnealOutcome outcome = Anneal(problem, budget, starts, anneal);
-    const Result<RunSimulation> simulation = RunSimulator(graph).Run(outcome.runs);
+    const Result<Simulation> simulation = Simulator(graph).Run(outcome.runs);
     REQUIRE(simulation.ok());
     CHECK(simulation->peak.count() == outcome.peak);
     CHECK(simulation->cost.count() == outcome.cost);

@@ -8,7 +8,7 @@
 #include "lib/algorithms/best/any_order_program.h"
 #include "lib/algorithms/best/kinship.h"
 #include "lib/algorithms/best/step_view.h"
-#include "lib/joint/simulate_runs.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -75,7 +75,7 @@ class AnyOrderLoop {
   }
 
   void KeepIfCheaper(const Runs& runs) {
-    const int64_t cost = RunSimulator(graph_).Run(runs).value().cost.count();
+    const int64_t cost = Simulator(graph_).Run(runs).value().cost.count();
     if (outcome_.runs && outcome_.cost <= cost) return;
     outcome_.cost = cost;
     outcome_.runs = runs;

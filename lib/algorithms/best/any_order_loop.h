@@ -11,8 +11,8 @@
 
 #include "lib/algorithms/best/moment_loop.h"
 #include "lib/base/result.h"
-#include "lib/joint/joint_graph.h"
-#include "lib/joint/run_problem.h"
+#include "lib/graph/joint_graph.h"
+#include "lib/runs/run_problem.h"
 
 namespace ckplan {
 

@@ -22,7 +22,7 @@
 #include "lib/algorithms/best/moment_program.h"
 #include "lib/algorithms/best/solve_program.h"
 #include "lib/base/result.h"
-#include "lib/joint/run_problem.h"
+#include "lib/runs/run_problem.h"
 
 namespace ckplan {
 

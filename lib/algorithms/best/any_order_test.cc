@@ -8,8 +8,8 @@
 #include "lib/algorithms/best/any_order_program.h"
 #include "lib/algorithms/best/best.h"
 #include "lib/algorithms/best/kinship.h"
-#include "lib/joint/simulate_runs.h"
 #include "lib/mip/mip.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/best/brute_force.h"
 #include "lib/testing/best/random_instance.h"
 
@@ -104,7 +104,7 @@ TEST_CASE("any order: the loop finds plans, and its bound is one of any order") 
     CHECK(loop.lower_bound <= *best - instance.OnceCost());
     if (!loop.runs) continue;
     CHECK(loop.cost >= *best);
-    CHECK(RunSimulator(instance.graph).Run(*loop.runs)->peak.count() <= instance.budget);
+    CHECK(Simulator(instance.graph).Run(*loop.runs)->peak.count() <= instance.budget);
     if (loop.cost == *best) ++optimal;
     const std::optional<int64_t> own =
         ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);

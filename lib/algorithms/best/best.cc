@@ -15,8 +15,8 @@
 #include "lib/algorithms/best/required_ops.h"
 #include "lib/algorithms/best/rerun_aliases.h"
 #include "lib/base/stop.h"
-#include "lib/joint/simulate_runs.h"
 #include "lib/mip/mip.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -183,7 +183,7 @@ class Solver {
   }
 
   bool OfferOne(Runs runs, std::string_view part) {
-    const Result<RunSimulation> simulation = simulator_.Run(runs);
+    const Result<Simulation> simulation = simulator_.Run(runs);
     CKPLAN_CHECK(simulation.ok(), "the parts of best make valid plans");
     if (!Obey(runs)) return false;
     if (simulation->peak.count() > options_.budget) {
@@ -312,7 +312,7 @@ class Solver {
   void SolveByCut(const Runs& order, size_t moment, const OneCut& cut, bool is_own) {
     const auto measure = [&](const Runs& runs) {
       const RunRules* const rules = shared_->rules();
-      const RunSimulation simulation =
+      const Simulation simulation =
           simulator_.Run(rules == nullptr ? runs : MadeToObey(*rules, runs)).value();
       return PlanMeasures{simulation.peak.count(), simulation.cost.count()};
     };
@@ -392,7 +392,7 @@ class Solver {
   const JointGraph& graph_;
   const RunProblem& problem_;
   const BestOptions& options_;
-  RunSimulator simulator_;
+  Simulator simulator_;
   const Runs own_order_;   // Without operations that are not needed.
   int64_t idle_cost_ = 0;  // Minus the cost of the operations that are not needed: plans save it.
   const bool has_aliases_ =

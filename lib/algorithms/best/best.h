@@ -21,9 +21,9 @@
 
 #include "lib/algorithms/best/best_problem.h"
 #include "lib/base/result.h"
-#include "lib/joint/joint_graph.h"
-#include "lib/joint/run_problem.h"
+#include "lib/graph/joint_graph.h"
 #include "lib/plan/certificate.h"
+#include "lib/runs/run_problem.h"
 
 namespace ckplan {
 

@@ -6,9 +6,9 @@
 
 #include "lib/algorithms/best/certificates.h"
 #include "lib/algorithms/best/min_cut_order.h"
-#include "lib/joint/joint_graph.h"
-#include "lib/joint/run_problem.h"
-#include "lib/joint/run_rules.h"
+#include "lib/graph/joint_graph.h"
+#include "lib/runs/run_problem.h"
+#include "lib/runs/run_rules.h"
 
 namespace ckplan {
 
@@ -17,7 +17,7 @@ namespace ckplan {
 class BestProblem {
  public:
   // Keeps a reference to `graph`. `is_recomputed` marks operations whose values must not be kept
-  // for the backward pass (lib/joint/run_rules.h); it is empty if there are none.
+  // for the backward pass (lib/runs/run_rules.h); it is empty if there are none.
   explicit BestProblem(const JointGraph& graph, const IdVector<OpId, bool>& is_recomputed = {});
 
   const JointGraph& graph() const { return graph_; }

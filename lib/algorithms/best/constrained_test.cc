@@ -10,8 +10,8 @@
 #include "lib/algorithms/best/flat_simulation.h"
 #include "lib/algorithms/best/required_ops.h"
 #include "lib/base/rng.h"
-#include "lib/joint/run_rules.h"
-#include "lib/joint/simulate_runs.h"
+#include "lib/runs/run_rules.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/best/brute_force.h"
 #include "lib/testing/instances.h"
 
@@ -99,7 +99,7 @@ void Judge(Instance* instance, bool is_order_free, Tally* tally) {
   if (!best.runs) return;
   ++tally->found;
   CHECK(Obeys(instance->rules, *best.runs));
-  const RunSimulation simulation = RunSimulator(instance->graph).Run(*best.runs).value();
+  const Simulation simulation = Simulator(instance->graph).Run(*best.runs).value();
   CHECK(simulation.peak.count() <= instance->budget);
   CHECK(simulation.cost.count() - flat.total_cost == best.overhead);
   CHECK(best.overhead >= overhead);

@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "lib/joint/run_problem.h"
+#include "lib/runs/run_problem.h"
 
 namespace ckplan {
 

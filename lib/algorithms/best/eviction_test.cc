@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lib/algorithms/best/flat_simulation.h"
-#include "lib/joint/simulate_runs.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/best/random_steps.h"
 #include "lib/testing/instances.h"
 
@@ -72,12 +72,12 @@ TEST_CASE("eviction: plans of random steps are plans, fit, and keep the order") 
     const JointGraph graph = MakeRandomStep(&rng, options);
     const RunProblem problem(graph);
     const Runs order = RandomOrder(&rng, graph);
-    RunSimulator simulator(graph);
+    Simulator simulator(graph);
     const int64_t budget = simulator.Run(order)->peak.count() * rng.Between(75, 99) / 100;
     for (const EvictionRule& rule : EvictionRules()) {
       const std::optional<Runs> runs = Evict(problem, order, budget, rule);
       if (!runs) continue;
-      const Result<RunSimulation> simulation = simulator.Run(*runs);
+      const Result<Simulation> simulation = simulator.Run(*runs);
       REQUIRE(simulation.ok());
       CHECK(simulation->peak.count() <= budget);
       CHECK(FirstRunsOf(graph, *runs) == order);

@@ -4,10 +4,33 @@
 
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
-#include "lib/joint/run_table.h"
 #include "lib/schedule/peak_meter.h"
 
 namespace ckplan {
+namespace {
+
+StepTable TableOf(const RunProblem& problem) {
+  StepTable table;
+  table.reads = problem.reads;
+  table.writes = problem.writes;
+  table.in_place = problem.in_place;
+  for (const int64_t bytes : problem.workspace) table.workspace.emplace_back(bytes);
+  for (const int64_t cost : problem.cost) table.cost.emplace_back(cost);
+  for (const int64_t bytes : problem.bytes) table.bytes.emplace_back(bytes);
+  table.alias_of.assign(table.bytes.size(), -1);
+  table.is_in_memory.assign(table.bytes.size(), true);
+  table.is_result = problem.is_result;
+  return table;
+}
+
+std::vector<int32_t> KindsOf(std::span<const OpId> runs) {
+  std::vector<int32_t> kinds;
+  kinds.reserve(runs.size());
+  for (const OpId op : runs) kinds.push_back(op.index());
+  return kinds;
+}
+
+}  // namespace
 
 FlatSimulator::FlatSimulator(const RunProblem& problem)
     : problem_(problem), table_(TableOf(problem)), replay_(table_) {}

@@ -1,6 +1,6 @@
 // Measures the memory and the time of a sequence of runs, on the flat form of a joint graph.
 //
-// The peak equals that of lib/joint/simulate_runs.h on a graph without aliases whose writes have at
+// The peak equals that of lib/schedule/simulate.h on a graph without aliases whose writes have at
 // most one in-place read each. With several in-place reads it is that peak or more; the same holds
 // with aliases, once the aliases are made again (rerun_aliases.h).
 #pragma once
@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "lib/joint/run_problem.h"
+#include "lib/runs/run_problem.h"
 #include "lib/schedule/replay.h"
 #include "lib/schedule/step_table.h"
 

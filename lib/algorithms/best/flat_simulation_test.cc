@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "lib/joint/simulate_runs.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/best/random_steps.h"
 
 namespace ckplan {
@@ -19,7 +19,7 @@ TEST_CASE("best: the flat simulator and the simulator of joint graphs agree") {
     const JointGraph graph = MakeRandomStep(&rng, options);
     const RunProblem problem(graph);
     const Runs runs = WithReruns(&rng, graph, RandomOrder(&rng, graph), options.op_count);
-    const RunSimulation expected = *RunSimulator(graph).Run(runs);
+    const Simulation expected = *Simulator(graph).Run(runs);
     const FlatSimulation actual = FlatSimulator(problem).Run(runs);
     CHECK(actual.peak == expected.peak.count());
     CHECK(actual.peak_step == expected.peak_step);
@@ -46,7 +46,7 @@ TEST_CASE("best: the flat simulator refuses exactly the sequences that are not p
     } else {
       runs[at] = OpId(static_cast<size_t>(rng.Between(0, 7)));
     }
-    CHECK(FlatSimulator(problem).IsValid(runs) == RunSimulator(graph).Run(runs).ok());
+    CHECK(FlatSimulator(problem).IsValid(runs) == Simulator(graph).Run(runs).ok());
   }
 }
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "lib/joint/simulate_runs.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -21,7 +21,7 @@ int64_t WorkOfAllPrograms(const BestWork& work, int32_t op_count) {
 }  // namespace
 
 Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64_t reached) {
-  RunSimulator simulator(problem->graph());
+  Simulator simulator(problem->graph());
   LeastPeak least;
   least.bound.bytes = Bytes(problem->certificates().least_peak_any_plan);
   options.enough = std::numeric_limits<int64_t>::max() / 2;  // Any plan that fits is good enough.

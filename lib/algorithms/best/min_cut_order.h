@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-#include "lib/joint/run_problem.h"
+#include "lib/runs/run_problem.h"
 
 namespace ckplan {
 

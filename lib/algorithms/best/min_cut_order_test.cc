@@ -4,7 +4,7 @@
 
 #include "lib/algorithms/best/certificates.h"
 #include "lib/algorithms/best/required_ops.h"
-#include "lib/joint/simulate_runs.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/best/brute_force.h"
 
 namespace ckplan {
@@ -20,9 +20,9 @@ TEST_CASE("min-cut order: a valid order, no worse than the own one, with the rep
     const OrderWithPeak found = FindMinCutOrder(problem);
     const Runs own = RequiredOwnOrder(problem);
     CHECK(found.order.size() == own.size());
-    const RunSimulation simulation = RunSimulator(graph).Run(found.order).value();
+    const Simulation simulation = Simulator(graph).Run(found.order).value();
     CHECK(simulation.peak.count() == found.peak);
-    const int64_t own_peak = RunSimulator(graph).Run(own)->peak.count();
+    const int64_t own_peak = Simulator(graph).Run(own)->peak.count();
     CHECK(found.peak <= own_peak);
     const int64_t optimum = ExhaustiveLeastPeakOnce(problem);
     CHECK(found.peak >= optimum);
@@ -41,9 +41,9 @@ TEST_CASE("min-cut order: larger graphs, whose peak it lowers") {
     const JointGraph graph = RandomSmallGraph(rng, 120);
     const RunProblem problem(graph);
     const OrderWithPeak found = FindMinCutOrder(problem, {.seed = seed, .starts = 4});
-    CHECK(RunSimulator(graph).Run(found.order)->peak.count() == found.peak);
+    CHECK(Simulator(graph).Run(found.order)->peak.count() == found.peak);
     CHECK(found.peak >= FindCertificates(problem).least_peak_once_any_order);
-    if (found.peak < RunSimulator(graph).Run(RequiredOwnOrder(problem))->peak.count()) ++better;
+    if (found.peak < Simulator(graph).Run(RequiredOwnOrder(problem))->peak.count()) ++better;
   }
   CHECK(better > 10);
 }
@@ -54,7 +54,7 @@ TEST_CASE("min-cut order: the same seed gives the same order, and little work st
   const RunProblem problem(graph);
   CHECK(FindMinCutOrder(problem, {.seed = 3}).order == FindMinCutOrder(problem, {.seed = 3}).order);
   const OrderWithPeak hasty = FindMinCutOrder(problem, {.max_work = 100});
-  CHECK(RunSimulator(graph).Run(hasty.order)->peak.count() == hasty.peak);
+  CHECK(Simulator(graph).Run(hasty.order)->peak.count() == hasty.peak);
 }
 
 }  // namespace ckplan

@@ -7,7 +7,7 @@
 
 #include "lib/algorithms/best/moment_program.h"
 #include "lib/algorithms/best/step_view.h"
-#include "lib/joint/simulate_runs.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -148,7 +148,7 @@ class MomentLoop {
   }
 
   void KeepIfCheaper(Runs runs) {
-    const int64_t cost = RunSimulator(graph_).Run(runs).value().cost.count();
+    const int64_t cost = Simulator(graph_).Run(runs).value().cost.count();
     if (outcome_.runs && outcome_.cost <= cost) return;
     outcome_.cost = cost;
     outcome_.runs = std::move(runs);

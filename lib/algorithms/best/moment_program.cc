@@ -5,8 +5,8 @@
 
 #include "lib/algorithms/best/program_units.h"
 #include "lib/base/stop.h"
-#include "lib/joint/lazy_runs.h"
 #include "lib/mip/mip.h"
+#include "lib/runs/lazy_runs.h"
 
 namespace ckplan {
 namespace {

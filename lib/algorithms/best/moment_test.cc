@@ -7,8 +7,8 @@
 #include "lib/algorithms/best/flat_simulation.h"
 #include "lib/algorithms/best/moment_loop.h"
 #include "lib/algorithms/best/moment_program.h"
-#include "lib/joint/simulate_runs.h"
 #include "lib/mip/mip.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/best/brute_force.h"
 #include "lib/testing/best/random_instance.h"
 #include "lib/testing/best/random_steps.h"
@@ -113,7 +113,7 @@ TEST_CASE("moments: the loop finds the best plan of an order, or says that it di
     CHECK(loop.lower_bound <= *best - instance.OnceCost());
     if (!loop.runs) continue;
     CHECK(loop.cost >= *best);
-    CHECK(RunSimulator(instance.graph).Run(*loop.runs)->peak.count() <= instance.budget);
+    CHECK(Simulator(instance.graph).Run(*loop.runs)->peak.count() <= instance.budget);
     if (loop.cost == *best) ++optimal;
   }
   CHECK(feasible > kMomentSeeds / 6);
@@ -183,12 +183,12 @@ TEST_CASE("moments: if the rounds do not suffice, less memory makes a plan fit t
     CAPTURE(seed);
     const RandomInstance instance(seed, kMomentPercentChains);
     const LoopOutcome loop = SolvedLoop(instance, limits);
-    RunSimulator simulator(instance.graph);
+    Simulator simulator(instance.graph);
     if (loop.exceeding) {
       CHECK(simulator.Run(*loop.exceeding)->peak.count() > instance.budget);
     }
     if (!loop.runs) continue;
-    const RunSimulation simulation = simulator.Run(*loop.runs).value();
+    const Simulation simulation = simulator.Run(*loop.runs).value();
     CHECK(simulation.peak.count() <= instance.budget);
     CHECK(simulation.cost.count() - instance.OnceCost() >= loop.lower_bound);
     if (loop.exceeding) ++made_to_fit;

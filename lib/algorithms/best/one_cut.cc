@@ -6,7 +6,7 @@
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
 #include "lib/graph/max_flow.h"
-#include "lib/joint/lazy_runs.h"
+#include "lib/runs/lazy_runs.h"
 
 namespace ckplan {
 namespace {

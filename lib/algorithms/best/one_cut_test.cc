@@ -9,7 +9,7 @@
 
 #include "lib/algorithms/best/flat_simulation.h"
 #include "lib/algorithms/best/required_ops.h"
-#include "lib/joint/simulate_runs.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/best/brute_force.h"
 #include "lib/testing/instances.h"
 
@@ -24,7 +24,7 @@ JointGraph SomeGraph(Rng& rng, uint64_t seed) {
 }
 
 PlanMeasures FiguresOf(const JointGraph& graph, const Runs& runs) {
-  const RunSimulation simulation = RunSimulator(graph).Run(runs).value();
+  const Simulation simulation = Simulator(graph).Run(runs).value();
   return {simulation.peak.count(), simulation.cost.count()};
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("one cut: expansions are plans, and keeping all is the order itself") 
     std::vector<bool> kept(static_cast<size_t>(problem.value_count), true);
     CHECK(ExpandKept(problem, order, moment, kept) == order);
     for (size_t i = 0; i < kept.size(); ++i) kept[i] = rng.Chance(50);
-    CHECK(RunSimulator(graph).Run(ExpandKept(problem, order, moment, kept)).ok());
+    CHECK(Simulator(graph).Run(ExpandKept(problem, order, moment, kept)).ok());
   }
 }
 
@@ -229,7 +229,7 @@ TEST_CASE("one cut: filling up never makes the plan worse") {
     const JointGraph graph = ChainJointGraph(rng, static_cast<int>(rng.Between(4, 12)));
     const RunProblem problem(graph);
     const Runs order = RequiredOwnOrder(problem);
-    const RunSimulation own = RunSimulator(graph).Run(order).value();
+    const Simulation own = Simulator(graph).Run(order).value();
     const int64_t budget = own.peak.count() * 3 / 4;
     const OneCut cut = CutAtMoment(problem, order, own.peak_step, budget);
     if (!cut.is_feasible) continue;
@@ -251,7 +251,7 @@ TEST_CASE("one cut: a budget that no plan of the order fits lacks at least the r
     const JointGraph graph = SomeGraph(rng, seed);
     const RunProblem problem(graph);
     const Runs order = RequiredOwnOrder(problem);
-    const size_t moment = RunSimulator(graph).Run(order).value().peak_step;
+    const size_t moment = Simulator(graph).Run(order).value().peak_step;
     const OneCut cut = CutAtMoment(problem, order, moment, 0);
     if (cut.is_feasible) continue;  // No value occupies memory there.
     ++missed;

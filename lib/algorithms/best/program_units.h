@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "lib/joint/run_problem.h"
 #include "lib/mip/mip.h"
+#include "lib/runs/run_problem.h"
 
 namespace ckplan {
 

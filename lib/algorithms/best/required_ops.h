@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "lib/joint/run_problem.h"
+#include "lib/runs/run_problem.h"
 
 namespace ckplan {
 

@@ -7,14 +7,14 @@
 // relu, the first `b` leaves memory when the search assumes that it does.
 #pragma once
 
-#include "lib/joint/joint_graph.h"
-#include "lib/joint/run_problem.h"
+#include "lib/graph/joint_graph.h"
+#include "lib/runs/run_problem.h"
 
 namespace ckplan {
 
 // Returns the plan `runs` with additional runs of views: operations that make only aliases and read
 // no other made value than the aliased one. Aliases of other operations stay where they are. A
-// result that is an alias is made again at the end. The peak by lib/joint/simulate_runs.h is then
+// result that is an alias is made again at the end. The peak by lib/schedule/simulate.h is then
 // at most that of flat_simulation.h.
 Runs RerunAliases(const JointGraph& graph, const Runs& runs);
 

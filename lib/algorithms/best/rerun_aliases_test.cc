@@ -4,7 +4,7 @@
 
 #include "lib/algorithms/best/flat_simulation.h"
 #include "lib/base/stop.h"
-#include "lib/joint/simulate_runs.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/best/random_steps.h"
 
 namespace ckplan {
@@ -94,8 +94,8 @@ TEST_CASE("best: with aliases made again, a plan needs no more than the flat sim
     const Runs runs = WithReruns(&rng, graph, RandomOrder(&rng, graph), options.op_count);
     if (!FlatSimulator(problem).IsValid(runs)) continue;
     const int64_t flat = PeakOf(problem, runs);
-    RunSimulator simulator(graph);
-    const Result<RunSimulation> repaired = simulator.Run(RerunAliases(graph, runs));
+    Simulator simulator(graph);
+    const Result<Simulation> repaired = simulator.Run(RerunAliases(graph, runs));
     REQUIRE(repaired.ok());
     CHECK(repaired->peak.count() <= flat);
     helped += simulator.Run(runs)->peak.count() > flat ? 1 : 0;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "lib/algorithms/best/peak_tree.h"
-#include "lib/joint/run_problem.h"
+#include "lib/runs/run_problem.h"
 
 namespace ckplan {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lib/joint/run_timeline.h"
+#include "lib/schedule/timeline.h"
 
 namespace ckplan {
 namespace {
@@ -19,7 +19,7 @@ int64_t StepView::Peak() const { return *std::max_element(bytes.begin(), bytes.e
 
 StepView ViewSteps(const JointGraph& graph, std::span<const OpId> order, const Runs& runs) {
   StepView view;
-  for (const Bytes bytes : BuildRunTimeline(graph, runs).step_bytes) {
+  for (const Bytes bytes : BuildTimeline(graph, runs).step_bytes) {
     view.bytes.push_back(bytes.count());
   }
   size_t next = 0;

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "lib/joint/joint_graph.h"
-#include "lib/joint/run_problem.h"
+#include "lib/graph/joint_graph.h"
+#include "lib/runs/run_problem.h"
 
 namespace ckplan {
 

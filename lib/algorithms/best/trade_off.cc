@@ -85,7 +85,7 @@ Result<Done> TradeOff::Try(int64_t budget, std::optional<int64_t> enough) {
 }
 
 void TradeOff::Add(const Runs& runs) {
-  const RunSimulation simulation = simulator_.Run(runs).value();
+  const Simulation simulation = simulator_.Run(runs).value();
   PricedRuns added{runs, simulation.peak.count(),
                    (simulation.cost - problem_->graph().cost()).count()};
   const auto equals_or_betters = [](const PricedRuns& a, const PricedRuns& b) {

@@ -23,9 +23,9 @@
 #include "lib/algorithms/best/best.h"
 #include "lib/algorithms/best/best_problem.h"
 #include "lib/base/result.h"
-#include "lib/joint/run_problem.h"
-#include "lib/joint/simulate_runs.h"
 #include "lib/plan/curve_point.h"
+#include "lib/runs/run_problem.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 
@@ -78,7 +78,7 @@ class TradeOff {
 
   BestProblem* const problem_;
   const BestOptions options_;
-  RunSimulator simulator_;
+  Simulator simulator_;
   int64_t first_peak_ = 0;
   std::vector<PricedRuns> plans_;
   std::vector<Refusal> refusals_;

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "lib/base/stop.h"
-#include "lib/joint/expand.h"
+#include "lib/schedule/expand.h"
 #include "lib/testing/best/brute_force.h"
 #include "lib/testing/best/random_instance.h"
 #include "lib/testing/graph_text.h"

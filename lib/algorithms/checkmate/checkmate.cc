@@ -10,9 +10,9 @@
 
 #include "lib/algorithms/checkmate/stage_program.h"
 #include "lib/base/stop.h"
-#include "lib/joint/run_problem.h"
-#include "lib/joint/simulate_runs.h"
 #include "lib/mip/mip.h"
+#include "lib/runs/run_problem.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -37,7 +37,7 @@ class Checkmate : public PreparedRunSolver {
         problem_(graph),
         program_(graph, problem_),
         simulator_(graph),
-        own_peak_(OwnOrderPeak(graph).count()),
+        own_peak_(KeepAllPeak(graph).count()),
         min_(std::min(own_peak_, LargestWorkingSet(problem_))) {}
 
   Knob knob() const override { return {Knob::Kind::kPeakLimit, min_, own_peak_, min_}; }
@@ -99,7 +99,7 @@ class Checkmate : public PreparedRunSolver {
   const JointGraph& graph_;
   const RunProblem problem_;
   const StageProgram program_;
-  RunSimulator simulator_;
+  Simulator simulator_;
   const int64_t own_peak_;
   const int64_t min_;  // A lower bound of the peak of any plan.
   std::optional<LeastPlan> least_;

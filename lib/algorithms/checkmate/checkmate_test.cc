@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/joint/simulate_runs.h"
 #include "lib/mip/mip.h"
 #include "lib/planner/planner.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_joint_graph.h"
 
@@ -21,7 +21,7 @@ namespace {
 // in its own stage, and any of the earlier ones may run again before it, in their order.
 std::map<Bytes, Cost> FrontOfAllPlans(const JointGraph& graph) {
   const auto count = static_cast<int32_t>(graph.ops().size());
-  RunSimulator simulator(graph);
+  Simulator simulator(graph);
   std::map<Bytes, Cost> front;
   const int32_t bits = count * (count - 1) / 2;
   for (uint32_t plan = 0; plan < (1U << bits); ++plan) {
@@ -33,7 +33,7 @@ std::map<Bytes, Cost> FrontOfAllPlans(const JointGraph& graph) {
       }
       runs.emplace_back(stage);
     }
-    const Result<RunSimulation> simulation = simulator.Run(runs);
+    const Result<Simulation> simulation = simulator.Run(runs);
     if (!simulation.ok()) continue;
     const auto [at, is_new] = front.try_emplace(simulation->peak, simulation->cost);
     if (!is_new) at->second = std::min(at->second, simulation->cost);
@@ -47,7 +47,7 @@ std::map<Bytes, Cost> FrontOfAllPlans(const JointGraph& graph) {
 void CheckFront(const JointGraph& graph) {
   const std::map<Bytes, Cost> front = FrontOfAllPlans(graph);
   const auto solver = PrepareCheckmateRuns(graph, {}).value();
-  RunSimulator simulator(graph);
+  Simulator simulator(graph);
   const RunOutcome least = solver->Solve(solver->knob().min, {}).value();
   CHECK(least.is_optimal);
   CHECK(simulator.Run(least.runs)->peak == front.begin()->first);

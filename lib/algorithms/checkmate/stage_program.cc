@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lib/base/stop.h"
-#include "lib/joint/takeovers.h"
+#include "lib/runs/takeovers.h"
 
 namespace ckplan {
 namespace {

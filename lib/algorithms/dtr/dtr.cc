@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lib/base/stop.h"
-#include "lib/joint/run_problem.h"
-#include "lib/joint/simulate_runs.h"
+#include "lib/runs/run_problem.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -419,7 +419,7 @@ struct DtrPlan {
 void AddPlansOfAllLimits(const JointGraph& graph, std::vector<DtrPlan>* plans) {
   const RunProblem problem(graph);
   const Storages storages(graph, problem);
-  RunSimulator simulator(graph);
+  Simulator simulator(graph);
   const int64_t least = LargestWorkingSet(problem);
   int64_t limit = std::numeric_limits<int64_t>::max();
   for (int failures = 0; limit >= least && failures < kMaxFailures;) {
@@ -427,7 +427,7 @@ void AddPlansOfAllLimits(const JointGraph& graph, std::vector<DtrPlan>* plans) {
     std::optional<Runs> runs = walk.Run();
     failures = runs ? 0 : failures + 1;
     if (runs) {
-      const RunSimulation simulation = simulator.Run(*runs).value();
+      const Simulation simulation = simulator.Run(*runs).value();
       plans->push_back({*std::move(runs), simulation.peak.count(), simulation.cost.count()});
     }
     limit = std::min(walk.highest() - 1, limit / 16 * 15);

@@ -10,9 +10,8 @@
 #include "lib/base/rng.h"
 #include "lib/base/stop.h"
 #include "lib/base/work_limit.h"
-#include "lib/joint/simulate_runs.h"
-#include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_joint_graph.h"
 #include "lib/testing/small_ops.h"
@@ -58,12 +57,12 @@ TEST_CASE("dtr: evicts the storage of least h_DTR, and makes it again when it is
                                        {"r", 4, 1, {}},
                                        {"t", 4, 1, {2}},
                                        {"u", 1, 1, {0, 1, 3}}});
-  REQUIRE(OwnOrderPeak(graph) == Bytes(16));
-  const Plan plan = MakeJointPlan(graph, Within(Budget::Of(Bytes(13))), {}).value();
+  REQUIRE(KeepAllPeak(graph) == Bytes(16));
+  const Plan plan = MakePlan(graph, Within(Budget::Of(Bytes(13))), {}).value();
   CHECK(NamesOfRuns(graph, plan) == "p q r t p u ");
   CHECK(plan.figures.peak == Bytes(13));
   CHECK(plan.figures.overhead == Cost(1));
-  const Result<Plan> refused = MakeJointPlan(graph, Within(Budget::Of(Bytes(12))), {});
+  const Result<Plan> refused = MakePlan(graph, Within(Budget::Of(Bytes(12))), {});
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().code == ErrorCode::kInfeasible);
   CHECK(refused.error().remedy.settings.at(0).value == "13");
@@ -79,8 +78,8 @@ TEST_CASE(
                                        {"t", 4, 1, {}},
                                        {"u", 1, 1, {1, 3}},
                                        {"v", 1, 1, {2, 4}}});
-  REQUIRE(OwnOrderPeak(graph) == Bytes(13));
-  const Plan plan = MakeJointPlan(graph, Within(Budget::Of(Bytes(12))), {}).value();
+  REQUIRE(KeepAllPeak(graph) == Bytes(13));
+  const Plan plan = MakePlan(graph, Within(Budget::Of(Bytes(12))), {}).value();
   CHECK(NamesOfRuns(graph, plan) == "p q r t u r v ");
 }
 
@@ -88,10 +87,10 @@ TEST_CASE("dtr: a feedforward network takes O(n) runs within O(sqrt n) memory (T
   for (const int32_t layers : {64, 256, 1024}) {
     CAPTURE(layers);
     const JointGraph graph = Feedforward(layers);
-    REQUIRE(OwnOrderPeak(graph) == Bytes(layers + 1));
+    REQUIRE(KeepAllPeak(graph) == Bytes(layers + 1));
     int64_t root = 1;
     while (root * root < layers) ++root;
-    const Plan plan = MakeJointPlan(graph, Within(Budget::Of(Bytes(3 * root))), {}).value();
+    const Plan plan = MakePlan(graph, Within(Budget::Of(Bytes(3 * root))), {}).value();
     CHECK(plan.figures.overhead <= Cost(2 * layers));
   }
 }
@@ -104,14 +103,14 @@ TEST_CASE("dtr: on random joint graphs budgets are met, and more memory never co
     RandomJointOptions options;
     options.ops = static_cast<int>(rng.Between(1, 30));
     const JointGraph graph = RandomJointGraph(rng, options);
-    const Plan least = MakeJointPlan(graph, Within(kLeast), {}).value();
-    const Bytes own = OwnOrderPeak(graph);
+    const Plan least = MakePlan(graph, Within(kLeast), {}).value();
+    const Bytes own = KeepAllPeak(graph);
     CHECK(least.figures.peak <= own);
     Cost overhead = Cost::Max();
     for (int64_t part = 0; part <= 4; ++part) {
       const Bytes budget(least.figures.peak.count() +
                          (own - least.figures.peak).count() * part / 4);
-      const Plan plan = MakeJointPlan(graph, Within(Budget::Of(budget)), {}).value();
+      const Plan plan = MakePlan(graph, Within(Budget::Of(budget)), {}).value();
       CHECK(plan.figures.peak <= budget);
       CHECK(plan.figures.overhead <= overhead);
       overhead = plan.figures.overhead;

@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lib/graph/joint_graph.h"
 #include "lib/graph/tensor_graph.h"
-#include "lib/joint/joint_graph.h"
 #include "lib/plan/decisions.h"
 
 namespace ckplan {

@@ -8,9 +8,9 @@
 #include "lib/algorithms/given/given.h"
 #include "lib/base/checked.h"
 #include "lib/base/stop.h"
-#include "lib/joint/lazy_runs.h"
-#include "lib/joint/run_problem.h"
-#include "lib/joint/simulate_runs.h"
+#include "lib/runs/lazy_runs.h"
+#include "lib/runs/run_problem.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -145,7 +145,7 @@ Result<std::vector<OpId>> RunsOfDecisions(const JointGraph& graph, const Decisio
     return MakeError(ErrorCode::kInvalidInput,
                      "decisions: the costs of the runs together overflow");
   }
-  const Result<RunSimulation> simulation = RunSimulator(graph).Run(runs);
+  const Result<Simulation> simulation = Simulator(graph).Run(runs);
   if (simulation.ok()) return runs;
   Error error = simulation.error();
   error.message = "decisions: " + error.message;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "lib/base/result.h"
-#include "lib/joint/joint_graph.h"
+#include "lib/graph/joint_graph.h"
 #include "lib/plan/decisions.h"
 
 namespace ckplan {

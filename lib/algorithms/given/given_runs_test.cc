@@ -11,11 +11,11 @@
 #include "lib/emit/json_decisions.h"
 #include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
-#include "lib/joint/simulate_runs.h"
-#include "lib/plan/assemble_joint.h"
-#include "lib/planner/joint_planner.h"
+#include "lib/plan/assemble.h"
 #include "lib/planner/plan_file.h"
+#include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/random_joint_graph.h"
 
 namespace ckplan {
@@ -107,9 +107,9 @@ TEST_CASE("given runs: decisions that do not fit the graph are refused, with wha
        "decisions: order: step 1 is one of forward graphs; those of a joint graph are [\"r\", "
        "operation]"},
       {R"({"order": [["r", "make b"]]})", ErrorCode::kInvalidInput,
-       "decisions: schedule: step 0 (\"make b\") reads value \"a\", which is not in memory"},
+       "decisions: schedule: step 0 (run of \"make b\") reads value \"a\", which is not in memory"},
       {R"({"order": [["r", "make a"]]})", ErrorCode::kInvalidInput,
-       "decisions: schedule: \"grad b\" never runs, and makes a result"},
+       "decisions: schedule: \"grad b\" never runs, but must"},
       {R"({"order": [["r", 17]]})", ErrorCode::kInvalidInput,
        "decisions: order: no operation has the number 17"},
       {R"({"checkpoints": ["b"]})", ErrorCode::kUsage,
@@ -145,11 +145,11 @@ TEST_CASE("given runs: any plan of a joint graph, written as decisions, gives th
     CAPTURE(seed);
     Rng rng(seed);
     const JointGraph graph = RandomJointGraph(rng, Options(rng));
-    const Plan plan = AssembleJointPlan(graph, RandomRuns(rng, graph));
+    const Plan plan = AssembleRuns(graph, RandomRuns(rng, graph));
     PlanRequest request;
     request.algorithm = std::string(kGivenAlgorithm);
     request.decisions = ReadDecisionsJson(WritePlanJson(plan, graph), "plan.json").value();
-    const Result<Plan> again = MakeJointPlan(graph, request, {});
+    const Result<Plan> again = MakePlan(graph, request, {});
     REQUIRE(again.ok());
     CHECK(again->schedule == plan.schedule);
     CHECK(again->figures.peak == plan.figures.peak);
@@ -157,10 +157,10 @@ TEST_CASE("given runs: any plan of a joint graph, written as decisions, gives th
     // The checker judges a plan from decisions by making it again.
     const ModelIdentity identity;
     Plan judged = *again;
-    CHECK(JudgeJointPlan(graph, identity, judged.request, judged).empty());
+    CHECK(JudgePlan(graph, identity, judged.request, judged).empty());
     if (judged.request.decisions->order.size() < 2) continue;
     judged.request.decisions->order.pop_back();
-    CHECK_FALSE(JudgeJointPlan(graph, identity, judged.request, judged).empty());
+    CHECK_FALSE(JudgePlan(graph, identity, judged.request, judged).empty());
   }
 }
 
@@ -199,13 +199,13 @@ TEST_CASE("given runs: a budget is compared with the peak of the decisions") {
   PlanRequest request;
   request.algorithm = std::string(kGivenAlgorithm);
   request.decisions = ReadDecisionsJson(R"({"kept": ["b", "c"]})", "d.json").value();
-  const Plan plan = MakeJointPlan(graph, request, {}).value();
+  const Plan plan = MakePlan(graph, request, {}).value();
   CHECK(plan.figures.overhead == Cost(1));
   CHECK(plan.figures.guarantee == "none: somebody's own decisions");
   request.budget = Budget::Of(plan.figures.peak);
-  CHECK(MakeJointPlan(graph, request, {}).ok());
+  CHECK(MakePlan(graph, request, {}).ok());
   request.budget = Budget::Of(plan.figures.peak - Bytes(1));
-  CHECK(MakeJointPlan(graph, request, {}).error().code == ErrorCode::kInfeasible);
+  CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kInfeasible);
 }
 
 }  // namespace ckplan

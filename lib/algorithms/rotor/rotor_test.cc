@@ -68,7 +68,7 @@ TensorGraph RandomChain(uint64_t seed, int max_length) {
   return GraphFromVertices("chain", vertices, edges);
 }
 
-Plan PlanWithin(const TensorGraph& graph, const Budget& paper_budget) {
+Plan PlanUnder(const TensorGraph& graph, const Budget& paper_budget) {
   PlanRequest request;
   request.algorithm = "rotor";
   request.paper_budget = paper_budget;
@@ -114,10 +114,10 @@ TEST_CASE("rotor: on chains the simulator finds the paper's overhead, and no mor
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
     const TensorGraph graph = RandomChain(seed, 12);
-    const Plan least = PlanWithin(graph, {Budget::Kind::kMin, Bytes(0), 0});
+    const Plan least = PlanUnder(graph, {Budget::Kind::kMin, Bytes(0), 0});
     for (const int64_t more : {0, 5, 20, 60}) {
       const Bytes budget = *least.figures.paper.budget + Bytes(more);
-      const Plan plan = PlanWithin(graph, {Budget::Kind::kBytes, budget, 0});
+      const Plan plan = PlanUnder(graph, {Budget::Kind::kBytes, budget, 0});
       CHECK(plan.figures.is_optimal);
       CHECK(plan.figures.overhead == plan.figures.paper.overhead);
       CHECK(plan.figures.peak <= plan.figures.paper.peak);
@@ -139,10 +139,10 @@ TEST_CASE("rotor: on chains the simulator finds the paper's overhead, and no mor
 TEST_CASE("rotor: a chain of eight equal layers by hand") {
   const TensorGraph graph =
       GraphFromText("a:10 -> b:10 -> c:10 -> d:10 -> e:10 -> f:10 -> g:10 -> h:10");
-  const Plan least = PlanWithin(graph, {Budget::Kind::kMin, Bytes(0), 0});
+  const Plan least = PlanUnder(graph, {Budget::Kind::kMin, Bytes(0), 0});
   CHECK(*least.figures.paper.budget == Bytes(40));
   CHECK(least.figures.peak == Bytes(40));
-  const Plan all = PlanWithin(graph, {Budget::Kind::kBytes, Bytes(100), 0});
+  const Plan all = PlanUnder(graph, {Budget::Kind::kBytes, Bytes(100), 0});
   CHECK(all.figures.overhead == Cost(0));
   CHECK(all.figures.peak == Bytes(100));
 }
@@ -169,7 +169,7 @@ TEST_CASE("rotor: large sizes are rounded up to slots, and chains of many stages
   }
   const TensorGraph graph = GraphFromVertices("chain", vertices, edges);
   CHECK(FindStages(graph, VertexGraph(graph)).stages.size() == kMaxChainStages);
-  const Plan least = PlanWithin(graph, {Budget::Kind::kMin, Bytes(0), 0});
+  const Plan least = PlanUnder(graph, {Budget::Kind::kMin, Bytes(0), 0});
   CHECK(least.figures.peak < Bytes(30'000'000));
   CHECK(least.figures.peak <= *least.figures.paper.budget);
 }

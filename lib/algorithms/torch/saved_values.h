@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/graph/joint_graph.h"
 #include "lib/graph/max_flow.h"
-#include "lib/joint/joint_graph.h"
-#include "lib/joint/run_problem.h"
+#include "lib/runs/run_problem.h"
 
 namespace ckplan {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lib/algorithms/torch/saved_values.h"
-#include "lib/joint/lazy_runs.h"
-#include "lib/joint/run_problem.h"
+#include "lib/runs/lazy_runs.h"
+#include "lib/runs/run_problem.h"
 
 namespace ckplan {
 namespace {

@@ -9,9 +9,8 @@
 
 #include "lib/algorithms/torch/saved_values.h"
 #include "lib/base/rng.h"
-#include "lib/joint/simulate_runs.h"
-#include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_joint_graph.h"
 #include "lib/testing/small_ops.h"
@@ -153,14 +152,14 @@ TEST_CASE("torch-budget: on random joint graphs budgets are met, and rising ones
       parts.ops[id].phase = id.index() < border ? Phase::kForward : Phase::kBackward;
     }
     const JointGraph graph = JointGraph::Create(std::move(parts)).value();
-    const Plan least = MakeJointPlan(graph, Within(kLeast), {}).value();
-    const Bytes own = OwnOrderPeak(graph);
+    const Plan least = MakePlan(graph, Within(kLeast), {}).value();
+    const Bytes own = KeepAllPeak(graph);
     CHECK(least.figures.peak <= own);
     Cost overhead = Cost::Max();
     for (int64_t part = 0; part <= 4; ++part) {
       const Bytes budget(least.figures.peak.count() +
                          (own - least.figures.peak).count() * part / 4);
-      const Plan plan = MakeJointPlan(graph, Within(Budget::Of(budget)), {}).value();
+      const Plan plan = MakePlan(graph, Within(Budget::Of(budget)), {}).value();
       CHECK(plan.figures.peak <= budget);
       CHECK(plan.figures.overhead <= overhead);
       overhead = plan.figures.overhead;

@@ -7,9 +7,9 @@
 #include <span>
 
 #include "lib/base/rng.h"
-#include "lib/joint/joint_graph.h"
-#include "lib/joint/run_problem.h"
-#include "lib/joint/run_rules.h"
+#include "lib/graph/joint_graph.h"
+#include "lib/runs/run_problem.h"
+#include "lib/runs/run_rules.h"
 
 namespace ckplan {
 

@@ -8,7 +8,7 @@
 #include "lib/algorithms/best/moment_loop.h"
 #include "lib/algorithms/best/required_ops.h"
 #include "lib/base/rng.h"
-#include "lib/joint/run_problem.h"
+#include "lib/runs/run_problem.h"
 #include "lib/testing/best/brute_force.h"
 
 namespace ckplan {

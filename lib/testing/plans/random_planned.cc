@@ -4,7 +4,6 @@
 
 #include "lib/base/rng.h"
 #include "lib/plan/assemble.h"
-#include "lib/plan/assemble_joint.h"
 #include "lib/schedule/lower.h"
 #include "lib/testing/random_graph.h"
 #include "lib/testing/random_joint_graph.h"
@@ -34,12 +33,12 @@ RandomPlanned::RandomPlanned(uint64_t seed) {
   Rng rng(seed);
   if (rng.Chance(50)) {
     joint = std::make_unique<JointGraph>(RandomJointGraph(rng));
-    plan = AssembleJointPlan(*joint, RandomRuns(rng, *joint));
-    graph = PlannedGraphOf(*joint);
+    plan = AssembleRuns(*joint, RandomRuns(rng, *joint));
+    graph.emplace(*joint);
   } else {
     forward = std::make_unique<TensorGraph>(RandomTensorGraph(rng));
     plan = RandomKeptPlan(rng, *forward);
-    graph = PlannedGraphOf(*forward, nullptr);
+    graph.emplace(*forward);
   }
 }
 

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
-#include "lib/explain/planned_graph.h"
 #include "lib/plan/plan.h"
+#include "lib/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -19,7 +20,7 @@ struct RandomPlanned {
   std::unique_ptr<JointGraph> joint;
   std::unique_ptr<TensorGraph> forward;
   Plan plan;
-  std::unique_ptr<PlannedGraph> graph;
+  std::optional<TrainingStep> graph;
 };
 
 }  // namespace ckplan

@@ -1,0 +1,67 @@
+#include "lib/planner/others.h"
+
+#include <utility>
+
+#include "lib/base/stop.h"
+#include "lib/base/work_limit.h"
+#include "lib/planner/check_request.h"
+#include "lib/planner/registry.h"
+#include "lib/planner/solve.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int64_t kQuickWorkOfOthers = 500'000;
+constexpr int64_t kNormalWorkOfOthers = 8'000'000;
+constexpr int64_t kThoroughWorkOfOthers = 100'000'000;
+
+}  // namespace
+
+int64_t WorkOfOthers(SearchEffort effort) {
+  switch (effort) {
+    case SearchEffort::kQuick:
+      return kQuickWorkOfOthers;
+    case SearchEffort::kNormal:
+      return kNormalWorkOfOthers;
+    case SearchEffort::kThorough:
+      return kThoroughWorkOfOthers;
+  }
+  return kNormalWorkOfOthers;
+}
+
+std::vector<Schedule> SchedulesOfOthers(const PlanProblem& problem, const OthersWork& work,
+                                        const SolveLimits& limits) {
+  const WorkLimit limit(limits.stop, work.work);
+  SolveLimits own_limits = limits;
+  own_limits.stop = limit.token();
+  PlanRequest request = problem.request;
+  request.order = StepOrder::kModel;
+  const PlanProblem own{problem.step,          request,
+                        problem.budget,        problem.wants_least_peak,
+                        problem.is_recomputed, problem.rules};
+  Simulator simulator(problem.step);
+  std::vector<Schedule> schedules;
+  const auto add = [&](const SolverInfo& info) {
+    const Result<Answer> answer = UnlessStopped([&]() -> Result<Answer> {
+      CKPLAN_RETURN_IF_ERROR(CheckRequest(info, own.step, request));
+      return SolveBy(info, own, own_limits);
+    });
+    if (!answer.ok()) return;
+    const bool fits = !own.budget || simulator.Run(answer->schedule)->peak <= *own.budget;
+    if (fits) schedules.push_back(answer->schedule);
+  };
+  for (const bool is_slow : {false, true}) {
+    if (is_slow && !work.wants_slow) break;
+    for (const SolverInfo& info : AllSolvers()) {
+      if (IsSlow(info) != is_slow || !CanPlan(info, problem.step)) continue;
+      if (!work.wants_own_order && DecidesOnRuns(info)) continue;
+      // The search on a joint graph starts from keeping everything as it is.
+      const bool is_start = problem.step.is_joint() && info.guarantee == Guarantee::kBaseline;
+      if (!is_start) add(info);
+    }
+  }
+  return schedules;
+}
+
+}  // namespace ckplan

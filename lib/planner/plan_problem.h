@@ -1,0 +1,51 @@
+// What an algorithm is asked, and what it answers: between the request of planner.h and its plan.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/plan/certificate.h"
+#include "lib/plan/curve_point.h"
+#include "lib/plan/objective.h"
+#include "lib/plan/paper_figures.h"
+#include "lib/plan/request.h"
+#include "lib/runs/run_rules.h"
+#include "lib/schedule/schedule.h"
+#include "lib/schedule/training_step.h"
+
+namespace ckplan {
+
+struct PlanProblem {
+  TrainingStep step;  // In a joint graph, what must run once may not repeat.
+  const PlanRequest& request;
+  std::optional<Bytes> budget = std::nullopt;  // On the peak, without constants. None: no limit.
+  bool wants_least_peak = false;  // Asks for the plan of least peak; `budget` is none then.
+  // For a joint graph: the operations whose values are to be recomputed, and the rules that say so.
+  // Empty and null if there are none.
+  IdVector<OpId, bool> is_recomputed = {};
+  const RunRules* rules = nullptr;
+
+  bool has_budget() const { return budget || wants_least_peak; }
+  Runs Obeying(const Runs& runs) const {
+    return rules == nullptr ? runs : MadeToObey(*rules, runs);
+  }
+};
+
+struct Answer {
+  Schedule schedule;  // Of the step; the caller checks whether it fits the budget.
+  bool is_optimal = false;
+  std::string guarantee;
+  IdVector<NodeId, int32_t> segment_of = {};    // Empty: there is one segment, or none.
+  std::optional<Cost> lower_bound = {};         // On the overhead, if more than the obvious.
+  std::optional<Certificate> certificate = {};  // Without the gaps.
+  std::vector<CurvePoint> curve = {};           // Without a budget: what was found on the way.
+  std::string note = {};                        // What a refusal adds, if it is too large.
+  // Set by algorithms that decide on the nodes of a forward graph.
+  std::optional<PaperFigures> paper = {};
+  std::optional<KnobSetting> setting = {};
+  Objective objective = Objective::kTime;
+};
+
+}  // namespace ckplan

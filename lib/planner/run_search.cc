@@ -1,0 +1,84 @@
+#include "lib/planner/run_search.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "lib/base/stop.h"
+#include "lib/planner/obedience.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+// The setting of a knob that limits the peak; the nearest one if the budget is out of its range.
+int64_t LimitFor(const PlanProblem& problem, const Knob& knob) {
+  return problem.budget ? std::clamp(problem.budget->count(), knob.min, knob.max) : knob.min;
+}
+
+// What the algorithm returns, changed to obey the constraints that it does not know.
+Result<RunOutcome> Obeying(const PlanProblem& problem, Result<RunOutcome> solved) {
+  if (!solved.ok() || problem.rules == nullptr || Obeys(*problem.rules, solved->runs)) {
+    return solved;
+  }
+  solved->runs = problem.Obeying(solved->runs);
+  solved->is_optimal = false;
+  solved->guarantee += kChangedToObey;
+  return solved;
+}
+
+// How many settings of a knob that limits the peak are tried.
+constexpr int64_t kLimitsTried = 16;
+
+// The best of all settings: of least time within the budget, or of least peak.
+Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLimits& limits,
+                                      PreparedRunSolver* solver) {
+  const Knob knob = solver->knob();
+  if (!problem.budget && !problem.wants_least_peak) {
+    return Obeying(problem, solver->Solve(knob.preset, limits));
+  }
+  const Bytes budget = problem.budget.value_or(Bytes(0));
+  Simulator simulator(problem.step.joint());
+  std::optional<RunOutcome> best;
+  std::tuple<Bytes, Cost, Bytes> least;  // Above the budget; time and memory.
+  const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit;
+  const int64_t steps = limits_peak ? kLimitsTried : knob.grid_steps;
+  const int64_t distance = std::max<int64_t>(1, (knob.max - knob.min) / steps);
+  for (int64_t setting = knob.min; setting <= knob.max; setting += distance) {
+    PollStop();
+    Result<RunOutcome> solved = Obeying(problem, solver->Solve(setting, limits));
+    // A limit below its least; above it there may be plans that fit once they are changed.
+    const bool is_refused = !solved.ok() && solved.error().code == ErrorCode::kInfeasible;
+    if (is_refused && limits_peak && setting + distance <= knob.max) continue;
+    CKPLAN_ASSIGN_OR_RETURN(RunOutcome outcome, std::move(solved));
+    const Simulation simulation = simulator.Run(outcome.runs).value();
+    const Bytes above = std::max(Bytes(0), simulation.peak - budget);
+    const std::tuple rank(above, simulation.overhead, simulation.peak);
+    if (best && rank >= least) continue;
+    least = rank;
+    best = std::move(outcome);
+  }
+  return *std::move(best);
+}
+
+}  // namespace
+
+Result<Answer> SolveByRuns(const PlanProblem& problem, const SolveLimits& limits,
+                           PrepareRuns prepare) {
+  CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedRunSolver> solver,
+                          prepare(problem.step.joint(), limits));
+  const Knob knob = solver->knob();
+  // Plans that are changed afterwards may need more than the limit that they were made for.
+  const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit && problem.rules == nullptr;
+  Result<RunOutcome> outcome = limits_peak ? solver->Solve(LimitFor(problem, knob), limits)
+                                           : SolveAtEachSetting(problem, limits, solver.get());
+  if (!outcome.ok() && outcome.error().code == ErrorCode::kInfeasible) {
+    outcome = Obeying(problem, solver->Solve(knob.min, limits));
+  }
+  if (!outcome.ok()) return std::move(outcome).error();
+  return Answer{ScheduleOfRuns(outcome->runs), outcome->is_optimal, std::move(outcome->guarantee)};
+}
+
+}  // namespace ckplan

@@ -1,0 +1,40 @@
+#include "lib/planner/solve.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/algorithms/given/given.h"
+#include "lib/algorithms/given/given_runs.h"
+#include "lib/base/stop.h"
+#include "lib/planner/best_planner.h"
+#include "lib/planner/registry.h"
+#include "lib/planner/run_search.h"
+#include "lib/planner/strategy_search.h"
+
+namespace ckplan {
+namespace {
+
+// The runs that the decisions say, or that keep everything without any.
+Result<Answer> SolveGivenRuns(const PlanProblem& problem) {
+  const std::optional<Decisions>& decisions = problem.request.decisions;
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<OpId> runs,
+                          RunsOfDecisions(problem.step.joint(), decisions ? &*decisions : nullptr));
+  return Answer{ScheduleOfRuns(runs), false, std::string(kGuaranteeOfDecisions)};
+}
+
+}  // namespace
+
+Result<Answer> SolveBy(const SolverInfo& info, const PlanProblem& problem,
+                       const SolveLimits& limits) {
+  if (info.name == kBestAlgorithm) return SolveByBest(problem, limits);
+  if (!problem.step.is_joint() || !DecidesOnRuns(info)) {
+    return SolveByStrategies(info, problem, limits);
+  }
+  const StopScope scope(limits.stop);
+  PollStop();
+  return info.name == kGivenAlgorithm ? SolveGivenRuns(problem)
+                                      : SolveByRuns(problem, limits, info.prepare_runs);
+}
+
+}  // namespace ckplan

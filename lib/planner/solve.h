@@ -1,0 +1,15 @@
+// Asks an algorithm of the registry, or `best` or `given`, for a plan.
+#pragma once
+
+#include "lib/base/result.h"
+#include "lib/plan/solver.h"
+#include "lib/planner/plan_problem.h"
+
+namespace ckplan {
+
+// The best answer within the problem's budget; where nothing fits, that of least peak. The request
+// has passed CheckRequest (check_request.h). Errors are those of MakePlan (planner.h).
+Result<Answer> SolveBy(const SolverInfo& info, const PlanProblem& problem,
+                       const SolveLimits& limits);
+
+}  // namespace ckplan

@@ -1,0 +1,211 @@
+#include "lib/planner/strategy_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "lib/base/stop.h"
+#include "lib/plan/constraints.h"
+#include "lib/planner/choice.h"
+#include "lib/planner/containment.h"
+#include "lib/planner/knob_search.h"
+#include "lib/planner/out_of_memory.h"
+#include "lib/planner/peak_budget.h"
+#include "lib/schedule/lower.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+std::vector<Objective> ObjectivesOf(const SolverInfo& info, const PlanRequest& request) {
+  if (request.objective != Objective::kAuto) return {request.objective};
+  if (!info.takes_objective || request.setting) return {Objective::kTime};
+  return {Objective::kTime, Objective::kMemory};
+}
+
+// One plan that was found, and by what.
+struct Found {
+  ChosenPlan plan;
+  const SolverInfo* info = nullptr;
+  Objective objective = Objective::kTime;
+};
+
+// Whether a plan is optimal for what was asked. Without a budget on the peak that is the paper's
+// own objective. Within one it is the least overhead, and a search over settings proves nothing of
+// that unless nothing is recomputed; nor does it prove that a peak is the least. Where the setting
+// is the budget, there is no search.
+bool IsProven(const PlanProblem& problem, const Found& found) {
+  const PlanRequest& request = problem.request;
+  if (problem.wants_least_peak || !found.plan.candidate.outcome.is_optimal) return false;
+  const bool is_setting = found.info->knob == Knob::Kind::kPeakLimit && !problem.step.is_joint() &&
+                          request.uses_liveness && request.granularity == Granularity::kNode &&
+                          !HasConstraints(request) && !request.pipeline;
+  return !problem.budget || is_setting || found.plan.candidate.simulation.overhead == Cost(0);
+}
+
+Answer AnswerOf(const SolverInfo& asked, const PlanProblem& problem, const Found& found) {
+  const Candidate& chosen = found.plan.candidate;
+  Answer answer;
+  answer.schedule = chosen.schedule;
+  answer.is_optimal = IsProven(problem, found);
+  answer.guarantee = chosen.outcome.guarantee;
+  answer.setting = SettingOf(*found.info, chosen);
+  if (found.info != &asked) {
+    // The knob of the algorithm that was asked has no setting for this plan.
+    const std::string setting =
+        answer.setting ? fmt::format(" with {}", TextOf(*answer.setting)) : "";
+    answer.guarantee = fmt::format("{}{}: {}", found.info->name, setting, answer.guarantee);
+    answer.setting.reset();
+  }
+  if (found.plan.was_stopped && !answer.guarantee.starts_with(kStoppedEarly)) {
+    answer.guarantee.insert(0, kStoppedEarly);
+  }
+  if (!problem.step.is_joint()) {
+    answer.segment_of = SegmentsOf(problem.step.forward(), chosen.outcome.strategy);
+  }
+  if (MayReachLess(*found.info, chosen.outcome.is_optimal)) answer.note = kMayReachLess;
+  answer.paper = chosen.outcome.paper;
+  answer.objective = found.objective;
+  return answer;
+}
+
+class StrategySearch {
+ public:
+  StrategySearch(const SolverInfo& info, const PlanProblem& problem, const SolveLimits& limits)
+      : info_(info), problem_(problem), limits_(limits) {}
+
+  Result<Answer> Run() {
+    CKPLAN_RETURN_IF_ERROR(SearchBy(info_));
+    if (problem_.has_budget() && !problem_.request.setting) {
+      for (const SolverInfo* smaller : ContainedIn(info_.name)) {
+        if (MayBeBetter()) CKPLAN_RETURN_IF_ERROR(SearchBy(*smaller));
+      }
+    }
+    return AnswerOf(info_, problem_, best_ ? *best_ : *least_);
+  }
+
+ private:
+  // Whether there may be a plan that is better than the best so far.
+  bool MayBeBetter() const {
+    return !best_ || problem_.wants_least_peak || OverheadOf(*best_) > Cost(0);
+  }
+
+  static Cost OverheadOf(const Found& found) { return found.plan.candidate.simulation.overhead; }
+  static Bytes PeakOf(const Found& found) { return found.plan.candidate.simulation.peak; }
+
+  bool IsBetter(const Found& a, const Found& b) const {
+    return problem_.wants_least_peak
+               ? std::tuple(PeakOf(a), OverheadOf(a)) < std::tuple(PeakOf(b), OverheadOf(b))
+               : std::tuple(OverheadOf(a), PeakOf(a)) < std::tuple(OverheadOf(b), PeakOf(b));
+  }
+
+  Result<Done> SearchBy(const SolverInfo& info) {
+    for (const Objective objective : ObjectivesOf(info, problem_.request)) {
+      Result<ChosenPlan> plan = Choose(info, objective);
+      if (!plan.ok()) {
+        CKPLAN_RETURN_IF_ERROR(Bear(std::move(plan).error(), objective == Objective::kMemory));
+        continue;
+      }
+      Found found{*std::move(plan), &info, objective};
+      if (!found.plan.fits) {
+        if (!least_ || PeakOf(found) < PeakOf(*least_)) least_ = std::move(found);
+        continue;
+      }
+      if (!best_ || IsBetter(found, *best_)) best_ = std::move(found);
+      if (!problem_.wants_least_peak) break;
+    }
+    return Done{};
+  }
+
+  Result<ChosenPlan> Choose(const SolverInfo& info, Objective objective) {
+    const bool has_any = best_ || least_;
+    return UnlessOutOfMemory(info, limits_, [&] {
+      return UnlessStopped([&] {
+        std::optional<StopScope> scope;
+        if (has_any) scope.emplace(limits_.stop);
+        PollStop();
+        PlanRequest request = problem_.request;
+        request.objective = objective;
+        const View view(problem_.step, request);
+        return ChoosePlan(info, view, problem_, limits_);
+      });
+    });
+  }
+
+  // An error does not matter where there is a plan already: if a stop or the end of memory caused
+  // it, the search counts as stopped.
+  Result<Done> Bear(Error error, bool is_second_objective) {
+    const bool is_stopped = error.code == ErrorCode::kTimeout;
+    // Where another stop ends everything, there is to be no plan.
+    const bool ends_all = is_stopped && !limits_.stop.stop_requested();
+    if (ends_all || (!best_ && !least_)) return error;
+    if (is_stopped || (is_second_objective && IsOutOfMemory(error))) {
+      if (!best_) return error;
+      best_->plan.was_stopped = true;
+    }
+    return Done{};
+  }
+
+  const SolverInfo& info_;
+  const PlanProblem& problem_;
+  const SolveLimits& limits_;
+  std::optional<Found> best_;   // Fits.
+  std::optional<Found> least_;  // Does not fit.
+};
+
+// One search's answers, after one preparation.
+Result<Done> AddAnswersBy(const SolverInfo& info, const View& view, const PlanProblem& problem,
+                          int64_t budget_count, const SolveLimits& limits,
+                          std::vector<Answer>* answers) {
+  CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
+                          info.prepare(view.problem, limits));
+  KnobSearch search(view, solver.get(), limits);
+  const auto add = [&](const Candidate& candidate) {
+    answers->push_back(AnswerOf(info, problem, {{candidate, true, search.was_stopped()}, &info}));
+  };
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search.MinPeak());
+  add(*least);
+  const int64_t low = least->simulation.peak.count();
+  const int64_t high = std::max(low, KeepAllPeak(problem.step).count());
+  for (int64_t i = 1; i <= budget_count; ++i) {
+    const Bytes budget(i == budget_count ? high : low + (high - low) / budget_count * i);
+    CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search.BestWithin(budget));
+    if (best != nullptr) add(*best);
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<Answer> SolveByStrategies(const SolverInfo& info, const PlanProblem& problem,
+                                 const SolveLimits& limits) {
+  return StrategySearch(info, problem, limits).Run();
+}
+
+Result<std::vector<Answer>> SolveForBudgets(const SolverInfo& info, const PlanProblem& problem,
+                                            int64_t budget_count, const SolveLimits& limits) {
+  std::vector<Objective> objectives = {problem.request.objective};
+  if (problem.request.objective == Objective::kAuto) {
+    objectives = {Objective::kTime};
+    if (info.takes_objective) objectives.push_back(Objective::kMemory);
+  }
+  std::vector<Answer> answers;
+  for (const Objective objective : objectives) {
+    PlanRequest request = problem.request;
+    request.objective = objective;
+    const View view(problem.step, request);
+    CKPLAN_RETURN_IF_ERROR(AddAnswersBy(info, view, problem, budget_count, limits, &answers));
+    for (const SolverInfo* smaller : ContainedIn(info.name)) {
+      CKPLAN_RETURN_IF_ERROR(AddAnswersBy(*smaller, view, problem, budget_count, limits, &answers));
+    }
+  }
+  return answers;
+}
+
+}  // namespace ckplan
