@@ -14,7 +14,6 @@
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/registry.h"
 #include "lib/ops/families.h"
-#include "lib/ops/op_table.h"
 
 namespace ckplan::cpu {
 
@@ -81,18 +80,10 @@ class CpuBackend final : public Backend {
   }
   int64_t alignment() const override { return 8; }
 
-  std::vector<OpSupport> Operators() const override {
-    std::vector<OpSupport> support;
-    for (const OpRow& row : OpRows()) {
-      const FamilyRow* family = FindFamilyRow(row.type);
-      support.push_back({std::string(row.type), HasGradient(row.type),
-                         JoinLimits(family == nullptr ? "" : family->limits, row.limits)});
-    }
-    return support;
-  }
+  std::vector<OpSupport> Operators() const override { return Table().Support(); }
 
   Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {
-    const OpRow* row = FindOp(spec.type);
+    const OpRow* row = Table().Find(spec.type);
     if (row == nullptr) return Unsupported(spec, "it has no kernel for this operator");
     for (const auto* operands : {&spec.inputs, &spec.outputs}) {
       for (const Operand& operand : *operands) {

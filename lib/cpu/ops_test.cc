@@ -35,7 +35,7 @@ bool IsRandom(std::string_view type) {
 }
 
 TEST_CASE("cpu: the backend has each operator of the families once") {
-  const auto rows = OpRows();
+  const auto rows = Table().rows();
   const auto families = AllFamilyRows();
   REQUIRE(rows.size() == families.size());
   for (size_t i = 0; i < rows.size(); ++i) CHECK(rows[i].type == families[i].type);

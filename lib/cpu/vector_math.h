@@ -94,4 +94,13 @@ inline float Log1pOfFraction(float z) {
 // Returns log(1 + e^x).
 inline float Softplus(float x) { return std::max(x, 0.0F) + Log1pOfFraction(Exp(-std::abs(x))); }
 
+// The parameter Math of the functions of lib/scalar.
+struct VectorMath {
+  static float Exp(float x) { return cpu::Exp(x); }
+  static float Tanh(float x) { return cpu::Tanh(x); }
+  static float Erf(float x) { return cpu::Erf(x); }
+  static float Sigmoid(float x) { return cpu::Sigmoid(x); }
+  static float Softplus(float x) { return cpu::Softplus(x); }
+};
+
 }  // namespace ckplan::cpu

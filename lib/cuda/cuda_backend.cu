@@ -6,7 +6,6 @@
 #include "lib/cuda/reduce.h"
 #include "lib/cuda/registry.h"
 #include "lib/ops/families.h"
-#include "lib/ops/op_table.h"
 
 namespace ckplan::cuda {
 
@@ -72,7 +71,7 @@ class CudaBackend final : public Backend {
   std::vector<OpSupport> Operators() const override { return cuda::Operators(); }
 
   Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {
-    const OpRow* row = FindOp(spec.type);
+    const OpRow* row = Table().Find(spec.type);
     if (row == nullptr) return Unsupported(spec, "it has no kernel for this operator");
     CKPLAN_RETURN_IF_ERROR(JudgeOp(spec));
     return row->prepare(spec, *device_);
@@ -158,15 +157,7 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
-std::vector<OpSupport> Operators() {
-  std::vector<OpSupport> support;
-  for (const OpRow& row : OpRows()) {
-    const FamilyRow* family = FindFamilyRow(row.type);
-    support.push_back({std::string(row.type), HasGradient(row.type),
-                       JoinLimits(family == nullptr ? "" : family->limits, row.limits)});
-  }
-  return support;
-}
+std::vector<OpSupport> Operators() { return Table().Support(); }
 
 std::unique_ptr<Backend> MakeBackend(std::unique_ptr<Device> device) {
   return std::make_unique<CudaBackend>(std::move(device));

@@ -1,19 +1,19 @@
 // The language of kernels: C++ that nvcc compiles for the GPU, and any compiler for the host, where
 // tests run the identical kernels without a GPU (host/host_device.h).
 //
-// CKPLAN_DEVICE marks functions that kernels call, CKPLAN_KERNEL the lambdas that are kernels.
+// CKPLAN_DEVICE (lib/scalar/device_function.h) marks functions that kernels call, CKPLAN_KERNEL the
+// lambdas that are kernels.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
 #include "lib/ops/op_spec.h"
+#include "lib/scalar/device_function.h"
 
 #ifdef __CUDACC__
-#define CKPLAN_DEVICE __host__ __device__
 #define CKPLAN_KERNEL __device__
 #else
-#define CKPLAN_DEVICE
 #define CKPLAN_KERNEL
 #endif
 

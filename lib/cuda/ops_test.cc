@@ -36,7 +36,7 @@ void CheckCases(std::span<const reference::CaseRow> rows, Check check = referenc
 #undef CKPLAN_FAMILY
 
 TEST_CASE("cuda: the backend has each operator of the families once") {
-  const auto rows = OpRows();
+  const auto rows = Table().rows();
   const auto families = AllFamilyRows();
   REQUIRE(rows.size() == families.size());
   for (size_t i = 0; i < rows.size(); ++i) CHECK(rows[i].type == families[i].type);

@@ -1,13 +1,5 @@
-// The base of the elementwise operators of two inputs, each broadcast to the output. An operator is
-// a struct:
-//
-//   struct Div {
-//     static constexpr Partial kFirst = {.reads_b = true};                    operands of dy/da
-//     static constexpr Partial kSecond = {.reads_b = true, .reads_y = true};  operands of dy/db
-//     template <typename T> static T Value(T a, T b);
-//     static float First(float a, float b, float y);    dy/da; unread arguments are undefined
-//     static float Second(float a, float b, float y);   dy/db
-//   };
+// The base of the elementwise operators of two inputs, each broadcast to the output;
+// lib/scalar/binary.h says what an operator is.
 #pragma once
 
 #include <memory>
@@ -17,14 +9,9 @@
 #include "lib/cpu/layout.h"
 #include "lib/cpu/reduction.h"
 #include "lib/cpu/registry.h"
+#include "lib/scalar/binary.h"
 
 namespace ckplan::cpu {
-
-struct Partial {
-  bool reads_a = false;
-  bool reads_b = false;
-  bool reads_y = false;
-};
 
 // Computes y[i] = f(a[i], b[i]) along a run; a stride is 0 or 1.
 template <typename T, typename R, typename F>
@@ -95,7 +82,7 @@ class BinaryOp final : public BinaryMap<float, float, Op> {
 
  private:
   // Writes g[i] dy/dx[i] of a run to `to`.
-  template <Partial partial, auto slope>
+  template <scalar::Partial partial, auto slope>
   void MultiplyRun(const BackwardCall& call, const int64_t* at, int64_t length, float* to) const {
     const float* g = static_cast<const float*>(call.output_gradients[0]) + at[2];
     const float* a = partial.reads_a ? static_cast<const float*>(call.inputs[0]) + at[0] : g;
@@ -118,7 +105,7 @@ class BinaryOp final : public BinaryMap<float, float, Op> {
     }
   }
 
-  template <Partial partial, auto slope>
+  template <scalar::Partial partial, auto slope>
   void Backward(const BackwardCall& call, size_t position, float* gradient) const {
     if (is_whole_[position]) {
       ForRuns(this->layout_, [&, gradient](const int64_t* at, int64_t length) {

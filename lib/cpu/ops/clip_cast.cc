@@ -5,6 +5,7 @@
 
 #include "lib/cpu/families.h"
 #include "lib/cpu/ops/unary.h"
+#include "lib/scalar/cast.h"
 
 namespace ckplan::cpu {
 
@@ -64,46 +65,17 @@ Result<std::unique_ptr<PreparedOp>> PrepareClip(const OpSpec& spec) {
   return Prepared<ClipOp<float>>(spec);
 }
 
-// Conversion to an integer truncates the fraction. NaN and values out of range become 0, since both
-// C++ and ONNX leave them undefined.
-template <typename To>
-struct Convert {
-  template <typename From>
-  static To Value(From x) {
-    if constexpr (std::is_same_v<From, float> && !std::is_same_v<To, float>) {
-      constexpr auto kLimit = static_cast<float>(std::numeric_limits<To>::max());
-      return x > -kLimit && x < kLimit ? static_cast<To>(x) : To{0};
-    } else {
-      return static_cast<To>(x);
-    }
-  }
-};
-
-struct ToBool {
-  template <typename From>
-  static uint8_t Value(From x) {
-    return x != From{0} ? 1 : 0;
-  }
-};
-
-// Conversion between float types: the gradient passes unchanged.
-struct SameFloat : PlainUnary<Reads::kNothing> {
-  using PlainUnary::PlainUnary;
-  float Value(float x) const { return x; }
-  float Slope(float) const { return 1; }
-};
-
 template <typename From>
 std::unique_ptr<PreparedOp> MakeCast(const OpSpec& spec) {
   switch (spec.output(0).type) {
     case ElementType::kFloat32:
-      return MakeMap<From, float, Convert<float>>(spec);
+      return MakeMap<From, float, scalar::Convert<float>>(spec);
     case ElementType::kInt32:
-      return MakeMap<From, int32_t, Convert<int32_t>>(spec);
+      return MakeMap<From, int32_t, scalar::Convert<int32_t>>(spec);
     case ElementType::kInt64:
-      return MakeMap<From, int64_t, Convert<int64_t>>(spec);
+      return MakeMap<From, int64_t, scalar::Convert<int64_t>>(spec);
     case ElementType::kBool:
-      return MakeMap<From, uint8_t, ToBool>(spec);
+      return MakeMap<From, uint8_t, scalar::ToBool>(spec);
     case ElementType::kBFloat16:  // The backend refuses bfloat16 earlier.
       break;
   }
@@ -113,7 +85,8 @@ std::unique_ptr<PreparedOp> MakeCast(const OpSpec& spec) {
 Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec) {
   switch (spec.input(0).type) {
     case ElementType::kFloat32:
-      if (spec.output(0).type == ElementType::kFloat32) return PrepareUnary<SameFloat>(spec);
+      if (spec.output(0).type == ElementType::kFloat32)
+        return PrepareUnary<scalar::SameFloat>(spec);
       return MakeCast<float>(spec);
     case ElementType::kInt32:
       return MakeCast<int32_t>(spec);

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "lib/cpu/families.h"
-#include "lib/cpu/integers.h"
 #include "lib/cpu/strided_copy.h"
+#include "lib/scalar/generate.h"
 
 namespace ckplan::cpu {
 
@@ -74,14 +74,7 @@ class RangeOp final : public OpWithoutGradient {
     const T start = *static_cast<const T*>(call.inputs[0]);
     const T step = *static_cast<const T*>(call.inputs[2]);
     auto* y = static_cast<T*>(call.outputs[0]);
-    for (int64_t i = 0; i < count_; ++i) {
-      if constexpr (std::is_same_v<T, float>) {
-        y[i] = static_cast<float>(static_cast<double>(start) +
-                                  static_cast<double>(i) * static_cast<double>(step));
-      } else {
-        y[i] = WrapAdd(start, WrapMul(static_cast<T>(i), step));
-      }
-    }
+    for (int64_t i = 0; i < count_; ++i) y[i] = scalar::RangeValue(start, step, i);
   }
 
  private:

@@ -1,4 +1,6 @@
 // Comparisons, boolean logic, and selection by a condition.
+#include "lib/scalar/logic.h"
+
 #include <algorithm>
 
 #include "lib/cpu/families.h"
@@ -7,25 +9,6 @@
 namespace ckplan::cpu {
 
 namespace {
-
-#define CKPLAN_TEST(Name, expression) \
-  struct Name {                       \
-    template <typename T>             \
-    static bool Value(T a, T b) {     \
-      return (expression);            \
-    }                                 \
-  }
-
-CKPLAN_TEST(Equal, a == b);
-CKPLAN_TEST(Less, a < b);
-CKPLAN_TEST(LessOrEqual, a <= b);
-CKPLAN_TEST(Greater, a > b);
-CKPLAN_TEST(GreaterOrEqual, a >= b);
-CKPLAN_TEST(And, a != 0 && b != 0);
-CKPLAN_TEST(Or, a != 0 || b != 0);
-CKPLAN_TEST(Xor, (a != 0) != (b != 0));
-
-#undef CKPLAN_TEST
 
 template <typename T, typename F>
 std::unique_ptr<PreparedOp> MakeTest(const OpSpec& spec) {
@@ -48,20 +31,6 @@ Result<std::unique_ptr<PreparedOp>> PrepareTest(const OpSpec& spec) {
   }
   return Unsupported(spec, "its inputs are bfloat16");
 }
-
-#define CKPLAN_BITS(Name, expression) \
-  struct Name {                       \
-    template <typename T>             \
-    static T Value(T a, T b) {        \
-      return (expression);            \
-    }                                 \
-  }
-
-CKPLAN_BITS(BitwiseAnd, a& b);
-CKPLAN_BITS(BitwiseOr, a | b);
-CKPLAN_BITS(BitwiseXor, a ^ b);
-
-#undef CKPLAN_BITS
 
 template <typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareBits(const OpSpec& spec) {
@@ -156,17 +125,17 @@ Result<std::unique_ptr<PreparedOp>> PrepareWhere(const OpSpec& spec) {
 }
 
 constexpr OpRow kLogicOps[] = {
-    {"Equal", PrepareTest<Equal>},
-    {"Less", PrepareTest<Less>},
-    {"LessOrEqual", PrepareTest<LessOrEqual>},
-    {"Greater", PrepareTest<Greater>},
-    {"GreaterOrEqual", PrepareTest<GreaterOrEqual>},
-    {"And", PrepareTest<And>},
-    {"Or", PrepareTest<Or>},
-    {"Xor", PrepareTest<Xor>},
-    {"BitwiseAnd", PrepareBits<BitwiseAnd>},
-    {"BitwiseOr", PrepareBits<BitwiseOr>},
-    {"BitwiseXor", PrepareBits<BitwiseXor>},
+    {"Equal", PrepareTest<scalar::Equal>},
+    {"Less", PrepareTest<scalar::Less>},
+    {"LessOrEqual", PrepareTest<scalar::LessOrEqual>},
+    {"Greater", PrepareTest<scalar::Greater>},
+    {"GreaterOrEqual", PrepareTest<scalar::GreaterOrEqual>},
+    {"And", PrepareTest<scalar::And>},
+    {"Or", PrepareTest<scalar::Or>},
+    {"Xor", PrepareTest<scalar::Xor>},
+    {"BitwiseAnd", PrepareBits<scalar::BitwiseAnd>},
+    {"BitwiseOr", PrepareBits<scalar::BitwiseOr>},
+    {"BitwiseXor", PrepareBits<scalar::BitwiseXor>},
     {"Where", PrepareWhere},
 };
 

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "lib/cpu/families.h"
-#include "lib/cpu/integers.h"
 #include "lib/cpu/ops/binary.h"
+#include "lib/scalar/binary.h"
 
 namespace ckplan::cpu {
 
@@ -12,26 +12,6 @@ namespace {
 
 // Results are collected in a buffer, because the output may share its memory with any input.
 constexpr int64_t kBlock = 512;
-
-struct Plus {
-  template <typename T>
-  static T Value(T a, T b) {
-    if constexpr (std::is_same_v<T, float>) return a + b;
-    if constexpr (!std::is_same_v<T, float>) return WrapAdd(a, b);
-  }
-};
-struct Larger {
-  template <typename T>
-  static T Value(T a, T b) {
-    return a < b || b != b ? b : a;
-  }
-};
-struct Smaller {
-  template <typename T>
-  static T Value(T a, T b) {
-    return a > b || b != b ? b : a;
-  }
-};
 
 template <typename T, typename F>
 class NaryMap : public PreparedOp {
@@ -125,7 +105,7 @@ class NaryOp : public NaryMap<float, F> {
 };
 
 // Sum, and Mean as a sum with a scale.
-class SumOp final : public NaryOp<Plus> {
+class SumOp final : public NaryOp<scalar::Add> {
  public:
   using NaryOp::NaryOp;
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
@@ -187,8 +167,8 @@ Result<std::unique_ptr<PreparedOp>> PrepareExtreme(const OpSpec& spec) {
 constexpr OpRow kNaryOps[] = {
     {"Sum", PrepareSum},
     {"Mean", PrepareSum},
-    {"Max", PrepareExtreme<Larger>},
-    {"Min", PrepareExtreme<Smaller>},
+    {"Max", PrepareExtreme<scalar::Larger>},
+    {"Min", PrepareExtreme<scalar::Smaller>},
 };
 
 }  // namespace

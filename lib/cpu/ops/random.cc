@@ -2,13 +2,11 @@
 // and the element's index, so backward draws the same numbers as forward.
 #include "lib/ops/random.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "lib/cpu/families.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/strided_copy.h"
 #include "lib/ops/counter_rng.h"
+#include "lib/scalar/random.h"
 
 namespace ckplan::cpu {
 
@@ -31,8 +29,7 @@ class DropoutOp final : public PreparedOp {
  public:
   DropoutOp(const OpSpec& spec, double ratio)
       : count_(spec.input(0).elements()),
-        threshold_(DropoutThreshold(ratio)),
-        scale_(ratio < 1 ? static_cast<float>(1 / (1 - ratio)) : 0.0F),
+        drop_(ratio),
         has_float_mask_(IsFloat(spec.output(1).type)) {}
 
   void Forward(const ForwardCall& call) override {
@@ -53,25 +50,22 @@ class DropoutOp final : public PreparedOp {
     const auto* x = static_cast<const float*>(from);
     auto* y = static_cast<float*>(to);
     const CounterRng rng(seed);
-    ParallelFor(count_, kGrain, [=, this](int64_t begin, int64_t end) {
-      ForBits(rng, begin, end, [=, this](int64_t i, uint32_t bits) {
-        y[i] = bits >= threshold_ ? x[i] * scale_ : 0.0F;
-      });
+    ParallelFor(count_, kGrain, [=, drop = drop_](int64_t begin, int64_t end) {
+      ForBits(rng, begin, end, [=](int64_t i, uint32_t bits) { y[i] = drop(bits, x[i]); });
     });
   }
 
   template <typename T>
   void WriteMask(uint64_t seed, T* mask) const {
     const CounterRng rng(seed);
-    ParallelFor(count_, kGrain, [=, this](int64_t begin, int64_t end) {
+    ParallelFor(count_, kGrain, [=, drop = drop_](int64_t begin, int64_t end) {
       ForBits(rng, begin, end,
-              [=, this](int64_t i, uint32_t bits) { mask[i] = bits >= threshold_ ? T{1} : T{0}; });
+              [=](int64_t i, uint32_t bits) { mask[i] = drop.Keeps(bits) ? T{1} : T{0}; });
     });
   }
 
   int64_t count_;
-  uint64_t threshold_;
-  float scale_;
+  scalar::Drop drop_;
   bool has_float_mask_;  // The mask is a float before opset 10.
 };
 
@@ -97,48 +91,38 @@ class UniformOp final : public RandomOp {
  public:
   explicit UniformOp(const OpSpec& spec)
       : RandomOp(spec),
-        low_(static_cast<float>(spec.Float("low", 0))),
-        high_(static_cast<float>(spec.Float("high", 1))) {}
+        uniform_(static_cast<float>(spec.Float("low", 0)),
+                 static_cast<float>(spec.Float("high", 1))) {}
   void Forward(const ForwardCall& call) override {
     auto* y = static_cast<float*>(call.outputs[0]);
     const CounterRng rng(call.seed);
-    const float width = high_ - low_;
-    ParallelFor(count_, kGrain, [=, this](int64_t begin, int64_t end) {
-      ForBits(rng, begin, end, [=, this](int64_t i, uint32_t bits) {
-        // Rounding may reach the upper bound, which is excluded from the interval.
-        const float value = low_ + width * CounterRng::Uniform(bits);
-        y[i] = value < high_ ? value : low_;
-      });
+    ParallelFor(count_, kGrain, [=, uniform = uniform_](int64_t begin, int64_t end) {
+      ForBits(rng, begin, end, [=](int64_t i, uint32_t bits) { y[i] = uniform(bits); });
     });
   }
 
  private:
-  float low_, high_;
+  scalar::Uniform uniform_;
 };
 
-// The Box-Muller transform: the two halves of a random word give two normal numbers.
 class NormalOp final : public RandomOp {
  public:
   explicit NormalOp(const OpSpec& spec)
-      : RandomOp(spec), mean_(spec.Float("mean", 0)), scale_(spec.Float("scale", 1)) {}
+      : RandomOp(spec), normal_{spec.Float("mean", 0), spec.Float("scale", 1)} {}
   void Forward(const ForwardCall& call) override {
     auto* y = static_cast<float*>(call.outputs[0]);
     const CounterRng rng(call.seed);
     ParallelFor((count_ + 1) / 2, kGrain / 16, [=, this](int64_t begin, int64_t end) {
       for (int64_t pair = begin; pair < end; ++pair) {
-        const uint64_t word = rng.Word(pair);
-        const double distance = (static_cast<double>(word & 0xFFFFFFFFU) + 0.5) * 0x1p-32;
-        const double angle = static_cast<double>(word >> 32) * (2 * M_PI * 0x1p-32);
-        const double radius = scale_ * std::sqrt(-2 * std::log(distance));
-        y[2 * pair] = static_cast<float>(mean_ + radius * std::cos(angle));
-        if (2 * pair + 1 == count_) continue;
-        y[2 * pair + 1] = static_cast<float>(mean_ + radius * std::sin(angle));
+        const scalar::Normal::Pair drawn = normal_(rng.Word(pair));
+        y[2 * pair] = drawn.first;
+        if (2 * pair + 1 < count_) y[2 * pair + 1] = drawn.second;
       }
     });
   }
 
  private:
-  double mean_, scale_;
+  scalar::Normal normal_;
 };
 
 // Writes 1 with the probability given by the input, and 0 otherwise.
@@ -152,7 +136,7 @@ class BernoulliOp final : public RandomOp {
     const CounterRng rng(call.seed);
     ParallelFor(count_, kGrain, [=](int64_t begin, int64_t end) {
       ForBits(rng, begin, end, [=](int64_t i, uint32_t bits) {
-        y[i] = CounterRng::Uniform(bits) < x[i] ? T{1} : T{0};
+        y[i] = scalar::Bernoulli()(bits, x[i]) ? T{1} : T{0};
       });
     });
   }

@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "lib/cpu/families.h"
-#include "lib/cpu/integers.h"
 #include "lib/cpu/reduction.h"
 #include "lib/cpu/vector_math.h"
+#include "lib/scalar/integers.h"
 
 namespace ckplan::cpu {
 
@@ -254,7 +254,7 @@ struct IntegerSum {
   }
   template <typename T>
   static T Combine(T a, T b) {
-    return WrapAdd(a, b);
+    return scalar::WrapAdd(a, b);
   }
   template <typename T>
   static T After(T sum, T) {
@@ -264,7 +264,7 @@ struct IntegerSum {
 struct IntegerMean : IntegerSum {
   template <typename T>
   static T After(T sum, T n) {
-    return SafeDiv(sum, n);
+    return scalar::SafeDiv(sum, n);
   }
 };
 struct IntegerProduct : IntegerSum {
@@ -274,7 +274,7 @@ struct IntegerProduct : IntegerSum {
   }
   template <typename T>
   static T Combine(T a, T b) {
-    return WrapMul(a, b);
+    return scalar::WrapMul(a, b);
   }
 };
 struct IntegerMax : IntegerSum {

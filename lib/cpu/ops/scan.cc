@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "lib/cpu/families.h"
-#include "lib/cpu/integers.h"
 #include "lib/cpu/parallel.h"
+#include "lib/scalar/integers.h"
 
 namespace ckplan::cpu {
 
@@ -29,7 +29,7 @@ void RunningSum(const AxisView& view, bool is_exclusive, bool is_reverse, const 
           } else if constexpr (std::is_same_v<T, float>) {
             to[i] = sum[i] + add[i];
           } else {
-            to[i] = WrapAdd(sum[i], add[i]);
+            to[i] = scalar::WrapAdd(sum[i], add[i]);
           }
         }
       }

@@ -5,10 +5,10 @@
 #include <type_traits>
 
 #include "lib/backend/backend.h"
-#include "lib/cpu/integers.h"
 #include "lib/cpu/registry.h"
 #include "lib/cpu/strided_copy.h"
 #include "lib/ops/gather.h"
+#include "lib/scalar/integers.h"
 
 namespace ckplan::cpu {
 
@@ -22,14 +22,14 @@ struct ScatterAdd {
   template <typename T>
   static T Combine(T old, T update) {
     if constexpr (std::is_same_v<T, float>) return old + update;
-    if constexpr (!std::is_same_v<T, float>) return WrapAdd(old, update);
+    if constexpr (!std::is_same_v<T, float>) return scalar::WrapAdd(old, update);
   }
 };
 struct ScatterMul {
   template <typename T>
   static T Combine(T old, T update) {
     if constexpr (std::is_same_v<T, float>) return old * update;
-    if constexpr (!std::is_same_v<T, float>) return WrapMul(old, update);
+    if constexpr (!std::is_same_v<T, float>) return scalar::WrapMul(old, update);
   }
 };
 struct ScatterMax {

@@ -1,11 +1,4 @@
-// The base of the elementwise operators of one input. An operator is a struct:
-//
-//   struct Tanh {
-//     static constexpr Reads kReads = Reads::kOutput;   what the slope is computed from
-//     explicit Tanh(const OpSpec& spec);                reads the attributes
-//     float Value(float x) const;
-//     float Slope(float y) const;                       dy/dx, from x or y as kReads says
-//   };
+// The base of the elementwise operators of one input; lib/scalar/unary.h says what an operator is.
 #pragma once
 
 #include <memory>
@@ -13,17 +6,9 @@
 #include "lib/backend/backend.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/registry.h"
+#include "lib/scalar/unary.h"
 
 namespace ckplan::cpu {
-
-enum class Reads { kNothing, kInput, kOutput };
-
-// An operator without attributes.
-template <Reads reads>
-struct PlainUnary {
-  static constexpr Reads kReads = reads;
-  explicit PlainUnary(const OpSpec&) {}
-};
 
 template <typename Op>
 class UnaryOp final : public PreparedOp {
@@ -41,9 +26,9 @@ class UnaryOp final : public PreparedOp {
 
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     const auto* g = static_cast<const float*>(call.output_gradients[0]);
-    const void* read = Op::kReads == Reads::kInput    ? call.inputs[0]
-                       : Op::kReads == Reads::kOutput ? call.outputs[0]
-                                                      : g;
+    const void* read = Op::kReads == scalar::Reads::kInput    ? call.inputs[0]
+                       : Op::kReads == scalar::Reads::kOutput ? call.outputs[0]
+                                                              : g;
     const auto* from = static_cast<const float*>(read);
     auto* dx = static_cast<float*>(gradient);
     ParallelFor(count_, kGrain, [g, from, dx, this](int64_t begin, int64_t end) {

@@ -1,13 +1,5 @@
-// The base of the elementwise operators of two inputs, each broadcast to the output. An operator is
-// a struct:
-//
-//   struct Div {
-//     static constexpr Partial kFirst = {.reads_b = true};                    operands of dy/da
-//     static constexpr Partial kSecond = {.reads_b = true, .reads_y = true};  operands of dy/db
-//     template <typename T> CKPLAN_DEVICE static T Value(T a, T b);
-//     CKPLAN_DEVICE static float First(float a, float b, float y);    dy/da
-//     CKPLAN_DEVICE static float Second(float a, float b, float y);   dy/db
-//   };
+// The base of the elementwise operators of two inputs, each broadcast to the output;
+// lib/scalar/binary.h says what an operator is.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +11,9 @@
 #include "lib/cuda/broadcast.h"
 #include "lib/cuda/registry.h"
 #include "lib/cuda/typed.h"
+#include "lib/scalar/binary.h"
 
 namespace ckplan::cuda {
-
-struct Partial {
-  bool reads_a = false;
-  bool reads_b = false;
-  bool reads_y = false;
-};
 
 inline constexpr std::string_view kTooManyAxes =
     "its operands are broadcast in a way that leaves more than 8 axes";
@@ -75,12 +62,12 @@ struct BinaryValue {
 
 template <typename Op>
 struct FirstSlope {
-  static constexpr Partial kPartial = Op::kFirst;
+  static constexpr scalar::Partial kPartial = Op::kFirst;
   CKPLAN_DEVICE static float Slope(float a, float b, float y) { return Op::First(a, b, y); }
 };
 template <typename Op>
 struct SecondSlope {
-  static constexpr Partial kPartial = Op::kSecond;
+  static constexpr scalar::Partial kPartial = Op::kSecond;
   CKPLAN_DEVICE static float Slope(float a, float b, float y) { return Op::Second(a, b, y); }
 };
 

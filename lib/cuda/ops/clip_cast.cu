@@ -4,6 +4,7 @@
 
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/unary.h"
+#include "lib/scalar/cast.h"
 
 namespace ckplan::cuda {
 
@@ -120,35 +121,6 @@ Result<std::unique_ptr<PreparedOp>> PrepareClip(const OpSpec& spec, Device& devi
   return Prepared<IntegerClipOp<int64_t>>(spec, device);
 }
 
-// Conversion to an integer truncates the fraction. NaN and values out of range become 0, since both
-// C++ and ONNX leave them undefined.
-template <typename To>
-struct Convert {
-  template <typename From>
-  CKPLAN_DEVICE static To Value(From x) {
-    if constexpr (std::is_same_v<From, float> && !std::is_same_v<To, float>) {
-      constexpr auto kLimit = static_cast<float>(std::numeric_limits<To>::max());
-      return x > -kLimit && x < kLimit ? static_cast<To>(x) : To{0};
-    } else {
-      return static_cast<To>(x);
-    }
-  }
-};
-
-struct ToBool {
-  template <typename From>
-  CKPLAN_DEVICE static uint8_t Value(From x) {
-    return x != From{0} ? 1 : 0;
-  }
-};
-
-// Conversion between float types: the gradient passes unchanged.
-struct SameFloat : PlainUnary<Reads::kNothing> {
-  using PlainUnary::PlainUnary;
-  CKPLAN_DEVICE float Value(float x) const { return x; }
-  CKPLAN_DEVICE float Slope(float) const { return 1; }
-};
-
 // Conversion of integers and booleans to floats.
 template <typename From>
 class ToFloatOp final : public PreparedOp {
@@ -178,11 +150,11 @@ Result<std::unique_ptr<PreparedOp>> PrepareCastOf(const OpSpec& spec, Device& de
     case ElementType::kBFloat16:
       return Prepared<ToFloatOp<From>>(spec, device);
     case ElementType::kInt32:
-      return Prepared<MapOp<From, int32_t, Convert<int32_t>>>(spec, device);
+      return Prepared<MapOp<From, int32_t, scalar::Convert<int32_t>>>(spec, device);
     case ElementType::kInt64:
-      return Prepared<MapOp<From, int64_t, Convert<int64_t>>>(spec, device);
+      return Prepared<MapOp<From, int64_t, scalar::Convert<int64_t>>>(spec, device);
     case ElementType::kBool:
-      return Prepared<MapOp<From, uint8_t, ToBool>>(spec, device);
+      return Prepared<MapOp<From, uint8_t, scalar::ToBool>>(spec, device);
   }
   return Unsupported(spec, "its output is of an unknown type");
 }
@@ -191,13 +163,13 @@ Result<std::unique_ptr<PreparedOp>> PrepareFloatCast(const OpSpec& spec, Device&
   switch (spec.output(0).type) {
     case ElementType::kFloat32:
     case ElementType::kBFloat16:
-      return PrepareUnary<SameFloat>(spec, device);
+      return PrepareUnary<scalar::SameFloat>(spec, device);
     case ElementType::kInt32:
-      return Prepared<FloatMapOp<int32_t, Convert<int32_t>>>(spec, device);
+      return Prepared<FloatMapOp<int32_t, scalar::Convert<int32_t>>>(spec, device);
     case ElementType::kInt64:
-      return Prepared<FloatMapOp<int64_t, Convert<int64_t>>>(spec, device);
+      return Prepared<FloatMapOp<int64_t, scalar::Convert<int64_t>>>(spec, device);
     case ElementType::kBool:
-      return Prepared<FloatMapOp<uint8_t, ToBool>>(spec, device);
+      return Prepared<FloatMapOp<uint8_t, scalar::ToBool>>(spec, device);
   }
   return Unsupported(spec, "its output is of an unknown type");
 }

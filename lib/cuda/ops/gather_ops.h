@@ -10,6 +10,7 @@
 #include "lib/cuda/scatter.h"
 #include "lib/cuda/strided_copy.h"
 #include "lib/ops/gather.h"
+#include "lib/scalar/integers.h"
 
 namespace ckplan::cuda {
 
@@ -74,15 +75,13 @@ class GatherOp final : public PreparedOp {
 struct WrappedSumOf {
   template <typename T>
   CKPLAN_DEVICE T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) +
-                          static_cast<std::make_unsigned_t<T>>(b));
+    return scalar::WrapAdd(a, b);
   }
 };
 struct WrappedProductOf {
   template <typename T>
   CKPLAN_DEVICE T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) *
-                          static_cast<std::make_unsigned_t<T>>(b));
+    return scalar::WrapMul(a, b);
   }
 };
 // Keeps the old value unless the update is larger.

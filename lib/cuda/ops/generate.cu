@@ -1,13 +1,14 @@
 // Tensors generated from shapes and a few numbers, and masking by position.
 #include <bit>
 #include <cstring>
-#include <type_traits>
 
 #include "lib/cuda/element_copy.h"
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
+#include "lib/cuda/typed.h"
 #include "lib/ops/generate.h"
+#include "lib/scalar/generate.h"
 
 namespace ckplan::cuda {
 
@@ -88,42 +89,23 @@ Result<std::unique_ptr<PreparedOp>> PrepareShape(const OpSpec& spec, Device& dev
 
 // ---- Range --------------------------------------------------------------------------------------
 
-// The values of Range; integers wrap.
 template <typename T>
 class RangeOp final : public OpWithoutGradient {
  public:
   RangeOp(const OpSpec& spec, Device& device)
-      : device_(device), count_(spec.output(0).elements()) {}
-  void Forward(const ForwardCall& call) override {
-    using U = std::make_unsigned_t<T>;
-    const auto* start = static_cast<const U*>(call.inputs[0]);
-    const auto* step = static_cast<const U*>(call.inputs[2]);
-    auto* y = static_cast<U*>(call.outputs[0]);
-    ForEach(device_, count_,
-            [=] CKPLAN_KERNEL(int64_t i) { y[i] = *start + static_cast<U>(i) * *step; });
-  }
-
- private:
-  Device& device_;
-  int64_t count_;
-};
-
-class FloatRangeOp final : public OpWithoutGradient {
- public:
-  FloatRangeOp(const OpSpec& spec, Device& device)
       : device_(device),
         count_(spec.output(0).elements()),
         start_type_(spec.input(0).type),
         step_type_(spec.input(2).type),
         y_type_(spec.output(0).type) {}
   void Forward(const ForwardCall& call) override {
-    const FloatsIn start(call.inputs[0], start_type_);
-    const FloatsIn step(call.inputs[2], step_type_);
-    const FloatsOut y(call.outputs[0], y_type_);
+    const Reader<T> start(call.inputs[0], start_type_);
+    const Reader<T> step(call.inputs[2], step_type_);
+    const Writer<T> y(call.outputs[0], y_type_);
     ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) {
-      const double value =
-          static_cast<double>(start[0]) + static_cast<double>(i) * static_cast<double>(step[0]);
-      y.Set(i, static_cast<float>(value));
+      const T first = start[0];
+      const T difference = step[0];
+      y.Set(i, scalar::RangeValue(first, difference, i));
     });
   }
 
@@ -134,7 +116,7 @@ class FloatRangeOp final : public OpWithoutGradient {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec, Device& device) {
-  if (IsFloat(spec.output(0).type)) return Prepared<FloatRangeOp>(spec, device);
+  if (IsFloat(spec.output(0).type)) return Prepared<RangeOp<float>>(spec, device);
   if (spec.output(0).type == ElementType::kInt32) return Prepared<RangeOp<int32_t>>(spec, device);
   return Prepared<RangeOp<int64_t>>(spec, device);
 }

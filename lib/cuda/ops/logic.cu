@@ -3,29 +3,11 @@
 
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/binary.h"
+#include "lib/scalar/logic.h"
 
 namespace ckplan::cuda {
 
 namespace {
-
-#define CKPLAN_TEST(Name, expression)           \
-  struct Name {                                 \
-    template <typename T>                       \
-    CKPLAN_DEVICE static bool Value(T a, T b) { \
-      return (expression);                      \
-    }                                           \
-  }
-
-CKPLAN_TEST(Equal, a == b);
-CKPLAN_TEST(Less, a < b);
-CKPLAN_TEST(LessOrEqual, a <= b);
-CKPLAN_TEST(Greater, a > b);
-CKPLAN_TEST(GreaterOrEqual, a >= b);
-CKPLAN_TEST(And, a != 0 && b != 0);
-CKPLAN_TEST(Or, a != 0 || b != 0);
-CKPLAN_TEST(Xor, (a != 0) != (b != 0));
-
-#undef CKPLAN_TEST
 
 template <typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareComparison(const OpSpec& spec, Device& device) {
@@ -43,20 +25,6 @@ Result<std::unique_ptr<PreparedOp>> PrepareComparison(const OpSpec& spec, Device
   }
   return Unsupported(spec, "its inputs are of an unknown element type");
 }
-
-#define CKPLAN_BITS(Name, expression)        \
-  struct Name {                              \
-    template <typename T>                    \
-    CKPLAN_DEVICE static T Value(T a, T b) { \
-      return (expression);                   \
-    }                                        \
-  }
-
-CKPLAN_BITS(BitwiseAnd, a& b);
-CKPLAN_BITS(BitwiseOr, a | b);
-CKPLAN_BITS(BitwiseXor, a ^ b);
-
-#undef CKPLAN_BITS
 
 template <typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareBits(const OpSpec& spec, Device& device) {
@@ -246,17 +214,17 @@ Result<std::unique_ptr<PreparedOp>> PrepareWhere(const OpSpec& spec, Device& dev
 }
 
 constexpr OpRow kLogicOps[] = {
-    {"Equal", PrepareComparison<Equal>},
-    {"Less", PrepareComparison<Less>},
-    {"LessOrEqual", PrepareComparison<LessOrEqual>},
-    {"Greater", PrepareComparison<Greater>},
-    {"GreaterOrEqual", PrepareComparison<GreaterOrEqual>},
-    {"And", PrepareComparison<And>},
-    {"Or", PrepareComparison<Or>},
-    {"Xor", PrepareComparison<Xor>},
-    {"BitwiseAnd", PrepareBits<BitwiseAnd>},
-    {"BitwiseOr", PrepareBits<BitwiseOr>},
-    {"BitwiseXor", PrepareBits<BitwiseXor>},
+    {"Equal", PrepareComparison<scalar::Equal>},
+    {"Less", PrepareComparison<scalar::Less>},
+    {"LessOrEqual", PrepareComparison<scalar::LessOrEqual>},
+    {"Greater", PrepareComparison<scalar::Greater>},
+    {"GreaterOrEqual", PrepareComparison<scalar::GreaterOrEqual>},
+    {"And", PrepareComparison<scalar::And>},
+    {"Or", PrepareComparison<scalar::Or>},
+    {"Xor", PrepareComparison<scalar::Xor>},
+    {"BitwiseAnd", PrepareBits<scalar::BitwiseAnd>},
+    {"BitwiseOr", PrepareBits<scalar::BitwiseOr>},
+    {"BitwiseXor", PrepareBits<scalar::BitwiseXor>},
     {"Where", PrepareWhere},
 };
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "lib/cuda/families.h"
-#include "lib/cuda/integers.h"
 #include "lib/cuda/ops/binary.h"
+#include "lib/scalar/binary.h"
 
 namespace ckplan::cuda {
 
@@ -14,29 +14,6 @@ namespace {
 // All inputs are passed to one kernel, which reads every input before it writes, because the output
 // may share its memory with any of them. The arguments of a kernel are limited to 4 KiB.
 constexpr int kMaxInputs = 24;
-
-struct AddTo {
-  template <typename T>
-  CKPLAN_DEVICE static T Value(T a, T b) {
-    if constexpr (std::is_same_v<T, float>) {
-      return a + b;
-    } else {
-      return WrapAdd(a, b);
-    }
-  }
-};
-struct Larger {
-  template <typename T>
-  CKPLAN_DEVICE static T Value(T a, T b) {
-    return a < b || b != b ? b : a;
-  }
-};
-struct Smaller {
-  template <typename T>
-  CKPLAN_DEVICE static T Value(T a, T b) {
-    return a > b || b != b ? b : a;
-  }
-};
 
 using NaryWalk = BroadcastWalk<kMaxInputs>;
 
@@ -178,7 +155,7 @@ class NaryOp : public PreparedOp {
 };
 
 // Sum, and Mean as a sum with a scale.
-class SumOp final : public NaryOp<AddTo> {
+class SumOp final : public NaryOp<scalar::Add> {
  public:
   using NaryOp::NaryOp;
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
@@ -289,8 +266,8 @@ constexpr std::string_view kLimits = "at most 24 inputs";
 constexpr OpRow kNaryOps[] = {
     {"Sum", PrepareSum, kLimits},
     {"Mean", PrepareSum, kLimits},
-    {"Max", PrepareExtreme<Larger>, kLimits},
-    {"Min", PrepareExtreme<Smaller>, kLimits},
+    {"Max", PrepareExtreme<scalar::Larger>, kLimits},
+    {"Min", PrepareExtreme<scalar::Smaller>, kLimits},
 };
 
 }  // namespace

@@ -1,29 +1,16 @@
 // Dropout and the operators that draw random numbers. Each number is a function of the call's seed
 // and the element's index, so backward draws the same numbers as forward, and all backends draw
 // equal numbers.
-#include <math.h>
-
-#include <type_traits>
-
 #include "lib/cuda/families.h"
 #include "lib/cuda/launch.h"
 #include "lib/cuda/typed.h"
 #include "lib/ops/counter_rng.h"
 #include "lib/ops/random.h"
+#include "lib/scalar/random.h"
 
 namespace ckplan::cuda {
 
 namespace {
-
-// Returns a * b + c with two roundings, as in the CPU backend; nvcc would fuse them into one.
-CKPLAN_DEVICE inline float MultiplyAdd(float a, float b, float c) {
-#ifdef __CUDA_ARCH__
-  return __fadd_rn(__fmul_rn(a, b), c);
-#else
-  const float product = a * b;
-  return product + c;
-#endif
-}
 
 // The random bits for a group of elements: two words of the generator.
 struct Bits4 {
@@ -86,14 +73,6 @@ void Draw(Device& device, uint64_t seed, int64_t count, FloatsOut y, const F& f,
 
 // ---- Dropout ------------------------------------------------------------------------------------
 
-struct Drop {
-  uint64_t threshold;
-  float scale;
-  CKPLAN_DEVICE float operator()(uint32_t bits, float x) const {
-    return bits >= threshold ? x * scale : 0.0F;
-  }
-};
-
 // Runs in training mode, even if the exported model asks for inference.
 class DropoutOp final : public PreparedOp {
  public:
@@ -103,7 +82,7 @@ class DropoutOp final : public PreparedOp {
         x_type_(spec.input(0).type),
         y_type_(spec.output(0).type),
         mask_type_(spec.output(1).type),
-        drop_{DropoutThreshold(ratio), ratio < 1 ? static_cast<float>(1 / (1 - ratio)) : 0.0F} {}
+        drop_(ratio) {}
 
   void Forward(const ForwardCall& call) override {
     if (call.outputs[0] != nullptr) {
@@ -126,16 +105,16 @@ class DropoutOp final : public PreparedOp {
   template <typename T>
   void WriteMask(uint64_t seed, const Writer<T>& mask) const {
     const CounterRng rng(seed);
-    const uint64_t threshold = drop_.threshold;
+    const scalar::Drop drop = drop_;
     ForEach(device_, count_,
-            [=] CKPLAN_KERNEL(int64_t i) { mask.Set(i, rng.Bits(i) >= threshold ? T{1} : T{0}); });
+            [=] CKPLAN_KERNEL(int64_t i) { mask.Set(i, drop.Keeps(rng.Bits(i)) ? T{1} : T{0}); });
   }
 
  private:
   Device& device_;
   int64_t count_;
   ElementType x_type_, y_type_, mask_type_;  // The mask is a float tensor before opset 10.
-  Drop drop_;
+  scalar::Drop drop_;
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareDropout(const OpSpec& spec, Device& device) {
@@ -159,61 +138,38 @@ class RandomOp : public PreparedOp {
   ElementType y_type_;
 };
 
-struct UniformIn {
-  float low, high, width;
-  CKPLAN_DEVICE float operator()(uint32_t bits) const {
-    // Rounding may reach the upper bound, which is excluded from the interval.
-    const float value = MultiplyAdd(width, CounterRng::Uniform(bits), low);
-    return value < high ? value : low;
-  }
-};
-
 class UniformOp final : public RandomOp {
  public:
   UniformOp(const OpSpec& spec, Device& device)
       : RandomOp(spec, device),
-        low_(static_cast<float>(spec.Float("low", 0))),
-        high_(static_cast<float>(spec.Float("high", 1))) {}
+        uniform_(static_cast<float>(spec.Float("low", 0)),
+                 static_cast<float>(spec.Float("high", 1))) {}
   void Forward(const ForwardCall& call) override {
-    Draw(device_, call.seed, count_, FloatsOut(call.outputs[0], y_type_),
-         UniformIn{low_, high_, high_ - low_});
+    Draw(device_, call.seed, count_, FloatsOut(call.outputs[0], y_type_), uniform_);
   }
 
  private:
-  float low_, high_;
+  scalar::Uniform uniform_;
 };
 
-// The Box-Muller transform: the two halves of a random word give two normal numbers.
 class NormalOp final : public RandomOp {
  public:
   NormalOp(const OpSpec& spec, Device& device)
-      : RandomOp(spec, device), mean_(spec.Float("mean", 0)), scale_(spec.Float("scale", 1)) {}
+      : RandomOp(spec, device), normal_{spec.Float("mean", 0), spec.Float("scale", 1)} {}
   void Forward(const ForwardCall& call) override {
     const FloatsOut y(call.outputs[0], y_type_);
     const CounterRng rng(call.seed);
     const int64_t count = count_;
-    const double mean = mean_;
-    const double scale = scale_;
+    const scalar::Normal normal = normal_;
     ForEach(device_, CeilDiv(count_, 2), [=] CKPLAN_KERNEL(int64_t pair) {
-      constexpr double kTurn = 2 * 3.14159265358979323846 * 0x1p-32;
-      const uint64_t word = rng.Word(pair);
-      const double distance = (static_cast<double>(word & 0xFFFFFFFFU) + 0.5) * 0x1p-32;
-      const double angle = static_cast<double>(word >> 32) * kTurn;
-      const double radius = scale * sqrt(-2 * log(distance));
-      y.Set(2 * pair, static_cast<float>(mean + radius * cos(angle)));
-      if (2 * pair + 1 < count) y.Set(2 * pair + 1, static_cast<float>(mean + radius * sin(angle)));
+      const scalar::Normal::Pair drawn = normal(rng.Word(pair));
+      y.Set(2 * pair, drawn.first);
+      if (2 * pair + 1 < count) y.Set(2 * pair + 1, drawn.second);
     });
   }
 
  private:
-  double mean_, scale_;
-};
-
-// Returns 1 with the probability given by the input, and 0 otherwise.
-struct OneWhere {
-  CKPLAN_DEVICE float operator()(uint32_t bits, float x) const {
-    return CounterRng::Uniform(bits) < x ? 1.0F : 0.0F;
-  }
+  scalar::Normal normal_;
 };
 
 class BernoulliOp final : public RandomOp {
@@ -221,7 +177,7 @@ class BernoulliOp final : public RandomOp {
   BernoulliOp(const OpSpec& spec, Device& device)
       : RandomOp(spec, device), x_type_(spec.input(0).type) {}
   void Forward(const ForwardCall& call) override {
-    Draw(device_, call.seed, count_, FloatsOut(call.outputs[0], y_type_), OneWhere(),
+    Draw(device_, call.seed, count_, FloatsOut(call.outputs[0], y_type_), scalar::Bernoulli(),
          FloatsIn(call.inputs[0], x_type_));
   }
 
@@ -238,8 +194,9 @@ class IntegerBernoulliOp final : public RandomOp {
     const FloatsIn x(call.inputs[0], x_type_);
     auto* y = static_cast<T*>(call.outputs[0]);
     const CounterRng rng(call.seed);
-    ForEach(device_, count_,
-            [=] CKPLAN_KERNEL(int64_t i) { y[i] = static_cast<T>(OneWhere()(rng.Bits(i), x[i])); });
+    ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) {
+      y[i] = static_cast<T>(scalar::Bernoulli()(rng.Bits(i), x[i]));
+    });
   }
 
  private:

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <limits>
-#include <type_traits>
 
 #include "lib/base/check.h"
 #include "lib/cuda/ops/reduce_integers.h"
 #include "lib/cuda/reduction.h"
+#include "lib/scalar/integers.h"
 
 namespace ckplan::cuda {
 
@@ -18,8 +18,7 @@ struct IntegerSum {
   }
   template <typename T>
   CKPLAN_DEVICE T operator()(T a, T b) const {
-    using Unsigned = std::make_unsigned_t<T>;
-    return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+    return scalar::WrapAdd(a, b);
   }
   template <typename T>
   CKPLAN_DEVICE static T After(T sum, int64_t) {
@@ -39,8 +38,7 @@ struct IntegerProduct : IntegerSum {
   }
   template <typename T>
   CKPLAN_DEVICE T operator()(T a, T b) const {
-    using Unsigned = std::make_unsigned_t<T>;
-    return static_cast<T>(static_cast<Unsigned>(a) * static_cast<Unsigned>(b));
+    return scalar::WrapMul(a, b);
   }
 };
 struct IntegerMax : IntegerSum {

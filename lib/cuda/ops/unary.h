@@ -1,11 +1,4 @@
-// The base of the elementwise operators of one input. An operator is a struct:
-//
-//   struct Tanh {
-//     static constexpr Reads kReads = Reads::kOutput;   what its slope is computed from
-//     explicit Tanh(const OpSpec& spec);                reads the attributes
-//     CKPLAN_DEVICE float Value(float x) const;
-//     CKPLAN_DEVICE float Slope(float y) const;         dy/dx, from x or y as kReads says
-//   };
+// The base of the elementwise operators of one input; lib/scalar/unary.h says what an operator is.
 #pragma once
 
 #include <memory>
@@ -13,17 +6,9 @@
 #include "lib/base/check.h"
 #include "lib/cuda/launch.h"
 #include "lib/cuda/registry.h"
+#include "lib/scalar/unary.h"
 
 namespace ckplan::cuda {
-
-enum class Reads { kNothing, kInput, kOutput };
-
-// An operator without attributes.
-template <Reads reads>
-struct PlainUnary {
-  static constexpr Reads kReads = reads;
-  explicit PlainUnary(const OpSpec&) {}
-};
 
 template <typename Op>
 struct ValueOf {
@@ -56,9 +41,10 @@ class UnaryOp final : public PreparedOp {
 
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     const FloatsIn g(call.output_gradients[0], y_type_);
-    const FloatsIn from = Op::kReads == Reads::kInput    ? FloatsIn(call.inputs[0], x_type_)
-                          : Op::kReads == Reads::kOutput ? FloatsIn(call.outputs[0], y_type_)
-                                                         : g;
+    const FloatsIn from = Op::kReads == scalar::Reads::kInput ? FloatsIn(call.inputs[0], x_type_)
+                          : Op::kReads == scalar::Reads::kOutput
+                              ? FloatsIn(call.outputs[0], y_type_)
+                              : g;
     Map(device_, count_, FloatsOut(gradient, x_type_), SlopeTimes<Op>{op_}, g, from);
   }
 

@@ -3,9 +3,9 @@
 
 #include <type_traits>
 
-#include "lib/cuda/kernel.h"
+#include "lib/scalar/device_function.h"
 
-namespace ckplan::cuda {
+namespace ckplan::scalar {
 
 template <typename T>
 using Unsigned = std::make_unsigned_t<T>;
@@ -33,4 +33,4 @@ CKPLAN_DEVICE T SafeRemainder(T a, T b) {
   return b == 0 || b == -1 ? T{0} : static_cast<T>(a % b);
 }
 
-}  // namespace ckplan::cuda
+}  // namespace ckplan::scalar

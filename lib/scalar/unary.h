@@ -1,0 +1,31 @@
+// What an elementwise function of one input is to the kernels of all backends: a struct such as
+//
+//   struct Reciprocal {
+//     static constexpr Reads kReads = Reads::kOutput;   what the slope is computed from
+//     explicit Reciprocal(const OpSpec& spec);          reads the attributes
+//     CKPLAN_DEVICE float Value(float x) const;
+//     CKPLAN_DEVICE float Slope(float y) const;         dy/dx, from x or y as kReads says
+//   };
+//
+// Backends compute exponentials and related functions in different ways. A struct that needs them
+// takes them as the parameter Math, with the static functions Exp, Tanh, Erf, Sigmoid and Softplus.
+// All other functions are those of the C library, by the names for floats, which all compilers
+// provide. Conditions are conditional expressions, which compilers vectorize; calls of fmaxf and
+// fminf are not.
+#pragma once
+
+#include "lib/ops/op_spec.h"
+#include "lib/scalar/device_function.h"
+
+namespace ckplan::scalar {
+
+enum class Reads { kNothing, kInput, kOutput };
+
+// An operator without attributes.
+template <Reads reads>
+struct PlainUnary {
+  static constexpr Reads kReads = reads;
+  explicit PlainUnary(const OpSpec&) {}
+};
+
+}  // namespace ckplan::scalar
