@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "lib/scalar/unary.h"
@@ -139,9 +140,7 @@ struct HardSigmoid {
       : HardSigmoid(Attribute(spec, "alpha", 0.2), Attribute(spec, "beta", 0.5)) {}
   CKPLAN_DEVICE HardSigmoid(float slope, float offset) : alpha(slope), beta(offset) {}
   CKPLAN_DEVICE float Value(float x) const {
-    const float line = alpha * x + beta;
-    const float bounded = line < 1 ? line : 1.0F;
-    return bounded > 0 ? bounded : 0.0F;
+    return std::max(0.0F, std::min(1.0F, alpha * x + beta));
   }
   CKPLAN_DEVICE float Slope(float x) const {
     const float line = alpha * x + beta;

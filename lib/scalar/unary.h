@@ -1,8 +1,8 @@
 // What an elementwise function of one input is to the kernels of all backends: a struct such as
 //
-//   struct Reciprocal {
+//   struct LeakyRelu {
 //     static constexpr Reads kReads = Reads::kOutput;   what the slope is computed from
-//     explicit Reciprocal(const OpSpec& spec);          reads the attributes
+//     explicit LeakyRelu(const OpSpec& spec);         reads the attributes
 //     CKPLAN_DEVICE float Value(float x) const;
 //     CKPLAN_DEVICE float Slope(float y) const;         dy/dx, from x or y as kReads says
 //   };
@@ -10,8 +10,7 @@
 // Backends compute exponentials and related functions in different ways. A struct that needs them
 // takes them as the parameter Math, with the static functions Exp, Tanh, Erf, Sigmoid and Softplus.
 // All other functions are those of the C library, by the names for floats, which all compilers
-// provide. Conditions are conditional expressions, which compilers vectorize; calls of fmaxf and
-// fminf are not.
+// provide. Limits are std::min and std::max: fminf and fmaxf keep host compilers from vectorizing.
 #pragma once
 
 #include "lib/ops/op_spec.h"

@@ -56,7 +56,7 @@ CKPLAN_MAP(Ceil, ceilf(x));
 CKPLAN_MAP(Round, nearbyintf(x));  // Rounds halves to even, as ONNX requires.
 CKPLAN_MAP(Not, x == 0);
 CKPLAN_MAP(IsNan, x != x);
-CKPLAN_MAP(IsInf, x == HUGE_VALF || x == -HUGE_VALF);
+CKPLAN_MAP(IsInf, fabsf(x) == HUGE_VALF);
 CKPLAN_MAP(IsPositiveInf, x == HUGE_VALF);
 CKPLAN_MAP(IsNegativeInf, x == -HUGE_VALF);
 CKPLAN_MAP(Never, x != x && x == x);
