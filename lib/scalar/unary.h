@@ -2,7 +2,7 @@
 //
 //   struct LeakyRelu {
 //     static constexpr Reads kReads = Reads::kOutput;   what the slope is computed from
-//     explicit LeakyRelu(const OpSpec& spec);         reads the attributes
+//     explicit LeakyRelu(const OpSpec& spec);           reads the attributes
 //     CKPLAN_DEVICE float Value(float x) const;
 //     CKPLAN_DEVICE float Slope(float y) const;         dy/dx, from x or y as kReads says
 //   };
