@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <type_traits>
 
 #include "lib/backend/backend.h"
 #include "lib/cpu/layout.h"

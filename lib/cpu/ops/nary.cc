@@ -1,6 +1,7 @@
 // Elementwise operators with any number of inputs: sums, maxima and minima.
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "lib/cpu/families.h"
 #include "lib/cpu/ops/binary.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <type_traits>
 
 #include "lib/backend/backend.h"
 #include "lib/base/check.h"

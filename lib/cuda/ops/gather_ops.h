@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <type_traits>
 
 #include "lib/backend/backend.h"
 #include "lib/cuda/registry.h"

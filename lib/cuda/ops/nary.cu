@@ -1,6 +1,5 @@
 // Elementwise operators with any number of inputs: sums, maxima and minima.
 #include <algorithm>
-#include <type_traits>
 #include <vector>
 
 #include "lib/cuda/families.h"
