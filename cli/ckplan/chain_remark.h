@@ -1,4 +1,4 @@
-// The remark for a plan by a chain algorithm of a graph that has nothing to cut.
+// The remark on a plan that an algorithm for chains made for a graph with nowhere to cut.
 #pragma once
 
 #include <string>
@@ -13,8 +13,9 @@ namespace ckplan {
 // (lib/graph/chain.h).
 bool CanBeCut(const TensorGraph& graph);
 
-// Explains why a plan by such an algorithm keeps everything, and which algorithms take any graph.
-// Empty if the plan runs something again, if the graph can be cut, and for all other algorithms.
+// Explains why a plan by an algorithm for chains keeps everything, and which algorithms take any
+// graph. Empty if the plan runs something again, if the graph can be cut, and for all other
+// algorithms.
 std::string NothingToCut(const Source& source, const Plan& plan);
 
 }  // namespace ckplan

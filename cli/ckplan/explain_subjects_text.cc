@@ -110,7 +110,7 @@ class SubjectsWriter : ExplanationWriter {
 
   void WriteIfFreed(const TensorExplanation& tensor) {
     const TensorExplanation::Gap& gap = *tensor.gap;
-    Row("if freed", fmt::format("behind step {}, and run again before {}: {}", gap.from,
+    Row("if freed", fmt::format("after step {}, and run again before {}: {}", gap.from,
                                 StepText(static_cast<size_t>(gap.to)), Outcome(*tensor.if_freed)));
   }
 

@@ -21,7 +21,8 @@
 namespace ckplan {
 namespace {
 
-// Blocks of two nodes with a connection past them; with so many, no algorithm is done at once.
+// Makes blocks of two nodes, each with a connection past it: so many that no algorithm finishes at
+// once.
 TensorGraph ResidualGraph(int32_t nodes) {
   std::vector<TextVertex> vertices;
   std::vector<std::pair<int32_t, int32_t>> edges;

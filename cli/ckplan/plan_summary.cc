@@ -208,7 +208,7 @@ class SummaryWriter {
     WriteSetting();
   }
 
-  // How the plan was chosen from its curve.
+  // Says how the plan was chosen from its curve.
   std::string WithoutBudget() const {
     const Cost step = f_.forward_cost + f_.backward_cost;
     return fmt::format("none: {}",

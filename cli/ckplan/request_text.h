@@ -1,5 +1,5 @@
-// What tables show of a request beside its model, sizes and algorithm: the patterns of its
-// constraints, how gradients are counted, and which of several devices the figures are for.
+// The parts of a request that tables show besides its model, sizes and algorithm: the patterns of
+// its constraints, how gradients are counted, and which of several devices the figures are for.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace ckplan {
 
-// For a request for a stage of a pipeline:
+// The request must be for a stage of a pipeline.
 std::string StageText(const PlanRequest& request);     // "stage 4/1, 8 micro-batches (1f1b)"
 std::string InFlightText(const PlanRequest& request);  // "3 of 8 micro-batches (1f1b)"
 

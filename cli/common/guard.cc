@@ -27,7 +27,8 @@ void Write(std::string_view text) {
   [[maybe_unused]] const ssize_t count = write(STDERR_FILENO, text.data(), text.size());
 }
 
-// Writes text that stands in a string of JSON. What would need more than a backslash there is "?".
+// Writes text inside a string of JSON. A character that would need more than a backslash becomes
+// "?".
 void WriteInJson(std::string_view text) {
   for (const char& c : text) {
     if (c == '"' || c == '\\') Write("\\");
@@ -35,7 +36,7 @@ void WriteInJson(std::string_view text) {
   }
 }
 
-// As ErrorJson writes it (cli/common/message.h), without allocating memory.
+// Writes the error like ErrorJson (cli/common/message.h), but without allocating memory.
 void WriteErrorJson(std::string_view kind, int code, Parts parts) {
   char digits[8];
   const char* const end = std::to_chars(std::begin(digits), std::end(digits), code).ptr;
@@ -106,7 +107,7 @@ int ReportFault(const char* fault) {
 int ReportEscaped(const std::exception_ptr& exception) {
   try {
     if (exception) std::rethrow_exception(exception);
-    return ReportFault("it was told to terminate");
+    return ReportFault("std::terminate was called without an exception");
   } catch (const OutOfMemory& shortage) {
     return PrintPlainly(kOutOfResources, ExitCode::kInfeasible, {shortage.what()});
   } catch (const std::bad_alloc&) {

@@ -35,14 +35,15 @@ std::string_view NameOf(ErrorCode code) {
   return "internal";
 }
 
-// An exit code that is not the one of the error says more than the error's own code.
+// If the exit code is not the one of the error, it says more than the error's own code.
 std::string_view KindOf(const Error& error, ExitCode code) {
   if (ExitCodeOf(error.code) == code) return NameOf(error.code);
   if (code == ExitCode::kDifferent) return "limit";
   return code == ExitCode::kInterrupted ? "interrupted" : "several";
 }
 
-// The least budget in bytes, where the remedy of a refusal names it.
+// Returns the least budget in bytes, if the error says that the budget is too small and its remedy
+// names the least one.
 std::optional<int64_t> LeastBytes(const Error& error) {
   if (error.code != ErrorCode::kInfeasible) return std::nullopt;
   for (const Remedy::Setting& setting : error.remedy.settings) {

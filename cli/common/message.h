@@ -1,8 +1,8 @@
 // The messages that a program writes on standard error, as text for people or as JSON for programs.
 //
-// As JSON, each message is one object on a line of its own: schemas/message.schema.json. The form
-// is one for the whole process, for a message may come before the command line has been understood,
-// or when no memory is left.
+// As JSON, each message is one object on a line of its own: schemas/message.schema.json. The whole
+// process has one form, because a message may come before the command line has been parsed, or when
+// no memory is left.
 #pragma once
 
 #include <string>

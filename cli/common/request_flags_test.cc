@@ -125,8 +125,8 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
 
 TEST_CASE("request flags: the texts of every field of the table are read as the same values") {
   PlanRequest full = FullRequest();
-  // Decisions are read from a file, units of costs are never asked for, and budgets exclude each
-  // other.
+  // These fields are left out: decisions come from a file, no flag sets the unit of costs, and only
+  // one kind of budget may be given.
   for (const std::string_view field : {"decisions", "cost_unit", "total_budget", "paper_budget"}) {
     ResetField(FieldOf(field), &full);
   }

@@ -47,8 +47,8 @@ struct Screen {
   Result<Done> Print(std::string_view text) const;
   // Prints text folded to the width of the terminal.
   Result<Done> PrintHelp(std::string_view text) const;
-  // Prints the message, which is one line, on standard error, unless quiet; as JSON where that is
-  // the form of messages.
+  // Prints the message, which must be one line, on standard error in the form of messages, which
+  // may be JSON (cli/common/message.h). Prints nothing if `is_quiet`.
   void Note(std::string_view line) const;
   void Warn(std::string_view line) const;
 };

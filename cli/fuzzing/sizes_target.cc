@@ -70,9 +70,9 @@ void ReadArguments(const std::vector<std::string>& arguments) {
     return;
   }
   if (!std::all_of(arguments.begin(), arguments.end(), IsPlain)) return;
-  std::vector<std::string> told = Split(FlagsFor(*request), ' ');
-  std::erase(told, "");
-  const Result<PlanRequest> again = ReadRequest(told);
+  std::vector<std::string> flags = Split(FlagsFor(*request), ' ');
+  std::erase(flags, "");
+  const Result<PlanRequest> again = ReadRequest(flags);
   CKPLAN_CHECK(again.ok(), "the flags of a request are read: " + FlagsFor(*request));
   CKPLAN_CHECK(*again == *request, "the flags of a request mean it: " + FlagsFor(*request));
 }

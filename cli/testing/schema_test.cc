@@ -260,14 +260,14 @@ void CheckTables(const std::string& flags, DocumentCheck check) {
   const auto judge = [&](const std::string& name) {
     return SchemaJudge(OutputOf(workplace, "ckplan schema " + name));
   };
-  const auto told = [&](const std::string& command) {
+  const auto printed = [&](const std::string& command) {
     return nlohmann::json::parse(OutputOf(
         workplace, "ckplan " + command +
                        " testdata/models/tiny_mlp.onnx --format json -a chen-sqrt " + flags));
   };
-  check(judge("fit"), told("fit --memory 1MiB --reserve 0"), /*is_in_rows=*/false);
-  check(judge("pareto"), told("pareto -D N=8"), /*is_in_rows=*/true);
-  check(judge("compare"), told("compare -D N=8"), /*is_in_rows=*/true);
+  check(judge("fit"), printed("fit --memory 1MiB --reserve 0"), /*is_in_rows=*/false);
+  check(judge("pareto"), printed("pareto -D N=8"), /*is_in_rows=*/true);
+  check(judge("compare"), printed("compare -D N=8"), /*is_in_rows=*/true);
 }
 
 TEST_CASE("fit, pareto and compare: their JSON has the constraints of its plans") {

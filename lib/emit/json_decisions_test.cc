@@ -86,9 +86,9 @@ TEST_CASE("decisions: anything else is refused with its place") {
     REQUIRE_FALSE(read.ok());
     CHECK(read.error().code == ErrorCode::kInvalidInput);
     CAPTURE(read.error().message);
-    std::string told = read.error().message;
-    for (const std::string& note : read.error().notes) told += "\n" + note;
-    CHECK(told.find(row.message) != std::string::npos);
+    std::string reported = read.error().message;
+    for (const std::string& note : read.error().notes) reported += "\n" + note;
+    CHECK(reported.find(row.message) != std::string::npos);
   }
 }
 

@@ -41,8 +41,8 @@ class GraphWriter {
   }
 
  private:
-  // Writes the gradient bytes with optimizer state, and the bytes that are whole at a time, if
-  // devices divide the parameters.
+  // If devices divide the parameters, writes the bytes that the optimizer keeps state for, and the
+  // bytes of parameters and gradients that a device has undivided at a time.
   void WriteSharding() {
     if (graph_.optimized_bytes() != graph_.constants().parameter_gradients) {
       json_.Key("optimized_bytes").Amount(graph_.optimized_bytes());

@@ -55,7 +55,8 @@ TEST_CASE("what if: freeing a tensor of keep-all equals keeping all others, and 
       const int32_t version = VersionOf(traced, graph.node(node).outputs.front());
       const auto schedule = FreedAfter(traced, version, LastForwardUse(traced, version));
       REQUIRE(schedule.has_value());
-      // At the start of the backward pass, the lowering keeps what would be run again at once.
+      // At the start of the backward pass, the lowering keeps what would otherwise run again at
+      // once.
       if (others.schedule == keep_all.schedule) continue;
       CHECK(schedule->steps == others.schedule.steps);
       ++freed;

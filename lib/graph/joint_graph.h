@@ -147,8 +147,8 @@ bool IsCountedInPeak(ValueKind kind);
 // Returns the operations in the graph's own order, each once.
 std::vector<OpId> OwnOrder(const JointGraph& graph);
 
-// The values that do not count in the peak, aliases left out. What no operation makes, and other
-// constants, count as inputs unless the graph says that they are parameters.
+// Returns the memory of the values that do not count in the peak, without aliases. Values that no
+// operation makes, and other constants, are inputs unless the graph calls them parameters.
 ConstantMemory ConstantsOf(const JointGraph& graph);
 
 // Bytes of the gradients of parameters, wherever they are counted: what optimizers keep state for.

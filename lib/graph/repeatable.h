@@ -1,4 +1,4 @@
-// Decides by type whether an operation may run twice, for joint graphs that do not say so.
+// Decides by the type of an operation whether it may run twice, for joint graphs that do not say.
 #pragma once
 
 #include <string_view>

@@ -208,7 +208,7 @@ Error CycleError(const TensorGraphParts& parts, const std::vector<NodeId>& order
   for (const NodeId id : parts.nodes.ids()) {
     if (!is_sorted[id]) {
       return MakeError(ErrorCode::kInvalidInput,
-                       fmt::format("graph \"{}\": node \"{}\" is on a cycle or behind one; a "
+                       fmt::format("graph \"{}\": node \"{}\" is on a cycle or reads from one; a "
                                    "training step needs a graph without cycles",
                                    parts.name, parts.nodes[id].name));
     }

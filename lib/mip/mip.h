@@ -1,9 +1,8 @@
 // Mixed-integer linear programs and their solver HiGHS (docs/dependencies.md), if ckplan is built
 // with it.
 //
-//   minimise  sum of cost[j] * x[j]   where   lower[j] <= x[j] <= upper[j]        for each column
-//   j,
-//                                             lower[i] <= a[i] . x <= upper[i]    for each row i,
+//   minimise  sum of cost[j] * x[j]   where   lower[j] <= x[j] <= upper[j]     for each column j,
+//                                             lower[i] <= a[i] . x <= upper[i] for each row i,
 //                                             x[j] is whole if column j is an integer
 //
 //   MipModel model;                                   // maximise 6x + 5y, 4x + 3y <= 6

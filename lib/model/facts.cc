@@ -128,7 +128,8 @@ class FactFinder {
     }
   }
 
-  // Returns whether the operation gives more than one number, written into the file.
+  // Returns whether the operation makes a tensor of more than one element whose contents are
+  // written in the file.
   bool IsLiteral(const ModelOperation& operation) const {
     if (operation.output(0) == kNoValue) return false;
     if (ElementCount(model_.value(operation.outputs[0]).dims) == 1) return false;

@@ -17,8 +17,8 @@ using onnx::NodeProto;
 
 constexpr int kDeepestCalls = 64;  // Models with more deeply nested calls are refused.
 
-// The inputs of an operator that are floats on which its output's shape, or its being a view,
-// depends.
+// An operator that has float inputs on which the shape of its output depends, or on which it
+// depends whether the output is a view: those from `first_input` on.
 struct ShapeOperandRow {
   std::string_view op;
   int first_input;
@@ -42,7 +42,7 @@ bool MakesIntegers(const NodeProto& node) {
   return !IsFloatType(static_cast<int32_t>(IntAttribute(node, "to", 0)));
 }
 
-// Returns whether the result is known before the batch, for any inputs.
+// Returns whether the result does not depend on the contents of any input.
 bool IsAlwaysConstant(const NodeProto& node) {
   return node.op_type() == "Constant" || node.op_type() == "Shape" || node.op_type() == "Size";
 }

@@ -1,4 +1,4 @@
-// What plans may add to a step, and which plan of a curve is chosen by it.
+// The time that plans may add to a step, and the choice of a plan from a curve by this time.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@ namespace ckplan {
 // every plan that obeys its constraints adds more.
 inline constexpr double kAddedPercentWithoutBudget = 10;
 
-// The points shown of the curve that the plan is chosen from: the least peak for each of these
-// percentages, beside the least peak of all and the peak of the fastest plan.
+// The points that are shown of the curve from which the plan is chosen: the least peak for each of
+// these percentages, besides the least peak of all and the peak of the fastest plan.
 inline constexpr std::array kShownAddedPercents = {1.0, 5.0, 10.0, 20.0};
 
 // The most that may be added to a step.

@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// What the runs of a joint graph decide on each operation.
+// Returns the decision on each operation that follows from the runs of a joint graph.
 IdVector<NodeId, NodeDecision> DecisionsOf(const JointGraph& graph, const Schedule& schedule) {
   IdVector<OpId, int32_t> run_count(graph.ops().size());
   for (const Step& step : schedule.steps) ++run_count[step.node()];

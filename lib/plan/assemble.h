@@ -17,19 +17,19 @@ namespace ckplan {
 // `segment_of`, all nodes are in one segment; a joint graph has none. `place` gives the buffers
 // their offsets (schedule/arena.h).
 //
-// A joint graph's overhead is below zero where operations that no result needs never run.
+// The overhead of a joint graph's plan is below zero if operations that no result needs never run.
 Plan AssemblePlan(const TrainingStep& step, const Schedule& schedule,
                   IdVector<NodeId, int32_t> segment_of = {},
                   Arena (*place)(const Timeline& timeline) = PlaceBuffers);
 
-// The plan of these runs of a joint graph, placed tightly.
+// Returns the plan of these runs of a joint graph, with its buffers placed by PlaceTightly.
 Plan AssembleRuns(const TrainingStep& step, std::span<const OpId> runs);
 
-// What the schedule of the timeline decides on each node, which is in that segment.
+// Returns the decision of the timeline's schedule on each node, with the node's segment.
 IdVector<NodeId, NodeDecision> DecisionsOf(const TensorGraph& graph, const Timeline& timeline,
                                            const IdVector<NodeId, int32_t>& segment_of);
 
-// What is in memory at the timeline's peak.
+// Returns what is in memory at the timeline's peak.
 PeakMoment PeakMomentOf(const Timeline& timeline);
 
 }  // namespace ckplan

@@ -1,5 +1,5 @@
-// The lower bounds that are proven for a plan by the algorithm `best`: no plan has less overhead,
-// and no plan has a lower peak. docs/bounds.md has the theorems with their proofs.
+// The lower bounds that are proven for a plan by the algorithm `best`, on the overhead and on the
+// peak of any plan. docs/bounds.md has the theorems with their proofs.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// The number of other micro-batches under way.
+// Returns the number of other micro-batches in flight.
 int64_t OtherMicroBatches(const PlanRequest& request) {
   if (!request.pipeline) return 0;
   const int64_t stages_from_here = request.pipeline->stages - request.pipeline->index;

@@ -26,7 +26,7 @@ struct Nameable {
 constexpr size_t kLongestForm = 1000;
 constexpr size_t kMostPatterns = 100'000;
 
-// The texts that a pattern matches: "*" stands for any bytes, "?" for any one byte. Bit i of
+// A pattern: "*" stands for any bytes, "?" for any one byte. Bit i of
 // `Places` says that the first i bytes of the pattern, without stars, may match the text read so
 // far.
 class Form {
@@ -56,7 +56,7 @@ class Form {
  private:
   using Places = std::bitset<kLongestForm + 1>;
 
-  std::vector<Places> takes_;  // Indexed by byte: the places from which the byte leads on.
+  std::vector<Places> takes_;  // Indexed by byte: the places from which the byte leads to the next.
   Places repeats_;             // The places of stars, where any byte leads back to the same place.
   size_t length_ = 0;
 };
@@ -164,7 +164,7 @@ std::string ReadsKept(size_t step, std::string_view reader, std::string_view val
       step, reader, value);
 }
 
-// Faults of a run beyond the first.
+// Adds the faults of a run beyond the first.
 void JudgeRepeat(const Asked& asked, const RunCount& count, size_t thing, std::string_view name,
                  std::vector<std::string>* faults) {
   if (count.runs[thing] != 2) return;
@@ -172,8 +172,8 @@ void JudgeRepeat(const Asked& asked, const RunCount& count, size_t thing, std::s
   if (asked.runs_once[thing]) faults->push_back(RunsTwice(name, "never to run again"));
 }
 
-// The number of steps of the forward pass, which ends with the last first run of an operation that
-// is not `is_backward` and precedes all that are.
+// Returns the number of steps of the forward pass. It ends with the last first run of a forward
+// operation before the first run of a backward operation.
 size_t StepsOfForwardPass(const JointGraph& graph, const Schedule& schedule,
                           const std::vector<bool>& is_backward) {
   std::vector<bool> has_run(graph.ops().size());

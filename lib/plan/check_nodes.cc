@@ -267,7 +267,8 @@ class ScheduleReplay {
     for (const auto& [tensor, block] : blocks_) saved_ += graph_.tensor(tensor).bytes;
   }
 
-  // Whether a first version, made before the loss, stayed in memory and is read after it.
+  // Notes the nodes of reads after the loss whose first version, made before the loss, is still in
+  // memory.
   void NoteWaiting(const std::vector<TensorId>& reads) {
     for (const TensorId t : reads) {
       const NodeId producer = graph_.tensor(t).producer;

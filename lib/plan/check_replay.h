@@ -18,7 +18,7 @@ namespace ckplan {
 
 struct ReplayOptions {
   bool is_order_free = false;                   // Backward steps need not mirror the forward ones.
-  const std::vector<Bytes>* offsets = nullptr;  // Of the buffers; null to look for no overlaps.
+  const std::vector<Bytes>* offsets = nullptr;  // Of the buffers; null: overlaps are not checked.
   int64_t alignment = 1;
 };
 
@@ -38,13 +38,13 @@ Result<Replayed> ReplayNodes(const TensorGraph& graph, const Schedule& schedule,
 Result<Replayed> ReplayRuns(const JointGraph& graph, const Schedule& schedule,
                             const ReplayOptions& options);
 
-// What the graph itself says, added up once more.
+// The figures that follow from the graph alone, added up a second time.
 struct GraphFigures {
   ConstantMemory constants;
   Bytes optimized;  // Gradients of parameters that optimizers keep state for.
   Cost forward_cost;
   Cost backward_cost;
-  Cost least_overhead;  // Below zero where no result needs some operations.
+  Cost least_overhead;  // Below zero if no result needs some operations.
 };
 GraphFigures FiguresOf(const TensorGraph& graph);
 GraphFigures FiguresOf(const JointGraph& graph);

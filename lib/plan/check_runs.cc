@@ -17,7 +17,7 @@ bool IsGradientOfParameters(ValueKind kind) {
   return kind == ValueKind::kParameterGradient || kind == ValueKind::kArrivingGradient;
 }
 
-// In the peak, that is, where an operation makes such a value.
+// Returns whether values of this kind count in the peak if an operation makes them.
 bool Counts(ValueKind kind) {
   return kind == ValueKind::kValue || kind == ValueKind::kArrivingGradient;
 }
@@ -60,13 +60,13 @@ class RunsReplay {
 
   const Value& StorageOf(ValueId v) const { return graph_.value(graph_.value(v).storage); }
 
-  // Whether the value, or what it is in the memory of, is counted in the peak.
+  // Returns whether the value, or the value whose memory it shares, is counted in the peak.
   bool HasMemory(ValueId v) const {
     const Value& storage = StorageOf(v);
     return !storage.maker.is_none() && Counts(storage.kind);
   }
 
-  // Everything but memory.
+  // Checks everything except memory.
   std::optional<std::string> CountRuns() {
     for (size_t k = 0; k < runs_.size(); ++k) {
       PollStop();
@@ -96,8 +96,8 @@ class RunsReplay {
     return std::nullopt;
   }
 
-  // From the end: the first wish for a value that is met is the last read of the version that the
-  // run before it makes.
+  // Goes through the runs from the end. The first read of a value that it meets is the last read of
+  // the version that the run before it makes.
   void FindDeaths() {
     dying_.resize(runs_.size());
     std::map<ValueId, size_t> wanted_at;
@@ -145,7 +145,7 @@ class RunsReplay {
     for (const ValueId v : dying_[k]) LetGo(v);
   }
 
-  // The block of a read that dies here and is alone in it, if `write` may go there.
+  // Returns the block of a read that dies here and is alone in it, if `write` may take it over.
   std::optional<int> BlockToTakeOver(ValueId write, size_t k) const {
     for (const ValueId from : may_replace_[write]) {
       if (!HasMemory(from) || last_death_[from] != k) continue;
@@ -175,14 +175,14 @@ class RunsReplay {
   IdVector<OpId, int32_t> run_count_;
   IdVector<ValueId, std::vector<ValueId>> may_replace_;  // Reads whose memory a write may take.
   std::vector<std::vector<ValueId>> dying_;              // By step.
-  IdVector<ValueId, std::optional<size_t>> last_death_;  // The step, of those up to now.
-  std::map<ValueId, int> block_of_;                      // Of each value that is in memory.
+  IdVector<ValueId, std::optional<size_t>> last_death_;  // The last step so far at which it died.
+  std::map<ValueId, int> block_of_;                      // The block of each value in memory.
   std::map<int, int> holders_;                           // How many values are in a block.
   int32_t peak_step_ = 0;
   Cost cost_;
 };
 
-// The runs of the schedule; a fault if its steps are anything else.
+// Returns the runs of the schedule, or a fault if it has other steps.
 Result<std::vector<OpId>> CheckedRuns(const JointGraph& graph, const Schedule& schedule) {
   std::vector<OpId> runs;
   for (size_t k = 0; k < schedule.steps.size(); ++k) {

@@ -31,9 +31,9 @@ void CompareConstants(const ConstantMemory& derived, Bytes optimized, const Plan
 void CheckLowerBound(const PlanFigures& figures, Cost overhead, Cost least_possible,
                      std::vector<std::string>* faults);
 
-// Checks that the certificate, which only plans by `best` have and all of them do, fits the
-// figures, itself and, by `is_own_order`, the plan. `overhead` and `peak` are the replayed figures.
-// The proof itself is not repeated.
+// Checks the certificate, which all plans by `best` and no others have: whether it agrees with the
+// figures, is consistent and, by `is_own_order`, has a scope that includes the plan. `overhead` and
+// `peak` are the replayed figures. The proof itself is not repeated.
 void CheckCertificate(const Plan& plan, Cost overhead, Cost least_possible, Bytes peak,
                       bool is_own_order, std::vector<std::string>* faults);
 
@@ -41,7 +41,8 @@ void CheckCertificate(const Plan& plan, Cost overhead, Cost least_possible, Byte
 // chosen without a budget (added_time.h). `step` is the cost of a step without recomputation.
 void CheckCurve(const Plan& plan, Cost step, std::vector<std::string>* faults);
 
-// Checks that the plan fulfils its request, as far as it shows; `peak` is the replayed figure.
+// Checks that the plan fulfils its request, as far as the plan shows it; `peak` is the replayed
+// figure.
 void CompareRequest(const Plan& plan, Bytes peak, std::vector<std::string>* faults);
 
 // `name_of` returns a buffer's name for messages: `the workspace of "conv"`.

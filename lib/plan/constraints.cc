@@ -20,7 +20,7 @@ bool HasAny(const Flags& flags) {
   return std::any_of(flags.begin(), flags.end(), [](bool flag) { return flag; });
 }
 
-// The nodes among `nodes`, out of all nodes of the graph, that the patterns match.
+// Returns which of `nodes` the patterns match, as flags for all nodes of the graph.
 Result<Flags> Chosen(const NamePatterns& patterns, const std::vector<NodeId>& nodes,
                      const std::vector<NamedThing>& things, std::string_view what, size_t count) {
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<bool> is_chosen, ChooseByName(patterns, things, what));
@@ -29,8 +29,8 @@ Result<Flags> Chosen(const NamePatterns& patterns, const std::vector<NodeId>& no
   return flags;
 }
 
-// Every node is called by its own name; one that is kept or recomputed also by those of its
-// results.
+// The names by which patterns find a node: its own and, for `keep` and `recompute`, also those of
+// its results.
 struct Names {
   std::vector<NodeId> nodes;
   std::vector<NamedThing> things;
@@ -49,7 +49,7 @@ Error Conflict(std::string_view name, std::string_view why) {
                   name, why));
 }
 
-// The first node that must be both, or none.
+// Returns the first node that has both flags, or none.
 NodeId FirstOf(const Flags& a, const Flags& b) {
   for (const NodeId id : a.ids()) {
     if (a[id] && b[id]) return id;
@@ -76,7 +76,8 @@ Result<Constraints> ConstraintsOf(const PlanRequest& request, const Names& maker
   return Constraints{std::move(kept), std::move(once), std::move(recomputed)};
 }
 
-// The maker of an alias lets the alias's readers read the memory of its base.
+// Recomputes the aliases of recomputed values as well, since readers of an alias read the memory of
+// its base.
 Result<Done> RecomputeAliases(const JointGraph& graph, Constraints* constraints) {
   for (const OpId id : graph.ops().ids()) {
     const Operation& op = graph.op(id);

@@ -39,7 +39,7 @@ Result<Constraints> ConstraintsOf(const TrainingStep& step, const PlanRequest& r
 
 // Returns the graph in which the operations that must run once may not repeat.
 JointGraph WithRunsOnce(const JointGraph& graph, const IdVector<OpId, bool>& runs_once);
-// Returns such an expansion of a forward graph, where the constraints concern forward runs.
+// Returns the expansion of a forward graph in which the forward runs of these nodes may not repeat.
 Expansion WithRunsOnce(const Expansion& expansion, const IdVector<NodeId, bool>& runs_once);
 
 // Changes schedules of a forward graph, with frees by liveness, to obey its constraints.

@@ -1,5 +1,5 @@
-// A user's own decisions about a graph, by the names of its nodes and tensors, which the algorithm
-// `given` makes a plan of. They have one of five forms:
+// A user's own decisions about a graph, by the names of its nodes and tensors. The algorithm
+// `given` turns them into a plan. They have one of five forms:
 //
 //   kept            tensors that stay in memory; all others are recomputed when backward needs them
 //   checkpoints     ends of segments; a segment is recomputed when its backward begins

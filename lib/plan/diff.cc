@@ -184,7 +184,7 @@ Lesser LesserOf(bool is_older_less, bool is_newer_less) {
   return is_older_less ? Lesser::kOlder : is_newer_less ? Lesser::kNewer : Lesser::kNeither;
 }
 
-// In doubles, because sums of figures of an unchecked file may exceed 2^63.
+// The sum is in doubles, because sums of figures of an unchecked file may exceed 2^63.
 double StepCost(const PlanFigures& figures) {
   return static_cast<double>(figures.forward_cost.count()) +
          static_cast<double>(figures.backward_cost.count()) +
@@ -295,7 +295,7 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
 }
 
 double StepOverheadRatio(const PlanFigures& figures) {
-  // In doubles, because the figures may come from an unchecked file.
+  // The sum is in doubles, because the figures may come from an unchecked file.
   const double step = static_cast<double>(figures.forward_cost.count()) +
                       static_cast<double>(figures.backward_cost.count());
   return step == 0 ? 0 : static_cast<double>(figures.overhead.count()) / step;

@@ -17,7 +17,7 @@ using Row = PlanDigest::Row;
 constexpr size_t kMaxGroups = 10;
 constexpr std::string_view kNoModule = "(no module)";
 
-// In the order of their first nodes.
+// Returns the groups in the order of their first nodes.
 RowGroups GroupsByName(GroupKind kind, const std::vector<std::string>& name_of_node) {
   RowGroups groups{kind, {}, {}};
   std::map<std::string_view, size_t> by_name;
@@ -70,7 +70,7 @@ int64_t SegmentCount(const std::vector<MatchedRows>& nodes, const Row* MatchedRo
 
 // "segment 4", or "segments 4-7" if there are many of them.
 std::string NameOfSegments(int64_t segment, int64_t count) {
-  // One more is for nodes without a segment.
+  // One of the groups is for nodes without a segment.
   const auto groups = static_cast<int64_t>(kMaxGroups) - 1;
   if (count <= groups) return fmt::format("segment {}", segment);
   const int64_t length = (count + groups - 1) / groups;

@@ -1,7 +1,7 @@
 // The groups of nodes by which a difference is added up: at most ten, so that all of them can be
 // shown.
 //
-//   modules    at the deepest level at which at most ten have a change in them
+//   modules    at the deepest level at which at most ten modules contain a change
 //   segments   for nodes without modules: those of the newer plan, or else of the older one; more
 //              than ten are combined, "segments 4-7"
 //   runs       of consecutive nodes, "conv1 ... relu9", if there are no segments

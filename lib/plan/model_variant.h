@@ -19,8 +19,8 @@ struct ModelIdentity {
   bool operator==(const ModelIdentity&) const = default;
 };
 
-// Returns the opsets with domain names in well-formed UTF-8, as in plan files. Of several domains
-// with the same written name, the first counts.
+// Returns the opsets with domain names in well-formed UTF-8, as in plan files. If several
+// domains have the same written name, the first counts.
 std::map<std::string, int64_t> OpsetsInFiles(const ModelIdentity& model);
 
 using DimSizes = std::map<std::string, int64_t>;

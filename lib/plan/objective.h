@@ -1,4 +1,4 @@
-// The goals among which a request chooses, where an algorithm leaves the choice.
+// The goals among which a request can choose, if the algorithm leaves the choice.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace ckplan {
 
-// kAuto means least time, or memory-centric where that has no plan within the budget, as in section
-// 4.4 of Kusumoto et al. 2019. Plans say which of the two has made them.
+// kAuto means least time, or memory-centric if least time has no plan within the budget, as in
+// section 4.4 of Kusumoto et al. 2019. A plan says which of the two goals it was made for.
 enum class Objective { kAuto, kTime, kMemory };
 
 inline constexpr std::string_view kObjectiveWords[] = {"auto", "time", "memory"};

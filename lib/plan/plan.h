@@ -38,7 +38,7 @@ struct PlanFigures {
   std::string guarantee;    // "optimal canonical strategy for Eq. 2; costs rounded to 17 ns"
   Bytes peak;
   Bytes baseline_peak;  // The peak of keeping everything, in the model's own order.
-  // Part of `peak`: the memory that the other micro-batches under way keep for their backward. All
+  // Part of `peak`: the memory that the other micro-batches in flight keep for their backward. All
   // other figures and the plan are for one micro-batch.
   Bytes other_micro_batches;
   Bytes arena;
@@ -143,11 +143,12 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-// Optimizer state per parameter element, in values of the parameter's size: 0, 1 or 2.
+// Returns the size of the optimizer state: 0, 1 or 2 times the size of the parameter gradients,
+// `optimized`.
 Bytes OptimizerState(Optimizer optimizer, Bytes optimized);
 
-// Parameters, their gradients, optimizer state and inputs, and the undivided part of those that are
-// divided among devices. No plan can change any of it.
+// Returns the bytes of parameters, their gradients, optimizer state and inputs, with the undivided
+// part of those that are divided among devices. No plan can change any of it.
 Bytes TotalConstants(const ConstantMemory& constants, Bytes optimizer_state);
 Bytes TotalConstants(const PlanFigures& figures);
 

@@ -261,12 +261,12 @@ std::string BudgetText(const Budget& budget) {
   return "";
 }
 
-// The texts of one kind of member, by its value.
+// Returns the texts of a value, for each type of member.
 struct Texts {
   using List = std::vector<std::string>;
   static List OrNone(std::string text) { return text.empty() ? List() : List{std::move(text)}; }
   static List Of(const std::string& text) { return OrNone(text); }
-  // A number is at least 1 where there is one.
+  // A number that is given is at least 1; 0 means that none is given.
   static List Of(int64_t number) { return number == 0 ? List() : List{std::to_string(number)}; }
   static List Of(bool value) { return {value ? "yes" : "no"}; }
   static List Of(const Budget& budget) { return OrNone(BudgetText(budget)); }
@@ -280,7 +280,7 @@ struct Texts {
   static List Of(const std::optional<Sharding>& sharding) {
     return sharding ? List{TextOf(*sharding)} : List();
   }
-  // Where they were read from is not known any more; a plan file holds them as well.
+  // The file they were read from is not known any more, but a plan file holds them as well.
   static List Of(const std::optional<Decisions>& decisions) {
     return decisions ? List{"plan.json"} : List();
   }
@@ -392,7 +392,7 @@ std::vector<RequestDifference> EachDifference(const PlanRequest& older, const Pl
     RequestDifference difference{field.name, typed(older), typed(newer), Spoken(field, older),
                                  Spoken(field, newer)};
     if (std::holds_alternative<std::optional<Decisions> PlanRequest::*>(field.member)) {
-      // They are too long to stand here.
+      // Decisions are too long to be shown.
       difference.older = older.decisions ? "given" : "";
       difference.newer = !newer.decisions ? "" : older.decisions ? "others" : "given";
       difference.spoken_older = older.decisions ? "given" : "none";

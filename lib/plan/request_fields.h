@@ -1,7 +1,7 @@
-// The table of the fields of a request: for each its name, its key in plan files, the words it
-// takes, and what it means if two plans differ in it. Command lines, plan files, the comparison of
-// two plans and the command that makes a plan again are driven by it, so that a new field is added
-// in few places: docs/adding-a-flag.md lists them.
+// The table of the fields of a request. It has the name of each field, its key in plan files, the
+// words it takes, and what a difference in it means for the comparison of two plans. Command lines,
+// plan files, comparisons and the command that makes a plan again are driven by the table, so that
+// a new field is added in few places: docs/adding-a-flag.md lists them.
 #pragma once
 
 #include <cstddef>
@@ -83,7 +83,7 @@ void CopyField(const RequestField& field, const PlanRequest& from, PlanRequest* 
 // One sentence for each field that makes two plans incomparable as they are.
 std::vector<std::string> DifferencesOf(const PlanRequest& older, const PlanRequest& newer);
 
-// A field in which two requests differ, whether their figures compare or not.
+// A field in which two requests differ, including fields that do not make figures incomparable.
 struct RequestDifference {
   std::string_view field;  // RequestField::name
   // As people type it: "60%", "adam"; empty where nothing is asked for.

@@ -105,16 +105,16 @@ TEST_CASE("request: every difference is named, whether figures compare or not") 
   newer.optimizer = Optimizer::kAdam;
   newer.uses_liveness = false;
   newer.decisions = Decisions{Decisions::Form::kKept, {{{"a", -1}}}, {}, {}};
-  std::vector<std::string> told;
+  std::vector<std::string> texts;
   for (const RequestDifference& one : EachDifference(older, newer)) {
-    told.push_back(std::string(one.field) + ": " + one.older + " -> " + one.newer + "; " +
-                   one.spoken_older + " -> " + one.spoken_newer);
+    texts.push_back(std::string(one.field) + ": " + one.older + " -> " + one.newer + "; " +
+                    one.spoken_older + " -> " + one.spoken_newer);
   }
-  CHECK(told == std::vector<std::string>{
-                    "algorithm: best -> exact-dp; best -> exact-dp",
-                    "budget: 60% -> 2048; 60% -> 2.00 KiB (2048 bytes)",
-                    "decisions:  -> given; none -> given", "optimizer: sgd -> adam; sgd -> adam",
-                    "liveness: yes -> no; as soon as nothing reads them -> a segment at a time"});
+  CHECK(texts == std::vector<std::string>{
+                     "algorithm: best -> exact-dp; best -> exact-dp",
+                     "budget: 60% -> 2048; 60% -> 2.00 KiB (2048 bytes)",
+                     "decisions:  -> given; none -> given", "optimizer: sgd -> adam; sgd -> adam",
+                     "liveness: yes -> no; as soon as nothing reads them -> a segment at a time"});
   older = newer;
   newer.decisions->sets[0][0].name = "b";
   const auto other = EachDifference(older, newer);

@@ -30,32 +30,33 @@ struct Problem {
   const TensorGraph& graph;
   VertexGraph vertices;
   Objective objective = Objective::kTime;
-  // For the algorithm `given` alone.
+  // These two are only for the algorithm `given`.
   const Decisions* decisions = nullptr;
   StepOrder order = StepOrder::kModel;
-  // Nodes that run once, for algorithms that can obey that; the planner sees to it for all others.
-  // Null if there are none.
+  // Nodes that run once, for algorithms that can obey this; the planner makes the plans of all
+  // others obey. Null if there are none.
   const IdVector<NodeId, bool>* runs_once = nullptr;
 
   explicit Problem(const TensorGraph& g, Objective o = Objective::kTime)
       : graph(g), vertices(g), objective(o) {}
 };
 
-// At `stop`, a search ends with the best that it has found, or with kTimeout. What has no search
-// need not look at it: a StopScope (lib/base/stop.h) around it all ends whatever takes too long.
+// When `stop` is requested, a search ends with the best that it has found, or with kTimeout. Code
+// without a search need not check it: a StopScope (lib/base/stop.h) around the whole ends whatever
+// takes too long.
 struct SolveLimits {
   std::stop_token stop;
-  // What this process may use, for messages alone: the program sees to it that an allocation beyond
-  // it throws std::bad_alloc.
+  // The memory that this process may use. It is only for messages: the program makes an allocation
+  // beyond it throw std::bad_alloc.
   std::optional<Bytes> memory = std::nullopt;
   // One of many settings that a search tries: a good outcome now is better than a proven one.
   bool is_probe = false;
 };
 
-// The remedy of an error for want of memory.
+// The setting that the remedy of an error for lack of memory names.
 inline constexpr std::string_view kMemoryLimitField = "memory_limit";
 
-// How the guarantee of a plan begins that is the best of a search which a stop has ended.
+// The beginning of the guarantee of a plan that is the best of a search which a stop has ended.
 inline constexpr std::string_view kStoppedEarly = "stopped early: ";
 
 struct SolveOutcome {
@@ -63,7 +64,8 @@ struct SolveOutcome {
   PaperFigures paper;
   // The outcome is optimal for this setting, in the class that `guarantee` names.
   bool is_optimal = false;
-  // A probe's (SolveLimits): the same setting may have a better outcome that takes longer to find.
+  // The outcome is that of a probe (SolveLimits): the same setting may have a better outcome that
+  // takes longer to find.
   bool is_rough = false;
   std::string guarantee;
 };
@@ -80,8 +82,8 @@ class PreparedSolver {
 class JointGraph;
 class PreparedRunSolver;  // lib/plan/run_solver.h
 
-// Prepares an algorithm that plans sequences of runs of any training step. `graph` outlives what is
-// returned.
+// Prepares an algorithm that plans sequences of runs of any training step. `graph` must outlive the
+// returned object.
 using PrepareRuns = Result<std::unique_ptr<PreparedRunSolver>> (*)(const JointGraph& graph,
                                                                    const SolveLimits& limits);
 

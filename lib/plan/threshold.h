@@ -2,8 +2,7 @@
 //
 // Limits on a plan:
 //   peak, arena     the simulated peak, and the size of the slab, in bytes; the peak also in
-//   percent
-//                   of the peak of keeping everything
+//                   percent of the peak of keeping everything
 //   total           the peak and what no plan changes: parameters, gradients, optimizer, inputs
 //   overhead        the cost of recomputation, in percent of a training step without it
 //   growth          of peak, arena or total over an older plan, in percent or in bytes, or of the
@@ -11,7 +10,7 @@
 //
 // Limits on a model:
 //   peak, total              of keeping everything
-//   activations, saved       what forward makes, and what of it backward reads
+//   activations, saved       what forward makes, and the part of it that backward reads
 //   parameters
 //   warnings                 the number of warnings about the model
 //

@@ -41,11 +41,11 @@ TensorGraph GraphOf(uint64_t seed) {
   return RandomTensorGraph(rng, options);
 }
 
-// Whether this build has all that the algorithm needs.
+// Returns whether this build has everything that the algorithm needs.
 bool IsBuilt(const SolverInfo& info) { return info.name != "checkmate" || HasMipSolver(); }
 
-// Whether a test has no time for all plans that it makes: each of checkmate's is an integer
-// program.
+// Returns whether the algorithm takes too long for a test of many plans: each plan of checkmate is
+// an integer program.
 bool TakesLong(const SolverInfo& info, const TensorGraph& graph) {
   return info.name == "checkmate" && graph.nodes().size() > 6;
 }
@@ -163,7 +163,7 @@ TEST_CASE("every algorithm: a budget is met, or refused with the least one that 
         ++met;
         CHECK(plan->figures.peak <= budget);
         CHECK(plan->request.budget.in_bytes() == budget);
-        // Not a law for heuristics, but a smaller budget may never look cheaper to a user.
+        // Heuristics need not obey this, but a smaller budget must never cost a user less time.
         CHECK(plan->figures.overhead <= previous);
         previous = plan->figures.overhead;
       }

@@ -17,19 +17,18 @@
 namespace ckplan {
 namespace {
 
-// Those whose time grows little faster than the graph.
+// The algorithms whose time grows little faster than the graph.
 constexpr std::array<std::string_view, 6> kQuick = {"chen-greedy", "chen-sqrt",   "feng-acg",
                                                     "feng-linear", "hong-linear", "keep-all"};
-// With more nodes even these take longer than a quick look.
+// With more nodes, even these algorithms take longer than a quick look.
 constexpr size_t kMaxNodes = 2000;
 
 struct Reach {
-  Bytes peak;  // With constants, where the budget has them.
+  Bytes peak;  // Includes the constants if the budget covers them.
   std::string algorithm;
 };
 
-// Returns what another algorithm is asked: the request without the fields that instruct the named
-// one.
+// Returns the request for another algorithm: without the fields that instruct the named one.
 PlanRequest AskedOf(std::string_view algorithm, PlanRequest request) {
   for (const RequestField& field : RequestFields()) {
     if (field.scope.is_of_algorithm) ResetField(field, &request);
@@ -49,7 +48,7 @@ Result<Reach> LeastBy(std::string_view algorithm, const TrainingStep& step,
   return Reach{plan.figures.peak + constants, std::string(algorithm)};
 }
 
-// The one that reaches least; nothing if a stop came first.
+// Returns the algorithm that reaches the least peak, or nothing if a stop came first.
 std::optional<Reach> LeastOfQuick(const TrainingStep& step, const PlanRequest& request,
                                   const SolveLimits& limits) {
   std::optional<Reach> least;
@@ -68,7 +67,7 @@ std::optional<Reach> LeastOfQuick(const TrainingStep& step, const PlanRequest& r
 Error WithAlternative(Error refusal, const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits) {
   const bool limits_peak = request.budget.is_given() || request.total_budget.is_given();
-  // These two have tried all others.
+  // These two algorithms have already tried all others.
   const bool is_of_many =
       request.algorithm == kAutoAlgorithm || request.algorithm == kBestAlgorithm;
   if (!limits_peak || is_of_many || step.node_count() > kMaxNodes || !step.has_forward()) {

@@ -1,4 +1,4 @@
-// What other algorithms could do where one refuses a budget.
+// Suggests other algorithms when one finds no plan within a budget.
 #pragma once
 
 #include "lib/base/result.h"
@@ -8,9 +8,10 @@
 
 namespace ckplan {
 
-// The refusal of a request (kInfeasible) with a note: which of the algorithms that answer quickly
-// has a plan within the budget, and the least that it reaches, or that none of them has one. No
-// note for a graph that is too large for a quick look, for a paper's own budget, or when stopped.
+// Returns the refusal of a request (kInfeasible) with a note. The note names an algorithm that
+// answers quickly and has a plan within the budget, with the least peak that it reaches, or says
+// that none of them has such a plan. There is no note if the graph is too large for a quick look,
+// if the budget is a paper's own, or after a stop.
 Error WithAlternative(Error refusal, const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits);
 

@@ -23,7 +23,7 @@ auto Rank(const Plan& plan, bool by_peak) {
                  : std::tuple(overhead, peak, plan.request.algorithm);
 }
 
-// The best of all algorithms, one by one; nothing if none has a plan.
+// Returns the best plan of all algorithms, tried one by one, or nothing if none has a plan.
 std::optional<Plan> BestOf(const TensorGraph& graph, Budget budget) {
   const bool by_peak = budget.kind == Budget::Kind::kMin;
   std::optional<Plan> best;

@@ -59,7 +59,7 @@ Answer AnswerOf(const PlanProblem& problem, const BestSolution& solution,
   return answer;
 }
 
-// The answer of least peak, which is above the budget, with what is proven of that.
+// Returns the answer of least peak, which is above the budget, with what is proven about that peak.
 template <typename Search>
 Result<Answer> LeastOf(const PlanProblem& problem, const PeakBound& known, Search* search) {
   CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, search->FindLeast());
@@ -72,7 +72,7 @@ Cost AddedWithoutBudget(const TrainingStep& step) {
   return MostAdded(kAddedPercentWithoutBudget, step.cost());
 }
 
-// By BestSearch, or MicroBatchSearch where other micro-batches keep what a plan saves.
+// Search is BestSearch, or MicroBatchSearch if there are other micro-batches in flight.
 template <typename Search>
 Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limits) {
   std::optional<Search> search;
@@ -91,7 +91,7 @@ Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limi
       return LeastOf(problem, solution->least_peak, &*search);
     });
   }
-  // What was found is reported to the end.
+  // From here on, a stop does not keep what was found from being returned.
   const StopsSuspended whole;
   if (!solution.ok() && is_stopped && search && search->found()) solution = *search->found();
   if (!solution.ok()) return std::move(solution).error();

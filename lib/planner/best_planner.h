@@ -1,5 +1,5 @@
-// Plans by the algorithm `best`: a forward graph is expanded into a joint graph, which
-// lib/algorithms/best solves as it does the joint graph of a step.
+// Plans by the algorithm `best`. A forward graph is expanded into a joint graph, which
+// lib/algorithms/best solves like any other joint graph.
 #pragma once
 
 #include <optional>
@@ -18,36 +18,40 @@
 
 namespace ckplan {
 
-// How the guarantee of a plan begins that has the least peak of all plans within the scope.
+// Returns the beginning of the guarantee of a plan that has the least peak of all plans within the
+// scope.
 std::string LeastPeakProven(BoundScope scope, const PlanRequest& request);
 
-// What a refusal adds: whether it is proven that no plan fits the budget, which is one of the peak.
-// Sizes include the constants.
+// Returns what the refusal of a budget on the peak adds: whether it is proven that no plan fits.
+// Sizes include the constants that the budget covers.
 std::string WhatIsProven(const PeakBound& bound, const PlanProblem& problem);
 
-// With the gaps to the figures, which are known.
+// Adds the certificate to the figures, with the gaps between its bounds and these figures.
 void AddCertificate(Certificate certificate, PlanFigures* figures);
 
-// The plan within the budget, of least peak, or, for no budget, of the least peak that adds at most
-// kAddedPercentWithoutBudget (lib/plan/added_time.h). It is no worse than that of any algorithm of
-// the registry for the same request, since those are what the search starts from unless it is
-// proven that none is better; with quick effort the dynamic programs are left out. If steps of a
-// forward graph may come in any order it is no worse than if they may not. Where nothing fits the
-// budget, the plan of least peak.
+// Returns the best plan within the budget or, if nothing fits it, the plan of least peak. If the
+// problem asks for the least peak, returns the plan of least peak. Without a budget, returns the
+// plan of the least peak that adds at most kAddedPercentWithoutBudget (lib/plan/added_time.h).
+//
+// The plan is no worse than that of any algorithm of the registry for the same request: the search
+// starts from their plans unless it is proven that none of them is better. With quick effort, the
+// dynamic programs are left out. A request that allows any order of steps never gets a worse plan
+// than one that does not.
 Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits);
 
-// Within the budget, which is given: the first plan that this search comes to which adds no more
-// than `enough`; where there is none, the best that it finds; nothing if none fits.
+// Returns the first plan of this search that fits the budget, which must be given, and adds no more
+// than `enough`. If there is none, returns the best plan that it finds, or nothing if none fits.
 Result<std::optional<Answer>> SolveByBestUntil(const PlanProblem& problem, Cost enough,
                                                const SolveLimits& limits);
 
-// The curve that the plan for no budget is chosen from, with more points. Each has a plan; more
-// memory costs less time.
+// Returns the curve from which the plan without a budget is chosen, with more points. There is a
+// plan for each point, and points with more memory cost less time.
 Result<std::vector<CurvePoint>> TraceCurveByBest(const PlanProblem& problem,
                                                  const SolveLimits& limits);
 
-// What every plan in the graph's own order adds at least that fits the budget, by one cut, which
-// takes milliseconds. Nothing: it is proven that no such plan fits.
+// Returns a lower bound on the added time of all plans in the graph's own order that fit the
+// budget. It is found by one cut, which takes milliseconds. Returns nothing if it is proven that no
+// such plan fits.
 std::optional<Cost> OwnOrderBound(const TrainingStep& step, Bytes budget);
 
 }  // namespace ckplan

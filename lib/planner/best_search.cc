@@ -20,7 +20,8 @@ Bytes PeakInOrder(const TensorGraph& graph, const std::vector<NodeId>& order) {
   return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
 }
 
-// `order`: what the order of the expansion is to the graph.
+// `order` is the scope of plans in the order of the expansion: the graph's own order, or the
+// plan's.
 BestSolution SolutionFrom(const BestOutcome& outcome, const Expansion& expansion,
                           BoundScope order) {
   const auto scope_of = [&](BoundScope scope) {
@@ -84,7 +85,7 @@ Expansion BestSearch::WithConstraints(Expansion expansion) const {
   return WithRunsOnce(expansion, constraints_->runs_once);
 }
 
-// Operations whose values are to be recomputed; empty if there are none.
+// Returns the operations whose values are to be recomputed; empty if there are none.
 IdVector<OpId, bool> BestSearch::RecomputedOf(const Expansion& expansion) const {
   if (!constraints_ || !constraints_->has_recomputed()) return {};
   IdVector<OpId, bool> recomputed(expansion.step_of.size());
@@ -111,12 +112,13 @@ Result<BestSolution> BestSearch::Solve(Bytes budget, const std::optional<Schedul
   return std::move(progress.best);
 }
 
-// Whether more effort finds and proves nothing else.
+// Returns whether more effort would neither find nor prove anything else.
 bool BestSearch::IsFinal(const Progress& progress) const {
   const BestSolution& best = progress.best;
   if (IsEnough(best)) return true;
   const bool is_optimal_in_any_order = best.is_optimal && best.scope == BoundScope::kAnyOrder;
-  // Then other algorithms' orders have been tried with little effort, and get no more.
+  // If the own order's plan is optimal, the orders of other algorithms get no more than quick
+  // effort, which they have had.
   return is_optimal_in_any_order || (progress.own->is_optimal && !any_order_);
 }
 
@@ -136,7 +138,8 @@ Result<BestSolution> BestSearch::SolveForLeastPeak() {
   CKPLAN_ASSIGN_OR_RETURN(BestSolution least, FindLeast());
   KeepInCaseOfStop(least);
   CKPLAN_ASSIGN_OR_RETURN(BestSolution again, Solve(PeakOf(least), least.schedule));
-  // A bound for the own order's sums says nothing of another forward order, where they differ.
+  // In another forward order, gradients are added in another order. A bound for the graph's own
+  // order says nothing about it.
   const bool is_for_all = any_order_ || IsInOwnOrder(*again.schedule);
   if (is_for_all && least.least_peak.bytes > again.least_peak.bytes) {
     again.least_peak = least.least_peak;
@@ -195,8 +198,8 @@ Result<std::vector<CurvePoint>> BestSearch::TraceCurve(Cost most_added) {
   return FrontOf(std::move(points));
 }
 
-// The best plan of the graph's own order, and, unless none can be better, of the orders of the
-// other algorithms' plans, which are starts as well. So is the best plan so far.
+// Returns the best plan in the graph's own order and, unless none can be better, in the orders of
+// the other algorithms' plans. The search starts from those plans and from the best plan so far.
 Result<BestSolution> BestSearch::SolveMirrored(SearchEffort effort, Bytes budget,
                                                Progress* progress) {
   std::optional<Schedule> known = progress->best.schedule;
@@ -221,7 +224,7 @@ Result<BestSolution> BestSearch::SolveMirrored(SearchEffort effort, Bytes budget
   return best;
 }
 
-// Goes on from what was found `before`, and puts what is found in its place.
+// Continues from what was found `before`, and replaces it by what is found.
 Result<BestSolution> BestSearch::SolveOwnOrder(Bytes budget, const BestWork& work,
                                                const std::vector<Schedule>& starts,
                                                std::optional<BestOutcome>* before) {
@@ -262,8 +265,8 @@ Result<BestOutcome> BestSearch::SolveExpansion(const Expansion& expansion, BestP
   return SolveBest(problem, options);
 }
 
-// Makes the best plan so far the better of it and what is found with steps in any order, with what
-// is proven of plans in any order.
+// Searches for a better plan with steps in any order, and replaces the best plan so far by it. Then
+// adds what is proven about plans in any order to the best plan.
 Result<Done> BestSearch::SolveInAnyOrder(SearchEffort effort, Bytes budget, Progress* progress) {
   BestSolution& best = progress->best;
   BestOptions options;
@@ -273,20 +276,20 @@ Result<Done> BestSearch::SolveInAnyOrder(SearchEffort effort, Bytes budget, Prog
   if (enough_) options.enough = enough_->count();
   if (best.schedule) {
     Runs start = RunsOf(*any_order_, *best.schedule);
-    // Gradients may be added up in another order in it.
+    // If the plan adds gradients in another order, it is no plan of the expanded graph.
     if (Simulator(any_order_->graph).Run(start).ok()) options.starts.push_back(start);
   }
   CKPLAN_ASSIGN_OR_RETURN(BestOutcome found, SolveBest(&*any_order_problem_, options));
   const BestOutcome& outcome = progress->any_order.emplace(std::move(found));
   if (outcome.runs && (!best.schedule || outcome.overhead < best.overhead)) {
     const Schedule schedule = ScheduleOf(*any_order_, *outcome.runs);
-    // The expanded graph may need less, see ExpandForAnyOrder.
+    // The expanded graph may need less memory: see ExpandForAnyOrder.
     if (Simulator(graph_).Run(schedule).value().peak <= budget) {
       best = {schedule, outcome.overhead, 0, false, false};
     }
   }
-  // A plan that adds up gradients in another order is none of the expanded graph's, and may be
-  // below its bounds; what is proven of it is what was proven of its own order.
+  // A plan that adds gradients in another order is no plan of the expanded graph, and may be below
+  // its bounds. It keeps the bounds that were proven for its own order.
   const bool is_bound = !best.schedule || (outcome.any_order_bound <= best.overhead &&
                                            outcome.least_peak.bytes <= PeakOf(best));
   if (!is_bound) return Done{};
@@ -306,7 +309,7 @@ Result<BestSolution> BestSearch::FindLeastInAnyOrder(const BestSolution& known) 
       const LeastPeak lower,
       FindLeastPeak(&*any_order_problem_, std::move(options), PeakOf(known).count()));
   BestSolution least = known;
-  // The expanded graph may need less, see ExpandForAnyOrder.
+  // The expanded graph may need less memory: see ExpandForAnyOrder.
   if (lower.runs) {
     BestSolution found = SolutionOf(ScheduleOf(*any_order_, *lower.runs));
     if (PeakOf(found) < PeakOf(known)) least = std::move(found);
@@ -315,9 +318,9 @@ Result<BestSolution> BestSearch::FindLeastInAnyOrder(const BestSolution& known) 
   return least;
 }
 
-// Orders of other algorithms' plans, and of `known`, that may lead to a better plan: the order of
-// the best of them, where that is better than `own`, and the one that needs least memory from the
-// start, where that is less than the graph's own order needs.
+// Returns the orders of other algorithms' plans, and of `known`, that may lead to a better plan:
+// the order of the best plan if it is better than `own`, and the order in which keeping everything
+// needs the least memory if that is less than in the graph's own order.
 std::vector<BestSearch::OrderedProblem> BestSearch::OthersWithin(
     Bytes budget, const BestSolution& own, const std::optional<Schedule>& known,
     SearchEffort effort) const {
@@ -325,7 +328,7 @@ std::vector<BestSearch::OrderedProblem> BestSearch::OthersWithin(
   const bool is_settled = own.is_optimal || own.is_infeasible || is_excluded;
   const OthersWork work{WorkOfOthers(effort), /*wants_own_order=*/!is_settled};
   std::vector<Schedule> starts = SchedulesOfOthers({graph_, request_, budget}, work, limits_);
-  PollStop();  // What others make of a stop is an error.
+  PollStop();  // After a stop, the other algorithms return errors; this throws Stopped instead.
   if (known) starts.push_back(*known);
   std::optional<Order> cheapest;
   std::optional<Order> lightest;
@@ -355,7 +358,7 @@ std::vector<BestSearch::OrderedProblem> BestSearch::OthersWithin(
   return problems;
 }
 
-// The plan of the least peak by any other algorithm.
+// Returns the plan of the least peak that any other algorithm finds.
 BestSolution BestSearch::LeastOfOthers() const {
   BestSolution least = KeepingAll();
   const PlanProblem for_least{graph_, request_, std::nullopt, /*wants_least_peak=*/true};
@@ -364,7 +367,7 @@ BestSolution BestSearch::LeastOfOthers() const {
     BestSolution found = SolutionOf(schedule);
     if (PeakOf(found) < PeakOf(least)) least = std::move(found);
   }
-  PollStop();  // What others make of a stop is an error.
+  PollStop();  // After a stop, the other algorithms return errors; this throws Stopped instead.
   return least;
 }
 

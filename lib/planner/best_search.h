@@ -23,15 +23,15 @@
 
 namespace ckplan {
 
-// What was found within a budget, as BestOutcome has it.
+// The plan found within a budget, and what is proven about it: see BestOutcome.
 struct BestSolution {
   std::optional<Schedule> schedule;
   int64_t overhead = 0;
-  int64_t lower_bound = 0;  // Of all plans in the order of the schedule, or in any.
+  int64_t lower_bound = 0;  // On the overhead of all plans within `scope`.
   bool is_optimal = false;
   bool is_infeasible = false;
   OverheadProof proof = OverheadProof::kRunOnce;
-  BoundScope scope = BoundScope::kAnyOrder;  // Of `lower_bound`.
+  BoundScope scope = BoundScope::kAnyOrder;  // The scope of `lower_bound`.
   PeakBound least_peak = {};
 
   bool IsBetterThan(const BestSolution& other) const {
@@ -39,70 +39,74 @@ struct BestSolution {
   }
 };
 
-// From the least to the most. A search with one goes on from what it finds with those before.
+// The efforts from the least to the most. A search with one effort continues from what it finds
+// with those before.
 inline constexpr std::array kEfforts = {SearchEffort::kQuick, SearchEffort::kNormal,
                                         SearchEffort::kThorough};
 
-// What a search with this effort may do, beside what less effort has done.
+// Returns the work that a search with this effort may do, in addition to that of less effort.
 BestWork WorkOf(SearchEffort effort);
 
-// For so many budgets at equal distances a curve has points, beside those that are shown.
+// A curve has points for this many budgets at equal distances, besides the points that are shown.
 inline constexpr int64_t kCurveBudgets = 12;
 
-// Looks for the plan of the least peak that adds no more, then for the points of the curve that are
-// shown (lib/plan/added_time.h).
+// Looks for the plan of the least peak that adds at most `most_added`, then for the points of the
+// curve that are shown (lib/plan/added_time.h).
 Result<Done> SearchShownPoints(Cost most_added, Cost step, TradeOff* trade_off);
 
 // Solves for one budget after the other. Heeds a stop (lib/base/stop.h).
 class BestSearch {
  public:
-  // Keeps references to all of these. The request's constraints are such of the graph. With
+  // Keeps references to its arguments. The request's constraints must name parts of the graph. With
   // `enough`, solving for a budget ends with a plan that adds no more time, or with the proof that
   // there is none.
   BestSearch(const TensorGraph& graph, const PlanRequest& request, const SolveLimits& limits,
              std::optional<Cost> enough = std::nullopt);
 
-  // The best plan that is found of those that the request allows, no worse than `known`, which is
-  // one within the budget. More effort goes on from what less effort finds.
+  // Returns the best plan found that the request allows. It is no worse than `known`, which must be
+  // a plan within the budget. More effort continues from what less effort finds.
   Result<BestSolution> Solve(Bytes budget, const std::optional<Schedule>& known = std::nullopt);
 
-  // The plan of the least peak that is found, of the least time for it.
+  // Returns the plan of the least peak found, with the least time for that peak.
   Result<BestSolution> SolveForLeastPeak();
 
-  // A plan of the least peak that is found, and what is proven of the least peak: in the graph's
-  // own order, or in any if the request allows any.
+  // Returns a plan of the least peak found, and what is proven about the least peak in the graph's
+  // own order or, if the request allows any order, in any.
   Result<BestSolution> FindLeast();
 
-  // The plan of the least peak that is found which adds no more, and of little time for it. On the
-  // way plans for the other times that are shown (lib/plan/added_time.h) are found, and the least.
+  // Returns the plan of the least peak found that adds at most `most_added`, with little time for
+  // that peak. On the way, finds the plan of the least peak, and plans for the other added times
+  // that are shown (lib/plan/added_time.h).
   Result<BestSolution> SolveWithinAddedTime(Cost most_added);
 
-  // What was found on the way that is shown, and what was returned; else nothing.
+  // Returns the points found on the way that are shown, and that of `chosen`, the plan returned.
+  // Returns nothing after other searches.
   std::vector<CurvePoint> CurveWith(const BestSolution& chosen) const;
 
-  // As SolveWithinAddedTime, and then searches a range of budgets: returns the Pareto front of all.
+  // Does the search of SolveWithinAddedTime, and then searches a range of budgets. Returns the
+  // Pareto front of all plans found.
   Result<std::vector<CurvePoint>> TraceCurve(Cost most_added);
 
-  // Whether its first runs are in the graph's own order.
+  // Returns whether the first runs of the schedule are in the graph's own order.
   bool IsInOwnOrder(const Schedule& schedule) const;
 
-  // The best of what was found before a stop ended the search.
+  // Returns the best plan that was found before a stop ended the search.
   const std::optional<BestSolution>& found() const { return found_; }
 
  private:
   using Order = std::vector<NodeId>;
 
-  // What is searched for one order of the forward pass, with plans in this order.
+  // An order of the forward pass to search for, with known plans in this order.
   struct OrderedProblem {
     Order order;
     std::vector<Schedule> starts;
   };
 
-  // How far the search for one budget has come.
+  // The state of the search for one budget.
   struct Progress {
     BestSolution best;
-    std::optional<BestOutcome> own;        // Of the graph's own order.
-    std::optional<BestOutcome> any_order;  // Of any.
+    std::optional<BestOutcome> own;        // In the graph's own order.
+    std::optional<BestOutcome> any_order;  // In any order.
   };
 
   static Order OwnForwardOrder(const TensorGraph& graph);
@@ -126,7 +130,7 @@ class BestSearch {
   BestSolution LeastOfOthers() const;
 
   BestSolution LeastWithin(Cost most_added) const;
-  BestSolution KeepingAll() const;  // But for what is to be recomputed.
+  BestSolution KeepingAll() const;  // Keeps all but what the constraints recompute.
   Expansion WithConstraints(Expansion expansion) const;
   IdVector<OpId, bool> RecomputedOf(const Expansion& expansion) const;
   BestSolution SolutionOf(const Schedule& schedule) const;
@@ -143,7 +147,7 @@ class BestSearch {
   const std::optional<Constraints> constraints_;  // None if there are none.
   const Order own_order_;
   const Expansion expansion_;           // In the graph's own order.
-  BestProblem own_problem_;             // Of that.
+  BestProblem own_problem_;             // The problem of `expansion_`.
   std::optional<Expansion> any_order_;  // If the request allows any.
   std::optional<BestProblem> any_order_problem_;
   std::optional<TradeOff> trade_off_;  // In the graph's own order.

@@ -28,8 +28,9 @@ Budget Percent(double percent) { return {Budget::Kind::kPercent, Bytes(0), perce
 }  // namespace
 
 TEST_CASE("best: a chain of four, worked by hand") {
-  // Keeping all peaks at the backward of c: a b c and the gradients of c and b, 20 bytes. It reads
-  // b and c, so at 16 a must go, and run again for the backward of b.
+  // Keeping everything has its peak at the backward of c: a, b, c and the gradients of c and b are
+  // 20 bytes. This step reads b and c, so within 16 bytes a must be freed, and runs again for the
+  // backward of b.
   const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1");
   REQUIRE(KeepAllPeak(graph) == Bytes(20));
   const Plan plan = MakePlan(graph, BestWithin(Budget::Of(Bytes(16))), {}).value();
@@ -44,7 +45,7 @@ TEST_CASE("best: a chain of four, worked by hand") {
 }
 
 TEST_CASE("best: a bound by the operations of every order is reported as one") {
-  // Where nothing is recomputed nothing needs a search.
+  // If nothing is recomputed, no search is needed.
   const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1");
   const Plan plan = MakePlan(graph, BestWithin(Budget::Of(Bytes(20))), {}).value();
   const Certificate& certificate = plan.figures.certificate.value();
@@ -171,8 +172,8 @@ TEST_CASE("best: a refusal names a budget that it can keep, and says what is pro
 }
 
 TEST_CASE("best: without a budget it takes the least peak that adds at most a tenth of a step") {
-  // At 16 bytes a must run again, which costs 5: more than a tenth of the first graph's step, and
-  // no more than that of the second's.
+  // Within 16 bytes a must run again, which costs 5. This is more than a tenth of the first graph's
+  // step, but not of the second's.
   const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1");
   const Plan costly = MakePlan(graph, BestWithin({}), {}).value();
   CHECK(costly.figures.peak == Bytes(20));
@@ -200,7 +201,7 @@ TEST_CASE("best: without a budget, less memory is not to be had for a tenth of a
     const Cost most = MostAdded(10, graph.forward_cost() + graph.backward_cost());
     CHECK(plan.figures.overhead <= most);
     recomputing += plan.figures.overhead > Cost(0);
-    // But for what the search does not tell apart.
+    // The search does not distinguish peaks that differ by less than this.
     const Bytes less = plan.figures.peak - Bytes(1 + KeepAllPeak(graph).count() / 128);
     request.budget = Budget::Of(less);
     const Result<Plan> other = MakePlan(graph, request, {});
@@ -235,9 +236,9 @@ TEST_CASE("best: more memory never costs more time, whatever the graph") {
     CHECK(curve.back().overhead == Cost(0));
     CHECK(curve.back().peak <= KeepAllPeak(graph));
     points += static_cast<int>(curve.size());
-    // The checker judges that it is monotone.
+    // The checker checks that the curve is monotone.
     CHECK(CheckPlan(graph, plan).empty());
-    // What is on the curve can be had.
+    // There is a plan for a point of the curve.
     const Plan least = MakePlan(graph, BestWithin(Budget::Of(curve.front().peak)), {}).value();
     CHECK(least.figures.overhead <= curve.front().overhead);
   }

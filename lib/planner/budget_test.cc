@@ -1,4 +1,4 @@
-// What every algorithm owes to whoever gives it a budget, on random graphs.
+// Tests what every algorithm guarantees for any budget, on random graphs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ Result<Plan> PlanForMin(const TensorGraph& graph, std::string_view algorithm) {
   return MakePlan(graph, RequestFor(algorithm, {Budget::Kind::kMin, Bytes(0), 0}), {});
 }
 
-// Small sizes make many ties; large ones make settings of a knob that a search skips.
+// Small sizes make many ties. With large sizes, a search skips some settings of a knob.
 TensorGraph GraphOf(uint64_t seed, int min_nodes, int max_nodes) {
   Rng rng(seed);
   RandomGraphOptions options;
@@ -36,7 +36,7 @@ TensorGraph GraphOf(uint64_t seed, int min_nodes, int max_nodes) {
   return RandomTensorGraph(rng, options);
 }
 
-// Budgets from the least peak to a fifth above that of keep-all.
+// Returns budgets from the least peak to a fifth above the larger of it and keep-all's peak.
 std::set<Bytes> BudgetsAbove(Bytes least, Bytes keep_all) {
   constexpr int64_t kSteps = 8;
   const int64_t range = std::max(least, keep_all).count() * 6 / 5 - least.count();
@@ -45,7 +45,7 @@ std::set<Bytes> BudgetsAbove(Bytes least, Bytes keep_all) {
   return budgets;
 }
 
-// Whether more memory may never cost more time.
+// Whether the overhead may rise with the budget.
 enum class Rising { kMay, kNever };
 
 void CheckAllBudgets(const TensorGraph& graph, std::string_view algorithm, Bytes least,
@@ -57,17 +57,17 @@ void CheckAllBudgets(const TensorGraph& graph, std::string_view algorithm, Bytes
     REQUIRE(plan.ok());
     CHECK(plan->figures.peak <= budget);
     CHECK(plan->figures.peak >= least);
-    // A memory-centric plan, which is taken where no time-centric one fits, may have less overhead
-    // than the first one that fits.
+    // A memory-centric plan is taken if no time-centric plan fits. It may have less overhead than
+    // the time-centric plan for the first budget that one fits.
     if (plan->request.objective == Objective::kMemory) continue;
     if (overheads == Rising::kNever) CHECK(plan->figures.overhead <= overhead);
     overhead = plan->figures.overhead;
   }
 }
 
-// False where the algorithm refuses the graph as too large.
+// Returns false if the algorithm refuses the graph as too large.
 bool CheckBudgets(const TensorGraph& graph, std::string_view algorithm, Rising overheads) {
-  // Each of its plans is an integer program.
+  // Each plan of checkmate is an integer program.
   if (algorithm == "checkmate" && graph.nodes().size() > 6) return false;
   const Result<Plan> min = PlanForMin(graph, algorithm);
   if (!min.ok() && min.error().code == ErrorCode::kUnsupported) return false;
@@ -97,7 +97,8 @@ TEST_CASE("every algorithm: the least budget is the least, and a refusal names i
   }
 }
 
-// No setting of the grid from 0 in ratios of 5 / 4 reaches 301 bytes; one between two of them does.
+// The grid of settings begins at 0 and has ratios of 5 / 4. None of them reaches 301 bytes, but a
+// setting between two of them does.
 TEST_CASE("the least budget has a plan where that lies in a gap of the grid of settings") {
   std::string text;
   for (const int bytes : {20, 8, 8, 40, 1, 70, 1, 5, 4, 2, 10, 90, 7, 7, 90, 8, 90, 4, 8}) {
@@ -132,10 +133,11 @@ TEST_CASE("a refusal names another algorithm: one that fits, or the one that com
 
 TEST_CASE("every algorithm: the least budget is the least where settings are sampled") {
   for (const SolverInfo& info : AllSolvers()) {
-    // Graphs of that size take them too long.
+    // These two take too long for graphs of this size.
     if (info.name == "kusumoto-exhaustive" || info.name == "checkmate") continue;
     CAPTURE(std::string(info.name));
-    const uint64_t last_seed = info.takes_objective ? 4 : 12;  // Those plan for either objective.
+    // Algorithms with two objectives make twice as many plans.
+    const uint64_t last_seed = info.takes_objective ? 4 : 12;
     for (uint64_t seed = 1; seed <= last_seed; ++seed) {
       CAPTURE(seed);
       CHECK(CheckBudgets(GraphOf(seed, 17, 24), info.name, Rising::kMay));

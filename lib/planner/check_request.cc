@@ -53,7 +53,7 @@ Result<Done> CheckOneBudget(const PlanRequest& request) {
   return MakeError(ErrorCode::kUsage, "a plan is made for one budget, but several are given");
 }
 
-// Refuses what is asked of decisions on the nodes of a forward graph, which nothing makes here.
+// Refuses fields for algorithms that decide on the nodes of a forward graph: there are none here.
 Result<Done> CheckForRuns(const PlanRequest& request) {
   if (request.objective == Objective::kMemory) {
     return NotForRuns("the objective \"memory\" is", LeaveOut("objective"));
@@ -68,7 +68,7 @@ Result<Done> CheckForRuns(const PlanRequest& request) {
   return Done{};
 }
 
-// Refuses what an algorithm that decides on nodes does not take.
+// Refuses fields that an algorithm which decides on nodes does not support.
 Result<Done> CheckForNodes(const SolverInfo& info, const TensorGraph& graph,
                            const PlanRequest& request) {
   CKPLAN_RETURN_IF_ERROR(CheckObjective(info, request));
@@ -91,7 +91,7 @@ Result<Done> CheckReleases(const PlanRequest& request) {
                    "the decisions release tensors, which an order of layers cannot");
 }
 
-// `best` decides on nodes, with liveness.
+// `best` supports only decisions on nodes, with liveness.
 Result<Done> CheckForBest(const PlanRequest& request) {
   if (request.paper_budget.is_given()) {
     return Error{ErrorCode::kUsage,

@@ -1,4 +1,4 @@
-// Whether an algorithm takes what a request asks of it. Errors are kUsage.
+// Checks whether an algorithm supports a request. Errors are kUsage.
 #pragma once
 
 #include "lib/base/result.h"
@@ -8,12 +8,12 @@
 
 namespace ckplan {
 
-// The algorithm can plan such a step, and takes all fields of the request; its constraints are such
-// of the step. kInvalidInput: a forward graph without nodes.
+// Checks that the algorithm can plan this form of step and supports all fields of the request, and
+// that the constraints name parts of the step. kInvalidInput: a forward graph without nodes.
 Result<Done> CheckRequest(const SolverInfo& info, const TrainingStep& step,
                           const PlanRequest& request);
 
-// The part of it that does not depend on the graph.
+// The part of CheckRequest that does not depend on the graph.
 Result<Done> CheckSetting(const SolverInfo& info, const PlanRequest& request);
 
 }  // namespace ckplan

@@ -40,7 +40,7 @@ ChosenPlan ChosenOf(const Candidate& candidate, const PlanProblem& problem,
   return {candidate, fits, search.was_stopped()};
 }
 
-// The plan of a setting that is asked for, which a budget may still refuse.
+// Returns the plan of the setting that the request names. It may exceed the request's budget.
 Result<ChosenPlan> SolveForSetting(const SolverInfo& info, const PlanProblem& problem,
                                    const Knob& knob, KnobSearch* search) {
   const KnobSetting& setting = *problem.request.setting;
@@ -65,7 +65,8 @@ Result<ChosenPlan> SolveForBudget(const PlanProblem& problem, KnobSearch* search
   if (!problem.budget) {
     CKPLAN_ASSIGN_OR_RETURN(least, search->Refine(least, least->simulation.peak));
   } else if (search->was_stopped()) {
-    return MakeError(ErrorCode::kTimeout, "stopped");  // The least that it knows may not be it.
+    // A longer search might have found a plan within the budget.
+    return MakeError(ErrorCode::kTimeout, "stopped");
   }
   return ChosenOf(*least, problem, *search);
 }

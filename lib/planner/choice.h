@@ -1,5 +1,6 @@
-// Which plan of an algorithm answers a request: that of the setting, or of the paper's budget, that
-// is asked for; the best within a budget on the simulated peak; or the paper's own choice.
+// Chooses the plan of an algorithm that answers a request. If the request names a setting or a
+// paper budget, that is the plan of the setting or the paper budget. If it has a budget on the
+// simulated peak, it is the best plan within the budget; otherwise it is the paper's own choice.
 #pragma once
 
 #include <optional>
@@ -15,16 +16,17 @@ namespace ckplan {
 
 struct ChosenPlan {
   Candidate candidate;
-  bool fits = true;          // Within the budget; otherwise it is the plan of least peak.
-  bool was_stopped = false;  // It is the best that was found until then.
+  bool fits = true;          // Whether it is within the budget.
+  bool was_stopped = false;  // Whether a stop ended the search; it is then the best plan so far.
 };
 
-// Errors are those of MakePlan (planner.h).
+// If no plan fits a budget on the simulated peak, returns the plan of least peak. Errors are those
+// of MakePlan (planner.h).
 Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const PlanProblem& problem,
                               const SolveLimits& limits);
 
-// The setting of the algorithm's knob at which the candidate was found; nothing if it belongs to
-// none.
+// Returns the setting of the algorithm's knob at which the candidate was found, or nothing if the
+// candidate belongs to no setting.
 std::optional<KnobSetting> SettingOf(const SolverInfo& info, const Candidate& chosen);
 
 }  // namespace ckplan

@@ -51,7 +51,7 @@ class RemedySearch {
     Add("optimizer", std::string(NameOf(Optimizer::kSgd)), needed_ - state);
   }
 
-  // Names the least that freezing can come to, where nothing is trained.
+  // Adds the smallest size that freezing can achieve: that of training nothing.
   Result<Done> AddFreezing() {
     PlanRequest request = source_.request;
     request.freeze = {"*"};

@@ -1,4 +1,4 @@
-// Constraints, of every algorithm: no plan breaks one, and best is no worse than any other.
+// Tests constraints with every algorithm: no plan breaks one, and best is no worse than any other.
 #include "lib/plan/constraints.h"
 
 #include <doctest/doctest.h>
@@ -25,7 +25,8 @@ namespace {
 
 constexpr uint64_t kSeeds = Instances(uint64_t{64});
 
-// A request for a quick plan: each node is free, kept, recomputed or never run again.
+// Returns a request for a quick plan in which each node is free, kept, recomputed or never run
+// again.
 PlanRequest RandomConstraints(Rng* rng, const TensorGraph& graph) {
   PlanRequest request;
   request.effort = SearchEffort::kQuick;
@@ -38,7 +39,7 @@ PlanRequest RandomConstraints(Rng* rng, const TensorGraph& graph) {
   return request;
 }
 
-// The same, counted once more: names of nodes, and which of them have run again behind the loss.
+// Checks the constraints independently, by the names of the nodes and their runs after the loss.
 bool BreaksNone(const TensorGraph& graph, const PlanRequest& request, const Schedule& schedule) {
   const auto is_in = [](const NamePatterns& names, const std::string& name) {
     return std::count(names.begin(), names.end(), name) > 0;
@@ -187,7 +188,7 @@ TEST_CASE("constraints: what cannot be obeyed is refused") {
   CHECK(MakePlan(graph, request, {}).ok());
   request.uses_liveness = false;
   CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kUsage);
-  // All is kept, and the budget wants less: nothing fits, and that is proven.
+  // Everything must be kept, but the budget is below that: it is proven that nothing fits.
   request = PlanRequest();
   request.keep = {"*"};
   const Bytes all = MakePlan(graph, request, {})->figures.peak;
@@ -196,7 +197,7 @@ TEST_CASE("constraints: what cannot be obeyed is refused") {
   CHECK(error.code == ErrorCode::kInfeasible);
   REQUIRE(!error.notes.empty());
   CHECK(error.notes.back().find("under the constraints fits") != std::string::npos);
-  // Decisions are judged, not changed.
+  // Given decisions are checked against the constraints, but not changed.
   request = PlanRequest();
   request.algorithm = kGivenAlgorithm;
   request.decisions = Decisions{Decisions::Form::kKept, {{{"a", -1}}}, {}, {}};

@@ -13,11 +13,11 @@ struct Containment {
 };
 
 constexpr std::array kContainments = {
-    // Seven of its settings.
+    // chen-search has seven of chen-greedy's settings.
     Containment{"chen-greedy", "chen-search"},
     // Closures are lower sets.
     Containment{"exact-dp", "approx-dp"},
-    // What lies between splitting vertices is a close set.
+    // The nodes between two splitting vertices are a close set.
     Containment{"feng-acg", "feng-linear"},
     Containment{"kusumoto-exhaustive", "approx-dp"},
 };

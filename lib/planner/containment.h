@@ -1,8 +1,9 @@
 // Which algorithms search classes of plans that another algorithm searches as well.
 //
-// By one paper's objective the larger class never has a worse optimum. But a budget is on the
-// simulated peak, which no paper's objective is, so a search of the larger class alone may miss
-// plans that one of the smaller class finds: the planner takes the better plan of both.
+// By a paper's own objective, the larger class never has a worse optimum. But no paper's objective
+// is the simulated peak, which a budget limits. A search of the larger class alone may therefore
+// miss plans that a search of the smaller class finds, so the planner runs both and takes the
+// better plan.
 #pragma once
 
 #include <string_view>
@@ -12,8 +13,8 @@
 
 namespace ckplan {
 
-// The algorithms whose classes the class of this one contains, for the same objective. Each takes
-// little time beside it.
+// Returns the algorithms with the same objective whose classes of plans are contained in the class
+// of this algorithm. Each takes little time compared with it.
 std::vector<const SolverInfo*> ContainedIn(std::string_view algorithm);
 
 }  // namespace ckplan

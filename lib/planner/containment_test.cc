@@ -17,7 +17,8 @@
 namespace ckplan {
 namespace {
 
-// Nodes: of larger graphs it looks at too many sequences for a test of thousands.
+// On graphs with more nodes, kusumoto-exhaustive tries too many sequences for a test of thousands
+// of graphs.
 constexpr int kMaxExhaustive = 7;
 
 struct Pair {
@@ -26,7 +27,7 @@ struct Pair {
   Objective objective = Objective::kAuto;
 };
 
-// The two that find the same optimum contain each other.
+// Two algorithms that find the same optimum contain each other.
 constexpr Pair kPairs[] = {
     {"exact-dp", "approx-dp"},
     {"exact-dp", "approx-dp", Objective::kTime},
@@ -40,13 +41,13 @@ constexpr Pair kPairs[] = {
     {"chen-greedy", "chen-search"},
 };
 
-// Those with a setting at which everything is kept.
+// The algorithms that have a setting at which everything is kept.
 constexpr std::string_view kKeepingAll[] = {
     "approx-dp",           "chen-count", "chen-frontier", "chen-greedy", "chen-keep-costly",
     "chen-sqrt",           "dtr",        "exact-dp",      "feng-acg",    "feng-linear",
     "kusumoto-exhaustive", "rotor",      "torch-budget"};
 
-// A chain with connections past a node, as blocks of residual networks have them.
+// Makes a chain with connections that skip a node, as in blocks of residual networks.
 TensorGraph ChainWithSkips(Rng& rng, int nodes) {
   std::string text;
   for (int i = 0; i < nodes; ++i) {
@@ -77,8 +78,8 @@ Result<Plan> PlanBy(std::string_view algorithm, Objective objective, const Tenso
   return MakePlan(graph, request, {});
 }
 
-// At keep-all's peak, and one byte below the peak of each plan that the smaller algorithm then has.
-// Returns how many plans there are.
+// Compares the two algorithms at keep-all's peak, and then one byte below the peak of each plan
+// that the smaller one finds. Returns the number of compared plans.
 int CheckAtEveryBudget(const Pair& pair, const TensorGraph& graph) {
   int checked = 0;
   for (Bytes budget = KeepAllPeak(graph);; ++checked) {
@@ -120,7 +121,7 @@ TEST_CASE("containment: the larger class has a plan at every budget, and adds no
 }
 
 TEST_CASE("containment: also on graphs whose settings are sampled") {
-  // Two graphs may have one budget each for some pair, which would check next to nothing.
+  // Some graphs have a single budget for some pair, so a few graphs would check next to nothing.
   constexpr int kGraphs = kHasSanitizers ? 4 : 12;
   CheckGraphs(17, 19, kGraphs, kGraphs);
 }

@@ -6,14 +6,16 @@
 namespace ckplan {
 namespace {
 
-// A guess beyond what is known goes no further than this many times the largest that fits.
+// A guess beyond all measured counts is at most this many times the largest that fits.
 constexpr int64_t kMaxGrowth = 16;
-// So many guesses by the line may lie on the same side of the edge before the gap is halved.
+// This many guesses by the line may lie on the same side of the edge before the gap is halved.
 constexpr int kMostInARow = 3;
-// Where measures are noisy, a guess keeps this part of the gap away from what does not fit.
+// If values are noisy, a guess stays one part in this many of the gap below the count that does not
+// fit.
 constexpr int64_t kAwayParts = 4;
 
-// Where the straight line through both reaches 1, rounded down; nothing if it never does.
+// Returns the count at which the straight line through both points reaches 1, rounded down, or
+// nothing if it never does.
 std::optional<int64_t> CountAtOne(const MeasuredCount& a, const MeasuredCount& b) {
   const double slope = (b.value - a.value) / static_cast<double>(b.count - a.count);
   if (!std::isfinite(slope) || slope <= 0) return std::nullopt;
@@ -30,7 +32,7 @@ class EdgeFinder {
   Result<Edge> Run() && {
     if (!IsFound() && search_.first_guess) {
       CKPLAN_RETURN_IF_ERROR(Try(*search_.first_guess));
-      // The guess is where the edge is expected.
+      // The edge is expected at the guess, so the next count probably does not fit.
       if (!IsFound() && !high_) CKPLAN_RETURN_IF_ERROR(Try(reached_ + 1));
     }
     while (!IsFound()) CKPLAN_RETURN_IF_ERROR(Try(NextGuess()));
@@ -54,7 +56,7 @@ class EdgeFinder {
   }
 
   int64_t GuessByLine() {
-    // A line that is bent leads to the same side again and again.
+    // If the values are not on a line, guesses may lie on the same side again and again.
     const bool is_misled = in_a_row_ >= kMostInARow;
     if (is_misled) in_a_row_ = 0;
     const std::optional<MeasuredCount>& other = high_ ? high_ : before_;
@@ -88,18 +90,19 @@ class EdgeFinder {
     reached_ = count;
     if (!search_.reach) return Done{};
     CKPLAN_ASSIGN_OR_RETURN(const int64_t reached, search_.reach(count));
-    if (!high_ || reached < high_->count) reached_ = reached;  // Else it misleads.
+    // A count that is known not to fit shows that the estimate is wrong.
+    if (!high_ || reached < high_->count) reached_ = reached;
     return Done{};
   }
 
   const EdgeSearch& search_;
   MeasuredCount low_;
-  int64_t reached_;  // From `low_`, unless that was too far.
-  // A second point for the line, as long as nothing is too large.
+  int64_t reached_;  // EdgeSearch::reach of `low_`, or `low_` itself if that was too far.
+  // A second point for the line, until a count is too large.
   std::optional<MeasuredCount> before_;
   std::optional<MeasuredCount> high_;
-  bool has_fitted_ = false;  // The last one that was tried.
-  int in_a_row_ = 0;         // So many fitted one after another, or did not.
+  bool has_fitted_ = false;  // Whether the last count that was tried fits.
+  int in_a_row_ = 0;         // The number of last counts with the same answer.
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The largest count that fits: of samples in a batch, within the memory of a device.
+// Finds the largest count that fits, such as the number of samples in a batch within the memory of
+// a device.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@ namespace ckplan {
 // No larger count is tried.
 inline constexpr int64_t kMaxCount = 1'000'000'000;
 
-// How much of what is allowed a count takes: it fits up to 1, and is infinite if it never does.
+// A count fits if its value, the fraction that it takes of what is allowed, is at most 1. The value
+// is infinite if the count can never fit.
 struct MeasuredCount {
   int64_t count = 0;
   double value = 0;
@@ -20,27 +22,27 @@ struct MeasuredCount {
 
 struct EdgeSearch {
   std::function<Result<double>(int64_t count)> measure;
-  // If set: of a count that fits, the largest that probably fits for the same reason. The one
-  // behind that is measured next.
+  // If set: returns, for a count that fits, the largest count that probably fits for the same
+  // reason. The count after that is measured next.
   std::function<Result<int64_t>(int64_t fits)> reach = nullptr;
   std::optional<int64_t> first_guess = std::nullopt;
-  // Above 0 where a count may fit although one that is smaller by up to this part of it does not,
-  // and where it takes longest to measure what does not fit. Then guesses keep away from that, and
-  // in a gap no wider than this part the search ends at the first count that does not fit.
+  // Above 0 if a count may fit although a smaller one does not, where the smaller one is less by up
+  // to this fraction, and if counts that do not fit take longest to measure. Guesses then avoid
+  // counts that probably do not fit, and in a gap no wider than this fraction the search ends at
+  // the first count that does not fit.
   double noise = 0;
-  // The search may end with a count that takes all but this part of what is allowed.
+  // The search may end with a count whose value is less than 1 by no more than this.
   double tolerance = 0;
 };
 
 struct Edge {
   MeasuredCount fits;
-  // The next one; absent if the largest of all counts fits. With a tolerance it may be a later one,
-  // or absent.
+  // The next count; absent if kMaxCount fits. With a tolerance, it may be a later one or absent.
   std::optional<MeasuredCount> does_not;
 };
 
-// At or above `fits`, which is known to fit. Measures are nearly linear in the count, so the line
-// through the last two is followed; where it misleads, gaps are halved.
+// Searches at and above `fits`, which is known to fit. Values are nearly linear in the count, so
+// the search follows the line through the last two; where the line misleads, it halves the gap.
 Result<Edge> FindEdge(MeasuredCount fits, const EdgeSearch& search);
 
 }  // namespace ckplan

@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t kLargest = 100'000;
 
-// Rises from 0, by a bend, steps and a place beyond which nothing fits.
+// Values that rise from 0: along a line or a bent curve, in steps, and to infinity beyond some
+// count.
 struct Curve {
   explicit Curve(Rng* rng)
       : edge(rng->Between(1, kLargest)), bend(rng->Between(1, 3)), step(rng->Between(1, 50)) {}

@@ -25,7 +25,8 @@
 namespace ckplan {
 namespace {
 
-// A model may take none of the smallest sizes, as of an image's height: powers of two are tried.
+// A model may not take the smallest sizes, for example for the height of an image. Powers of two up
+// to this one are tried.
 constexpr int64_t kMaxFirstCount = 4096;
 
 Result<std::string> OnlyOpenDim(const FitRequest& request) {
@@ -48,7 +49,7 @@ Result<std::string> OnlyOpenDim(const FitRequest& request) {
   return error;
 }
 
-// Counts are sizes in multiples of what they must be a multiple of.
+// A count is a size divided by `multiple_of`.
 class FitSearch {
  public:
   FitSearch(const FitRequest& request, const std::string& dim, const SolveLimits& limits)
@@ -74,16 +75,18 @@ class FitSearch {
   }
 
  private:
-  using Row = Result<std::optional<FitRow>>;  // Nothing: no size above that of keeping everything.
+  // Has no value if no size above that of keeping everything fits.
+  using Row = Result<std::optional<FitRow>>;
 
-  // The rows of plans, which do not depend on each other; `kept` fits if everything is kept.
+  // Adds the rows of plans, which do not depend on each other. `kept` is the count that fits if
+  // everything is kept.
   Result<Done> AddRowsByPlans(int64_t kept) {
     const std::vector<double>& percents = request_.added_percents;
     std::vector<std::optional<Row>> rows(percents.size());
     std::atomic<size_t> next = 0;
     const auto search = [&] {
       const StopScope scope(limits_.stop);
-      // Rows of more added time take longer: they come first.
+      // Rows of more added time take longer, so they come first.
       for (size_t i = next++; i < percents.size(); i = next++) {
         const size_t row = percents.size() - 1 - i;
         rows[row] = ByPlans(percents[row], kept);
@@ -100,15 +103,15 @@ class FitSearch {
     return Done{};
   }
 
-  // Whether keeping everything adds no more than that.
+  // Returns whether keeping everything adds no more than that. It may add time under constraints.
   bool IsWithin(double percent, int64_t kept) {
     if (kept == 0) return true;
     const SizedModel& sized = *models_.At(kept).value();
     return sized.forced <= MostAdded(percent, sized.step);
   }
 
-  // The row of the largest size of those that are known and add no more: each row but the first
-  // adds less than those that follow.
+  // Returns the row of the largest size among the known rows that add no more. Except for the first
+  // row, each row adds less than those that follow.
   FitRow RowWithin(double percent, int64_t kept) {
     if (!IsWithin(percent, kept)) return {};
     const FitRow& keeping_all = fit_.rows.front();
@@ -116,21 +119,21 @@ class FitSearch {
     return before.size > keeping_all.size ? before : keeping_all;
   }
 
-  // With quick effort plans of `best` need little memory; what other algorithms may use is limited
-  // for one of them.
+  // Two searches of `best` with quick effort need little memory. The memory limit of other
+  // algorithms is for one search at a time.
   void InTwoThreads(const std::function<void()>& search) const {
     const bool is_small =
         request_.plan.algorithm == kBestAlgorithm && request_.plan.effort == SearchEffort::kQuick;
     std::future<void> other;
     try {
       if (is_small) other = std::async(std::launch::async, search);
-    } catch (const std::system_error&) {  // No thread is to be had.
+    } catch (const std::system_error&) {  // No thread is available.
     }
     search();
     if (other.valid()) other.get();
   }
 
-  // The model at the smallest size that it takes.
+  // Returns the model at the smallest size that it takes.
   Result<const SizedModel*> First() {
     std::optional<Error> refusal;
     for (first_ = 1; first_ <= kMaxFirstCount; first_ *= 2) {
@@ -141,7 +144,7 @@ class FitSearch {
     return *refusal;
   }
 
-  // Returns the count that fits, 0 if none does.
+  // Returns the largest count that fits, or 0 if none does.
   Result<int64_t> KeepingAll() {
     EdgeSearch search;
     search.measure = [this](int64_t count) -> Result<double> {
@@ -160,10 +163,10 @@ class FitSearch {
     return edge.fits.count;
   }
 
-  // The largest count above `kept` with a plan that adds at most so much time; everything may be
-  // kept at that, unless it is 0.
+  // Returns the row of the largest count above `kept` with a plan that adds at most this much time.
+  // At `kept`, everything can be kept, unless it is 0.
   Row ByPlans(double percent, int64_t kept) {
-    // What must run again does so for larger sizes too.
+    // Operations that must run again have to do so for larger sizes too.
     if (!IsWithin(percent, kept)) return std::optional<FitRow>();
     const FitAllowance allowance = {request_.memory, percent};
     CKPLAN_ASSIGN_OR_RETURN(
@@ -173,7 +176,7 @@ class FitSearch {
     return std::optional(RowOf(found->count, &found->plan));
   }
 
-  // Without a plan everything is kept.
+  // If `plan` is null, everything is kept.
   FitRow RowOf(int64_t count, const Plan* plan) {
     const SizedModel& sized = *models_.At(count).value();
     FitRow row;

@@ -1,15 +1,15 @@
-// The largest size of one dimension of a model, such as its batch, with which a training step fits
-// a device: keeping everything, and by plans that add at most so much time.
+// Finds the largest size of one dimension of a model, such as its batch, with which a training step
+// fits a device: when everything is kept, and with plans that add at most a given time.
 //
 //   need(size) = peak of activations + parameters, gradients, optimizer state, inputs <= memory
 //
-// Memory is taken to grow with the size. Nothing that is reported is interpolated: of each size the
-// model is read and planned at that very size, and at the next larger one, where the same request
-// finds no such plan. Where a search starts follows from bounds, which take milliseconds: what
-// keeping everything needs, and what a plan in the model's order adds at least.
+// Memory is assumed to grow with the size. No reported figure is interpolated: for each size, the
+// model is read and planned at exactly that size, and at the next larger one, where the same
+// request finds no such plan. A search starts from bounds that take milliseconds: the memory of
+// keeping everything, and the least time that any plan in the model's order adds.
 //
-// Cost: some ten readings of the model for each row, and two to fifteen searches for a plan; two
-// rows at once where `best` plans with quick effort.
+// Cost: for each row, about ten readings of the model and two to fifteen searches for a plan. Two
+// rows are computed at once where `best` plans with quick effort.
 #pragma once
 
 #include <cstdint>
@@ -28,23 +28,23 @@ namespace ckplan {
 
 struct FitRequest {
   std::string path;  // Of an ONNX model.
-  PlanRequest plan;  // With the sizes of all other dimensions, and without a budget.
-  std::string dim;   // The one whose size is sought; empty: the only one that is open.
+  PlanRequest plan;  // Has the sizes of all other dimensions, and no budget.
+  std::string dim;   // The dimension whose size is sought; empty: the only one without a size.
   int64_t multiple_of = 1;
-  Bytes memory;  // For all that a step holds, its constants included.
-  // Of a step without recomputation; ascending, none below 0.
+  Bytes memory;  // For everything that a step holds, including its constants.
+  // In percent of a step without recomputation; ascending, none below 0.
   std::vector<double> added_percents = {5, 10, 20, 30};
 };
 
 struct FitRow {
-  std::optional<double> added_percent;  // What a plan may add; nothing: everything is kept.
-  int64_t size = 0;                     // 0: not even the smallest fits.
-  // The members below are set if one fits.
+  std::optional<double> added_percent;  // The most that a plan may add; none: everything is kept.
+  int64_t size = 0;                     // 0: not even the smallest size fits.
+  // The members below are set if a size fits.
   Bytes peak;               // Of activations.
-  Bytes constants;          // All else.
-  Cost overhead;            // What the plan that was found adds; it may be less than what it may.
-  Cost step;                // A step without recomputation.
-  std::string model_limit;  // Why the model takes no larger size; empty where memory is what ends.
+  Bytes constants;          // Everything else.
+  Cost overhead;            // What the plan adds, which may be less than `added_percent`.
+  Cost step;                // The cost of a step without recomputation.
+  std::string model_limit;  // Why the model takes no larger size; empty if memory is the limit.
 
   Bytes need() const { return peak + constants; }
   // Sizes per unit of cost.
@@ -55,28 +55,31 @@ struct FitRow {
 
 struct Fit {
   ModelIdentity model;
-  PlanRequest plan;  // As asked for, with the full name of the costs and their unit.
+  PlanRequest plan;  // The plan that was asked for, with the full name and the unit of the costs.
   std::string dim;
-  std::vector<FitRow> rows;           // Keeping everything, then one for each added time.
-  std::vector<std::string> warnings;  // Of reading the model.
-  // Set where no row has a size because the constants alone exceed the memory: those of the
-  // smallest size that the model takes.
+  std::vector<FitRow> rows;  // The row of keeping everything, then one for each added time.
+  std::vector<std::string> warnings;  // From reading the model.
+  // Set if no row has a size because the constants alone exceed the memory. It is for the smallest
+  // size that the model takes.
   std::optional<ConstantsShortage> shortage;
   int64_t smallest_size = 0;
 
-  // The row of the most throughput, of several that of the least added time; nothing if none fits.
+  // Returns the row of the highest throughput, and among several the one of the least added time.
+  // Returns nothing if no size fits.
   std::optional<size_t> BestRow() const;
-  // The row to go on from: of those by plans that fit, the one whose added time is nearest to what
-  // plans for no budget may add (lib/plan/added_time.h), or else that of keeping everything.
+  // Returns the row for which the next command is suggested: of the rows by plans that fit, the one
+  // whose added time is nearest to what plans without a budget may add (lib/plan/added_time.h). If
+  // there is none, it is the row of keeping everything.
   std::optional<size_t> NextRow() const;
 };
 
-// The request that makes the plan of a row again: the size bound, and the memory as its budget.
+// Returns the request that makes the plan of a row again: the dimension is bound to the row's size,
+// and the memory is the budget.
 PlanRequest RequestOf(const FitRequest& request, const Fit& fit, const FitRow& row);
 
-// kUsage: the file is a graph, whose sizes are fixed; or costs were measured, at one size; or the
-// dimension is none of the model's, or it is not said which of several is meant. kTimeout: stopped.
-// Other errors are those of reading the model and of the algorithm.
+// kUsage: the file is a graph, whose sizes are fixed; the costs were measured at a single size; the
+// model has no such dimension; or none is named and the model has several. kTimeout: stopped. Other
+// errors are those of reading the model and of the algorithm.
 Result<Fit> FindFit(const FitRequest& request, const SolveLimits& limits);
 
 }  // namespace ckplan

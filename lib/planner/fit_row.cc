@@ -13,14 +13,14 @@
 namespace ckplan {
 namespace {
 
-// As EdgeSearch::noise: what the plans add that are found for neighbouring sizes jumps as much as
-// it grows over such a part of the size.
+// The EdgeSearch::noise of plans: between neighbouring sizes, the added time of the plans found
+// varies by as much as it grows over this fraction of the size.
 constexpr double kNoiseOfPlans = 0.02;
 
-// As EdgeSearch::tolerance: where the search for plans begins need not be known better.
+// The EdgeSearch::tolerance of bounds: they only say where the search for plans begins.
 constexpr double kToleranceOfBounds = 0.02;
 
-// What a measure is at least where there is no plan, however it is rounded.
+// The least value of a count without a plan, whatever the rounding of its figures.
 constexpr double kJustTooMuch = 1 + std::numeric_limits<double>::epsilon();
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -30,7 +30,7 @@ double Ratio(Cost part, Cost whole) {
                          : 0;
 }
 
-// Counts are measured in parts of what may be added.
+// The value of a count is its added time as a fraction of the allowed added time.
 class RowSearch {
  public:
   RowSearch(SizedModels* models, const FitAllowance& allowance, const SolveLimits& limits)
@@ -52,8 +52,8 @@ class RowSearch {
   }
 
  private:
-  // What a plan in the model's order adds at least. Where plans may have another order it is no
-  // bound, but the search begins there as well.
+  // Returns a lower bound on what plans in the model's order add. If plans may have another order,
+  // it is no bound, but the search still starts from it.
   Result<double> BoundOf(int64_t count) {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
     if (sized == nullptr || sized->constants >= allowance_.memory) return kNever;
@@ -63,7 +63,7 @@ class RowSearch {
     return PartOfMost(Ratio(*bound, sized->step));
   }
 
-  // What the best plan that is found adds.
+  // Returns what the best plan found adds.
   Result<double> SearchAt(int64_t count) {
     CKPLAN_ASSIGN_OR_RETURN(PlanWithin within, PlanAt(count));
     if (!within.least_found) return kNever;
@@ -74,8 +74,8 @@ class RowSearch {
     return std::min(value, 1.0);
   }
 
-  // Up to where there is memory for the plan for `fits`, the last that was found, if its peak and
-  // the inputs grow as the count does.
+  // Returns the largest count for which the last plan found, that for `fits`, still has enough
+  // memory, if its peak and the inputs grow in proportion to the count.
   Result<int64_t> ReachFrom(int64_t fits) {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(fits));
     const Bytes growing = found_->plan.figures.peak + sized->source.step().constants().inputs;
@@ -86,7 +86,8 @@ class RowSearch {
     return fits + static_cast<int64_t>(std::min(further, static_cast<double>(kMaxCount)));
   }
 
-  // What is added, as a part of what may be added; nothing may be added to nothing.
+  // Returns the added time as a fraction of the allowed added time. If none is allowed, any added
+  // time is too much.
   double PartOfMost(double share) const {
     if (allowance_.added_percent > 0) return 100 * share / allowance_.added_percent;
     return share > 0 ? kNever : 0;
@@ -115,7 +116,7 @@ class RowSearch {
   SizedModels& models_;
   const FitAllowance& allowance_;
   const SolveLimits& limits_;
-  std::optional<FitPlan> found_;  // For the largest count with one.
+  std::optional<FitPlan> found_;  // The plan for the largest count that has one.
 };
 
 }  // namespace

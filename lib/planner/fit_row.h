@@ -1,4 +1,4 @@
-// One row of a fit (fit.h): the largest size with a plan that adds at most so much time.
+// Computes one row of a fit (fit.h): the largest size with a plan that adds at most a given time.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 namespace ckplan {
 
 struct FitPlan {
-  int64_t count = 0;  // Of what SizedModels counts.
+  int64_t count = 0;  // The size, counted as in SizedModels.
   Plan plan;
 };
 
-// What a plan of a row may take: the memory for all that a step holds, and the added time in
-// percent of a step without recomputation.
+// What a plan of a row may need: memory for everything that a step holds, and added time in percent
+// of a step without recomputation.
 struct FitAllowance {
   Bytes memory;
   double added_percent = 0;
 };
 
-// Of the sizes above that of `start`, which fits. The same request finds a plan of so much time at
-// the count that is returned, and none at the next one. Nothing if none is found. Errors are those
-// of reading the model and of the algorithm; stops are thrown (lib/base/stop.h).
+// Returns the largest size above `start` for which `best` finds a plan within the allowance; it
+// finds none for the next size. `start` fits, or is 0. Returns nothing if no larger size is found.
+// Errors are those of reading the model and of the algorithm; stops are thrown (lib/base/stop.h).
 Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAllowance& allowance,
                                                int64_t start, const SolveLimits& limits);
 

@@ -28,14 +28,15 @@ FitRequest RequestFor(const std::string& model, Bytes memory) {
   return request;
 }
 
-// Whether the very request that a row tells to repeat has a plan of so much time at that size.
+// Returns whether the request that makes a row's plan again has a plan of the row's added time for
+// the model of this size.
 bool HasPlan(const FitRequest& request, const Fit& fit, FitRow row, int64_t size) {
   row.size = size;
   const PlanRequest wanted = RequestOf(request, fit, row);
   const Source source = LoadSource(request.path, wanted).value();
   const Result<Plan> plan = MakePlan(source, wanted, {});
   if (!plan.ok()) return false;
-  // The step of another size is another one: the plan's own counts.
+  // The cost of a step depends on the size, so that of this plan is used.
   const Cost step = plan->figures.forward_cost + plan->figures.backward_cost;
   return static_cast<double>(plan->figures.overhead.count()) <=
          static_cast<double>(step.count()) * *row.added_percent / 100;
@@ -108,7 +109,7 @@ TEST_CASE("fit: what must run again is charged to every row, the first one too")
   const Plan plan = MakePlan(LoadSource(request.path, kept).value(), kept, {}).value();
   CHECK(plan.figures.peak == keeping_all.peak);
   CHECK(plan.figures.overhead == keeping_all.overhead);
-  CHECK(fit.rows[1].size == 0);  // Nothing obeys that adds nothing.
+  CHECK(fit.rows[1].size == 0);  // Every plan that obeys the constraints adds time.
   for (size_t i : {2, 3}) {
     CAPTURE(i);
     CHECK(fit.rows[i].size > keeping_all.size);
@@ -165,7 +166,7 @@ TEST_CASE("fit: constants that alone exceed the memory are reported, with what w
   for (const LessConstants& less : fit.shortage->remedies) {
     fields.push_back(less.setting.name);
     CHECK(less.constants < fit.shortage->needed());
-    // What is said of a remedy holds.
+    // With the remedy's setting, the constants have the reported size.
     PlanRequest with = request.plan;
     with.dims["N"] = 1;
     if (less.setting.name == "sharding") {
@@ -183,7 +184,7 @@ TEST_CASE("fit: constants that alone exceed the memory are reported, with what w
                          OptimizerState(with.optimizer, source.step().optimized_bytes())));
   }
   CHECK(fields == std::vector<std::string>{"sharding", "optimizer", "freeze"});
-  // Where the constants fit, and activations do not, nothing of the kind is said.
+  // If the constants fit but the activations do not, no shortage of constants is reported.
   request.memory = fit.shortage->needed() + Bytes(1);
   CHECK_FALSE(FindFit(request, {}).value().shortage.has_value());
 }

@@ -44,7 +44,7 @@ Answer OutcomeOf(const PlanProblem& problem, const BestOutcome& best) {
   return answer;
 }
 
-// A plan of the least peak that is found.
+// Returns a plan of the least peak that is found.
 Result<Answer> SolveBestForLeastPeak(const PlanProblem& problem, BestProblem* shared,
                                      const BestOptions& options, const SolveLimits& limits) {
   const JointGraph& graph = problem.step.joint();
@@ -86,7 +86,7 @@ bool IsEnough(const BestOptions& options, const BestOutcome& best) {
   return options.enough && best.runs && best.overhead <= *options.enough;
 }
 
-// The best plan within the budget, no worse than those of the other algorithms.
+// Returns the best plan within the budget. It is no worse than those of the other algorithms.
 Result<BestOutcome> SolveBestAt(SearchEffort effort, const PlanProblem& problem,
                                 BestProblem* shared, const BestOptions& options,
                                 const SolveLimits& limits) {
@@ -101,13 +101,14 @@ Result<BestOutcome> SolveBestAt(SearchEffort effort, const PlanProblem& problem,
     if (!best.runs || overhead < best.overhead) again.starts.push_back(RunsOf(other));
   }
   if (again.starts.size() == known) return best;
-  // Programs and cuts find the same again; the annealing goes on from a better plan.
+  // Programs and cuts would find the same plans again, but the annealing continues from a better
+  // plan.
   again.work.programs = again.work.any_order = again.work.cut_trials = 0;
   again.before = &best;
   return SolveBest(shared, again);
 }
 
-// The same, no worse than with less effort.
+// Searches with less effort first, so that more effort never makes a plan worse.
 Result<BestOutcome> SolveBestWithin(const PlanProblem& problem, BestProblem* shared,
                                     BestOptions options, const SolveLimits& limits) {
   BestOutcome best;
@@ -123,7 +124,7 @@ Result<BestOutcome> SolveBestWithin(const PlanProblem& problem, BestProblem* sha
   return best;
 }
 
-// Plans of little peak without a budget, and the curve that they are on.
+// Finds plans of little peak without a budget, and the curve that they are on.
 class CurveSearch {
  public:
   CurveSearch(const PlanProblem& problem, BestProblem* shared, const BestOptions& options)
@@ -133,13 +134,13 @@ class CurveSearch {
         most_added_(MostAdded(kAddedPercentWithoutBudget, problem.step.cost())),
         trade_off_(shared, AtAGlance(options), problem.Obeying(OwnOrder(problem.step.joint()))) {}
 
-  // The plan of the least peak that is found which adds no more than those for no budget may, and
-  // of little time for it.
+  // Returns the plan of the least peak found that adds no more than plans without a budget may add,
+  // with little time for that peak.
   Result<Answer> Solve(const SolveLimits& limits) {
     try {
       CKPLAN_RETURN_IF_ERROR(SearchShownPoints(most_added_, problem_.step.cost(), &trade_off_));
     } catch (const Stopped&) {
-      // The best of what was found by then is returned.
+      // The best plan that was found by then is returned.
     }
     const PricedRuns& chosen = trade_off_.LeastWithin(most_added_.count());
     BestOptions again = options_;
@@ -155,7 +156,7 @@ class CurveSearch {
     return outcome;
   }
 
-  // All points that are found, those of Solve and of a range of budgets.
+  // Returns all points that are found: those of Solve, and those of a range of budgets.
   Result<std::vector<CurvePoint>> Trace(const SolveLimits& limits) {
     CKPLAN_ASSIGN_OR_RETURN(const Answer outcome, Solve(limits));
     CKPLAN_RETURN_IF_ERROR(trade_off_.SearchEvenly(kCurveBudgets));

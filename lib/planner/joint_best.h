@@ -11,17 +11,18 @@
 
 namespace ckplan {
 
-// Within the budget, of least peak, or, for no budget, of the least peak that adds at most
-// kAddedPercentWithoutBudget (lib/plan/added_time.h), as the problem asks. Where nothing fits the
-// budget, its plan of least peak.
+// Returns the best plan within the budget or, if nothing fits it, the plan of least peak. If the
+// problem asks for the least peak, returns the plan of least peak. Without a budget, returns the
+// plan of the least peak that adds at most kAddedPercentWithoutBudget (lib/plan/added_time.h).
 Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& limits);
 
-// Without a budget: what memory costs. Each point has a plan; more memory costs less time.
+// Returns the curve of memory against time for a problem without a budget. There is a plan for each
+// point, and points with more memory cost less time.
 Result<std::vector<CurvePoint>> TraceJointCurveByBest(const PlanProblem& problem,
                                                       const SolveLimits& limits);
 
-// Within the budget, which is given: the first plan that this search comes to which adds no more
-// than `enough`; where there is none, the best that it finds; nothing if none fits.
+// Returns the first plan of this search that fits the budget, which must be given, and adds no more
+// than `enough`. If there is none, returns the best plan that it finds, or nothing if none fits.
 Result<std::optional<Answer>> SolveJointByBestUntil(const PlanProblem& problem, Cost enough,
                                                     const SolveLimits& limits);
 

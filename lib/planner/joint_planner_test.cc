@@ -161,7 +161,7 @@ TEST_CASE("joint planner: a refusal says what is proven, and a least peak as wel
   CHECK(proven > 5);
 }
 
-// At each budget up to a little above that of keeping everything.
+// Checks the plans for all budgets up to one byte more than the peak of keeping everything.
 void CheckEveryBudget(const JointGraph& graph, PlanRequest request) {
   request.budget = {Budget::Kind::kMin, Bytes(0), 0};
   const Plan min = MakePlan(graph, request, {}).value();
@@ -202,7 +202,7 @@ TEST_CASE("joint planner: every algorithm's least budget is the least of all, tr
   }
 }
 
-// How often loops ask for a stop, which each program does for each of its moments.
+// Returns how often loops poll for a stop. Each program polls once for each of its moments.
 int64_t PollsOf(const std::string& file, const PlanRequest& request) {
   const Source source = LoadSource("testdata/regress/" + file, request).value();
   int64_t polls = 0;
@@ -224,7 +224,7 @@ TEST_CASE("joint planner: effort bounds how many programs are solved, however sm
   const int64_t of_twenty = PollsOf("slow_quick.json", request);
   CAPTURE(of_seven);
   CAPTURE(of_twenty);
-  CHECK(of_seven < 200'000);  // A million where a program is no work.
+  CHECK(of_seven < 200'000);  // It is a million if programs do not count as work.
   CHECK(of_twenty < 10'000);
 }
 

@@ -27,7 +27,7 @@ Problem ProblemOf(const TensorGraph& graph, const PlanRequest& request,
   return problem;
 }
 
-// Less overhead is better, then less memory; of equals the one with the lower setting.
+// Less overhead is better, then less memory, then the lower setting.
 bool IsBetterForTime(const Candidate& a, const Candidate& b) {
   return std::tuple(a.simulation.overhead, a.simulation.peak, a.setting) <
          std::tuple(b.simulation.overhead, b.simulation.peak, b.setting);
@@ -135,7 +135,7 @@ Result<const Candidate*> KnobSearch::MinPeak() {
   return UnlessCutShort(std::move(found), LeastOf(settings));
 }
 
-// What was found, or, if a stop has come before, the best so far.
+// Returns what was found or, if a stop came first, the best plan so far.
 Result<const Candidate*> KnobSearch::UnlessCutShort(Result<const Candidate*> found,
                                                     const Candidate* so_far) {
   const bool is_stopped = !found.ok() && found.error().code == ErrorCode::kTimeout;
@@ -156,14 +156,14 @@ Result<const Candidate*> KnobSearch::SearchWithin(Bytes budget) {
   const bool is_settled =
       !is_near_peak() || (best != nullptr && best->simulation.peak >= min_grid_peak_);
   if (best != nullptr && is_settled) return best;
-  // What MinPeak finds in the gaps of the grid may fit although nothing on the grid does. Of a grid
-  // that was tried in part the rest may fit, or a peak below the grid's may be one that MinPeak
-  // does not find.
+  // A plan that MinPeak finds in the gaps of the grid may fit although none on the grid does. If
+  // only a part of the grid was tried, a plan of the rest may fit, or the best plan may have a peak
+  // below that of MinPeak, which is not allowed.
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, SearchMinPeak());
   return BestBetween(least->simulation.peak, budget);
 }
 
-// For a knob that limits the peak.
+// Does the search of SearchWithin for a knob that limits the peak.
 Result<const Candidate*> KnobSearch::WithinLimit(Bytes budget) {
   const Knob knob = solver_.knob();
   if (!limits_own_peak()) {
@@ -176,8 +176,8 @@ Result<const Candidate*> KnobSearch::WithinLimit(Bytes budget) {
   return found.ok() && (*found)->simulation.peak > budget ? nullptr : found;
 }
 
-// The least limit at which there is a plan; or many, where they say little about the peak that is
-// measured.
+// Tries the least limit at which there is a plan. If limits say little about the measured peak,
+// tries many.
 Result<KnobSearch::Settings> KnobSearch::TryLimits() {
   constexpr int64_t kLimits = 16;
   const Knob knob = solver_.knob();
@@ -201,7 +201,7 @@ Result<const Candidate*> KnobSearch::BestAround(Bytes budget) {
   return BestOf(settings, budget);
 }
 
-// Adds the settings in the gaps that it halves beside the best plan.
+// Halves the gap beside the best plan a few times, and adds the settings that it tries.
 Result<Done> KnobSearch::HalveAround(Bytes budget, Settings* settings) {
   for (int i = 0; i < kRefinements; ++i) {
     const Candidate* best = BestOf(*settings, budget);
@@ -213,8 +213,8 @@ Result<Done> KnobSearch::HalveAround(Bytes budget, Settings* settings) {
   return Done{};
 }
 
-// All that BestAround considers for any budget. It compares peaks with the budget alone, so the
-// peaks of what it considers stand for all budgets.
+// Returns all settings that BestAround would try for any budget. BestAround only compares peaks
+// with the budget, so the peaks of these settings stand for all budgets.
 Result<KnobSearch::Settings> KnobSearch::AroundEveryBudget(const std::vector<int64_t>& grid) {
   Settings all;
   std::set<Bytes> seen;
@@ -237,7 +237,7 @@ Result<KnobSearch::Settings> KnobSearch::AroundEveryBudget(const std::vector<int
   return all;
 }
 
-// The best of the settings whose peak is within the budget; null if there is none.
+// Returns the best of the settings whose peak is within the budget, or null if there is none.
 const Candidate* KnobSearch::BestOf(const Settings& settings, Bytes budget) const {
   const Candidate* found = nullptr;
   for (const int64_t setting : settings) {
@@ -248,7 +248,7 @@ const Candidate* KnobSearch::BestOf(const Settings& settings, Bytes budget) cons
   return found;
 }
 
-// The best of all settings tried so far with a peak in the range; null if there is none.
+// Returns the best of all settings tried so far with a peak in the range, or null if there is none.
 const Candidate* KnobSearch::BestBetween(Bytes low, Bytes high) const {
   const Candidate* found = nullptr;
   for (const auto& [setting, candidate] : tried_) {
@@ -267,7 +267,7 @@ const Candidate* KnobSearch::LeastOf(const Settings& settings) const {
   return least;
 }
 
-// Considers the same settings whatever else has been tried before.
+// The settings considered do not depend on what has been tried before.
 Result<const Candidate*> KnobSearch::SearchMinPeak() {
   Settings settings;
   if (is_peak_limit()) {
@@ -304,7 +304,7 @@ Result<Done> KnobSearch::TryMiddle(int64_t low, int64_t high, Settings* settings
   return Done{};
 }
 
-// Every setting of the grid, and every gap between them halved a few times.
+// Tries every setting of the grid, and halves every gap between them a few times.
 Result<Done> KnobSearch::TryAll() {
   if (solver_.knob().kind == Knob::Kind::kPaperBudget) return TryWholeFront();
   const std::vector<int64_t> grid = Grid();
@@ -332,7 +332,7 @@ Result<Done> KnobSearch::TryWholeFront() {
   return Done{};
 }
 
-// From the least setting upwards in equal ratios to the end of the range.
+// Returns settings in equal ratios, from the least to the largest of the range.
 std::vector<int64_t> KnobSearch::Grid() const {
   const Knob knob = solver_.knob();
   std::vector<int64_t> grid = {knob.min};
@@ -354,10 +354,11 @@ Result<const Candidate*> KnobSearch::TryOnGrid(int64_t setting) {
   return candidate;
 }
 
-// The part of the grid that matters for a budget. Where the knob is a budget on a whole plan, the
-// simulated peak is mostly below it: start there, go up until several in a row do not fit or one
-// is far off, and go down only if none did. Other knobs say nothing about the peak, and both ends
-// of their range can need the most: all of the grid.
+// Tries the part of the grid that matters for a budget. If the knob is a budget on a whole plan,
+// the simulated peak is mostly below the setting. So the search starts at the budget, goes up until
+// several plans in a row do not fit or one is far off, and goes down only if none fits. Other knobs
+// say nothing about the peak, and either end of their range can need the most, so the whole grid is
+// tried.
 Result<KnobSearch::Settings> KnobSearch::TryAround(Bytes budget) {
   const auto fits = [&](const Candidate& c) { return c.simulation.peak <= budget; };
   const std::vector<int64_t> grid = Grid();
@@ -384,9 +385,9 @@ Result<KnobSearch::Settings> KnobSearch::TryAround(Bytes budget) {
   return settings;
 }
 
-// The canonical strategy {V}, which only the knob for Eq. 2 has; null for other knobs. Its one
-// segment is the last, which is kept, so it recomputes nothing; but Eq. 1 charges it in full, and
-// no setting of a knob for Eq. 1 leads to it.
+// Returns the plan of the canonical strategy {V}, or null for knobs that are not a paper budget.
+// Its only segment is the last, which is kept, so it recomputes nothing. But Eq. 1 charges it in
+// full, so no setting of the knob leads to it.
 const Candidate* KnobSearch::TryOneSegment() {
   if (solver_.knob().kind != Knob::Kind::kPaperBudget) return nullptr;
   if (one_segment_) return &*one_segment_;
@@ -398,17 +399,17 @@ const Candidate* KnobSearch::TryOneSegment() {
   outcome.paper = {std::nullopt, figures.peak, figures.overhead};
   outcome.is_optimal = true;
   outcome.guarantee = "one segment fits the budget: nothing is recomputed";
-  // Of equals, a plan of the knob wins.
+  // A plan with a setting is preferred to an equal one without.
   return &one_segment_.emplace(Evaluate(Candidate::kNoSetting, std::move(outcome)));
 }
 
-// Sets middle_ to a setting strictly between two others, unless they are as good as neighbours.
+// Sets middle_ to a setting strictly between the two. Returns false if they are too close together.
 bool KnobSearch::HalveGap(int64_t low, int64_t high) {
   middle_ = low + (high - low) / 2;
   return middle_ > low && high - low > low / 1000;
 }
 
-// The middle between the best setting that fits and its neighbour that keeps more.
+// Halves the gap between the best setting that fits and its neighbour that keeps more.
 bool KnobSearch::HalveTowardsLessOverhead(const Candidate& best, const Settings& settings) {
   const auto at = settings.find(best.setting);
   if (solver_.knob().kind == Knob::Kind::kSegmentBudget) {

@@ -21,7 +21,7 @@ namespace ckplan {
 
 // One setting of the knob, with its schedule and the simulator's measurements.
 struct Candidate {
-  // Of a plan that belongs to no setting.
+  // The value of `setting` for a plan that belongs to no setting.
   static constexpr int64_t kNoSetting = std::numeric_limits<int64_t>::max();
 
   int64_t setting = 0;
@@ -32,14 +32,14 @@ struct Candidate {
 
 // The step that plans are simulated on, and the problem that the algorithm solves for it.
 struct View {
-  // The step has a forward graph, and the request's constraints are such of that.
+  // The step must have a forward graph, and the request's constraints must name its nodes.
   View(const TrainingStep& judged, const PlanRequest& request);
   View(const View&) = delete;  // The problem refers to the fold.
   View& operator=(const View&) = delete;
 
   Strategy OnNodes(Strategy strategy) const;
-  // The schedule of the strategy in the form of the step, changed where it does not obey the
-  // constraints, or is no plan of the step.
+  // Returns the schedule of the strategy in the form of the step. It is changed if it would not
+  // obey the constraints or would not be a plan of the step.
   Schedule Lower(const Strategy& strategy) const;
   // Whether the algorithm's own schedule obeys the constraints.
   bool Obeys(const Strategy& strategy) const;
@@ -59,34 +59,36 @@ struct View {
 
 // The settings of a knob that have been tried, and the search for more.
 //
-// Memory and overhead are nearly, but not exactly, monotonic in a knob: liveness frees more than
-// the papers' objectives know of. On a small graph every setting that may matter is tried, whatever
-// the budget, so that more memory never costs more time. On others a grid over the knob's whole
-// range is tried first, and then the gaps beside the best setting are halved a few times. MinPeak
-// and BestWithin agree with each other, although they halve different gaps:
-//   - below MinPeak nothing fits, since BestWithin halves gaps only beside a plan that fits, and
-//     MinPeak has tried the whole grid;
-//   - BestWithin returns no plan whose peak is below MinPeak's. MinPeak halves what any budget
-//     would halve; where the knob is a budget on a whole plan, and a plan takes long to find, such
-//     plans are left out instead.
-// Where the knob is a limit on the peak itself, there is nothing to search: the budget is the
-// setting. Where plans are measured on another graph than that which the algorithm decides on, or
-// without liveness, or with what other micro-batches keep, limits at equal distances are tried.
+// Memory and overhead are nearly, but not exactly, monotonic in a knob, because liveness frees more
+// than the papers' objectives account for. On a small graph, every setting that may matter is tried
+// for every budget, so that more memory never costs more time. On a larger graph, a grid over the
+// knob's whole range is tried first, and then the gaps beside the best setting are halved a few
+// times. MinPeak and BestWithin agree with each other, although they halve different gaps:
+//   - BestWithin finds nothing for budgets below MinPeak's peak: it halves gaps only beside a plan
+//     that fits, and MinPeak has tried the whole grid.
+//   - BestWithin returns no plan whose peak is below MinPeak's. MinPeak halves every gap that
+//     BestWithin would halve for any budget. If the knob is a budget on a whole plan, for which a
+//     plan takes long to find, BestWithin leaves out the plans below MinPeak's peak instead.
+// If the knob is a limit on the peak itself, there is nothing to search: the budget is the setting.
+// There are exceptions: plans that are measured on another graph than the algorithm decides on,
+// without liveness, under constraints, or with the memory of other micro-batches. For these, limits
+// at equal distances are tried.
 class KnobSearch {
  public:
   KnobSearch(const View& view, PreparedSolver* solver, const SolveLimits& limits)
       : view_(view), solver_(*solver), limits_(limits), simulator_(view.step) {}
 
-  // The plan of one setting, as good as the algorithm can make it.
+  // Returns the plan of one setting, as good as the algorithm can make it.
   Result<const Candidate*> At(int64_t setting);
-  // The plan of least overhead whose peak is at most `budget`; null if MinPeak's is above it. A
-  // stop ends the search with the best so far, or with kTimeout if none fits.
+  // Returns the plan of least overhead whose peak is at most `budget`, or null if MinPeak's is
+  // above it. A stop ends the search with the best plan so far, or with kTimeout if none fits.
   Result<const Candidate*> BestWithin(Bytes budget);
-  // The plan of least peak found anywhere in the range. A stop ends the search as above.
+  // Returns the plan of the least peak found anywhere in the range. A stop ends the search
+  // likewise.
   Result<const Candidate*> MinPeak();
-  // The setting of a plan within `budget` that one of the above has found, solved as well as At
-  // does; `found` itself where that gives no better plan within the budget. An end by a stop is
-  // no error.
+  // Solves the setting of `found`, a plan within `budget` that BestWithin or MinPeak has returned,
+  // again as thoroughly as At does. Returns `found` itself if that gives no better plan within the
+  // budget, or if a stop comes first.
   Result<const Candidate*> Refine(const Candidate* found, Bytes budget);
   bool was_stopped() const { return was_stopped_; }
 
@@ -97,9 +99,9 @@ class KnobSearch {
   static constexpr size_t kMaxSmallGraph = 16;
 
   bool is_small() const { return view_.problem.vertices.size() <= kMaxSmallGraph; }
-  // A quick plan for a setting. kTimeout where a stop is asked for. The first plan is made all the
-  // same, unless everything is to end (lib/base/stop.h): one that is a little late is better than
-  // none.
+  // Returns a quick plan for a setting. kTimeout: a stop is requested. The first plan is made even
+  // then, unless everything is to end (lib/base/stop.h): a plan that is a little late is better
+  // than none.
   Result<const Candidate*> Try(int64_t setting);
   Result<const Candidate*> TryNew(int64_t setting);
   Result<SolveOutcome> Probe(int64_t setting);
@@ -137,9 +139,9 @@ class KnobSearch {
   const SolveLimits& limits_;
   Simulator simulator_;
   std::map<int64_t, Candidate> tried_;
-  // Not among the tried ones: it belongs to no setting, so none lies beside it.
+  // The result of TryOneSegment. It is not in `tried_`, since it belongs to no setting.
   std::optional<Candidate> one_segment_;
-  std::optional<Candidate> at_setting_;  // Of At and Refine.
+  std::optional<Candidate> at_setting_;  // The result of At or Refine.
   Bytes min_grid_peak_ = Bytes::Max();   // Of the settings tried on the grid.
   int64_t middle_ = 0;
   bool was_stopped_ = false;

@@ -43,7 +43,7 @@ TEST_CASE("knobs: each algorithm's own, set by hand, on a chain of sixteen equal
       // Two segments of six layers and one of four, or two of eight.
       {"chen-count", {"segments", 3}, 20 + 60},
       {"chen-frontier", {"segments", 2}, 10 + 80},
-      // Closed at 40 bytes, and three results kept besides.
+      // Segments are closed at 40 bytes, and three more results are kept.
       {"chen-keep-costly", {"B", 38}, 30 + 30 + 40},
       // Segments are closed at 40 bytes, the first above 38; at 110, the first above 100.
       {"chen-greedy", {"B", 38}, 30 + 40},
@@ -57,9 +57,8 @@ TEST_CASE("knobs: each algorithm's own, set by hand, on a chain of sixteen equal
       // Four ranges of four layers, then of one: three results on either level.
       {"chen-recursive", {"k", 3}, 30 + 30},
       {"chen-recursive", {"k", 15}, 150},
-      // Between the first and the last layer, which are not counted, lie fourteen. With at most
-      // four in a row three are kept, and one if ten may stand in a row; then the larger part has
-      // ten, or what is nearest to the middle, whatever the path takes first.
+      // The first and the last layer are not counted, which leaves fourteen. If they may form one
+      // segment, none is kept; with segments of no bytes, all are kept.
       {"feng-linear", {"C", 140}, 0 + 140},
       {"feng-linear", {"C", 0}, 140 + 0},
       {"exact-dp", {"B", 90}, 90},
@@ -77,7 +76,7 @@ TEST_CASE("knobs: each algorithm's own, set by hand, on a chain of sixteen equal
 }
 
 TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives the plan again") {
-  // An eighth of the graphs has too few that every algorithm plans.
+  // An eighth of the graphs would contain too few that every algorithm can plan.
   constexpr uint64_t kGraphs = kHasSanitizers ? 25 : 150;
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
@@ -89,7 +88,7 @@ TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives th
       options.nodes = static_cast<int>(rng.Between(2, 14));
       const TensorGraph graph = seed % 2 == 0 ? RandomTensorGraph(rng, options)
                                               : RandomDag(rng, options.nodes, 20, 20, 9);
-      // Each of its plans is an integer program.
+      // Each plan of checkmate is an integer program.
       if (info.name == "checkmate" && graph.nodes().size() > 6) continue;
       PlanRequest request = RequestWith(info.name, std::nullopt);
       if (seed % 3 == 1) request.budget.kind = Budget::Kind::kMin;
@@ -104,8 +103,8 @@ TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives th
       for_setting.objective = found->request.objective;
       const Result<Plan> again = MakePlan(graph, for_setting, {});
       REQUIRE(again.ok());
-      // On small graphs the least B of a plan stands for all its budgets; there may be another plan
-      // of the same figures at it.
+      // On small graphs, the setting of a plan is the least B that has it. Asking for this B may
+      // give another plan with the same figures.
       if (info.knob != Knob::Kind::kPaperBudget) CHECK(again->schedule == found->schedule);
       CHECK(again->figures.setting == found->figures.setting);
       CHECK(again->figures.paper == found->figures.paper);

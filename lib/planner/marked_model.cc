@@ -9,7 +9,7 @@
 namespace ckplan {
 namespace {
 
-// Where the plan's graph begins in that of the whole model, of which it may be one stage.
+// Returns the node of the whole model at which the plan's graph begins: it may be one stage of it.
 NodeId FirstNodeOf(const TensorGraph& stage, const TensorGraph& whole) {
   if (stage.nodes().empty()) return NodeId(0);
   const std::string& name = stage.node(NodeId(0)).name;
@@ -24,7 +24,7 @@ NodeId FirstNodeOf(const TensorGraph& stage, const TensorGraph& whole) {
 Result<Annotation> AnnotationOf(const Source& source, const Plan& plan,
                                 const std::string& model_path, std::string plan_json) {
   PlanRequest request = source.request;
-  request.cost_model = "unit";  // Markers tell no costs.
+  request.cost_model = "unit";  // Markers contain no costs.
   CKPLAN_ASSIGN_OR_RETURN(const ModelSource read, LoadModelSource(model_path, request));
   const std::vector<FileRow> rows =
       FileRowsOf(read.model, read.lowered, FirstNodeOf(source.graph, read.lowered.graph),

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kLimits = 12;
 constexpr int kHalvings = 4;
 
-// What is asked for, of one micro-batch.
+// Returns the request for one micro-batch.
 PlanRequest OfOne(PlanRequest request, SearchEffort effort) {
   request.effort = effort;
   request.pipeline.reset();
@@ -26,7 +26,7 @@ PlanRequest OfOne(PlanRequest request, SearchEffort effort) {
   return request;
 }
 
-// No plan adds less than nothing, in whatever order.
+// Replaces the proven bound by the obvious one: no plan, in any order, has an overhead below 0.
 void ProveNothing(BestSolution* solution) {
   solution->lower_bound = 0;
   solution->proof = OverheadProof::kRunOnce;
@@ -70,8 +70,8 @@ void MicroBatchSearch::Add(Found found) {
 }
 
 void MicroBatchSearch::AddOthers(std::optional<Bytes> budget) {
-  // The slow ones would take long for each of many limits on one micro-batch, which `best` tries
-  // itself.
+  // Slow algorithms would take long for each of many limits on one micro-batch, and `best` tries
+  // these limits itself.
   const OthersWork work{WorkOfOthers(one_request_.effort), /*wants_own_order=*/true,
                         /*wants_slow=*/false};
   const PlanProblem problem{graph_, request_, budget, /*wants_least_peak=*/!budget};
@@ -81,7 +81,7 @@ void MicroBatchSearch::AddOthers(std::optional<Bytes> budget) {
     found.limit = found.own_peak;
     Add(std::move(found));
   }
-  PollStop();  // What others make of a stop is an error.
+  PollStop();  // After a stop, the other algorithms return errors; this throws Stopped instead.
 }
 
 Result<Done> MicroBatchSearch::TryGrid() {
@@ -94,13 +94,14 @@ Result<Done> MicroBatchSearch::TryGrid() {
     const Bytes step((high - low).count() / kLimits * i);
     CKPLAN_RETURN_IF_ERROR(Try(i == kLimits ? high : low + step, &quick_));
   }
-  // What reaches the least peak may not be what is found for it as a limit.
+  // The plan of least peak may differ from the plan that is found for this peak as a limit.
   found_.insert(found_.begin(), Measured(low, std::move(least)));
   AddOthers(std::nullopt);
   return GoBelowLeast();
 }
 
-// What Solve finds at once for a budget is no less than the least.
+// Lowers the least peak found as long as one search for a byte less succeeds. Otherwise Solve,
+// which begins with such a search, could find less than FindLeast.
 Result<Done> MicroBatchSearch::GoBelowLeast() {
   for (Bytes least = LeastFound().point.peak;;) {
     CKPLAN_RETURN_IF_ERROR(Try(least - Bytes(1), &search_));
@@ -116,7 +117,8 @@ const MicroBatchSearch::Found& MicroBatchSearch::LeastFound() const {
   });
 }
 
-// If none adds so little, the one of the least time.
+// Returns the plan of the least memory that adds no more, or the plan of the least time if every
+// plan adds more.
 const MicroBatchSearch::Found& MicroBatchSearch::LeastWithin(Cost most_added) const {
   const auto rank = [most_added](const Found& found) {
     const Cost above = std::max(Cost(0), found.point.overhead - most_added);
@@ -137,7 +139,7 @@ const MicroBatchSearch::Found* MicroBatchSearch::BestWithin(Bytes budget) const 
   return best;
 }
 
-// The gap between the limit of the best that fits and the next one.
+// Halves the gap between the limit of the best plan that fits and the next limit a few times.
 Result<Done> MicroBatchSearch::HalveAbove(Bytes budget) {
   for (int i = 0; i < kHalvings; ++i) {
     const Found* const best = BestWithin(budget);
@@ -151,7 +153,8 @@ Result<Done> MicroBatchSearch::HalveAbove(Bytes budget) {
   return Done{};
 }
 
-// The gap between the limit of the least that adds no more and the one before.
+// Halves the gap between the limit of the least plan that adds no more and the limit before a few
+// times.
 Result<Done> MicroBatchSearch::HalveBelow(Cost most_added) {
   for (int i = 0; i < kHalvings; ++i) {
     const Bytes high = LeastWithin(most_added).limit;
@@ -165,7 +168,8 @@ Result<Done> MicroBatchSearch::HalveBelow(Cost most_added) {
   return Done{};
 }
 
-// What is proven of one order says nothing of a plan in another.
+// Returns whether a bound of this scope holds for the plan. A proof about one order says nothing
+// about plans in another.
 bool MicroBatchSearch::IsOf(BoundScope scope, const Found& found) const {
   return scope == BoundScope::kAnyOrder ||
          (scope == BoundScope::kOwnOrder && search_.IsInOwnOrder(*found.solution.schedule));
@@ -186,7 +190,7 @@ BestSolution MicroBatchSearch::Unproven(const Found& found) const {
 
 Result<BestSolution> MicroBatchSearch::Solve(Bytes budget) {
   CKPLAN_ASSIGN_OR_RETURN(BestSolution relaxed, search_.Solve(budget));
-  // Not even one micro-batch fits, or all do.
+  // Either not even one micro-batch fits, or all do.
   if (!relaxed.schedule) return relaxed;
   if (simulator_.Run(*relaxed.schedule).value().peak <= budget) return relaxed;
   CKPLAN_RETURN_IF_ERROR(TryGrid());

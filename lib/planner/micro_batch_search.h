@@ -1,8 +1,8 @@
-// The search of `best` where a plan's saved bytes count once for each micro-batch under way
-// (lib/parallel/pipeline.h).
+// The search of `best` in a pipeline, where the bytes that a plan saves count once for each
+// micro-batch in flight (lib/parallel/pipeline.h).
 //
-// `best` knows the peak of one micro-batch alone. It solves for limits on that, and of what it
-// finds the plans count whose memory with all micro-batches is within the budget:
+// `best` itself limits only the peak of one micro-batch. So it solves for several such limits, and
+// this search takes the plans whose memory with all micro-batches is within the budget:
 //
 //   with all
 //   micro-batches            x            x: a plan for a limit
@@ -10,13 +10,14 @@
 //                      x x
 //                  x           limit on one micro-batch
 //
-// Plans of the other algorithms that answer at once, which weigh all micro-batches, are candidates
-// as well.
+// Plans of the other algorithms that answer at once are candidates as well. These algorithms
+// measure all micro-batches.
 //
-// First a dozen limits between the least and what keeping everything needs, then the gap above the
-// best that fits, halved a few times; where an added time is asked for, the gap below the least
-// that adds no more. No plan within the budget has one micro-batch above it, so
-// what is proven for the budget as a limit holds.
+// The search tries a dozen limits between the least peak and that of keeping everything. Then it
+// halves the gap above the limit of the best plan that fits a few times. If an added time is asked
+// for, it halves the gap below the limit of the least plan that adds no more. In a plan within the
+// budget, one micro-batch alone is within it as well, so what `best` proves for the budget as a
+// limit holds.
 #pragma once
 
 #include <optional>
@@ -33,40 +34,41 @@
 
 namespace ckplan {
 
-// It is called as BestSearch is.
+// Has the interface of BestSearch.
 class MicroBatchSearch {
  public:
   // Keeps references to the graph and to the limits.
   MicroBatchSearch(const TensorGraph& graph, const PlanRequest& request, const SolveLimits& limits);
 
-  // The plan of least time that is found within the budget, on all micro-batches together; one
-  // without a schedule if none is found.
+  // Returns the plan of least time that is found within the budget, with all micro-batches
+  // together, or a solution without a schedule if none is found.
   Result<BestSolution> Solve(Bytes budget);
-  // The plan of the least memory that is found.
+  // Returns the plan of the least memory that is found.
   Result<BestSolution> FindLeast();
   Result<BestSolution> SolveForLeastPeak() { return FindLeast(); }
-  // The plan of the least memory that is found which adds no more.
+  // Returns the plan of the least memory that is found among those that add no more.
   Result<BestSolution> SolveWithinAddedTime(Cost most_added);
-  // The best of what was found before a stop ended the search, for the request's budget.
+  // Returns the best plan for the request's budget that was found before a stop ended the search.
   std::optional<BestSolution> found() const;
-  // What is shown of what SolveWithinAddedTime has found between the least memory and the least
-  // time, `chosen` among it; nothing for a request with a budget.
+  // Returns the points that are shown of those that SolveWithinAddedTime has found between the
+  // least memory and the least time, `chosen` among them. Returns nothing for a request with a
+  // budget.
   std::vector<CurvePoint> CurveWith(const BestSolution& chosen) const;
-  // All of it.
+  // Returns all of these points.
   Result<std::vector<CurvePoint>> TraceCurve(Cost most_added);
 
  private:
   struct Found {
     Bytes limit;
     BestSolution solution;
-    CurvePoint point;  // With all micro-batches.
-    Bytes own_peak;    // Of one.
+    CurvePoint point;  // Measured with all micro-batches.
+    Bytes own_peak;    // Measured with one.
   };
 
   Found Measured(Bytes limit, BestSolution solution);
   Result<Done> Try(Bytes limit, BestSearch* search);
   void Add(Found found);
-  void AddOthers(std::optional<Bytes> budget);  // Without one, those of least peak.
+  void AddOthers(std::optional<Bytes> budget);  // Without a budget: the plans of least peak.
   Result<Done> TryGrid();
   Result<Done> GoBelowLeast();
   const Found& LeastFound() const;
@@ -80,7 +82,7 @@ class MicroBatchSearch {
   BestSolution Unproven(const Found& found) const;
 
   const TensorGraph& graph_;
-  const TensorGraph one_;  // The same of one micro-batch.
+  const TensorGraph one_;  // The graph of one micro-batch alone.
   const PlanRequest request_;
   const SolveLimits& limits_;
   const PlanRequest one_request_;
@@ -89,8 +91,8 @@ class MicroBatchSearch {
   BestSearch quick_;
   Simulator simulator_;
   std::vector<Found> found_;  // Ascending limits.
-  Cost most_added_;           // What SolveWithinAddedTime was asked for.
-  PeakBound least_peak_;      // Of one micro-batch, so of all as well.
+  Cost most_added_;           // The argument of SolveWithinAddedTime.
+  PeakBound least_peak_;      // A bound for one micro-batch, and so for all.
 };
 
 }  // namespace ckplan

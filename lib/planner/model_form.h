@@ -1,5 +1,5 @@
-// The plan of a model's step as a plan of the model's forward graph, for what is said in terms of
-// the model: markers in the model, modules to wrap.
+// Turns the plan of a model's step into a plan of the model's forward graph, for outputs in terms
+// of the model: markers in the model and modules to wrap.
 #pragma once
 
 #include "lib/plan/plan.h"
@@ -7,10 +7,11 @@
 
 namespace ckplan {
 
-// Steps run forward, the loss and backward; decisions and labels are of the forward graph's nodes.
-// Figures are those of the plan, which counts arriving gradients. It has neither offsets nor a
-// moment of the peak, whose buffers are the step's. The plan itself where gradients do not arrive.
-// `plan` is one of the source, which is no joint graph of its own.
+// The steps of the result are those of a forward graph: forward, the loss and backward. Its
+// decisions and labels are those of the forward graph's nodes. Its figures are those of `plan`,
+// which counts arriving gradients. It has no offsets and no moment of the peak, since their buffers
+// are those of the step. If gradients do not arrive, returns `plan` itself. `plan` must be a plan
+// of the source, and the source must not be the file of a joint graph.
 Plan InModelForm(const Source& source, const Plan& plan);
 
 }  // namespace ckplan

@@ -18,9 +18,9 @@ namespace ckplan {
 
 namespace {
 
-// Shares of a module's bytes that the plan recomputes; those of at least as much are wrapped.
+// A start wraps all modules of whose bytes the plan recomputes at least this share.
 constexpr std::array kStartShares = {1.0, 0.5, 0.01};
-// The best starts are improved, the others are not.
+// Only this many of the best starts are improved.
 constexpr size_t kImprovedStarts = 3;
 
 // The modules by their paths, in the order of their first calls.
@@ -55,10 +55,10 @@ ModuleTree TreeOf(const ModuleCalls& calls) {
 
 using Choice = std::vector<bool>;  // By module: whether it is wrapped.
 
-// Less is better.
+// A lower score is better.
 struct Score {
-  // How far the peak is above the budget, in hundredths of it, rounded up: where it cannot be kept,
-  // a module is not run again for a few bytes.
+  // The part of the peak above the budget, in hundredths of the budget, rounded up. So if the
+  // budget cannot be met, no module runs again just to save a few bytes.
   int64_t excess = 0;
   Cost overhead;
   Bytes peak;
@@ -87,9 +87,9 @@ class Search {
   const ModuleTree& tree() const { return tree_; }
   bool is_spent() const { return steps_ >= kModuleSearchSteps; }
 
-  // The outermost wrapped call that each node is in, or -1.
+  // Returns the outermost wrapped call that each node is in, or -1.
   IdVector<NodeId, int32_t> RegionsOf(const Choice& choice) const {
-    // Callers come first, so theirs is known.
+    // Callers come before the calls in them, so `outermost` of the parent is known.
     std::vector<int32_t> outermost(calls_.calls.size(), -1);
     for (size_t i = 0; i < outermost.size(); ++i) {
       const int32_t parent = calls_.calls[i].parent;
@@ -119,7 +119,7 @@ class Search {
             std::count(choice.begin(), choice.end(), true)};
   }
 
-  // Moves as long as that is better; whole rounds over the modules, in their order.
+  // Makes moves as long as one of a whole round over the modules improves the choice.
   void Improve(Scored& best) {
     bool is_better = true;
     while (is_better) {
@@ -132,7 +132,7 @@ class Search {
     }
   }
 
-  // Adds or removes two modules, or exchanges them; returns whether that was better.
+  // Adds or removes two modules, or exchanges them. Returns whether that improved the choice.
   bool ImproveByPair(Scored& best) {
     for (size_t a = 0; a < best.choice.size(); ++a) {
       for (size_t b = 0; b < a && !is_spent(); ++b) {
@@ -169,7 +169,8 @@ class Search {
     return regions;
   }
 
-  // The module added or removed; with its children removed, or put in its place.
+  // Returns two moves: the module is added or removed, and the same with its children removed or
+  // put in its place.
   std::vector<Choice> MovesOf(const Choice& choice, size_t module) const {
     std::vector<Choice> moves = {choice};
     moves.back()[module] = !choice[module];
@@ -195,7 +196,7 @@ Bytes OutputBytes(const TensorGraph& graph, NodeId node) {
   return sum;
 }
 
-// For each module, how much of what its nodes make the plan recomputes: from 0 to 1.
+// Returns, for each module, the share of its nodes' results that the plan recomputes: from 0 to 1.
 std::vector<double> RecomputedShares(const TensorGraph& graph, const ModuleCalls& calls,
                                      const ModuleTree& tree, const Plan& plan) {
   std::vector<Bytes> all(tree.modules.size());
@@ -219,7 +220,7 @@ std::vector<double> RecomputedShares(const TensorGraph& graph, const ModuleCalls
   return shares;
 }
 
-// The best of the choices that the search starts from.
+// Collects the best of the choices that the search starts from.
 class Starts {
  public:
   explicit Starts(Search& search) : search_(search) {}
@@ -268,7 +269,8 @@ Choice FindChoice(Search& search, const std::vector<double>& recomputed_shares) 
   return best.choice;
 }
 
-// The figures of the wrapped modules, from the forward runs of the schedule beyond the first.
+// Returns the figures of the wrapped modules. They follow from the forward runs of the schedule
+// beyond the first.
 std::vector<WrappedModule> WrappedModules(const TensorGraph& graph, const ModuleTree& tree,
                                           const Choice& choice,
                                           const IdVector<NodeId, int32_t>& regions,
@@ -290,7 +292,7 @@ std::vector<WrappedModule> WrappedModules(const TensorGraph& graph, const Module
   }
   std::vector<WrappedModule> wrapped;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (!choice[i] || rows[i].node_count == 0) continue;  // Inside another.
+    if (!choice[i] || rows[i].node_count == 0) continue;  // Inside another wrapped module.
     rows[i].path = tree.modules[i].path;
     rows[i].class_name = tree.modules[i].class_name;
     rows[i].call_count = tree.modules[i].call_count;

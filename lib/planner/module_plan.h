@@ -1,14 +1,14 @@
-// Which modules to wrap in torch.utils.checkpoint to come near a plan.
+// Finds which modules to wrap in torch.utils.checkpoint to come near a plan.
 //
-// A plan decides for every operation; torch.utils.checkpoint takes whole modules. So the plan's
-// budget is kept, and the modules are sought that keep it in the least time, each choice being
-// lowered (lib/schedule/lower_checkpoints.h) and simulated. The search starts from no module, from
-// all modules of one class, and from those that the plan mostly recomputes, and adds, removes,
-// merges and splits, or exchanges two, while that is better: first less above the budget, in per
-// cent, then less time, then a lower peak, then fewer modules. It is a heuristic: no choice is
-// proven to be the best.
+// A plan decides for every operation, but torch.utils.checkpoint takes whole modules. So this
+// search keeps the plan's budget, and looks for the modules that meet it in the least time. It
+// lowers (lib/schedule/lower_checkpoints.h) and simulates each choice. It starts from no module,
+// from all modules of one class, and from those that the plan mostly recomputes. Then it adds,
+// removes, merges and splits modules, or exchanges two, as long as the choice improves: first by
+// what exceeds the budget, in percent, then by time, by the peak, and by the number of modules. It
+// is a heuristic: no choice is proven to be the best.
 //
-// Cost: simulations of the whole step, as many as kModuleSearchSteps allows.
+// Cost: as many simulations of the whole step as kModuleSearchSteps allows.
 #pragma once
 
 #include <cstdint>
@@ -24,29 +24,30 @@
 
 namespace ckplan {
 
-// A search ends after so many simulated steps: about two seconds.
+// A search ends after this many simulated steps: about two seconds.
 inline constexpr int64_t kModuleSearchSteps = 20'000'000;
 
 struct WrappedModule {
   std::string path;        // "layer1.0"; empty for the whole model.
-  std::string class_name;  // Of its first call.
+  std::string class_name;  // The class of its first call.
   int64_t call_count = 0;
   int64_t node_count = 0;  // In all its calls.
-  Bytes recomputed;        // What it makes in its second runs.
-  Cost overhead;           // Of its second runs.
+  Bytes recomputed;        // The results of its second runs.
+  Cost overhead;           // The cost of its second runs.
 };
 
 struct ModulePlan {
   std::vector<WrappedModule> modules;  // In the order of their first calls.
-  Bytes budget;  // The plan's own, or its peak if it has none or if that is higher.
+  Bytes budget;  // The plan's budget, or its peak if it has none or if the peak is higher.
   Bytes peak;
   Cost overhead;
 
   bool fits() const { return peak <= budget; }
 };
 
-// `plan` is one for the step's forward graph: its model form (model_form.h), where the step is a
-// joint graph. Plans are measured on the step. kUnsupported: the model names no modules.
+// `plan` must be one for the step's forward graph; if the step is a joint graph, it is the plan's
+// model form (model_form.h). Choices are measured on the step. kUnsupported: the model names no
+// modules.
 Result<ModulePlan> FindModulePlan(const TrainingStep& step, const ModuleCalls& modules,
                                   const Plan& plan);
 

@@ -18,7 +18,7 @@
 namespace ckplan {
 namespace {
 
-// The plan of a kept set: a node is kept by chance.
+// The plan that keeps the results of these nodes.
 Plan PlanOf(const TensorGraph& graph, const IdVector<NodeId, bool>& is_kept) {
   const Schedule schedule = LowerStrategy(graph, KeptSet{is_kept});
   return AssemblePlan(graph, schedule, IdVector<NodeId, int32_t>(graph.nodes().size(), 0));
@@ -28,8 +28,8 @@ Plan KeepAllPlan(const TensorGraph& graph) {
   return PlanOf(graph, IdVector<NodeId, bool>(graph.nodes().size(), true));
 }
 
-// The model, which calls `blocks` modules of class Block one after another; every block has equally
-// many nodes, as far as that goes.
+// A model that calls `blocks` modules of class Block one after another. The nodes are divided among
+// them as evenly as possible.
 ModuleCalls Blocks(const TensorGraph& graph, int32_t blocks) {
   ModuleCalls modules;
   modules.calls = {{"", "Net", -1}};
@@ -39,7 +39,8 @@ ModuleCalls Blocks(const TensorGraph& graph, int32_t blocks) {
   return modules;
 }
 
-// What the search minimizes: hundredths of the budget above it, rounded up; overhead; peak.
+// The figures that the search minimizes: the part of the peak above the budget, in hundredths of
+// the budget, rounded up; the overhead; and the peak.
 using Figures = std::tuple<int64_t, Cost, Bytes>;
 
 Figures FiguresOf(Bytes peak, Cost overhead, Bytes budget) {
@@ -48,7 +49,8 @@ Figures FiguresOf(Bytes peak, Cost overhead, Bytes budget) {
   return {(above + hundredth - 1) / hundredth, overhead, peak};
 }
 
-// Of wrapping exactly the blocks of the mask; the bit above those of the blocks is the model.
+// Returns the figures of wrapping exactly the blocks of the mask. Its highest bit stands for the
+// whole model.
 Figures FiguresOf(const TensorGraph& graph, const ModuleCalls& modules, unsigned mask,
                   Bytes budget) {
   IdVector<NodeId, int32_t> regions(graph.nodes().size(), -1);
@@ -85,7 +87,7 @@ TEST_CASE("module plan: a block is wrapped where the plan recomputes its inside"
   CHECK(found.modules[0].class_name == "Block");
   CHECK(found.modules[0].call_count == 1);
   CHECK(found.modules[0].node_count == 3);
-  // The region runs a, b and c again, as the backward of d read the first c.
+  // The region runs a, b and c again, although the backward of d has already read the first c.
   CHECK(found.modules[0].recomputed == Bytes(17));
   CHECK(found.modules[0].overhead == Cost(3));
   CHECK(found.overhead == Cost(3));

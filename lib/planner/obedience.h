@@ -1,4 +1,4 @@
-// What the planner does about constraints (lib/plan/constraints.h), and what messages say of them.
+// How the planner applies constraints (lib/plan/constraints.h), and what messages say about them.
 #pragma once
 
 #include <optional>
@@ -15,28 +15,30 @@
 
 namespace ckplan {
 
-// How a guarantee ends of a plan that an algorithm made without heeding the constraints.
+// The end of the guarantee of a plan that an algorithm made without heeding the constraints.
 inline constexpr std::string_view kChangedToObey = "; then changed to obey the constraints";
 
-// What a proof says after its scope: " under the constraints", or "" if there are none.
+// Returns what a proof says after its scope: " under the constraints", or "" if there are none.
 std::string_view UnderConstraints(const PlanRequest& request);
 
-// Whether the constraints are such of the graph, and of a request that can have any.
+// Checks that the constraints name parts of the graph, and that the request may have constraints.
 Result<Done> CheckConstraints(const TensorGraph& graph, const PlanRequest& request);
 
-// kUsage with all that is broken, if anything is: decisions are not changed to obey.
+// Fails with kUsage if any constraint is broken, and lists all of them. Given decisions are never
+// changed to obey constraints.
 Result<Done> CheckDecided(const std::vector<std::string>& broken);
 
-// A step as a request's constraints have it. A forward graph is left as it is.
+// A step to which a request's constraints are applied. A forward graph is left as it is.
 class ConstrainedStep {
  public:
   // Errors are those of ConstraintsOf.
   static Result<ConstrainedStep> Create(const TrainingStep& step, const PlanRequest& request);
 
-  // In which what must run once may not repeat. Refers to this object and to the step's graphs.
+  // Returns the step, in which operations that must run once may not repeat. It refers to this
+  // object and to the step's graphs.
   TrainingStep step() const { return graph_ ? step_.WithJoint(*graph_) : step_; }
-  // Operations whose values are to be recomputed, and the rules that say so; empty and null if
-  // there are none.
+  // Return the operations whose values are to be recomputed, and the rules that say so; empty and
+  // null if there are none.
   const IdVector<OpId, bool>& is_recomputed() const { return is_recomputed_; }
   const RunRules* rules() const { return rules_ ? &*rules_ : nullptr; }
 

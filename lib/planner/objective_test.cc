@@ -1,4 +1,4 @@
-// Which of the two objectives of the dynamic programs a plan is made for.
+// Tests which of the two objectives of the dynamic programs a plan is made for.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr Budget kLeast{Budget::Kind::kMin, Bytes(0), 0};
 Result<Plan> PlanFor(const TensorGraph& graph, Objective objective, Budget budget,
                      const SolveLimits& limits = {}) {
   PlanRequest request;
-  // Among the candidates of exact-dp are plans of approx-dp for either objective.
+  // exact-dp would be no example: its candidates include plans of approx-dp for both objectives.
   request.algorithm = "approx-dp";
   request.objective = objective;
   request.budget = budget;

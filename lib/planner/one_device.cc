@@ -19,8 +19,8 @@ Error CannotBeBoth(std::string message, std::string field) {
   return Error{ErrorCode::kUsage, std::move(message), {}, {"leave out", {{std::move(field), ""}}}};
 }
 
-// Returns true if the request sets a field that has a meaning only with a pipeline.
-bool SaysHowToPipeline(const PlanRequest& request) {
+// Returns whether the request sets a field that has a meaning only with a pipeline.
+bool HasPipelineFields(const PlanRequest& request) {
   for (const RequestField& field : RequestFields()) {
     if (field.scope.is_of_pipelines && !IsDefault(field, request)) return true;
   }
@@ -34,7 +34,7 @@ void SetConstants(const ShardedConstants& constants, TensorGraphParts* parts) {
   parts->unsharded = constants.unsharded;
 }
 
-// Of a device that divides them with no other.
+// Returns the constants of a device that holds the whole of each parameter.
 ShardedConstants WholeConstants(const std::vector<Parameter>& parameters) {
   ShardedConstants constants;
   for (const Parameter& parameter : parameters) {
@@ -56,7 +56,8 @@ std::vector<Parameter> ReadBy(const NodeRange& nodes, const std::vector<Paramete
   return read;
 }
 
-// What the source says of nodes and tensors of the whole model, of those of the stage alone.
+// Changes the source's lists for the nodes and tensors of the whole model into lists for those of
+// the stage.
 void Renumber(const NodeRange& nodes, const IdVector<TensorId, TensorId>& tensor_of,
               Source* source) {
   for (ModelNodeRole& role : source->roles) {
@@ -82,21 +83,23 @@ void Renumber(const NodeRange& nodes, const IdVector<TensorId, TensorId>& tensor
   source->absent_values = std::move(absent);
 }
 
-// At least one, in order.
-Result<std::vector<NodeId>> NodesMeant(const TensorGraph& graph, NamePatterns PlanRequest::*field,
-                                       const std::string& pattern) {
+// Returns the nodes that the pattern matches, in order: at least one.
+Result<std::vector<NodeId>> NodesMatching(const TensorGraph& graph,
+                                          NamePatterns PlanRequest::*field,
+                                          const std::string& pattern) {
   PlanRequest request;
   request.*field = {pattern};
   CKPLAN_ASSIGN_OR_RETURN(const Constraints constraints, ConstraintsOf(graph, request));
   std::vector<NodeId> meant;
   for (const NodeId id : graph.nodes().ids()) {
-    // What is kept runs once.
+    // A kept node is in `runs_once`.
     if (constraints.is_recomputed[id] || constraints.runs_once[id]) meant.push_back(id);
   }
   return meant;
 }
 
-// A pattern of nodes that are all in other stages is told from one of no node at all.
+// Refuses a pattern whose nodes are all in other stages. Its message differs from that for a
+// pattern that matches no node at all.
 Result<Done> CheckPatterns(const TensorGraph& whole, const std::vector<NodeId>& starts,
                            const PlanRequest& request) {
   const PipelineStage& own = *request.pipeline;
@@ -105,15 +108,16 @@ Result<Done> CheckPatterns(const TensorGraph& whole, const std::vector<NodeId>& 
        {&PlanRequest::keep, &PlanRequest::recompute, &PlanRequest::never_rerun}) {
     for (const std::string& pattern : request.*field) {
       if (pattern.starts_with('!')) continue;
-      CKPLAN_ASSIGN_OR_RETURN(const std::vector<NodeId> meant, NodesMeant(whole, field, pattern));
+      CKPLAN_ASSIGN_OR_RETURN(const std::vector<NodeId> meant,
+                              NodesMatching(whole, field, pattern));
       const auto is_own = [&](NodeId id) { return nodes.Has(id); };
       if (std::any_of(meant.begin(), meant.end(), is_own)) continue;
-      const auto behind = std::upper_bound(starts.begin(), starts.end(), meant.front());
+      const auto next = std::upper_bound(starts.begin(), starts.end(), meant.front());
       return MakeError(ErrorCode::kUsage,
                        fmt::format("\"{}\" means nothing in stage {}: node \"{}\" is in stage {}",
                                    Printable(pattern, 200), TextOf(own),
                                    Printable(whole.node(meant.front()).name, 200),
-                                   TextOf(PipelineStage{own.stages, behind - starts.begin() - 1})));
+                                   TextOf(PipelineStage{own.stages, next - starts.begin() - 1})));
     }
   }
   return Done{};
@@ -123,7 +127,7 @@ Result<Done> CheckPatterns(const TensorGraph& whole, const std::vector<NodeId>& 
 
 Result<Done> CheckDeviceRequest(const PlanRequest& request) {
   if (!request.pipeline) {
-    if (SaysHowToPipeline(request)) {
+    if (HasPipelineFields(request)) {
       return Error{ErrorCode::kUsage,
                    "micro-batches, their schedule and cuts of stages are those of a pipeline",
                    {},

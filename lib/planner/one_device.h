@@ -1,4 +1,5 @@
-// What one of several devices has of a model: a stage of its graph, a part of its constants.
+// The part of a model that one of several devices has: a stage of its graph, and a share of its
+// constants.
 #pragma once
 
 #include <vector>
@@ -9,15 +10,15 @@
 
 namespace ckplan {
 
-// kUsage: parts of the request that belong together and are not all there, or that cannot be asked
-// for together, whatever the file.
+// Checks the request without reading a file. kUsage: fields that belong together are not all given,
+// or fields that exclude each other are.
 Result<Done> CheckDeviceRequest(const PlanRequest& request);
 
-// Whether a request is for one of several devices.
+// Returns whether a request is for one of several devices.
 bool IsOfOneDevice(const PlanRequest& request);
 
-// Makes of the source of a whole model that of the device. `parameters` are all of the model's.
-// kUsage: there is no such stage. kInvalidInput: sizes overflow.
+// Changes the source of a whole model into that of the device. `parameters` are all parameters of
+// the model. kUsage: there is no such stage. kInvalidInput: sizes overflow.
 Result<Done> TakeDevice(const std::vector<Parameter>& parameters, Source* source);
 
 }  // namespace ckplan

@@ -56,7 +56,7 @@ std::vector<Schedule> SchedulesOfOthers(const PlanProblem& problem, const Others
     for (const SolverInfo& info : AllSolvers()) {
       if (IsSlow(info) != is_slow || !CanPlan(info, problem.step)) continue;
       if (!work.wants_own_order && DecidesOnRuns(info)) continue;
-      // The search on a joint graph starts from keeping everything as it is.
+      // On a joint graph, the search starts from keeping everything anyway.
       const bool is_start = problem.step.is_joint() && info.guarantee == Guarantee::kBaseline;
       if (!is_start) add(info);
     }

@@ -11,20 +11,21 @@
 
 namespace ckplan {
 
-// What the algorithms may take together (lib/base/work_limit.h): about a twentieth of a second, a
-// second and ten.
+// Returns the work that the algorithms may do together (lib/base/work_limit.h): by effort, about
+// 0.05, 1 and 10 seconds.
 int64_t WorkOfOthers(SearchEffort effort);
 
 struct OthersWork {
   int64_t work = 0;
-  bool wants_own_order = true;  // Also by algorithms that keep the graph's own order.
-  bool wants_slow = true;       // Also by those that do not answer at once.
+  bool wants_own_order = true;  // Includes algorithms that keep the graph's own order.
+  bool wants_slow = true;       // Includes algorithms that do not answer at once.
 };
 
-// The schedules by all algorithms of the registry that have one within the problem's budget. Those
-// that answer at once come first; when the work is spent, the one at hand gives the best plan that
-// it has found, and what remains is left out. That is so only on graphs on which searches take
-// long; on all others `best` starts from the very schedules that the algorithms find.
+// Returns the schedules of all algorithms of the registry that find one within the problem's
+// budget. Algorithms that answer at once come first. When the work is spent, the current algorithm
+// returns the best plan so far, and the remaining ones are left out. This happens only on graphs on
+// which searches take long; on all others, `best` starts from exactly the schedules that the
+// algorithms find.
 std::vector<Schedule> SchedulesOfOthers(const PlanProblem& problem, const OthersWork& work,
                                         const SolveLimits& limits);
 

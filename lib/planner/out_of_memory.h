@@ -1,4 +1,4 @@
-// What becomes of an algorithm that needs more memory than there is.
+// Turns an algorithm's lack of memory into an error.
 #pragma once
 
 #include <new>
@@ -12,8 +12,8 @@ namespace ckplan {
 Error OutOfMemoryError(const SolverInfo& info, const SolveLimits& limits);
 bool IsOutOfMemory(const Error& error);
 
-// Returns what `solve` returns, or that error where memory ends; what the algorithm held is then
-// free again.
+// Returns what `solve` returns, or OutOfMemoryError if it runs out of memory. The memory that it
+// held is then free again.
 template <typename Solve>
 auto UnlessOutOfMemory(const SolverInfo& info, const SolveLimits& limits, Solve solve)
     -> decltype(solve()) {

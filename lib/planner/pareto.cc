@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// As many as `best` solves for.
+// The number of budgets for which `best` searches.
 constexpr int64_t kBudgets = 12;
 
 Result<Done> CheckParetoRequest(const PlanRequest& request) {
@@ -28,7 +28,7 @@ Result<Done> CheckParetoRequest(const PlanRequest& request) {
 
 CurvePoint PointOf(const Plan& plan) { return {plan.figures.peak, plan.figures.overhead}; }
 
-// The points of plans that are made anew for each budget.
+// Returns the points of plans, each of which is made anew for its budget.
 Result<std::vector<CurvePoint>> PointsOfPlans(const Source& source, const PlanRequest& request,
                                               const SolveLimits& limits) {
   PlanRequest own = request;

@@ -1,13 +1,13 @@
-// The curve of memory against time of one algorithm: what each budget costs.
+// Traces the curve of memory against time of one algorithm: what each budget costs.
 //
-// Its points are the breakpoints: plans that an algorithm finds, none of which another one of them
-// equals or betters, so that more memory always costs less time. A point's peak is the least budget
-// that has its plan, and its plan serves every budget up to the next point.
+// The points of the curve are plans that the algorithm finds. No plan equals or betters another in
+// both memory and time, so more memory always costs less time. A point's peak is the least budget
+// with this plan, and the plan serves every budget up to the next point.
 //
 // `best` looks for the least peak within a few added times, as it does for a request without a
-// budget, and for the least time within a dozen budgets, from what it has found before. The knobs
-// of other algorithms are turned for so many budgets after one preparation; for joint graphs they
-// plan anew for each.
+// budget, and then for the least time within a dozen budgets, starting from what it has found.
+// Other algorithms prepare once and are then asked for as many budgets; for joint graphs, they plan
+// anew for each budget.
 #pragma once
 
 #include <string>
@@ -24,14 +24,14 @@ namespace ckplan {
 
 struct ParetoCurve {
   std::string algorithm;
-  Bytes baseline_peak;             // Of keeping everything, in the graph's own order.
-  Cost step;                       // Without recomputation.
-  std::vector<CurvePoint> points;  // By increasing peak; what is added falls.
+  Bytes baseline_peak;             // The peak of keeping everything, in the graph's own order.
+  Cost step;                       // The cost of a step without recomputation.
+  std::vector<CurvePoint> points;  // By increasing peak, and so by decreasing overhead.
 };
 
-// `request` names the algorithm and has no budget. kUsage: it has one, or a knob's setting, or the
-// algorithm is none that has a curve. kTimeout: stopped, whatever was found by then. Other errors
-// are those of MakePlan.
+// `request` names the algorithm and has no budget. kUsage: it has a budget or a knob's setting, or
+// the algorithm has no curve. kTimeout: stopped; nothing is returned of what was found by then.
+// Other errors are those of MakePlan.
 Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& request,
                                 const SolveLimits& limits);
 

@@ -52,7 +52,7 @@ TEST_CASE("pareto: more memory always costs less time, and plans for each point'
         const Plan plan = MakePlan(graph, again, {}).value();
         CHECK(plan.figures.overhead <= point.overhead);
       }
-      // The last point is that of a budget of keeping everything.
+      // The last point is the plan for a budget with which everything could be kept.
       CHECK(curve.points.back().peak <= curve.baseline_peak);
     }
   }

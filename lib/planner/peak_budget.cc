@@ -55,7 +55,7 @@ std::optional<Bytes> BudgetInBytes(const TrainingStep& step, const PlanRequest& 
                        ConstantsInBudget(step, request));
 }
 
-Error Infeasible(const PlanProblem& problem, std::string_view who, const Plan& least) {
+Error Infeasible(const PlanProblem& problem, std::string_view subject, const Plan& least) {
   const PlanRequest& request = problem.request;
   const Bytes covered = ConstantsInBudget(problem.step, request);
   const Bytes whole = *problem.budget + covered;
@@ -69,7 +69,8 @@ Error Infeasible(const PlanProblem& problem, std::string_view who, const Plan& l
       ErrorCode::kInfeasible,
       fmt::format("infeasible: {} finds no plan within {} ({} bytes); the least it reaches is {} "
                   "({} bytes{})",
-                  who, HumanBytes(whole), whole.count(), HumanBytes(needed), needed.count(), where),
+                  subject, HumanBytes(whole), whole.count(), HumanBytes(needed), needed.count(),
+                  where),
       {},
       {"try",
        {{request.total_budget.is_given() ? "total_budget" : "budget",

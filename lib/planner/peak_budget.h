@@ -1,4 +1,4 @@
-// The budget of a request on the simulated peak, and the error for what does not fit it.
+// The budget of a request on the simulated peak, and the error if nothing fits it.
 #pragma once
 
 #include <optional>
@@ -14,23 +14,25 @@
 
 namespace ckplan {
 
-// The budget on the peak, with constants or without.
+// Returns the request's budget on the peak, which may or may not cover the constants.
 const Budget& PeakBudgetOf(const PlanRequest& request);
-// What that budget covers beside activations: nothing, or all that no plan changes.
+// Returns what that budget covers besides activations: nothing, or all constants.
 Bytes ConstantsInBudget(const TrainingStep& step, const PlanRequest& request);
-// That budget as bytes of activations alone, for a graph with that peak of keeping everything,
-// where the budget covers so much beside it. Nothing if the request states no amount: it has none,
-// or asks for the least.
+// Returns that budget in bytes of activations. `baseline_peak` is the peak of keeping everything,
+// and the budget covers `covered` besides the activations. Returns nothing if the request states no
+// amount: it has no budget, or asks for the least peak.
 std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_peak, Bytes covered);
-// The same of a step.
+// Returns the budget of a request for this step, in bytes of activations.
 std::optional<Bytes> BudgetInBytes(const TrainingStep& step, const PlanRequest& request);
 
-// kInfeasible: `who` finds no plan within the problem's budget; `least` is the plan of least peak
-// that it has. The message adds to both what the request's budget covers beside the peak.
-Error Infeasible(const PlanProblem& problem, std::string_view who, const Plan& least);
+// Returns the error kInfeasible: the algorithm named by `subject`, the subject of the message,
+// finds no plan within the problem's budget, and `least` is its plan of least peak. The message
+// adds to both sizes what the request's budget covers besides activations.
+Error Infeasible(const PlanProblem& problem, std::string_view subject, const Plan& least);
 
-// Whether an algorithm that finds its least peak by a solver has not proven it, so that a smaller
-// budget than the one that a refusal names may have a plan; and the note that says so.
+// Returns whether an algorithm that finds its least peak by a solver has not proven it, so that a
+// smaller budget than the one that a refusal names may have a plan. kMayReachLess is the note that
+// says so.
 bool MayReachLess(const SolverInfo& info, bool is_proven);
 inline constexpr std::string_view kMayReachLess =
     "it is not proven that no smaller budget has a plan: the search for the least was cut short";

@@ -1,4 +1,5 @@
-// --pipeline: plans of one stage, whose saved bytes count for every micro-batch under way.
+// Tests --pipeline: plans of one stage, whose saved bytes count once for each micro-batch in
+// flight.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ TensorGraph WithMicroBatches(const TensorGraph& graph, int64_t micro_batches) {
   return TensorGraph::Create(std::move(parts)).value();
 }
 
-// `best` proves what it can, which takes seconds for a dozen nodes.
+// With a dozen nodes, the proofs of `best` would take seconds.
 TensorGraph SmallGraph(Rng& rng) { return RandomTensorGraph(rng, {.nodes = 6}); }
 
 PlanRequest OfPipeline(int64_t micro_batches, std::string algorithm) {
@@ -42,7 +43,7 @@ PlanRequest OfPipeline(int64_t micro_batches, std::string algorithm) {
   return request;
 }
 
-// The most memory while all run forward and then all backward, each by the steps of the plan.
+// Returns the peak of running all micro-batches forward and then all backward, each by the plan.
 Bytes CountedPeak(const TensorGraph& graph, const Schedule& schedule, int64_t micro_batches) {
   const Timeline timeline = BuildTimeline(graph, schedule);
   const auto loss = static_cast<int32_t>(timeline.loss_step);
@@ -163,7 +164,7 @@ TEST_CASE("pipeline: what best proves of one micro-batch holds for all") {
   CHECK(bounded > 0);
 }
 
-TEST_CASE("pipeline: a pattern of nodes of another stage is told with the stage they are in") {
+TEST_CASE("pipeline: the refusal of a pattern of nodes of another stage names that stage") {
   PlanRequest request;
   request.dims = {{"N", 4}};
   request.pipeline = PipelineStage{3, 0};

@@ -20,7 +20,7 @@
 namespace ckplan {
 namespace {
 
-// The model that a plan is for, when the command line names none.
+// Returns the path of the model that a plan is for, if the command line names none.
 Result<std::string> ModelBeside(const std::string& plan_path, const std::string& model_name) {
   const std::filesystem::path beside = std::filesystem::path(plan_path).parent_path() / model_name;
   std::error_code fault;
@@ -28,12 +28,12 @@ Result<std::string> ModelBeside(const std::string& plan_path, const std::string&
   if (is_safe_name && std::filesystem::is_regular_file(beside, fault)) return beside.string();
   return MakeError(
       ErrorCode::kUsage,
-      fmt::format("the plan is for \"{}\", which is not in the plan's folder; write the "
-                  "path of the model behind that of the plan",
+      fmt::format("the plan is for \"{}\", which is not in the plan's folder; pass the "
+                  "model after the plan",
                   model_name));
 }
 
-// What the plan says about the model and its costs, against what was read.
+// Compares what the plan says about the model and its costs with what was read.
 void CompareWithSource(const ModelIdentity& identity, const PlanRequest& read, const Plan& plan,
                        std::vector<std::string>* faults) {
   const PlanRequest& planned = plan.request;
@@ -49,8 +49,8 @@ void CompareWithSource(const ModelIdentity& identity, const PlanRequest& read, c
   if (planned.cost_unit != read.cost_unit) differs("cost_unit");
 }
 
-// Why the setting is none of the algorithm, as far as the plan shows it. Files from before settings
-// were recorded have none.
+// Returns why the setting cannot be one of the algorithm, as far as the plan shows it. Files from
+// before settings were recorded have none.
 std::optional<std::string> FaultOfSetting(const TensorGraph& graph, const Plan& plan,
                                           const SolverInfo& info) {
   using Kind = Knob::Kind;
@@ -73,8 +73,8 @@ std::optional<std::string> FaultOfSetting(const TensorGraph& graph, const Plan& 
   return std::nullopt;
 }
 
-// What was decided leads to one plan alone, which is made once more: `make_again` plans a
-// request for the plan's graph.
+// Given decisions lead to exactly one plan. Returns how the plan differs from it; `make_again`
+// plans a request for the plan's graph.
 template <typename MakeAgain>
 std::optional<std::string> FaultOfDecisions(const Plan& plan, std::string_view algorithm,
                                             MakeAgain make_again) {
@@ -111,7 +111,8 @@ void JudgeAlgorithm(const TensorGraph& graph, const Plan& plan, std::vector<std:
   }
 }
 
-// Whether a plan says what only algorithms say that decide on the nodes of a forward graph.
+// Returns whether the plan has fields that only algorithms set which decide on the nodes of a
+// forward graph.
 bool HasForwardFields(const Plan& plan) {
   const PaperFigures paper{std::nullopt, plan.figures.peak, plan.figures.overhead};
   return plan.request.objective != Objective::kTime || plan.request.setting ||
@@ -119,7 +120,7 @@ bool HasForwardFields(const Plan& plan) {
          plan.figures.paper != paper;
 }
 
-// For a schedule that has passed the checker.
+// The schedule must have passed the checker.
 void CompareStaticAllocations(const TensorGraph& graph, const Plan& plan,
                               std::vector<std::string>* faults) {
   const auto needs = [&](ArenaStrategy strategy) {
@@ -133,8 +134,8 @@ void CompareStaticAllocations(const TensorGraph& graph, const Plan& plan,
                                 derived.sharing.count()));
 }
 
-// A plan that has been changed in the model is reported before it is read, for it may not even be
-// JSON.
+// Compares the plan in a model with its hash before the plan is read: a plan that was changed in
+// the model may not even be JSON.
 Result<Done> CheckFingerprint(const std::string& path, const std::optional<std::string>& plan) {
   const Result<FoundMarkers> found = ReadMarkers(path);
   if (!found.ok() || found->empty()) return Done{};  // No model, or one without markers.
@@ -156,7 +157,7 @@ Result<Done> CheckFingerprint(const std::string& path, const std::optional<std::
   return Done{};
 }
 
-// Whether the algorithm can have planned a joint graph so.
+// Adds the faults that show that the algorithm cannot have made this plan of a joint graph.
 void JudgeRuns(const TrainingStep& step, const Plan& plan, bool decides_on_runs,
                std::vector<std::string>* faults) {
   if (!decides_on_runs) {

@@ -1,4 +1,5 @@
-// What an algorithm is asked, and what it answers: between the request of planner.h and its plan.
+// What an algorithm is asked, and what it answers. The planner (planner.h) makes the problem from a
+// request, and the plan from the answer.
 #pragma once
 
 #include <optional>
@@ -18,7 +19,7 @@
 namespace ckplan {
 
 struct PlanProblem {
-  TrainingStep step;  // In a joint graph, what must run once may not repeat.
+  TrainingStep step;  // In a joint graph, operations that must run once may not repeat.
   const PlanRequest& request;
   std::optional<Bytes> budget = std::nullopt;  // On the peak, without constants. None: no limit.
   bool wants_least_peak = false;  // Asks for the plan of least peak; `budget` is none then.
@@ -41,7 +42,7 @@ struct Answer {
   std::optional<Cost> lower_bound = {};         // On the overhead, if more than the obvious.
   std::optional<Certificate> certificate = {};  // Without the gaps.
   std::vector<CurvePoint> curve = {};           // Without a budget: what was found on the way.
-  std::string note = {};                        // What a refusal adds, if it is too large.
+  std::string note = {};  // What a refusal adds if the schedule exceeds the budget.
   // Set by algorithms that decide on the nodes of a forward graph.
   std::optional<PaperFigures> paper = {};
   std::optional<KnobSetting> setting = {};

@@ -27,7 +27,7 @@
 namespace ckplan {
 namespace {
 
-// The request as plans hold it: the algorithm by its own name, one budget, in bytes.
+// Returns the request as plans hold it: with the algorithm's main name, and one budget in bytes.
 PlanRequest Settled(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
                     Bytes peak) {
   PlanRequest settled = problem.request;
@@ -36,7 +36,7 @@ PlanRequest Settled(const PlanProblem& problem, const SolverInfo& info, const An
   if (settled.paper_budget.is_given() && answer.paper && answer.paper->budget) {
     settled.paper_budget = Budget::Of(*answer.paper->budget);
   }
-  // Runs of a joint graph may come in any order as it is.
+  // The runs of a joint graph may come in any order anyway.
   if (problem.step.is_joint()) settled.order = StepOrder::kModel;
   settled.budget = settled.total_budget = {};
   if (problem.wants_least_peak) settled.budget = Budget::Of(peak);
@@ -44,7 +44,7 @@ PlanRequest Settled(const PlanProblem& problem, const SolverInfo& info, const An
   return settled;
 }
 
-// Makes a plan of the answer, whether or not it fits the budget.
+// Turns the answer into a plan, whether or not it fits the budget.
 Plan PlanOf(const PlanProblem& problem, const SolverInfo& info, const Answer& answer) {
   const bool is_tight = problem.step.is_joint() || info.name == kBestAlgorithm;
   Plan plan = AssemblePlan(problem.step, answer.schedule, answer.segment_of,
@@ -90,7 +90,7 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
     CKPLAN_RETURN_IF_ERROR(
         CheckDecided(BrokenConstraints(problem.step, problem.request, answer.schedule)));
   }
-  // What best has found in time is reported, however long it takes to write the plan down.
+  // A plan that `best` has found in time is returned, however long it takes to assemble.
   std::optional<StopsSuspended> whole;
   if (info.name == kBestAlgorithm) whole.emplace();
   Plan plan = PlanOf(problem, info, answer);
@@ -100,8 +100,8 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
   return Checked(problem, std::move(plan));
 }
 
-// Calls `use` with what the request asks of the step, where an end by a stop or by want of memory
-// is an error.
+// Calls `use` with the problem that the request poses for the step. A stop or a lack of memory
+// becomes an error.
 template <typename Use>
 auto WithProblem(const SolverInfo& info, const TrainingStep& step, const PlanRequest& request,
                  const SolveLimits& limits, Use use)
@@ -127,7 +127,7 @@ Result<Plan> MakePlanBy(const SolverInfo& info, const TrainingStep& step,
   });
 }
 
-// Whether one of two plans within the budget is better than the other; names decide in the end.
+// Returns whether plan a is better than plan b; both are within the budget. Names break ties.
 bool IsBetter(const Plan& a, const Plan& b, bool wants_least_peak) {
   const auto rank = [&](const Plan& plan) {
     const int64_t overhead = plan.figures.overhead.count();
@@ -147,14 +147,14 @@ std::vector<const SolverInfo*> FastFirst() {
   return solvers;
 }
 
-// How well an error explains that no algorithm has a plan: the error of the highest weight is
-// shown. It is lowest where an algorithm merely does not accept such a request, or such a graph.
+// Returns how well an error explains that no algorithm has a plan: the error of the highest weight
+// is shown. The weight is lowest if an algorithm merely does not support the request or the graph.
 int WeightOf(ErrorCode code) {
   if (code == ErrorCode::kTimeout) return 2;
   return code == ErrorCode::kInfeasible ? 1 : 0;
 }
 
-// The best plan by any algorithm, or why there is none.
+// Returns the best plan by any algorithm, or the error that explains why there is none.
 Result<Plan> BestOfAll(const TrainingStep& step, const PlanRequest& request,
                        const SolveLimits& limits, Shortage* shortage) {
   const bool wants_least_peak = PeakBudgetOf(request).kind == Budget::Kind::kMin;
@@ -208,7 +208,8 @@ Result<Plan> MakePlan(const TrainingStep& step, const PlanRequest& request,
 
 Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,
                       Shortage* shortage) {
-  // Checks of the request and refusals look at the graph as well, and may be stopped.
+  // Checking the request and explaining a refusal walk over the graph as well, so they can be
+  // stopped too.
   CKPLAN_ASSIGN_OR_RETURN(
       Plan plan, UnlessStopped([&] { return MakePlan(source.step(), request, limits, shortage); }));
   for (const RequestField& field : RequestFields()) {

@@ -17,28 +17,29 @@
 
 namespace ckplan {
 
-// The algorithms that kAutoAlgorithm has left out since they had too little.
+// The algorithms that kAutoAlgorithm has left out because they had too little time or memory.
 struct Shortage {
   std::vector<std::string> of_time;
   std::vector<std::string> of_memory;
 };
 
-// The plan holds the request as it is settled: see PlanRequest. What the request says about how a
-// model is read does not count, since the source has been read: the plan takes it from there.
-// kInfeasible: the remedy is the least feasible budget; the message tells which step needs it.
-// kUsage: unknown algorithm, an objective or paper budget that the algorithm does not have, more
+// The plan holds the request as it is settled: see PlanRequest. The request's settings for reading
+// a model are ignored, since the source has already been read: the plan takes them from the source.
+// kInfeasible: the remedy is the least feasible budget; the message says which step needs it.
+// kUsage: unknown algorithm, an objective or paper budget that the algorithm does not have, or more
 // than one budget.
 //
-// The algorithm kAutoAlgorithm stands for all of them: the plan is the one of least overhead within
-// the budget, then of least peak, then of the first name; for the least budget, of least peak, then
-// of least overhead. It is the very plan that its algorithm makes, under the algorithm's own name.
-// Left out are algorithms that refuse the graph as too large for them, which they count in steps of
-// their search, so that the same request gives the same plan everywhere. Those that `limits` stops
-// are left out as well, and named in `shortage`. kUsage without a budget on the peak: algorithms by
-// their papers' own choices are not after the same thing.
+// The algorithm kAutoAlgorithm tries all others. Its plan is the one of least overhead within the
+// budget, then of least peak, then of the first name in alphabetical order; for the least budget,
+// it is the one of least peak, then of least overhead. The plan is exactly that of its algorithm,
+// and has that algorithm's name. Algorithms that refuse the graph as too large are left out. They
+// measure this in steps of their search, so that the same request gives the same plan everywhere.
+// Algorithms that `limits` stops are left out as well, and named in `shortage`. kUsage: there is no
+// budget on the peak. By their papers' own choices, algorithms pursue different goals and cannot be
+// compared.
 //
-// kTimeout: stopped before there was a plan. A search that is stopped later gives its best plan so
-// far, whose guarantee begins with kStoppedEarly. kUnsupported: memory ran out.
+// kTimeout: stopped before there was a plan. A search that is stopped later returns its best plan
+// so far, whose guarantee begins with kStoppedEarly. kUnsupported: memory ran out.
 Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,
                       Shortage* shortage = nullptr);
 
@@ -48,22 +49,23 @@ Result<Plan> MakePlan(const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits, Shortage* shortage = nullptr);
 
 struct PlanWithin {
-  std::optional<Plan> plan;         // Adds no more time than is enough.
-  std::optional<Cost> least_found;  // What the best plan adds that was found, enough or not.
+  std::optional<Plan> plan;         // A plan that adds no more time than `enough`.
+  std::optional<Cost> least_found;  // What the best plan found adds, even if it is too much.
 };
 
-// Whether there is a plan by `best` within the request's budget on the peak that adds no more time
-// than `enough`: the first that the search of MakePlan comes to. The search ends there, or once it
-// is proven that there is none, and so takes a part of the time. MakePlan adds no more time than
-// `plan`, and where there is none, it finds none either; both but for other algorithms' plans in
-// other orders, which are looked for where the search stands.
+// Looks for a plan by `best` within the request's budget on the peak that adds no more time than
+// `enough`. The search is that of MakePlan, but it ends at the first such plan, or once it is
+// proven that there is none, and so takes less time. MakePlan adds no more time than `plan`, and if
+// there is no such plan, MakePlan finds none either. Exceptions are possible with other algorithms'
+// plans in other orders, because the search looks for them from what it has found so far.
 Result<PlanWithin> FindBestPlanWithin(const TrainingStep& step, const PlanRequest& request,
                                       Cost enough, const SolveLimits& limits);
 
-// Peak and overhead of the algorithm's plans for so many budgets, at equal distances from its least
-// peak to that of keeping everything; of `best` what it finds in its search without a budget, and
-// more points. The request has no budget, and names an algorithm that CanPlan (registry.h) the
-// step; kAutoAlgorithm is none of these. Errors are those of MakePlan.
+// Returns peak and overhead of the algorithm's plans for `budget_count` budgets, at equal distances
+// from its least peak to the peak of keeping everything. For `best`, returns what it finds in its
+// search without a budget, and more points. The request must have no budget and must name an
+// algorithm for which CanPlan (registry.h) holds; kAutoAlgorithm is not allowed. Errors are those
+// of MakePlan.
 Result<std::vector<CurvePoint>> PointsByBudgets(const TrainingStep& step,
                                                 const PlanRequest& request, int64_t budget_count,
                                                 const SolveLimits& limits);

@@ -163,7 +163,7 @@ struct Alias {
   std::string_view name;
 };
 
-// Names that people use in papers, issues and other tools. In alphabetical order.
+// Names that people use in papers, issues and other tools, in alphabetical order.
 constexpr std::array kAliases = {
     Alias{"acg", "feng-acg"},
     Alias{"approx", "approx-dp"},

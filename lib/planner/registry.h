@@ -11,7 +11,7 @@
 
 namespace ckplan {
 
-// All that decide themselves, in alphabetical order.
+// Returns all algorithms that make their own decisions, in alphabetical order.
 std::span<const SolverInfo> AllSolvers();
 // Finds an algorithm by its name or by another name in use: "kusumoto" is exact-dp. kUsage: there
 // is none of that name; the message suggests the nearest one.
@@ -22,18 +22,19 @@ inline constexpr std::string_view kAutoAlgorithm = "auto";
 // With this name, the planner judges the decisions of the request (lib/plan/decisions.h). It is
 // not among AllSolvers: without decisions there is nothing to judge.
 inline constexpr std::string_view kGivenAlgorithm = "given";
-// Whether the algorithm decides on the runs of a training step, and so plans joint graphs as well
-// as models. All others decide on the nodes of a forward graph.
+// Returns whether the algorithm decides on the runs of a training step, and so plans joint graphs
+// as well as models. All others decide on the nodes of a forward graph.
 bool DecidesOnRuns(const SolverInfo& info);
-// Whether the algorithm plans such a step: if it decides on nodes, the step needs a forward graph.
+// Returns whether the algorithm can plan this form of step: if it decides on nodes, the step needs
+// a forward graph.
 bool CanPlan(const SolverInfo& info, const TrainingStep& step);
-// Whether it searches, so that a time limit may come first: the dynamic programs over lower sets,
-// and the integer program.
+// Returns whether the algorithm searches for so long that a time limit may end it: the dynamic
+// programs over lower sets, and the integer program.
 bool IsSlow(const SolverInfo& info);
-// All algorithms, kAutoAlgorithm, kBestAlgorithm and kGivenAlgorithm, in alphabetical order.
-// kBestAlgorithm (lib/plan/request.h) is not among AllSolvers either, whose plans it starts from.
+// Returns AllSolvers, kAutoAlgorithm, kBestAlgorithm and kGivenAlgorithm, in alphabetical order.
+// kBestAlgorithm (lib/plan/request.h) is not among AllSolvers, since it starts from their plans.
 std::vector<const SolverInfo*> ListedAlgorithms();
-// Other names of an algorithm, in alphabetical order; plans always use the main name.
+// Returns other names of an algorithm, in alphabetical order; plans always use the main name.
 std::vector<std::string_view> AliasesOf(std::string_view name);
 
 }  // namespace ckplan

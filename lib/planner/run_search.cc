@@ -13,12 +13,14 @@
 namespace ckplan {
 namespace {
 
-// The setting of a knob that limits the peak; the nearest one if the budget is out of its range.
+// Returns the setting of a knob that limits the peak, or the nearest one if the budget is out of
+// range.
 int64_t LimitFor(const PlanProblem& problem, const Knob& knob) {
   return problem.budget ? std::clamp(problem.budget->count(), knob.min, knob.max) : knob.min;
 }
 
-// What the algorithm returns, changed to obey the constraints that it does not know.
+// Returns the algorithm's outcome, changed to obey the constraints, which the algorithm does not
+// know.
 Result<RunOutcome> Obeying(const PlanProblem& problem, Result<RunOutcome> solved) {
   if (!solved.ok() || problem.rules == nullptr || Obeys(*problem.rules, solved->runs)) {
     return solved;
@@ -29,10 +31,10 @@ Result<RunOutcome> Obeying(const PlanProblem& problem, Result<RunOutcome> solved
   return solved;
 }
 
-// How many settings of a knob that limits the peak are tried.
+// The number of settings that are tried of a knob that limits the peak.
 constexpr int64_t kLimitsTried = 16;
 
-// The best of all settings: of least time within the budget, or of least peak.
+// Returns the best outcome of all settings: of least time within the budget, or of least peak.
 Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLimits& limits,
                                       PreparedRunSolver* solver) {
   const Knob knob = solver->knob();
@@ -42,14 +44,15 @@ Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLim
   const Bytes budget = problem.budget.value_or(Bytes(0));
   Simulator simulator(problem.step.joint());
   std::optional<RunOutcome> best;
-  std::tuple<Bytes, Cost, Bytes> least;  // Above the budget; time and memory.
+  std::tuple<Bytes, Cost, Bytes> least;  // Bytes above the budget, overhead, peak.
   const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit;
   const int64_t steps = limits_peak ? kLimitsTried : knob.grid_steps;
   const int64_t distance = std::max<int64_t>(1, (knob.max - knob.min) / steps);
   for (int64_t setting = knob.min; setting <= knob.max; setting += distance) {
     PollStop();
     Result<RunOutcome> solved = Obeying(problem, solver->Solve(setting, limits));
-    // A limit below its least; above it there may be plans that fit once they are changed.
+    // The limit is too low for any plan. With higher limits, there may be plans that fit after they
+    // are changed to obey the constraints.
     const bool is_refused = !solved.ok() && solved.error().code == ErrorCode::kInfeasible;
     if (is_refused && limits_peak && setting + distance <= knob.max) continue;
     CKPLAN_ASSIGN_OR_RETURN(RunOutcome outcome, std::move(solved));

@@ -9,8 +9,8 @@
 
 namespace ckplan {
 
-// The best plan of all settings of the algorithm's knob; where nothing fits the budget, its plan of
-// least peak. Errors are the algorithm's.
+// Returns the best plan of all settings of the algorithm's knob or, if nothing fits the budget, its
+// plan of least peak. Errors are those of the algorithm.
 Result<Answer> SolveByRuns(const PlanProblem& problem, const SolveLimits& limits,
                            PrepareRuns prepare);
 

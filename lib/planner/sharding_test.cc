@@ -1,4 +1,4 @@
-// --shard: what one of several devices has of a model's constants, from reading it to its plan.
+// Tests --shard: one device's share of a model's constants, from reading the model to its plan.
 #include <doctest/doctest.h>
 
 #include <string>

@@ -9,7 +9,7 @@
 namespace ckplan {
 namespace {
 
-// Of all plans that obey, the one that keeps most.
+// Returns the request for the plan that keeps all that the constraints allow.
 PlanRequest KeepAllRequest(PlanRequest request) {
   request.algorithm = "keep-all";
   request.effort = PlanRequest().effort;

@@ -1,4 +1,4 @@
-// A model at the sizes of one dimension that a search asks about, each of them read once.
+// Reads a model at the sizes of one dimension that a search asks for, each of them once.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,21 @@ struct SizedModel {
   Source source;
   Bytes constants;
   Bytes keep_all_peak;
-  Cost forced;  // What keeping all that may be kept adds.
-  Cost step;
+  Cost forced;  // What a plan adds that keeps all that may be kept.
+  Cost step;    // The cost of a step without recomputation.
 
   Bytes need() const { return keep_all_peak + constants; }
-  // Of plans within a budget on the peak: see OwnOrderBound.
+  // Returns a lower bound on the time that plans within a budget on the peak add: see
+  // OwnOrderBound.
   std::optional<Cost> Bound(Bytes budget) const;
 };
 
-// Several threads may ask at once. Sizes are given as counts: multiples of what they must be a
-// multiple of.
+// Several threads may use an object at the same time. A size is given as its quotient by
+// `multiple_of`, the count.
 class SizedModels {
  public:
-  // Of the dimension `dim`; `request` binds all others. Keeps references to all but that.
+  // Sizes are those of the dimension `dim`; `request` binds all others. Keeps references to the
+  // path, the request and the limits.
   SizedModels(const std::string& path, const PlanRequest& request, std::string dim,
               int64_t multiple_of, const SolveLimits& limits)
       : path_(path),
@@ -41,11 +43,12 @@ class SizedModels {
         multiple_of_(multiple_of),
         limits_(limits) {}
 
-  // Null if the model takes no such size. Errors are those of LoadSource which another size would
-  // not mend. What is returned stays where it is.
+  // Returns null if the model does not take this size. Errors are those of LoadSource that another
+  // size would not avoid. The pointer stays valid.
   Result<const SizedModel*> At(int64_t count);
 
-  // Why the model takes no such size; nothing where it does, and where nobody has asked for it.
+  // Returns why the model does not take this size, or nothing if it does or if At was never called
+  // with it.
   std::optional<Error> RefusalOf(int64_t count);
 
  private:
@@ -54,9 +57,9 @@ class SizedModels {
   const std::string dim_;
   const int64_t multiple_of_;
   const SolveLimits& limits_;
-  std::mutex mutex_;                     // Of the two that follow.
+  std::mutex mutex_;                     // Protects the next two.
   std::map<int64_t, SizedModel> known_;  // By count.
-  std::map<int64_t, Error> refusals_;    // Likewise.
+  std::map<int64_t, Error> refusals_;    // By count.
 };
 
 }  // namespace ckplan

@@ -15,7 +15,7 @@
 namespace ckplan {
 namespace {
 
-// The runs that the decisions say, or that keep everything without any.
+// Returns the runs of the decisions or, without decisions, those of keeping everything.
 Result<Answer> SolveGivenRuns(const PlanProblem& problem) {
   const std::optional<Decisions>& decisions = problem.request.decisions;
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<OpId> runs,

@@ -7,8 +7,9 @@
 
 namespace ckplan {
 
-// The best answer within the problem's budget; where nothing fits, that of least peak. The request
-// has passed CheckRequest (check_request.h). Errors are those of MakePlan (planner.h).
+// Returns the best answer within the problem's budget or, if nothing fits, that of least peak. The
+// request must have passed CheckRequest (check_request.h). Errors are those of MakePlan
+// (planner.h).
 Result<Answer> SolveBy(const SolverInfo& info, const PlanProblem& problem,
                        const SolveLimits& limits);
 

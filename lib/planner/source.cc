@@ -67,7 +67,7 @@ Result<Done> CheckJointGraphRequest(const std::optional<CostModel>& cost) {
                {"leave out", {{"cost_model", ""}}}};
 }
 
-// The step with the modules of the model's nodes on their operations.
+// Returns the step, in which each operation has the modules of its node of the model.
 JointGraph WithModules(const Expansion& expansion, const ModuleCalls& modules) {
   JointGraphParts parts = PartsOf(expansion.graph);
   for (const OpId id : parts.ops.ids()) {
@@ -79,7 +79,8 @@ JointGraph WithModules(const Expansion& expansion, const ModuleCalls& modules) {
   return JointGraph::Create(std::move(parts)).value();
 }
 
-// The source with the gradients of parameters in the peak from where they are made.
+// Changes the source so that the gradients of parameters count in the peak, each from the operation
+// that makes it.
 Result<Done> LetGradientsArrive(Source* source) {
   if (source->joint) {
     source->joint = WithArrivingGradients(*source->joint);
@@ -208,8 +209,8 @@ std::vector<std::string> FilesOf(const std::string& path) {
 
 bool IsGraphFile(const std::string& path) {
   if (IsStream(path) || path.ends_with(".json")) return true;
-  // No ONNX file begins so: a protobuf message starts with a field's tag, and 0x7B would be the
-  // start of a group, which ONNX has none of. Text forms of ONNX have endings of their own.
+  // No ONNX file begins with '{': a protobuf message starts with a field's tag, and 0x7B would be
+  // the start of a group, which ONNX does not use. Text forms of ONNX have endings of their own.
   if (path.ends_with("txt") || path.ends_with("textproto")) return false;
   constexpr size_t kPeekedBytes = 64;
   return BeginsAsJson(PeekFile(path, kPeekedBytes));

@@ -1,4 +1,4 @@
-// The graph to plan for, read from a model or from a graph.json as a request says.
+// Reads the graph to plan for from a model or from a graph.json, with the settings of a request.
 #pragma once
 
 #include <optional>
@@ -21,8 +21,8 @@ namespace ckplan {
 struct Source {
   TensorGraph graph;  // Empty for the file of a joint graph.
   ModelIdentity identity;
-  // The request, completed by what is known after reading: all dimensions, and the name and unit of
-  // the costs.
+  // The request, completed by what is known after reading: the sizes of all dimensions, and the
+  // name and unit of the costs.
   PlanRequest request;
   // The members below are set for a model, not for a graph file; see ModelGraph.
   bool is_model = false;
@@ -36,18 +36,18 @@ struct Source {
   // What each operation of `joint` is in a schedule of `graph`; empty for a joint graph file.
   std::vector<Step> step_of = {};
 
-  // What plans are plans of. Refers to the source.
+  // Returns the training step that plans are made for. It refers to the source.
   TrainingStep step() const;
 };
 
-// kUsage: the request does not apply to such a file. kCheckFailed: `planned` is given, and the file
-// is another model; this is found before the request is applied to it. kTimeout: stopped
+// kUsage: the request does not apply to this kind of file. kCheckFailed: `planned` is given, and
+// the file is another model; this is checked before the request is applied. kTimeout: stopped
 // (lib/base/stop.h). Other errors are those of reading the file.
 Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
                           const ModelIdentity* planned = nullptr);
 
-// A model and the graph that is made of it, for programs that also run the model. Sizes of buffers
-// are not rounded up: see AlignSizes.
+// A model and the graph that it is lowered to, for programs that also run the model. Sizes of
+// buffers are not rounded up: see AlignSizes.
 struct ModelSource {
   Model model;
   ModelGraph lowered;
@@ -60,17 +60,17 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
 // is loaded.
 Result<Done> CheckCostModel(const std::string& text);
 
-// The request that reads the source again as it was read for the plan. `cost` is needed if the
-// plan's costs came from a file, since plans do not store its path.
+// Returns the request with which the source is read again exactly as it was read for the plan.
+// `cost` is needed if the plan's costs came from a file, since plans do not store its path.
 Result<PlanRequest> RequestToReadAgain(const PlanRequest& plan,
                                        const std::optional<std::string>& cost);
 
-// The files that the source is made of: `path` itself and, for a model, those beside it that hold
-// its weights, which are never read for a plan but must not be written over either.
+// Returns the files of the source: `path` itself and, for a model, the files that hold its weights.
+// Those are never read for a plan, but must not be overwritten either.
 std::vector<std::string> FilesOf(const std::string& path);
 
-// Whether the file is a graph: its name ends in .json, its first character is that of JSON, or it
-// is a stream, whatever its name. Any other file is a model.
+// Returns whether the file is a graph: its name ends in .json, it begins like JSON, or it is a
+// stream of any name. Any other file is a model.
 bool IsGraphFile(const std::string& path);
 
 // Reads a file of JSON. kInvalidInput: it is a stream, and holds no JSON; `what` is what it should

@@ -35,11 +35,11 @@ PlanRequest LeastPeakBy(const SolverInfo& info) {
   return request;
 }
 
-// Plans, and asks at the given poll that everything ends, or that searches do.
 struct StoppedRun {
   Result<Plan> plan = MakeError(ErrorCode::kInternal, "not made yet");
   int64_t polls = 0;
 };
+// Plans, and requests at the given poll that everything ends, or that searches end.
 StoppedRun PlanUntil(const TensorGraph& graph, const SolverInfo& info, int64_t last_poll,
                      bool ends_everything) {
   StoppedRun run;
@@ -56,8 +56,8 @@ StoppedRun PlanToTheEnd(const TensorGraph& graph, const SolverInfo& info) {
   return PlanUntil(graph, info, -1, true);
 }
 
-// A run is ended after each twentieth of what it does; with sanitizers, which make this the longest
-// of the planner's tests, after each quarter.
+// A run is stopped after each twentieth of its polls. With sanitizers, it is stopped after each
+// quarter, since this would otherwise be the longest of the planner's tests.
 constexpr int kParts = kHasSanitizers ? 4 : 20;
 
 TEST_CASE("every algorithm: it asks whether to stop while it works on each node") {
@@ -66,7 +66,8 @@ TEST_CASE("every algorithm: it asks whether to stop while it works on each node"
     CAPTURE(std::string(info.name));
     const StoppedRun run = PlanToTheEnd(graph, info);
     if (!run.plan.ok()) continue;  // Too large a graph for it.
-    // The problem, the order of steps, the simulation, the arena and the check: all of them ask.
+    // Building the problem, ordering the steps, simulating, placing and checking all poll for a
+    // stop.
     CHECK(run.polls > 10 * kNodes);
   }
 }
@@ -80,7 +81,7 @@ TEST_CASE("every algorithm: wherever everything is to end, it ends there, withou
       const int64_t last = std::max<int64_t>(1, whole.polls * part / kParts);
       CAPTURE(last);
       const StoppedRun run = PlanUntil(graph, info, last, true);
-      CHECK(run.polls <= last + 1);  // A search passes the stop on.
+      CHECK(run.polls <= last + 1);  // A search may poll once more before it passes the stop on.
       CHECK(run.plan.error().code == ErrorCode::kTimeout);
     }
   }

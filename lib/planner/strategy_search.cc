@@ -29,17 +29,17 @@ std::vector<Objective> ObjectivesOf(const SolverInfo& info, const PlanRequest& r
   return {Objective::kTime, Objective::kMemory};
 }
 
-// One plan that was found, and by what.
+// A plan that was found, with the algorithm and the objective that found it.
 struct Found {
   ChosenPlan plan;
   const SolverInfo* info = nullptr;
   Objective objective = Objective::kTime;
 };
 
-// Whether a plan is optimal for what was asked. Without a budget on the peak that is the paper's
-// own objective. Within one it is the least overhead, and a search over settings proves nothing of
-// that unless nothing is recomputed; nor does it prove that a peak is the least. Where the setting
-// is the budget, there is no search.
+// Returns whether a plan is proven optimal for the request. Without a budget on the peak, the goal
+// is the paper's own objective. Within a budget, it is the least overhead. A search over settings
+// proves nothing about that unless nothing is recomputed, and does not prove that a peak is the
+// least. If the budget itself is the setting, there is no search.
 bool IsProven(const PlanProblem& problem, const Found& found) {
   const PlanRequest& request = problem.request;
   if (problem.wants_least_peak || !found.plan.candidate.outcome.is_optimal) return false;
@@ -91,7 +91,7 @@ class StrategySearch {
   }
 
  private:
-  // Whether there may be a plan that is better than the best so far.
+  // Returns whether there may be a better plan than the best so far.
   bool MayBeBetter() const {
     return !best_ || problem_.wants_least_peak || OverheadOf(*best_) > Cost(0);
   }
@@ -109,7 +109,7 @@ class StrategySearch {
     for (const Objective objective : ObjectivesOf(info, problem_.request)) {
       Result<ChosenPlan> plan = Choose(info, objective);
       if (!plan.ok()) {
-        CKPLAN_RETURN_IF_ERROR(Bear(std::move(plan).error(), objective == Objective::kMemory));
+        CKPLAN_RETURN_IF_ERROR(Tolerate(std::move(plan).error(), objective == Objective::kMemory));
         continue;
       }
       Found found{*std::move(plan), &info, objective};
@@ -138,11 +138,11 @@ class StrategySearch {
     });
   }
 
-  // An error does not matter where there is a plan already: if a stop or the end of memory caused
-  // it, the search counts as stopped.
-  Result<Done> Bear(Error error, bool is_second_objective) {
+  // Ignores an error if there is a plan already. If a stop or a lack of memory caused it, the
+  // search counts as stopped.
+  Result<Done> Tolerate(Error error, bool is_second_objective) {
     const bool is_stopped = error.code == ErrorCode::kTimeout;
-    // Where another stop ends everything, there is to be no plan.
+    // If the stop is not that of the search, it ends everything, and there is no plan.
     const bool ends_all = is_stopped && !limits_.stop.stop_requested();
     if (ends_all || (!best_ && !least_)) return error;
     if (is_stopped || (is_second_objective && IsOutOfMemory(error))) {
@@ -155,11 +155,11 @@ class StrategySearch {
   const SolverInfo& info_;
   const PlanProblem& problem_;
   const SolveLimits& limits_;
-  std::optional<Found> best_;   // Fits.
-  std::optional<Found> least_;  // Does not fit.
+  std::optional<Found> best_;   // The best plan that fits.
+  std::optional<Found> least_;  // The plan of least peak that does not fit.
 };
 
-// One search's answers, after one preparation.
+// Adds the answers of one search, after one preparation.
 Result<Done> AddAnswersBy(const SolverInfo& info, const View& view, const PlanProblem& problem,
                           int64_t budget_count, const SolveLimits& limits,
                           std::vector<Answer>* answers) {

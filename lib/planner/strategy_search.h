@@ -1,6 +1,6 @@
-// Plans by the algorithms that decide on the nodes of a forward graph: what they decide is lowered
-// to a schedule, which is measured on the step. Where the step is a joint graph that was made of
-// the forward graph, the schedule is taken as runs of it.
+// Plans by the algorithms that decide on the nodes of a forward graph. Their decisions are lowered
+// to a schedule, which is measured on the step. If the step is a joint graph that was made from the
+// forward graph, the schedule is turned into runs of the joint graph.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 
 namespace ckplan {
 
-// The best plan for either objective that the request allows, by the algorithm or one that it
-// contains (containment.h); where nothing fits the budget, the plan of least peak.
+// Returns the best plan, for any objective that the request allows, by the algorithm or one that it
+// contains (containment.h). If nothing fits the budget, returns the plan of least peak.
 //
-// For the objective kAuto the time-centric plan, or the memory-centric one where the former does
-// not fit the budget: Kusumoto et al. 2019, section 4.4. For the least peak, the one that has less.
+// For the objective kAuto, returns the time-centric plan, or the memory-centric plan if the first
+// does not fit the budget: Kusumoto et al. 2019, section 4.4. If the least peak is asked for,
+// returns the one of less peak.
 Result<Answer> SolveByStrategies(const SolverInfo& info, const PlanProblem& problem,
                                  const SolveLimits& limits);
 
-// The algorithm's plans for so many budgets, at equal distances from its least peak to that of
-// keeping everything, which are found after one preparation. With the objective kAuto both of an
-// algorithm's objectives count.
+// Returns the algorithm's plans for `budget_count` budgets, at equal distances from its least peak
+// to the peak of keeping everything, after one preparation. The objective kAuto includes the plans
+// of both objectives.
 Result<std::vector<Answer>> SolveForBudgets(const SolverInfo& info, const PlanProblem& problem,
                                             int64_t budget_count, const SolveLimits& limits);
 

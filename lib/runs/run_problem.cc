@@ -11,7 +11,8 @@ using Lists = std::vector<std::vector<int32_t>>;
 
 bool IsMade(const JointGraph& graph, ValueId id) { return !graph.value(id).maker.is_none(); }
 
-// The values together with the storages of those that are aliases.
+// Returns, for each operation, the values that it reads, and the storages of those that are
+// aliases.
 Lists ReadsOf(const JointGraph& graph) {
   Lists reads;
   for (const Operation& op : graph.ops()) {
@@ -46,7 +47,8 @@ Lists ReadersOf(const FlatLists& reads, size_t value_count) {
 
 Lists InPlaceOf(const JointGraph& graph) {
   Lists pairs;
-  IdVector<ValueId, OpId> paired_by(graph.values().size());  // The last operation with such a pair.
+  // For each value, the last operation that has it in a pair.
+  IdVector<ValueId, OpId> paired_by(graph.values().size());
   for (const OpId id : graph.ops().ids()) {
     std::vector<int32_t>& list = pairs.emplace_back();
     for (const auto& [write, storage] : PossibleTakeovers(graph, id)) {
@@ -59,7 +61,8 @@ Lists InPlaceOf(const JointGraph& graph) {
   return pairs;
 }
 
-// The second member of each pair.
+// Returns, for each operation, the reads whose memory its writes may take over: the second member
+// of each pair in `in_place`.
 Lists TakenOverBy(const FlatLists& in_place, int32_t op_count) {
   Lists reads;
   for (int32_t op = 0; op < op_count; ++op) {

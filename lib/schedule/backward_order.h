@@ -6,11 +6,10 @@
 // contributes to the gradient of one of its outputs, and in the reverse of the graph's order among
 // the nodes that contribute to the same gradient. The gradient of a parameter that several nodes
 // train counts as such a gradient.
-//     later in the graph; likewise with the gradient of a parameter that several nodes train.
-//        ┌─▶ b ─┐         The gradient of a's output gets contributions from b, c and d. They are
-//     a ─┼─▶ c ─┼─▶ e     added in the reverse of the graph's order, ((d + c) + b), so e, d, c, b,
-//     a
-//        └─▶ d ─┘         is the only order here. Nodes that share no gradient may change places.
+//
+//        ┌─▶ b ─┐      The gradient of a's output gets contributions from b, c and d. They are
+//     a ─┼─▶ c ─┼─▶ e  added in the reverse of the graph's order, ((d + c) + b). So e, d, c, b, a
+//        └─▶ d ─┘      is the only order here. Nodes that share no gradient may change places.
 //
 // So each sum is associated in one way only. Every such schedule computes, bit for bit, the
 // gradients of keeping everything in the graph's own order; a mirrored schedule computes those of
@@ -34,7 +33,7 @@ std::vector<NodeId> ForwardOrderOfSameGradients(const TensorGraph& graph, const 
 struct BackwardPrecedence {
   explicit BackwardPrecedence(const TensorGraph& graph);
 
-  IdVector<NodeId, bool> is_reached;  // By a gradient.
+  IdVector<NodeId, bool> is_reached;  // Whether a gradient reaches the node.
   // The nodes whose backward must run before that of the node; those implied by others are left
   // out.
   IdVector<NodeId, std::vector<NodeId>> after;

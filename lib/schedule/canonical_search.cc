@@ -111,7 +111,7 @@ CanonicalSearch::Outcome CanonicalSearch::SolveRest(const Component& component, 
   return Solve(rest, placed);
 }
 
-// Places a component that may have fallen apart, from its first section to its last.
+// Places a component that may have fallen apart into several, from its first section to its last.
 CanonicalSearch::Outcome CanonicalSearch::SolveParts(const Component& component, Candidate placed) {
   int32_t lower = component.lower;
   for (int32_t s = lower + 1; s <= component.upper; ++s) {
@@ -158,7 +158,7 @@ std::optional<CanonicalSearch::Candidate> CanonicalSearch::Next(const Component&
   return best;
 }
 
-// Returns false if the interval would exceed the capacity.
+// Raises the interval's support and bound. Returns false if it would then exceed the capacity.
 bool CanonicalSearch::Raise(int32_t interval, int64_t support, int64_t bound) {
   int64_t& old_support = support_[Index(interval)];
   int64_t& old_bound = bound_[Index(interval)];
@@ -188,8 +188,8 @@ bool CanonicalSearch::Place(Candidate candidate) {
   return SectionsFit(lower, upper);
 }
 
-// Rules out a candidate until its support rises. Returns false if a section can no longer hold its
-// unplaced intervals.
+// Rules out placing the candidate's interval at its present support. Returns false if a section can
+// no longer hold its unplaced intervals.
 bool CanonicalSearch::Skip(Candidate candidate) {
   int64_t bound = kNoLimit;
   for (const int32_t other : neighbours_[Index(candidate.interval)]) {

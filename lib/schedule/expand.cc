@@ -40,7 +40,7 @@ class GradientSink {
   Bytes highest_;
 };
 
-// What both expansions share.
+// The code that both expansions share.
 class Expander {
  public:
   Expander(const TensorGraph& graph, const std::vector<NodeId>& order,
@@ -63,13 +63,13 @@ class Expander {
   }
 
  protected:
-  // Whether the node's backward reads a value that only says that the node has run, since it reads
-  // nothing that the node makes.
+  // Whether the node needs a value without bytes that only says that it has run, which its backward
+  // reads.
   virtual bool MarksRun(NodeId id) const = 0;
   virtual void AfterLoss() {}
-  // The gradients of the node's inputs that its backward makes, what it reads for them, and the
-  // memory that they take beside. `through` is the output whose gradient a pass-through shares;
-  // none if no gradient arrives.
+  // Adds to the backward operation the gradients of the node's inputs that it makes, the values
+  // that it reads for them, and the workspace that they need. `through` is the output whose
+  // gradient a pass-through shares, or none if no gradient arrives.
   virtual void AddContributions(NodeId id, TensorId through, Operation* op) = 0;
   virtual void AfterBackward(NodeId /*id*/, ValueId /*parameter_gradients*/) {}
 
@@ -116,7 +116,7 @@ class Expander {
     AddValue("parameter gradients", gradients, ValueKind::kParameterGradient);
   }
 
-  // What its backward makes of them as a value of its own.
+  // Returns the bytes of the parameter gradients that the node's backward makes as a value.
   Bytes GradientBytesOf(const Node& node) const {
     return gradients_ == ValueKind::kArrivingGradient ? node.parameter_gradients : Bytes(0);
   }
@@ -130,7 +130,7 @@ class Expander {
     op.cost = node.forward_cost;
     op.workspace = node.forward_workspace;
     for (const auto& [output, input] : node.in_place) {
-      // A schedule reuses one input for one output at most.
+      // In a schedule, at most one output takes over the memory of an input.
       if (output == node.in_place.front().output) op.in_place.push_back({output, input});
     }
     if (MarksRun(id)) {
@@ -195,16 +195,17 @@ class Expander {
 
   const TensorGraph& graph_;
   const std::vector<NodeId>& order_;
-  const ValueKind gradients_;  // The kind of those of parameters.
+  const ValueKind gradients_;  // The kind of parameter gradients.
   JointGraphParts parts_;
   std::vector<Step> step_of_;
   IdVector<TensorId, ValueId> gradient_of_;  // The newest value of each tensor's gradient.
   ValueId loss_;                             // Has no bytes.
-  // Nodes with what tells their backward that they have run; the last node is the last here.
+  // Nodes for which MarksRun holds, with the values that say that they have run, in order.
   std::vector<std::pair<NodeId, ValueId>> ran_;
 };
 
-// With a fixed order of backward operations, so that it is known which sums are made in place.
+// Expands for a fixed order of backward operations, in which it is known which sums are made in
+// place.
 class FixedOrderExpander final : public Expander {
  public:
   FixedOrderExpander(const TensorGraph& graph, const std::vector<NodeId>& order)
@@ -216,7 +217,7 @@ class FixedOrderExpander final : public Expander {
  private:
   static constexpr int32_t kNoBuffer = GradientReplay<GradientSink>::kNoBuffer;
 
-  // Whether nothing but its own backward follows from the node.
+  // True if only the node's own backward depends on the node.
   bool MarksRun(NodeId id) const override {
     const std::vector<TensorId>& outputs = graph_.node(id).outputs;
     return std::all_of(outputs.begin(), outputs.end(), [&](TensorId output) {
@@ -228,7 +229,7 @@ class FixedOrderExpander final : public Expander {
 
   void AfterLoss() override { gradients_.Loss(); }
 
-  // The new state of the gradients that the node has contributed to. What they occupy is no
+  // Adds the new versions of the gradients that the node contributes to. Their own memory is not
   // workspace.
   void AddContributions(NodeId id, TensorId through, Operation* op) override {
     const Node& node = graph_.node(id);
@@ -262,9 +263,9 @@ class FixedOrderExpander final : public Expander {
   IdVector<TensorId, NodeId> contributed_by_;  // The last node whose backward made its gradient.
 };
 
-// For plans in any order. What is not said by gradients is said by values of no bytes: that a node
-// that no gradient reaches runs backward after the loss and its own forward run, and that nodes
-// that train one parameter run backward one after the other.
+// Expands for plans in any order. Values without bytes express the rules of order that do not
+// follow from gradients: a node that no gradient reaches runs backward after the loss and after its
+// own forward run, and nodes that train the same parameter run backward one after the other.
 class AnyOrderExpander final : public Expander {
  public:
   AnyOrderExpander(const TensorGraph& graph, const std::vector<NodeId>& order, ValueKind gradients)
@@ -274,17 +275,17 @@ class AnyOrderExpander final : public Expander {
         passed_by_(graph.tensors().size()) {}
 
  private:
-  // What a gradient is while one node contributes to it, input by input.
+  // The state of a gradient while one node contributes to it, input by input.
   enum class State : uint8_t {
     kAbsent,
     kOld,     // A sum of other nodes' contributions, whose memory others may hold as well.
-    kPassed,  // That of the output, in whose memory it is.
-    kOwn,     // In memory of its own.
-    kSum,     // The old one with something added, in memory of its own.
+    kPassed,  // The gradient of the output, whose memory it shares.
+    kOwn,     // A first contribution, in memory of its own.
+    kSum,     // The old sum with something added, in memory of its own.
   };
   struct Contribution {
-    Bytes kept;       // What it leaves in memory at most.
-    Bytes temporary;  // Before it is added.
+    Bytes kept;       // The most that it leaves in memory.
+    Bytes temporary;  // What it takes until it is added.
   };
   using States = std::vector<std::pair<TensorId, State>>;
   static constexpr int32_t kNoState = -1;
@@ -322,7 +323,7 @@ class AnyOrderExpander final : public Expander {
     return &(*states)[static_cast<size_t>(at)].second;
   }
 
-  // One contribution by the rules of lib/schedule/gradients.h.
+  // Makes one contribution, by the rules of lib/schedule/gradients.h.
   Contribution Contribute(NodeId id, TensorId through, TensorId input, State* state) const {
     const Bytes bytes = graph_.tensor(input).bytes;
     const bool passes = graph_.tensor(through).bytes == bytes && passed_by_[input] == id;
@@ -332,7 +333,7 @@ class AnyOrderExpander final : public Expander {
         *state = passes ? State::kPassed : State::kOwn;
         return {temporary, Bytes(0)};
       case State::kPassed:
-        *state = State::kOwn;  // The output's gradient is needed to the end of the step.
+        *state = State::kOwn;  // A copy: the output's gradient is needed until the step ends.
         return {bytes, temporary};
       case State::kOld:
         *state = State::kSum;
@@ -344,8 +345,8 @@ class AnyOrderExpander final : public Expander {
     return {Bytes(0), temporary};
   }
 
-  // What contributions take beside all that stays in memory: a temporary lives while what later
-  // contributions leave is not there yet.
+  // Returns the most that contributions take besides all that they leave in memory. While a
+  // temporary lives, the memory that later contributions leave is still free.
   static Bytes WorkspaceOf(const std::vector<Contribution>& contributions) {
     Bytes workspace;
     Bytes kept_later;
@@ -360,7 +361,8 @@ class AnyOrderExpander final : public Expander {
     const ValueId old = gradient_of_[input];
     ValueId base;
     if (state == State::kPassed) base = gradient_of_[through];
-    // Of gradients in one memory all are copied but the last, which the others have left by then.
+    // When gradients that share memory change, all of them are copied except the last: by then, the
+    // others have left the memory.
     const bool is_left = state == State::kSum && !added_to_.insert(StorageOf(old)).second;
     if (is_left) base = old;
     gradient_of_[input] = NewGradient(input, base);
@@ -378,10 +380,11 @@ class AnyOrderExpander final : public Expander {
   }
 
   const IdVector<NodeId, bool> is_reached_;
-  // Of the node at hand: where each input stands among its states, and who passed it a gradient.
+  // For the current node: the index of each input among its states. For each tensor: the last node
+  // that passed a gradient to it.
   IdVector<TensorId, int32_t> state_of_;
   IdVector<TensorId, NodeId> passed_by_;
-  std::set<ValueId> added_to_;             // In this operation: memory that sums may take over.
+  std::set<ValueId> added_to_;  // The memory that sums of the current operation may take over.
   std::map<int32_t, ValueId> trained_by_;  // The last of the nodes that share a parameter.
 };
 
@@ -450,7 +453,7 @@ std::vector<OpId> RunsOf(const std::vector<Step>& step_of, const Schedule& sched
 
 std::vector<OpId> PutOffUntilReadable(const JointGraph& graph, const std::vector<OpId>& runs) {
   IdVector<OpId, bool> has_run(graph.ops().size());
-  // The first operation that makes what `op` reads and has not run; none if all have.
+  // Returns the first maker of a read of `op` that has not run, or none if all have.
   const auto missing_maker = [&](OpId op) {
     for (const ValueId read : graph.op(op).reads) {
       const OpId maker = graph.value(read).maker;

@@ -41,7 +41,8 @@ class MirroredLowering {
     size_t inputs_done = 0;
   };
 
-  // The copy of the tensor that copy `copy` of its reader reads.
+  // Puts the copy of the tensor that copy `copy` of its reader reads on the stack, unless it has
+  // run.
   void Visit(TensorId tensor, int32_t copy) {
     const NodeId producer = graph_.tensor(tensor).producer;
     if (producer.is_none()) return;

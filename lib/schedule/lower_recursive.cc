@@ -60,7 +60,7 @@ class RecursiveLowering {
     return crossing_[static_cast<size_t>(cut)];
   }
 
-  // The cuts of [begin, end), of its last range, of that range's last range, and so on.
+  // Returns the cuts of [begin, end), of its last range, of that range's last range, and so on.
   std::vector<int32_t> CutsOnTheWayToTheEnd(int32_t begin, int32_t end) const {
     std::vector<int32_t> cuts;
     while (end - begin > 1) {
@@ -71,7 +71,7 @@ class RecursiveLowering {
     return cuts;
   }
 
-  // Requires that what crosses the cuts of [begin, end) and of its last ranges is in memory.
+  // Requires that all results that cross CutsOnTheWayToTheEnd(begin, end) are in memory.
   void Backward(int32_t begin, int32_t end) {
     if (end - begin <= 1) {
       BackwardOfBlock(begin);

@@ -93,7 +93,7 @@ class SegmentwiseLowering {
   Schedule schedule_;
 };
 
-// When each version of a tensor is made and read last in a schedule.
+// Finds when each version of a tensor is made and read last in a schedule.
 class VersionLives {
  public:
   VersionLives(const TensorGraph& graph, const Schedule& schedule)

@@ -10,8 +10,8 @@
 //     in it have died.
 //   - A write takes over the memory of a read that dies at this very step, if the table allows it
 //     and no other version is in that memory.
-//   - While a step runs, memory holds what was live before, what the step writes, and its
-//   workspace.
+//   - While a step runs, memory holds what was live before, what the step writes, and the step's
+//     workspace.
 // The gradients of a forward graph are not values here (see gradients.h).
 #pragma once
 

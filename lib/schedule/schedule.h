@@ -64,7 +64,7 @@ std::vector<NodeId> ForwardOrder(const Schedule& schedule);
 // The tensors that a step needs in memory, for schedules of forward graphs.
 const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step);
 
-// The schedule of a joint graph that consists of these runs, and the runs of such a schedule.
+// Convert runs to a schedule of a joint graph, and back.
 Schedule ScheduleOfRuns(std::span<const NodeId> runs);
 std::vector<NodeId> RunsOf(const Schedule& schedule);
 

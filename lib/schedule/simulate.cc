@@ -37,7 +37,7 @@ class ByteCounter {
 
 }  // namespace
 
-// Measures a schedule of a forward graph with its gradients, and what other micro-batches hold.
+// Measures a schedule of a forward graph with its gradients, and the memory of other micro-batches.
 class Simulator::ForwardMeter : public PeakMeter {
  public:
   ForwardMeter(const StepTable& table, const GradientProfile& profile, int32_t loss)

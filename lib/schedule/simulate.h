@@ -8,7 +8,7 @@
 //   loss             allocates the gradients of the graph's outputs
 //   backward(n)      allocates gradients, see gradients.h
 // A version of a tensor lives from the step that makes it to its last read (replay.h). Each other
-// micro-batch under way adds, during the whole schedule, what it has in memory after the loss
+// micro-batch in flight adds, during the whole schedule, what it has in memory after the loss
 // without its gradients. Constants (parameters, inputs, ...) are not in these figures.
 //
 // Cost: O(reads and writes of all steps). The constructor lays the graph out flat once, so the many
@@ -35,7 +35,7 @@ namespace ckplan {
 struct Simulation {
   Bytes peak;
   size_t peak_step = 0;  // The first step that needs `peak`.
-  Cost cost;             // Of all runs; of a forward graph's schedule, of the forward runs.
+  Cost cost;             // The cost of all runs; for a forward graph, of all forward runs.
   Cost overhead;         // `cost` beyond one run of each node or operation.
   Bytes other_micro_batches = Bytes(0);  // Part of `peak`.
 };

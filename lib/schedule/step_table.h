@@ -1,5 +1,5 @@
-// What each kind of step reads and makes, and its workspace: all that memory depends on, laid out
-// flat for replays (replay.h).
+// A table of the reads, the writes and the workspace of each kind of step. It has all that the
+// memory of a schedule depends on, laid out flat for replays (replay.h).
 //
 // A kind of step is a number from 0. In a forward graph with n nodes, kind k < n runs node k
 // forward, kind n is the loss, and kind n + 1 + k runs node k backward. Its values are the tensors;
@@ -45,7 +45,7 @@ struct StepTable {
 
 StepTable TableOf(const TrainingStep& step);
 
-// The kind of a step of a forward graph that is no free.
+// Returns the kind of a step of a forward graph. The step must not be a free.
 int32_t KindOf(const TensorGraph& graph, const Step& step);
 
 // FreeOf encodes the freeing of a value among kinds of steps; the next function decodes it.

@@ -1,14 +1,13 @@
-// One training step: what everything looks at that measures, places, checks, explains or writes a
-// plan.
+// One training step. All code that measures, places, checks, explains or writes plans uses this
+// view of the graph.
 //
 // A step has one of two forms:
 //   forward  A TensorGraph. Its nodes run forward, then comes the loss, then the nodes run
-//   backward,
-//            and gradients come and go by fixed rules (gradients.h).
-//   joint    A JointGraph. Every step of a schedule is a run of one of its operations, which take
-//            the place of nodes here, as its values take that of tensors.
-// A joint step that was made of a forward graph (expand.h) knows that graph as well, so algorithms
-// that decide on the nodes of a forward graph can plan it.
+//            backward, and gradients come and go by fixed rules (gradients.h).
+//   joint    A JointGraph. Every step of a schedule is a run of one of its operations. Here the
+//            operations take the place of nodes, and the values take the place of tensors.
+// A joint step that was made from a forward graph (expand.h) knows that graph as well, so
+// algorithms that decide on the nodes of a forward graph can plan it.
 //
 // This is a view: it refers to the graphs, which must outlive it. It is cheap to copy.
 #pragma once
@@ -32,8 +31,8 @@ class TrainingStep {
   // These are implicit, because a graph alone is a step of its form. `modules` may be null.
   TrainingStep(const TensorGraph& graph, const ModuleCalls* modules = nullptr);  // NOLINT
   TrainingStep(const JointGraph& graph);                                         // NOLINT
-  // The joint graph was made of the forward graph; `step_of` says what each operation is in a
-  // schedule of that (Expansion::step_of).
+  // The joint graph was made from the forward graph; `step_of` says which step of its schedules
+  // each operation is (Expansion::step_of).
   TrainingStep(const JointGraph& graph, const TensorGraph& forward,
                const std::vector<Step>& step_of);
 
@@ -42,10 +41,10 @@ class TrainingStep {
 
   bool is_joint() const { return joint_ != nullptr; }
   const JointGraph& joint() const { return *joint_; }  // Only for the joint form.
-  // Whether there is a forward graph: the step's own, or the one that it was made of.
+  // Whether there is a forward graph: the step's own, or the one that it was made from.
   bool has_forward() const { return forward_ != nullptr; }
   const TensorGraph& forward() const { return *forward_; }
-  // Only for a joint step that was made of a forward graph.
+  // Only for a joint step that was made from a forward graph.
   const std::vector<Step>& step_of() const { return *step_of_; }
 
   const std::string& name() const;
@@ -56,7 +55,8 @@ class TrainingStep {
   std::string_view node_word() const { return is_joint() ? "operation" : "node"; }
   std::string_view tensor_word() const { return is_joint() ? "value" : "tensor"; }
 
-  // The name for messages; one without a name is "conv 7" or "tensor 7", by its number in files.
+  // The name for messages. A node or tensor without a name is "conv 7" or "tensor 7", by its number
+  // in files.
   std::string NameOf(NodeId node) const;
   std::string NameOf(TensorId tensor) const;
   const std::string& RawNameOf(NodeId node) const;  // As the graph has it, maybe empty.
@@ -69,7 +69,7 @@ class TrainingStep {
   std::vector<std::string> ModulesOf(NodeId node) const;
 
   NodeId MakerOf(TensorId tensor) const;  // None if the tensor is given from outside.
-  // The tensor in whose memory this one is: the tensor itself unless it is an alias.
+  // The tensor whose memory this one uses: the tensor itself unless it is an alias.
   TensorId StorageOf(TensorId tensor) const;
   Bytes BytesOf(TensorId tensor) const;
   // Whether it has memory of its own in a step.
@@ -98,8 +98,7 @@ class TrainingStep {
   Cost backward_cost() const;
   Cost cost() const { return forward_cost() + backward_cost(); }
   // The overhead of a plan is the cost of its runs beyond one of each node. This is the overhead of
-  // running only what is needed: zero, or below where no result needs some operations of a joint
-  // graph.
+  // running only what is needed: zero, or less if no result needs some operations of a joint graph.
   Cost LeastOverhead() const;
   ConstantMemory constants() const;
   // The bytes of gradients of parameters, wherever they are counted, that optimizers keep state

@@ -6,8 +6,8 @@
 
 namespace ckplan {
 
-// Returns the schedule without those runs, beyond the first of each node or operation, whose
-// results no later step reads. The schedule must free by liveness. O(reads of all steps).
+// Returns the schedule without the runs, beyond the first of each node or operation, whose results
+// no later step reads. The schedule must free by liveness. O(reads of all steps).
 Schedule WithoutUnreadRuns(const TrainingStep& of, const Schedule& schedule);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// Damages text, and reads what a reader says about it, for tests of file forms.
+// Damages text, and collects the error messages of a reader about it, for tests of file formats.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -38,8 +38,8 @@ TEST_CASE("annealing: finds the optimum of small steps in any order") {
     const std::optional<int64_t> least = ExhaustiveLeastCost(problem, budget);
     AnnealOptions anneal;
     anneal.moves = 20'000;
-    anneal.start_temperature = 0.1;  // With eight runs, one of them is a large part of the total
-                                     // time.
+    // Each of eight runs is a large part of the total time.
+    anneal.start_temperature = 0.1;
     const AnnealOutcome outcome = Anneal(problem, budget, std::vector<Runs>(4, order), anneal);
     CHECK((outcome.peak <= budget) == least.has_value());
     if (!least) continue;

@@ -199,8 +199,8 @@ class Solver {
     return true;
   }
 
-  // A plan that would fit may not fit after it is changed to obey. The annealing then starts with
-  // the one nearest to the budget.
+  // A plan within the budget may exceed it after MadeToObey has changed it to obey the constraints.
+  // If no plan fits, the annealing starts from the plan that exceeds the budget least.
   void KeepNearest(const Runs& runs, int64_t peak) {
     if (shared_->rules() == nullptr || outcome_.runs || peak >= nearest_peak_) return;
     nearest_ = runs;
@@ -233,7 +233,7 @@ class Solver {
     return outcome_.overhead <= any_order_bound_ || outcome_.overhead == outcome_.lower_bound;
   }
 
-  // Returns whether no better plan can be found, or none better than `enough`.
+  // Returns whether the search is over: no better plan is possible, or `enough` is settled.
   bool IsDone() const {
     if (outcome_.is_infeasible || IsSettled()) return true;
     if (!options_.is_order_free) return outcome_.is_optimal;
@@ -279,7 +279,7 @@ class Solver {
   }
 
   // Searches for a bound for all plans, and for plans in orders that need less memory, even if the
-  // best plan of the own order is known.
+  // best plan in the graph's own order is known.
   Result<Done> SolveInAnyOrder() {
     const bool is_known = outcome_.runs && outcome_.overhead <= any_order_bound_;
     if (is_known || outcome_.is_infeasible) return Done{};
@@ -371,8 +371,9 @@ class Solver {
     return static_cast<int64_t>(static_cast<double>(moves) * std::clamp(gain, 0.05, 1.0));
   }
 
-  // Reports the bound for any order if that of the own order is no higher, or if a plan in another
-  // order costs less than that one.
+  // There are two lower bounds: for plans in the graph's own order, and for plans in any order.
+  // Reports the second if it is at least as high, or if a plan in another order costs less than the
+  // first.
   void SettleBound() {
     outcome_.moments = moments_;
     outcome_.proof_moments = proof_moments_;
@@ -405,8 +406,7 @@ class Solver {
   std::vector<OpId> proof_moments_;  // The moments by which `any_order_bound_` was proven.
   int64_t any_order_bound_ = 0;
   OverheadProof any_order_proof_ = OverheadProof::kRunOnce;
-  std::optional<Runs> nearest_;  // The nearest plan above the budget, if all plans must be changed
-                                 // to obey.
+  std::optional<Runs> nearest_;  // The plan that exceeds the budget least; see KeepNearest.
   int64_t nearest_peak_ = std::numeric_limits<int64_t>::max();
   BestOutcome outcome_;
 };

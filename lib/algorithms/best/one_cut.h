@@ -2,9 +2,8 @@
 // operations to run again after it. docs/bounds.md states the program and why its Lagrangian bounds
 // every plan of the order.
 //
-//   source ──inf──▶ N_u ──λ·bytes──▶ R_m ──cost──▶ sink      u is needed: kept, or its maker m
-//   reruns
-//                   N_w ◀──inf───── R_m                      then m's reads are needed, too
+//   source ──inf──▶ N_u ──λ·bytes──▶ R_m ──cost──▶ sink    u is needed: kept, or its maker m reruns
+//                   N_w ◀──inf───── R_m                    then m's reads are needed, too
 //
 // A value made before the moment is needed if an operation at or after the moment reads it, or if
 // it is a result. Values that the moment's own operation reads are in memory, and so are needed

@@ -54,9 +54,9 @@ JointGraph Layers() {
   return JointGraph::Create(std::move(parts)).value();
 }
 
-// Returns the value of the linear program, rounded up: the lower hull of (bytes kept, cost of
-// reruns) over all sets of reruns, at the bytes that there is room for. Returns nothing if no set
-// fits.
+// Returns the value of the linear program, rounded up. Each set of reruns is a point (bytes kept,
+// cost of reruns); the value is that of their lower hull at the number of bytes that the budget
+// leaves for kept values. Returns nothing if no set fits.
 std::optional<int64_t> HullAt(const RunProblem& problem, const Runs& order, size_t moment,
                               int64_t budget) {
   const auto at = static_cast<size_t>(order[moment].index());

@@ -135,14 +135,15 @@ bool RunSequence::IsRead(int32_t op, size_t k) const {
 int32_t RunSequence::EndOf(int32_t value, size_t k) const {
   const std::vector<int32_t>& made = runs_of_[At(problem_.maker[At(value)])];
   const std::vector<int32_t>& reads = reads_of_[At(value)];
-  auto next = reads.end();
+  auto reads_end = reads.end();  // Reads from here on see a later version.
   if (k + 1 < made.size()) {
-    while (next != reads.begin() && *(next - 1) > made[k + 1]) --next;
+    while (reads_end != reads.begin() && *(reads_end - 1) > made[k + 1]) --reads_end;
   } else if (problem_.is_result[At(value)]) {
     return slot_count();
   }
-  if (next == reads.begin() || *(next - 1) < made[k]) return made[k] + 1;
-  const int32_t last = *(next - 1);
+  const bool is_read = reads_end != reads.begin() && *(reads_end - 1) >= made[k];
+  if (!is_read) return made[k] + 1;
+  const int32_t last = *(reads_end - 1);
   const bool is_taken_over =
       may_be_taken_over_[At(value)] && MayBeTakenOver(problem_, op_at_[At(last)], value);
   return is_taken_over ? last : last + 1;

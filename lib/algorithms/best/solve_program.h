@@ -13,7 +13,8 @@
 
 namespace ckplan {
 
-// `Plan` is the meaning of a solution. "Every plan" means every plan that the program relaxes.
+// `Plan` is the type of plan that Program::Read makes from a solution. "Every plan" means every
+// plan of which the program is a relaxation.
 template <typename Plan>
 struct ProgramOutcome {
   bool is_infeasible = false;  // Proven: no plan fits the budget.
@@ -24,7 +25,7 @@ struct ProgramOutcome {
   int64_t work = 0;            // The work done, as MipLimits counts it.
 };
 
-// The conditions under which a program stays unsolved, with the best solution and bound so far.
+// The conditions under which the search ends early, with the best solution and bound so far.
 template <typename Plan>
 struct ProgramLimits {
   int64_t work = 0;  // As MipLimits counts it.

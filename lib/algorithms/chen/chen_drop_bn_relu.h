@@ -4,7 +4,7 @@
 //   "drop bn-relu, apply all system optimizations, drop result of batch norm and relu".
 //
 // Idea. As in chen-drop-cheap (section 4.2), but pooling is kept, as in the experiment on
-// convolutional networks (Fig. 5). Of conv - bn - relu only the convolution's result is kept.
+// convolutional networks (Fig. 5). In conv - bn - relu, only the convolution's result is kept.
 //
 // Guarantee  nothing but normalisations and activation functions is ever recomputed.
 // Knob       none.

@@ -66,8 +66,8 @@ TEST_CASE("chen-keep-costly: convolutions are kept up to B bytes") {
   CHECK(PlanOf("chen-keep-costly", graph).figures.setting == KnobSetting{"B", 11});
 }
 
-// Cuts are after j and k. Six bytes have room for a or for b; per byte, a saves 10 / 4 and b 12 /
-// 5.
+// Cuts are after j and k. Of a and b, only one can be kept in six bytes. Per byte, keeping a saves
+// a cost of 10 / 4, and keeping b saves 12 / 5.
 TEST_CASE("chen-keep-costly: not optimal if results differ in size") {
   const TensorGraph graph = GraphFromText("a:4@10 -> j:3@1 -> b:5@12 -> k:2@1 -> d:1@1");
   const Plan plan = PlanOf("chen-keep-costly", graph, 6);

@@ -18,8 +18,8 @@
 // Paper      U -> cached, M_v, T_v, B, L as there.
 // Differs    - sets are visited after their subsets. The authors' program numbers sets as it finds
 //              them and tries only higher numbers, which misses transitions.
-//            - The memory-centric objective is Alg. 1 with max at line 15 over all states, read
-//            literally.
+//            - The memory-centric objective is Alg. 1, read literally: max at line 15 over all
+//              states.
 #pragma once
 
 #include <cstdint>

@@ -363,8 +363,8 @@ void LowerSetFamily::AddToBoundary(NodeId v) {
   word.time += node_times_[v];
 }
 
-// Returns false if BoundaryWithin for all pairs of sets would visit more than `max_pair_work`
-// words.
+// Fills in the boundary and the neighbours of each set. Returns false if BoundaryWithin for all
+// pairs of sets would visit more than `max_pair_work` words.
 Result<bool> LowerSetFamily::ComputeFacts(const VertexGraph& graph, int64_t max_pair_work,
                                           const DpLimits& limits) {
   const Words known(graph);
@@ -374,7 +374,7 @@ Result<bool> LowerSetFamily::ComputeFacts(const VertexGraph& graph, int64_t max_
     if (set % kSetsPerPoll == 0) CKPLAN_RETURN_IF_ERROR(Poll(limits));
     Facts& facts = facts_[static_cast<size_t>(set)];
     neighbours.Begin(words(set));
-    const auto look_at = [&](NodeId v) {
+    const auto add_if_boundary = [&](NodeId v) {
       if (!neighbours.Visit(v)) return;
       facts.boundary_memory += graph.memory(v);
       facts.boundary_time += graph.time(v);
@@ -382,8 +382,10 @@ Result<bool> LowerSetFamily::ComputeFacts(const VertexGraph& graph, int64_t max_
     };
     for (size_t w = 0; w < words_per_set_; ++w) {
       const uint64_t members = words(set)[w];
+      // If all nodes of the word are members, only those with readers in other words can be in the
+      // boundary.
       uint64_t word = members == known.rows[w].all ? known.rows[w].read_outside : members;
-      for (; word != 0; word &= word - 1) look_at(NodeAt(w, word));
+      for (; word != 0; word &= word - 1) add_if_boundary(NodeAt(w, word));
     }
     if (static_cast<int64_t>(boundary_.size()) > max_pair_work / size()) return false;
     facts.neighbours = neighbours.memory();

@@ -88,6 +88,7 @@ class OverheadBound {
   Result<Done> ChoosePrices(const std::optional<SetSelection>& first, const SetSelection& useful);
   Result<Done> Charge(const std::optional<SetSelection>& first, const SetSelection& useful);
   Result<Done> ChargeStepsTo(const SetSelection& above, const SetSelection& below);
+  // Returns the index of the price that gives the highest bound for the empty set.
   size_t BestPrice() const;
 
   const LowerSetFamily& family_;

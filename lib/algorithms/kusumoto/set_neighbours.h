@@ -43,16 +43,17 @@ class SetNeighbours {
  public:
   explicit SetNeighbours(const VertexGraph& graph);
 
-  // Begins with another set, whose words must stay valid while its members are visited.
+  // Starts on another set, whose words must stay valid while its members are visited.
   void Begin(const uint64_t* set);
-  // Visits a member of the set, each once and in any order; members without a successor outside may
-  // be skipped. Returns whether the member is in d(L).
+  // Visits a member of the set. Each member is visited once, in any order; members without a
+  // successor outside the set may be skipped. Returns whether the member is in d(L).
   bool Visit(NodeId v);
   // Returns M(d+(L) \ L) + M(d-(d+(L)) \ L), once all members have been visited.
   Bytes memory() const { return memory_; }
 
  private:
-  // The node that most others read. The siblings outside L are read only by nodes outside L.
+  // The node that most others read. A sibling outside L is read only by nodes outside L, because L
+  // is a lower set.
   struct Hub {
     NodeId node;
     NodeGroup readers;

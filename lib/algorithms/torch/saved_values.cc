@@ -175,7 +175,9 @@ std::vector<bool> SavedValues::LeftOut(int64_t share) const {
 std::vector<bool> SavedValues::Within(int64_t share) {
   if (share >= kWholeShare || max_bytes_ == 0) return is_needed_;
   const double bytes = static_cast<double>(share) / kWholeShare * static_cast<double>(max_bytes_);
-  if (static_cast<double>(BytesOf(by_cut_)) <= bytes) return by_cut_;
+  if (static_cast<double>(BytesOf(by_cut_)) <= bytes) return by_cut_;  // Step 1 is enough.
+  // Step 2: the cut may also recompute the compute-intensive operations that the knapsack leaves
+  // out.
   std::vector<bool> may_rerun = LeftOut(share);
   if (may_rerun != last_may_rerun_) {
     last_cut_ = Cut(may_rerun);

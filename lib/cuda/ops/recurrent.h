@@ -133,6 +133,7 @@ class RecurrentOp : public PreparedOp {
   void PlanBackward(std::initializer_list<GemmShape> own);
 
   float* Gates(const ForwardCall& call, int64_t direction) const;
+  // Returns the other values that a direction saves per step, such as the cell states of LSTM.
   Steps Extras(const ForwardCall& call, int64_t direction) const;
   // Returns the gradient of the gates of one step.
   void* GateGradients(const BackwardCall& call, int64_t direction, int64_t step) const;

@@ -16,8 +16,8 @@ namespace ckplan {
 // More than the search of any instance needs.
 inline constexpr LoopLimits kAmple = {1'000'000'000, 30};
 
-// The budget is between half of what the graph's own order needs, in which often nothing fits, and
-// all that it needs.
+// The budget is between half of the peak of the graph's own order and that peak. Often no plan fits
+// in the lower half.
 struct RandomInstance {
   RandomInstance(uint64_t seed, int percent_chains)
       : rng(seed), graph(Draw(&rng, percent_chains)), problem(graph) {

@@ -160,10 +160,10 @@ def _source(node: Any) -> Any:
         if node.target is operator.getitem and not operators.is_declared_view(sources[0]):
             return node
         keys, is_view = set(_keys(node)), operators.is_declared_view(node)
-        behind = [source for source in sources if is_view or keys.intersection(_keys(source))]
-        if not behind:
+        makers = [source for source in sources if is_view or keys.intersection(_keys(source))]
+        if not makers:
             return node
-        node = behind[0]
+        node = makers[0]
     return node
 
 
