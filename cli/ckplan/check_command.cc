@@ -12,6 +12,7 @@
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/plan_paths.h"
 #include "cli/ckplan/plan_summary.h"
+#include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
 #include "lib/emit/findings.h"
@@ -50,8 +51,9 @@ bool IsFolder(const std::string& path) {
 
 // Checks the command line completely before a plan is read.
 Result<std::vector<Threshold>> ThresholdsOf(const Options& options, size_t plans) {
-  if (options.annotate != "none" && options.format == "json") {
-    return MakeError(ErrorCode::kUsage, "--annotate and --format json exclude each other");
+  if (options.annotate != "none" && options.format != "text") {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("--annotate and --format {} exclude each other", options.format));
   }
   std::vector<Threshold> thresholds;
   for (const std::string& text : options.fail_on) {
@@ -160,6 +162,39 @@ std::string CheckText(const Findings& findings, bool has_several, const Terminal
          VerdictLines(findings.verdicts, plan, terminal);
 }
 
+// What the table says of a plan: "ok", or in a few words why not.
+std::string ResultText(const Findings& findings) {
+  if (findings.error) return MessageOf(*findings.error);
+  if (!findings.faults.empty()) {
+    return fmt::format("{} fault{}: {}", findings.faults.size(),
+                       findings.faults.size() == 1 ? "" : "s", findings.faults.front());
+  }
+  std::string failed;
+  for (const Verdict& verdict : findings.verdicts) {
+    if (verdict.holds) continue;
+    failed += (failed.empty() ? "fails " : ", ") + verdict.threshold;
+  }
+  return failed.empty() ? "ok" : failed;
+}
+
+// One table for all plans of a repository.
+std::string CheckMarkdown(const std::vector<Findings>& all) {
+  TextTable table;
+  table.columns = {{"plan"}, {"model"}, {"algorithm"}, {"peak", true}, {"time", true}, {"result"}};
+  for (const Findings& findings : all) {
+    std::vector<std::string> cells = {findings.path.plan, findings.model, findings.algorithm};
+    if (findings.is_sound()) {
+      cells.push_back(HumanBytes(findings.figures.peak));
+      cells.push_back(SignedPercent(StepOverheadRatio(findings.figures)));
+    } else {
+      cells.insert(cells.end(), 2, "");
+    }
+    cells.push_back(ResultText(findings));
+    table.rows.push_back(std::move(cells));
+  }
+  return table.Markdown() + "\n";
+}
+
 // ---- For continuous integration ----
 
 // The identity of the fault "peak_bytes: the plan says 1, ..." is peak_bytes, without the numbers.
@@ -223,6 +258,10 @@ Result<bool> Report(const Options& options, const std::vector<Findings>& all,
     if (has_json) CKPLAN_RETURN_IF_ERROR(screen.Print(CheckJson(all)));
     return false;
   }
+  if (options.format == "md") {
+    CKPLAN_RETURN_IF_ERROR(screen.Print(CheckMarkdown(all)));
+    return true;
+  }
   if (screen.is_quiet) return false;
   std::string text;
   for (const Findings& findings : all) text += CheckText(findings, all.size() > 1, screen.out);
@@ -247,8 +286,10 @@ ExitCode ReportFailure(const Findings& findings, bool is_reported) {
     PrintFailures(findings.path.plan, findings.verdicts, is_reported);
     return ExitCode::kDifferent;
   }
-  const Error error =
-      findings.error ? *findings.error : CheckError(findings.path.plan, findings.faults);
+  Error error = findings.error ? *findings.error : CheckError(findings.path.plan, findings.faults);
+  if (error.message.find(findings.path.plan) == std::string::npos) {
+    error.message = fmt::format("{}: {}", findings.path.plan, error.message);
+  }
   PrintError(error, "ckplan");
   return ExitCodeOf(error.code);
 }
@@ -270,8 +311,10 @@ ExitCode ReportFailures(const std::vector<Findings>& all, bool is_reported) {
 }  // namespace
 
 void AddCheckOptions(CommandLine& line, Options& options) {
-  line.Positionals("PLAN", "plan files, or models annotated with one; one plan's MODEL may follow",
-                   &options.plans);
+  line.Positionals(
+      "PLAN",
+      "plan files, or models annotated with one; after a single plan you may name its MODEL",
+      &options.plans);
   line.List("--model", "MODEL",
             "the model or graph.json of the plans, or of each (default: beside the plan)",
             &options.models);
@@ -280,11 +323,11 @@ void AddCheckOptions(CommandLine& line, Options& options) {
             "exit with 1 above it: peak>16GiB, peak>60%, overhead>5%, peak:+10MiB",
             &options.fail_on);
   line.Value("--against", "OLD",
-             "the plan that limits on growth start from, or a folder of such by the same names",
+             "baseline plan for growth limits, or a folder of plans with the same file names",
              &options.against);
   line.Choice("--annotate", {"none", "github", "gitlab", "junit"},
               "print failures as continuous integration reads them", &options.annotate);
-  line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
+  line.Choice("-f,--format", {"text", "json", "md"}, "format of the output", &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
 }

@@ -12,47 +12,45 @@ namespace ckplan {
 namespace {
 
 constexpr std::array kCommands = {
-    Command{"plan", "plan one model by one algorithm; the word plan may be left out",
-            "ckplan plan resnet50.onnx -D N=64 --algo exact-dp --budget 60% -o plan.json",
-            AddPlanOptions, RunPlan},
-    Command{"compare", "plan one model by many algorithms, side by side",
+    Command{"Plan", "plan", "plan one model by one algorithm; the word plan may be left out",
+            "ckplan plan resnet50.onnx -D N=64 --budget 60% -o plan.json", AddPlanOptions, RunPlan},
+    Command{"Plan", "fit", "find the largest batch that fits a device, and its throughput",
+            "ckplan fit resnet50.onnx --memory rtx4090", AddFitOptions, RunFit},
+    Command{"Plan", "pareto", "draw the curve of memory against time, of one algorithm or several",
+            "ckplan pareto resnet50.onnx -D N=32,64 --algo best,chen", AddParetoOptions, RunPareto},
+    Command{"Plan", "compare", "plan one model by many algorithms, side by side",
             "ckplan compare resnet50.onnx -D N=64 --algo all --budget 60%", AddCompareOptions,
             RunCompare},
-    Command{"fit", "find the largest batch that fits a device, and its throughput",
-            "ckplan fit resnet50.onnx --memory rtx4090", AddFitOptions, RunFit},
-    Command{"pareto", "draw the curve of memory against time, of one algorithm or several",
-            "ckplan pareto resnet50.onnx -D N=32,64 --algo best,chen", AddParetoOptions, RunPareto},
-    Command{"diff", "show what changed between two plans", "ckplan diff old.json new.json",
-            AddDiffOptions, RunDiff},
-    Command{"explain", "tell what lives at a plan's peak, or why it keeps a tensor",
+    Command{"Look", "explain", "show what lives at a plan's peak, or why it keeps a tensor",
             "ckplan explain plan.json peak", AddExplainOptions, RunExplain},
-    Command{"report", "write plans as a page for a browser, two of them side by side",
+    Command{"Look", "report", "write plans as a page for a browser, two of them side by side",
             "ckplan report plan.json -o report.html", AddReportOptions, RunReport},
-    Command{"graph", "write the graph that is planned, as graph.json or as a picture",
-            "ckplan graph resnet50.onnx -D N=64 -o graph.json", AddGraphOptions, RunGraph},
-    Command{"inspect", "show what a model consists of: sizes, operators, dimensions",
+    Command{"Look", "inspect", "show what a model consists of: sizes, operators, dimensions",
             "ckplan inspect resnet50.onnx -D N=64", AddInspectOptions, RunInspect},
-    Command{"check", "judge a plan file by the independent checker",
+    Command{"Look", "diff", "show what changed between two plans", "ckplan diff old.json new.json",
+            AddDiffOptions, RunDiff},
+    Command{"Use", "check", "judge a plan file by the independent checker",
             "ckplan check plan.json resnet50.onnx", AddCheckOptions, RunCheck},
-    Command{"apply", "write a saved plan into its model, or in another form",
+    Command{"Use", "apply", "write a saved plan into its model, or in another form",
             "ckplan apply plan.json resnet50.onnx -o resnet50.planned.onnx", AddApplyOptions,
             RunApply},
-    Command{"modules", "name the modules whose checkpointing comes near a plan",
+    Command{"Use", "modules", "list the modules to checkpoint to come near a plan",
             "ckplan modules plan.json resnet18.onnx", AddModulesOptions, RunModules},
-    Command{"algos", "list the algorithms, with their papers and guarantees", "ckplan algos",
-            AddAlgosOptions, RunAlgos},
-    Command{"devices", "list the devices that costs and memory are taken from",
+    Command{"Reference", "algos", "list the algorithms, with their papers and guarantees",
+            "ckplan algos", AddAlgosOptions, RunAlgos},
+    Command{"Reference", "devices", "list the devices that costs and memory are taken from",
             "ckplan devices rtx4090", AddDevicesOptions, RunDevices},
-    Command{"schema", "print the JSON Schema of a file format", "ckplan schema plan",
+    Command{"Reference", "schema", "print the JSON Schema of a file format", "ckplan schema plan",
             AddSchemaOptions, RunSchema},
-    Command{"completion", "print the script by which a shell completes command lines",
+    Command{"Reference", "graph", "write the graph that is planned, as graph.json or as a picture",
+            "ckplan graph resnet50.onnx -D N=64 -o graph.json", AddGraphOptions, RunGraph},
+    Command{"Reference", "completion", "print the script by which a shell completes command lines",
             "source <(ckplan completion bash)", AddCompletionOptions, RunCompletion},
-    Command{"man", "print the manual page of a command", "ckplan man plan | man -l -",
+    Command{"Reference", "man", "print the manual page of a command", "ckplan man plan | man -l -",
             AddManOptions, RunMan},
 };
 
-constexpr std::string_view kExample =
-    "ckplan resnet50.onnx -D N=64 --algo exact-dp --budget 60% -o plan.json";
+constexpr std::string_view kExample = "ckplan resnet50.onnx -D N=64 --budget 60% -o plan.json";
 constexpr std::string_view kPurpose =
     "Plans which activations a training step keeps and which it recomputes, so that the step\n"
     "fits a memory budget at little extra work.";
@@ -73,6 +71,22 @@ CommandLine CommandLineOf(const Command& command, Options& options) {
   // All commands that read files. Those that list algorithms or print a page have no settings.
   if (line.HasOption("--memory-limit")) AddConfigOptions(line, options);
   return line;
+}
+
+// Adds to an error that asks for the sizes of dimensions a command that can be typed as it is.
+Error WithExample(const Command& command, const Options& options, Error error) {
+  const std::string& model = options.sources.empty() ? options.source : options.sources.front();
+  std::string sizes;
+  for (const Remedy::Setting& setting : error.remedy.settings) {
+    const size_t open = setting.value.rfind("=...");
+    if (setting.name != "dims" || open == std::string::npos) return error;
+    const std::string_view size = sizes.empty() ? "=8" : "=128";  // A batch, then lengths.
+    sizes += " -D " + ShellWord(setting.value.substr(0, open).append(size));
+  }
+  if (sizes.empty() || model.empty()) return error;
+  error.notes.push_back(
+      fmt::format("for example: ckplan {} {}{}", command.name, ShellWord(model), sizes));
+  return error;
 }
 
 std::vector<std::string> CommandsWith(const std::string& flag) {
@@ -101,7 +115,6 @@ Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arg
   Options options;
   CommandLine line = CommandLineOf(command, options);
   line.SetElsewhere(CommandsWith);
-  line.Footer(ExitCodeLines(kExitCodeMeanings));
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
   if (outcome == CommandLine::Outcome::kHelp) {
     CKPLAN_RETURN_IF_ERROR(MakeScreen(options).PrintHelp(line.Help()));
@@ -110,6 +123,7 @@ Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arg
   std::vector<ConfiguredValue> configured;
   if (line.HasOption("--config")) {
     CKPLAN_ASSIGN_OR_RETURN(configured, ApplyConfig(std::string(command.name), options, &line));
+    options.request.SetOptionalDims(DimsIn(configured));
   }
   const Screen screen = MakeScreen(options);
   if (options.prints_config) {
@@ -118,8 +132,9 @@ Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arg
   }
   CKPLAN_RETURN_IF_ERROR(LimitMemory(options.memory_limit));
   Result<ExitCode> code = command.run(options, screen);
-  if (!code.ok()) return WithOrigins(std::move(code).error(), configured);
-  return code;
+  if (code.ok()) return code;
+  Error error = WithExample(command, options, std::move(code).error());
+  return WithOrigins(std::move(error), configured);
 }
 
 std::string ProgramHelp() {
@@ -127,9 +142,12 @@ std::string ProgramHelp() {
   text +=
       "Usage: ckplan COMMAND [options]\n"
       "       ckplan MODEL [options]         short for `ckplan plan MODEL`\n\n"
-      "Commands (`ckplan help COMMAND` tells more):\n";
+      "Commands (`ckplan help COMMAND` shows the options of one):\n";
+  std::string_view group;
   for (const Command& command : kCommands) {
-    text += fmt::format("  {:<10} {}\n", command.name, command.summary);
+    if (command.group != group) text += fmt::format("  {}\n", command.group);
+    group = command.group;
+    text += fmt::format("    {:<10} {}\n", command.name, command.summary);
   }
   text += "\nOptions:\n";
   text += "  -h, --help     show this and exit\n";

@@ -14,6 +14,7 @@
 namespace ckplan {
 
 struct Command {
+  std::string_view group;  // The heading above it in `ckplan --help`: "Plan".
   std::string_view name;
   std::string_view summary;  // One line.
   std::string_view example;  // A command line; the help of the command starts with it.

@@ -183,8 +183,10 @@ std::string StatusText(const Row& row, const Comparison& comparison) {
   return std::string(StatusWord(row));
 }
 
+constexpr std::string_view kProvenMark = "optimal*";
+
 std::string_view ShortNameOf(Guarantee guarantee) {
-  return guarantee == Guarantee::kOptimalInClass ? "optimal*" : NameOf(guarantee);
+  return guarantee == Guarantee::kOptimalInClass ? kProvenMark : NameOf(guarantee);
 }
 
 constexpr size_t kGuaranteeColumn = 1;
@@ -237,6 +239,15 @@ TextTable TableOf(const Comparison& comparison, const ByteUnit& unit) {
   return table;
 }
 
+bool HasProvenClass(const Comparison& comparison) {
+  return std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const Row& row) {
+    return row.info->guarantee == Guarantee::kOptimalInClass;
+  });
+}
+
+constexpr std::string_view kFootnote =
+    "* for that objective, in its class of plans; see docs/algorithms.md\n";
+
 // The table as text. The arena is the least important column; a narrow terminal may have room only
 // for the peak and the time.
 std::string Fitted(TextTable table, bool has_bounds, const Terminal& terminal) {
@@ -253,20 +264,18 @@ std::string Fitted(TextTable table, bool has_bounds, const Terminal& terminal) {
                     terminal.is_tty ? terminal.table_width() : static_cast<size_t>(terminal.width));
 }
 
-std::string Legend(const Comparison& comparison, const ByteUnit& unit) {
+// Explains the table as it is shown.
+std::string Legend(const Comparison& comparison, const ByteUnit& unit, std::string_view shown) {
   std::string text = fmt::format(
       "sizes in {}; time: recomputation, as a share of a training step\n"
       "paper: peak and time by the objective of the algorithm's own paper\n",
       unit.name);
   if (HasBounds(comparison)) {
     text +=
-        "bound: no plan, or none in the same order, adds less time; gap: what the plan adds to "
-        "it\n";
+        "bound: the least time that a plan, or one in the same order, can add; gap: this plan's "
+        "time above it\n";
   }
-  const bool has_optimal =
-      std::any_of(comparison.rows.begin(), comparison.rows.end(),
-                  [](const Row& row) { return row.info->guarantee == Guarantee::kOptimalInClass; });
-  if (has_optimal) text += "* for that objective, in its class of plans; see docs/algorithms.md\n";
+  if (shown.find(kProvenMark) != std::string_view::npos) text += kFootnote;
   return text;
 }
 
@@ -277,8 +286,8 @@ std::string CompareText(const Comparison& comparison, const Terminal& terminal) 
   text += fmt::format("  keep all   peak {}   time 1.000 (cost model {})\n\n",
                       HumanBytes(comparison.baseline_peak), source.request.cost_model);
   const ByteUnit unit = UnitOf(comparison.baseline_peak);
-  text += Fitted(TableOf(comparison, unit), HasBounds(comparison), terminal) + "\n" +
-          Legend(comparison, unit);
+  const std::string shown = Fitted(TableOf(comparison, unit), HasBounds(comparison), terminal);
+  text += shown + "\n" + Legend(comparison, unit, shown);
   std::string failures;
   std::set<std::string> reported;  // Two rows of one algorithm may fail alike.
   for (const Row& row : comparison.rows) {
@@ -291,23 +300,40 @@ std::string CompareText(const Comparison& comparison, const Terminal& terminal) 
 std::string CompareMarkdown(const Comparison& comparison) {
   const ByteUnit unit = UnitOf(comparison.baseline_peak);
   TextTable table = TableOf(comparison, unit);
+  table.columns[kPaperColumn].name = "paper peak";
+  table.columns[kPaperColumn + 1].name = "paper time";
   table.columns.push_back({"why there is no plan"});
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     table.rows[i].push_back(comparison.rows[i].failure);
   }
   return table.Markdown() +
-         fmt::format("\nSizes in {}; times as shares of a training step.\n", unit.name);
+         fmt::format("\nSizes in {}; times as shares of a training step.\n", unit.name) +
+         (HasProvenClass(comparison) ? "\n\\" + std::string(kFootnote) : "");
+}
+
+// The columns that a paper prints; sizes are in the unit that the first line names.
+std::string CompareLatex(const Comparison& comparison) {
+  const ByteUnit unit = UnitOf(comparison.baseline_peak);
+  TextTable table = TableOf(comparison, unit);
+  const std::set<std::string> shown = {"algorithm", "peak", "change", "time", "bound", "gap"};
+  for (size_t c = table.columns.size(); c-- > 0;) {
+    const bool is_of_paper = c == kPaperColumn || c == kPaperColumn + 1;
+    if (shown.contains(table.columns[c].name) && !is_of_paper) continue;
+    const auto at = static_cast<long>(c);
+    table.columns.erase(table.columns.begin() + at);
+    for (auto& row : table.rows) row.erase(row.begin() + at);
+  }
+  return fmt::format("% {}; sizes in {}, times as shares of a training step\n",
+                     ModelLine(comparison.source, comparison.source.request), unit.name) +
+         table.Latex();
 }
 
 std::string CompareCsv(const Comparison& comparison) {
   const PlanRequest& request = comparison.source.request;
   TextTable table;
-  table.columns = {{"model"}};
-  std::vector<std::string> subject = {comparison.source.identity.name};
-  for (const auto& [dim, size] : request.dims) {
-    table.columns.push_back({"dim_" + dim});
-    subject.push_back(std::to_string(size));
-  }
+  table.columns = {{"model"}, {"dims"}};
+  const std::vector<std::string> subject = {comparison.source.identity.name,
+                                            DimsCell(request.dims)};
   for (const char* const name :
        {"algorithm", "guarantee", "status", "cost_model", "cost_unit", "budget_bytes", "peak_bytes",
         "baseline_peak_bytes", "arena_bytes", "overhead_cost", "forward_cost", "backward_cost",
@@ -354,6 +380,7 @@ std::string CompareJson(const Comparison& comparison) {
 std::string Rendered(const Comparison& comparison, std::string_view format, const Screen& screen) {
   if (format == "md") return CompareMarkdown(comparison);
   if (format == "csv") return CompareCsv(comparison);
+  if (format == "latex") return CompareLatex(comparison);
   if (format == "text") return CompareText(comparison, screen.out);
   return CompareJson(comparison);
 }
@@ -383,7 +410,8 @@ void AddCompareOptions(CommandLine& line, Options& options) {
   AddMemoryOption(line, options);
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);
-  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the table", &options.format);
+  line.Choice("-f,--format", {"text", "json", "md", "csv", "latex"}, "format of the table",
+              &options.format);
   AddScreenOptions(line, options);
   line.Flag("-v,--verbose", "show solve times, which a terminal shows anyway", &options.is_verbose);
 }

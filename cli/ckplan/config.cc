@@ -105,10 +105,20 @@ std::vector<std::string> TextsFor(const ConfigEntry& entry, const CommandDescrip
 // "N" of "N=64" and of "N".
 std::string_view NameIn(std::string_view text) { return text.substr(0, text.rfind('=')); }
 
+// Limits from the file hold together with those that are typed, so that a repository's gate cannot
+// be lost by typing another one.
+bool AddsUp(const OptionDescription& option) { return option.LongFlag() == "--fail-on"; }
+
 // Removes the values that are overridden by others.
 std::vector<std::string> Without(std::vector<std::string> texts, const OptionDescription& option,
                                  const std::vector<std::string>& before) {
   if (before.empty()) return texts;
+  if (AddsUp(option)) {
+    std::erase_if(texts, [&](const std::string& text) {
+      return std::find(before.begin(), before.end(), text) != before.end();
+    });
+    return texts;
+  }
   if (!TakesNames(option) || !option.may_repeat) return {};
   std::set<std::string_view> names;
   for (const std::string& text : before) names.insert(NameIn(text));
@@ -174,6 +184,25 @@ std::vector<const ConfigEntry*> EntriesFor(const ConfigFile& file,
     if (applies && entry.key == KeyOf(option)) entries.push_back(&entry);
   }
   return entries;
+}
+
+// The values that were set: each key of a table with its own place, or all of them with one.
+std::vector<ConfiguredValue> ValuesOf(const OptionDescription& option, const ConfigEntry& entry,
+                                      const std::vector<std::string>& texts) {
+  if (entry.where_of.empty()) return {{option.LongFlag(), texts, entry.where}};
+  std::vector<ConfiguredValue> values;
+  for (size_t i = 0; i < entry.texts.size(); ++i) {
+    if (std::find(texts.begin(), texts.end(), entry.texts[i]) == texts.end()) continue;
+    values.push_back({option.LongFlag(), {entry.texts[i]}, entry.where_of[i]});
+  }
+  return values;
+}
+
+// Whether an error's message is about the size of this dimension, "N=64", or about all of them.
+bool IsAboutDim(const std::string& message, const std::string& dim) {
+  const std::string name(NameIn(dim));
+  const auto has = [&](const std::string& text) { return message.find(text) != message.npos; };
+  return has("\"" + name + "\"") || has("-D " + name + "=") || has("no open dimension");
 }
 
 // ---- --print-config ----
@@ -261,10 +290,21 @@ Result<std::vector<ConfiguredValue>> ApplyConfigText(std::string_view text, cons
         return error;
       }
       before.insert(before.end(), texts.begin(), texts.end());
-      if (!is_off) configured.push_back({option.LongFlag(), texts, entry->where});
+      if (is_off) continue;
+      for (ConfiguredValue& value : ValuesOf(option, *entry, texts)) {
+        configured.push_back(std::move(value));
+      }
     }
   }
   return configured;
+}
+
+std::set<std::string> DimsIn(const std::vector<ConfiguredValue>& configured) {
+  std::set<std::string> names;
+  for (const ConfiguredValue& value : configured) {
+    if (value.flag == "--dim") names.emplace(NameIn(value.texts.front()));
+  }
+  return names;
 }
 
 std::string ConfigText(const std::string& command, const CommandLine& line,
@@ -281,9 +321,7 @@ std::string ConfigText(const std::string& command, const CommandLine& line,
 Error WithOrigins(Error error, const std::vector<ConfiguredValue>& configured) {
   const std::string message = MessageOf(error);
   for (const ConfiguredValue& value : configured) {
-    // "-D N=..." or "has no open dimension".
-    const bool is_dim = value.flag == "--dim" && (message.find("-D") != std::string::npos ||
-                                                  message.find("dimension") != std::string::npos);
+    const bool is_dim = value.flag == "--dim" && IsAboutDim(message, value.texts.front());
     if (!is_dim && message.find(value.flag) == std::string::npos) continue;
     error.notes.push_back(
         fmt::format("{} {} is from {}", value.flag, fmt::join(value.texts, " "), value.where));

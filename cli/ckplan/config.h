@@ -6,6 +6,7 @@
 // of dimensions and shapes of inputs are overridden one by one.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,9 @@ Result<std::vector<ConfiguredValue>> ApplyConfig(const std::string& command, con
 // Like ApplyConfig, but takes the text of a file, which messages call `path`.
 Result<std::vector<ConfiguredValue>> ApplyConfigText(std::string_view text, const std::string& path,
                                                      const std::string& command, CommandLine* line);
+
+// Returns the names of the dimensions that were set by a file.
+std::set<std::string> DimsIn(const std::vector<ConfiguredValue>& configured);
 
 // Lists each option of the command with its value and the value's source, as TOML that can be
 // saved.

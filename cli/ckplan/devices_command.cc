@@ -10,7 +10,7 @@
 #include "cli/ckplan/commands.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
-#include "lib/cost/devices.h"
+#include "lib/cost/cost_model.h"
 #include "lib/emit/json_writer.h"
 
 namespace ckplan {
@@ -19,19 +19,18 @@ namespace {
 // Rates of devices are whole numbers below 2^53.
 int64_t Whole(double number) { return std::llround(number); }
 
-std::string DevicesJson(const std::vector<DeviceRow>& rows) {
+std::string DevicesJson(const std::vector<Device>& rows) {
   JsonWriter json;
   json.BeginObject(JsonLayout::kLines);
   json.Key("schema_version").Text("1.0");
   json.Key("default").Text(kDefaultDevice);
   json.Key("devices").BeginArray(JsonLayout::kLines);
-  for (const DeviceRow& row : rows) {
-    const Device& device = row.device;
+  for (const Device& device : rows) {
     json.BeginObject(JsonLayout::kLines);
     json.Key("name").Text(device.name);
     json.Key("description").Text(device.description);
     json.Key("matrix_flops_per_second").Integer(Whole(device.matrix_flops_per_second));
-    json.Key("half_matrix_flops_per_second").Integer(Whole(row.half_matrix_flops_per_second));
+    json.Key("half_matrix_flops_per_second").Integer(Whole(device.half_matrix_flops_per_second));
     json.Key("vector_flops_per_second").Integer(Whole(device.vector_flops_per_second));
     json.Key("bytes_per_second").Integer(Whole(device.bytes_per_second));
     json.Key("launch_ns").Integer(Whole(device.launch_ns));
@@ -44,7 +43,7 @@ std::string DevicesJson(const std::vector<DeviceRow>& rows) {
 
 std::string Tera(double rate) { return fmt::format("{:g}", rate / 1e12); }
 
-TextTable DevicesTable(const std::vector<DeviceRow>& rows) {
+TextTable DevicesTable(const std::vector<Device>& rows) {
   TextTable table;
   table.columns = {{"device"},
                    {"memory", true},
@@ -53,29 +52,27 @@ TextTable DevicesTable(const std::vector<DeviceRow>& rows) {
                    {"16 bits", true},
                    {"vector", true},
                    {"what it is", false, TableColumn::Fit::kWrap}};
-  for (const DeviceRow& row : rows) {
-    const Device& device = row.device;
+  for (const Device& device : rows) {
     table.rows.push_back(
         {device.name, HumanBytes(device.memory), fmt::format("{:g}", device.bytes_per_second / 1e9),
-         Tera(device.matrix_flops_per_second), Tera(row.half_matrix_flops_per_second),
+         Tera(device.matrix_flops_per_second), Tera(device.half_matrix_flops_per_second),
          Tera(device.vector_flops_per_second), device.description});
   }
   return table;
 }
 
 // Numbers whole, with their units in the names of the columns.
-std::string DevicesCsv(const std::vector<DeviceRow>& rows) {
+std::string DevicesCsv(const std::vector<Device>& rows) {
   TextTable table;
   for (const char* const name : {"device", "matrix_flops_per_second",
                                  "half_matrix_flops_per_second", "vector_flops_per_second",
                                  "bytes_per_second", "launch_ns", "memory_bytes", "description"}) {
     table.columns.push_back({name});
   }
-  for (const DeviceRow& row : rows) {
-    const Device& device = row.device;
+  for (const Device& device : rows) {
     std::vector<std::string> cells = {device.name};
     for (const double number :
-         {device.matrix_flops_per_second, row.half_matrix_flops_per_second,
+         {device.matrix_flops_per_second, device.half_matrix_flops_per_second,
           device.vector_flops_per_second, device.bytes_per_second, device.launch_ns}) {
       cells.push_back(std::to_string(Whole(number)));
     }
@@ -86,7 +83,7 @@ std::string DevicesCsv(const std::vector<DeviceRow>& rows) {
   return table.Csv();
 }
 
-std::string DevicesText(const std::vector<DeviceRow>& rows, const Terminal& terminal) {
+std::string DevicesText(const std::vector<Device>& rows, const Terminal& terminal) {
   return DevicesTable(rows).Text(0, terminal.table_width()) +
          fmt::format(
              "\nTFLOPS: in matrix products of 32-bit tensors, in those of 16-bit tensors, and in "
@@ -103,10 +100,10 @@ void AddDevicesOptions(CommandLine& line, Options& options) {
 }
 
 Result<ExitCode> RunDevices(const Options& options, const Screen& screen) {
-  CKPLAN_ASSIGN_OR_RETURN(std::vector<DeviceRow> rows, ListDeviceRows());
+  CKPLAN_ASSIGN_OR_RETURN(std::vector<Device> rows, ListDevices());
   if (!options.name.empty()) {
     CKPLAN_ASSIGN_OR_RETURN(const Device one, FindDevice(options.name));
-    std::erase_if(rows, [&](const DeviceRow& row) { return row.device.name != one.name; });
+    std::erase_if(rows, [&](const Device& device) { return device.name != one.name; });
   }
   CKPLAN_RETURN_IF_ERROR(screen.Print(options.format == "json"  ? DevicesJson(rows)
                                       : options.format == "md"  ? DevicesTable(rows).Markdown()

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -152,6 +153,15 @@ ChangeRow RowOf(const OtherChanges& others, const std::string& name, size_t name
       {"~", Elided(name, name_width), "", SignedBytes(others.held), SignedBytes(others.at_peak)}};
 }
 
+// Shortens the nodes' names again so that different names stay different.
+void TellNamesApart(size_t name_width, std::span<const NodeChange> changes,
+                    std::vector<ChangeRow>* rows) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < rows->size(); ++i) names.push_back(changes[i].name);
+  const std::vector<std::string> elided = ElidedApart(names, name_width);
+  for (size_t i = 0; i < rows->size(); ++i) (*rows)[i].cells[1] = elided[i];
+}
+
 // The rows of the shown nodes and of all others. The others are one row, the last, if it is worth
 // no more than any row above it; otherwise there is one row for each group, of which there are few.
 // Sorted by how much they change.
@@ -165,6 +175,7 @@ std::vector<ChangeRow> RowsOf(const ComparedPlans& plans, size_t shown, size_t n
     all.Add(changes[i]);
     by_group[plans.summary.group_of[i]].Add(changes[i]);
   }
+  TellNamesApart(name_width, changes, &rows);
   if (all.count == 0) return rows;
   if (all.worth() <= rows.back().worth) {
     const std::string name = fmt::format("[{} other{}]", all.count, all.count == 1 ? "" : "s");
@@ -338,8 +349,11 @@ std::string DiffMarkdown(const ComparedPlans& plans, bool shows_all) {
   if (HasCheckpointChanges(plans.summary))
     text += '\n' + CheckpointsTable(plans.summary).Markdown();
   if (diff.changes.empty()) text += "\nNo node is treated differently.\n";
-  if (!HasRows(diff)) return text;
-  return text + '\n' + ChangesTable(plans, ShownOf(diff, shows_all), kNameWidth).Markdown();
+  if (HasRows(diff)) {
+    text += '\n' + ChangesTable(plans, ShownOf(diff, shows_all), kNameWidth).Markdown();
+  }
+  // The blank line at the end keeps what follows, as in a loop over plans, out of the table.
+  return text + '\n';
 }
 
 }  // namespace ckplan

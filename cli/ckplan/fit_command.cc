@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <utility>
 
@@ -23,6 +24,8 @@ constexpr std::string_view kDefaultReserve = "1GiB";
 constexpr std::string_view kDefaultAddedTimes = "5,10,20,30";
 constexpr double kMaxAddedPercent = 1000;
 constexpr int64_t kMaxMultiple = 1'000'000;
+// A number without a unit up to this one was meant as gibibytes: no device has so few bytes.
+constexpr int64_t kMostGibibytes = 4096;
 
 struct MemoryArgument {
   Bytes bytes;
@@ -35,6 +38,12 @@ Result<MemoryArgument> ParseMemory(const std::string& text) {
                        (text.front() >= '0' && text.front() <= '9');
   if (is_size) {
     CKPLAN_ASSIGN_OR_RETURN(const Bytes bytes, ParseSize(text, "--memory"));
+    const bool is_bare =
+        std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (is_bare && bytes.count() <= kMostGibibytes) {
+      return MakeError(ErrorCode::kUsage,
+                       fmt::format("--memory: {0} is {0} bytes; did you mean {0}GiB?", text));
+    }
     return MemoryArgument{bytes, ""};
   }
   CKPLAN_ASSIGN_OR_RETURN(const Device device, FindDevice(text));
@@ -131,8 +140,7 @@ void AddFitOptions(CommandLine& line, Options& options) {
   line.Value("--memory", "SIZE|DEVICE", "memory of the device: 24GiB, rtx4090, h100-80g",
              &options.memory);
   line.Value("--reserve", "SIZE",
-             "what of it is not for the step: context, fragmentation (default 1GiB)",
-             &options.reserve);
+             "memory to leave free: CUDA context, fragmentation (default 1GiB)", &options.reserve);
   line.Value("--added-time", "P%,...", "what plans may add to a step (default 5,10,20,30)",
              &options.added_times);
   line.Value("--multiple-of", "N", "only sizes that are a multiple of it (default 1)",

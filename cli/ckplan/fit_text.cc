@@ -67,6 +67,8 @@ TextTable TableOf(const FitReport& report, const ByteUnit& unit) {
                    {""}};
   for (size_t i = 0; i < fit.rows.size(); ++i) {
     const FitRow& row = fit.rows[i];
+    // More time that gains nothing is not worth a row.
+    if (i > 0 && row.size == fit.rows[i - 1].size) continue;
     std::vector<std::string> cells = {LabelOf(row)};
     if (row.size == 0) {
       cells.insert(cells.end(), 7, "-");
@@ -108,7 +110,7 @@ std::string ModelLimits(const Fit& fit) {
   std::string text;
   for (const FitRow& row : fit.rows) {
     if (row.model_limit.empty() || !reported.insert(row.model_limit).second) continue;
-    text += fmt::format("{}={} is not ended by memory: {}\n", Printable(fit.dim, kLongestName),
+    text += fmt::format("the model allows {} <= {}: {}\n", Printable(fit.dim, kLongestName),
                         row.size, PrintableMessage(row.model_limit));
   }
   return text;

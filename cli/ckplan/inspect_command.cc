@@ -1,10 +1,15 @@
 // ckplan inspect: what a model consists of.
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <utility>
+
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/fail_on.h"
 #include "cli/ckplan/inspection_text.h"
 #include "cli/ckplan/limits.h"
+#include "cli/ckplan/plan_summary.h"
+#include "lib/base/printable.h"
 #include "lib/emit/json_inspection.h"
 #include "lib/schedule/simulate.h"
 
@@ -46,6 +51,30 @@ Inspection Inspect(const Source& source) {
   return result;
 }
 
+// Returns the dimensions that an error asks to bind: "N", "T".
+std::vector<std::string> OpenDimsIn(const Error& error) {
+  std::vector<std::string> dims;
+  for (const Remedy::Setting& setting : error.remedy.settings) {
+    if (setting.name == "dims") dims.push_back(setting.value.substr(0, setting.value.rfind('=')));
+  }
+  return dims;
+}
+
+// Lists the dimensions of a model that nothing else can be shown of until they have sizes.
+Result<ExitCode> ListOpenDims(const std::string& path, const Error& error, const Screen& screen) {
+  const std::vector<std::string> dims = OpenDimsIn(error);
+  std::string text = fmt::format("ckplan {}   {}\n  open dimensions  ", CKPLAN_VERSION,
+                                 Printable(std::filesystem::path(path).filename().string()));
+  std::string command = "ckplan inspect " + ShellWord(path);
+  for (const std::string& dim : dims) {
+    text += " " + Printable(dim, kLongestName);
+    command += " -D " + ShellWord(dim + (dim == dims.front() ? "=8" : "=128"));
+  }
+  CKPLAN_RETURN_IF_ERROR(screen.Print(text + "\n"));
+  screen.Note("next: " + command);
+  return ExitCode::kOk;
+}
+
 // Prints on standard error which limits the models fail, unless `is_reported`. Returns the exit
 // code.
 ExitCode ReportModelLimits(const std::vector<Inspection>& inspections, bool is_reported) {
@@ -67,7 +96,13 @@ Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
   Progress progress(screen.shows_progress);
   for (const std::string& path : options.sources) {
     progress.Stage(fmt::format("reading {}", path));
-    CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(path, request));
+    Result<Source> loaded = LoadSource(path, request);
+    const bool is_alone = options.sources.size() == 1 && options.format == "text";
+    if (is_alone && limits.empty() && !loaded.ok() && !OpenDimsIn(loaded.error()).empty()) {
+      progress.Clear();
+      return ListOpenDims(path, loaded.error(), screen);
+    }
+    CKPLAN_ASSIGN_OR_RETURN(const Source source, std::move(loaded));
     inspections.push_back(Inspect(source));
     inspections.back().verdicts = JudgeFailOn(limits, MeasuresOf(inspections.back()));
     progress.Clear();

@@ -1,5 +1,6 @@
 // ckplan pareto: the curve of memory against time, of algorithms, sizes and optimizers.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -58,8 +59,8 @@ Result<std::vector<Optimizer>> OptimizersOf(std::string_view list) {
     const auto* const found =
         std::find(std::begin(kOptimizerWords), std::end(kOptimizerWords), part);
     if (found == std::end(kOptimizerWords)) {
-      return MakeError(ErrorCode::kUsage,
-                       fmt::format("--optimizer: \"{}\" is none of sgd, momentum and adam", part));
+      return MakeError(ErrorCode::kUsage, fmt::format("--optimizer: \"{}\" is none of {}", part,
+                                                      fmt::join(kOptimizerWords, ", ")));
     }
     optimizers.push_back(static_cast<Optimizer>(found - std::begin(kOptimizerWords)));
   }
@@ -158,7 +159,7 @@ void AddParetoOptions(CommandLine& line, Options& options) {
              &options.algorithms);
   options.request.Add(line, "effort");
   options.request.Add(line, "order");
-  line.Value("--optimizer", "NAME,...", "optimizers: sgd (default), momentum, adam",
+  line.Value("--optimizer", "NAME,...", "optimizers: sgd (default), momentum, adam, adamw",
              &options.optimizers);
   options.request.Add(line, "dims", "NAME=N,...", "sizes of a symbolic dimension; once for each");
   options.request.Add(line, RequestFlags::Group::kConstraints);

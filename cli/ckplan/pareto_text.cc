@@ -243,10 +243,8 @@ std::string ParetoMarkdown(const AllSeries& all) {
 }
 
 std::string ParetoCsv(const AllSeries& all) {
-  const std::vector<std::string> dims = DimsOf(all);
   TextTable table;
-  table.columns = {{"model"}};
-  for (const std::string& dim : dims) table.columns.push_back({"dim_" + dim});
+  table.columns = {{"model"}, {"dims"}};
   for (const char* const name :
        {"algorithm", "optimizer", "cost_model", "cost_unit", "baseline_peak_bytes",
         "constant_bytes", "budget_bytes", "peak_bytes", "need_bytes", "overhead_cost", "step_cost",
@@ -258,8 +256,7 @@ std::string ParetoCsv(const AllSeries& all) {
   for (const ParetoSeries& series : all) {
     const std::vector<CurvePoint>& points = Chart::PointsOf(series);
     const size_t first_row = table.rows.size();
-    std::vector<std::string> subject = {series.model.name};
-    for (const std::string& dim : dims) subject.push_back(SizeOf(series, dim));
+    std::vector<std::string> subject = {series.model.name, DimsCell(series.request.dims)};
     const PlanRequest& request = series.request;
     subject.insert(subject.end(),
                    {request.algorithm, std::string(NameOf(request.optimizer)), request.cost_model,

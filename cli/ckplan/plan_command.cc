@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 
 #include "cli/ckplan/annotation.h"
@@ -33,9 +34,32 @@ Result<std::string> Rendered(const Options& options, const Source& source, const
   if (options.format == "md") return PlanMarkdown(source, plan);
   if (options.format == "csv") return PlanCsv(source, plan);
   const bool has_total = options.request.ValueOf("total_budget").has_value();
-  const SummaryRequest request{options.request.Typed(has_total ? "total_budget" : "budget"),
+  const bool has_added = options.request.ValueOf("added_time").has_value();
+  const SummaryRequest request{options.request.Typed(has_added   ? "added_time"
+                                                     : has_total ? "total_budget"
+                                                                 : "budget"),
                                has_total, solve_seconds, screen.is_verbose};
   return PlanText(source, plan, request, screen.out) + "\n";
+}
+
+// Whether nothing says which plan is wanted, and nothing is written, so that only the choice is
+// shown.
+bool ShowsOnlyCurve(const Options& options, const PlanRequest& request, const Outputs& outputs,
+                    const Plan& plan) {
+  const bool has_limit =
+      request.budget.is_given() || request.total_budget.is_given() || request.added_time.is_given();
+  return request.algorithm == kBestAlgorithm && !has_limit && outputs.empty() &&
+         options.format == "text" && !options.is_verbose && plan.figures.curve.size() > 1;
+}
+
+// The command that makes a plan of the curve: the one that adds about a tenth.
+std::string BudgetHint(const Options& options, const PlanRequest& request, const Plan& plan) {
+  PlanRequest with_budget = request;
+  with_budget.budget.kind = Budget::Kind::kPercent;
+  with_budget.budget.percent =
+      std::ceil(100 * Ratio(plan.figures.peak.count(), plan.figures.baseline_peak.count()));
+  return fmt::format("next: ckplan plan {}{} -o plan.json", ShellWord(options.source),
+                     FlagsFor(with_budget));
 }
 
 // A command line for the next step.
@@ -84,7 +108,14 @@ void ReportChoice(const PlanRequest& request, const Source& source, const Plan& 
 }
 
 Result<ExitCode> Report(const Options& options, const Outputs& outputs, const Source& source,
-                        const Plan& plan, double solve_seconds, const Screen& screen) {
+                        const PlanRequest& request, const Plan& plan, double solve_seconds,
+                        const Screen& screen) {
+  if (ShowsOnlyCurve(options, request, outputs, plan)) {
+    if (screen.is_quiet) return ExitCode::kOk;
+    CKPLAN_RETURN_IF_ERROR(screen.Print(CurveText(source, plan, screen.out) + "\n"));
+    screen.Note(BudgetHint(options, request, plan));
+    return ExitCode::kOk;
+  }
   CKPLAN_RETURN_IF_ERROR(outputs.Write(
       EmitSourceOf(source, &plan, AnnotatorOf(source, plan, options.source)), screen));
   const bool has_summary = options.format == "text" && !outputs.TakesStdout() && !screen.is_quiet;
@@ -168,7 +199,7 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   ReportChoice(request, source, *plan, shortage, interrupt, options, screen);
   if (screen.is_verbose) screen.Note(fmt::format("ckplan: planned in {:.3f} s", seconds));
   CKPLAN_ASSIGN_OR_RETURN(const ExitCode code,
-                          Report(options, outputs, source, *plan, seconds, screen));
+                          Report(options, outputs, source, request, *plan, seconds, screen));
   return interrupt.was_interrupted() ? ExitCode::kInterrupted : code;
 }
 

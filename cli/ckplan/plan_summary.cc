@@ -95,11 +95,16 @@ class SummaryWriter {
         terminal_(terminal),
         facts_(FactsOfPlan(source, plan)) {}
 
+  // Without the plan.
+  std::string WriteCurveAlone() && {
+    WriteModel();
+    WriteConstants();
+    WriteCurve(/*marks_plan=*/false);
+    return std::move(text_);
+  }
+
   std::string Write() && {
-    text_ += fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source_, plan_.request));
-    Row("keep all", fmt::format("peak {}, {} with constants   time 1.000 (cost model {})",
-                                HumanBytes(f_.baseline_peak), WithConstants(f_.baseline_peak, f_),
-                                plan_.request.cost_model));
+    WriteModel();
     text_ += '\n';
     WritePlan();
     WriteBudget();
@@ -143,17 +148,21 @@ class SummaryWriter {
  private:
   static constexpr size_t kIndent = 13;
 
+  // The model, and the step that keeps everything.
+  void WriteModel() {
+    text_ += fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source_, plan_.request));
+    Row("keep all", fmt::format("peak {}, {} with constants   time 1.000 (cost model {})",
+                                HumanBytes(f_.baseline_peak), WithConstants(f_.baseline_peak, f_),
+                                plan_.request.cost_model));
+  }
+
   void StyledRow(std::string_view label, std::string_view value) {
     text_ += fmt::format("  {:<10} {}\n", label, value);
   }
 
+  // A terminal breaks a long text between words; a file or a pipe gets it whole.
   void Row(std::string_view label, std::string_view value) {
-    if (terminal_.is_tty) return WrappedRow(label, value);
-    StyledRow(label, Printable(value));
-  }
-
-  // A row with a long text, which is broken between words.
-  void WrappedRow(std::string_view label, std::string_view value) {
+    if (!terminal_.is_tty) return StyledRow(label, Printable(value));
     for (const std::string& line : Wrapped(Printable(value), value_width())) {
       StyledRow(std::exchange(label, ""), line);
     }
@@ -169,7 +178,7 @@ class SummaryWriter {
       plan += fmt::format("   {:.2f} s", *request_.solve_seconds);
     }
     StyledRow("plan", Styled(plan, TextStyle::kBold, terminal_));
-    if (!f_.guarantee.empty()) WrappedRow("", f_.guarantee);
+    if (!f_.guarantee.empty()) Row("", f_.guarantee);
   }
 
   // The constraints as flags: "--keep op:Softmax --keep layer1*".
@@ -257,10 +266,10 @@ class SummaryWriter {
     const IdVector<NodeId, Node>& nodes = source_.graph.nodes();
     const std::string first = ShortPrintable(nodes[NodeId(0)].name);
     const std::string last = ShortPrintable(nodes[NodeId(nodes.size() - 1)].name);
-    WrappedRow("stage",
-               fmt::format("{}, from {} to {}, {}", TextOf(stage), first, last,
-                           plan_.request.stage_cuts.empty() ? "cut where the stages' times balance"
-                                                            : "cut where --stage-cuts says"));
+    Row("stage",
+        fmt::format("{}, from {} to {}, {}", TextOf(stage), first, last,
+                    plan_.request.stage_cuts.empty() ? "cut where the stages' times balance"
+                                                     : "cut where --stage-cuts says"));
     const int64_t under_way = source_.graph.micro_batches();
     const std::string which = under_way == 2 ? "other" : fmt::format("{} others", under_way - 1);
     const std::string others = under_way == 1 ? ""
@@ -268,7 +277,7 @@ class SummaryWriter {
                                    ? ": none saves anything for its backward pass"
                                    : fmt::format(": {} of the peak is saved by the {}",
                                                  HumanBytes(f_.other_micro_batches), which);
-    WrappedRow("in flight", InFlightText(plan_.request) + others);
+    Row("in flight", InFlightText(plan_.request) + others);
   }
 
   static std::string ShortPrintable(const std::string& name) {
@@ -287,8 +296,7 @@ class SummaryWriter {
     const ByteUnit unit = UnitOf(f_.paper.peak);
     std::vector<std::string> amounts;
     for (const Bytes peak : peaks) amounts.push_back(AmountIn(unit, peak));
-    WrappedRow(
-        "", fmt::format("M^(i) of the segments, in {}: {}", unit.name, fmt::join(amounts, ", ")));
+    Row("", fmt::format("M^(i) of the segments, in {}: {}", unit.name, fmt::join(amounts, ", ")));
   }
 
   void WriteBounds() {
@@ -324,14 +332,14 @@ class SummaryWriter {
                              100 * Ratio((f_.arena - peak).count(), peak.count())));
   }
 
-  // The candidates that this plan was chosen from, as no budget was given.
-  void WriteCurve() {
+  // What plans with less memory cost; this plan is one of them, as no budget was given.
+  void WriteCurve(bool marks_plan = true) {
     if (f_.curve.empty()) return;
     TextTable table;
     table.columns = {{"with a budget of", true}, {"change", true}, {"time", true}, {""}};
     const int64_t step = (f_.forward_cost + f_.backward_cost).count();
     for (const CurvePoint& point : f_.curve) {
-      const bool is_plan = point.peak == f_.peak && point.overhead == f_.overhead;
+      const bool is_plan = marks_plan && point.peak == f_.peak && point.overhead == f_.overhead;
       table.rows.push_back(
           {HumanBytes(point.peak),
            SignedPercent(Ratio((point.peak - f_.baseline_peak).count(), f_.baseline_peak.count())),
@@ -342,9 +350,9 @@ class SummaryWriter {
 
   void WriteConstants() {
     if (TotalConstants(f_) == Bytes(0)) return Row("constants", "none");
-    WrappedRow("constants",
-               fmt::format("{}: {}", HumanBytes(TotalConstants(f_)),
-                           PartsText(f_.constants, f_.optimizer_state, plan_.request.optimizer)));
+    Row("constants",
+        fmt::format("{}: {}", HumanBytes(TotalConstants(f_)),
+                    PartsText(f_.constants, f_.optimizer_state, plan_.request.optimizer)));
   }
 
   void WriteGroups() {
@@ -444,63 +452,14 @@ std::string ModelLine(const Source& source, const PlanRequest& request) {
   return line;
 }
 
+std::string CurveText(const Source& source, const Plan& plan, const Terminal& terminal) {
+  const SummaryRequest request;
+  return SummaryWriter(source, plan, request, terminal).WriteCurveAlone();
+}
+
 std::string PlanText(const Source& source, const Plan& plan, const SummaryRequest& request,
                      const Terminal& terminal) {
   return SummaryWriter(source, plan, request, terminal).Write();
-}
-
-std::string PlanMarkdown(const Source& source, const Plan& plan) {
-  const PlanFigures& f = plan.figures;
-  const PlanFacts facts = FactsOfPlan(source, plan);
-  TextTable table;
-  table.columns = {
-      {plan.model.name}, {"keep all", true}, {plan.request.algorithm, true}, {"change", true}};
-  const Bytes constants = TotalConstants(f);
-  table.rows = {
-      {"peak", HumanBytes(f.baseline_peak), HumanBytes(f.peak), SignedPercent(PeakChange(f))},
-      {"peak with constants", HumanBytes(f.baseline_peak + constants),
-       HumanBytes(f.peak + constants),
-       SignedPercent(
-           Ratio((f.peak - f.baseline_peak).count(), (f.baseline_peak + constants).count()))},
-      {"time (" + plan.request.cost_model + ")", "1.000",
-       fmt::format("{:.3f}", 1 + StepOverhead(f)), SignedPercent(StepOverhead(f))},
-      {"ops that run again", "0", std::to_string(facts.run_twice + facts.run_more_often), ""},
-  };
-  std::string text = table.Markdown();
-  const std::string remark = SavesNothing(f);
-  return remark.empty() ? text : text + "\n" + Sentence(remark) + "\n";
-}
-
-std::string PlanCsv(const Source& source, const Plan& plan) {
-  const PlanFigures& f = plan.figures;
-  const PlanFacts facts = FactsOfPlan(source, plan);
-  const auto text = [](auto amount) { return std::to_string(amount.count()); };
-  const auto or_empty = [&](auto amount) { return amount ? text(*amount) : std::string(); };
-  std::vector<std::pair<std::string, std::string>> cells = {
-      {"model", plan.model.name},
-      {"algorithm", plan.request.algorithm},
-      {"objective", std::string(NameOf(plan.request.objective))},
-      {"cost_model", plan.request.cost_model},
-      {"budget_bytes", or_empty(plan.request.budget.in_bytes())},
-      {"status", f.is_optimal ? "optimal" : "feasible"},
-      {"peak_bytes", text(f.peak)},
-      {"baseline_peak_bytes", text(f.baseline_peak)},
-      {"constant_bytes", text(TotalConstants(f))},
-      {"arena_bytes", text(f.arena)},
-      {"overhead_cost", text(f.overhead)},
-      {"forward_cost", text(f.forward_cost)},
-      {"backward_cost", text(f.backward_cost)},
-      {"kept_tensors", std::to_string(facts.kept_tensors)},
-      {"recomputed_nodes", std::to_string(facts.run_twice + facts.run_more_often)},
-  };
-  for (auto& cell : RequestCells(plan.request)) cells.push_back(std::move(cell));
-  TextTable table;
-  table.rows.emplace_back();
-  for (const auto& [name, value] : cells) {
-    table.columns.push_back({name});
-    table.rows.front().push_back(value);
-  }
-  return table.Csv();
 }
 
 }  // namespace ckplan

@@ -18,6 +18,10 @@ struct SummaryRequest {
   bool is_verbose = false;              // Shows all groups, and settings that the planner chose.
 };
 
+// Shows what memory costs, without choosing: the step that keeps everything, and the curve on which
+// the plan was found. `plan` was made for no budget by `best`.
+std::string CurveText(const Source& source, const Plan& plan, const Terminal& terminal);
+
 // `plan` must be a plan for the source's graph.
 std::string PlanText(const Source& source, const Plan& plan, const SummaryRequest& request,
                      const Terminal& terminal);

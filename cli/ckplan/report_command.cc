@@ -144,8 +144,10 @@ Result<std::string> PageOf(const std::vector<PlanPath>& paths, const Options& op
 }  // namespace
 
 void AddReportOptions(CommandLine& line, Options& options) {
-  line.Positionals("PLAN", "plan files, or models annotated with one; one plan's MODEL may follow",
-                   &options.plans);
+  line.Positionals(
+      "PLAN",
+      "plan files, or models annotated with one; after a single plan you may name its MODEL",
+      &options.plans);
   line.Value("-o,--output", "FILE", "the page to write; - is standard output", &options.output);
   line.List("--model", "MODEL", "the model of the plans, or of each (default: beside the plan)",
             &options.models);

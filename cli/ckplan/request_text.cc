@@ -28,6 +28,14 @@ std::string CountingText(const PlanRequest& request) {
   return text;
 }
 
+std::string DimsCell(const DimSizes& dims) {
+  std::string cell;
+  for (const auto& [name, size] : dims) {
+    cell += fmt::format("{}{}={}", cell.empty() ? "" : ";", name, size);
+  }
+  return cell;
+}
+
 std::vector<std::pair<std::string, std::string>> RequestCells(const PlanRequest& request) {
   std::vector<std::pair<std::string, std::string>> cells;
   using InTables = FieldScope::InTables;

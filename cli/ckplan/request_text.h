@@ -18,6 +18,10 @@ std::string InFlightText(const PlanRequest& request);  // "3 of 8 micro-batches 
 // for one device that has everything, with gradients among the constants.
 std::string CountingText(const PlanRequest& request);
 
+// The sizes of dimensions as one cell, so that tables of different models have the same columns:
+// "N=8;T=128".
+std::string DimsCell(const DimSizes& dims);
+
 // Name and value of each of these columns in a CSV table; none if the request uses none of them.
 std::vector<std::pair<std::string, std::string>> RequestCells(const PlanRequest& request);
 

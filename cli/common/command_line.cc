@@ -12,6 +12,8 @@
 namespace ckplan {
 namespace {
 
+constexpr std::string_view kDefaultSection = "Options";
+
 // CLI11's help with our own usage line.
 class HelpFormatter : public CLI::Formatter {
  public:
@@ -64,6 +66,7 @@ struct CommandLine::State {
     const std::vector<std::string>* values = nullptr;
   };
   std::vector<Needed> needed;
+  std::string section{kDefaultSection};
   std::vector<const bool*> instead;  // Flags with which no positional argument is needed.
   // For each option, in the order of the description: CLI11's object, and how the option is set.
   struct Setter {
@@ -87,7 +90,9 @@ struct CommandLine::State {
     return flags;
   }
 
-  void Remember(OptionDescription option, Setter setter) {
+  void Remember(OptionDescription option, CLI::Option* declared, Setter setter) {
+    declared->group(section);
+    option.section = section;
     description.options.push_back(std::move(option));
     setters.push_back(std::move(setter));
   }
@@ -111,14 +116,20 @@ CommandLine::CommandLine(std::string name, std::string_view example, std::string
   CLI::App& app = state_->app;
   app.description(fmt::format("Example:\n  {}\n\n{}\n", example, summary));
   app.formatter(std::make_shared<HelpFormatter>(&description.usage));
-  const CLI::Option* const help = app.set_help_flag("-h,--help", "show this and exit");
+  CLI::Option* const help = app.set_help_flag("-h,--help", "show this and exit");
   app.allow_extras();
-  state_->Remember({"-h,--help", "", {}, "show this and exit"},
+  state_->Remember({"-h,--help", "", {}, "show this and exit"}, help,
                    {help, [](const std::string&) -> Result<Done> { return Done{}; }});
 }
 
 CommandLine::CommandLine(CommandLine&&) noexcept = default;
 CommandLine::~CommandLine() = default;
+
+CommandLine::Section::Section(CommandLine& line, std::string_view heading) : line_(line) {
+  line.state_->section = heading;
+}
+
+CommandLine::Section::~Section() { line_.state_->section = kDefaultSection; }
 
 void CommandLine::Positional(const std::string& name, std::string_view help, std::string* value) {
   OptionalPositional(name, help, value);
@@ -148,10 +159,10 @@ void CommandLine::Positionals(const std::string& name, std::string_view help,
 void CommandLine::Value(const std::string& flags, std::string_view form, std::string_view help,
                         std::optional<std::string>* value) {
   const auto set = [value](const std::string& text) { *value = text; };
-  const CLI::Option* const option =
+  CLI::Option* const option =
       state_->app.add_option_function<std::string>(flags, set, std::string(help))
           ->option_text(std::string(form));
-  state_->Remember({flags, std::string(form), {}, std::string(help)},
+  state_->Remember({flags, std::string(form), {}, std::string(help)}, option,
                    {option, [set](const std::string& text) -> Result<Done> {
                       set(text);
                       return Done{};
@@ -160,10 +171,10 @@ void CommandLine::Value(const std::string& flags, std::string_view form, std::st
 
 void CommandLine::List(const std::string& flags, std::string_view form, std::string_view help,
                        std::vector<std::string>* values) {
-  const CLI::Option* const option = state_->app.add_option(flags, *values, std::string(help))
-                                        ->option_text(std::string(form))
-                                        ->allow_extra_args(false);
-  state_->Remember({flags, std::string(form), {}, std::string(help), /*may_repeat=*/true},
+  CLI::Option* const option = state_->app.add_option(flags, *values, std::string(help))
+                                  ->option_text(std::string(form))
+                                  ->allow_extra_args(false);
+  state_->Remember({flags, std::string(form), {}, std::string(help), /*may_repeat=*/true}, option,
                    {option, [values](const std::string& text) -> Result<Done> {
                       values->push_back(text);
                       return Done{};
@@ -186,15 +197,15 @@ void CommandLine::Choice(const std::string& flags, std::vector<std::string> choi
     const Result<Done> done = set(text);
     if (!done.ok()) this_state->fault = done.error();
   };
-  const CLI::Option* const option =
+  CLI::Option* const option =
       state_->app.add_option_function<std::string>(flags, parse, std::string(help))
           ->option_text(form);
-  state_->Remember({flags, form, choices, std::string(help)}, {option, set});
+  state_->Remember({flags, form, choices, std::string(help)}, option, {option, set});
 }
 
 void CommandLine::Flag(const std::string& flags, std::string_view help, bool* value) {
-  const CLI::Option* const option = state_->app.add_flag(flags, *value, std::string(help));
-  state_->Remember({flags, "", {}, std::string(help)},
+  CLI::Option* const option = state_->app.add_flag(flags, *value, std::string(help));
+  state_->Remember({flags, "", {}, std::string(help)}, option,
                    {option, [value](const std::string& text) -> Result<Done> {
                       *value = text == "true";
                       return Done{};
@@ -212,7 +223,7 @@ Error CommandLine::Unknown(const std::string& argument) const {
   const bool is_flag = argument.size() > 1 && argument[0] == '-';
   if (!is_flag) {
     return {ErrorCode::kUsage,
-            fmt::format("\"{}\" is one argument too many", argument),
+            fmt::format("unexpected argument \"{}\"", argument),
             {state_->HelpHint()}};
   }
   const bool is_short = argument[1] != '-';  // Its value may follow at once.
@@ -257,15 +268,19 @@ Result<CommandLine::Outcome> CommandLine::Parse(std::vector<std::string> argumen
     return Outcome::kHelp;
   } catch (const CLI::ArgumentMismatch& fault) {
     const std::string text = fault.what();  // "--algo: ..."
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("{} takes one value, and may stand once", text.substr(0, text.find(':'))),
-        {state_->HelpHint()}};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{} takes one value and may be given only once",
+                             text.substr(0, text.find(':'))),
+                 {state_->HelpHint()}};
   } catch (const CLI::Error& fault) {
     return Error{ErrorCode::kUsage, fault.what(), {state_->HelpHint()}};
   }
   if (state_->fault) return *state_->fault;
-  const std::vector<std::string> unknown = state_->app.remaining();
+  std::vector<std::string> unknown = state_->app.remaining();
+  // CLI11 also keeps the "--" after which arguments are no options.
+  if (const auto end = std::find(unknown.begin(), unknown.end(), "--"); end != unknown.end()) {
+    unknown.erase(end);
+  }
   if (!unknown.empty()) return Unknown(unknown.front());
   for (const bool* const is_set : state_->instead) {
     if (*is_set) return Outcome::kRun;
@@ -280,7 +295,12 @@ Result<CommandLine::Outcome> CommandLine::Parse(std::vector<std::string> argumen
   return Outcome::kRun;
 }
 
-std::string CommandLine::Help() const { return state_->app.help(); }
+std::string CommandLine::Help() const {
+  std::string text = state_->app.help();
+  // CLI11 leaves two blank lines between groups.
+  for (size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
+  return text;
+}
 
 const CommandDescription& CommandLine::description() const { return state_->description; }
 

@@ -32,6 +32,7 @@ struct OptionDescription {
   std::vector<std::string> choices;  // The accepted words, the default first; empty for any text.
   std::string help;
   bool may_repeat = false;
+  std::string section = {};  // The heading above it in help: "Output".
 
   std::string LongFlag() const;  // "--algo"
   std::vector<std::string> EachFlag() const;
@@ -59,6 +60,18 @@ class CommandLine {
   CommandLine(std::string name, std::string_view example, std::string_view summary);
   CommandLine(CommandLine&&) noexcept;
   ~CommandLine();
+
+  // While it lives, options are declared under this heading of the help rather than "Options".
+  class Section {
+   public:
+    Section(CommandLine& line, std::string_view heading);
+    Section(const Section&) = delete;
+    Section& operator=(const Section&) = delete;
+    ~Section();
+
+   private:
+    CommandLine& line_;
+  };
 
   void Positional(const std::string& name, std::string_view help, std::string* value);
   void OptionalPositional(const std::string& name, std::string_view help, std::string* value);

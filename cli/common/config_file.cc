@@ -63,7 +63,7 @@ class EntryReader {
 
   void ReadEntry(const std::string& section, const std::string& key, const toml::node& value) {
     const toml::source_index line = value.source().begin.line;
-    ConfigEntry entry{section, key, EntryKind::kText, {}, fmt::format("{}:{}", path_, line)};
+    ConfigEntry entry{section, key, EntryKind::kText, {}, fmt::format("{}:{}", path_, line), {}};
     if (const toml::array* const list = value.as_array()) {
       entry.kind = EntryKind::kList;
       for (const toml::node& element : *list) entry.texts.push_back(Scalar(key, element, nullptr));
@@ -72,6 +72,7 @@ class EntryReader {
       for (const auto& member : *table) {
         const std::string name(member.first.str());
         entry.texts.push_back(name + "=" + Joined(name, member.second));
+        entry.where_of.push_back(fmt::format("{}:{}", path_, member.second.source().begin.line));
       }
     } else {
       entry.texts.push_back(Scalar(key, value, &entry.kind));

@@ -31,7 +31,8 @@ struct ConfigEntry {
   // The value as on a command line. A list has one text for each element, and a table one for each
   // key: "N=64".
   std::vector<std::string> texts;
-  std::string where;  // "ckplan.toml:3"
+  std::string where;                  // "ckplan.toml:3"
+  std::vector<std::string> where_of;  // For a table: the place of each text.
 };
 
 struct ConfigFile {

@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <limits>
 
+#include "cli/common/request_values.h"
 #include "cli/common/size_arg.h"
-#include "lib/base/nearest_name.h"
-#include "lib/base/read_file.h"
 #include "lib/cost/cost_model.h"
 #include "lib/emit/json_decisions.h"
 #include "lib/plan/knob.h"
@@ -23,8 +21,6 @@ namespace {
 
 using Group = RequestFlags::Group;
 
-constexpr int64_t kMaxDim = std::numeric_limits<int64_t>::max();
-constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMaxAlignment = int64_t{1} << 30;
 
 struct FlagRow {
@@ -49,13 +45,15 @@ constexpr std::array kRows = {
     FlagRow{"order", Group::kPlanning, "--order", "",
             "order of steps, for best and given: the model's, or any"},
     FlagRow{"budget", Group::kPlanning, "-b,--budget", "SIZE|P%|min",
-            "limit on the peak: 16GiB, 60% of keep-all's, min (default: best adds up to 10 %)"},
+            "limit on the peak: 16GiB, 60% of keep-all's, min"},
     FlagRow{"total_budget",
             Group::kPlanning,
             "--budget-total",
             "SIZE|P%",
             "limit on the peak with parameters, optimizer and inputs",
             {.percent = true, .min = false}},
+    FlagRow{"added_time", Group::kPlanning, "--added-time", "P%",
+            "least peak of plans that add at most so much to a step: 10%"},
     FlagRow{"paper_budget",
             Group::kPlanning,
             "--paper-budget",
@@ -89,7 +87,7 @@ constexpr std::array kRows = {
     FlagRow{"activation_type", Group::kReading, "--activation-type", "",
             "type of stored activations; model: the model's own"},
     FlagRow{"gradients", Group::kReading, "--gradients", "",
-            "of parameters: constants, or in the peak as they arrive"},
+            "parameter gradients: as constants, or in the peak from when they are made"},
     FlagRow{"freeze", Group::kReading, "--freeze", "NAME|@FILE",
             "parameters without a gradient: '*.weight', '!*lora*'"},
     FlagRow{"sharding", Group::kReading, "--shard", "SYSTEM:N",
@@ -105,6 +103,21 @@ constexpr std::array kRows = {
     FlagRow{"align", Group::kReading, "--align", "N",
             "round every buffer up to N bytes (PyTorch: 512, CUDA: 256)"},
 };
+
+// Returns the heading of the help under which the flag stands.
+std::string_view SectionOf(const FlagRow& row) {
+  constexpr std::array kOfCosts = {std::string_view("cost_model"), std::string_view("optimizer"),
+                                   std::string_view("gradients"), std::string_view("align")};
+  constexpr std::array kOfParallelism = {
+      std::string_view("sharding"), std::string_view("pipeline"), std::string_view("micro_batches"),
+      std::string_view("schedule"), std::string_view("stage_cuts")};
+  const auto has = [&](const auto& fields) {
+    return std::find(fields.begin(), fields.end(), row.field) != fields.end();
+  };
+  if (has(kOfCosts)) return "Costs and constants";
+  if (has(kOfParallelism)) return "Parallelism";
+  return row.group == Group::kReading ? "Model" : "Budget and algorithm";
+}
 
 size_t RowOf(std::string_view field) {
   size_t row = 0;
@@ -123,151 +136,6 @@ int64_t LimitOf(const FlagRow& row) {
 
 // Returns the flag that messages suggest. Dimensions have the short flag, as in all examples.
 std::string TypedFlag(const FlagRow& row) { return row.field == "dims" ? "-D" : LongFlag(row); }
-
-struct NamedText {
-  std::string name;
-  std::string_view text;
-};
-
-// Splits "NAME=TEXT", where NAME may contain "=".
-Result<NamedText> SplitNamed(std::string_view text, std::string_view flag, std::string_view form) {
-  const size_t equals = text.rfind('=');
-  if (equals == std::string_view::npos || equals == 0) {
-    return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}\" is not of the form {}", flag,
-                                                    text.substr(0, 80), form));
-  }
-  return NamedText{std::string(text.substr(0, equals)), text.substr(equals + 1)};
-}
-
-Result<Done> ReadDims(const FlagRow& row, const std::vector<std::string>& texts, DimSizes* dims) {
-  const std::string flag = LongFlag(row);
-  for (const std::string& text : texts) {
-    CKPLAN_ASSIGN_OR_RETURN(const NamedText dim, SplitNamed(text, flag, row.form));
-    CKPLAN_ASSIGN_OR_RETURN(const int64_t size,
-                            ParseInteger(dim.text, flag + " " + dim.name, 1, kMaxDim));
-    if (!dims->emplace(dim.name, size).second) {
-      return MakeError(ErrorCode::kUsage, fmt::format("{}: {} is bound twice", flag, dim.name));
-    }
-  }
-  return Done{};
-}
-
-Result<Done> ReadShapes(const FlagRow& row, const std::vector<std::string>& texts,
-                        InputShapes* shapes) {
-  const std::string flag = LongFlag(row);
-  for (const std::string& text : texts) {
-    CKPLAN_ASSIGN_OR_RETURN(const NamedText shape, SplitNamed(text, flag, row.form));
-    std::vector<int64_t> sizes;
-    for (std::string_view rest = shape.text;;) {
-      const size_t comma = rest.find(',');
-      CKPLAN_ASSIGN_OR_RETURN(
-          const int64_t size,
-          ParseInteger(rest.substr(0, comma), flag + " " + shape.name, 1, kMaxDim));
-      sizes.push_back(size);
-      if (comma == std::string_view::npos) break;
-      rest.remove_prefix(comma + 1);
-    }
-    if (!shapes->emplace(shape.name, std::move(sizes)).second) {
-      return MakeError(ErrorCode::kUsage, fmt::format("{}: {} has two shapes", flag, shape.name));
-    }
-  }
-  return Done{};
-}
-
-// Each text is a pattern, or "@" followed by a file of patterns.
-Result<Done> ReadPatterns(const FlagRow& row, const std::vector<std::string>& texts,
-                          NamePatterns* patterns) {
-  for (const std::string& text : texts) {
-    if (!text.starts_with('@')) {
-      patterns->push_back(text);
-      continue;
-    }
-    CKPLAN_ASSIGN_OR_RETURN(const std::string file, ReadWholeFile(text.substr(1)));
-    const NamePatterns listed = PatternsInText(file);
-    patterns->insert(patterns->end(), listed.begin(), listed.end());
-    if (!listed.empty()) continue;
-    return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}\" holds no pattern; write one a line",
-                                                    LongFlag(row), text.substr(1)));
-  }
-  return Done{};
-}
-
-Result<KnobSetting> ReadSetting(const FlagRow& row, std::string_view text) {
-  const std::string flag = LongFlag(row);
-  CKPLAN_ASSIGN_OR_RETURN(const NamedText setting, SplitNamed(text, flag, row.form));
-  const std::vector<std::string_view> names = KnobNames();
-  if (std::count(names.begin(), names.end(), setting.name) == 0) {
-    const std::string meant = DidYouMean(setting.name, names);
-    return MakeError(ErrorCode::kUsage, fmt::format("{}: no algorithm has a knob \"{}\"{} they "
-                                                    "are {}; `ckplan algos` says whose",
-                                                    flag, setting.name, meant.empty() ? ";" : meant,
-                                                    fmt::join(names, ", ")));
-  }
-  const std::string where = flag + " " + setting.name;
-  if (!IsInBytes(setting.name)) {
-    CKPLAN_ASSIGN_OR_RETURN(const int64_t value, ParseInteger(setting.text, where, 0, kMaxCount));
-    return KnobSetting{setting.name, value};
-  }
-  CKPLAN_ASSIGN_OR_RETURN(const Bytes size, ParseSize(setting.text, where));
-  return KnobSetting{setting.name, size.count()};
-}
-
-Result<PipelineStage> ReadStage(const FlagRow& row, std::string_view text) {
-  const std::string flag = LongFlag(row);
-  const size_t slash = text.find('/');
-  if (slash == std::string_view::npos) {
-    return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}\" is not of the form {}", flag,
-                                                    text.substr(0, 80), row.form));
-  }
-  PipelineStage stage;
-  CKPLAN_ASSIGN_OR_RETURN(stage.stages,
-                          ParseInteger(text.substr(0, slash), flag + " STAGES", 1, kMaxStages));
-  CKPLAN_ASSIGN_OR_RETURN(
-      stage.index, ParseInteger(text.substr(slash + 1), flag + " INDEX", 0, stage.stages - 1));
-  return stage;
-}
-
-// Each text is one name, or several names with commas between them.
-Result<Done> ReadNames(const FlagRow& row, const std::vector<std::string>& texts,
-                       std::vector<std::string>* names) {
-  for (const std::string& text : texts) {
-    for (size_t at = 0; at <= text.size();) {
-      const size_t end = std::min(text.find(',', at), text.size());
-      if (end == at) {
-        return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}\" has a name without a letter",
-                                                        LongFlag(row), text.substr(0, 80)));
-      }
-      names->push_back(text.substr(at, end - at));
-      at = end + 1;
-    }
-  }
-  return Done{};
-}
-
-Result<Sharding> ReadSharding(const FlagRow& row, const std::string& text) {
-  const std::string flag = LongFlag(row);
-  const size_t colon = text.find(':');
-  const std::string_view name = std::string_view(text).substr(0, colon);
-  const auto* const system =
-      std::find(std::begin(kShardingSystems), std::end(kShardingSystems), name);
-  if (system == std::end(kShardingSystems)) {
-    const std::string meant = DidYouMean(name, kShardingSystems);
-    return MakeError(
-        ErrorCode::kUsage,
-        fmt::format("{}: nothing is known of \"{}\"{} the systems are {}", flag, name.substr(0, 80),
-                    meant.empty() ? ";" : meant, fmt::join(kShardingSystems, ", ")));
-  }
-  if (colon == std::string::npos) {
-    return MakeError(ErrorCode::kUsage,
-                     fmt::format("{}: \"{}\" is not of the form {}: among how many devices?", flag,
-                                 name, row.form));
-  }
-  CKPLAN_ASSIGN_OR_RETURN(
-      const int64_t devices,
-      ParseInteger(std::string_view(text).substr(colon + 1), fmt::format("{} {}", flag, name),
-                   kMinShardingDevices, kMaxShardingDevices));
-  return Sharding{static_cast<ShardingSystem>(system - std::begin(kShardingSystems)), devices};
-}
 
 // Checks what the field's type does not guarantee about its text.
 Result<Done> CheckText(std::string_view field, const std::string& text) {
@@ -305,6 +173,7 @@ void RequestFlags::Add(CommandLine& line, std::string_view field, std::string_vi
   const FlagRow& row = kRows[RowOf(field)];
   Given& given = given_[RowOf(field)];
   given.is_declared = true;
+  const CommandLine::Section section(line, SectionOf(row));
   const std::string flags(row.flags);
   if (form.empty()) form = row.form;
   if (help.empty()) help = row.help;
@@ -324,6 +193,7 @@ void RequestFlags::Add(CommandLine& line, std::string_view field, std::string_vi
 
 Result<Done> RequestFlags::ReadField(size_t row_index, const Given& given, PlanRequest* request) {
   const FlagRow& row = kRows[row_index];
+  const FlagForm form{LongFlag(row), row.form};
   const RequestMember& member = FieldOf(row.field).member;
   if (const auto* words = std::get_if<WordsMember>(&member)) {
     for (size_t i = 0; i < words->words.size(); ++i) {
@@ -334,28 +204,30 @@ Result<Done> RequestFlags::ReadField(size_t row_index, const Given& given, PlanR
     if (given.is_set) request->** flag = !(PlanRequest().**flag);
   }
   if (const auto* dims = std::get_if<DimSizes PlanRequest::*>(&member)) {
-    return ReadDims(row, given.list, &(request->**dims));
+    return ReadDims(form, given.list, &(request->**dims));
   }
   if (const auto* shapes = std::get_if<InputShapes PlanRequest::*>(&member)) {
-    return ReadShapes(row, given.list, &(request->**shapes));
+    return ReadShapes(form, given.list, &(request->**shapes));
   }
   if (const auto* patterns = std::get_if<NamePatterns PlanRequest::*>(&member)) {
-    return row.field == "stage_cuts" ? ReadNames(row, given.list, &(request->**patterns))
-                                     : ReadPatterns(row, given.list, &(request->**patterns));
+    return row.field == "stage_cuts" ? ReadNames(form, given.list, &(request->**patterns))
+                                     : ReadPatterns(form, given.list, &(request->**patterns));
   }
   if (!given.text) return Done{};
   if (const auto* budget = std::get_if<Budget PlanRequest::*>(&member)) {
     CKPLAN_ASSIGN_OR_RETURN(request->**budget,
-                            ParseBudget(*given.text, LongFlag(row), row.budget_forms));
+                            row.field == "added_time"
+                                ? ReadAddedTime(form, *given.text)
+                                : ParseBudget(*given.text, LongFlag(row), row.budget_forms));
   }
   if (const auto* setting = std::get_if<std::optional<KnobSetting> PlanRequest::*>(&member)) {
-    CKPLAN_ASSIGN_OR_RETURN(request->**setting, ReadSetting(row, *given.text));
+    CKPLAN_ASSIGN_OR_RETURN(request->**setting, ReadSetting(form, *given.text));
   }
   if (const auto* stage = std::get_if<std::optional<PipelineStage> PlanRequest::*>(&member)) {
-    CKPLAN_ASSIGN_OR_RETURN(request->**stage, ReadStage(row, *given.text));
+    CKPLAN_ASSIGN_OR_RETURN(request->**stage, ReadStage(form, *given.text));
   }
   if (const auto* sharding = std::get_if<std::optional<Sharding> PlanRequest::*>(&member)) {
-    CKPLAN_ASSIGN_OR_RETURN(request->**sharding, ReadSharding(row, *given.text));
+    CKPLAN_ASSIGN_OR_RETURN(request->**sharding, ReadSharding(form, *given.text));
   }
   if (const auto* decisions = std::get_if<std::optional<Decisions> PlanRequest::*>(&member)) {
     CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadJsonFile(*given.text, "decisions.json"));
@@ -374,6 +246,7 @@ Result<Done> RequestFlags::ReadField(size_t row_index, const Given& given, PlanR
 
 Result<PlanRequest> RequestFlags::Read() const {
   PlanRequest request;
+  request.optional_dims = optional_dims_;
   std::vector<std::string> budgets;
   for (size_t i = 0; i < kRows.size(); ++i) {
     CKPLAN_RETURN_IF_ERROR(ReadField(i, given_[i], &request));
@@ -432,7 +305,9 @@ std::optional<std::string> RequestFlags::ValueOf(std::string_view field) const {
 std::string RequestFlags::BareBudgetHint(Bytes typical) const {
   for (size_t i = 0; i < kRows.size(); ++i) {
     const RequestMember& member = FieldOf(kRows[i].field).member;
-    if (!given_[i].text || !std::holds_alternative<Budget PlanRequest::*>(member)) continue;
+    const bool is_size =
+        std::holds_alternative<Budget PlanRequest::*>(member) && kRows[i].field != "added_time";
+    if (!given_[i].text || !is_size) continue;
     return BareNumberHint(*given_[i].text, typical, kRows[i].budget_forms);
   }
   return "";

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/common/command_line.h"
@@ -31,6 +33,7 @@ class RequestFlags {
     kConstraints,  // --keep to --never-rerun, which commands that make many plans take as well.
     kReading,      // -D to --align
   };
+
   // Declares the flags of a group that are not declared yet, or the flag of one field. If `form`
   // and `help` are not empty, they replace those of the table.
   void Add(CommandLine& line, Group group);
@@ -44,6 +47,9 @@ class RequestFlags {
   // Removes and returns the names of dimensions that were typed without a size: "N" of "-D N -D
   // T=2". Read no longer sees them.
   std::vector<std::string> TakeUnboundDims();
+  // Makes Read ignore these names of dimensions where a model lacks them. They are the settings of
+  // a file that serves several models.
+  void SetOptionalDims(std::set<std::string> names) { optional_dims_ = std::move(names); }
   // Returns one set of flags for each combination of sizes, if several sizes are typed for a
   // dimension: two sets for "-D N=8,16 -D T=2".
   std::vector<RequestFlags> EachCombinationOfDims() const;
@@ -70,6 +76,7 @@ class RequestFlags {
   static Result<Done> ReadField(size_t row, const Given& given, PlanRequest* request);
 
   std::vector<Given> given_;  // One for each row of the table.
+  std::set<std::string> optional_dims_;
 };
 
 // Returns the flag of a field as messages name it: "--budget". A setting that is not a field of a

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 
+#include "lib/base/human_bytes.h"
 #include "lib/graph/tensor_graph.h"
 
 namespace ckplan {
@@ -99,8 +100,8 @@ std::string BudgetFormsText(BudgetForms forms) {
   return text;
 }
 
-// Returns nothing if the text is no size, or a size above the largest that a graph may have.
-std::optional<Bytes> ReadSize(std::string_view text) {
+// Returns the bytes that the text means, however many, or nothing if it is no size.
+std::optional<Wide> ReadAnySize(std::string_view text) {
   const std::optional<Decimal> number = TakeDecimal(&text);
   if (!number) return std::nullopt;
   if (text.empty()) {
@@ -109,12 +110,24 @@ std::optional<Bytes> ReadSize(std::string_view text) {
   }
   for (const Unit& unit : kUnits) {
     if (unit.name != text) continue;
-    const Wide bytes = static_cast<Wide>(number->digits) * static_cast<Wide>(unit.bytes) /
-                       static_cast<Wide>(number->scale);
-    if (bytes > static_cast<Wide>(kMaxTotalBytes.count())) return std::nullopt;
-    return Bytes(static_cast<int64_t>(bytes));
+    return static_cast<Wide>(number->digits) * static_cast<Wide>(unit.bytes) /
+           static_cast<Wide>(number->scale);
   }
   return std::nullopt;
+}
+
+bool IsTooLarge(Wide bytes) { return bytes > static_cast<Wide>(kMaxTotalBytes.count()); }
+
+// Returns nothing if the text is no size, or a size above the largest that a graph may have.
+std::optional<Bytes> ReadSize(std::string_view text) {
+  const std::optional<Wide> bytes = ReadAnySize(text);
+  if (!bytes || IsTooLarge(*bytes)) return std::nullopt;
+  return Bytes(static_cast<int64_t>(*bytes));
+}
+
+Error TooLarge(std::string_view text, std::string_view flag) {
+  return MakeError(ErrorCode::kUsage, fmt::format("{}: {} is too large; the largest size is {}",
+                                                  flag, text, HumanBytes(kMaxTotalBytes)));
 }
 
 std::optional<double> ReadPercent(std::string_view text) {
@@ -170,6 +183,7 @@ std::string MeantDuration(std::string_view text) {
 
 Result<Bytes> ParseSize(std::string_view text, std::string_view flag) {
   if (const auto size = ReadSize(text)) return *size;
+  if (ReadAnySize(text)) return TooLarge(text, flag);
   return BadValue(text, flag, kSizeForms, MeantBudget(text, {.percent = false, .min = false}));
 }
 
@@ -180,6 +194,7 @@ Result<Budget> ParseBudget(std::string_view text, std::string_view flag, BudgetF
     budget.bytes = *size;
     return budget;
   }
+  if (ReadAnySize(text)) return TooLarge(text, flag);
   const auto percent = ReadPercent(text);
   if (forms.percent && percent) {
     budget.kind = Budget::Kind::kPercent;

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "lib/base/human_bytes.h"
 #include "lib/base/rng.h"
 #include "lib/graph/tensor_graph.h"
 
@@ -41,34 +42,26 @@ TEST_CASE("size: binary and decimal units differ, fractions are exact") {
 }
 
 TEST_CASE("size: a text that is no size is kUsage, with the flag and the accepted forms") {
-  for (const std::string text : {"",
-                                 "-1GiB",
-                                 "+1",
-                                 "nan",
-                                 "inf",
-                                 "1e9",
-                                 "16G",
-                                 "16gib",
-                                 "16 GiB",
-                                 " 16",
-                                 "GiB",
-                                 ".5GiB",
-                                 "1.GiB",
-                                 "1..5GiB",
-                                 "1.5",
-                                 "65PiB",
-                                 "999999999999999999999999",
-                                 "0x10",
-                                 "60%",
-                                 "min",
-                                 "1GiBs",
-                                 "1,5GiB"}) {
+  for (const std::string text :
+       {"",       "-1GiB", "+1",  "nan",   "inf",   "1e9",     "16G", "16gib",
+        "16 GiB", " 16",   "GiB", ".5GiB", "1.GiB", "1..5GiB", "1.5", "999999999999999999999999",
+        "0x10",   "60%",   "min", "1GiBs", "1,5GiB"}) {
     CAPTURE(text);
     const auto size = ParseSize(text, "--paper-budget");
     REQUIRE(!size.ok());
     CHECK(size.error().code == ErrorCode::kUsage);
     CHECK(size.error().message.starts_with("--paper-budget: "));
     CHECK(size.error().message.find("16GiB (binary), 16GB (decimal)") != std::string::npos);
+  }
+}
+
+TEST_CASE("size: more than any graph may have is refused as too large") {
+  for (const char* text : {"65PiB", "99999999TiB"}) {
+    const auto size = ParseSize(text, "--budget");
+    REQUIRE(!size.ok());
+    CHECK(size.error().message == "--budget: " + std::string(text) +
+                                      " is too large; the largest size is " +
+                                      HumanBytes(kMaxTotalBytes));
   }
 }
 

@@ -1,6 +1,9 @@
 #include "cli/common/text_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -9,6 +12,8 @@
 
 namespace ckplan {
 namespace {
+
+constexpr std::string_view kDots = "...";
 
 using Fit = TableColumn::Fit;
 
@@ -69,7 +74,7 @@ class Layout {
     for (const TableColumn& column : table_.columns) names.push_back(column.name);
     std::string text;
     AppendRow(names, indent, &text);
-    for (const auto& row : table_.rows) AppendRow(row, indent, &text);
+    for (const auto& row : Elided()) AppendRow(row, indent, &text);
     return text;
   }
 
@@ -126,9 +131,22 @@ class Layout {
     }
   }
 
+  // Returns the rows with names shortened to the widths of their columns.
+  std::vector<std::vector<std::string>> Elided() const {
+    std::vector<std::vector<std::string>> rows = table_.rows;
+    for (size_t c = 0; c < table_.columns.size(); ++c) {
+      if (table_.columns[c].fit != Fit::kElide) continue;
+      std::vector<std::string> names;
+      for (const auto& row : rows) names.push_back(row[c]);
+      names = ElidedApart(names, widths_[c]);
+      for (size_t i = 0; i < rows.size(); ++i) rows[i][c] = names[i];
+    }
+    return rows;
+  }
+
   std::vector<std::string> LinesOf(const std::string& cell, size_t column) const {
     const Fit fit = table_.columns[column].fit;
-    if (fit == Fit::kElide) return {Elided(cell, widths_[column])};
+    if (fit == Fit::kElide) return {ckplan::Elided(cell, widths_[column])};
     if (fit == Fit::kWrap) return Wrapped(cell, widths_[column]);
     return {cell};
   }
@@ -171,6 +189,23 @@ std::string MarkdownCell(const std::string& cell) {
   for (const char c : Printable(cell, kLongestCell)) {
     if (c == '|' || c == '\\') escaped += '\\';
     escaped += c;
+  }
+  return escaped;
+}
+
+std::string LatexCell(const std::string& cell) {
+  std::string escaped;
+  for (const char c : Printable(cell, kLongestCell)) {
+    if (std::string_view("&%$#_{}").find(c) != std::string_view::npos) {
+      escaped += '\\';
+      escaped += c;
+    } else if (c == '\\') {
+      escaped += "\\textbackslash{}";
+    } else if (c == '~' || c == '^') {
+      escaped += fmt::format("\\{}{{}}", c);
+    } else {
+      escaped += c;
+    }
   }
   return escaped;
 }
@@ -219,7 +254,6 @@ std::string FoldedHelp(std::string_view help, size_t width) {
 }
 
 std::string Elided(std::string_view raw, size_t width) {
-  constexpr std::string_view kDots = "...";
   const std::string text = Printable(raw);
   const size_t length = CharacterCount(text);
   if (length <= width) return text;
@@ -233,10 +267,63 @@ std::string Elided(std::string_view raw, size_t width) {
   return short_text;
 }
 
+namespace {
+
+// Returns the length of the texts' common beginning, up to the start of a part of a name.
+size_t CommonPrefix(const std::vector<std::string>& texts, const std::vector<size_t>& which) {
+  const std::string& first = texts[which.front()];
+  size_t length = first.size();
+  for (const size_t i : which) {
+    const auto [end, other] = std::mismatch(
+        first.begin(), first.begin() + static_cast<long>(length), texts[i].begin(), texts[i].end());
+    length = static_cast<size_t>(end - first.begin());
+  }
+  const size_t part = first.substr(0, length).find_last_of("/.");
+  return part == std::string::npos ? 0 : part + 1;
+}
+
+// Returns where the first word of the text ends. A number and its unit, "96.00 KiB", are one word.
+size_t EndOfWord(std::string_view text) {
+  const size_t blank = std::min(text.find(' '), text.size());
+  const bool is_number =
+      blank > 0 && blank < text.size() && text[blank - 1] >= '0' && text[blank - 1] <= '9';
+  if (!is_number) return blank;
+  const std::string_view rest = text.substr(blank + 1);
+  for (const std::string_view unit : {"B", "KiB", "MiB", "GiB", "TiB", "PiB"}) {
+    if (!rest.starts_with(unit)) continue;
+    const std::string_view after = rest.substr(unit.size());
+    if (after.empty() || after.front() == ' ' || after.front() == ',' || after.front() == ':') {
+      return std::min(text.find(' ', blank + 1), text.size());
+    }
+  }
+  return blank;
+}
+
+}  // namespace
+
+std::vector<std::string> ElidedApart(const std::vector<std::string>& texts, size_t width) {
+  std::vector<std::string> elided;
+  std::map<std::string, std::vector<size_t>> by_elided;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    elided.push_back(Elided(texts[i], width));
+    by_elided[elided.back()].push_back(i);
+  }
+  for (const auto& [text, which] : by_elided) {
+    const auto is_same = [&](size_t i) { return texts[i] == texts[which.front()]; };
+    if (std::all_of(which.begin(), which.end(), is_same)) continue;
+    const size_t common = CommonPrefix(texts, which);
+    if (common == 0 || width <= kDots.size()) continue;
+    for (const size_t i : which) {
+      elided[i] = std::string(kDots) + Elided(texts[i].substr(common), width - kDots.size());
+    }
+  }
+  return elided;
+}
+
 std::vector<std::string> Wrapped(std::string_view text, size_t width) {
   std::vector<std::string> lines(1);
   while (!text.empty()) {
-    const size_t blank = std::min(text.find(' '), text.size());
+    const size_t blank = EndOfWord(text);
     const std::string_view word = text.substr(0, blank);
     if (!lines.back().empty() && CharacterCount(lines.back()) + 1 + CharacterCount(word) > width) {
       lines.emplace_back();
@@ -277,6 +364,22 @@ std::string TextTable::Markdown() const {
     text += '\n';
   }
   return text;
+}
+
+std::string TextTable::Latex() const {
+  std::string text = "\\begin{tabular}{";
+  for (const TableColumn& column : columns) text += column.is_number ? 'r' : 'l';
+  text += "}\n\\hline\n";
+  const auto append = [&](size_t c, const std::string& cell) {
+    text += (c == 0 ? "" : " & ") + LatexCell(cell);
+  };
+  for (size_t c = 0; c < columns.size(); ++c) append(c, columns[c].name);
+  text += " \\\\\n\\hline\n";
+  for (const auto& row : rows) {
+    for (size_t c = 0; c < row.size(); ++c) append(c, row[c]);
+    text += " \\\\\n";
+  }
+  return text + "\\hline\n\\end{tabular}\n";
 }
 
 std::string TextTable::Csv() const {

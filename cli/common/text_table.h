@@ -38,6 +38,8 @@ struct TextTable {
   // below, each of which repeats the first column.
   std::string Text(size_t indent = 0, size_t width = kAnyWidth) const;
   std::string Markdown() const;
+  // A tabular that needs no package, with numbers aligned to the right.
+  std::string Latex() const;
   std::string Csv() const;  // As in RFC 4180, but lines end with a line feed alone.
 };
 
@@ -45,7 +47,12 @@ struct TextTable {
 // takes more than `width` columns.
 std::string Elided(std::string_view text, size_t width);
 
-// Breaks text at blanks into lines of at most `width` columns; a longer word gets its own line.
+// Returns the texts shortened as by Elided, except that different texts which would become equal
+// lose their common beginning first.
+std::vector<std::string> ElidedApart(const std::vector<std::string>& texts, size_t width);
+
+// Breaks text at blanks into lines of at most `width` columns, but not between a number and its
+// unit. A longer word gets its own line.
 std::vector<std::string> Wrapped(std::string_view text, size_t width);
 
 // Folds a help page to at most `width` columns. Sentences, and descriptions of rows such as "

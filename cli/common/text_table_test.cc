@@ -110,6 +110,31 @@ TEST_CASE("help: descriptions and sentences are folded, commands stay whole") {
         "      show this\n");
 }
 
+TEST_CASE("elided apart: different names stay different") {
+  const std::vector<std::string> names = {"/layers/layers.0/blocks.0/attn/softmax/Softmax",
+                                          "/layers/layers.0/blocks.1/attn/softmax/Softmax",
+                                          "short"};
+  REQUIRE(Elided(names[0], 24) == Elided(names[1], 24));
+  const std::vector<std::string> apart = ElidedApart(names, 24);
+  CHECK(apart ==
+        std::vector<std::string>{"...0/attn/so...x/Softmax", "...1/attn/so...x/Softmax", "short"});
+}
+
+TEST_CASE("wrapped: a number stays with its unit") {
+  CHECK(Wrapped("inputs 96.00 KiB, and 3 more", 13) ==
+        std::vector<std::string>{"inputs", "96.00 KiB,", "and 3 more"});
+  CHECK(Wrapped("step 3 Break", 7) == std::vector<std::string>{"step 3", "Break"});
+}
+
+TEST_CASE("table: LaTeX escapes what it would read as commands") {
+  TextTable table;
+  table.columns = {{"a_b"}, {"time", true}};
+  table.rows = {{"x\\y", "+5%"}};
+  CHECK(table.Latex() ==
+        "\\begin{tabular}{lr}\n\\hline\na\\_b & time \\\\\n\\hline\nx\\textbackslash{}y & "
+        "+5\\% \\\\\n\\hline\n\\end{tabular}\n");
+}
+
 TEST_CASE("elided: keeps both ends, cuts between characters, and has the requested width") {
   CHECK(Elided("abcdefghij", 10) == "abcdefghij");
   CHECK(Elided("abcdefghij", 8) == "ab...hij");

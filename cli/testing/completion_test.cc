@@ -132,7 +132,7 @@ TEST_CASE("completion: bash completes commands, flags, values and files") {
       {"ckplan plan figure.json --effort ", {"normal", "quick", "thorough"}},
       // In "--effort=th" bash replaces the text after "=", and in "flops:h1" the text after ":".
       {"ckplan plan figure.json --effort=th", {"thorough"}},
-      {"ckplan plan figure.json --cost flops:h100", {"h100-80g"}},
+      {"ckplan plan figure.json --cost flops:h100", {"h100-80g", "h100pcie-80g"}},
       {"ckplan plan figure.json --cost file:fig", {"figure.json"}},
       {"ckplan compare figure.json --algo chen-sqrt,exa", {"chen-sqrt,exact-dp"}},
       {"ckplan plan figure.json --emit perf", {"perfetto="}},

@@ -275,7 +275,8 @@ TEST_CASE("outside names: dimensions without a size are reported, whatever their
     CAPTURE(name.substr(0, 40));
     workplace.Write("net.onnx", NastyModel({"a", "b"}, Message(2, name)));
     const bool can_be_bound = WellFormedUtf8(name) == name;  // Other names cannot be in a plan.
-    CheckRun(workplace, {"ckplan inspect net.onnx", Form::kText, can_be_bound ? 2 : 3}, "");
+    CheckRun(workplace, {"ckplan plan net.onnx", Form::kText, can_be_bound ? 2 : 3}, "");
+    CheckRun(workplace, {"ckplan inspect net.onnx", Form::kText, can_be_bound ? 0 : 3}, "");
   }
 }
 

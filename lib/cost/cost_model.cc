@@ -16,9 +16,10 @@ Cost Rounded(double nanoseconds) {
   return Cost(std::max<int64_t>(1, std::llround(std::min(nanoseconds, kMaxCostNs))));
 }
 
-double RooflineNs(const Device& device, bool uses_matrix_units, int64_t flops, Bytes traffic) {
-  const double rate =
-      uses_matrix_units ? device.matrix_flops_per_second : device.vector_flops_per_second;
+double RooflineNs(const Device& device, const OpWork& work, int64_t flops, Bytes traffic) {
+  const double rate = !work.uses_matrix_units  ? device.vector_flops_per_second
+                      : work.has_half_operands ? device.half_matrix_flops_per_second
+                                               : device.matrix_flops_per_second;
   const double compute_ns = static_cast<double>(flops) / rate * 1e9;
   const double memory_ns = static_cast<double>(traffic.count()) / device.bytes_per_second * 1e9;
   return std::max(compute_ns, memory_ns) + device.launch_ns;
@@ -77,10 +78,8 @@ Result<CostModel> ParseCostModel(std::string_view text) {
 OpCost CostOf(const CostModel& model, const OpWork& work) {
   switch (model.kind) {
     case CostKind::kFlops:
-      return {Rounded(RooflineNs(model.device, work.uses_matrix_units, work.forward_flops,
-                                 work.forward_traffic)),
-              Rounded(RooflineNs(model.device, work.uses_matrix_units, work.backward_flops,
-                                 work.backward_traffic))};
+      return {Rounded(RooflineNs(model.device, work, work.forward_flops, work.forward_traffic)),
+              Rounded(RooflineNs(model.device, work, work.backward_flops, work.backward_traffic))};
     case CostKind::kPaper: {
       // The papers give no separate cost for the backward pass, so backward costs as much as
       // forward.

@@ -27,7 +27,7 @@ TEST_CASE("cost: other spellings are usage errors that list the known ones") {
   }
   const auto device = ParseCostModel("flops:abacus");
   REQUIRE_FALSE(device.ok());
-  CHECK(device.error().message.find("a100-40g, a100-80g") != std::string::npos);
+  CHECK(device.error().notes.at(0).find("a100-40g, a100-80g") != std::string::npos);
 }
 
 TEST_CASE("cost: a unique beginning of a device's name is enough") {
@@ -82,6 +82,7 @@ TEST_CASE("cost: the cards that the papers measured on are presets") {
 TEST_CASE("cost: flops takes the slower of arithmetic and memory, plus the launch") {
   CostModel model;
   model.device.matrix_flops_per_second = 1e12;
+  model.device.half_matrix_flops_per_second = 2e12;
   model.device.vector_flops_per_second = 1e11;
   model.device.bytes_per_second = 1e9;
   model.device.launch_ns = 100;
@@ -94,6 +95,16 @@ TEST_CASE("cost: flops takes the slower of arithmetic and memory, plus the launc
   CHECK(CostOf(model, work).backward == Cost(2'000 + 100));  // 2000 / 1e9 s
   work.uses_matrix_units = true;
   CHECK(CostOf(model, work).forward == Cost(5'000 + 100));
+  work.has_half_operands = true;
+  CHECK(CostOf(model, work).forward == Cost(2'500 + 100));
+}
+
+TEST_CASE("cost: a device that is not there is named with the one that was meant") {
+  const Error unknown = FindDevice("4090").error();
+  CHECK(unknown.message == "no device preset is named \"4090\"; did you mean \"rtx4090-24g\"?");
+  CHECK(unknown.notes.at(0).starts_with("the presets are a100-40g, "));
+  CHECK(FindDevice("h100").value().name == "h100-80g");
+  CHECK(FindDevice("rtx5090").value().memory == Bytes(int64_t{32} << 30));
 }
 
 TEST_CASE("cost: nanoseconds are rounded to the nearest and never to nothing") {

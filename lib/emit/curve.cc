@@ -74,14 +74,15 @@ void AppendRow(const MemoryCurve& curve, size_t step, Bytes constants, std::stri
 
 MemoryCurve TraceCurve(const TrainingStep& step, const Plan& plan, const StepPredictor& predictor) {
   MemoryCurve curve = CurveOf(step, plan, predictor.name);
+  const bool is_of_paper = plan.request.algorithm.starts_with(predictor.algorithms);
   if (step.is_joint()) {
-    curve.no_prediction = predictor.why_not_joint;
+    if (is_of_paper) curve.no_prediction = predictor.why_not_joint;
     return curve;
   }
   Result<std::vector<std::optional<Bytes>>> predicted = predictor.predict(step.forward(), plan);
   if (predicted.ok()) {
     curve.predicted = *std::move(predicted);
-  } else {
+  } else if (is_of_paper) {
     curve.no_prediction = predicted.error().message;
   }
   return curve;

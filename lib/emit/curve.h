@@ -25,6 +25,7 @@
 // columns; each shows the step in it that needs the most memory.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,6 +49,9 @@ struct StepPredictor {
   Result<std::vector<std::optional<Bytes>>> (*predict)(const TensorGraph& graph,
                                                        const Plan& plan) = nullptr;
   std::string_view why_not_joint;  // Why a joint graph's plan has no prediction.
+  // How the names of the paper's algorithms begin. Other algorithms' plans may have a prediction as
+  // well, but nobody misses one there.
+  std::string_view algorithms;
 };
 
 struct MemoryCurve {
@@ -61,7 +65,11 @@ struct MemoryCurve {
   size_t peak_step = 0;
   // One for each step; all are empty without a prediction.
   std::vector<std::optional<Bytes>> predicted;
-  std::string no_prediction;  // The reason if there is no prediction, else empty.
+  std::string no_prediction;  // Why a plan of the paper's algorithms has none, else empty.
+
+  bool has_prediction() const {
+    return std::any_of(predicted.begin(), predicted.end(), [](const auto& one) { return one; });
+  }
 };
 
 // The plan must have passed the checker. The curve keeps a reference to it. O(buffers + nodes +

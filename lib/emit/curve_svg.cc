@@ -332,7 +332,7 @@ class CurvePicture {
   void WriteLines() {
     const int64_t y = NewLine();
     int64_t x = kLeft;
-    if (curves_[0].no_prediction.empty()) {
+    if (curves_[0].has_prediction()) {
       x = Item(x, y, R"(<path class="mark bold" d="M0 0h18"/>)", std::string(curves_[0].predictor));
     }
     WriteBudgetAndLoss(0, x, y);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
@@ -36,6 +37,25 @@ constexpr std::string_view kStyles = ".line { fill: none; stroke-width: 1.6; }\n
 double ShareOf(const ParetoLine& line, const CurvePoint& point) {
   if (line.step <= Cost(0)) return 0;
   return static_cast<double>(point.overhead.count()) / static_cast<double>(line.step.count());
+}
+
+// Returns the distance of ticks from 0 to `most`: 1, 2 or 5 times a power of ten, so that there are
+// at most kTicks of them beside 0.
+double RoundStep(double most) {
+  const double least = most / kTicks;
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= least) return factor * power;
+  }
+  return 10 * power;
+}
+
+// Returns a round size without its decimals: "500 MiB", "0.5 GiB".
+std::string TickText(Bytes bytes) {
+  if (bytes == Bytes(0)) return "0";
+  const ByteUnit unit = UnitOf(bytes);
+  return fmt::format("{:.3g} {}", std::ldexp(static_cast<double>(bytes.count()), -unit.shift),
+                     unit.name);
 }
 
 class ParetoPicture {
@@ -78,15 +98,24 @@ class ParetoPicture {
   }
 
   void DrawAxes() {
-    for (int64_t i = 0; i <= kTicks; ++i) {
-      const int64_t bytes = most_bytes_ / kTicks * i;
-      const double share = most_share_ * static_cast<double>(i) / kTicks;
-      svg_ += fmt::format(R"svg(<path class="grid" d="M{0} {1}V{2}M{3} {4}H{5}"/>
+    const double unit =
+        std::pow(1024.0, std::floor(std::log2(static_cast<double>(most_bytes_)) / 10));
+    const double bytes_step = RoundStep(static_cast<double>(most_bytes_) / unit) * unit;
+    for (int64_t i = 0; static_cast<double>(i) * bytes_step <= static_cast<double>(most_bytes_);
+         ++i) {
+      const auto bytes = static_cast<int64_t>(static_cast<double>(i) * bytes_step);
+      svg_ += fmt::format(R"svg(<path class="grid" d="M{} {}V{}"/>
 )svg",
-                          XOf(bytes), kParetoTop, kParetoBottom, kParetoLeft, YOf(share),
-                          kParetoLeft + kParetoPlotWidth);
-      Text(XOf(bytes), kParetoBottom + 18, "middle", HumanBytes(Bytes(bytes)));
-      Text(kParetoLeft - 6, YOf(share) + 4, "end", fmt::format("+{:.1f}%", 100 * share));
+                          XOf(bytes), kParetoTop, kParetoBottom);
+      Text(XOf(bytes), kParetoBottom + 18, "middle", TickText(Bytes(bytes)));
+    }
+    const double percent_step = RoundStep(100 * most_share_);
+    for (int64_t i = 0; static_cast<double>(i) * percent_step <= 100 * most_share_; ++i) {
+      const double percent = static_cast<double>(i) * percent_step;
+      svg_ += fmt::format(R"svg(<path class="grid" d="M{} {}H{}"/>
+)svg",
+                          kParetoLeft, YOf(percent / 100), kParetoLeft + kParetoPlotWidth);
+      Text(kParetoLeft - 6, YOf(percent / 100) + 4, "end", fmt::format("+{:g}%", percent));
     }
     Text(kParetoLeft + kParetoPlotWidth, kParetoBottom + 36, "end", "peak of activations");
     Text(kParetoLeft, kParetoTop - 10, "", "time added to a step");

@@ -86,10 +86,19 @@ class Finder {
     std::vector<Subject> found;
     for (size_t i = 0; i < node_names_.size(); ++i) {
       const std::vector<std::string> modules = graph_.ModulesOf(NodeId(i));
-      if (std::find(modules.begin(), modules.end(), path) == modules.end()) continue;
+      const auto is_path = [&](const std::string& module) { return IsPath(module, path); };
+      if (std::none_of(modules.begin(), modules.end(), is_path)) continue;
       found.push_back(NodeSubject(NodeId(i)));
     }
     return found;
+  }
+
+  // Whether `path` is the module's path, or its last part where that is a path with dots itself, as
+  // PyTorch's older exporter writes it: "layer3.1" of "/layer3/layer3.1".
+  static bool IsPath(std::string_view module, std::string_view path) {
+    if (module == path) return true;
+    const bool is_whole_path = module.starts_with('/') && path.find('.') != std::string_view::npos;
+    return is_whole_path && module.substr(module.rfind('/') + 1) == path;
   }
 
   Subject NodeSubject(NodeId node) const {

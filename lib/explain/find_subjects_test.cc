@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "lib/graph/module_calls.h"
+#include "lib/testing/graph_text.h"
 
 namespace ckplan {
 namespace {
@@ -86,6 +87,16 @@ TEST_CASE("find subjects: an unknown name is refused with similar names") {
   CHECK(error.code == ErrorCode::kUsage);
   REQUIRE(error.notes.size() == 1);
   CHECK(error.notes[0] == "there is \"/block/conv\"");
+}
+
+TEST_CASE("find subjects: a path with dots names the module that ends with it") {
+  const TensorGraph graph = GraphFromText("/layer3/layer3.1/conv:4 -> /layer3/layer3.2/conv:4");
+  const Result<std::vector<Subject>> found = FindSubjects(graph, {}, "layer3.1");
+  REQUIRE(found.ok());
+  REQUIRE(found->size() == 1);
+  CHECK(found->front().name == "/layer3/layer3.1/conv");
+  CHECK(FindSubjects(graph, {}, "/layer3")->size() == 2);
+  CHECK_FALSE(FindSubjects(graph, {}, "layer3").ok());
 }
 
 TEST_CASE("find subjects: modules as the exporter names them") {

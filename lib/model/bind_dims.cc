@@ -50,7 +50,10 @@ class Binder {
     CKPLAN_RETURN_IF_ERROR(CheckUtf8());
     CKPLAN_RETURN_IF_ERROR(CheckNames());
     for (BoundInput& input : bound_.inputs) CKPLAN_RETURN_IF_ERROR(Override(input));
-    for (const auto& [name, size] : options_.dims) bound_.dims[name] = size;
+    const std::set<std::string> known = OpenNames();
+    for (const auto& [name, size] : options_.dims) {
+      if (known.contains(name)) bound_.dims[name] = size;
+    }
     for (BoundInput& input : bound_.inputs) Fill(input);
     if (!open_.empty()) return OpenDimensions();
     for (const BoundInput& input : bound_.inputs) CKPLAN_RETURN_IF_ERROR(CheckSize(input));
@@ -83,17 +86,25 @@ class Binder {
     return Done{};
   }
 
-  Result<Done> CheckNames() const {
-    std::set<std::string> dims;
-    std::set<std::string> inputs;
+  // Returns the names of the dimensions that the model declares as open.
+  std::set<std::string> OpenNames() const {
+    std::set<std::string> names;
     for (const BoundInput& input : bound_.inputs) {
-      inputs.insert(input.input->name());
-      for (const auto& dim : input.type.tensor_type().shape().dim()) {
-        if (IsOpen(dim) && !dim.dim_param().empty()) dims.insert(dim.dim_param());
+      const auto& declared = input.input->type().tensor_type().shape();
+      for (const auto& dim : declared.dim()) {
+        if (IsOpen(dim) && !dim.dim_param().empty()) names.insert(dim.dim_param());
       }
     }
+    return names;
+  }
+
+  Result<Done> CheckNames() const {
+    const std::set<std::string> dims = OpenNames();
+    std::set<std::string> inputs;
+    for (const BoundInput& input : bound_.inputs) inputs.insert(input.input->name());
     for (const auto& [name, size] : options_.dims) {
       if (!dims.contains(name)) {
+        if (options_.optional_dims.contains(name)) continue;
         return Usage(fmt::format("there is no dimension \"{}\"; {}", ShortName(name),
                                  Known("dimension", dims)));
       }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct LoadOptions {
   // If set, only this model is loaded. It is compared before dimensions are bound, since another
   // model may lack the named ones.
   const ModelIdentity* planned = nullptr;
+  std::set<std::string> optional_dims = {};  // Those of `dims` that the model may lack.
 };
 
 class Model {

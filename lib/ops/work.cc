@@ -90,15 +90,27 @@ bool HasSize(const Operand& operand) {
   return operand.is_present && BitsOf(operand.model_type()) > 0;
 }
 
+// Whether its elements are floats stored in 16 bits, by the model's type or by the activations'
+// type.
+bool IsStoredInHalf(const Operand& operand) {
+  const bool is_float = operand.is_present && IsFloat(operand.model_type());
+  return is_float && operand.elements() > 0 && operand.bytes() == 2 * operand.elements();
+}
+
 class WorkCounter {
  public:
   WorkCounter(const OpSpec& spec, Bytes statistic)
       : spec_(spec), rule_(RuleOf(spec.type)), statistic_(statistic.count()) {}
 
+  bool HasHalfOperands() const {
+    return IsStoredInHalf(spec_.input(0)) || IsStoredInHalf(spec_.input(1));
+  }
+
   OpWork Count(const BackwardReads& reads) const {
     OpWork work;
     work.is_convolution = rule_.is_convolution();
     work.uses_matrix_units = rule_.uses_matrix_units();
+    work.has_half_operands = work.uses_matrix_units && HasHalfOperands();
     work.forward_flops = ForwardFlops();
     work.forward_traffic = ForwardTraffic();
     const bool has_backward =

@@ -24,6 +24,7 @@ struct OpWork {
   Bytes backward_traffic;
   bool is_convolution = false;     // `--cost paper` charges 10 for these, 1 for all else.
   bool uses_matrix_units = false;  // Conv, Gemm, MatMul, ...: runs at the device's matrix rate.
+  bool has_half_operands = false;  // Some operand of a matrix operator is stored in 16 bits.
 };
 
 // Operand::has_gradient says which gradients are computed. The work of backward is empty if no

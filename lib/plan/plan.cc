@@ -40,6 +40,7 @@ Bytes OptimizerState(Optimizer optimizer, Bytes optimized) {
     case Optimizer::kMomentum:
       return optimized;
     case Optimizer::kAdam:
+    case Optimizer::kAdamW:
       return 2 * optimized;
   }
   return Bytes(0);

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,9 +34,10 @@ inline std::string_view NameOf(Granularity granularity) {
   return kGranularityWords[static_cast<size_t>(granularity)];
 }
 
-enum class Optimizer { kSgd, kMomentum, kAdam };
+// AdamW keeps the same state as Adam.
+enum class Optimizer { kSgd, kMomentum, kAdam, kAdamW };
 
-inline constexpr std::string_view kOptimizerWords[] = {"sgd", "momentum", "adam"};
+inline constexpr std::string_view kOptimizerWords[] = {"sgd", "momentum", "adam", "adamw"};
 inline std::string_view NameOf(Optimizer optimizer) {
   return kOptimizerWords[static_cast<size_t>(optimizer)];
 }
@@ -68,7 +70,9 @@ inline constexpr std::string_view kDefaultAlgorithm = kBestAlgorithm;
 // is settled: it has all bound dimensions, the full name of the costs, and budgets in bytes.
 struct PlanRequest {
   // How the model is read.
-  DimSizes dims;             // Sizes of symbolic dimensions.
+  DimSizes dims;  // Sizes of symbolic dimensions.
+  // Names in `dims` whose size is ignored by a model without such a dimension. Not a part of plans.
+  std::set<std::string> optional_dims;
   InputShapes input_shapes;  // Only those that are overridden.
   // "flops:a100-40g", "file:costs.json". Empty stands for flops for a model, and for a graph file's
   // own costs. In a plan it is "file" for costs from a file, whose path is not stored, or "graph"
@@ -91,10 +95,13 @@ struct PlanRequest {
   std::string algorithm = std::string(kDefaultAlgorithm);  // A name from the registry.
   Objective objective = Objective::kAuto;
   Granularity granularity = Granularity::kNode;  // What the algorithm decides about.
-  // At most one of the three budgets is given.
+  // At most one of the three budgets and the added time is given.
   Budget budget;        // For the simulated peak without constants.
   Budget total_budget;  // For the peak and the constants together; a plan states it as a `budget`.
   Budget paper_budget;  // For the algorithm's own objective; never a percentage.
+  // Asks for the least peak of the plans that add at most so much to a step, in percent of a step
+  // without recomputation; only a percentage. A plan states its own peak as its `budget`.
+  Budget added_time;
   std::optional<Decisions> decisions;           // For the algorithm `given`.
   SearchEffort effort = SearchEffort::kNormal;  // For the algorithm `best`.
   StepOrder order = StepOrder::kModel;          // kFree: for the algorithms `best` and `given`.

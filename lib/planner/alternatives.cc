@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lib/base/human_bytes.h"
+#include "lib/plan/diff.h"
 #include "lib/plan/request_fields.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
@@ -62,6 +63,17 @@ std::optional<Reach> LeastOfQuick(const TrainingStep& step, const PlanRequest& r
   return least;
 }
 
+// A note on the plan by `best` within the budget; nothing if it finds none quickly.
+std::optional<std::string> NoteOnBest(const TrainingStep& step, const PlanRequest& refused,
+                                      const SolveLimits& limits) {
+  PlanRequest request = AskedOf(kBestAlgorithm, refused);
+  request.effort = SearchEffort::kQuick;
+  const Result<Plan> plan = MakePlan(step, request, limits);
+  if (!plan.ok()) return std::nullopt;
+  return fmt::format("{0} fits, and adds {1:.1f} % to a step: try the algorithm {0}",
+                     kBestAlgorithm, 100 * StepOverheadRatio(plan->figures));
+}
+
 }  // namespace
 
 Error WithAlternative(Error refusal, const TrainingStep& step, const PlanRequest& request,
@@ -70,9 +82,12 @@ Error WithAlternative(Error refusal, const TrainingStep& step, const PlanRequest
   // These two algorithms have already tried all others.
   const bool is_of_many =
       request.algorithm == kAutoAlgorithm || request.algorithm == kBestAlgorithm;
-  if (!limits_peak || is_of_many || step.node_count() > kMaxNodes || !step.has_forward()) {
+  if (!limits_peak || is_of_many || step.node_count() > kMaxNodes) return refusal;
+  if (auto note = NoteOnBest(step, request, limits)) {
+    refusal.notes.push_back(*std::move(note));
     return refusal;
   }
+  if (!step.has_forward()) return refusal;
   const std::optional<Reach> least = LeastOfQuick(step, request, limits);
   if (!least) return refusal;
   const bool fits = MakePlan(step, AskedOf(least->algorithm, request), limits).ok();

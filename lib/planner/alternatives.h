@@ -8,10 +8,9 @@
 
 namespace ckplan {
 
-// Returns the refusal of a request (kInfeasible) with a note. The note names an algorithm that
-// answers quickly and has a plan within the budget, with the least peak that it reaches, or says
-// that none of them has such a plan. There is no note if the graph is too large for a quick look,
-// if the budget is a paper's own, or after a stop.
+// Returns the refusal of a request (kInfeasible) with a note: that `best` has a plan within the
+// budget, or else which algorithm that answers quickly reaches least. Adds no note for a graph that
+// is too large for a quick look, for a paper's own budget, or when stopped.
 Error WithAlternative(Error refusal, const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits);
 

@@ -68,8 +68,34 @@ Result<Answer> LeastOf(const PlanProblem& problem, const PeakBound& known, Searc
   return answer;
 }
 
-Cost AddedWithoutBudget(const TrainingStep& step) {
-  return MostAdded(kAddedPercentWithoutBudget, step.cost());
+// Looks for plans of less memory that add no more than the problem allows, until it is proven that
+// there are none, or a search ends without either.
+Result<Answer> WithLeastPeakProven(const PlanProblem& problem, Answer answer,
+                                   const SolveLimits& limits) {
+  constexpr int kMostRounds = 4;
+  Simulator simulator(problem.step);
+  bool is_least_time = std::exchange(answer.is_optimal, false);
+  for (int round = 0; round < kMostRounds; ++round) {
+    PlanProblem below = problem;
+    below.most_added.reset();
+    below.budget = simulator.Run(answer.schedule).value().peak - Bytes(1);
+    CKPLAN_ASSIGN_OR_RETURN(std::optional<Answer> less,
+                            SolveByBestUntil(below, *problem.most_added, limits));
+    if (!less) return answer;
+    if (simulator.Run(less->schedule).value().overhead > *problem.most_added) {
+      if (*less->lower_bound <= *problem.most_added) return answer;
+      answer.is_optimal = is_least_time;
+      answer.guarantee =
+          fmt::format("no plan {}{} that adds at most {:g} % has a lower peak; {}",
+                      DescriptionOf(less->certificate->scope), UnderConstraints(problem.request),
+                      problem.request.added_time.percent, answer.guarantee);
+      return answer;
+    }
+    std::swap(answer.curve, less->curve);
+    answer = *std::move(less);
+    is_least_time = std::exchange(answer.is_optimal, false);
+  }
+  return answer;
 }
 
 // Search is BestSearch, or MicroBatchSearch if there are other micro-batches in flight.
@@ -81,7 +107,7 @@ Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limi
     search.emplace(problem.step.forward(), problem.request, limits);
     if (problem.budget) return search->Solve(*problem.budget);
     if (problem.wants_least_peak) return search->SolveForLeastPeak();
-    return search->SolveWithinAddedTime(AddedWithoutBudget(problem.step));
+    return search->SolveWithinAddedTime(AllowedAddition(problem));
   };
   Result<BestSolution> solution = UnlessStopped(solve);
   const bool is_stopped = limits.stop.stop_requested();
@@ -121,10 +147,19 @@ void AddCertificate(Certificate certificate, PlanFigures* figures) {
   figures->certificate = certificate;
 }
 
+Cost AllowedAddition(const PlanProblem& problem) {
+  return problem.most_added.value_or(MostAdded(kAddedPercentWithoutBudget, problem.step.cost()));
+}
+
 Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits) {
-  if (problem.step.is_joint()) return SolveJointByBest(problem, limits);
-  return problem.step.micro_batches() > 1 ? SolveBySearch<MicroBatchSearch>(problem, limits)
-                                          : SolveBySearch<BestSearch>(problem, limits);
+  Result<Answer> answer = problem.step.is_joint() ? SolveJointByBest(problem, limits)
+                          : problem.step.micro_batches() > 1
+                              ? SolveBySearch<MicroBatchSearch>(problem, limits)
+                              : SolveBySearch<BestSearch>(problem, limits);
+  if (!answer.ok() || !problem.most_added || limits.stop.stop_requested()) return answer;
+  Result<Answer> proven =
+      UnlessStopped([&] { return WithLeastPeakProven(problem, *answer, limits); });
+  return proven.ok() ? proven : answer;
 }
 
 Result<std::optional<Answer>> SolveByBestUntil(const PlanProblem& problem, Cost enough,
@@ -149,7 +184,7 @@ Result<std::vector<CurvePoint>> TraceCurveByBest(const PlanProblem& problem,
   const StopScope scope(limits.stop);
   if (problem.step.is_joint()) return TraceJointCurveByBest(problem, limits);
   const TensorGraph& graph = problem.step.forward();
-  const Cost most_added = AddedWithoutBudget(problem.step);
+  const Cost most_added = AllowedAddition(problem);
   return problem.step.micro_batches() > 1
              ? MicroBatchSearch(graph, problem.request, limits).TraceCurve(most_added)
              : BestSearch(graph, problem.request, limits).TraceCurve(most_added);

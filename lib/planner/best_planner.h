@@ -29,9 +29,14 @@ std::string WhatIsProven(const PeakBound& bound, const PlanProblem& problem);
 // Adds the certificate to the figures, with the gaps between its bounds and these figures.
 void AddCertificate(Certificate certificate, PlanFigures* figures);
 
+// Returns what a plan may add that is made for no budget: what the problem allows, or else
+// kAddedPercentWithoutBudget (lib/plan/added_time.h) of a step.
+Cost AllowedAddition(const PlanProblem& problem);
+
 // Returns the best plan within the budget or, if nothing fits it, the plan of least peak. If the
 // problem asks for the least peak, returns the plan of least peak. Without a budget, returns the
-// plan of the least peak that adds at most kAddedPercentWithoutBudget (lib/plan/added_time.h).
+// plan of the least peak that adds at most AllowedAddition. If the problem limits the added time,
+// more searches try to prove that no plan within it has a lower peak.
 //
 // The plan is no worse than that of any algorithm of the registry for the same request: the search
 // starts from their plans unless it is proven that none of them is better. With quick effort, the

@@ -112,7 +112,7 @@ TEST_CASE("the least budget has a plan where that lies in a gap of the grid of s
   CHECK(plan->figures.peak == Bytes(301));
 }
 
-TEST_CASE("a refusal names another algorithm: one that fits, or the one that comes nearest") {
+TEST_CASE("a refusal names another algorithm: best if it fits, or the one that comes nearest") {
   std::string text = "n0:10";
   for (int i = 1; i < 16; ++i) text += " -> n" + std::to_string(i) + ":10";
   const TensorGraph graph = GraphFromText(text);
@@ -122,7 +122,7 @@ TEST_CASE("a refusal names another algorithm: one that fits, or the one that com
   REQUIRE(refusal.code == ErrorCode::kInfeasible);
   const Error fits = WithAlternative(refusal, graph, request, {});
   REQUIRE(fits.notes.size() == 1);
-  CHECK(fits.notes[0].ends_with("bytes), which fits"));
+  CHECK(fits.notes[0].starts_with("best fits, and adds "));
   request.budget = Budget::Of(Bytes(1));
   const Error nobody = WithAlternative(refusal, graph, request, {});
   CHECK(nobody.notes.at(0).starts_with("no other algorithm that answers quickly fits: "));

@@ -36,7 +36,7 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
 
 ChosenPlan ChosenOf(const Candidate& candidate, const PlanProblem& problem,
                     const KnobSearch& search) {
-  const bool fits = !problem.budget || candidate.simulation.peak <= *problem.budget;
+  const bool fits = problem.Fits(candidate.simulation.peak, candidate.simulation.overhead);
   return {candidate, fits, search.was_stopped()};
 }
 
@@ -81,6 +81,10 @@ Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const Pl
   const Knob knob = solver->knob();
   CKPLAN_CHECK(knob.kind == info.knob, "the registry says what an algorithm's knob is");
   if (problem.request.setting) return SolveForSetting(info, problem, knob, &search);
+  if (problem.most_added) {
+    CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search.LeastPeakAdding(*problem.most_added));
+    return ChosenOf(*least, problem, search);
+  }
   if (!problem.request.paper_budget.is_given() && problem.has_budget()) {
     return SolveForBudget(problem, &search);
   }

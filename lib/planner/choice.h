@@ -16,7 +16,9 @@ namespace ckplan {
 
 struct ChosenPlan {
   Candidate candidate;
-  bool fits = true;          // Whether it is within the budget.
+  // Whether it is within the budget or the added time. Otherwise it is the plan of least peak, or
+  // of least added time.
+  bool fits = true;
   bool was_stopped = false;  // Whether a stop ended the search; it is then the best plan so far.
 };
 

@@ -32,9 +32,18 @@ constexpr int64_t kMaxFirstCount = 4096;
 Result<std::string> OnlyOpenDim(const FitRequest& request) {
   const Result<Source> source = LoadSource(request.path, request.plan);
   if (source.ok()) {
-    return MakeError(
-        ErrorCode::kUsage,
-        fmt::format("{} has no open dimension whose size could be sought", source->identity.name));
+    const DimSizes& bound = source->request.dims;
+    if (bound.empty()) {
+      return MakeError(ErrorCode::kUsage,
+                       fmt::format("{} has no open dimension whose size could be sought",
+                                   source->identity.name));
+    }
+    const std::string& name = bound.begin()->first;
+    return Error{ErrorCode::kUsage,
+                 fmt::format("every dimension of {} has a size; leave out that of the one to fit",
+                             source->identity.name),
+                 {},
+                 {"for example", {{"dims", name}}}};
   }
   Error error = source.error();
   std::vector<std::string> open;

@@ -131,7 +131,7 @@ class CurveSearch {
       : problem_(problem),
         shared_(shared),
         options_(options),
-        most_added_(MostAdded(kAddedPercentWithoutBudget, problem.step.cost())),
+        most_added_(AllowedAddition(problem)),
         trade_off_(shared, AtAGlance(options), problem.Obeying(OwnOrder(problem.step.joint()))) {}
 
   // Returns the plan of the least peak found that adds no more than plans without a budget may add,

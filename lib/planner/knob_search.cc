@@ -15,8 +15,9 @@ namespace ckplan {
 namespace {
 
 constexpr int kRefinements = 4;
-constexpr int64_t kMaxMisfits = 3;  // At 4 grid steps.
-constexpr int64_t kFarOff = 5;      // A fifth above the budget.
+constexpr int64_t kAddedPrecision = 1000;  // Budgets that are nearer than this part are not tried.
+constexpr int64_t kMaxMisfits = 3;         // At 4 grid steps.
+constexpr int64_t kFarOff = 5;             // A fifth above the budget.
 
 Problem ProblemOf(const TensorGraph& graph, const PlanRequest& request,
                   const IdVector<NodeId, bool>* runs_once) {
@@ -133,6 +134,36 @@ Result<const Candidate*> KnobSearch::MinPeak() {
   Settings settings;
   for (const auto& [setting, candidate] : tried_) settings.insert(setting);
   return UnlessCutShort(std::move(found), LeastOf(settings));
+}
+
+Result<const Candidate*> KnobSearch::LeastPeakAdding(Cost most) {
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, MinPeak());
+  // More memory costs less time, nearly always: halve the range of budgets.
+  Bytes low = least->simulation.peak;
+  Bytes high = std::max(low, KeepAllPeak(view_.step));
+  while (least->simulation.overhead > most && high - low > Bytes(low.count() / kAddedPrecision) &&
+         !was_stopped_) {
+    const Bytes middle = low + Bytes((high - low).count() / 2);
+    if (middle == low) break;
+    CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, BestWithin(middle));
+    const bool is_within = best != nullptr && best->simulation.overhead <= most;
+    (is_within ? high : low) = middle;
+  }
+  CKPLAN_RETURN_IF_ERROR(BestWithin(high));
+  return LeastAdding(most);
+}
+
+// The best of all that was tried: first what adds no more than `most`.
+const Candidate* KnobSearch::LeastAdding(Cost most) const {
+  const auto rank = [most](const Candidate& c) {
+    const Cost above = std::max(Cost(0), c.simulation.overhead - most);
+    return std::tuple(above, c.simulation.peak, c.simulation.overhead);
+  };
+  const Candidate* best = one_segment_ ? &*one_segment_ : nullptr;
+  for (const auto& [setting, candidate] : tried_) {
+    if (best == nullptr || rank(candidate) < rank(*best)) best = &candidate;
+  }
+  return best;
 }
 
 // Returns what was found or, if a stop came first, the best plan so far.

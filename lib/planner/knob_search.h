@@ -86,6 +86,9 @@ class KnobSearch {
   // Returns the plan of the least peak found anywhere in the range. A stop ends the search
   // likewise.
   Result<const Candidate*> MinPeak();
+  // Returns the plan of the least peak found that adds at most `most` or, if there is none, that of
+  // the least overhead. A stop ends the search likewise.
+  Result<const Candidate*> LeastPeakAdding(Cost most);
   // Solves the setting of `found`, a plan within `budget` that BestWithin or MinPeak has returned,
   // again as thoroughly as At does. Returns `found` itself if that gives no better plan within the
   // budget, or if a stop comes first.
@@ -129,6 +132,7 @@ class KnobSearch {
   const Candidate* TryOneSegment();
   const Candidate* BestBetween(Bytes low, Bytes high) const;
   const Candidate* LeastOf(const Settings& settings) const;
+  const Candidate* LeastAdding(Cost most) const;
   Result<const Candidate*> TryOnGrid(int64_t setting);
   bool HalveGap(int64_t low, int64_t high);
   Result<Done> TryMiddle(int64_t low, int64_t high, Settings* settings);

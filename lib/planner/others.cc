@@ -37,9 +37,10 @@ std::vector<Schedule> SchedulesOfOthers(const PlanProblem& problem, const Others
   own_limits.stop = limit.token();
   PlanRequest request = problem.request;
   request.order = StepOrder::kModel;
-  const PlanProblem own{problem.step,          request,
-                        problem.budget,        problem.wants_least_peak,
-                        problem.is_recomputed, problem.rules};
+  const PlanProblem own{problem.step,       request,
+                        problem.budget,     problem.wants_least_peak,
+                        problem.most_added, problem.is_recomputed,
+                        problem.rules};
   Simulator simulator(problem.step);
   std::vector<Schedule> schedules;
   const auto add = [&](const SolverInfo& info) {
@@ -48,8 +49,8 @@ std::vector<Schedule> SchedulesOfOthers(const PlanProblem& problem, const Others
       return SolveBy(info, own, own_limits);
     });
     if (!answer.ok()) return;
-    const bool fits = !own.budget || simulator.Run(answer->schedule)->peak <= *own.budget;
-    if (fits) schedules.push_back(answer->schedule);
+    const Simulation simulation = simulator.Run(answer->schedule).value();
+    if (own.Fits(simulation.peak, simulation.overhead)) schedules.push_back(answer->schedule);
   };
   for (const bool is_slow : {false, true}) {
     if (is_slow && !work.wants_slow) break;

@@ -48,9 +48,17 @@ Result<std::vector<CurvePoint>> PointsOfPlans(const Source& source, const PlanRe
 
 Result<std::vector<CurvePoint>> PointsOf(const Source& source, const PlanRequest& request,
                                          const SolveLimits& limits) {
-  const bool keeps_search = !source.joint || request.algorithm == kBestAlgorithm;
-  return keeps_search ? PointsByBudgets(source.step(), request, kBudgets, limits)
-                      : PointsOfPlans(source, request, limits);
+  const bool is_best = request.algorithm == kBestAlgorithm;
+  if (source.joint && !is_best) return PointsOfPlans(source, request, limits);
+  CKPLAN_ASSIGN_OR_RETURN(std::vector<CurvePoint> points,
+                          PointsByBudgets(source.step(), request, kBudgets, limits));
+  if (!is_best) return points;
+  // The search for the least peak also starts from other algorithms' plans.
+  PlanRequest for_least = request;
+  for_least.budget = {Budget::Kind::kMin, Bytes(0), 0};
+  CKPLAN_ASSIGN_OR_RETURN(const Plan least, MakePlan(source, for_least, limits));
+  points.push_back(PointOf(least));
+  return points;
 }
 
 }  // namespace

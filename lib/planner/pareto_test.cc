@@ -52,6 +52,12 @@ TEST_CASE("pareto: more memory always costs less time, and plans for each point'
         const Plan plan = MakePlan(graph, again, {}).value();
         CHECK(plan.figures.overhead <= point.overhead);
       }
+      // No curve by best ends above the least peak that it finds.
+      if (std::string_view(algorithm) == kBestAlgorithm) {
+        PlanRequest least = RequestBy(algorithm);
+        least.budget = {Budget::Kind::kMin, Bytes(0), 0};
+        CHECK(curve.points.front().peak <= MakePlan(graph, least, {}).value().figures.peak);
+      }
       // The last point is the plan for a budget with which everything could be kept.
       CHECK(curve.points.back().peak <= curve.baseline_peak);
     }

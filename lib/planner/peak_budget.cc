@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lib/base/human_bytes.h"
+#include "lib/plan/added_time.h"
 #include "lib/plan/plan.h"
 #include "lib/schedule/simulate.h"
 
@@ -53,6 +54,24 @@ std::optional<Bytes> BudgetInBytes(const TrainingStep& step, const PlanRequest& 
   const bool is_share = PeakBudgetOf(request).kind == Budget::Kind::kPercent;
   return BudgetInBytes(request, is_share ? KeepAllPeak(step) : Bytes(0),
                        ConstantsInBudget(step, request));
+}
+
+std::optional<Cost> MostAddedBy(const TrainingStep& step, const PlanRequest& request) {
+  if (!request.added_time.is_given()) return std::nullopt;
+  return MostAdded(request.added_time.percent, step.cost());
+}
+
+Error AddsTooMuch(const PlanProblem& problem, std::string_view subject, const Plan& least) {
+  const auto step = static_cast<double>(problem.step.cost().count());
+  const double added = 100 * static_cast<double>(least.figures.overhead.count()) / step;
+  // Rounded up, so that the remedy works.
+  const double enough = std::ceil(added * 10) / 10;
+  return Error{ErrorCode::kInfeasible,
+               fmt::format("infeasible: {} finds no plan that adds at most {:g} % to a step; the "
+                           "least it adds is {:.2f} %",
+                           subject, problem.request.added_time.percent, added),
+               {},
+               {"try", {{"added_time", fmt::format("{:.1f}%", enough)}}}};
 }
 
 Error Infeasible(const PlanProblem& problem, std::string_view subject, const Plan& least) {

@@ -25,6 +25,12 @@ std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_pe
 // Returns the budget of a request for this step, in bytes of activations.
 std::optional<Bytes> BudgetInBytes(const TrainingStep& step, const PlanRequest& request);
 
+// Returns what a plan may add to the step by the request; nothing if it does not limit that.
+std::optional<Cost> MostAddedBy(const TrainingStep& step, const PlanRequest& request);
+
+// Returns the error kInfeasible: the algorithm named by `subject` finds no plan that adds as little
+// as the problem asks, and `least` is its plan of least added time.
+Error AddsTooMuch(const PlanProblem& problem, std::string_view subject, const Plan& least);
 // Returns the error kInfeasible: the algorithm named by `subject`, the subject of the message,
 // finds no plan within the problem's budget, and `least` is its plan of least peak. The message
 // adds to both sizes what the request's budget covers besides activations.

@@ -29,7 +29,7 @@ Result<std::string> ModelBeside(const std::string& plan_path, const std::string&
   return MakeError(
       ErrorCode::kUsage,
       fmt::format("the plan is for \"{}\", which is not in the plan's folder; pass the "
-                  "model after the plan",
+                  "model after the plan, or with --model",
                   model_name));
 }
 

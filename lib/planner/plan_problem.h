@@ -23,12 +23,17 @@ struct PlanProblem {
   const PlanRequest& request;
   std::optional<Bytes> budget = std::nullopt;  // On the peak, without constants. None: no limit.
   bool wants_least_peak = false;  // Asks for the plan of least peak; `budget` is none then.
+  // Asks for the plan of least peak that adds at most this; `budget` is none then.
+  std::optional<Cost> most_added = std::nullopt;
   // For a joint graph: the operations whose values are to be recomputed, and the rules that say so.
   // Empty and null if there are none.
   IdVector<OpId, bool> is_recomputed = {};
   const RunRules* rules = nullptr;
 
-  bool has_budget() const { return budget || wants_least_peak; }
+  bool has_budget() const { return budget || wants_least_peak || most_added; }
+  bool Fits(Bytes peak, Cost overhead) const {
+    return (!budget || peak <= *budget) && (!most_added || overhead <= *most_added);
+  }
   Runs Obeying(const Runs& runs) const {
     return rules == nullptr ? runs : MadeToObey(*rules, runs);
   }

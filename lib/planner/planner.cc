@@ -38,8 +38,8 @@ PlanRequest Settled(const PlanProblem& problem, const SolverInfo& info, const An
   }
   // The runs of a joint graph may come in any order anyway.
   if (problem.step.is_joint()) settled.order = StepOrder::kModel;
-  settled.budget = settled.total_budget = {};
-  if (problem.wants_least_peak) settled.budget = Budget::Of(peak);
+  settled.budget = settled.total_budget = settled.added_time = {};
+  if (problem.wants_least_peak || problem.most_added) settled.budget = Budget::Of(peak);
   if (problem.budget) settled.budget = Budget::Of(*problem.budget);
   return settled;
 }
@@ -52,12 +52,13 @@ Plan PlanOf(const PlanProblem& problem, const SolverInfo& info, const Answer& an
   plan.request = Settled(problem, info, answer, plan.figures.peak);
   if (answer.paper) plan.figures.paper = *answer.paper;
   plan.figures.setting = answer.setting;
-  plan.figures.is_optimal =
-      answer.is_optimal && (!problem.wants_least_peak || info.name == kBestAlgorithm);
+  const bool wants_peak = problem.wants_least_peak || problem.most_added;
+  plan.figures.is_optimal = answer.is_optimal && (!wants_peak || info.name == kBestAlgorithm);
   plan.figures.guarantee = answer.guarantee;
   if (answer.lower_bound) plan.figures.lower_bound_cost = answer.lower_bound;
   if (answer.certificate) AddCertificate(*answer.certificate, &plan.figures);
-  plan.figures.curve = answer.curve;
+  // Only a plan for no limit at all shows what it was chosen from.
+  if (!problem.has_budget()) plan.figures.curve = answer.curve;
   plan.figures.optimizer_state =
       OptimizerState(problem.request.optimizer, problem.step.optimized_bytes());
   return plan;
@@ -74,6 +75,7 @@ Error Refusal(const PlanProblem& problem, const SolverInfo& info, const Answer& 
   const std::string who = problem.request.setting ? fmt::format("{} with {}", info.name,
                                                                 TextOf(*problem.request.setting))
                                                   : std::string(info.name);
+  if (problem.most_added) return AddsTooMuch(problem, who, least);
   Error error = Infeasible(problem, who, least);
   const PlanFigures& figures = least.figures;
   if (auto note = ConstantsNote(figures.constants, figures.optimizer_state, problem.request)) {
@@ -94,7 +96,7 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
   std::optional<StopsSuspended> whole;
   if (info.name == kBestAlgorithm) whole.emplace();
   Plan plan = PlanOf(problem, info, answer);
-  if (problem.budget && plan.figures.peak > *problem.budget) {
+  if (!problem.Fits(plan.figures.peak, plan.figures.overhead)) {
     return Refusal(problem, info, answer, plan);
   }
   return Checked(problem, std::move(plan));
@@ -114,7 +116,8 @@ auto WithProblem(const SolverInfo& info, const TrainingStep& step, const PlanReq
       const PlanProblem problem{
           constrained.step(),           request,
           BudgetInBytes(step, request), PeakBudgetOf(request).kind == Budget::Kind::kMin,
-          constrained.is_recomputed(),  constrained.rules()};
+          MostAddedBy(step, request),   constrained.is_recomputed(),
+          constrained.rules()};
       return use(problem);
     });
   });
@@ -157,7 +160,8 @@ int WeightOf(ErrorCode code) {
 // Returns the best plan by any algorithm, or the error that explains why there is none.
 Result<Plan> BestOfAll(const TrainingStep& step, const PlanRequest& request,
                        const SolveLimits& limits, Shortage* shortage) {
-  const bool wants_least_peak = PeakBudgetOf(request).kind == Budget::Kind::kMin;
+  const bool wants_least_peak =
+      PeakBudgetOf(request).kind == Budget::Kind::kMin || request.added_time.is_given();
   std::optional<Plan> best;
   std::optional<Error> failure;
   for (const SolverInfo* info : FastFirst()) {
@@ -179,14 +183,17 @@ Result<Plan> MakeAutoPlan(const SolverInfo& info, const TrainingStep& step,
                           const PlanRequest& request, const SolveLimits& limits,
                           Shortage* shortage) {
   CKPLAN_RETURN_IF_ERROR(CheckRequest(info, step, request));
-  if (!PeakBudgetOf(request).is_given()) {
-    return Error{ErrorCode::kUsage,
-                 "auto takes the best plan within a limit on the peak, and none is given",
-                 {},
-                 {"add", {{"budget", "60%"}}}};
+  if (!PeakBudgetOf(request).is_given() && !request.added_time.is_given()) {
+    return Error{
+        ErrorCode::kUsage,
+        "auto takes the best plan within a limit on the peak or on the added time, and none "
+        "is given",
+        {},
+        {"add", {{"budget", "60%"}}}};
   }
   Result<Plan> best = BestOfAll(step, request, limits, shortage);
-  if (best.ok() || best.error().code != ErrorCode::kInfeasible) return best;
+  const bool is_refused = !best.ok() && best.error().code == ErrorCode::kInfeasible;
+  if (!is_refused || request.added_time.is_given()) return best;
   PlanRequest least = request;
   Budget& budget = request.total_budget.is_given() ? least.total_budget : least.budget;
   budget = {Budget::Kind::kMin, Bytes(0), 0};

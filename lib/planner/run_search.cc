@@ -34,17 +34,28 @@ Result<RunOutcome> Obeying(const PlanProblem& problem, Result<RunOutcome> solved
 // The number of settings that are tried of a knob that limits the peak.
 constexpr int64_t kLimitsTried = 16;
 
+// Lower is better: first what is above the limit, then what counts within it.
+std::tuple<int64_t, int64_t, int64_t> RankOf(const PlanProblem& problem,
+                                             const Simulation& simulation) {
+  const int64_t peak = simulation.peak.count();
+  const int64_t overhead = simulation.overhead.count();
+  if (problem.most_added) {
+    return {std::max<int64_t>(0, overhead - problem.most_added->count()), peak, overhead};
+  }
+  const int64_t budget = problem.budget.value_or(Bytes(0)).count();
+  return {std::max<int64_t>(0, peak - budget), overhead, peak};
+}
+
 // Returns the best outcome of all settings: of least time within the budget, or of least peak.
 Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLimits& limits,
                                       PreparedRunSolver* solver) {
   const Knob knob = solver->knob();
-  if (!problem.budget && !problem.wants_least_peak) {
+  if (!problem.has_budget()) {
     return Obeying(problem, solver->Solve(knob.preset, limits));
   }
-  const Bytes budget = problem.budget.value_or(Bytes(0));
   Simulator simulator(problem.step.joint());
   std::optional<RunOutcome> best;
-  std::tuple<Bytes, Cost, Bytes> least;  // Bytes above the budget, overhead, peak.
+  std::tuple<int64_t, int64_t, int64_t> least;
   const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit;
   const int64_t steps = limits_peak ? kLimitsTried : knob.grid_steps;
   const int64_t distance = std::max<int64_t>(1, (knob.max - knob.min) / steps);
@@ -57,8 +68,7 @@ Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLim
     if (is_refused && limits_peak && setting + distance <= knob.max) continue;
     CKPLAN_ASSIGN_OR_RETURN(RunOutcome outcome, std::move(solved));
     const Simulation simulation = simulator.Run(outcome.runs).value();
-    const Bytes above = std::max(Bytes(0), simulation.peak - budget);
-    const std::tuple rank(above, simulation.overhead, simulation.peak);
+    const auto rank = RankOf(problem, simulation);
     if (best && rank >= least) continue;
     least = rank;
     best = std::move(outcome);
@@ -74,7 +84,8 @@ Result<Answer> SolveByRuns(const PlanProblem& problem, const SolveLimits& limits
                           prepare(problem.step.joint(), limits));
   const Knob knob = solver->knob();
   // Plans that are changed afterwards may need more than the limit that they were made for.
-  const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit && problem.rules == nullptr;
+  const bool limits_peak =
+      knob.kind == Knob::Kind::kPeakLimit && problem.rules == nullptr && !problem.most_added;
   Result<RunOutcome> outcome = limits_peak ? solver->Solve(LimitFor(problem, knob), limits)
                                            : SolveAtEachSetting(problem, limits, solver.get());
   if (!outcome.ok() && outcome.error().code == ErrorCode::kInfeasible) {

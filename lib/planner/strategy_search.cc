@@ -42,7 +42,8 @@ struct Found {
 // least. If the budget itself is the setting, there is no search.
 bool IsProven(const PlanProblem& problem, const Found& found) {
   const PlanRequest& request = problem.request;
-  if (problem.wants_least_peak || !found.plan.candidate.outcome.is_optimal) return false;
+  if (problem.wants_least_peak || problem.most_added || !found.plan.candidate.outcome.is_optimal)
+    return false;
   const bool is_setting = found.info->knob == Knob::Kind::kPeakLimit && !problem.step.is_joint() &&
                           request.uses_liveness && request.granularity == Granularity::kNode &&
                           !HasConstraints(request) && !request.pipeline;
@@ -92,15 +93,21 @@ class StrategySearch {
 
  private:
   // Returns whether there may be a better plan than the best so far.
-  bool MayBeBetter() const {
-    return !best_ || problem_.wants_least_peak || OverheadOf(*best_) > Cost(0);
+  bool MayBeBetter() const { return !best_ || wants_peak() || OverheadOf(*best_) > Cost(0); }
+
+  // Whether less memory is what makes a plan better, rather than less time.
+  bool wants_peak() const { return problem_.wants_least_peak || problem_.most_added; }
+
+  // Of two plans that do not fit, whether `a` comes nearer.
+  bool IsNearer(const Found& a, const Found& b) const {
+    return problem_.most_added ? OverheadOf(a) < OverheadOf(b) : PeakOf(a) < PeakOf(b);
   }
 
   static Cost OverheadOf(const Found& found) { return found.plan.candidate.simulation.overhead; }
   static Bytes PeakOf(const Found& found) { return found.plan.candidate.simulation.peak; }
 
   bool IsBetter(const Found& a, const Found& b) const {
-    return problem_.wants_least_peak
+    return wants_peak()
                ? std::tuple(PeakOf(a), OverheadOf(a)) < std::tuple(PeakOf(b), OverheadOf(b))
                : std::tuple(OverheadOf(a), PeakOf(a)) < std::tuple(OverheadOf(b), PeakOf(b));
   }
@@ -114,11 +121,11 @@ class StrategySearch {
       }
       Found found{*std::move(plan), &info, objective};
       if (!found.plan.fits) {
-        if (!least_ || PeakOf(found) < PeakOf(*least_)) least_ = std::move(found);
+        if (!least_ || IsNearer(found, *least_)) least_ = std::move(found);
         continue;
       }
       if (!best_ || IsBetter(found, *best_)) best_ = std::move(found);
-      if (!problem_.wants_least_peak) break;
+      if (!wants_peak()) break;
     }
     return Done{};
   }

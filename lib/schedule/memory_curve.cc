@@ -1,5 +1,6 @@
 #include "lib/schedule/memory_curve.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "lib/base/check.h"
@@ -123,11 +124,22 @@ MemoryKind KindOf(const Timeline& timeline, const Version& version) {
 
 namespace {
 
-// The kind of a version that is made by the first run of an operation of a joint graph.
-MemoryKind KindOfFirst(const TrainingStep& of, const Schedule& schedule, const Version& version) {
-  const auto step = [&](int32_t k) { return schedule.steps[static_cast<size_t>(k)]; };
-  if (of.IsBackward(step(version.made_at))) return MemoryKind::kGradients;
-  return of.IsBackward(step(version.last_read)) ? MemoryKind::kKept : MemoryKind::kPassing;
+// Returns the first step of the backward pass of a joint graph, which stands for the loss.
+int32_t FirstBackward(const TrainingStep& of, const Schedule& schedule) {
+  const auto first = std::find_if(schedule.steps.begin(), schedule.steps.end(),
+                                  [&](const Step& step) { return of.IsBackward(step); });
+  return static_cast<int32_t>(first - schedule.steps.begin());
+}
+
+// Returns the kind of a version that the first run of an operation of a joint graph makes. What is
+// read from the first backward step on is kept, also where another run of a forward operation reads
+// it.
+MemoryKind KindOfFirst(const TrainingStep& of, const Schedule& schedule, const Version& version,
+                       int32_t first_backward) {
+  if (of.IsBackward(schedule.steps[static_cast<size_t>(version.made_at)])) {
+    return MemoryKind::kGradients;
+  }
+  return version.last_read >= first_backward ? MemoryKind::kKept : MemoryKind::kPassing;
 }
 
 }  // namespace
@@ -147,11 +159,13 @@ std::vector<MemoryKind> MemoryKindsOf(const TrainingStep& of, const Schedule& sc
     has_run[step.node()] = true;
   }
   const bool has_backward = of.HasBackward();
+  const int32_t first_backward = FirstBackward(of, schedule);
   for (const Version& version : timeline.versions) {
     if (!is_first[static_cast<size_t>(version.made_at)]) {
       kinds.push_back(MemoryKind::kRecomputed);
     } else {
-      kinds.push_back(has_backward ? KindOfFirst(of, schedule, version) : MemoryKind::kKept);
+      kinds.push_back(has_backward ? KindOfFirst(of, schedule, version, first_backward)
+                                   : MemoryKind::kKept);
     }
   }
   return kinds;

@@ -94,4 +94,15 @@ def _text(name: str, value: Any) -> str:
     # 0.6 could mean 60% or 0.6 bytes, and 16.0 is no whole number of bytes, so neither is guessed.
     if isinstance(value, (str, int, os.PathLike)) and not isinstance(value, bool):
         return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
-    raise TypeError(f"option {name!r} is a string or a whole number, not {value!r}")
+    share = share_meant(value) if name.startswith("budget") else None
+    hint = f'; did you mean "{share}"?' if share else ""
+    raise TypeError(f"option {name!r} is a string or a whole number, not {value!r}{hint}")
+
+
+def share_meant(value: Any) -> str | None:
+    """Returns the share that a number between 0 and 1 probably means: ``"60%"`` for 0.6."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return f"{number * 100:.4g}%" if 0 < number < 1 else None

@@ -119,6 +119,14 @@ def test_options_that_are_refused_here(options):
         ckplan.plan(CHAIN, **options)
 
 
+@pytest.mark.parametrize("flag", ["budget", "budget_total"])
+def test_a_number_below_one_is_answered_with_the_share_that_it_may_mean(flag):
+    with pytest.raises(TypeError, match=f"'{flag}' is .*, not 0.35; did you mean \"35%\"[?]$"):
+        ckplan.plan(CHAIN, **{flag: 0.35})
+    with pytest.raises(TypeError, match="not 1.5$"):
+        ckplan.plan(CHAIN, **{flag: 1.5})
+
+
 def test_a_warning_of_the_program_is_one_of_python():
     with pytest.warns(ckplan.PlanWarning, match="no trained parameter was found"):
         ckplan.plan(model_without_parameters(), budget="100%")

@@ -253,7 +253,7 @@ def test_tensors_are_searched_sorted_filtered_and_selected(two_plans, browser):
     heads = browser.run(
         "[...document.querySelectorAll('button.sort')].map(each => each.textContent)"
     )
-    assert heads[3] == "Size ▼" and "A: action" in heads and "B: action" in heads
+    assert heads[3] == "Size ▼" and "A: Action" in heads and "B: Action" in heads
     by_size = first_cells(browser, 0)
     browser.run("document.querySelectorAll('button.sort')[0].click()")
     names = first_cells(browser, 0)

@@ -48,9 +48,9 @@ class TensorTable {
       const prefix = plans.length > 1 ? `${plan.letter}: ` : "";
       const side = (row) => row.sides[i];
       columns.push(
-        {title: `${prefix}action`, width: "9.5em", key: (row) => side(row)?.action ?? "", text: (row) => side(row)?.action ?? "–"},
-        {title: `${prefix}at peak`, width: "6.5em", key: (row) => (side(row)?.isAtPeak ? 1 : 0), text: (row) => (side(row)?.isAtPeak ? "yes" : "–")},
-        {title: `${prefix}held`, width: "6.5em", isNumber: true, key: (row) => side(row)?.held ?? -1, text: (row) => (side(row) ? percent(side(row).held) : "–")});
+        {title: `${prefix}Action`, width: "9.5em", key: (row) => side(row)?.action ?? "", text: (row) => side(row)?.action ?? "–"},
+        {title: `${prefix}At peak`, width: "6.5em", key: (row) => (side(row)?.isAtPeak ? 1 : 0), text: (row) => (side(row)?.isAtPeak ? "yes" : "–")},
+        {title: `${prefix}Held`, width: "6.5em", isNumber: true, key: (row) => side(row)?.held ?? -1, text: (row) => (side(row) ? percent(side(row).held) : "–")});
     });
     return columns;
   }

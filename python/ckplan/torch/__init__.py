@@ -1,17 +1,20 @@
-"""Trains PyTorch models by plans within a memory budget. See docs/pytorch.md.
+"""Trains PyTorch models by plans within a memory budget, and exports them. See docs/pytorch.md.
 
 import ckplan.torch
-model = ckplan.torch.compile(model, budget="60%")
+model = ckplan.torch.compile(model, budget="60%")           # trains within the budget
+ckplan.torch.export(model, (torch.zeros(8, 64),), "model.onnx")   # a file for the program ckplan
 """
 
 from ckplan.answer import InfeasibleError, PlanError
 from ckplan.planning import PlanWarning
 from ckplan.torch.api import Backend, compile
-from ckplan.torch.errors import ReplayError
+from ckplan.torch.errors import ExportError, ReplayError
+from ckplan.torch.exporting import export
 from ckplan.torch.report import GraphReport, Report
 
 __all__ = [
     "Backend",
+    "ExportError",
     "GraphReport",
     "InfeasibleError",
     "PlanError",
@@ -19,4 +22,5 @@ __all__ = [
     "ReplayError",
     "Report",
     "compile",
+    "export",
 ]

@@ -246,19 +246,16 @@ class Backend:
             return self._plan_within(request.limit, captured, entry, is_divided)
         parts.describe(part, captured)
         left = parts.left_bytes(part)
-        if left > 0:
-            limit = parts.limit(part, is_divided)
-            if isinstance(limit, int) and is_divided:
-                entry.share_bytes = limit
-            plan = self._plan_within(limit, captured, entry, is_divided)
-            left -= plan.peak_bytes
-            if left >= 0:
-                return plan
-        raise ckplan.InfeasibleError(
-            f"{request.words()} is too little: beside parameters, inputs and what other parts of "
-            f"the model keep, part {part} needs {-left} bytes more",
-            INFEASIBLE,
-        )
+        if left <= 0:
+            raise _too_little(request, part, f"at least {1 - left}")
+        limit = parts.limit(part, is_divided)
+        if isinstance(limit, int) and is_divided:
+            entry.share_bytes = limit
+        plan = self._plan_within(limit, captured, entry, is_divided)
+        left -= plan.peak_bytes
+        if left < 0:
+            raise _too_little(request, part, str(-left))
+        return plan
 
     def _plan_within(
         self, limit: int | str, captured: JointGraph, entry: GraphReport, is_divided: bool
@@ -295,6 +292,17 @@ class Backend:
                 ckplan.PlanWarning,
                 stacklevel=2,
             )
+
+
+def _too_little(request: Request, part: int, missing: str) -> ckplan.InfeasibleError:
+    message = (
+        f"{request.words()} is too little: beside parameters, inputs and what other parts of the "
+        f"model keep, part {part} needs {missing} bytes more"
+    )
+    # Of budgets the program says so itself.
+    if request.total is not None and str(request.total).isdigit() and request.limit_bytes < 1000:
+        message += f'; {request.total} is a number of bytes, did you mean "{request.total}GiB"?'
+    return ckplan.InfeasibleError(message, INFEASIBLE)
 
 
 def _judge(modules: Modules, plan: Plan, apart: list[int], dropped: Collection[int]) -> int:

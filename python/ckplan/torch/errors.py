@@ -12,3 +12,7 @@ class UnsupportedGraphError(Exception):
 
 class ReplayError(RuntimeError):
     """The modules built from a plan need other memory than planned. They are not used."""
+
+
+class ExportError(RuntimeError):
+    """PyTorch cannot export a model, or only for one size of a dimension that should be open."""

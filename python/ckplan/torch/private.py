@@ -6,7 +6,10 @@ are tested.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+import logging
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -200,6 +203,72 @@ def uses_compiled_autograd() -> bool:
 
     is_on = getattr(compiled_autograd, "compiled_autograd_enabled", False)
     return bool(is_on or getattr(config, "compiled_autograd", False))
+
+
+def uncompiled(model: Any) -> Any:
+    """Returns the module of which ``torch.compile`` made another one (``_orig_mod``, since 2.0)."""
+    return getattr(model, "_orig_mod", model)
+
+
+def flatten(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+    """Returns what containers hold, and a function that puts other things into such containers.
+
+    Uses ``torch.utils._pytree``, since 2.0.
+    """
+    from torch.utils import _pytree
+
+    leaves, containers = _pytree.tree_flatten(value)
+    return leaves, lambda others: _pytree.tree_unflatten(others, containers)
+
+
+@contextlib.contextmanager
+def quiet_exporter() -> Iterator[None]:
+    """Silences what PyTorch logs while it exports a model, and what errors contain anyway.
+
+    The loggers are those of ``torch.onnx._internal.exporter._registration``, since 2.5,
+    ``torch._subclasses.fake_tensor``, since 2.0, and ``torch.export._trace``, since 2.2.
+    """
+    modules = ("onnx._internal.exporter._registration", "_subclasses.fake_tensor", "export._trace")
+    loggers = [logging.getLogger(f"torch.{module}") for module in modules]
+    levels = {logger: logger.level for logger in loggers}
+    for logger in levels:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Exporting a model while it is in training mode")
+            warnings.filterwarnings("ignore", "# The axis name: .* will not be used")
+            warnings.filterwarnings("ignore", "# ONNX model has different number of inputs")
+            yield
+    finally:
+        for logger, level in levels.items():
+            logger.setLevel(level)
+
+
+def is_tracing_failure(error: Exception) -> bool:
+    """Returns whether a model could not be traced, rather than not be translated to ONNX.
+
+    The class is ``torch.onnx._internal.exporter._errors.TorchExportError``, since 2.5.
+    """
+    return type(error).__name__ == "TorchExportError"
+
+
+def rename_dimensions(program: Any, names: dict[str, str]) -> None:
+    """``torch.onnx.ONNXProgram.rename_axes``, which 2.8 does not have."""
+    if not hasattr(program, "rename_axes"):
+        raise RuntimeError(
+            f"PyTorch {torch.__version__} names no dimensions if an argument is not a tensor; "
+            "update it, or pass only tensors"
+        )
+    program.rename_axes(names)
+
+
+def is_without_data(tensor: Any) -> bool:
+    """Returns whether a tensor of the exporter has no contents.
+
+    Its tensors are PyTorch's in ``torch.onnx._internal.exporter._core.TorchTensor``, since 2.5.
+    """
+    raw = getattr(tensor, "raw", None)
+    return isinstance(raw, torch.Tensor) and (raw.is_meta or is_any_fake([raw]))
 
 
 def check_version(compiler: str) -> None:

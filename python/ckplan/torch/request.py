@@ -10,6 +10,7 @@ from typing import Any
 
 import ckplan
 from ckplan.answer import ask
+from ckplan.planning import share_meant
 from ckplan.torch import cache
 from ckplan.torch.graph import JointGraph
 
@@ -42,17 +43,27 @@ class Request:
     def __post_init__(self) -> None:
         if (self.budget is None) == (self.total is None):
             raise ValueError('say how much memory: either budget="60%" or total="16GiB"')
-        if isinstance(self.limit, bool) or not isinstance(self.limit, int | str):
-            raise ValueError(f'{self.words()}: write "60%", "16GiB", "min" or a number of bytes')
+        self._check_limit()
         if self.compiler not in ("eager", "inductor"):
             raise ValueError(f'compiler is "eager" or "inductor", not {self.compiler!r}')
         if self.returns not in ("all", "loss"):
             raise ValueError(f'returns is "all" or "loss", not {self.returns!r}')
         if self.returns == "loss" and self.compiler != "eager":
             raise ValueError('returns="loss" needs compiler="eager"')
+        _understood(self.limit, self.optimizer)
+
+    def _check_limit(self) -> None:
+        """Raises ValueError for a limit that cannot be read, and says what was probably meant."""
+        limit: Any = self.limit
+        share = share_meant(limit)
+        if self.total is not None and share is not None:
+            raise ValueError(f'total {limit} is no number of bytes; did you mean budget="{share}"?')
+        if share is not None:
+            raise ValueError(f'budget {limit} is no number of bytes; did you mean "{share}"?')
+        if isinstance(limit, bool) or not isinstance(limit, int | str):
+            raise ValueError(f'{self.words()}: write "60%", "16GiB", "min" or a number of bytes')
         if isinstance(self.total, str) and self.total.endswith("%"):
             raise ValueError("total is a number of bytes, such as 16GiB; shares are for budget")
-        _understood(self.limit, self.optimizer)
 
     @property
     def limit(self) -> int | str:
@@ -121,7 +132,8 @@ def _understood(limit: int | str, optimizer: str) -> Understood:
     except ckplan.PlanError as error:
         if error.kind != "usage":
             raise
-        raise ValueError(str(error)) from None
+        # The program names its flags, which are arguments here.
+        raise ValueError(str(error).removeprefix("--")) from None
     state = plan["result"]["constant_bytes"]["optimizer_state"]
     return Understood(plan["request"]["budget_bytes"], state, _beside_the_limit(plan))
 

@@ -14,10 +14,12 @@ import torch
 from torch import nn
 from torch_tests.networks import ResNet
 
+onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
 
 ROOT = Path(__file__).parents[3]
 PAGES = ["README.md", "docs/answers.md", "docs/python.md"]
+PAGES_WITH_PACKAGE = ["docs/answers.md", "docs/python.md"]
 # The exported batch is the README's; the other pages make their own.
 IMAGES = torch.zeros(4, 3, 64, 64)
 
@@ -28,10 +30,16 @@ def blocks_of(page: str, language: str) -> list[str]:
     return [block for named, block in blocks if named == language]
 
 
-def export_of(page: str) -> str:
-    """Returns the block of a page that exports a model."""
-    (block,) = [code for code in blocks_of(page, "python") if "torch.onnx.export(" in code]
+def export_of(page: str, call: str = "torch.onnx.export(") -> str:
+    """Returns the block of a page that exports a model by PyTorch alone, or by another call."""
+    (block,) = [code for code in blocks_of(page, "python") if call in code]
     return block
+
+
+def operators() -> list[tuple[str, str]]:
+    """Returns the names and operators of the exported model's nodes."""
+    model = onnx.load("model.onnx", load_external_data=False)
+    return [(node.name, node.op_type) for node in model.graph.node]
 
 
 def documented_commands() -> dict[str, list[str]]:
@@ -61,14 +69,28 @@ def page(request, tmp_path, monkeypatch):
     return request.param
 
 
-def test_the_documented_export_serves_the_documented_commands(page):
-    exec(export_of(page), {"torch": torch, "model": network(), "images": IMAGES})
+def run_the_documented_commands() -> None:
     commands = documented_commands()
     assert sorted(commands) == ["fit", "pareto", "plan"]
     for words in commands.values():
         run = ckplan(words)
         assert run.returncode == 0, run.stderr
         assert "warning" not in run.stderr
+
+
+def test_the_documented_export_serves_the_documented_commands(page):
+    exec(export_of(page), {"torch": torch, "model": network(), "images": IMAGES})
+    run_the_documented_commands()
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_PACKAGE, indirect=True)
+def test_the_documented_call_of_ckplan_makes_the_same_graph_and_serves_the_same_commands(page):
+    model = network()
+    exec(export_of(page, "ckplan.torch.export("), {"model": model})
+    run_the_documented_commands()
+    found = operators()
+    exec(export_of(page), {"model": model})
+    assert found == operators()
 
 
 def test_nothing_is_folded_away_by_the_documented_export(page):

@@ -166,7 +166,7 @@ def test_what_the_program_takes_for_no_size_is_refused_at_once(text):
 
 
 def test_the_program_says_what_was_probably_meant():
-    with pytest.raises(ValueError, match='did you mean "16GiB"'):
+    with pytest.raises(ValueError, match='^budget: .*did you mean "16GiB"'):
         ckplan.torch.compile(nn.Linear(4, 4), budget="16G")
 
 
@@ -176,8 +176,8 @@ def test_the_state_of_optimizers_is_that_of_the_program(optimizer, state):
 
 
 def test_an_optimizer_that_the_program_does_not_know():
-    with pytest.raises(ValueError, match='--optimizer: "adamw" is none of sgd, momentum, adam'):
-        ckplan.torch.compile(nn.Linear(4, 4), budget="60%", optimizer="adamw")
+    with pytest.raises(ValueError, match='^optimizer: "adamx" is none of sgd, momentum, adam'):
+        ckplan.torch.compile(nn.Linear(4, 4), budget="60%", optimizer="adamx")
 
 
 def test_the_program_is_asked_once_about_a_limit(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
 
 import ckplan
@@ -231,12 +232,35 @@ def test_a_limit_is_needed_and_checked():
         ckplan.torch.compile(mlp())
     with pytest.raises(ValueError, match="how much memory"):
         ckplan.torch.compile(mlp(), budget="60%", total="1GiB")
-    with pytest.raises(ValueError, match='budget 0.6: write "60%"'):
-        ckplan.torch.compile(mlp(), budget=0.6)
+    with pytest.raises(ValueError, match='budget 1.5: write "60%"'):
+        ckplan.torch.compile(mlp(), budget=1.5)
     with pytest.raises(ValueError, match="eager"):
         ckplan.torch.compile(mlp(), budget="60%", compiler="xla")
     with pytest.raises(ValueError, match="roofline"):
         ckplan.torch.compile(mlp(), budget="60%", costs="guess")(rows())
+
+
+@pytest.mark.parametrize(
+    "make", [functools.partial(ckplan.torch.compile, nn.ReLU()), ckplan.torch.Backend]
+)
+@pytest.mark.parametrize("share", [0.6, "0.6", ".6"])
+def test_a_number_below_one_is_answered_with_the_share_that_it_may_mean(make, share):
+    with pytest.raises(ValueError, match='^budget 0?.6 is no .*; did you mean "60%"[?]$'):
+        make(budget=share)
+    with pytest.raises(ValueError, match='^total 0?.6 is no .*; did you mean budget="60%"[?]$'):
+        make(total=share)
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ({"budget": 0}, "^budget 0 is too little.* needs at least 1 bytes more$"),
+        ({"total": 24}, '^total 24 is too little.* bytes more; 24 is .*did you mean "24GiB"[?]$'),
+    ],
+)
+def test_a_limit_below_all_that_is_there_says_what_is_missing(limit, message):
+    with pytest.raises(ckplan.InfeasibleError, match=message):
+        ckplan.torch.compile(mlp(), **limit)(rows())
 
 
 def test_an_operation_that_is_unknown_trains_as_eager_with_a_warning():

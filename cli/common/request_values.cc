@@ -1,0 +1,187 @@
+#include "cli/common/request_values.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <limits>
+
+#include "cli/common/request_flags.h"
+#include "cli/common/size_arg.h"
+#include "lib/base/nearest_name.h"
+#include "lib/base/read_file.h"
+#include "lib/plan/knob.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int64_t kMaxDim = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
+
+struct NamedText {
+  std::string name;
+  std::string_view text;
+};
+
+// Splits "NAME=TEXT", where NAME may contain "=".
+Result<NamedText> SplitNamed(std::string_view text, std::string_view flag, std::string_view form) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}\" is not of the form {}", flag,
+                                                    text.substr(0, 80), form));
+  }
+  return NamedText{std::string(text.substr(0, equals)), text.substr(equals + 1)};
+}
+
+}  // namespace
+
+Result<Done> ReadDims(const FlagForm& form, const std::vector<std::string>& texts, DimSizes* dims) {
+  const std::string& flag = form.flag;
+  for (const std::string& text : texts) {
+    CKPLAN_ASSIGN_OR_RETURN(const NamedText dim, SplitNamed(text, flag, form.form));
+    CKPLAN_ASSIGN_OR_RETURN(const int64_t size,
+                            ParseInteger(dim.text, flag + " " + dim.name, 1, kMaxDim));
+    if (!dims->emplace(dim.name, size).second) {
+      return MakeError(ErrorCode::kUsage, fmt::format("{}: {} is bound twice", flag, dim.name));
+    }
+  }
+  return Done{};
+}
+
+Result<Done> ReadShapes(const FlagForm& form, const std::vector<std::string>& texts,
+                        InputShapes* shapes) {
+  const std::string& flag = form.flag;
+  for (const std::string& text : texts) {
+    CKPLAN_ASSIGN_OR_RETURN(const NamedText shape, SplitNamed(text, flag, form.form));
+    std::vector<int64_t> sizes;
+    for (std::string_view rest = shape.text;;) {
+      const size_t comma = rest.find(',');
+      CKPLAN_ASSIGN_OR_RETURN(
+          const int64_t size,
+          ParseInteger(rest.substr(0, comma), flag + " " + shape.name, 1, kMaxDim));
+      sizes.push_back(size);
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
+    if (!shapes->emplace(shape.name, std::move(sizes)).second) {
+      return MakeError(ErrorCode::kUsage, fmt::format("{}: {} has two shapes", flag, shape.name));
+    }
+  }
+  return Done{};
+}
+
+// Each text is a pattern, or "@" followed by a file of patterns.
+Result<Done> ReadPatterns(const FlagForm& form, const std::vector<std::string>& texts,
+                          NamePatterns* patterns) {
+  for (const std::string& text : texts) {
+    if (!text.starts_with('@')) {
+      patterns->push_back(text);
+      continue;
+    }
+    CKPLAN_ASSIGN_OR_RETURN(const std::string file, ReadWholeFile(text.substr(1)));
+    const NamePatterns listed = PatternsInText(file);
+    patterns->insert(patterns->end(), listed.begin(), listed.end());
+    if (!listed.empty()) continue;
+    return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}\" holds no pattern; write one a line",
+                                                    form.flag, text.substr(1)));
+  }
+  return Done{};
+}
+
+Result<KnobSetting> ReadSetting(const FlagForm& form, std::string_view text) {
+  const std::string& flag = form.flag;
+  CKPLAN_ASSIGN_OR_RETURN(const NamedText setting, SplitNamed(text, flag, form.form));
+  const std::vector<std::string_view> names = KnobNames();
+  if (std::count(names.begin(), names.end(), setting.name) == 0) {
+    const std::string meant = DidYouMean(setting.name, names);
+    return MakeError(ErrorCode::kUsage, fmt::format("{}: no algorithm has a knob \"{}\"{} they "
+                                                    "are {}; `ckplan algos` says whose",
+                                                    flag, setting.name, meant.empty() ? ";" : meant,
+                                                    fmt::join(names, ", ")));
+  }
+  const std::string where = flag + " " + setting.name;
+  if (!IsInBytes(setting.name)) {
+    CKPLAN_ASSIGN_OR_RETURN(const int64_t value, ParseInteger(setting.text, where, 0, kMaxCount));
+    return KnobSetting{setting.name, value};
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const Bytes size, ParseSize(setting.text, where));
+  return KnobSetting{setting.name, size.count()};
+}
+
+Result<PipelineStage> ReadStage(const FlagForm& form, std::string_view text) {
+  const std::string& flag = form.flag;
+  const size_t slash = text.find('/');
+  if (slash == std::string_view::npos) {
+    return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}\" is not of the form {}", flag,
+                                                    text.substr(0, 80), form.form));
+  }
+  PipelineStage stage;
+  CKPLAN_ASSIGN_OR_RETURN(stage.stages,
+                          ParseInteger(text.substr(0, slash), flag + " STAGES", 1, kMaxStages));
+  CKPLAN_ASSIGN_OR_RETURN(
+      stage.index, ParseInteger(text.substr(slash + 1), flag + " INDEX", 0, stage.stages - 1));
+  return stage;
+}
+
+// Each text is one name, or several names with commas between them.
+Result<Done> ReadNames(const FlagForm& form, const std::vector<std::string>& texts,
+                       std::vector<std::string>* names) {
+  for (const std::string& text : texts) {
+    for (size_t at = 0; at <= text.size();) {
+      const size_t end = std::min(text.find(',', at), text.size());
+      if (end == at) {
+        return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}\" has a name without a letter",
+                                                        form.flag, text.substr(0, 80)));
+      }
+      names->push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  return Done{};
+}
+
+Result<Sharding> ReadSharding(const FlagForm& form, const std::string& text) {
+  const std::string& flag = form.flag;
+  const size_t colon = text.find(':');
+  const std::string_view name = std::string_view(text).substr(0, colon);
+  const auto* const system =
+      std::find(std::begin(kShardingSystems), std::end(kShardingSystems), name);
+  if (system == std::end(kShardingSystems)) {
+    const std::string meant = DidYouMean(name, kShardingSystems);
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("{}: nothing is known of \"{}\"{} the systems are {}", flag, name.substr(0, 80),
+                    meant.empty() ? ";" : meant, fmt::join(kShardingSystems, ", ")));
+  }
+  if (colon == std::string::npos) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{}: \"{}\" is not of the form {}: among how many devices?", flag,
+                                 name, form.form));
+  }
+  CKPLAN_ASSIGN_OR_RETURN(
+      const int64_t devices,
+      ParseInteger(std::string_view(text).substr(colon + 1), fmt::format("{} {}", flag, name),
+                   kMinShardingDevices, kMaxShardingDevices));
+  return Sharding{static_cast<ShardingSystem>(system - std::begin(kShardingSystems)), devices};
+}
+
+// Reads "10%" or "10". kUsage: it is no percentage from 0 to 1000.
+Result<Budget> ReadAddedTime(const FlagForm& form, std::string_view text) {
+  constexpr double kMost = 1000;
+  std::string_view number = text;
+  if (number.ends_with('%')) number.remove_suffix(1);
+  double percent = -1;
+  const auto [rest, fault] = std::from_chars(number.data(), number.data() + number.size(), percent);
+  const bool is_whole = fault == std::errc() && rest == number.data() + number.size();
+  if (is_whole && percent >= 0 && percent <= kMost) {
+    return Budget{Budget::Kind::kPercent, Bytes(0), percent};
+  }
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("{}: \"{}\" is no percentage of a step from 0 to {}; write it as 10%", form.flag,
+                  text.substr(0, 80), kMost));
+}
+
+}  // namespace ckplan

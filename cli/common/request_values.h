@@ -1,0 +1,36 @@
+// Reads the values of the flags that fill in a PlanRequest (request_flags.h). All return kUsage,
+// with the flag, for a text that has not the form.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/name_patterns.h"
+#include "lib/base/result.h"
+#include "lib/plan/request.h"
+
+namespace ckplan {
+
+// A flag as messages name it, and the form of its value: "--dim", "NAME=N".
+struct FlagForm {
+  std::string flag;
+  std::string_view form;
+};
+
+Result<Done> ReadDims(const FlagForm& form, const std::vector<std::string>& texts, DimSizes* dims);
+Result<Done> ReadShapes(const FlagForm& form, const std::vector<std::string>& texts,
+                        InputShapes* shapes);
+// Each text is a pattern, or "@" followed by a file of patterns.
+Result<Done> ReadPatterns(const FlagForm& form, const std::vector<std::string>& texts,
+                          NamePatterns* patterns);
+Result<KnobSetting> ReadSetting(const FlagForm& form, std::string_view text);
+Result<PipelineStage> ReadStage(const FlagForm& form, std::string_view text);
+// Each text is one name, or several names with commas between them.
+Result<Done> ReadNames(const FlagForm& form, const std::vector<std::string>& texts,
+                       std::vector<std::string>* names);
+Result<Sharding> ReadSharding(const FlagForm& form, const std::string& text);
+// Reads "10%" or "10". kUsage: it is no percentage from 0 to 1000.
+Result<Budget> ReadAddedTime(const FlagForm& form, std::string_view text);
+
+}  // namespace ckplan

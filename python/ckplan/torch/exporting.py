@@ -1,0 +1,218 @@
+"""Implements ``ckplan.torch.export``: a model's ONNX graph, as the program ``ckplan`` plans it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import inspect
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import ckplan
+from ckplan.torch import constants, private
+from ckplan.torch.dimensions import Dims, OpenCall, open_call
+from ckplan.torch.errors import ExportError
+
+# The program reads the contents of no larger tensor (docs/loader.md). Tables of integers are kept
+# up to the second size for ckexec, which cannot draw them.
+_LARGEST_KEPT_BYTES = 4 << 10
+_LARGEST_TABLE_BYTES = 1 << 20
+
+
+def export(
+    model: nn.Module,
+    args: Tensor | tuple[Any, ...],
+    path: str | os.PathLike[str],
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    batch: str | None = "N",
+    dims: Dims | None = None,
+    weights: bool = False,
+) -> Path:
+    """Writes the model's graph as an ONNX file that ``ckplan`` plans, and returns its path.
+
+    The graph is that of training: nothing is folded, dropout and batch statistics are in it, and
+    its nodes name their modules. A model in evaluation mode is exported in training mode, and
+    then has its mode again; a module in evaluation mode within a model in training mode stays so.
+    Parameters, buffers and random numbers do not change.
+
+    model: a module, or what ``ckplan.torch.compile`` or ``torch.compile`` made of one. Its
+        parameters and the arguments may be on the device ``meta``, which takes no memory.
+    args: the positional arguments of its ``forward``, as a tuple, or the only one, a tensor. Their
+        values do not count, and their sizes only in dimensions that are not open.
+    path: the file to write, in a folder that exists.
+    kwargs: the arguments of ``forward`` that are passed by name.
+    batch: the name of the first dimension of each tensor among the arguments, which stays open, so
+        that ``ckplan -D N=64`` gives it a size; it must have one size in all of them. None fixes
+        it.
+    dims: the open dimensions of some arguments instead, by the argument's name:
+        ``{"tokens": {0: "N", 1: "L"}, "table": {}}``. Other arguments have ``batch``. In an
+        argument that contains several tensors, it is for each tensor with such a dimension.
+    weights: also write the weights. Without them the file is small; plans do not depend on them,
+        ``ckexec`` draws them, and other programs cannot run the file.
+
+    Warns with a PlanWarning of an operation that makes the batch of the arguments a constant.
+
+    Raises ExportError, and writes nothing, if PyTorch cannot export the model, or only for the
+    sizes of the arguments; TypeError if the arguments do not fit ``forward``; ValueError if
+    ``batch`` or ``dims`` do not fit the arguments; and ImportError without the packages ``onnx``
+    and ``onnxscript``.
+    """
+    private.check_version("eager")
+    target = _checked_target(path)
+    _check_packages()
+    model = _checked_model(model, weights)
+    opened = open_call(_bind(model, args, kwargs), batch, dims)
+    with _training(model):
+        program = _trace(model, opened)
+    _name_dimensions(program, opened)
+    for warning in constants.warnings_of(program.exported_program, opened):
+        warnings.warn(warning, ckplan.PlanWarning, stacklevel=2)
+    _write(program.save if weights else _save_without_weights(program, target.name), target)
+    return target
+
+
+def _checked_target(path: str | os.PathLike[str]) -> Path:
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; name the file to write")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target.parent} is no folder, so {target.name} cannot be written")
+    return target
+
+
+def _check_packages() -> None:
+    needed = ("onnx", "onnxscript")
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ImportError(
+            f"exporting needs {' and '.join(missing)}: pip install {' '.join(missing)}"
+        )
+
+
+def _checked_model(model: Any, weights: bool) -> nn.Module:
+    module = private.uncompiled(model)
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"model is a torch.nn.Module, not {type(model).__name__}")
+    if weights and any(parameter.is_meta for parameter in module.parameters()):
+        raise ValueError("weights=True, but the model is on the device meta, which has no weights")
+    return module
+
+
+def _bind(
+    model: nn.Module, args: Tensor | tuple[Any, ...], kwargs: Mapping[str, Any] | None
+) -> inspect.BoundArguments:
+    if isinstance(args, Tensor):
+        args = (args,)
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"args is a tuple of forward's arguments, not {type(args).__name__}")
+    try:
+        return inspect.signature(model.forward).bind(*args, **(kwargs or {}))
+    except TypeError as error:
+        name = type(model).__name__
+        raise TypeError(f"the arguments do not fit {name}.forward: {error}") from None
+
+
+@contextlib.contextmanager
+def _training(model: nn.Module) -> Iterator[None]:
+    """Puts a model into training mode for a while, unless it is in it."""
+    modes = [(module, module.training) for module in model.modules()]
+    if not model.training:
+        model.train()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def _trace(model: nn.Module, opened: OpenCall) -> torch.onnx.ONNXProgram:
+    args, kwargs = opened.call.args, opened.call.kwargs
+    if not kwargs and args and isinstance(args[-1], dict):
+        args = (*args, {})  # Otherwise the last one would be taken for kwargs.
+    try:
+        with private.quiet_exporter():
+            program = torch.onnx.export(
+                model,
+                args,
+                kwargs=kwargs,
+                dynamo=True,
+                optimize=False,
+                dynamic_shapes=opened.shapes if opened.sizes() else None,
+                verbose=False,
+            )
+    except torch.onnx.OnnxExporterError as error:
+        raise ExportError(constants.reason(model, opened, error)) from error
+    assert program is not None
+    return program
+
+
+def _name_dimensions(program: torch.onnx.ONNXProgram, opened: OpenCall) -> None:
+    """Checks that open dimensions are open, and names those that PyTorch has left unnamed."""
+    inputs = program.model.graph.inputs
+    asked = set(opened.sizes())
+    if asked and len(inputs) != len(opened.inputs):
+        raise ExportError(
+            f"PyTorch made {len(inputs)} inputs of {len(opened.inputs)} tensors, so that open "
+            "dimensions cannot be named"
+        )
+    values = {id(entry): value for entry, value in zip(opened.inputs, inputs)}
+    renamed: dict[str, str] = {}
+    for entry, dim, name in opened.open_dimensions():
+        found = values[id(entry)].shape[dim]
+        if isinstance(found, int):
+            raise ExportError(constants.only_for(name, found))
+        if found.value not in asked:
+            renamed.setdefault(found.value, name)
+        now = renamed.get(found.value, found.value)
+        if now != name:
+            warnings.warn(
+                f'dimension "{name}" of {entry.where} always equals "{now}" in this model, and '
+                "has that name in the file",
+                ckplan.PlanWarning,
+                stacklevel=3,
+            )
+    if renamed:
+        private.rename_dimensions(program, renamed)
+
+
+def _save_without_weights(program: torch.onnx.ONNXProgram, name: str) -> Callable[[Path], None]:
+    """Returns what saves the graph, with weights that refer to a file that does not exist."""
+    import onnx_ir
+
+    for value in program.model.graph.initializers.values():
+        tensor = value.const_value
+        if tensor is not None and _is_left_out(tensor):
+            value.const_value = onnx_ir.ExternalTensor(
+                f"{name}.weights-not-exported",
+                None,
+                tensor.nbytes,
+                tensor.dtype,
+                shape=tensor.shape,
+                name=value.name,
+            )
+    return lambda path: onnx_ir.save(program.model, path)
+
+
+def _is_left_out(tensor: Any) -> bool:
+    is_table = not tensor.dtype.is_floating_point()
+    largest = _LARGEST_TABLE_BYTES if is_table else _LARGEST_KEPT_BYTES
+    return tensor.nbytes > largest or private.is_without_data(tensor)
+
+
+def _write(save: Callable[[Path], None], target: Path) -> None:
+    """Writes the file as a whole or not at all, and before it one of weights above 1.5 GiB."""
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".ckplan-") as folder:
+        whole = Path(folder) / target.name
+        save(whole)
+        for beside in Path(folder).iterdir():
+            if beside != whole:
+                os.replace(beside, target.parent / beside.name)
+        os.replace(whole, target)
