@@ -308,7 +308,8 @@ std::vector<std::string> ElidedApart(const std::vector<std::string>& texts, size
     elided.push_back(Elided(texts[i], width));
     by_elided[elided.back()].push_back(i);
   }
-  for (const auto& [text, which] : by_elided) {
+  for (const auto& entry : by_elided) {
+    const std::vector<size_t>& which = entry.second;
     const auto is_same = [&](size_t i) { return texts[i] == texts[which.front()]; };
     if (std::all_of(which.begin(), which.end(), is_same)) continue;
     const size_t common = CommonPrefix(texts, which);

@@ -10,6 +10,7 @@
 #include "lib/emit/json_plan.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
+#include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
 #include "lib/schedule/timeline.h"
