@@ -93,8 +93,9 @@ bool HasSize(const Operand& operand) {
 // Whether its elements are floats stored in 16 bits, by the model's type or by the activations'
 // type.
 bool IsStoredInHalf(const Operand& operand) {
-  const bool is_float = operand.is_present && IsFloat(operand.model_type());
-  return is_float && operand.elements() > 0 && operand.bytes() == 2 * operand.elements();
+  if (!operand.is_present || !IsFloat(operand.model_type())) return false;
+  const int64_t elements = CountElements(operand);  // Dimensions may be of any size here.
+  return elements > 0 && CountBytes(operand) / elements == 2;
 }
 
 class WorkCounter {
