@@ -92,7 +92,7 @@ TEST_CASE("added time: no budget of many gives a plan of less memory that adds n
 
 TEST_CASE("added time: what best proves to be the least peak is it") {
   int proven = 0;
-  for (uint64_t seed = 0; seed < (kHasSanitizers ? 4 : 40); ++seed) {
+  for (uint64_t seed = 0; seed < (kHasSanitizers ? 10 : 40); ++seed) {
     CAPTURE(seed);
     const TensorGraph graph = SmallGraph(seed);
     const Cost most = MostAdded(15, TrainingStep(graph).cost());
