@@ -25,7 +25,7 @@ struct Device {
   std::string name;                         // For example "a100-40g".
   std::string description;                  // For example "NVIDIA A100 SXM 40 GB".
   double matrix_flops_per_second = 0;       // Convolutions and products of 32-bit tensors.
-  double half_matrix_flops_per_second = 0;  // The same operations on 16-bit tensors.
+  double half_matrix_flops_per_second = 0;  // Convolutions and products of 16-bit tensors.
   double vector_flops_per_second = 0;
   double bytes_per_second = 0;
   double launch_ns = 0;  // The fixed time of each operation.

@@ -158,6 +158,7 @@ Bytes ParameterGradientBytes(const JointGraph& graph);
 // is zero or, where there are operations that nothing needs, below.
 Cost LeastOverhead(const JointGraph& graph);
 
-Cost PhaseCost(const JointGraph& graph, Phase phase);  // Of its operations, each run once.
+// Returns the cost of running each operation of the phase once.
+Cost PhaseCost(const JointGraph& graph, Phase phase);
 
 }  // namespace ckplan

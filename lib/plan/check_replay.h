@@ -17,8 +17,9 @@
 namespace ckplan {
 
 struct ReplayOptions {
-  bool is_order_free = false;                   // Backward steps need not mirror the forward ones.
-  const std::vector<Bytes>* offsets = nullptr;  // Of the buffers; null: overlaps are not checked.
+  bool is_order_free = false;  // Backward steps need not mirror the forward ones.
+  // Those of the buffers. If null, overlaps are not checked.
+  const std::vector<Bytes>* offsets = nullptr;
   int64_t alignment = 1;
 };
 

@@ -48,7 +48,7 @@ struct KnobInfo {
   std::string_view name;     // "segments", as the paper calls it where it has a name.
   bool is_bytes = false;     // A number of bytes; else a plain number.
   std::string_view meaning;  // "number of segments"
-  std::string_view range;    // Of the settings that can be asked for, in words.
+  std::string_view range;    // The settings that can be asked for, in words.
 };
 
 // Null for kNone.

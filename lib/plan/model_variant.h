@@ -12,8 +12,8 @@
 namespace ckplan {
 
 struct ModelIdentity {
-  std::string name;                       // File name without folders.
-  std::string sha256;                     // Of a model's graph, or of a graph file's bytes.
+  std::string name;    // File name without folders.
+  std::string sha256;  // The hash of a model's graph, or of a graph file's bytes.
   std::map<std::string, int64_t> opsets;  // Domain ("" is ai.onnx) to version.
 
   bool operator==(const ModelIdentity&) const = default;

@@ -27,7 +27,7 @@
 namespace ckplan {
 
 struct FitRequest {
-  std::string path;  // Of an ONNX model.
+  std::string path;  // The path of an ONNX model.
   PlanRequest plan;  // Has the sizes of all other dimensions, and no budget.
   std::string dim;   // The dimension whose size is sought; empty: the only one without a size.
   int64_t multiple_of = 1;
@@ -40,7 +40,7 @@ struct FitRow {
   std::optional<double> added_percent;  // The most that a plan may add; none: everything is kept.
   int64_t size = 0;                     // 0: not even the smallest size fits.
   // The members below are set if a size fits.
-  Bytes peak;               // Of activations.
+  Bytes peak;               // The peak of activations.
   Bytes constants;          // Everything else.
   Cost overhead;            // What the plan adds, which may be less than `added_percent`.
   Cost step;                // The cost of a step without recomputation.

@@ -146,7 +146,7 @@ class KnobSearch {
   // The result of TryOneSegment. It is not in `tried_`, since it belongs to no setting.
   std::optional<Candidate> one_segment_;
   std::optional<Candidate> at_setting_;  // The result of At or Refine.
-  Bytes min_grid_peak_ = Bytes::Max();   // Of the settings tried on the grid.
+  Bytes min_grid_peak_ = Bytes::Max();   // The least of the settings tried on the grid.
   int64_t middle_ = 0;
   bool was_stopped_ = false;
 };

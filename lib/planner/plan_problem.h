@@ -40,7 +40,7 @@ struct PlanProblem {
 };
 
 struct Answer {
-  Schedule schedule;  // Of the step; the caller checks whether it fits the budget.
+  Schedule schedule;  // A plan of the step; the caller checks whether it fits.
   bool is_optimal = false;
   std::string guarantee;
   IdVector<NodeId, int32_t> segment_of = {};    // Empty: there is one segment, or none.

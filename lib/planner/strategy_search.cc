@@ -98,7 +98,7 @@ class StrategySearch {
   // Whether less memory is what makes a plan better, rather than less time.
   bool wants_peak() const { return problem_.wants_least_peak || problem_.most_added; }
 
-  // Of two plans that do not fit, whether `a` comes nearer.
+  // Returns whether `a` comes nearer than `b` to what is asked, where neither fits.
   bool IsNearer(const Found& a, const Found& b) const {
     return problem_.most_added ? OverheadOf(a) < OverheadOf(b) : PeakOf(a) < PeakOf(b);
   }

@@ -36,7 +36,7 @@ struct RunProblem {
   FlatLists writes;  // All values that it makes.
   std::vector<int64_t> cost;
   std::vector<int64_t> workspace;      // Bytes.
-  std::vector<int64_t> written_bytes;  // Of all writes together.
+  std::vector<int64_t> written_bytes;  // The bytes of all writes together.
   std::vector<bool> may_repeat;
   std::vector<bool> is_needed;  // It must run, because it makes a result or a parameter gradient.
 

@@ -279,7 +279,7 @@ TEST_CASE("expand: a node that adds up 100,000 inputs") {
   add_node(parts_of_sum, parts.outputs);
   const TensorGraph graph = TensorGraph::Create(std::move(parts)).value();
   for (const Expansion& expansion : {ExpandTensorGraph(graph), ExpandForAnyOrder(graph)}) {
-    const OpId backward(3);  // Of the sum, whose gradient all inputs share.
+    const OpId backward(3);  // The backward of the sum, whose gradient all inputs share.
     CHECK(expansion.graph.op(backward).writes.size() == kInputs + 1);
     CHECK(expansion.graph.op(backward).workspace == Bytes(0));
   }

@@ -76,7 +76,7 @@ class TrainingStep {
   bool CountsInPeak(TensorId tensor) const;
   const std::vector<NodeId>& ReadersOf(TensorId tensor) const;  // In the forward pass, or all.
   const std::vector<TensorId>& OutputsOf(NodeId node) const;
-  Cost RunCostOf(NodeId node) const;    // Of one forward run, or of one run of the operation.
+  Cost RunCostOf(NodeId node) const;    // One forward run, or one run of the operation.
   Cost CostOf(const Step& step) const;  // Zero for the loss of a forward graph.
   bool MayRunAgain(NodeId node) const;
 
