@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "cli/ckbench/paper_graph.h"
-#include "lib/plan/plan.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/simulate.h"
 #include "lib/schedule/unfold.h"
@@ -126,8 +125,8 @@ Figure HongSetFigure(const std::string& name, const std::string& how, const Laye
 }
 
 Bytes HongConstants(const TensorGraph& graph) {
-  return graph.constants().parameters + graph.constants().parameter_gradients +
-         OptimizerState(Optimizer::kMomentum, graph.constants().parameter_gradients);
+  // The momentum is as large as the gradients.
+  return graph.constants().parameters + 2 * graph.constants().parameter_gradients;
 }
 
 }  // namespace ckplan

@@ -119,6 +119,7 @@ ProgramDescription DescribeExec() {
 void AddDimOptions(CommandLine& line, ExecOptions& options) {
   options.request.Add(line, "dims");
   options.request.Add(line, "input_shapes");
+  options.request.Add(line, "batch");
 }
 
 void AddPlanCostOption(CommandLine& line, ExecOptions& options) {

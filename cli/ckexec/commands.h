@@ -37,7 +37,7 @@ Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen);
 // Groups of options that several commands share.
 void AddBackendOptions(CommandLine& line, ExecOptions& options);  // --backend to --seed
 void AddPlanCostOption(CommandLine& line, ExecOptions& options);  // --cost of the plan
-void AddDimOptions(CommandLine& line, ExecOptions& options);      // -D, --input-shape
+void AddDimOptions(CommandLine& line, ExecOptions& options);      // -D, --input-shape, --batch
 void AddExecScreenOptions(CommandLine& line, ExecOptions& options);
 
 }  // namespace ckplan

@@ -61,7 +61,7 @@ std::string Summary(const Backend& backend, const ModelIdentity& model,
 std::string NextStep(const ExecOptions& options, const Backend& backend) {
   if (!options.output) return "next: add -o costs.json to write the costs\n";
   std::string text = "next: ckplan " + Printable(ShellWord(options.model));
-  for (const std::string_view field : {"dims", "input_shapes"}) {
+  for (const std::string_view field : {"dims", "input_shapes", "batch"}) {
     const std::string typed = options.request.Typed(field);
     if (!typed.empty()) text += " " + typed;
   }

@@ -18,9 +18,9 @@ constexpr std::array kCommands = {
             "ckplan fit resnet50.onnx --memory rtx4090", AddFitOptions, RunFit},
     Command{"Plan", "pareto", "draw the curve of memory against time, of one algorithm or several",
             "ckplan pareto resnet50.onnx -D N=32,64 --algo best,chen", AddParetoOptions, RunPareto},
-    Command{"Plan", "compare", "plan one model by many algorithms, side by side",
-            "ckplan compare resnet50.onnx -D N=64 --algo all --budget 60%", AddCompareOptions,
-            RunCompare},
+    Command{"Plan", "compare", "plan models by many algorithms, side by side",
+            "ckplan compare resnet50.onnx vgg16.onnx -D N=32,64 --budget 40%,60% -a best,dtr",
+            AddCompareOptions, RunCompare},
     Command{"Look", "explain", "show what lives at a plan's peak, or why it keeps a tensor",
             "ckplan explain plan.json peak", AddExplainOptions, RunExplain},
     Command{"Look", "report", "write plans as a page for a browser, two of them side by side",
@@ -75,7 +75,8 @@ CommandLine CommandLineOf(const Command& command, Options& options) {
 
 // Adds to an error that asks for the sizes of dimensions a command that can be typed as it is.
 Error WithExample(const Command& command, const Options& options, Error error) {
-  const std::string& model = options.sources.empty() ? options.source : options.sources.front();
+  std::string models = options.source.empty() ? "" : " " + ShellWord(options.source);
+  for (const std::string& source : options.sources) models += " " + ShellWord(source);
   std::string sizes;
   for (const Remedy::Setting& setting : error.remedy.settings) {
     const size_t open = setting.value.rfind("=...");
@@ -83,9 +84,8 @@ Error WithExample(const Command& command, const Options& options, Error error) {
     const std::string_view size = sizes.empty() ? "=8" : "=128";  // A batch, then lengths.
     sizes += " -D " + ShellWord(setting.value.substr(0, open).append(size));
   }
-  if (sizes.empty() || model.empty()) return error;
-  error.notes.push_back(
-      fmt::format("for example: ckplan {} {}{}", command.name, ShellWord(model), sizes));
+  if (sizes.empty() || models.empty()) return error;
+  error.notes.push_back(fmt::format("for example: ckplan {}{}{}", command.name, models, sizes));
   return error;
 }
 

@@ -198,11 +198,33 @@ std::vector<ConfiguredValue> ValuesOf(const OptionDescription& option, const Con
   return values;
 }
 
+// Whether the message names the flag without saying which of its named values it means, as
+// "leave out --input-shape" does. "--input-shape x: ..." and "--input-shape x=..." mean one.
+bool MeansEachValue(const std::string& message, const std::string& flag) {
+  for (size_t at = message.find(flag); at != message.npos; at = message.find(flag, at + 1)) {
+    const std::string_view rest = std::string_view(message).substr(at + flag.size());
+    const size_t end = rest.starts_with(' ') ? rest.find_first_of(":= ", 1) : rest.npos;
+    if (end == rest.npos || rest[end] == ' ') return true;
+  }
+  return false;
+}
+
 // Whether an error's message is about the size of this dimension, "N=64", or about all of them.
-bool IsAboutDim(const std::string& message, const std::string& dim) {
-  const std::string name(NameIn(dim));
+bool IsAboutDim(const std::string& message, std::string_view name) {
   const auto has = [&](const std::string& text) { return message.find(text) != message.npos; };
-  return has("\"" + name + "\"") || has("-D " + name + "=") || has("no open dimension");
+  return has(fmt::format("\"{}\"", name)) || has(fmt::format("-D {}=", name)) ||
+         has("no open dimension");
+}
+
+// Whether an error's message is about the text, which is a value of the option.
+bool IsAbout(const std::string& message, const std::string& flag, const std::string& text) {
+  const auto has = [&](const std::string& part) { return message.find(part) != message.npos; };
+  const bool is_dim = flag == "--dim";
+  if (!is_dim && flag != "--input-shape") return has(flag);
+  const std::string_view name = NameIn(text);
+  if (MeansEachValue(message, flag)) return true;
+  if (has(fmt::format("{} {}:", flag, name)) || has(fmt::format("{} {}=", flag, name))) return true;
+  return is_dim ? IsAboutDim(message, name) : has(fmt::format("input \"{}\"", name));
 }
 
 // ---- --print-config ----
@@ -321,8 +343,10 @@ std::string ConfigText(const std::string& command, const CommandLine& line,
 Error WithOrigins(Error error, const std::vector<ConfiguredValue>& configured) {
   const std::string message = MessageOf(error);
   for (const ConfiguredValue& value : configured) {
-    const bool is_dim = value.flag == "--dim" && IsAboutDim(message, value.texts.front());
-    if (!is_dim && message.find(value.flag) == std::string::npos) continue;
+    const bool is_about =
+        std::any_of(value.texts.begin(), value.texts.end(),
+                    [&](const std::string& text) { return IsAbout(message, value.flag, text); });
+    if (!is_about) continue;
     error.notes.push_back(
         fmt::format("{} {} is from {}", value.flag, fmt::join(value.texts, " "), value.where));
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,17 @@ namespace {
 // Rates of devices are whole numbers below 2^53.
 int64_t Whole(double number) { return std::llround(number); }
 
+void WriteHostLink(const Device& device, JsonWriter* json) {
+  json->Key("host_link");
+  if (!device.host_link) {
+    json->Null();
+    return;
+  }
+  json->BeginObject(JsonLayout::kInline);
+  json->Key("name").Text(device.host_link->name);
+  json->Key("bytes_per_second").Integer(Whole(device.host_link->bytes_per_second)).End();
+}
+
 std::string DevicesJson(const std::vector<Device>& rows) {
   JsonWriter json;
   json.BeginObject(JsonLayout::kLines);
@@ -31,10 +43,17 @@ std::string DevicesJson(const std::vector<Device>& rows) {
     json.Key("description").Text(device.description);
     json.Key("matrix_flops_per_second").Integer(Whole(device.matrix_flops_per_second));
     json.Key("half_matrix_flops_per_second").Integer(Whole(device.half_matrix_flops_per_second));
+    json.Key("fp8_matrix_flops_per_second");
+    if (device.fp8_matrix_flops_per_second) {
+      json.Integer(Whole(*device.fp8_matrix_flops_per_second));
+    } else {
+      json.Null();
+    }
     json.Key("vector_flops_per_second").Integer(Whole(device.vector_flops_per_second));
     json.Key("bytes_per_second").Integer(Whole(device.bytes_per_second));
     json.Key("launch_ns").Integer(Whole(device.launch_ns));
     json.Key("memory_bytes").Amount(device.memory);
+    WriteHostLink(device, &json);
     json.End();
   }
   json.End().End();
@@ -45,18 +64,19 @@ std::string Tera(double rate) { return fmt::format("{:g}", rate / 1e12); }
 
 TextTable DevicesTable(const std::vector<Device>& rows) {
   TextTable table;
-  table.columns = {{"device"},
-                   {"memory", true},
-                   {"GB/s", true},
-                   {"TFLOPS", true},
-                   {"16 bits", true},
-                   {"vector", true},
-                   {"what it is", false, TableColumn::Fit::kWrap}};
+  table.columns = {{"device"},        {"memory", true},
+                   {"GB/s", true},    {"TFLOPS", true},
+                   {"16 bits", true}, {"FP8", true},
+                   {"vector", true},  {"host link"},
+                   {"GB/s", true},    {"what it is", false, TableColumn::Fit::kWrap}};
   for (const Device& device : rows) {
     table.rows.push_back(
         {device.name, HumanBytes(device.memory), fmt::format("{:g}", device.bytes_per_second / 1e9),
          Tera(device.matrix_flops_per_second), Tera(device.half_matrix_flops_per_second),
-         Tera(device.vector_flops_per_second), device.description});
+         device.fp8_matrix_flops_per_second ? Tera(*device.fp8_matrix_flops_per_second) : "-",
+         Tera(device.vector_flops_per_second), device.host_link ? device.host_link->name : "-",
+         device.host_link ? fmt::format("{:g}", device.host_link->bytes_per_second / 1e9) : "-",
+         device.description});
   }
   return table;
 }
@@ -64,9 +84,10 @@ TextTable DevicesTable(const std::vector<Device>& rows) {
 // Numbers whole, with their units in the names of the columns.
 std::string DevicesCsv(const std::vector<Device>& rows) {
   TextTable table;
-  for (const char* const name : {"device", "matrix_flops_per_second",
-                                 "half_matrix_flops_per_second", "vector_flops_per_second",
-                                 "bytes_per_second", "launch_ns", "memory_bytes", "description"}) {
+  for (const char* const name :
+       {"device", "matrix_flops_per_second", "half_matrix_flops_per_second",
+        "vector_flops_per_second", "bytes_per_second", "launch_ns", "memory_bytes",
+        "fp8_matrix_flops_per_second", "host_link", "host_link_bytes_per_second", "description"}) {
     table.columns.push_back({name});
   }
   for (const Device& device : rows) {
@@ -77,6 +98,11 @@ std::string DevicesCsv(const std::vector<Device>& rows) {
       cells.push_back(std::to_string(Whole(number)));
     }
     cells.push_back(std::to_string(device.memory.count()));
+    const std::optional<double>& fp8 = device.fp8_matrix_flops_per_second;
+    cells.push_back(fp8 ? std::to_string(Whole(*fp8)) : "");
+    const std::optional<HostLink>& link = device.host_link;
+    cells.push_back(link ? link->name : "");
+    cells.push_back(link ? std::to_string(Whole(link->bytes_per_second)) : "");
     cells.push_back(device.description);
     table.rows.push_back(std::move(cells));
   }
@@ -86,8 +112,11 @@ std::string DevicesCsv(const std::vector<Device>& rows) {
 std::string DevicesText(const std::vector<Device>& rows, const Terminal& terminal) {
   return DevicesTable(rows).Text(0, terminal.table_width()) +
          fmt::format(
-             "\nTFLOPS: in matrix products of 32-bit tensors, in those of 16-bit tensors, and in "
-             "everything else.\nThe default is {}.\n",
+             "\nTFLOPS: in matrix products of 32-bit tensors, of 16-bit tensors and of FP8 "
+             "tensors, "
+             "and in everything else,\nwithout sparsity. GB/s: of the device's memory, and of its "
+             "link to the host in each direction.\nNo cost depends on FP8 or on the link. The "
+             "default is {}.\n",
              kDefaultDevice);
 }
 

@@ -207,9 +207,9 @@ class SubjectsWriter : ExplanationWriter {
       if (explained.tensors.empty()) table.rows.push_back(EmptyRow(explained.subject));
     }
     Table(table);
-    text_ +=
-        "\n  if changed: how the peak moves if it is released where it is held, or kept where it "
-        "is run again; time: what that adds\n";
+    Note(
+        "if changed: how the peak moves if it is released where it is held, or kept where it is "
+        "run again; time: what that adds");
   }
 
   // The text for subjects that have no memory in a step.

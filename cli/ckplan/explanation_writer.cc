@@ -20,7 +20,9 @@ constexpr size_t kIndent = 13;  // Indentation of a row's text, after its label.
 ExplanationWriter::ExplanationWriter(const Source& source, const TracedPlan& traced,
                                      const Screen& screen)
     : traced_(traced), graph_(traced.graph), figures_(traced.plan.figures), screen_(screen) {
-  text_ += fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source, traced_.plan.request));
+  text_ += Folded(
+      fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source, traced_.plan.request)),
+      screen_.out.table_width());
   const Bytes budget = traced_.plan.request.budget.in_bytes().value_or(Bytes(0));
   const bool has_budget = traced_.plan.request.budget.in_bytes().has_value();
   Row("plan", fmt::format("{}: peak {} ({}){}, time {} of a step", traced_.plan.request.algorithm,
@@ -47,6 +49,14 @@ void ExplanationWriter::Table(const TextTable& table) {
   text_ += '\n' + table.Text(2, screen_.out.table_width());
 }
 
+void ExplanationWriter::Note(std::string_view note) {
+  constexpr size_t kNoteIndent = 2;
+  text_ += '\n';
+  for (const std::string& line : Wrapped(note, screen_.out.table_width() - kNoteIndent)) {
+    text_ += fmt::format("{:{}}{}\n", "", kNoteIndent, line);
+  }
+}
+
 std::string ExplanationWriter::StepText(size_t step) const {
   return fmt::format("step {} ({})", step, Printable(traced_.NameOfStep(step), kLongestName));
 }
@@ -56,8 +66,7 @@ std::string ExplanationWriter::TimeText(Cost cost) const {
 }
 
 std::string ExplanationWriter::KindText(MemoryKind kind) const {
-  const bool is_value = graph_.is_joint() && kind == MemoryKind::kGradients;
-  return is_value ? "backward" : std::string(NameOf(kind));
+  return std::string(traced_.NameOfKind(kind));
 }
 
 }  // namespace ckplan

@@ -24,6 +24,8 @@ class ExplanationWriter {
   // Writes a paragraph folded to the screen's width, with the label before its first line.
   void Row(std::string_view label, std::string_view value);
   void Table(const TextTable& table);
+  // Explains the columns of a table, below it.
+  void Note(std::string_view note);
 
   // "step 61 (backward of conv1)"
   std::string StepText(size_t step) const;

@@ -136,7 +136,8 @@ std::string NextHint(const Options& options, const FitRequest& request, const Fi
 }  // namespace
 
 void AddFitOptions(CommandLine& line, Options& options) {
-  line.Positional("MODEL", "an ONNX model with an open dimension", &options.source);
+  line.Positional("MODEL", "an ONNX model; its batch, or an open dimension, is fitted",
+                  &options.source);
   line.Value("--memory", "SIZE|DEVICE", "memory of the device: 24GiB, rtx4090, h100-80g",
              &options.memory);
   line.Value("--reserve", "SIZE",
@@ -150,6 +151,7 @@ void AddFitOptions(CommandLine& line, Options& options) {
               &options.effort);
   options.request.Add(line, "order");
   options.request.Add(line, "optimizer");
+  options.request.Add(line, "master_weights");
   options.request.Add(line, "dims", "NAME[=N]",
                       "size of a dimension; the one without a size is fitted");
   options.request.Add(line, RequestFlags::Group::kConstraints);
@@ -161,6 +163,7 @@ void AddFitOptions(CommandLine& line, Options& options) {
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
               &options.format);
   AddScreenOptions(line, options);
+  line.Flag("-v,--verbose", "say why the model takes no larger size", &options.is_verbose);
 }
 
 Result<ExitCode> RunFit(const Options& options, const Screen& screen) {
@@ -186,7 +189,8 @@ Result<ExitCode> RunFit(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(Fit fit, InTime(std::move(found), options));
   const StopsSuspended whole;  // The results so far are reported completely.
   for (const std::string& warning : fit.warnings) screen.Warn(warning);
-  const FitReport report{std::move(fit), memory.device, memory.bytes, reserve, request.multiple_of};
+  const FitReport report{std::move(fit), memory.device,       memory.bytes,
+                         reserve,        request.multiple_of, screen.is_verbose};
   CKPLAN_RETURN_IF_ERROR(ReportTable(options, outputs, screen, [&](std::string_view format) {
     return Rendered(report, format, screen);
   }));

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/ckplan/fit_rate.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/request_text.h"
 #include "cli/common/request_flags.h"
@@ -17,21 +18,6 @@
 
 namespace ckplan {
 namespace {
-
-constexpr double kNanoseconds = 1e9;  // Nanoseconds per second.
-
-bool IsInSeconds(const Fit& fit) { return fit.plan.cost_unit == "ns"; }
-
-// Sizes per second, or sizes per unit of cost for costs without a unit of time.
-double Throughput(const Fit& fit, const FitRow& row) {
-  return row.throughput() * (IsInSeconds(fit) ? kNanoseconds : 1);
-}
-
-std::string_view ThroughputUnit(const Fit& fit) { return IsInSeconds(fit) ? "1/s" : "1/cost"; }
-
-std::string RateName(const Fit& fit) {
-  return Printable(fit.dim, kLongestName) + (IsInSeconds(fit) ? "/s" : "/cost");
-}
 
 // Four digits or a whole number: "991.0", "97.25", "10622".
 std::string RateText(double rate) {
@@ -63,8 +49,8 @@ TextTable TableOf(const FitReport& report, const ByteUnit& unit) {
                    {"need", true},
                    {"left", true, TableColumn::Fit::kWhole, 2},
                    {"time", true},
-                   {RateName(fit), true},
-                   {""}};
+                   {RateOf(fit).name, true},
+                   {"limit"}};
   for (size_t i = 0; i < fit.rows.size(); ++i) {
     const FitRow& row = fit.rows[i];
     // More time that gains nothing is not worth a row.
@@ -76,11 +62,11 @@ TextTable TableOf(const FitReport& report, const ByteUnit& unit) {
       // gains.
       cells.emplace_back(fit.rows.front().size > 0 ? "must add more" : "does not fit");
     } else {
-      cells.insert(
-          cells.end(),
-          {std::to_string(row.size), AmountIn(unit, row.peak), AmountIn(unit, row.constants),
-           AmountIn(unit, row.need()), AmountIn(unit, report.memory - report.reserve - row.need()),
-           SignedPercent(ShareOfStep(row)), RateText(Throughput(fit, row)), ""});
+      cells.insert(cells.end(), {std::to_string(row.size), AmountIn(unit, row.peak),
+                                 AmountIn(unit, row.constants), AmountIn(unit, row.need()),
+                                 AmountIn(unit, report.memory - report.reserve - row.need()),
+                                 SignedPercent(ShareOfStep(row)), RateText(Throughput(fit, row)),
+                                 std::string(NameOf(row.limit))});
     }
     table.rows.push_back(std::move(cells));
   }
@@ -104,14 +90,26 @@ std::string PlannedBy(const PlanRequest& plan) {
                      plan.cost_model);
 }
 
-// One line for each different reason.
-std::string ModelLimits(const Fit& fit) {
+// What ends a row if memory does not.
+std::string ModelLimit(const FitReport& report, const FitRow& row) {
+  const std::string dim = Printable(report.fit.dim, kLongestName);
+  if (!row.is_refused) return fmt::format("{}: {}\n", dim, PrintableMessage(row.model_limit));
+  const int64_t step = report.multiple_of;
+  const std::string limit =
+      step == 1 ? fmt::format("the model allows {} <= {}", dim, row.size)
+                : fmt::format("the model allows {}={}, but not {}", dim, row.size, row.size + step);
+  if (!report.is_verbose) return limit + "\n";
+  return fmt::format("{}: {}\n", limit, PrintableMessage(row.model_limit));
+}
+
+// One line for each different limit.
+std::string ModelLimits(const FitReport& report) {
   std::set<std::string> reported;
   std::string text;
-  for (const FitRow& row : fit.rows) {
-    if (row.model_limit.empty() || !reported.insert(row.model_limit).second) continue;
-    text += fmt::format("the model allows {} <= {}: {}\n", Printable(fit.dim, kLongestName),
-                        row.size, PrintableMessage(row.model_limit));
+  for (const FitRow& row : report.fit.rows) {
+    if (row.model_limit.empty()) continue;
+    const std::string limit = ModelLimit(report, row);
+    if (reported.insert(limit).second) text += limit;
   }
   return text;
 }
@@ -137,6 +135,7 @@ void WriteRow(const Fit& fit, const FitRow& row, bool is_best, JsonWriter* json)
   json->Key("step_cost").Amount(row.step);
   json->Key("throughput").Decimal(Throughput(fit, row), 6);
   json->Key("is_most").Boolean(is_best);
+  json->Key("limit").Text(NameOf(row.limit));
   json->Key("model_limit");
   if (row.model_limit.empty()) {
     json->Null();
@@ -163,7 +162,7 @@ Error NothingFits(const FitReport& report) {
       ErrorCode::kInfeasible,
       fmt::format("infeasible: no size of {} fits {}: what no plan changes needs {} with {}={}: {}",
                   dim, memory, HumanBytes(shortage.needed()), dim, fit.smallest_size,
-                  PartsText(shortage.constants, shortage.optimizer_state, fit.plan.optimizer)));
+                  PartsText(shortage.constants, shortage.optimizer_state, fit.plan)));
   for (const LessConstants& less : shortage.remedies) {
     const bool is_least = less.setting.name == "freeze";
     error.notes.push_back(fmt::format("with {} {} it needs {}{}", FlagOf(less.setting.name),
@@ -179,18 +178,20 @@ std::string FitText(const FitReport& report, const Terminal& terminal) {
   const Fit& fit = report.fit;
   std::string text =
       fmt::format("ckplan {}   {}", CKPLAN_VERSION, Printable(fit.model.name, kLongestName));
-  for (const auto& [name, size] : fit.plan.dims) {
-    text += fmt::format("   {}={}", Printable(name, kLongestName), size);
+  for (const std::string& size : ModelTexts(fit.plan)) {
+    text += "   " + Printable(size, kLongestName);
   }
   text +=
       fmt::format("\n  memory   {}\n  plans    {}\n\n", MemoryLine(report), PlannedBy(fit.plan));
   const ByteUnit unit = UnitOf(report.memory);
-  text += TableOf(report, unit).Text(0, terminal.table_width());
-  text += fmt::format(
-      "\nsizes in {}; need: peak and constants; time: what the plan adds to a step\n", unit.name);
-  text += fmt::format("{}: by the cost model, for comparing the rows; real times differ\n",
-                      RateName(fit));
-  return text + ModelLimits(fit);
+  const size_t width = terminal.table_width();
+  const std::string notes = fmt::format(
+      "\nsizes in {}; need: peak and constants; time: what the plan adds to a step\n"
+      "{}: by the cost model, for comparing the rows; real times differ\n"
+      "limit: what ends the row: memory, the model, or the time that a plan may add\n",
+      unit.name, RateOf(fit).name);
+  return Folded(text, width) + TableOf(report, unit).Text(0, width) +
+         Folded(notes + ModelLimits(report), width);
 }
 
 std::string FitMarkdown(const FitReport& report) {
@@ -206,7 +207,7 @@ std::string FitCsv(const FitReport& report) {
       {"model"},      {"dim"},           {"added_percent"}, {"size"},       {"algorithm"},
       {"optimizer"},  {"memory_bytes"},  {"reserve_bytes"}, {"peak_bytes"}, {"constant_bytes"},
       {"need_bytes"}, {"overhead_cost"}, {"step_cost"},     {"throughput"}, {"throughput_unit"},
-      {"is_most"}};
+      {"is_most"},    {"limit"}};
   const auto rest = RequestCells(fit.plan);
   for (const auto& [name, value] : rest) table.columns.push_back({name});
   for (size_t i = 0; i < fit.rows.size(); ++i) {
@@ -229,8 +230,9 @@ std::string FitCsv(const FitReport& report) {
       }
       cells.push_back(fmt::format("{:.6f}", Throughput(fit, row)));
     }
-    cells.emplace_back(ThroughputUnit(fit));
+    cells.emplace_back(RateOf(fit).unit);
     cells.emplace_back(IsBest(fit, i) ? "true" : "false");
+    cells.emplace_back(row.size == 0 ? "" : NameOf(row.limit));
     for (const auto& [name, value] : rest) cells.push_back(value);
     table.rows.push_back(std::move(cells));
   }
@@ -265,7 +267,7 @@ std::string FitJson(const FitReport& report) {
   WriteTableFields(FieldScope::InTables::kCounting, fit.plan, &json);
   WriteField("cost_model", fit.plan, &json);
   WriteField("cost_unit", fit.plan, &json);
-  json.Key("throughput_unit").Text(ThroughputUnit(fit));
+  json.Key("throughput_unit").Text(RateOf(fit).unit);
   json.Key("rows").BeginArray(JsonLayout::kLines);
   for (size_t i = 0; i < fit.rows.size(); ++i) {
     WriteRow(fit, fit.rows[i], IsBest(fit, i), &json);

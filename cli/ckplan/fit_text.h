@@ -17,6 +17,7 @@ struct FitReport {
   Bytes memory;        // The device's memory, the reserve included.
   Bytes reserve;
   int64_t multiple_of = 1;
+  bool is_verbose = false;  // Says why the model takes no larger size.
 };
 
 std::string FitText(const FitReport& report, const Terminal& terminal);

@@ -4,6 +4,7 @@
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
+#include "cli/ckplan/request_text.h"
 #include "cli/common/files.h"
 #include "lib/emit/emitters.h"
 #include "lib/graph/layer_fold.h"
@@ -39,7 +40,7 @@ Result<ExitCode> RunGraph(const Options& options, const Screen& screen) {
   progress.Stage(fmt::format("reading {}", options.source));
   CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(options.source, request));
   progress.Clear();
-  for (const std::string& warning : source.warnings) screen.Warn(warning);
+  WarnOf(source, screen);
   if (request.granularity == Granularity::kLayer) {
     if (source.joint) {
       return MakeError(ErrorCode::kUsage, "layers are for forward graphs; this is a joint graph");

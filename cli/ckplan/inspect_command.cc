@@ -9,8 +9,10 @@
 #include "cli/ckplan/inspection_text.h"
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/plan_summary.h"
+#include "cli/ckplan/request_text.h"
 #include "lib/base/printable.h"
 #include "lib/emit/json_inspection.h"
+#include "lib/plan/optimizer_state.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
@@ -20,6 +22,7 @@ void AddInspectOptions(CommandLine& line, Options& options) {
                    &options.sources);
   options.request.Add(line, RequestFlags::Group::kReading);
   options.request.Add(line, "optimizer");
+  options.request.Add(line, "master_weights");
   line.List("--fail-on", "LIMIT",
             "exit with 1 above it: peak>16GiB, total>24GiB, saved>8GiB, warnings>0",
             &options.fail_on);
@@ -45,8 +48,7 @@ Inspection Inspect(const Source& source) {
   result.model = source.identity;
   result.request = source.request;
   result.keep_all_peak = KeepAllPeak(source.step());
-  result.optimizer_state =
-      OptimizerState(source.request.optimizer, source.step().optimized_bytes());
+  result.optimizer_state = OptimizerState(source.request, source.step().optimized());
   result.warnings = source.warnings;
   return result;
 }
@@ -106,7 +108,7 @@ Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
     inspections.push_back(Inspect(source));
     inspections.back().verdicts = JudgeFailOn(limits, MeasuresOf(inspections.back()));
     progress.Clear();
-    for (const std::string& warning : source.warnings) screen.Warn(warning);
+    WarnOf(source, screen);
   }
   const std::string text = options.format == "json"  ? InspectionJson(inspections)
                            : options.format == "md"  ? InspectionMarkdown(inspections)

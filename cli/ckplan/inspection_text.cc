@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "cli/ckplan/fail_on.h"
+#include "cli/ckplan/request_text.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
@@ -40,11 +41,7 @@ std::string OpsetsText(const ModelIdentity& model) {
 }
 
 std::string DimsText(const PlanRequest& request) {
-  std::vector<std::string> texts;
-  for (const RequestField& field : RequestFields()) {
-    if (field.part != RequestField::Part::kModel) continue;
-    for (std::string& text : TextsOf(field, request)) texts.push_back(std::move(text));
-  }
+  const std::vector<std::string> texts = ModelTexts(request);
   return texts.empty() ? "-" : fmt::format("{}", fmt::join(texts, " "));
 }
 

@@ -49,8 +49,10 @@ std::vector<InputFile> NamedInputs(const Options& options) {
   for (const std::string& plan : {options.plan, options.newer_plan}) {
     if (!plan.empty()) inputs.push_back({"the plan", plan});
   }
-  if (!options.source.empty()) {
-    for (InputFile& input : InputsOf(options.source)) inputs.push_back(std::move(input));
+  std::vector<std::string> sources = options.sources;
+  if (!options.source.empty()) sources.push_back(options.source);
+  for (const std::string& source : sources) {
+    for (InputFile& input : InputsOf(source)) inputs.push_back(std::move(input));
   }
   if (const auto costs = options.request.CostFile()) inputs.push_back({"the costs", *costs});
   if (const auto file = options.request.ValueOf("decisions")) {

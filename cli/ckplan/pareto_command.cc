@@ -11,9 +11,12 @@
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/pareto_text.h"
+#include "cli/ckplan/request_text.h"
 #include "cli/common/memory_limit.h"
 #include "cli/common/message.h"
+#include "cli/common/request_values.h"
 #include "lib/base/stop.h"
+#include "lib/plan/optimizer_state.h"
 #include "lib/planner/pareto.h"
 #include "lib/planner/planner.h"
 #include "lib/schedule/simulate.h"
@@ -22,17 +25,6 @@ namespace ckplan {
 namespace {
 
 constexpr std::string_view kAllAlgorithms = "all";
-
-// Splits a list at its commas.
-std::vector<std::string> PartsOfList(std::string_view list) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    parts.emplace_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 // The algorithms in the order of the command line, each once. `all` means best and the papers'
 // algorithms.
@@ -95,28 +87,9 @@ Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits
     for (const Optimizer optimizer : grid.optimizers) {
       series.request.optimizer = optimizer;
       series.constants =
-          TotalConstants(constants, OptimizerState(optimizer, source.step().optimized_bytes()));
+          TotalConstants(constants, OptimizerState(series.request, source.step().optimized()));
       all->push_back(series);
     }
-  }
-  return Done{};
-}
-
-// Sizes of 30 dimensions, two for each, would be 2^30 requests. `typed` has the flags of all sizes:
-// " -D N=1,2 -D T=3".
-Result<Done> CheckCombinations(std::string_view typed) {
-  constexpr size_t kMaxCombinations = 1000;
-  size_t combinations = 1;
-  while (!typed.empty()) {
-    const std::string_view word = typed.substr(0, typed.find(' '));
-    typed.remove_prefix(std::min(word.size() + 1, typed.size()));
-    const size_t sizes = PartsOfList(word.substr(word.rfind('=') + 1)).size();
-    if (sizes > kMaxCombinations / combinations) {
-      return MakeError(ErrorCode::kUsage,
-                       fmt::format("-D: the sizes have more than {} combinations; give fewer",
-                                   kMaxCombinations));
-    }
-    combinations *= sizes;
   }
   return Done{};
 }
@@ -125,15 +98,16 @@ Result<std::vector<ParetoSeries>> TraceAll(const Options& options, const Grid& g
                                            const Interrupt& interrupt, const Screen& screen) {
   Progress progress(screen.shows_progress);
   std::vector<ParetoSeries> all;
-  CKPLAN_RETURN_IF_ERROR(CheckCombinations(options.request.Typed("dims")));
-  for (const RequestFlags& flags : options.request.EachCombinationOfDims()) {
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<RequestFlags> combinations,
+                          options.request.EachCombinationOfDims());
+  for (const RequestFlags& flags : combinations) {
     CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, flags.Read());
     progress.Stage(fmt::format("reading {}", options.source));
     CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(options.source, request));
     if (source.step().node_count() == 0) return MakePlan(source.graph, request, {}).error();
     if (all.empty()) {
       progress.Clear();
-      for (const std::string& warning : source.warnings) screen.Warn(warning);
+      WarnOf(source, screen);
     }
     CKPLAN_RETURN_IF_ERROR(
         AddSeries(source, grid, {interrupt.token(), MemoryLimit()}, &progress, &all));
@@ -159,8 +133,9 @@ void AddParetoOptions(CommandLine& line, Options& options) {
              &options.algorithms);
   options.request.Add(line, "effort");
   options.request.Add(line, "order");
-  line.Value("--optimizer", "NAME,...", "optimizers: sgd (default), momentum, adam, adamw",
-             &options.optimizers);
+  line.Value("--optimizer", "NAME,...",
+             "optimizers: sgd (default), momentum, adam, adamw, adam8bit", &options.optimizers);
+  options.request.Add(line, "master_weights");
   options.request.Add(line, "dims", "NAME=N,...", "sizes of a symbolic dimension; once for each");
   options.request.Add(line, RequestFlags::Group::kConstraints);
   options.request.Add(line, RequestFlags::Group::kReading);

@@ -12,6 +12,7 @@
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/plan_summary.h"
+#include "cli/ckplan/request_text.h"
 #include "cli/common/memory_limit.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
@@ -186,7 +187,7 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   if (interrupt.was_interrupted()) return Interrupted();
   CKPLAN_ASSIGN_OR_RETURN(const Source source, std::move(loaded));
   CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(source));
-  for (const std::string& warning : source.warnings) screen.Warn(warning);
+  WarnOf(source, screen);
 
   progress.Stage(fmt::format("planning by {}", request.algorithm));
   const auto start = std::chrono::steady_clock::now();

@@ -260,7 +260,8 @@ const Example kExamples[] = {
      [](PlanRequest* request) {
        request->algorithm = "recompute-all";
        request->dims = {{"N", 8}};
-       request->optimizer = Optimizer::kAdam;
+       request->optimizer = Optimizer::kAdam8Bit;
+       request->has_master_weights = true;
        request->activation_type = ActivationType::kBFloat16;
        request->autograd = Autograd::kTorch;
      }},

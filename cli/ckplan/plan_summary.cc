@@ -150,7 +150,9 @@ class SummaryWriter {
 
   // The model, and the step that keeps everything.
   void WriteModel() {
-    text_ += fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source_, plan_.request));
+    text_ +=
+        Folded(fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source_, plan_.request)),
+               terminal_.table_width());
     Row("keep all", fmt::format("peak {}, {} with constants   time 1.000 (cost model {})",
                                 HumanBytes(f_.baseline_peak), WithConstants(f_.baseline_peak, f_),
                                 plan_.request.cost_model));
@@ -177,7 +179,10 @@ class SummaryWriter {
     if (terminal_.is_tty && request_.solve_seconds) {
       plan += fmt::format("   {:.2f} s", *request_.solve_seconds);
     }
-    StyledRow("plan", Styled(plan, TextStyle::kBold, terminal_));
+    std::string_view label = "plan";
+    for (const std::string& line : Wrapped(plan, terminal_.is_tty ? value_width() : plan.size())) {
+      StyledRow(std::exchange(label, ""), Styled(line, TextStyle::kBold, terminal_));
+    }
     if (!f_.guarantee.empty()) Row("", f_.guarantee);
   }
 
@@ -305,9 +310,9 @@ class SummaryWriter {
   }
 
   void WriteKept() {
-    Row("kept",
-        fmt::format("{}, {} at the peak", Plural(facts_.kept_tensors, source_.step().tensor_word()),
-                    HumanBytes(facts_.kept)));
+    Row("kept", fmt::format("{}, {} of {} at the peak",
+                            Plural(facts_.kept_tensors, source_.step().tensor_word()),
+                            HumanBytes(facts_.kept), facts_.kept_tensors == 1 ? "it" : "them"));
     Row("peak at", Elided(facts_.peak_step, value_width()));
     std::string parts = fmt::format(
         "kept {} + recomputed {} + {} {}", HumanBytes(facts_.kept), HumanBytes(facts_.recomputed),
@@ -350,9 +355,8 @@ class SummaryWriter {
 
   void WriteConstants() {
     if (TotalConstants(f_) == Bytes(0)) return Row("constants", "none");
-    Row("constants",
-        fmt::format("{}: {}", HumanBytes(TotalConstants(f_)),
-                    PartsText(f_.constants, f_.optimizer_state, plan_.request.optimizer)));
+    Row("constants", fmt::format("{}: {}", HumanBytes(TotalConstants(f_)),
+                                 PartsText(f_.constants, f_.optimizer_state, plan_.request)));
   }
 
   void WriteGroups() {
@@ -442,11 +446,8 @@ std::string ModelLine(const Source& source, const PlanRequest& request) {
   }
   line +=
       "   " + Plural(static_cast<int64_t>(source.step().node_count()), source.step().node_word());
-  for (const RequestField& field : RequestFields()) {
-    if (field.part != RequestField::Part::kModel) continue;
-    for (const std::string& text : TextsOf(field, request)) {
-      line += "   " + Printable(text, kLongestName);
-    }
+  for (const std::string& text : ModelTexts(request)) {
+    line += "   " + Printable(text, kLongestName);
   }
   if (request.pipeline) line += "   " + StageText(request);
   return line;

@@ -93,8 +93,8 @@ std::string NameOfCurve(const ReadPlan& plan) {
   const PlanRequest request = CurveRequest(plan);
   for (const RequestField& field : RequestFields()) {
     const bool is_named = field.name == "algorithm" || field.name == "effort" ||
-                          field.name == "optimizer" || field.name == "cost_unit" ||
-                          IsDefault(field, request);
+                          field.name == "optimizer" || field.name == "master_weights" ||
+                          field.name == "cost_unit" || IsDefault(field, request);
     if (is_named) continue;
     for (const std::string& text : TextsOf(field, request)) name += ", " + text;
   }

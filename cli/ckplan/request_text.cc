@@ -3,10 +3,40 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <variant>
+
+#include "cli/common/request_flags.h"
 #include "lib/parallel/pipeline.h"
 #include "lib/plan/request_fields.h"
 
 namespace ckplan {
+
+std::vector<std::string> WarningsOf(const Source& source) {
+  std::vector<std::string> warnings = source.warnings;
+  if (source.constant_batch) {
+    warnings.push_back(fmt::format(
+        "{}: its batch, the first dimension of its inputs, is a constant, {}; plan another with {} "
+        "N",
+        source.identity.name, *source.constant_batch, FlagOf("batch")));
+  }
+  return warnings;
+}
+
+void WarnOf(const Source& source, const Screen& screen) {
+  for (const std::string& warning : WarningsOf(source)) screen.Warn(warning);
+}
+
+std::vector<std::string> ModelTexts(const PlanRequest& request) {
+  std::vector<std::string> texts;
+  for (const RequestField& field : RequestFields()) {
+    if (field.part != RequestField::Part::kModel) continue;
+    const bool is_number = std::holds_alternative<int64_t PlanRequest::*>(field.member);
+    for (const std::string& text : TextsOf(field, request)) {
+      texts.push_back(is_number ? fmt::format("{}={}", field.key, text) : text);
+    }
+  }
+  return texts;
+}
 
 std::string StageText(const PlanRequest& request) {
   return fmt::format("stage {}, {} micro-batches ({})", TextOf(*request.pipeline),
@@ -22,6 +52,7 @@ std::string InFlightText(const PlanRequest& request) {
 
 std::string CountingText(const PlanRequest& request) {
   std::string text;
+  if (request.has_master_weights) text += ", master weights";
   if (request.gradients == ParameterGradients::kArriving) text += ", gradients arriving";
   if (request.sharding) text += fmt::format(", each device of {}", TextOf(*request.sharding));
   if (request.pipeline) text += ", " + StageText(request);

@@ -11,6 +11,7 @@
 #include "cli/common/size_arg.h"
 #include "lib/cost/cost_model.h"
 #include "lib/emit/json_decisions.h"
+#include "lib/graph/tensor_graph.h"
 #include "lib/plan/knob.h"
 #include "lib/plan/request_fields.h"
 #include "lib/planner/registry.h"
@@ -44,14 +45,18 @@ constexpr std::array kRows = {
             "how long best may search, in counted work"},
     FlagRow{"order", Group::kPlanning, "--order", "",
             "order of steps, for best and given: the model's, or any"},
-    FlagRow{"budget", Group::kPlanning, "-b,--budget", "SIZE|P%|min",
-            "limit on the peak: 16GiB, 60% of keep-all's, min"},
+    FlagRow{"budget",
+            Group::kPlanning,
+            "-b,--budget",
+            "SIZE|P%|WORD",
+            "limit on the peak: 16GiB, 60% of keep-all's, min, balanced",
+            {.percent = true, .min = true, .balanced = true}},
     FlagRow{"total_budget",
             Group::kPlanning,
             "--budget-total",
-            "SIZE|P%",
+            "SIZE|P%|balanced",
             "limit on the peak with parameters, optimizer and inputs",
-            {.percent = true, .min = false}},
+            {.percent = true, .min = false, .balanced = true}},
     FlagRow{"added_time", Group::kPlanning, "--added-time", "P%",
             "least peak of plans that add at most so much to a step: 10%"},
     FlagRow{"paper_budget",
@@ -74,12 +79,16 @@ constexpr std::array kRows = {
             "decide on nodes, or on layers: conv, bn, relu as one"},
     FlagRow{"optimizer", Group::kPlanning, "--optimizer", "",
             "optimizer whose state is counted with the constants"},
+    FlagRow{"master_weights", Group::kPlanning, "--master-weights", "",
+            "count a float32 copy of each parameter that is stored in 16 bits"},
     FlagRow{"liveness", Group::kPlanning, "--no-liveness", "",
             "release tensors a segment at a time, as the papers do"},
     FlagRow{"dims", Group::kReading, "-D,--dim", "NAME=N",
             "size of a symbolic dimension; once for each"},
     FlagRow{"input_shapes", Group::kReading, "--input-shape", "NAME=N,N,...",
             "another shape for an input: x=2,3,64,64"},
+    FlagRow{"batch", Group::kReading, "--batch", "N",
+            "batch of a model whose file has one burnt in"},
     FlagRow{"cost_model", Group::kReading, "--cost", "MODEL",
             "cost model: flops[:DEVICE] (default), paper, unit, file:PATH"},
     FlagRow{"autograd", Group::kReading, "--autograd", "",
@@ -107,6 +116,7 @@ constexpr std::array kRows = {
 // Returns the heading of the help under which the flag stands.
 std::string_view SectionOf(const FlagRow& row) {
   constexpr std::array kOfCosts = {std::string_view("cost_model"), std::string_view("optimizer"),
+                                   std::string_view("master_weights"),
                                    std::string_view("gradients"), std::string_view("align")};
   constexpr std::array kOfParallelism = {
       std::string_view("sharding"), std::string_view("pipeline"), std::string_view("micro_batches"),
@@ -117,6 +127,29 @@ std::string_view SectionOf(const FlagRow& row) {
   if (has(kOfCosts)) return "Costs and constants";
   if (has(kOfParallelism)) return "Parallelism";
   return row.group == Group::kReading ? "Model" : "Budget and algorithm";
+}
+
+// Whether the flag limits a plan's memory or its added time. A command line has one of them at
+// most.
+bool IsBudgetFlag(const FlagRow& row) {
+  return std::holds_alternative<Budget PlanRequest::*>(FieldOf(row.field).member);
+}
+
+// Sizes of 30 dimensions, two for each, would be 2^30 requests. `texts` are those of the flags:
+// "N=1,2", "T=3".
+Result<Done> CheckCombinations(const std::vector<std::string>& texts) {
+  constexpr size_t kMaxCombinations = 1000;
+  size_t combinations = 1;
+  for (const std::string& text : texts) {
+    const size_t sizes = PartsOfList(std::string_view(text).substr(text.rfind('=') + 1)).size();
+    if (sizes > kMaxCombinations / combinations) {
+      return MakeError(ErrorCode::kUsage,
+                       fmt::format("-D: the sizes have more than {} combinations; give fewer",
+                                   kMaxCombinations));
+    }
+    combinations *= sizes;
+  }
+  return Done{};
 }
 
 size_t RowOf(std::string_view field) {
@@ -131,6 +164,7 @@ std::string LongFlag(const FlagRow& row) {
 
 // Returns the largest value of a field that is a number.
 int64_t LimitOf(const FlagRow& row) {
+  if (row.field == "batch") return kMaxTotalBytes.count();
   return row.field == "micro_batches" ? kMaxMicroBatches : kMaxAlignment;
 }
 
@@ -191,7 +225,7 @@ void RequestFlags::Add(CommandLine& line, std::string_view field, std::string_vi
   }
 }
 
-Result<Done> RequestFlags::ReadField(size_t row_index, const Given& given, PlanRequest* request) {
+Result<Done> RequestFlags::ReadRow(size_t row_index, const Given& given, PlanRequest* request) {
   const FlagRow& row = kRows[row_index];
   const FlagForm form{LongFlag(row), row.form};
   const RequestMember& member = FieldOf(row.field).member;
@@ -249,10 +283,8 @@ Result<PlanRequest> RequestFlags::Read() const {
   request.optional_dims = optional_dims_;
   std::vector<std::string> budgets;
   for (size_t i = 0; i < kRows.size(); ++i) {
-    CKPLAN_RETURN_IF_ERROR(ReadField(i, given_[i], &request));
-    const bool is_budget =
-        std::holds_alternative<Budget PlanRequest::*>(FieldOf(kRows[i].field).member);
-    if (is_budget && given_[i].text) budgets.push_back(LongFlag(kRows[i]));
+    CKPLAN_RETURN_IF_ERROR(ReadRow(i, given_[i], &request));
+    if (IsBudgetFlag(kRows[i]) && given_[i].text) budgets.push_back(LongFlag(kRows[i]));
   }
   if (budgets.size() <= 1) return request;
   return MakeError(ErrorCode::kUsage,
@@ -269,24 +301,53 @@ std::vector<std::string> RequestFlags::TakeUnboundDims() {
   return names;
 }
 
-std::vector<RequestFlags> RequestFlags::EachCombinationOfDims() const {
+Result<std::vector<RequestFlags>> RequestFlags::EachCombinationOfDims() const {
   const size_t row = RowOf("dims");
+  CKPLAN_RETURN_IF_ERROR(CheckCombinations(given_[row].list));
   std::vector<RequestFlags> combinations = {*this};
   combinations.front().given_[row].list.clear();
   for (const std::string& text : given_[row].list) {
     const size_t begin = text.rfind('=') == text.npos ? 0 : text.rfind('=') + 1;
     std::vector<RequestFlags> longer;
     for (const RequestFlags& flags : combinations) {
-      for (size_t at = begin; at <= text.size();) {
-        const size_t end = std::min(text.find(',', at), text.size());
+      for (const std::string& size : PartsOfList(std::string_view(text).substr(begin))) {
         longer.push_back(flags);
-        longer.back().given_[row].list.push_back(text.substr(0, begin) + text.substr(at, end - at));
-        at = end + 1;
+        longer.back().given_[row].list.push_back(text.substr(0, begin) + size);
       }
     }
     combinations = std::move(longer);
   }
   return combinations;
+}
+
+std::vector<RequestFlags> RequestFlags::EachBudget() const {
+  std::vector<RequestFlags> each = {*this};
+  for (size_t row = 0; row < kRows.size(); ++row) {
+    if (!IsBudgetFlag(kRows[row]) || !given_[row].text) continue;
+    std::vector<RequestFlags> more;
+    std::set<std::string> seen;
+    for (const std::string& text : PartsOfList(*given_[row].text)) {
+      if (!seen.insert(text).second) continue;
+      for (RequestFlags flags : each) {
+        flags.given_[row].text = text;
+        more.push_back(std::move(flags));
+      }
+    }
+    each = std::move(more);
+  }
+  return each;
+}
+
+std::string RequestFlags::BudgetField() const {
+  for (size_t row = 0; row < kRows.size(); ++row) {
+    if (IsBudgetFlag(kRows[row]) && given_[row].text) return std::string(kRows[row].field);
+  }
+  return "";
+}
+
+Result<Done> RequestFlags::ReadField(std::string_view field, PlanRequest* request) const {
+  const size_t row = RowOf(field);
+  return ReadRow(row, given_[row], request);
 }
 
 std::string RequestFlags::Typed(std::string_view field) const {
@@ -304,9 +365,7 @@ std::optional<std::string> RequestFlags::ValueOf(std::string_view field) const {
 
 std::string RequestFlags::BareBudgetHint(Bytes typical) const {
   for (size_t i = 0; i < kRows.size(); ++i) {
-    const RequestMember& member = FieldOf(kRows[i].field).member;
-    const bool is_size =
-        std::holds_alternative<Budget PlanRequest::*>(member) && kRows[i].field != "added_time";
+    const bool is_size = IsBudgetFlag(kRows[i]) && kRows[i].field != "added_time";
     if (!given_[i].text || !is_size) continue;
     return BareNumberHint(*given_[i].text, typical, kRows[i].budget_forms);
   }

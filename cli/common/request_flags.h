@@ -51,8 +51,16 @@ class RequestFlags {
   // a file that serves several models.
   void SetOptionalDims(std::set<std::string> names) { optional_dims_ = std::move(names); }
   // Returns one set of flags for each combination of sizes, if several sizes are typed for a
-  // dimension: two sets for "-D N=8,16 -D T=2".
-  std::vector<RequestFlags> EachCombinationOfDims() const;
+  // dimension: two sets for "-D N=8,16 -D T=2". kUsage: there are more than 1000.
+  Result<std::vector<RequestFlags>> EachCombinationOfDims() const;
+  // Returns one set of flags for each budget, if several are typed: two sets for "--budget
+  // 40%,60%". A budget that is typed twice counts once.
+  std::vector<RequestFlags> EachBudget() const;
+  // Returns the field of the budget that was typed, such as "budget" or "added_time", or "" if
+  // there is none.
+  std::string BudgetField() const;
+  // Reads one field alone, and leaves the others of the request as they are.
+  Result<Done> ReadField(std::string_view field, PlanRequest* request) const;
   // Returns the flags of a field as they were typed, such as "-D N=8 -D T=2", or "" if there were
   // none.
   std::string Typed(std::string_view field) const;
@@ -73,7 +81,7 @@ class RequestFlags {
     bool is_set = false;
     bool is_declared = false;
   };
-  static Result<Done> ReadField(size_t row, const Given& given, PlanRequest* request);
+  static Result<Done> ReadRow(size_t row, const Given& given, PlanRequest* request);
 
   std::vector<Given> given_;  // One for each row of the table.
   std::set<std::string> optional_dims_;

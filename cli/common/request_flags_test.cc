@@ -36,6 +36,8 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
                                                "T=8",
                                                "--input-shape",
                                                "x=2,3",
+                                               "--batch",
+                                               "8",
                                                "--algo",
                                                "exact-dp",
                                                "--effort",
@@ -91,6 +93,7 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
   const PlanRequest& request = *typed.request;
   CHECK(request.dims == DimSizes{{"N", 2}, {"T", 8}});
   CHECK(request.input_shapes == InputShapes{{"x", {2, 3}}});
+  CHECK(request.batch == 8);
   CHECK(request.algorithm == "exact-dp");
   CHECK(request.budget == Budget{Budget::Kind::kPercent, Bytes(0), 60});
   CHECK(request.setting == KnobSetting{"B", 1048576});
@@ -167,6 +170,7 @@ TEST_CASE("request flags: an invalid value is refused with its flag") {
       {{"--pipeline", "4"}, "--pipeline: \"4\" is not of the form STAGES/INDEX"},
       {{"--pipeline", "4/4"}, "--pipeline INDEX: \"4\" is not understood"},
       {{"--pipeline", "0/0"}, "--pipeline STAGES: \"0\" is not understood"},
+      {{"--batch", "0"}, "--batch: \"0\" is not understood"},
       {{"--micro-batches", "0"}, "--micro-batches: \"0\" is not understood"},
       {{"--stage-cuts", "a,"}, "--stage-cuts: \"a,\" has a name without a letter"},
       {{"--knob", "5"}, "--knob: \"5\" is not of the form NAME=N|SIZE"},

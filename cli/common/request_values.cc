@@ -37,6 +37,16 @@ Result<NamedText> SplitNamed(std::string_view text, std::string_view flag, std::
 
 }  // namespace
 
+std::vector<std::string> PartsOfList(std::string_view list) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    parts.emplace_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 Result<Done> ReadDims(const FlagForm& form, const std::vector<std::string>& texts, DimSizes* dims) {
   const std::string& flag = form.flag;
   for (const std::string& text : texts) {

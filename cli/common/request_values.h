@@ -18,6 +18,9 @@ struct FlagForm {
   std::string_view form;
 };
 
+// Splits a list at its commas. An empty text has one part, which is empty.
+std::vector<std::string> PartsOfList(std::string_view list);
+
 Result<Done> ReadDims(const FlagForm& form, const std::vector<std::string>& texts, DimSizes* dims);
 Result<Done> ReadShapes(const FlagForm& form, const std::vector<std::string>& texts,
                         InputShapes* shapes);

@@ -96,7 +96,8 @@ constexpr std::string_view kSizeForms =
 std::string BudgetFormsText(BudgetForms forms) {
   std::string text(kSizeForms);
   if (forms.percent) text += ", a share of keep-all's peak such as 60%";
-  if (forms.min) text += ", or min";
+  if (forms.min) text += forms.balanced ? ", min" : ", or min";
+  if (forms.balanced) text += ", or balanced";
   return text;
 }
 
@@ -205,11 +206,16 @@ Result<Budget> ParseBudget(std::string_view text, std::string_view flag, BudgetF
     budget.kind = Budget::Kind::kMin;
     return budget;
   }
+  if (forms.balanced && text == "balanced") {
+    budget.kind = Budget::Kind::kBalanced;
+    return budget;
+  }
   return BadValue(text, flag, BudgetFormsText(forms), MeantBudget(text, forms));
 }
 
 std::string MeantBudget(std::string_view text, BudgetForms forms) {
   if (forms.min && Simplified(text).starts_with("min")) return "min";
+  if (forms.balanced && Simplified(text).starts_with("balance")) return "balanced";
   const std::string percent = forms.percent ? MeantPercent(text) : "";
   const bool is_share = text.starts_with("0.") || text.starts_with('.');
   if (ReadPercent(percent) && (is_share || text.find('%') != std::string_view::npos)) {

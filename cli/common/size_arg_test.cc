@@ -85,16 +85,18 @@ TEST_CASE("size: any text gives a size in range or an error, and never more than
   }
 }
 
-TEST_CASE("budget: bytes, percent and min are distinguished") {
+TEST_CASE("budget: bytes, percent and words are distinguished") {
   CHECK(ParseBudget("60%", "-b", {})->kind == Kind::kPercent);
   CHECK(ParseBudget("62.5%", "-b", {})->percent == 62.5);
   CHECK(ParseBudget("min", "-b", {})->kind == Kind::kMin);
   CHECK(ParseBudget("1GiB", "-b", {})->bytes == Bytes(int64_t{1} << 30));
+  CHECK(ParseBudget("balanced", "-b", {.balanced = true})->kind == Kind::kBalanced);
 }
 
 TEST_CASE("budget: forms that the flag does not take are refused") {
   CHECK(!ParseBudget("60%", "--paper-budget", {.percent = false, .min = true}).ok());
   CHECK(!ParseBudget("min", "--budget-total", {.percent = true, .min = false}).ok());
+  CHECK(!ParseBudget("balanced", "--paper-budget", {.percent = false, .min = true}).ok());
   for (const std::string text : {"-60%", "%", "1001%", "60 %", "MIN", ""}) {
     CAPTURE(text);
     CHECK(!ParseBudget(text, "--budget", {}).ok());
@@ -121,6 +123,8 @@ TEST_CASE("budget: the message about an unreadable text suggests what was probab
     if (suggests) CHECK(ParseBudget(row.meant, "-b", {}).ok());
   }
   CHECK(MeantBudget("min", {.percent = true, .min = false}) == "");
+  CHECK(MeantBudget("Balance", {.balanced = true}) == "balanced");
+  CHECK(MeantBudget("Balance", {}) == "");
 }
 
 TEST_CASE("budget: a bare number far below the peak is explained") {

@@ -126,7 +126,7 @@ Result<Done> Screen::Print(std::string_view raw) const {
 }
 
 Result<Done> Screen::PrintHelp(std::string_view text) const {
-  return Print(FoldedHelp(text, out.table_width()));
+  return Print(Folded(text, out.table_width()));
 }
 
 void Screen::Note(std::string_view line) const {

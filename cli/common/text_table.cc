@@ -242,7 +242,7 @@ std::string FoldedLine(std::string_view line, size_t width) {
 
 }  // namespace
 
-std::string FoldedHelp(std::string_view help, size_t width) {
+std::string Folded(std::string_view help, size_t width) {
   std::string text;
   while (!help.empty()) {
     const size_t end = std::min(help.find('\n'), help.size());
@@ -299,6 +299,40 @@ size_t EndOfWord(std::string_view text) {
   return blank;
 }
 
+// Fills lines of at most `width` columns.
+class LineFiller {
+ public:
+  explicit LineFiller(size_t width) : width_(width) {}
+
+  // Adds the text to the last line, after the gap, or to a new line, without it.
+  void Add(std::string_view gap, std::string_view text) {
+    std::string& last = lines_.back();
+    if (last.empty()) {
+      last = text;
+    } else if (CharacterCount(last) + gap.size() + CharacterCount(text) <= width_) {
+      last += gap;
+      last += text;
+    } else {
+      lines_.emplace_back(text);
+    }
+  }
+
+  void AddWords(std::string_view gap, std::string_view text) {
+    while (!text.empty()) {
+      const size_t blank = EndOfWord(text);
+      Add(gap, text.substr(0, blank));
+      text.remove_prefix(std::min(blank + 1, text.size()));
+      gap = " ";
+    }
+  }
+
+  std::vector<std::string> lines() && { return std::move(lines_); }
+
+ private:
+  size_t width_;
+  std::vector<std::string> lines_{1};
+};
+
 }  // namespace
 
 std::vector<std::string> ElidedApart(const std::vector<std::string>& texts, size_t width) {
@@ -322,18 +356,21 @@ std::vector<std::string> ElidedApart(const std::vector<std::string>& texts, size
 }
 
 std::vector<std::string> Wrapped(std::string_view text, size_t width) {
-  std::vector<std::string> lines(1);
+  LineFiller filler(width);
   while (!text.empty()) {
-    const size_t blank = EndOfWord(text);
-    const std::string_view word = text.substr(0, blank);
-    if (!lines.back().empty() && CharacterCount(lines.back()) + 1 + CharacterCount(word) > width) {
-      lines.emplace_back();
+    const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+    const std::string_view gap = text.substr(0, begin);
+    const size_t end = std::min(text.find("  ", begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    text.remove_prefix(end);
+    if (part.empty()) break;
+    if (CharacterCount(part) <= width) {
+      filler.Add(gap, part);
+    } else {
+      filler.AddWords(gap, part);
     }
-    if (!lines.back().empty()) lines.back() += ' ';
-    lines.back() += word;
-    text.remove_prefix(std::min(blank + 1, text.size()));
   }
-  return lines;
+  return std::move(filler).lines();
 }
 
 std::string TextTable::Text(size_t indent, size_t width) const {
@@ -367,7 +404,7 @@ std::string TextTable::Markdown() const {
   return text;
 }
 
-std::string TextTable::Latex() const {
+std::string TextTable::Latex(const std::set<size_t>& ruled) const {
   std::string text = "\\begin{tabular}{";
   for (const TableColumn& column : columns) text += column.is_number ? 'r' : 'l';
   text += "}\n\\hline\n";
@@ -376,8 +413,9 @@ std::string TextTable::Latex() const {
   };
   for (size_t c = 0; c < columns.size(); ++c) append(c, columns[c].name);
   text += " \\\\\n\\hline\n";
-  for (const auto& row : rows) {
-    for (size_t c = 0; c < row.size(); ++c) append(c, row[c]);
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (ruled.contains(r)) text += "\\hline\n";
+    for (size_t c = 0; c < rows[r].size(); ++c) append(c, rows[r][c]);
     text += " \\\\\n";
   }
   return text + "\\hline\n\\end{tabular}\n";

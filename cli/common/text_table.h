@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,8 +39,9 @@ struct TextTable {
   // below, each of which repeats the first column.
   std::string Text(size_t indent = 0, size_t width = kAnyWidth) const;
   std::string Markdown() const;
-  // A tabular that needs no package, with numbers aligned to the right.
-  std::string Latex() const;
+  // A tabular that needs no package, with numbers aligned to the right, and with a rule above each
+  // of the rows `ruled`.
+  std::string Latex(const std::set<size_t>& ruled = {}) const;
   std::string Csv() const;  // As in RFC 4180, but lines end with a line feed alone.
 };
 
@@ -52,11 +54,12 @@ std::string Elided(std::string_view text, size_t width);
 std::vector<std::string> ElidedApart(const std::vector<std::string>& texts, size_t width);
 
 // Breaks text at blanks into lines of at most `width` columns, but not between a number and its
-// unit. A longer word gets its own line.
+// unit. Where two blanks or more divide the text, the parts stay whole if they can. A longer word
+// gets its own line.
 std::vector<std::string> Wrapped(std::string_view text, size_t width);
 
-// Folds a help page to at most `width` columns. Sentences, and descriptions of rows such as "
-// --flag   what it does", continue in the next line; commands to copy stay whole.
-std::string FoldedHelp(std::string_view help, size_t width);
+// Folds lines to at most `width` columns. Sentences, and descriptions of rows such as " --flag
+// what it does", continue in the next line; commands to copy, which are indented, stay whole.
+std::string Folded(std::string_view help, size_t width);
 
 }  // namespace ckplan

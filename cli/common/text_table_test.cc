@@ -88,8 +88,8 @@ TEST_CASE("help: descriptions and sentences are folded, commands stay whole") {
       "Plans one model for one step.\n"
       "  --budget SIZE   largest peak of the plan\n"
       "  -h              show this\n";
-  CHECK(FoldedHelp(help, TextTable::kAnyWidth) == help);
-  CHECK(FoldedHelp(help, 38) ==
+  CHECK(Folded(help, TextTable::kAnyWidth) == help);
+  CHECK(Folded(help, 38) ==
         "Example:\n"
         "  ckplan resnet50.onnx -D N=64 --budget 60%\n"
         "\n"
@@ -97,7 +97,7 @@ TEST_CASE("help: descriptions and sentences are folded, commands stay whole") {
         "  --budget SIZE   largest peak of the\n"
         "                  plan\n"
         "  -h              show this\n");
-  CHECK(FoldedHelp(help, 24) ==
+  CHECK(Folded(help, 24) ==
         "Example:\n"
         "  ckplan resnet50.onnx -D N=64 --budget 60%\n"
         "\n"
@@ -123,6 +123,13 @@ TEST_CASE("elided apart: different names stay different") {
 TEST_CASE("wrapped: a number stays with its unit") {
   CHECK(Wrapped("inputs 96.00 KiB, and 3 more", 13) ==
         std::vector<std::string>{"inputs", "96.00 KiB,", "and 3 more"});
+  // Parts stay whole, and no line ends with the blanks between them.
+  CHECK(Wrapped("opset 20   68 nodes   N=16", 20) ==
+        std::vector<std::string>{"opset 20   68 nodes", "N=16"});
+  CHECK(Wrapped("opset 20   68 nodes   N=16", 14) ==
+        std::vector<std::string>{"opset 20", "68 nodes", "N=16"});
+  CHECK(Wrapped("order: gap 84.25 MiB   (moments)", 18) ==
+        std::vector<std::string>{"order: gap", "84.25 MiB", "(moments)"});
   CHECK(Wrapped("step 3 Break", 7) == std::vector<std::string>{"step 3", "Break"});
 }
 
@@ -133,6 +140,15 @@ TEST_CASE("table: LaTeX escapes what it would read as commands") {
   CHECK(table.Latex() ==
         "\\begin{tabular}{lr}\n\\hline\na\\_b & time \\\\\n\\hline\nx\\textbackslash{}y & "
         "+5\\% \\\\\n\\hline\n\\end{tabular}\n");
+}
+
+TEST_CASE("table: LaTeX has a rule above each row that asks for one") {
+  TextTable table;
+  table.columns = {{"a"}};
+  table.rows = {{"x"}, {""}, {"y"}};
+  CHECK(table.Latex({2}) ==
+        "\\begin{tabular}{l}\n\\hline\na \\\\\n\\hline\nx \\\\\n \\\\\n\\hline\ny "
+        "\\\\\n\\hline\n\\end{tabular}\n");
 }
 
 TEST_CASE("elided: keeps both ends, cuts between characters, and has the requested width") {

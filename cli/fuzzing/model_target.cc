@@ -38,6 +38,13 @@ Result<ModelSource> Load(const std::string& path, PlanRequest* request) {
   return source;
 }
 
+// The model takes another batch than the one in its file, or is refused.
+void ReadWithBatch(const std::string& path, const ModelSource& source, PlanRequest request) {
+  if (!source.model.constant_batch()) return;
+  request.batch = *source.model.constant_batch() == 1 ? 3 : 1;
+  static_cast<void>(LoadModelSource(path, request).ok());
+}
+
 void ReadWeights(const std::string& path, const StepGraph& step) {
   const Result<WeightFile> weights = WeightFile::Open(path);
   if (!weights.ok()) return;
@@ -98,6 +105,7 @@ void FuzzModel(FuzzInput input) {
   const Result<ModelSource> source = Load(path, &request);
   if (!source.ok()) return;
   JudgeOperators(path, *source);
+  ReadWithBatch(path, *source, request);
   PlanAndAnnotate(path, *source, request);
 }
 

@@ -18,7 +18,8 @@ void ReadOneValue(std::string_view text) {
     const auto again = ParseSize(std::to_string(size->count()) + "B", "--size");
     CKPLAN_CHECK(!again.ok() || *again == *size, "a size in bytes is the same size");
   }
-  for (const BudgetForms forms : {BudgetForms{true, true}, BudgetForms{false, false}}) {
+  for (const BudgetForms forms :
+       {BudgetForms{true, true, true}, BudgetForms{}, BudgetForms{false, false}}) {
     const auto budget = ParseBudget(text, "--budget", forms);
     if (!budget.ok()) continue;
     CKPLAN_CHECK(budget->is_given(), "a budget that was read is one");

@@ -234,6 +234,41 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("compare: its JSON of several models, sizes and budgets fits its schema") {
+  const Workplace workplace;
+  const SchemaJudge judge(OutputOf(workplace, "ckplan schema compare"));
+  const auto printed = [&](const std::string& arguments) {
+    return nlohmann::json::parse(
+        OutputOf(workplace, "ckplan compare -a chen,keep-all --format json " + arguments));
+  };
+  const auto one = printed("testdata/models/tiny_mlp.onnx -D N=8 --budget-total 99%,95%");
+  CheckFits(judge, one);
+  CheckRows(judge, one);
+  REQUIRE(one["rows"].size() == 4);
+  CHECK(one["rows"][1]["total_budget"] == "99%");
+  CHECK(one["rows"][2]["total_budget"] == "95%");
+
+  const auto several = printed(
+      "testdata/models/tiny_mlp.onnx absent.onnx testdata/graphs/skips.json -D N=8,16 -b 70%");
+  REQUIRE(several.size() == 5);
+  CHECK(judge.Accepts(several));
+  CHECK(several[1]["rows"][0]["dims"] == nlohmann::json{{"N", 16}});
+  CHECK_FALSE(several[1]["rows"][0].contains("budget"));
+  CHECK(several[2]["model"] == nlohmann::json{{"name", "absent.onnx"}});
+  for (const size_t at : {size_t{0}, size_t{2}, size_t{4}}) {
+    CAPTURE(at);
+    for (const auto& field : several[at].items()) {
+      CAPTURE(field.key());
+      nlohmann::json damaged = several;
+      damaged[at].erase(field.key());
+      CHECK_FALSE(judge.Accepts(damaged));
+      damaged[at][field.key()] = nullptr;
+      CHECK_FALSE(judge.Accepts(damaged));
+    }
+  }
+  CHECK_FALSE(judge.Accepts(several[2]));  // A single model that cannot be read has no document.
+}
+
 // Checks that the document or its rows have the patterns, and that the schema accepts only
 // patterns.
 void CheckPatterns(const SchemaJudge& judge, const nlohmann::json& document, bool is_in_rows) {

@@ -9,6 +9,7 @@
 // Rounding happens here, once; no algorithm ever sees a double.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,16 +21,25 @@
 
 namespace ckplan {
 
+// The connection of a device to the memory of its host.
+struct HostLink {
+  std::string name;             // For example "PCIe 5 x16".
+  double bytes_per_second = 0;  // In each direction.
+};
+
 // One entry of devices.json. Rates are the peak figures of the vendor's data sheet.
 struct Device {
   std::string name;                         // For example "a100-40g".
   std::string description;                  // For example "NVIDIA A100 SXM 40 GB".
   double matrix_flops_per_second = 0;       // Convolutions and products of 32-bit tensors.
   double half_matrix_flops_per_second = 0;  // Convolutions and products of 16-bit tensors.
+  // Convolutions and products of FP8 tensors, if the device has them. No cost depends on it.
+  std::optional<double> fp8_matrix_flops_per_second;
   double vector_flops_per_second = 0;
   double bytes_per_second = 0;
   double launch_ns = 0;  // The fixed time of each operation.
   Bytes memory;
+  std::optional<HostLink> host_link;  // No cost depends on it.
 };
 
 // Returns all known devices in the order of devices.json.

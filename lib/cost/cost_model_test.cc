@@ -53,8 +53,57 @@ TEST_CASE("cost: every preset has all rates and a memory size") {
     CHECK(device.bytes_per_second > 1e10);
     CHECK(device.launch_ns > 0);
     CHECK(device.memory >= Bytes(int64_t{12} << 30));
+    // Tensor cores take twice as many FP8 as 16-bit values, to the rounding of data sheets.
+    if (device.fp8_matrix_flops_per_second) {
+      const double ratio =
+          *device.fp8_matrix_flops_per_second / device.half_matrix_flops_per_second;
+      CHECK(ratio > 1.99);
+      CHECK(ratio < 2.03);
+    }
+    CHECK(device.host_link.has_value() == (device.name != "cpu"));
   }
   CHECK(names.contains(std::string(kDefaultDevice)));
+}
+
+TEST_CASE("cost: rates of FP8 and links to the host are those of the data sheets") {
+  const struct {
+    const char* name;
+    double fp8;  // In TFLOPS without sparsity; 0: the device has none.
+    const char* link;
+    double each_way;  // In GB/s.
+  } kRows[] = {
+      {"v100-16g", 0, "PCIe 3 x16", 15.75},   {"a100-80g", 0, "PCIe 4 x16", 31.5},
+      {"h100-80g", 1978.9, "PCIe 5 x16", 63}, {"h100pcie", 1513, "PCIe 5 x16", 63},
+      {"h200", 1978.9, "PCIe 5 x16", 63},     {"gh200-96g", 1978.9, "NVLink-C2C", 450},
+      {"b200", 4500, "PCIe 5 x16", 63},       {"gb200", 5000, "NVLink-C2C", 450},
+      {"mi300x", 2614.9, "PCIe 5 x16", 63},   {"mi355x", 5033.2, "PCIe 5 x16", 63},
+      {"l40s", 733, "PCIe 4 x16", 31.5},      {"rtx4090", 330.3, "PCIe 4 x16", 31.5},
+      {"rtx5090", 419, "PCIe 5 x16", 63},     {"rtxpro6000", 1007.6, "PCIe 5 x16", 63},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(row.name);
+    const Device device = FindDevice(row.name).value();
+    CHECK(device.fp8_matrix_flops_per_second.value_or(0) == doctest::Approx(row.fp8 * 1e12));
+    REQUIRE(device.host_link.has_value());
+    CHECK(device.host_link->name == row.link);
+    CHECK(device.host_link->bytes_per_second == doctest::Approx(row.each_way * 1e9));
+  }
+}
+
+TEST_CASE("cost: a product of 16-bit tensors costs what the device's 16-bit rate says") {
+  // 989.4 TFLOP take a second in 16 bits, and two seconds in TF32. The rate of FP8 counts nowhere.
+  CostModel model = ParseCostModel("flops:h100-80g").value();
+  OpWork work;
+  work.uses_matrix_units = true;
+  work.forward_flops = 989'400'000'000'000;
+  work.has_half_operands = true;
+  CHECK(CostOf(model, work).forward == Cost(1'000'004'000));
+  work.has_half_operands = false;
+  CHECK(CostOf(model, work).forward == Cost(2'000'004'000));
+  work.has_half_operands = true;
+  model.device.fp8_matrix_flops_per_second = 1;
+  model.device.host_link.reset();
+  CHECK(CostOf(model, work).forward == Cost(1'000'004'000));
 }
 
 TEST_CASE("cost: the cards that the papers measured on are presets") {

@@ -1,38 +1,73 @@
 // The presets of devices.json, which CMake embeds into the program.
+#include "lib/cost/devices.h"
+
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "devices_json.h"
 #include "lib/base/nearest_name.h"
-#include "lib/cost/cost_model.h"
 
 namespace ckplan {
 
 namespace {
 
-Device DeviceOf(const nlohmann::json& row) {
+using Json = nlohmann::json;
+
+// A finite number above 0.
+double RateOf(const Json& row, const char* key) {
+  const double rate = row.at(key).get<double>();
+  if (rate > 0 && std::isfinite(rate)) return rate;
+  throw Json::other_error::create(500, fmt::format("{} is no rate", key), &row);
+}
+
+std::string TextOf(const Json& row, const char* key) {
+  std::string text = row.at(key).get<std::string>();
+  if (!text.empty()) return text;
+  throw Json::other_error::create(500, fmt::format("{} is empty", key), &row);
+}
+
+std::optional<HostLink> HostLinkOf(const Json& row) {
+  const auto link = row.find("host_link");
+  if (link == row.end()) return std::nullopt;
+  return HostLink{TextOf(*link, "name"), RateOf(*link, "bytes_per_second")};
+}
+
+Device DeviceOf(const Json& row) {
   Device device;
-  device.name = row.at("name").get<std::string>();
-  device.description = row.at("description").get<std::string>();
-  device.matrix_flops_per_second = row.at("matrix_flops_per_second").get<double>();
-  device.half_matrix_flops_per_second = row.at("half_matrix_flops_per_second").get<double>();
-  device.vector_flops_per_second = row.at("vector_flops_per_second").get<double>();
-  device.bytes_per_second = row.at("bytes_per_second").get<double>();
-  device.launch_ns = row.at("launch_ns").get<double>();
-  device.memory = Bytes(row.at("memory_bytes").get<int64_t>());
+  device.name = TextOf(row, "name");
+  device.description = TextOf(row, "description");
+  device.matrix_flops_per_second = RateOf(row, "matrix_flops_per_second");
+  device.half_matrix_flops_per_second = RateOf(row, "half_matrix_flops_per_second");
+  if (row.contains("fp8_matrix_flops_per_second")) {
+    device.fp8_matrix_flops_per_second = RateOf(row, "fp8_matrix_flops_per_second");
+  }
+  device.vector_flops_per_second = RateOf(row, "vector_flops_per_second");
+  device.bytes_per_second = RateOf(row, "bytes_per_second");
+  device.launch_ns = RateOf(row, "launch_ns");
+  device.memory = Bytes(static_cast<int64_t>(RateOf(row, "memory_bytes")));
+  device.host_link = HostLinkOf(row);
   return device;
 }
 
 }  // namespace
 
-Result<std::vector<Device>> ListDevices() {
+Result<std::vector<Device>> ReadDevices(std::string_view json) {
   std::vector<Device> devices;
+  std::set<std::string> names;
   try {
-    const nlohmann::json document = nlohmann::json::parse(kDevicesJson);
-    for (const nlohmann::json& row : document.at("devices")) devices.push_back(DeviceOf(row));
-  } catch (const nlohmann::json::exception& fault) {
+    const Json document = Json::parse(json);
+    for (const Json& row : document.at("devices")) {
+      devices.push_back(DeviceOf(row));
+      if (names.insert(devices.back().name).second) continue;
+      throw Json::other_error::create(500, "two devices have one name", &row);
+    }
+  } catch (const Json::exception& fault) {
     return MakeError(ErrorCode::kInternal,
                      fmt::format("lib/cost/devices.json, built into this program, is damaged: {}; "
                                  "please report it",
@@ -40,6 +75,8 @@ Result<std::vector<Device>> ListDevices() {
   }
   return devices;
 }
+
+Result<std::vector<Device>> ListDevices() { return ReadDevices(kDevicesJson); }
 
 Result<Device> FindDevice(std::string_view name) {
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices());

@@ -34,47 +34,84 @@ void WriteFigures(const Plan& plan, JsonWriter* json) {
   json->End().End();
 }
 
+void WriteDims(const DimSizes& dims, JsonWriter* json) {
+  json->Key("dims").BeginObject(JsonLayout::kInline);
+  for (const auto& [dim, size] : dims) json->Key(dim).Integer(size);
+  json->End();
+}
+
+void WriteRow(const ComparisonHead& head, const ComparedRow& row, JsonWriter* json) {
+  json->BeginObject(JsonLayout::kLines);
+  json->Key("model").Text(head.model.name);
+  WriteDims(head.request.dims, json);
+  WriteTableFields(FieldScope::InTables::kPatterns, head.request, json);
+  WriteTableFields(FieldScope::InTables::kCounting, head.request, json);
+  json->Key("algorithm").Text(row.algorithm);
+  if (!head.budget_field.empty()) json->Key(head.budget_field).Text(row.budget_text);
+  json->Key("budget_bytes").Amount(row.budget);
+  json->Key("guarantee").Text(row.guarantee);
+  json->Key("result");
+  if (row.plan) {
+    WriteFigures(*row.plan, json);
+  } else {
+    json->Null();
+  }
+  json->Key("failure");
+  if (row.plan) {
+    json->Null();
+  } else {
+    json->Text(row.failure);
+  }
+  json->Key("least_bytes").Amount(row.min_budget);
+  json->End();
+}
+
+void WriteComparison(const ComparisonHead& head, const std::vector<ComparedRow>& rows,
+                     JsonWriter* json) {
+  json->BeginObject(JsonLayout::kLines);
+  json->Key("schema_version").Text("1.0");
+  json->Key("model").BeginObject(JsonLayout::kInline);
+  json->Key("name").Text(head.model.name);
+  json->Key("sha256").Text(head.model.sha256);
+  json->End();
+  WriteField("cost_model", head.request, json);
+  WriteField("cost_unit", head.request, json);
+  json->Key("baseline_peak_bytes").Amount(head.baseline_peak);
+  json->Key("rows").BeginArray(JsonLayout::kLines);
+  for (const ComparedRow& row : rows) WriteRow(head, row, json);
+  json->End().End();
+}
+
+void WriteUnread(const ComparedModel& model, JsonWriter* json) {
+  json->BeginObject(JsonLayout::kLines);
+  json->Key("schema_version").Text("1.0");
+  json->Key("model").BeginObject(JsonLayout::kInline);
+  json->Key("name").Text(model.head.model.name);
+  json->End();
+  WriteDims(model.head.request.dims, json);
+  json->Key("failure").Text(model.failure);
+  json->End();
+}
+
 }  // namespace
 
 std::string WriteCompareJson(const ComparisonHead& head, const std::vector<ComparedRow>& rows) {
   JsonWriter json;
-  json.BeginObject(JsonLayout::kLines);
-  json.Key("schema_version").Text("1.0");
-  json.Key("model").BeginObject(JsonLayout::kInline);
-  json.Key("name").Text(head.model.name);
-  json.Key("sha256").Text(head.model.sha256);
-  json.End();
-  WriteField("cost_model", head.request, &json);
-  WriteField("cost_unit", head.request, &json);
-  json.Key("baseline_peak_bytes").Amount(head.baseline_peak);
-  json.Key("rows").BeginArray(JsonLayout::kLines);
-  for (const ComparedRow& row : rows) {
-    json.BeginObject(JsonLayout::kLines);
-    json.Key("model").Text(head.model.name);
-    json.Key("dims").BeginObject(JsonLayout::kInline);
-    for (const auto& [dim, size] : head.request.dims) json.Key(dim).Integer(size);
-    json.End();
-    WriteTableFields(FieldScope::InTables::kPatterns, head.request, &json);
-    WriteTableFields(FieldScope::InTables::kCounting, head.request, &json);
-    json.Key("algorithm").Text(row.algorithm);
-    json.Key("budget_bytes").Amount(row.budget);
-    json.Key("guarantee").Text(row.guarantee);
-    json.Key("result");
-    if (row.plan) {
-      WriteFigures(*row.plan, &json);
+  WriteComparison(head, rows, &json);
+  return std::move(json).Finish();
+}
+
+std::string WriteCompareJson(const std::vector<ComparedModel>& models) {
+  JsonWriter json;
+  json.BeginArray(JsonLayout::kLines);
+  for (const ComparedModel& model : models) {
+    if (model.failure.empty()) {
+      WriteComparison(model.head, model.rows, &json);
     } else {
-      json.Null();
+      WriteUnread(model, &json);
     }
-    json.Key("failure");
-    if (row.plan) {
-      json.Null();
-    } else {
-      json.Text(row.failure);
-    }
-    json.Key("least_bytes").Amount(row.min_budget);
-    json.End();
   }
-  json.End().End();
+  json.End();
   return std::move(json).Finish();
 }
 

@@ -8,6 +8,7 @@
 
 #include "lib/base/stop.h"
 #include "lib/emit/json_file_ids.h"
+#include "lib/emit/json_optimized.h"
 #include "lib/emit/json_reader.h"
 #include "lib/emit/json_writer.h"
 
@@ -44,9 +45,10 @@ class GraphWriter {
   // If devices divide the parameters, writes the bytes that the optimizer keeps state for, and the
   // bytes of parameters and gradients that a device has undivided at a time.
   void WriteSharding() {
-    if (graph_.optimized_bytes() != graph_.constants().parameter_gradients) {
-      json_.Key("optimized_bytes").Amount(graph_.optimized_bytes());
+    if (graph_.optimized().bytes != graph_.constants().parameter_gradients) {
+      json_.Key("optimized_bytes").Amount(graph_.optimized().bytes);
     }
+    WriteOptimizedTensors(graph_.optimized().tensors, &json_);
     if (graph_.constants().unsharded > Bytes(0)) {
       json_.Key("unsharded_bytes").Amount(graph_.constants().unsharded);
     }
@@ -121,6 +123,8 @@ class GraphReader {
     parts_.parameters = Bytes(root_.IntegerOr("parameter_bytes", 0));
     parts_.parameter_gradients = Bytes(root_.IntegerOr("parameter_gradient_bytes", 0));
     if (root_.has("optimized_bytes")) parts_.optimized = Bytes(root_["optimized_bytes"].Integer());
+    parts_.optimized_tensors =
+        ReadOptimizedTensors(root_, parts_.optimized.value_or(parts_.parameter_gradients));
     parts_.unsharded = Bytes(root_.IntegerOr("unsharded_bytes", 0));
     const JsonView tensors = root_["tensors"];
     for (size_t i = 0; i < tensors.size(); ++i) ReadTensor(tensors.at(i));

@@ -84,6 +84,43 @@ TEST_CASE("graph.json: the written form, to the byte") {
 )");
 }
 
+TEST_CASE("graph.json: the tensors that an optimizer keeps state for") {
+  const std::string with =
+      Replaced(kFull, "\"name\": \"small\",",
+               "\"name\": \"small\", \"optimized_tensors\": [[4, 4, 1], [3, 2, 2], [4, 4, 0x]],");
+  const auto tensors = [&](const std::string& last) {
+    return Replaced(with, ", [4, 4, 0x]", last);
+  };
+  const TensorGraph graph = ReadGraphJson(tensors(""), "g.json").value();
+  CHECK(graph.optimized().bytes == Bytes(32));
+  CHECK(graph.optimized().tensors == std::vector<OptimizedTensors>{{3, 2, 2}, {4, 4, 1}});
+  const std::string text = WriteGraphJson(graph);
+  CHECK(text.find("\"optimized_tensors\"") != std::string::npos);
+  CHECK(ReadGraphJson(text, "g.json").value() == graph);
+  CHECK(ReadGraphJson(kFull, "g.json").value().optimized().tensors.empty());
+  // 28 of 32 bytes are taken.
+  CHECK(ReadGraphJson(tensors(", [1, 4, 1]"), "g.json").ok());
+  const struct {
+    const char *last, *fault;
+  } kRows[] = {
+      {", [2, 4, 1]", "/optimized_tensors: these tensors need more than the 32 bytes"},
+      {", [4611686018427387904, 4, 4]", "/optimized_tensors: these tensors need more than"},
+      {", [1, 4]", "/optimized_tensors/2: must be a triple"},
+      {", 7", "/optimized_tensors/2: must be a triple"},
+      {", [0, 4, 1]", "/optimized_tensors/2: all three must be at least 1"},
+      {", [1, 0, 1]", "/optimized_tensors/2: all three must be at least 1"},
+      {", [1, 17, 1]", "an element has at most 16 bytes"},
+      {", [1, 4, 0]", "/optimized_tensors/2: all three must be at least 1"},
+      {", [1, 4, -1]", "/optimized_tensors/2/2: -1 is out of range"},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(row.last);
+    const std::string faults = GraphFaults(tensors(row.last));
+    CAPTURE(faults);
+    CHECK(faults.find(row.fault) != std::string::npos);
+  }
+}
+
 TEST_CASE("graph.json: the full form, with its defaults, in any order of nodes") {
   const Result<TensorGraph> graph = ReadGraphJson(kFull, "g.json");
   REQUIRE(graph.ok());

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "lib/base/stop.h"
 #include "lib/emit/json_file_ids.h"
 #include "lib/emit/json_graph.h"
+#include "lib/emit/json_optimized.h"
 #include "lib/emit/json_reader.h"
 #include "lib/emit/json_writer.h"
 #include "lib/graph/repeatable.h"
@@ -29,6 +31,7 @@ class JointGraphWriter {
     json_.Key("schema_version").Text(kSchemaVersion);
     json_.Key("kind").Text(kJointKind);
     json_.Key("name").Text(graph_.name());
+    WriteOptimizedTensors(graph_.optimized_tensors(), &json_);
     json_.Key("values").BeginArray(JsonLayout::kLines);
     for (const Value& value : graph_.values()) WriteValue(value);
     json_.End();
@@ -114,6 +117,19 @@ class JointGraphReader {
     for (size_t i = 0; i < values.size(); ++i) ReadAlias(values.at(i), ValueId(i));
     for (size_t i = 0; i < ops.size(); ++i) ReadOperation(ops.at(i));
     ReadResults(root_["results"], "value");
+    parts_.optimized_tensors = ReadOptimizedTensors(root_, Gradients());
+  }
+
+  Bytes Gradients() const {
+    Bytes gradients;
+    for (const Value& value : parts_.values) {
+      const bool is_gradient =
+          value.kind == ValueKind::kParameterGradient || value.kind == ValueKind::kArrivingGradient;
+      // Create refuses totals above the limit; adding on could overflow.
+      if (!is_gradient || !value.alias_of.is_none() || gradients > kMaxTotalBytes) continue;
+      gradients += std::min(value.bytes, kMaxTotalBytes);
+    }
+    return gradients;
   }
 
   void ReadValue(const JsonView& json) {

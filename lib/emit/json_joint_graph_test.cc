@@ -123,6 +123,22 @@ TEST_CASE("joint graph files: the full form, with its defaults") {
 
 // 0 "a" ──▶ 1 ──▶ 2 "c"
 //  └───────────────▲
+TEST_CASE("joint graph files: the tensors that an optimizer keeps state for") {
+  const auto with = [](const std::string& tensors) {
+    return Replaced(kFullJoint, "\"name\": \"small\",",
+                    "\"name\": \"small\", \"optimized_tensors\": " + tensors + ",");
+  };
+  // dw has 36 bytes.
+  const JointGraph graph = ReadJointGraphJson(with("[[18, 2, 1]]"), "g.json").value();
+  CHECK(OptimizedOf(graph).bytes == Bytes(36));
+  CHECK(OptimizedOf(graph).tensors == std::vector<OptimizedTensors>{{18, 2, 1}});
+  CHECK(OptimizedOf(WithArrivingGradients(graph)).tensors == OptimizedOf(graph).tensors);
+  const std::string text = WriteJointGraphJson(graph);
+  CHECK(ReadJointGraphJson(text, "g.json").value() == graph);
+  CHECK(JointFaults(with("[[19, 2, 1]]")) ==
+        "g.json: /optimized_tensors: these tensors need more than the 36 bytes of their gradients");
+}
+
 TEST_CASE("joint graph files: the minimal form") {
   const Result<JointGraph> graph = ReadJointGraphJson(kMinimalJoint, "g.json");
   REQUIRE(graph.ok());

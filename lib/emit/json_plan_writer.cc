@@ -52,6 +52,7 @@ class PlanWriter {
     for (const auto& [domain, version] : OpsetsInFiles(model)) json_.Key(domain).Integer(version);
     json_.End();
     WriteField("input_shapes", plan_.request, &json_);
+    WriteField("batch", plan_.request, &json_);
     json_.End();
   }
 

@@ -14,15 +14,19 @@
 namespace ckplan {
 namespace {
 
-constexpr int64_t kParetoWidth = 960;
-constexpr int64_t kParetoLeft = 80;  // The left edge of the plot.
-constexpr int64_t kParetoTop = 56;
-constexpr int64_t kParetoPlotWidth = 840;
-constexpr int64_t kParetoPlotHeight = 380;
+// The picture is narrow and its text large, so that the text is still above eleven pixels where a
+// page shows the picture 400 pixels wide.
+constexpr int64_t kParetoWidth = 560;
+constexpr int64_t kMargin = 10;
+constexpr int64_t kParetoLeft = 72;  // The left edge of the plot.
+constexpr int64_t kParetoTop = 66;
+constexpr int64_t kParetoPlotWidth = 454;
+constexpr int64_t kParetoPlotHeight = 300;
 constexpr int64_t kParetoBottom = kParetoTop + kParetoPlotHeight;
-constexpr int64_t kLegendLine = 22;
+constexpr int64_t kLegendTop = 70;  // Below the plot.
+constexpr int64_t kLegendLine = 24;
 constexpr int64_t kTicks = 5;
-constexpr size_t kLongestParetoLabel = 100;
+constexpr size_t kLongestParetoLabel = 52;
 
 // Okabe and Ito's colours without black and yellow.
 constexpr std::array<std::string_view, 6> kColours = {"#0072B2", "#D55E00", "#009E73",
@@ -32,7 +36,10 @@ constexpr std::array<std::string_view, 4> kMarks = {"M-4 0a4 4 0 1 0 8 0a4 4 0 1
                                                     "M-4 -4h8v8h-8z", "M0 -5l5 9h-10z",
                                                     "M0 -5l5 5l-5 5l-5 -5z"};
 
-constexpr std::string_view kStyles = ".line { fill: none; stroke-width: 1.6; }\n";
+constexpr std::string_view kStyles = R"(svg { max-width: 100%; height: auto; }
+text { font-size: 16px; }
+.line { fill: none; stroke-width: 1.6; }
+)";
 
 double ShareOf(const ParetoLine& line, const CurvePoint& point) {
   if (line.step <= Cost(0)) return 0;
@@ -71,9 +78,10 @@ class ParetoPicture {
   }
 
   std::string Draw(const std::string& title) {
-    const int64_t height = kParetoBottom + 60 + kLegendLine * static_cast<int64_t>(lines_.size());
+    const int64_t height =
+        kParetoBottom + kLegendTop + kLegendLine * static_cast<int64_t>(lines_.size());
     svg_ = SvgPage(kParetoWidth, height, kStyles, "");
-    Text(kParetoLeft, 26, "head", title);
+    Text(kMargin, 24, "head", title);
     DrawAxes();
     for (size_t i = 0; i < lines_.size(); ++i) DrawLine(i);
     return svg_ + "</svg>\n";
@@ -107,7 +115,7 @@ class ParetoPicture {
       svg_ += fmt::format(R"svg(<path class="grid" d="M{} {}V{}"/>
 )svg",
                           XOf(bytes), kParetoTop, kParetoBottom);
-      Text(XOf(bytes), kParetoBottom + 18, "middle", TickText(Bytes(bytes)));
+      Text(XOf(bytes), kParetoBottom + 20, "middle", TickText(Bytes(bytes)));
     }
     const double percent_step = RoundStep(100 * most_share_);
     for (int64_t i = 0; static_cast<double>(i) * percent_step <= 100 * most_share_; ++i) {
@@ -115,17 +123,19 @@ class ParetoPicture {
       svg_ += fmt::format(R"svg(<path class="grid" d="M{} {}H{}"/>
 )svg",
                           kParetoLeft, YOf(percent / 100), kParetoLeft + kParetoPlotWidth);
-      Text(kParetoLeft - 6, YOf(percent / 100) + 4, "end", fmt::format("+{:g}%", percent));
+      Text(kParetoLeft - 6, YOf(percent / 100) + 5, "end",
+           percent == 0 ? "0%" : fmt::format("+{:g}%", percent));
     }
-    Text(kParetoLeft + kParetoPlotWidth, kParetoBottom + 36, "end", "peak of activations");
-    Text(kParetoLeft, kParetoTop - 10, "", "time added to a step");
+    Text(kParetoLeft + kParetoPlotWidth, kParetoBottom + 42, "end", "peak of activations");
+    Text(kMargin, kParetoTop - 14, "", "time added to a step");
   }
 
   void DrawLine(size_t number) {
     const ParetoLine& line = lines_[number];
     const std::string_view colour = kColours[number % kColours.size()];
     const std::string_view mark = kMarks[number % kMarks.size()];
-    const int64_t legend_y = kParetoBottom + 60 + kLegendLine * static_cast<int64_t>(number);
+    const int64_t legend_y =
+        kParetoBottom + kLegendTop + kLegendLine * static_cast<int64_t>(number);
     std::string path;
     for (const CurvePoint& point : line.points) {
       const int64_t x = XOf(point.peak.count());
@@ -142,8 +152,8 @@ class ParetoPicture {
            fmt::format("{}: {}, +{:.2f}%", line.name, HumanBytes(point.peak),
                        100 * ShareOf(line, point)));
     }
-    Mark(kParetoLeft + 8, legend_y - 5, colour, mark, line.name);
-    Text(kParetoLeft + 22, legend_y, "", line.name);
+    Mark(kMargin + 6, legend_y - 5, colour, mark, line.name);
+    Text(kMargin + 20, legend_y, "", line.name);
   }
 
   void Mark(int64_t x, int64_t y, std::string_view colour, std::string_view mark,
@@ -151,7 +161,7 @@ class ParetoPicture {
     svg_ += fmt::format(
         R"svg(<path transform="translate({} {})" fill="{}" d="{}"><title>{}</title></path>
 )svg",
-        x, y, colour, mark, Label(title));
+        x, y, colour, mark, XmlText(Printable(title, kLongestName)));
   }
 
   std::span<const ParetoLine> lines_;

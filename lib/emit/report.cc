@@ -32,11 +32,12 @@ void WriteList(JsonWriter* json, std::string_view key, const Items& items, Write
 // The data that all plans of one graph share. The rows of nodes and tensors are their ids.
 class GraphText {
  public:
-  explicit GraphText(const TrainingStep& graph) : graph_(graph) {}
+  explicit GraphText(const TracedPlan& traced) : traced_(traced), graph_(traced.graph) {}
 
   std::string Write() && {
     json_.BeginObject(JsonLayout::kLines);
     json_.Key("joint").Boolean(graph_.is_joint());
+    WriteKinds();
     WriteNodes();
     WriteModules();
     WriteTensors();
@@ -45,6 +46,15 @@ class GraphText {
   }
 
  private:
+  // The kinds of memory in words, in the order of their numbers.
+  void WriteKinds() {
+    json_.Key("kinds").BeginArray(JsonLayout::kInline);
+    for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
+      json_.Text(traced_.NameOfKind(static_cast<MemoryKind>(kind)));
+    }
+    json_.End();
+  }
+
   void WriteNodes() {
     std::vector<NodeId> nodes;
     for (size_t i = 0; i < graph_.node_count(); ++i) nodes.emplace_back(i);
@@ -103,7 +113,8 @@ class GraphText {
     std::string path;
     int64_t parent = -1;
   };
-  const TrainingStep graph_;
+  const TracedPlan& traced_;
+  const TrainingStep& graph_;
   JsonWriter json_;
   std::vector<Module> modules_;
   std::map<std::string, int64_t, std::less<>> module_of_path_;
@@ -151,9 +162,7 @@ class PlanText {
       const bool is_shown_apart = field.name == "algorithm" || field.name == "budget" ||
                                   field.name == "decisions" || field.name == "cost_unit";
       if (is_shown_apart || IsDefault(field, plan_.request)) continue;
-      for (const std::string& text : TextsOf(field, plan_.request)) {
-        json_.Text(Shown(field.name)).Text(Shown(text));
-      }
+      json_.Text(Shown(PhraseOf(field, plan_.request)));
     }
     json_.End();
     json_.Key("budget").Amount(plan_.request.budget.in_bytes());
@@ -174,6 +183,7 @@ class PlanText {
     json_.Key("guarantee").Text(Shown(figures.guarantee));
     json_.Key("least_added_cost").Amount(figures.lower_bound_cost);
     const bool is_certified = figures.certificate.has_value();
+    json_.Key("bound_scope").Text(is_certified ? DescriptionOf(figures.certificate->scope) : "");
     json_.Key("least_peak");
     is_certified ? json_.Amount(figures.certificate->peak.bytes) : json_.Null();
     json_.Key("found").BeginArray(JsonLayout::kInline);
@@ -264,7 +274,7 @@ std::string DataText(std::span<const ReportPlan> plans, std::span<const ReportCu
   std::vector<std::string> graph_texts, plan_texts, curve_texts;
   for (const ReportPlan& plan : plans) {
     PollStop();
-    std::string graph = GraphText(plan.traced->graph).Write();
+    std::string graph = GraphText(*plan.traced).Write();
     const auto same = std::find(graph_texts.begin(), graph_texts.end(), graph);
     const auto number = static_cast<size_t>(same - graph_texts.begin());
     if (same == graph_texts.end()) graph_texts.push_back(std::move(graph));

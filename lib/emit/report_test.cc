@@ -103,6 +103,34 @@ TEST_CASE("report: no name ends the element of the data, or is more than text") 
   }
 }
 
+TEST_CASE("report: how a plan was made is said in words, and not by keys") {
+  const TensorGraph graph = GraphFromText("a:8@1 -> b:4@3 -> c:2@1");
+  Plan plan = KeepAll(graph);
+  plan.request.dims = {{"N", 8}};
+  plan.request.cost_model = "flops:a100-40g";
+  plan.request.objective = Objective::kTime;
+  plan.request.never_rerun = {"op:Softmax"};
+  plan.request.uses_liveness = false;
+  const json data = json::parse(DataOf(PageOf(graph, plan, "plan.json")));
+  CHECK(data["plans"][0]["settings"] == json{"N=8", "objective time", "never run again op:Softmax",
+                                             "cost model flops:a100-40g",
+                                             "tensors released a segment at a time"});
+}
+
+TEST_CASE("report: what backward operations of a joint graph make is not called gradients") {
+  Rng rng(1);
+  const JointGraph joint = RandomJointGraph(rng);
+  const Plan plan = AssembleRuns(joint, RandomRuns(rng, joint));
+  const TracedPlan traced = TracePlan(TrainingStep(joint), plan);
+  const ReportPlan shown{"plan.json", &traced};
+  const json data = json::parse(DataOf(WriteReport({&shown, 1}, {})));
+  CHECK(data["graphs"][0]["kinds"] ==
+        json{"kept", "passing", "recomputed", "backward", "workspace"});
+  const TensorGraph graph = GraphFromText("a:8@1 -> b:4@3");
+  const json model = json::parse(DataOf(PageOf(graph, KeepAll(graph), "plan.json")));
+  CHECK(model["graphs"][0]["kinds"][3] == "gradients");
+}
+
 TEST_CASE("report: text in a script is the same JSON") {
   const json value = {{"</script>", "<!-- & -->"}, {"list", {1, 2}}};
   const std::string text = JsonInScript(value.dump());

@@ -167,40 +167,90 @@ class PeakExplainer {
   PeakExplanation found_;
 };
 
-// A module and its submodules.
-struct ModuleNode {
-  ModuleShare share;
-  std::set<std::string> children;
-  std::array<Bytes, kMemoryKinds> own = {};  // Buffers that belong to none of the children.
-};
+using BytesByKind = std::array<Bytes, kMemoryKinds>;
 
-using ModuleTree = std::map<std::string, ModuleNode>;
-
-ModuleTree TreeOf(const TrainingStep& graph, const std::vector<LiveAtPeak>& live,
-                  std::set<std::string>* roots) {
-  ModuleTree tree;
-  for (const LiveAtPeak& item : live) {
-    std::vector<std::string> chain;
-    if (!item.node.is_none()) chain = graph.ModulesOf(item.node);
-    if (chain.empty()) chain.emplace_back();
-    roots->insert(chain.front());
-    const auto kind = static_cast<size_t>(item.kind);
-    for (size_t i = 0; i < chain.size(); ++i) {
-      ModuleNode& module = tree[chain[i]];
-      module.share.path = chain[i];
-      module.share.by_kind[kind] += item.bytes;
-      if (i + 1 < chain.size()) {
-        module.children.insert(chain[i + 1]);
-      } else {
-        module.own[kind] += item.bytes;
-      }
-    }
-  }
-  return tree;
+Bytes Sum(const BytesByKind& by_kind) {
+  return std::accumulate(by_kind.begin(), by_kind.end(), Bytes());
 }
 
-Bytes Sum(const std::array<Bytes, kMemoryKinds>& by_kind) {
-  return std::accumulate(by_kind.begin(), by_kind.end(), Bytes());
+// A buffer with the modules around it, the outermost first; a row of modules accounts for the first
+// `depth` of them.
+struct ModuleMember {
+  const LiveAtPeak* item = nullptr;
+  std::vector<std::string> chain;
+  size_t depth = 0;
+};
+
+// A module, or several that differ only by a number: "layers.*".
+struct ModuleRow {
+  ModuleShare share;
+  std::vector<ModuleMember> members;
+  std::set<std::string> modules;
+  bool is_whole = false;  // It is not divided any further.
+
+  bool operator<(const ModuleRow& other) const {
+    return std::tuple(other.share.total(), share.path) <
+           std::tuple(share.total(), other.share.path);
+  }
+};
+
+// Returns the path with "*" for each part that is a number.
+std::string WithoutNumbers(const std::string& path) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string text;
+  for (size_t begin = 0; begin < path.size();) {
+    const size_t end = std::min(path.find_first_of("/.", begin), path.size());
+    const std::string part = path.substr(begin, end - begin);
+    const bool is_number = !part.empty() && std::all_of(part.begin(), part.end(), is_digit);
+    text += is_number ? "*" : part;
+    if (end < path.size()) text += path[end];
+    begin = end + 1;
+  }
+  return text;
+}
+
+// Returns the path of the member's next module, within that of the row.
+std::string PathWithin(const std::string& row, const ModuleMember& member, bool merges_numbers) {
+  const std::string& path = member.chain[member.depth];
+  const std::string& outer = member.depth > 0 ? member.chain[member.depth - 1] : "";
+  const bool is_within = path.starts_with(outer);
+  const std::string rest = is_within ? path.substr(outer.size()) : path;
+  return (is_within ? row : "") + (merges_numbers ? WithoutNumbers(rest) : rest);
+}
+
+// Returns a row for each submodule, and one for what is in the module but in none of them.
+std::vector<ModuleRow> Submodules(const ModuleRow& row, bool merges_numbers) {
+  std::map<std::pair<bool, std::string>, ModuleRow> found;
+  for (const ModuleMember& member : row.members) {
+    const bool is_own = member.depth == member.chain.size();
+    const std::string path =
+        is_own ? row.share.path : PathWithin(row.share.path, member, merges_numbers);
+    ModuleRow& child = found[{is_own, path}];
+    child.share.path = path;
+    child.share.by_kind[static_cast<size_t>(member.item->kind)] += member.item->bytes;
+    child.is_whole = is_own;
+    if (!is_own) child.modules.insert(member.chain[member.depth]);
+    child.members.push_back(member);
+    if (!is_own) ++child.members.back().depth;
+  }
+  std::vector<ModuleRow> rows;
+  for (auto& [key, child] : found) {
+    if (child.modules.size() == 1) child.share.path = *child.modules.begin();
+    rows.push_back(std::move(child));
+  }
+  return rows;
+}
+
+// Returns at most `most` rows for the submodules, of which those that differ only by a number are
+// one row if there is no room for all; none if that is not enough.
+std::vector<ModuleRow> FewSubmodules(const ModuleRow& row, size_t most) {
+  std::vector<ModuleRow> rows = Submodules(row, false);
+  if (rows.size() > most) rows = Submodules(row, true);
+  // One row for all submodules says no more than the row of the module does.
+  const bool says_nothing = rows.size() == 1 && rows.front().modules.size() > 1;
+  if (says_nothing) rows = FewSubmodules(ModuleRow(std::move(rows.front())), most);
+  if (rows.size() > most) rows.clear();
+  return rows;
 }
 
 }  // namespace
@@ -215,37 +265,32 @@ Bytes ModuleShare::total() const { return Sum(by_kind); }
 
 std::vector<ModuleShare> SharesOfModules(const TrainingStep& graph,
                                          const std::vector<LiveAtPeak>& live, size_t max_rows) {
-  std::set<std::string> rows;
-  const ModuleTree tree = TreeOf(graph, live, &rows);
-  std::vector<ModuleShare> parts;  // Buffers directly in a module that has been split.
-  std::set<std::string> whole;     // Modules with too many submodules to split, or with none.
-  while (rows.size() > whole.size()) {
-    const auto is_smaller = [&](const std::string& a, const std::string& b) {
-      return std::tuple(tree.at(a).share.total(), b) < std::tuple(tree.at(b).share.total(), a);
-    };
-    std::string largest;
-    bool has_largest = false;
-    for (const std::string& row : rows) {
-      if (whole.contains(row) || (has_largest && !is_smaller(largest, row))) continue;
-      largest = row;
-      has_largest = true;
-    }
-    const ModuleNode& module = tree.at(largest);
-    const size_t own = Sum(module.own) > Bytes(0) ? 1 : 0;
-    const size_t count = rows.size() - 1 + parts.size() + own + module.children.size();
-    if (module.children.empty() || count > max_rows) {
-      whole.insert(largest);
+  ModuleRow all;
+  for (const LiveAtPeak& item : live) {
+    std::vector<std::string> chain;
+    if (!item.node.is_none()) chain = graph.ModulesOf(item.node);
+    all.members.push_back({&item, std::move(chain), 0});
+  }
+  std::vector<ModuleRow> rows = Submodules(all, false);
+  if (rows.size() > max_rows) rows = Submodules(all, true);
+  for (;;) {
+    std::stable_sort(rows.begin(), rows.end());
+    const auto largest =
+        std::find_if(rows.begin(), rows.end(), [](const ModuleRow& row) { return !row.is_whole; });
+    if (largest == rows.end()) break;
+    const size_t others = rows.size() - 1;
+    std::vector<ModuleRow> parts =
+        FewSubmodules(*largest, others < max_rows ? max_rows - others : 0);
+    if (parts.empty()) {
+      largest->is_whole = true;
       continue;
     }
     rows.erase(largest);
-    rows.insert(module.children.begin(), module.children.end());
-    if (own > 0) parts.push_back({largest, module.own});
+    for (ModuleRow& part : parts) rows.push_back(std::move(part));
   }
-  for (const std::string& row : rows) parts.push_back(tree.at(row).share);
-  std::sort(parts.begin(), parts.end(), [](const ModuleShare& a, const ModuleShare& b) {
-    return std::tuple(b.total(), a.path) < std::tuple(a.total(), b.path);
-  });
-  return parts;
+  std::vector<ModuleShare> shares;
+  for (ModuleRow& row : rows) shares.push_back(std::move(row.share));
+  return shares;
 }
 
 }  // namespace ckplan

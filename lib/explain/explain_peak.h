@@ -66,7 +66,8 @@ PeakExplanation ExplainPeak(const TracedPlan& traced);
 std::vector<LiveAtPeak> ListLiveAtPeak(const TracedPlan& traced);
 
 // The memory at the peak by module. The list begins with the outermost modules; the largest are
-// split into their submodules as long as there are no more than `max_rows`.
+// split into their submodules as long as there are no more than `max_rows`. Of submodules that are
+// too many, those that differ only by a number are one row, "layers.*".
 struct ModuleShare {
   std::string path;  // Empty for buffers that belong to no module.
   std::array<Bytes, kMemoryKinds> by_kind;

@@ -66,6 +66,10 @@ void FindReads(TracedPlan* traced) {
 
 }  // namespace
 
+std::string_view TracedPlan::NameOfKind(MemoryKind kind) const {
+  return graph.is_joint() && kind == MemoryKind::kGradients ? "backward" : NameOf(kind);
+}
+
 std::string TracedPlan::NameOfStep(size_t step) const {
   return step < steps().size() ? DescribeStep(graph, steps()[step], has_run[step]) : "";
 }

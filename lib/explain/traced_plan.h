@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/units.h"
@@ -39,6 +40,9 @@ struct TracedPlan {
   bool MayRunAgain(NodeId node) const {
     return graph.MayRunAgain(node) && !(constraints && constraints->runs_once[node]);
   }
+  // The kind in words; the results of a joint graph's backward operations are "backward", for not
+  // all of them are gradients.
+  std::string_view NameOfKind(MemoryKind kind) const;
   // Describes a step: "backward of conv1". Empty for a plan without steps.
   std::string NameOfStep(size_t step) const;
 };

@@ -205,6 +205,7 @@ Result<JointGraph> JointGraph::Create(JointGraphParts parts) {
   graph.values_ = std::move(parts.values);
   graph.ops_ = std::move(parts.ops);
   graph.results_ = std::move(parts.results);
+  graph.optimized_tensors_ = std::move(parts.optimized_tensors);
   return graph;
 }
 
@@ -216,7 +217,7 @@ Bytes JointGraph::counted_bytes(ValueId id) const {
 }
 
 JointGraphParts PartsOf(const JointGraph& graph) {
-  return {graph.name(), graph.values(), graph.ops(), graph.results()};
+  return {graph.name(), graph.values(), graph.ops(), graph.results(), graph.optimized_tensors()};
 }
 
 Result<JointGraph> AlignSizes(const JointGraph& graph, int64_t alignment_bytes) {
@@ -268,14 +269,14 @@ ConstantMemory ConstantsOf(const JointGraph& graph) {
   return constants;
 }
 
-Bytes ParameterGradientBytes(const JointGraph& graph) {
-  Bytes bytes;
+Optimized OptimizedOf(const JointGraph& graph) {
+  Optimized optimized{Bytes(0), graph.optimized_tensors()};
   for (const Value& value : graph.values()) {
     const bool is_gradient =
         value.kind == ValueKind::kParameterGradient || value.kind == ValueKind::kArrivingGradient;
-    if (is_gradient && value.alias_of.is_none()) bytes += value.bytes;
+    if (is_gradient && value.alias_of.is_none()) optimized.bytes += value.bytes;
   }
-  return bytes;
+  return optimized;
 }
 
 Cost LeastOverhead(const JointGraph& graph) {

@@ -19,6 +19,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
+#include "lib/graph/optimized_tensors.h"
 #include "lib/graph/tensor_graph.h"
 
 namespace ckplan {
@@ -89,6 +90,8 @@ struct JointGraphParts {
   IdVector<ValueId, Value> values;
   IdVector<OpId, Operation> ops;
   std::vector<ValueId> results;
+  // The parameters' gradients; empty if only the values that hold them are known.
+  std::vector<OptimizedTensors> optimized_tensors = {};
 };
 
 // Invariants: an operation reads only values that are given from outside or made by an earlier
@@ -108,6 +111,7 @@ class JointGraph {
   const Operation& op(OpId id) const { return ops_[id]; }
   // In the order of the parts, followed by the arriving gradients that are not among them.
   const std::vector<ValueId>& results() const { return results_; }
+  const std::vector<OptimizedTensors>& optimized_tensors() const { return optimized_tensors_; }
 
   // Whether every plan must run the operation: it makes a result or a parameter gradient.
   bool is_needed(OpId id) const { return is_needed_[id]; }
@@ -125,6 +129,7 @@ class JointGraph {
   IdVector<ValueId, Value> values_;
   IdVector<OpId, Operation> ops_;
   std::vector<ValueId> results_;
+  std::vector<OptimizedTensors> optimized_tensors_;
   IdVector<OpId, bool> is_needed_;
   Cost cost_;
 };
@@ -151,8 +156,8 @@ std::vector<OpId> OwnOrder(const JointGraph& graph);
 // operation makes, and other constants, are inputs unless the graph calls them parameters.
 ConstantMemory ConstantsOf(const JointGraph& graph);
 
-// Bytes of the gradients of parameters, wherever they are counted: what optimizers keep state for.
-Bytes ParameterGradientBytes(const JointGraph& graph);
+// Returns the gradients of parameters, wherever they are counted: what optimizers keep state for.
+Optimized OptimizedOf(const JointGraph& graph);
 
 // The overhead of running only what some result needs, each once: no plan of the graph has less. It
 // is zero or, where there are operations that nothing needs, below.

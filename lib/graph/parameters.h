@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/base/units.h"
+#include "lib/graph/optimized_tensors.h"
 
 namespace ckplan {
 
@@ -24,6 +25,8 @@ struct Parameter {
   std::vector<NodeId> readers;  // Ascending, each once.
 
   bool operator==(const Parameter&) const = default;
+  // Returns the parameter as a tensor that is optimized, which must not be empty.
+  OptimizedTensors AsOptimized() const { return {elements, bytes.count() / elements, 1}; }
 };
 
 }  // namespace ckplan

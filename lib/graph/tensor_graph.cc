@@ -231,7 +231,8 @@ Result<TensorGraph> TensorGraph::Create(TensorGraphParts parts) {
   graph.outputs_ = std::move(parts.outputs);
   graph.constants_ = {parts.parameters, parts.parameter_gradients, Bytes(0), parts.unsharded};
   graph.micro_batches_ = parts.micro_batches;
-  graph.optimized_bytes_ = parts.optimized.value_or(parts.parameter_gradients);
+  graph.optimized_ = {parts.optimized.value_or(parts.parameter_gradients),
+                      std::move(parts.optimized_tensors)};
   for (const NodeId old : order) graph.nodes_.push_back(std::move(parts.nodes[old]));
   for (Tensor& tensor : graph.tensors_) {
     tensor.producer = NodeId();
@@ -260,9 +261,10 @@ TensorGraphParts PartsOf(const TensorGraph& graph) {
           graph.outputs(),
           graph.constants().parameters,
           graph.constants().parameter_gradients,
-          graph.optimized_bytes(),
+          graph.optimized().bytes,
           graph.constants().unsharded,
-          graph.micro_batches()};
+          graph.micro_batches(),
+          graph.optimized().tensors};
 }
 
 TensorGraph OfOneMicroBatch(const TensorGraph& graph) {

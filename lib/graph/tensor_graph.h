@@ -17,6 +17,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
+#include "lib/graph/optimized_tensors.h"
 
 namespace ckplan {
 
@@ -99,6 +100,8 @@ struct TensorGraphParts {
   // The number of micro-batches in flight at once, each with its own inputs
   // (lib/parallel/pipeline.h).
   int64_t micro_batches = 1;
+  // The tensors of `optimized`; empty if only their sum is known.
+  std::vector<OptimizedTensors> optimized_tensors = {};
 };
 
 // Invariants: node ids are a topological order; every tensor except inputs has one producer; no sum
@@ -119,8 +122,8 @@ class TensorGraph {
   const Node& node(NodeId id) const { return nodes_[id]; }
   const std::vector<TensorId>& outputs() const { return outputs_; }
   const ConstantMemory& constants() const { return constants_; }
-  // Returns the bytes of the gradients that the optimizer keeps state for.
-  Bytes optimized_bytes() const { return optimized_bytes_; }
+  // Returns the gradients that the optimizer keeps state for.
+  const Optimized& optimized() const { return optimized_; }
   // Returns the number of micro-batches in flight at once. A schedule covers one of them; for each
   // of the others, the memory also holds what it keeps for backward. constants() includes the
   // inputs of all.
@@ -140,7 +143,7 @@ class TensorGraph {
   IdVector<NodeId, Node> nodes_;
   std::vector<TensorId> outputs_;
   ConstantMemory constants_;
-  Bytes optimized_bytes_;
+  Optimized optimized_;
   int64_t micro_batches_ = 1;
   Cost forward_cost_;
   Cost backward_cost_;

@@ -139,6 +139,18 @@ TEST_CASE("activation type: less memory traffic, so no cost is higher") {
   CHECK(2 * narrow.graph.forward_cost().count() > wide.graph.forward_cost().count());
 }
 
+TEST_CASE("activation type: products of 16-bit operands cost what the 16-bit rate says") {
+  // 2 * 8192 * 4096 * 4096 = 274,877,906,944 FLOP, and a launch of 4000 ns.
+  constexpr const char* kProduct =
+      "g (float[8192,4096] x) => (float[8192,4096] y) <float[4096,4096] w = [\"location\": "
+      "\"none\"]> { y = MatMul(x, w) }";
+  const auto cost = [&](ActivationType type) {
+    return NodeOf(LowerAs(type, kProduct).graph, "MatMul").forward_cost;
+  };
+  CHECK(cost(ActivationType::kOfModel) == Cost(1'762'038 + 4'000));  // At 156 TFLOPS.
+  CHECK(cost(ActivationType::kBFloat16) == Cost(881'019 + 4'000));   // At 312 TFLOPS.
+}
+
 TEST_CASE("activation type: sizes beyond any machine are refused") {
   LoadOptions options;
   options.activation_type = ActivationType::kFloat32;

@@ -7,6 +7,7 @@
 
 #include "lib/base/printable.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/model/constant_batch.h"
 
 namespace ckplan {
 
@@ -105,8 +106,13 @@ class Binder {
     for (const auto& [name, size] : options_.dims) {
       if (!dims.contains(name)) {
         if (options_.optional_dims.contains(name)) continue;
-        return Usage(fmt::format("there is no dimension \"{}\"; {}", ShortName(name),
-                                 Known("dimension", dims)));
+        Error error = Usage(fmt::format("there is no dimension \"{}\"; {}", ShortName(name),
+                                        Known("dimension", dims)));
+        if (dims.empty() && ConstantBatch(bound_)) {
+          error.remedy = {"set the batch that is burnt into it with",
+                          {{"batch", std::to_string(size)}}};
+        }
+        return error;
       }
       if (size < 1) {
         return Usage(fmt::format("dimension \"{}\" cannot be {}; give it a size of at least 1",

@@ -23,6 +23,7 @@ struct BoundDims {
   std::map<std::string, int64_t> dims;  // These include the sizes that follow from an overridden
                                         // shape.
   std::vector<BoundInput> inputs;       // Inputs of the graph that are not initializers.
+  int64_t batch = 0;  // The batch that replaces the one in the file; 0: none does.
 };
 
 // Errors are those that LoadModel documents. `file` names the model in messages.

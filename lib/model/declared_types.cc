@@ -53,12 +53,15 @@ bool IsInFunction(const Scope& scope) {
 
 }  // namespace
 
+bool HasOtherShapes(const BoundDims& bound) {
+  return std::any_of(bound.inputs.begin(), bound.inputs.end(), [](const BoundInput& input) {
+    return Contradict(input.input->type(), input.type);
+  });
+}
+
 // If an input is given another shape than in the file, all declared types of the file are outdated.
 TypeChooser::TypeChooser(const BoundDims& bound)
-    : bound_(bound),
-      compares_(std::none_of(bound.inputs.begin(), bound.inputs.end(), [](const auto& input) {
-        return Contradict(input.input->type(), input.type);
-      })) {}
+    : bound_(bound), compares_(!HasOtherShapes(bound)) {}
 
 onnx::TypeProto TypeChooser::Choose(const std::string& name, const Scope& scope,
                                     const ModelOperation& operation, const onnx::TypeProto& made) {

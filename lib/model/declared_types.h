@@ -10,6 +10,9 @@
 
 namespace ckplan {
 
+// Returns whether an input is given another shape than in the file.
+bool HasOtherShapes(const BoundDims& bound);
+
 class TypeChooser {
  public:
   explicit TypeChooser(const BoundDims& bound);

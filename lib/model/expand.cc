@@ -11,6 +11,7 @@
 #include "lib/model/declared_types.h"
 #include "lib/model/expansion_size.h"
 #include "lib/model/fold.h"
+#include "lib/model/follow_batch.h"
 #include "lib/model/functions.h"
 #include "lib/model/infer_types.h"
 #include "lib/model/scope.h"
@@ -39,8 +40,15 @@ struct Sequence {
 
 class Expander {
  public:
-  Expander(Model::Impl& model, const BoundDims& bound, const std::string& file)
-      : model_(model), bound_(bound), file_(file), functions_(*model.proto), types_(bound) {}
+  Expander(Model::Impl& model, const BoundDims& bound, const std::string& file,
+           BatchFollower* follower)
+      : model_(model),
+        bound_(bound),
+        file_(file),
+        follower_(follower),
+        functions_(*model.proto),
+        types_(bound),
+        has_other_shapes_(HasOtherShapes(bound)) {}
 
   Result<Done> Run() {
     const onnx::ModelProto& proto = *model_.proto;
@@ -294,12 +302,15 @@ class Expander {
     auto inputs = ResolveInputs(node, scope);
     if (!inputs.has_value()) return AddUnknownOutputs(node, scope);
     if (AddSequenceSplit(node, *inputs, scope) || AddSequencePart(node, *inputs, scope)) return;
-    ModelOperation operation = MakeOperation(node, std::move(*inputs), scope);
+    std::string batch_fault;
+    const NodeProto& followed = FollowBatch(node, &*inputs, &batch_fault, scope);
+    ModelOperation operation = MakeOperation(followed, std::move(*inputs), scope);
     if (HasWrongOperands(operation)) return AddUnknownOutputs(node, scope);
     const bool reads_sequence =
         std::any_of(operation.inputs.begin(), operation.inputs.end(),
                     [this](ValueIndex input) { return sequences_.contains(input); });
     const ModelOperation& appended = AppendOperation(std::move(operation), scope);
+    if (!batch_fault.empty()) AddMisfit(std::move(batch_fault));
     if (reads_sequence) {
       sequence_readers_.push_back(
           fmt::format("{} \"{}\"", appended.type(), ShortName(appended.name)));
@@ -331,6 +342,55 @@ class Expander {
     SetTypes(model_.operations.back(), scope);
     FoldOperation(model_.operations.back());
     return model_.operations.back();
+  }
+
+  // ---- The batch ------------------------------------------------------------------------------
+
+  // Returns the node that takes the batch of its inputs: the file's own, or one with other
+  // attributes. Operands that have to change are replaced among `inputs`.
+  const NodeProto& FollowBatch(const NodeProto& node, std::vector<ValueIndex>* inputs,
+                               std::string* fault, Scope& scope) {
+    if (follower_ == nullptr) return node;
+    FollowedNode followed = follower_->Follow(model_, node, *inputs, scope.prefix);
+    *fault = std::move(followed.fault);
+    Scope inner = MadeScope(scope);
+    for (const FollowedNode::List& list : followed.lists) {
+      const std::string what = fmt::format("batch{}", list.operand);
+      (*inputs)[list.operand] = AppendMade(ConstantNode(node, what, list.numbers), {}, inner)[0];
+    }
+    for (const FollowedNode::List& list : followed.expanded) {
+      const std::string what = fmt::format("batch{}", list.operand);
+      const ValueIndex dims = AppendMade(ConstantNode(node, what, list.numbers), {}, inner)[0];
+      (*inputs)[list.operand] = AppendMade(ExpandNode(node, static_cast<int>(list.operand), what),
+                                           {(*inputs)[list.operand], dims}, inner)[0];
+    }
+    if (!followed.node) return node;
+    model_.made_nodes.push_back(std::move(*followed.node));
+    return model_.made_nodes.back();
+  }
+
+  // Records why the newest operation is a misfit. What is known last is the most precise.
+  void AddMisfit(std::string fault) {
+    const auto operation = static_cast<int32_t>(model_.operations.size()) - 1;
+    shape_faults_.of_request.insert_or_assign(operation, std::move(fault));
+  }
+
+  // Lets the follower find the constants that keep operations from having shapes.
+  void TakeConstantsOfBatch() {
+    for (const auto* faults : {&shape_faults_.of_onnx, &shape_faults_.of_request}) {
+      for (const auto& [operation, fault] : *faults) {
+        follower_->TakeConstantsOf(model_, model_.operations[static_cast<size_t>(operation)]);
+      }
+    }
+  }
+
+  // Returns the type of an output that ONNX does not know, or does not know wholly.
+  onnx::TypeProto WithBatch(onnx::TypeProto type, const ModelOperation& operation,
+                            const onnx::TypeProto& inferred) {
+    if (follower_ == nullptr || IsFullTensor(inferred) || !IsFullTensor(type)) return type;
+    std::string fault = follower_->ChangeDeclared(model_, operation, &type);
+    if (!fault.empty()) AddMisfit(std::move(fault));
+    return type;
   }
 
   // ---- Sequences ------------------------------------------------------------------------------
@@ -415,12 +475,22 @@ class Expander {
     for (size_t i = 0; i < operation.outputs.size(); ++i) {
       if (operation.outputs[i] == kNoValue) continue;
       const std::string& name = operation.node->output(static_cast<int>(i));
+      onnx::TypeProto type = types_.Choose(name, scope, operation, inferred.outputs[i]);
       SetType(model_.value(operation.outputs[i]),
-              types_.Choose(name, scope, operation, inferred.outputs[i]));
+              WithBatch(std::move(type), operation, inferred.outputs[i]));
     }
+    if (has_other_shapes_) FindMisfit(operation, inferred.fault);
     if (!inferred.fault.empty()) {
-      onnx_faults_[static_cast<int32_t>(model_.operations.size()) - 1] = std::move(inferred.fault);
+      shape_faults_.of_onnx[static_cast<int32_t>(model_.operations.size()) - 1] =
+          std::move(inferred.fault);
     }
+  }
+
+  void FindMisfit(const ModelOperation& operation, const std::string& onnx_fault) {
+    const bool is_other = follower_ == nullptr || follower_->ReadsBatch(model_, operation);
+    std::string fault = is_other ? MisfitOf(model_, operation, onnx_fault) : "";
+    if (fault.empty() && follower_ != nullptr) fault = follower_->SetOutputs(model_, operation);
+    if (!fault.empty()) AddMisfit(std::move(fault));
   }
 
   void FoldOperation(const ModelOperation& operation) {
@@ -475,17 +545,20 @@ class Expander {
                       file_, ShortList(unsupported_)));
     }
     if (!sequence_readers_.empty()) return NoTensors(file_, sequence_readers_);
-    return CheckShapesKnown(model_, onnx_faults_, file_);
+    if (follower_ != nullptr) TakeConstantsOfBatch();
+    return CheckShapesKnown(model_, shape_faults_, bound_, file_);
   }
 
   Model::Impl& model_;
   const BoundDims& bound_;
   const std::string& file_;
+  BatchFollower* const follower_;  // Null if the batch is that of the file.
   const ModelFunctions functions_;
   TypeChooser types_;
+  const bool has_other_shapes_;  // Inputs have other shapes than in the file.
   std::unordered_map<std::string, int> used_value_names_;
   std::unordered_map<std::string, int> used_node_names_;
-  std::unordered_map<int32_t, std::string> onnx_faults_;  // By operation.
+  ShapeFaults shape_faults_;
   std::vector<std::string> faults_;
   std::vector<std::string> unsupported_;
   std::unordered_map<ValueIndex, Sequence> sequences_;
@@ -498,8 +571,9 @@ class Expander {
 
 }  // namespace
 
-Result<Done> ExpandGraph(Model::Impl& model, const BoundDims& bound, const std::string& file) {
-  return Expander(model, bound, file).Run();
+Result<Done> ExpandGraph(Model::Impl& model, const BoundDims& bound, const std::string& file,
+                         BatchFollower* follower) {
+  return Expander(model, bound, file, follower).Run();
 }
 
 }  // namespace ckplan

@@ -6,6 +6,7 @@
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -15,7 +16,10 @@
 #include "lib/base/name_patterns.h"
 #include "lib/base/result.h"
 #include "lib/model/bind_dims.h"
+#include "lib/model/constant_batch.h"
+#include "lib/model/declared_types.h"
 #include "lib/model/expand.h"
+#include "lib/model/expand_batch.h"
 #include "lib/model/facts.h"
 #include "lib/model/functions.h"
 #include "lib/model/model_impl.h"
@@ -282,7 +286,14 @@ Result<Model> Load(const std::string& path, const LoadOptions& options) {
   CKPLAN_ASSIGN_OR_RETURN(const BoundDims bound,
                           BindDims(graph, InitializerNames(graph), options, file));
   impl->dims = bound.dims;
-  CKPLAN_RETURN_IF_ERROR(ExpandGraph(*impl, bound, file));
+  if (options.batch > 0) {
+    CKPLAN_RETURN_IF_ERROR(ExpandWithBatch(*impl, bound, options.batch, file));
+  } else {
+    if (!HasOtherShapes(bound)) impl->constant_batch = ConstantBatch(bound);
+    // Where other dimensions are open, a longer first one is rather a sequence.
+    if (!bound.dims.empty() && impl->constant_batch != 1) impl->constant_batch.reset();
+    CKPLAN_RETURN_IF_ERROR(ExpandGraph(*impl, bound, file));
+  }
   CKPLAN_RETURN_IF_ERROR(FreezeParameters(*impl, options.freeze));
   CKPLAN_RETURN_IF_ERROR(SetActivationType(*impl, options.activation_type));
   AddWarnings(*impl, file);
@@ -298,6 +309,7 @@ Model::~Model() = default;
 
 const ModelIdentity& Model::identity() const { return impl_->identity; }
 const DimSizes& Model::dims() const { return impl_->dims; }
+std::optional<int64_t> Model::constant_batch() const { return impl_->constant_batch; }
 const std::vector<std::string>& Model::warnings() const { return impl_->warnings; }
 
 Result<Model> LoadModel(const std::string& path, const LoadOptions& options) {

@@ -129,6 +129,7 @@ class Lowerer {
     parts_.name = model_.identity.name;
     parts_.parameters = facts_.parameters;
     parts_.parameter_gradients = facts_.parameter_gradients;
+    parts_.optimized_tensors = TrainedTensors();
     CKPLAN_ASSIGN_OR_RETURN(TensorGraph graph, TensorGraph::Create(std::move(parts_)));
     ModuleCalls modules = ReadModuleCalls(model_, nodes_, graph.nodes().size());
     std::vector<Parameter> parameters;
@@ -140,6 +141,16 @@ class Lowerer {
   }
 
  private:
+  std::vector<OptimizedTensors> TrainedTensors() const {
+    std::vector<OptimizedTensors> tensors;
+    for (const ValueIndex trained : facts_.trained) {
+      const ModelValue& value = model_.value(trained);
+      const int64_t elements = ElementCount(value.dims).value_or(0);
+      if (elements > 0) tensors.push_back({elements, value.bytes.count() / elements, 1});
+    }
+    return Merged(std::move(tensors));
+  }
+
   // ---- Tensors --------------------------------------------------------------------------------
 
   TensorId TensorOf(ValueIndex value) const {

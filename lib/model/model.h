@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ struct LoadOptions {
   // model may lack the named ones.
   const ModelIdentity* planned = nullptr;
   std::set<std::string> optional_dims = {};  // Those of `dims` that the model may lack.
+  int64_t batch = 0;  // Replaces the batch that is burnt into the file; 0: the file's own.
 };
 
 class Model {
@@ -54,6 +56,9 @@ class Model {
   // The sizes of symbolic dimensions: the requested ones, and those that follow from overridden
   // shapes.
   const DimSizes& dims() const;
+  // The batch that is burnt into the file, and was read: the first dimension of all inputs, if it
+  // is a number. Nothing if it is open, or if another batch or another shape was asked for.
+  std::optional<int64_t> constant_batch() const;
   // Remarks for the user that need no action, such as folded BatchNormalization.
   const std::vector<std::string>& warnings() const;
 
@@ -64,9 +69,9 @@ class Model {
 // Loads a model. kIo: the file cannot be read. kInvalidInput: the file is not ONNX or is damaged,
 // sizes overflow, or a shape stays unknown (the message names the node, its operator and the known
 // sizes). kUsage: symbolic dimensions without a size (the message names all of them; the remedy
-// would bind them), a dimension, input or parameter that the model does not have, or a size below
-// 1. kUnsupported: control flow that cannot be folded. kCheckFailed: the model is not the planned
-// one.
+// would bind them), a dimension, input or parameter that the model does not have, a size below 1,
+// or a batch where the file leaves it open. kUnsupported: control flow that cannot be folded, or
+// nodes that do not take the batch. kCheckFailed: the model is not the planned one.
 Result<Model> LoadModel(const std::string& path, const LoadOptions& options);
 
 struct LowerOptions {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,7 @@ struct Model::Impl {
   // This determines the `bytes` of values.
   ActivationType activation_type = ActivationType::kOfModel;
   std::vector<std::string> warnings;
+  std::optional<int64_t> constant_batch;  // See Model::constant_batch.
 
   const ModelValue& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
   ModelValue& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }

@@ -1,6 +1,8 @@
 // Tests real models as exporters write them: testdata/models says where each came from.
 #include <doctest/doctest.h>
 
+#include <optional>
+
 #include "lib/graph/saved_for_backward.h"
 #include "lib/model/facts.h"
 #include "lib/model/model_impl.h"
@@ -121,6 +123,36 @@ TEST_CASE("models: a folded batch normalisation gives a warning, a trained one d
        {"resnet50", "resnet50.dynamo_train", "vgg16", "googlenet", "squeezenet1_1"}) {
     CAPTURE(name);
     CHECK(LoadNamed(name, 4).warnings().empty());
+  }
+}
+
+TEST_CASE(
+    "models: with eight times the batch of the file, each activation has eight times the bytes") {
+  const auto lower = [](const std::string& name, int64_t batch) {
+    LoadOptions options;
+    options.batch = batch;
+    const Result<Model> model = LoadModel("testdata/models/" + name + ".onnx", options);
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    CHECK(model->constant_batch() == (batch == 0 ? std::optional<int64_t>(1) : std::nullopt));
+    LowerOptions lowering;
+    lowering.cost = ParseCostModel("flops").value();
+    return LowerModel(*model, lowering).value().graph;
+  };
+  for (const char* name :
+       {"light_shufflenet", "light_zfnet512", "light_densenet121", "light_inception_v1"}) {
+    CAPTURE(name);
+    const TensorGraph one = lower(name, 0);
+    const TensorGraph eight = lower(name, 8);
+    CHECK(eight.constants().parameters == one.constants().parameters);
+    REQUIRE(eight.tensors().size() == one.tensors().size());
+    for (const TensorId id : one.tensors().ids()) {
+      const Tensor& tensor = eight.tensor(id);
+      CAPTURE(tensor.name);
+      CHECK(tensor.name == one.tensor(id).name);
+      // The statistics of a BatchNormalization are of channels.
+      const bool is_of_samples = tensor.kind == TensorKind::kActivation;
+      if (is_of_samples) CHECK(tensor.bytes == 8 * one.tensor(id).bytes);
+    }
   }
 }
 

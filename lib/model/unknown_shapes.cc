@@ -1,10 +1,11 @@
 #include "lib/model/unknown_shapes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "lib/model/bind_dims.h"
+#include "lib/model/constant_batch.h"
 
 namespace ckplan {
 
@@ -31,26 +32,33 @@ std::vector<bool> FindUsed(const Model::Impl& model) {
   return is_used;
 }
 
-// Returns whether the fault begins at this operation rather than at its inputs.
-bool HasKnownInputs(const Model::Impl& model, const ModelOperation& operation) {
-  return std::all_of(operation.inputs.begin(), operation.inputs.end(), [&model](ValueIndex input) {
-    return input == kNoValue || model.value(input).has_shape;
-  });
+// Shapes of at most so many dimensions are shown with their numbers.
+constexpr size_t kShownNumbers = 8;
+
+std::string OperandText(const ModelValue& read) {
+  const std::string type = TypeText(read.elem_type, read.dims);
+  if (read.constant == nullptr) return type;
+  const bool is_short = !read.constant->is_float() && read.constant->size() <= kShownNumbers;
+  return is_short ? fmt::format("{} {{{}}}", type, fmt::join(read.constant->ints, ","))
+                  : type + " of known contents";
+}
+
+// Returns a text such as "node "r" (Reshape) on float[8,6], int64[2] {1,6}".
+std::string NodeText(const Model::Impl& model, const ModelOperation& operation) {
+  std::string text =
+      fmt::format("node \"{}\" ({}", ShortName(operation.name), ShortName(operation.type()));
+  if (!operation.is_standard()) text += " of " + ShortName(operation.node->domain());
+  std::vector<std::string> inputs;
+  for (const ValueIndex input : operation.inputs) {
+    if (input != kNoValue) inputs.push_back(OperandText(model.value(input)));
+  }
+  return text + fmt::format(") on {}", inputs.empty() ? "no inputs" : ShortList(inputs, 6));
 }
 
 std::string UnknownText(const Model::Impl& model, const ModelOperation& operation,
                         const ModelValue& value, const std::string* onnx_fault) {
-  std::vector<std::string> inputs;
-  for (const ValueIndex input : operation.inputs) {
-    if (input == kNoValue) continue;
-    const ModelValue& read = model.value(input);
-    inputs.push_back(TypeText(read.elem_type, read.dims) +
-                     (read.constant != nullptr ? " of known contents" : ""));
-  }
-  std::string text = fmt::format("output \"{}\" of node \"{}\" ({}", ShortName(value.name),
-                                 ShortName(operation.name), ShortName(operation.type()));
-  if (!operation.is_standard()) text += " of " + ShortName(operation.node->domain());
-  text += fmt::format(") on {}", inputs.empty() ? "no inputs" : ShortList(inputs, 6));
+  std::string text =
+      fmt::format("output \"{}\" of {}", ShortName(value.name), NodeText(model, operation));
   if (onnx_fault != nullptr) return text + ": " + ShortText(*onnx_fault);
   if (operation.schema == nullptr) {
     return text + ": no one knows this operator; declare the type of its outputs in value_info";
@@ -58,7 +66,54 @@ std::string UnknownText(const Model::Impl& model, const ModelOperation& operatio
   return text + ": it depends on the contents of the batch; declare it in value_info";
 }
 
+// Returns an error that lists nodes as InvalidModel lists faults, and ends with what to do.
+Error StoppedAt(std::string_view what, const std::vector<std::string>& nodes, ErrorCode code,
+                const std::string& file) {
+  Error error = InvalidModel(file, what, nodes);
+  error.code = code;
+  return error;
+}
+
+Error BatchStops(int64_t batch, const std::vector<std::string>& nodes, const std::string& file) {
+  Error error = StoppedAt(fmt::format("a batch of {} does not go through it", batch), nodes,
+                          ErrorCode::kUnsupported, file);
+  error.message += "; export the model with an open batch";
+  return error;
+}
+
+Error ShapesStop(const BoundDims& bound, const std::vector<std::string>& nodes,
+                 const std::string& file) {
+  Error error = StoppedAt("the given shapes of inputs do not go through it", nodes,
+                          ErrorCode::kInvalidInput, file);
+  const std::optional<int64_t> batch = BatchOfShapes(bound);
+  if (batch) {
+    error.remedy = {"set the batch with", {{"batch", std::to_string(*batch)}}};
+  } else {
+    error.message += "; give shapes that its nodes take, or export it with open dimensions";
+  }
+  return error;
+}
+
 }  // namespace
+
+bool HasKnownInputs(const Model::Impl& model, const ModelOperation& operation) {
+  return std::all_of(operation.inputs.begin(), operation.inputs.end(), [&model](ValueIndex input) {
+    return input == kNoValue || model.value(input).has_shape;
+  });
+}
+
+std::string MisfitOf(const Model::Impl& model, const ModelOperation& operation,
+                     const std::string& onnx_fault) {
+  if (!HasKnownInputs(model, operation)) return "";
+  if (!onnx_fault.empty()) return "they do not fit each other";
+  if (!operation.is_standard() || operation.type() != "Reshape") return "";
+  if (operation.input(0) == kNoValue || operation.output(0) == kNoValue) return "";
+  const ModelValue& made = model.value(operation.outputs[0]);
+  const auto elements = ElementCount(model.value(operation.inputs[0]).dims);
+  if (!made.has_shape || ElementCount(made.dims) == elements) return "";
+  return fmt::format("its shape has {} elements, and its input {}",
+                     ElementCount(made.dims).value_or(0), elements.value_or(0));
+}
 
 Error InvalidModel(const std::string& file, std::string_view what,
                    const std::vector<std::string>& faults) {
@@ -79,14 +134,23 @@ Error NoTensors(const std::string& file, const std::vector<std::string>& names) 
                                file, ShortList(names)));
 }
 
-Result<Done> CheckShapesKnown(const Model::Impl& model,
-                              const std::unordered_map<int32_t, std::string>& onnx_faults,
-                              const std::string& file) {
+Result<Done> CheckShapesKnown(const Model::Impl& model, const ShapeFaults& faults,
+                              const BoundDims& bound, const std::string& file) {
   const std::vector<bool> is_used = FindUsed(model);
   std::vector<std::string> unknown;
+  std::vector<std::string> stops;  // Nodes that do not take the shapes of their inputs.
   std::vector<std::string> no_tensors;
   for (size_t i = 0; i < model.operations.size(); ++i) {
     const ModelOperation& operation = model.operations[i];
+    const auto stop = faults.of_request.find(static_cast<int32_t>(i));
+    const bool is_read =
+        std::any_of(operation.outputs.begin(), operation.outputs.end(), [&](ValueIndex output) {
+          return output != kNoValue && is_used[static_cast<size_t>(output)];
+        });
+    if (stop != faults.of_request.end() && is_read) {
+      stops.push_back(NodeText(model, operation) + ": " + stop->second);
+      continue;
+    }
     for (const ValueIndex output : operation.outputs) {
       if (output == kNoValue || !is_used[static_cast<size_t>(output)]) continue;
       const ModelValue& value = model.value(output);
@@ -95,13 +159,16 @@ Result<Done> CheckShapesKnown(const Model::Impl& model,
       if (kind != onnx::TypeProto::kTensorType && kind != onnx::TypeProto::VALUE_NOT_SET) {
         no_tensors.push_back(fmt::format("{} \"{}\"", operation.type(), ShortName(operation.name)));
       } else if (HasKnownInputs(model, operation)) {
-        const auto fault = onnx_faults.find(static_cast<int32_t>(i));
+        const auto fault = faults.of_onnx.find(static_cast<int32_t>(i));
         unknown.push_back(UnknownText(model, operation, value,
-                                      fault == onnx_faults.end() ? nullptr : &fault->second));
+                                      fault == faults.of_onnx.end() ? nullptr : &fault->second));
       }
     }
   }
   if (!no_tensors.empty()) return NoTensors(file, no_tensors);
+  if (!stops.empty()) {
+    return bound.batch > 0 ? BatchStops(bound.batch, stops, file) : ShapesStop(bound, stops, file);
+  }
   if (!unknown.empty()) return InvalidModel(file, "a shape stays unknown", unknown);
   return Done{};
 }

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "lib/base/result.h"
+#include "lib/model/bind_dims.h"
 #include "lib/model/model_impl.h"
 
 namespace ckplan {
@@ -19,11 +20,27 @@ Error InvalidModel(const std::string& file, std::string_view what,
 // kUnsupported: the nodes or values with these names make or read something that is not a tensor.
 Error NoTensors(const std::string& file, const std::vector<std::string>& names);
 
+// Returns whether a fault begins at this operation rather than at its inputs.
+bool HasKnownInputs(const Model::Impl& model, const ModelOperation& operation);
+
+// Returns why an operation cannot read its inputs as they are; empty if it can, or if not all of
+// them are known. `onnx_fault` is ONNX's message, if any: ONNX itself does not count the elements
+// of a Reshape.
+std::string MisfitOf(const Model::Impl& model, const ModelOperation& operation,
+                     const std::string& onnx_fault);
+
+// Why operations have no shapes, by their positions.
+struct ShapeFaults {
+  std::map<int32_t, std::string> of_onnx;  // ONNX's error messages.
+  // Why an operation does not take the batch or the shapes that are asked for.
+  std::map<int32_t, std::string> of_request;
+};
+
 // kInvalidInput: a value that an operation reads has no known shape. The message names the node
-// where the unknown shapes begin, its operator and the known sizes. kUnsupported: a value is not a
-// tensor. `onnx_faults` holds ONNX's error messages, by operation.
-Result<Done> CheckShapesKnown(const Model::Impl& model,
-                              const std::unordered_map<int32_t, std::string>& onnx_faults,
-                              const std::string& file);
+// where the unknown shapes begin, its operator and the known sizes; if inputs were given other
+// shapes than those of the file, it says so instead of citing ONNX. kUnsupported: a value is not a
+// tensor, or an operation does not take the wanted batch.
+Result<Done> CheckShapesKnown(const Model::Impl& model, const ShapeFaults& faults,
+                              const BoundDims& bound, const std::string& file);
 
 }  // namespace ckplan

@@ -68,6 +68,9 @@ class Sharder {
 
   Result<ShardedConstants> Finish() && {
     for (const auto& [element_bytes, elements] : flat_elements_) AddFlat(element_bytes, elements);
+    for (const auto& [element_bytes, bytes] : flat_parts_) {
+      AddOptimized(bytes.bytes().count(), element_bytes);
+    }
     ByteSum unsharded = persistent_;
     Bytes most;
     for (const auto& [node, whole] : whole_) {
@@ -81,7 +84,7 @@ class Sharder {
                        fmt::format("what {} pads the parameters to overflows", TextOf(sharding_)));
     }
     return ShardedConstants{parameters_.bytes(), gradients_.bytes(), optimized_.bytes(),
-                            unsharded.bytes()};
+                            unsharded.bytes(), Merged(std::move(tensors_))};
   }
 
  private:
@@ -98,8 +101,16 @@ class Sharder {
     const int64_t held = RoundedQuotient(units, sharding_.devices) * unit_bytes;
     const std::optional<int64_t> gathered = CheckedMul(held, sharding_.devices);
     parameters_.Add(held);
-    if (is_trained) gradients_.Add(held);
-    if (is_trained) optimized_.Add(held);
+    if (is_trained) {
+      const int64_t element_bytes = parameter.AsOptimized().element_bytes;
+      gradients_.Add(held);
+      optimized_.Add(held);
+      if (is_by_rows) {
+        AddOptimized(held, element_bytes);
+      } else {
+        flat_parts_[element_bytes].Add(held);
+      }
+    }
     const bool persists =
         sharding_.system == ShardingSystem::kZero3 && parameter.elements <= kPersistentElements;
     if (persists) return persistent_.Add(gathered);
@@ -113,8 +124,14 @@ class Sharder {
         RoundedQuotient(elements.bytes().count(), kFlatAlignment * sharding_.devices);
     const std::optional<int64_t> held = CheckedMul(kFlatAlignment * parts, element_bytes);
     optimized_.Add(held);
+    AddOptimized(held.value_or(0), element_bytes);
     if (divided_.gradients) gradients_.Add(held);
     if (elements.overflows()) optimized_.Add(std::nullopt);
+  }
+
+  // Adds one tensor of what the optimizer keeps state for.
+  void AddOptimized(int64_t bytes, int64_t element_bytes) {
+    tensors_.push_back({bytes / element_bytes, element_bytes, 1});
   }
 
   const Sharding sharding_;
@@ -125,6 +142,10 @@ class Sharder {
   ByteSum persistent_;
   std::map<NodeId, ByteSum> whole_;           // Bytes that are whole while a node runs.
   std::map<int64_t, ByteSum> flat_elements_;  // Elements by the bytes of one element.
+  // The bytes of a device's parts of all parameters, which DeepSpeed keeps as one list, by the
+  // bytes of one element.
+  std::map<int64_t, ByteSum> flat_parts_;
+  std::vector<OptimizedTensors> tensors_;
 };
 
 }  // namespace

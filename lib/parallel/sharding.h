@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
@@ -36,6 +37,9 @@ struct ShardedConstants {
   Bytes parameter_gradients;  // Gradients of trained parameters only.
   Bytes optimized;            // Bytes of the gradients whose optimizer state the device holds.
   Bytes unsharded;            // Held in addition to the above; see the top of this file.
+  // The tensors of `optimized`, as the optimizer sees them: one list for each type (zero1, zero2,
+  // zero3), or a part of each parameter (fsdp).
+  std::vector<OptimizedTensors> optimized_tensors;
 
   bool operator==(const ShardedConstants&) const = default;
 };

@@ -33,12 +33,12 @@ TEST_CASE(
     "sharding: zero1 divides the optimizer's state, as one list padded to twice the devices") {
   // 37 elements are padded to 40 = 5 * 2 * 4, of which each device has 10.
   CHECK(Shard(kLayer, ShardingSystem::kZero1, 4) ==
-        ShardedConstants{Bytes(148 + 20), Bytes(148), Bytes(40), Bytes(0)});
+        ShardedConstants{Bytes(148 + 20), Bytes(148), Bytes(40), Bytes(0), {{10, 4, 1}}});
 }
 
 TEST_CASE("sharding: zero2 divides gradients as well, which are whole while a node makes them") {
   CHECK(Shard(kLayer, ShardingSystem::kZero2, 4) ==
-        ShardedConstants{Bytes(148 + 20), Bytes(40), Bytes(40), Bytes(120)});
+        ShardedConstants{Bytes(148 + 20), Bytes(40), Bytes(40), Bytes(120), {{10, 4, 1}}});
 }
 
 TEST_CASE(
@@ -46,23 +46,27 @@ TEST_CASE(
   // Each device has ceil(30 / 4) = 8 and ceil(7 / 4) = 2 elements; gathered are 32 elements and 8
   // persistent ones. The gradient of the matrix is whole as well.
   CHECK(Shard(kLayer, ShardingSystem::kZero3, 4) ==
-        ShardedConstants{Bytes(40 + 20), Bytes(40), Bytes(40), Bytes(160 + 120)});
+        ShardedConstants{Bytes(40 + 20), Bytes(40), Bytes(40), Bytes(160 + 120), {{10, 4, 1}}});
   // 100,001 elements exceed the limit for persistence: ceil(100001 / 4) = 25001, so 100,004 are
   // gathered.
   const std::vector<Parameter> large = {FloatsOf(Kind::kTrained, 100'001, 1, {0})};
-  CHECK(Shard(large, ShardingSystem::kZero3, 4) ==
-        ShardedConstants{Bytes(100'004), Bytes(100'004), Bytes(100'004), Bytes(400'016 + 400'004)});
+  CHECK(Shard(large, ShardingSystem::kZero3, 4) == ShardedConstants{Bytes(100'004),
+                                                                    Bytes(100'004),
+                                                                    Bytes(100'004),
+                                                                    Bytes(400'016 + 400'004),
+                                                                    {{25'001, 4, 1}}});
 }
 
 TEST_CASE("sharding: fsdp divides each parameter by the rows of its first dimension") {
   // Each device has ceil(10 / 4) = 3 rows of 12 bytes and ceil(7 / 4) = 2 of 4. Gathered are 12
   // rows; the gradient is whole as well.
   CHECK(Shard(kLayer, ShardingSystem::kFsdp, 4) ==
-        ShardedConstants{Bytes(36 + 8 + 20), Bytes(44), Bytes(44), Bytes(144 + 120)});
+        ShardedConstants{
+            Bytes(36 + 8 + 20), Bytes(44), Bytes(44), Bytes(144 + 120), {{2, 4, 1}, {9, 4, 1}}});
   // One row cannot be divided.
   const std::vector<Parameter> row = {FloatsOf(Kind::kTrained, 1, 100, {0})};
   CHECK(Shard(row, ShardingSystem::kFsdp, 4) ==
-        ShardedConstants{Bytes(400), Bytes(400), Bytes(400), Bytes(1600 + 400)});
+        ShardedConstants{Bytes(400), Bytes(400), Bytes(400), Bytes(1600 + 400), {{100, 4, 1}}});
 }
 
 TEST_CASE("sharding: the node that needs the most whole memory counts") {
@@ -77,16 +81,18 @@ TEST_CASE("sharding: the node that needs the most whole memory counts") {
 TEST_CASE("sharding: frozen parameters are divided, and have no gradients or optimizer state") {
   const std::vector<Parameter> frozen = {FloatsOf(Kind::kFrozen, 8, 2, {0})};
   CHECK(Shard(frozen, ShardingSystem::kFsdp, 4) ==
-        ShardedConstants{Bytes(16), Bytes(0), Bytes(0), Bytes(64)});
+        ShardedConstants{Bytes(16), Bytes(0), Bytes(0), Bytes(64), {}});
   CHECK(Shard(frozen, ShardingSystem::kZero2, 4) ==
-        ShardedConstants{Bytes(64), Bytes(0), Bytes(0), Bytes(0)});
+        ShardedConstants{Bytes(64), Bytes(0), Bytes(0), Bytes(0), {}});
 }
 
 TEST_CASE("sharding: types of other sizes have flat lists of their own") {
   std::vector<Parameter> mixed = kLayer;
   mixed.push_back({"half", Kind::kTrained, Bytes(2 * 9), 9, 9, {}});
   // 40 floats and 16 halves: each device has 10 and 4.
-  CHECK(Shard(mixed, ShardingSystem::kZero2, 4).optimized == Bytes(40 + 8));
+  const ShardedConstants zero2 = Shard(mixed, ShardingSystem::kZero2, 4);
+  CHECK(zero2.optimized == Bytes(40 + 8));
+  CHECK(zero2.optimized_tensors == std::vector<OptimizedTensors>{{4, 2, 1}, {10, 4, 1}});
 }
 
 TEST_CASE("sharding: padding that overflows is an error") {

@@ -13,6 +13,8 @@ struct Budget {
     kBytes,    // At most `bytes`.
     kPercent,  // At most `percent` of the peak of keeping everything, in the graph's own order.
     kMin,      // The smallest peak that the algorithm can reach.
+    // No limit, but the least product of peak and time: see balance.h.
+    kBalanced,
   };
   Kind kind = Kind::kNone;
   Bytes bytes;

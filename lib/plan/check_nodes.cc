@@ -321,7 +321,7 @@ Result<Replayed> ReplayNodes(const TensorGraph& graph, const Schedule& schedule,
 }
 
 GraphFigures FiguresOf(const TensorGraph& graph) {
-  return {graph.constants(), graph.optimized_bytes(), graph.forward_cost(), graph.backward_cost(),
+  return {graph.constants(), graph.optimized(), graph.forward_cost(), graph.backward_cost(),
           Cost(0)};
 }
 

@@ -42,7 +42,7 @@ Result<Replayed> ReplayRuns(const JointGraph& graph, const Schedule& schedule,
 // The figures that follow from the graph alone, added up a second time.
 struct GraphFigures {
   ConstantMemory constants;
-  Bytes optimized;  // Gradients of parameters that optimizers keep state for.
+  Optimized optimized;  // Gradients of parameters that optimizers keep state for.
   Cost forward_cost;
   Cost backward_cost;
   Cost least_overhead;  // Below zero if no result needs some operations.

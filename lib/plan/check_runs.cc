@@ -236,9 +236,10 @@ Result<Replayed> ReplayRuns(const JointGraph& graph, const Schedule& schedule,
 
 GraphFigures FiguresOf(const JointGraph& graph) {
   GraphFigures figures;
+  figures.optimized.tensors = graph.optimized_tensors();
   for (const Value& value : graph.values()) {
     if (!value.alias_of.is_none()) continue;
-    if (IsGradientOfParameters(value.kind)) figures.optimized += value.bytes;
+    if (IsGradientOfParameters(value.kind)) figures.optimized.bytes += value.bytes;
     const bool is_gradient = value.kind == ValueKind::kParameterGradient;
     const bool is_parameter = value.kind == ValueKind::kParameter;
     const bool is_counted = Counts(value.kind) && !value.maker.is_none();

@@ -5,10 +5,11 @@
 
 #include "lib/plan/added_time.h"
 #include "lib/plan/knob.h"
+#include "lib/plan/optimizer_state.h"
 
 namespace ckplan {
 
-void CompareConstants(const ConstantMemory& derived, Bytes optimized, const Plan& plan,
+void CompareConstants(const ConstantMemory& derived, const Optimized& optimized, const Plan& plan,
                       std::vector<std::string>* faults) {
   const ConstantMemory& claimed = plan.figures.constants;
   CompareClaim("parameters", claimed.parameters, derived.parameters, faults);
@@ -17,7 +18,7 @@ void CompareConstants(const ConstantMemory& derived, Bytes optimized, const Plan
   CompareClaim("inputs", claimed.inputs, derived.inputs, faults);
   CompareClaim("unsharded", claimed.unsharded, derived.unsharded, faults);
   CompareClaim("optimizer_state", plan.figures.optimizer_state,
-               OptimizerState(plan.request.optimizer, optimized), faults);
+               OptimizerState(plan.request, optimized), faults);
 }
 
 namespace {

@@ -21,9 +21,8 @@ void CompareClaim(std::string_view what, T claimed, T replayed, std::vector<std:
                                 replayed.count()));
 }
 
-// `optimized` is the size of the values that the optimizer keeps state for, wherever they are
-// counted.
-void CompareConstants(const ConstantMemory& derived, Bytes optimized, const Plan& plan,
+// `optimized` has the values that the optimizer keeps state for, wherever they are counted.
+void CompareConstants(const ConstantMemory& derived, const Optimized& optimized, const Plan& plan,
                       std::vector<std::string>* faults);
 
 // Checks that a bound is at most what the plan needs, and exactly that if the plan is proven

@@ -33,19 +33,6 @@ IdVector<NodeId, NodeLabel> LabelsOf(const TrainingStep& step) {
   return labels;
 }
 
-Bytes OptimizerState(Optimizer optimizer, Bytes optimized) {
-  switch (optimizer) {
-    case Optimizer::kSgd:
-      return Bytes(0);
-    case Optimizer::kMomentum:
-      return optimized;
-    case Optimizer::kAdam:
-    case Optimizer::kAdamW:
-      return 2 * optimized;
-  }
-  return Bytes(0);
-}
-
 Bytes TotalConstants(const ConstantMemory& constants, Bytes optimizer_state) {
   return constants.parameters + constants.parameter_gradients + constants.inputs +
          constants.unsharded + optimizer_state;

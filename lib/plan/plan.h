@@ -143,10 +143,6 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-// Returns the size of the optimizer state: 0, 1 or 2 times the size of the parameter gradients,
-// `optimized`.
-Bytes OptimizerState(Optimizer optimizer, Bytes optimized);
-
 // Returns the bytes of parameters, their gradients, optimizer state and inputs, with the undivided
 // part of those that are divided among devices. No plan can change any of it.
 Bytes TotalConstants(const ConstantMemory& constants, Bytes optimizer_state);

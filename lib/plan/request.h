@@ -34,10 +34,11 @@ inline std::string_view NameOf(Granularity granularity) {
   return kGranularityWords[static_cast<size_t>(granularity)];
 }
 
-// AdamW keeps the same state as Adam.
-enum class Optimizer { kSgd, kMomentum, kAdam, kAdamW };
+// optimizer_state.h has what each of them keeps.
+enum class Optimizer { kSgd, kMomentum, kAdam, kAdamW, kAdam8Bit };
 
-inline constexpr std::string_view kOptimizerWords[] = {"sgd", "momentum", "adam", "adamw"};
+inline constexpr std::string_view kOptimizerWords[] = {"sgd", "momentum", "adam", "adamw",
+                                                       "adam8bit"};
 inline std::string_view NameOf(Optimizer optimizer) {
   return kOptimizerWords[static_cast<size_t>(optimizer)];
 }
@@ -74,6 +75,7 @@ struct PlanRequest {
   // Names in `dims` whose size is ignored by a model without such a dimension. Not a part of plans.
   std::set<std::string> optional_dims;
   InputShapes input_shapes;  // Only those that are overridden.
+  int64_t batch = 0;         // Replaces the batch that is burnt into the model; 0: none does.
   // "flops:a100-40g", "file:costs.json". Empty stands for flops for a model, and for a graph file's
   // own costs. In a plan it is "file" for costs from a file, whose path is not stored, or "graph"
   // for a graph file's own.
@@ -98,7 +100,7 @@ struct PlanRequest {
   // At most one of the three budgets and the added time is given.
   Budget budget;        // For the simulated peak without constants.
   Budget total_budget;  // For the peak and the constants together; a plan states it as a `budget`.
-  Budget paper_budget;  // For the algorithm's own objective; never a percentage.
+  Budget paper_budget;  // For the algorithm's own objective; in bytes or kMin.
   // Asks for the least peak of the plans that add at most so much to a step, in percent of a step
   // without recomputation; only a percentage. A plan states its own peak as its `budget`.
   Budget added_time;
@@ -107,6 +109,8 @@ struct PlanRequest {
   StepOrder order = StepOrder::kModel;          // kFree: for the algorithms `best` and `given`.
   std::optional<KnobSetting> setting;  // The algorithm's own choice, or a search's, if absent.
   Optimizer optimizer = Optimizer::kSgd;
+  // Parameters in 16 bits have copies in float32, and the optimizer keeps its values in float32.
+  bool has_master_weights = false;
   // What plans must obey: see constraints.h.
   NamePatterns keep;         // Nodes, tensors: made once, and there for the backward pass.
   NamePatterns recompute;    // Nodes, tensors: not kept for the backward pass.

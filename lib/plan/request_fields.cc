@@ -21,6 +21,7 @@ using InTables = FieldScope::InTables;
 constexpr std::array<std::string_view, 2> kSpokenGradients = {"with the constants",
                                                               "as they arrive"};
 constexpr std::array<std::string_view, 3> kSpokenTypes = {"the model says", "float32", "bf16"};
+constexpr std::array<std::string_view, 2> kSpokenMasterWeights = {"without", "with"};
 constexpr std::array<std::string_view, 2> kSpokenLiveness = {"a segment at a time",
                                                              "as soon as nothing reads them"};
 
@@ -51,6 +52,17 @@ const std::array kFields = {
                  .difference = "the plans are for the input shapes {} and {}; that alone changes "
                                "their bytes and times",
                  .scope = {.subject = "input shapes are", .not_for_graph_files = "has none"}},
+    RequestField{
+        .name = "batch",
+        .key = "batch",
+        .part = Part::kModel,
+        .in_file = InFile::kUnlessDefault,
+        .member = &PlanRequest::batch,
+        .difference =
+            "the plans are for the batches {} and {}; that alone changes their bytes and times",
+        .scope = {.subject = "a batch is",
+                  .not_for_graph_files = "has sizes of its own",
+                  .in_tables = InTables::kCounting}},
     RequestField{.name = "algorithm",
                  .key = "algorithm",
                  .part = Part::kPlan,
@@ -103,19 +115,22 @@ const std::array kFields = {
                  .part = Part::kPlan,
                  .in_file = InFile::kUnlessDefault,
                  .member = &PlanRequest::keep,
-                 .scope = {.in_tables = InTables::kPatterns}},
+                 .scope = {.in_tables = InTables::kPatterns},
+                 .words = "kept"},
     RequestField{.name = "recompute",
                  .key = "recompute",
                  .part = Part::kPlan,
                  .in_file = InFile::kUnlessDefault,
                  .member = &PlanRequest::recompute,
-                 .scope = {.in_tables = InTables::kPatterns}},
+                 .scope = {.in_tables = InTables::kPatterns},
+                 .words = "recomputed"},
     RequestField{.name = "never_rerun",
                  .key = "never_rerun",
                  .part = Part::kPlan,
                  .in_file = InFile::kUnlessDefault,
                  .member = &PlanRequest::never_rerun,
-                 .scope = {.in_tables = InTables::kPatterns}},
+                 .scope = {.in_tables = InTables::kPatterns},
+                 .words = "never run again"},
     RequestField{.name = "decisions",
                  .key = "decisions",
                  .part = Part::kPlan,
@@ -159,7 +174,8 @@ const std::array kFields = {
             "the plans store activations as {} and as {}; that alone changes their bytes and times",
         .spoken = kSpokenTypes,
         .scope = {.subject = "a type of activations is",
-                  .not_for_graph_files = "has sizes of its own"}},
+                  .not_for_graph_files = "has sizes of its own"},
+        .words = "activations stored as"},
     RequestField{
         .name = "gradients",
         .key = "gradients",
@@ -169,7 +185,8 @@ const std::array kFields = {
         .difference =
             "the plans count gradients of parameters {} and {}; that alone changes their peaks",
         .spoken = kSpokenGradients,
-        .scope = {.in_tables = InTables::kCounting}},
+        .scope = {.in_tables = InTables::kCounting},
+        .words = "gradients of parameters"},
     RequestField{
         .name = "freeze",
         .key = "freeze",
@@ -180,7 +197,8 @@ const std::array kFields = {
             "the plans freeze the parameters {} and {}; that alone changes their bytes and times",
         .scope = {.subject = "frozen parameters are",
                   .not_for_graph_files = "has its bytes of gradients as they are",
-                  .in_tables = InTables::kPatterns}},
+                  .in_tables = InTables::kPatterns},
+        .words = "frozen"},
     RequestField{.name = "sharding",
                  .key = "sharding",
                  .part = Part::kGraph,
@@ -190,7 +208,8 @@ const std::array kFields = {
                                "alone changes their peaks with constants",
                  .scope = {.subject = "a division among devices is",
                            .not_for_graph_files = "has the sum of its parameters, and not each",
-                           .in_tables = InTables::kCounting}},
+                           .in_tables = InTables::kCounting},
+                 .words = "divided among devices as"},
     RequestField{
         .name = "pipeline",
         .key = "pipeline",
@@ -201,7 +220,8 @@ const std::array kFields = {
             "the plans are for the stages {} and {}; that alone changes their bytes and times",
         .scope = {.subject = "stages of a pipeline are",
                   .not_for_graph_files = "has the sum of its parameters, and not each",
-                  .in_tables = InTables::kCounting}},
+                  .in_tables = InTables::kCounting},
+        .words = "stage"},
     RequestField{
         .name = "micro_batches",
         .key = "micro_batches",
@@ -210,7 +230,8 @@ const std::array kFields = {
         .member = &PlanRequest::micro_batches,
         .difference =
             "the plans' numbers of micro-batches are {} and {}; that alone changes their bytes",
-        .scope = {.is_of_pipelines = true, .in_tables = InTables::kCounting}},
+        .scope = {.is_of_pipelines = true, .in_tables = InTables::kCounting},
+        .words = "micro-batches"},
     RequestField{.name = "schedule",
                  .key = "pipeline_schedule",
                  .part = Part::kGraph,
@@ -227,7 +248,8 @@ const std::array kFields = {
         .member = &PlanRequest::stage_cuts,
         .difference =
             "the plans' stages begin at {} and at {}; that alone changes their bytes and times",
-        .scope = {.is_of_pipelines = true, .in_tables = InTables::kCounting}},
+        .scope = {.is_of_pipelines = true, .in_tables = InTables::kCounting},
+        .words = "stages begin at"},
     RequestField{.name = "optimizer",
                  .key = "optimizer",
                  .part = Part::kPlan,
@@ -235,13 +257,24 @@ const std::array kFields = {
                  .member = WordsOf<&PlanRequest::optimizer>(kOptimizerWords),
                  .difference = "the plans count the state of the optimizers {} and {}; that alone "
                                "changes their peaks with constants"},
+    RequestField{.name = "master_weights",
+                 .key = "master_weights",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = &PlanRequest::has_master_weights,
+                 .difference =
+                     "the plans count the state of the optimizer {} and {} master weights; "
+                     "that alone changes their peaks with constants",
+                 .spoken = kSpokenMasterWeights,
+                 .scope = {.in_tables = InTables::kCounting}},
     RequestField{.name = "align",
                  .key = "align_bytes",
                  .part = Part::kGraph,
                  .in_file = InFile::kRequired,
                  .member = &PlanRequest::align_bytes,
                  .difference = "the plans round buffers up to multiples of {} and of {} bytes; "
-                               "that alone changes their bytes"},
+                               "that alone changes their bytes",
+                 .words = "bytes of buffers rounded up to multiples of"},
     RequestField{
         .name = "liveness",
         .key = "liveness",
@@ -249,7 +282,8 @@ const std::array kFields = {
         .in_file = InFile::kRequired,
         .member = &PlanRequest::uses_liveness,
         .difference = "the plans release tensors {} and {}; that alone changes their bytes",
-        .spoken = kSpokenLiveness},
+        .spoken = kSpokenLiveness,
+        .words = "tensors released"},
 };
 
 std::string BudgetText(const Budget& budget) {
@@ -262,6 +296,8 @@ std::string BudgetText(const Budget& budget) {
       return fmt::format("{}%", budget.percent);
     case Budget::Kind::kMin:
       return "min";
+    case Budget::Kind::kBalanced:
+      return "balanced";
   }
   return "";
 }
@@ -355,6 +391,13 @@ std::vector<std::string> TextsOf(const RequestField& field, const PlanRequest& r
         }
       },
       field.member);
+}
+
+std::string PhraseOf(const RequestField& field, const PlanRequest& request) {
+  if (field.part == Part::kModel) return Spoken(field, request);
+  std::string words(field.words.empty() ? field.name : field.words);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return fmt::format("{} {}", words, Spoken(field, request));
 }
 
 bool IsDefault(const RequestField& field, const PlanRequest& request) {

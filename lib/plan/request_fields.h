@@ -67,6 +67,8 @@ struct RequestField {
   // What that sentence calls the values of a bool or of words, if not by the words themselves.
   std::span<const std::string_view> spoken = {};
   FieldScope scope = {};
+  // What people read before the value, unless it is the name with blanks for underscores.
+  std::string_view words = {};
 };
 
 // In the order in which plan files list them.
@@ -76,6 +78,8 @@ const RequestField& FieldOf(std::string_view name);  // A field of that name mus
 // The value as people type it: "60%", "adam". Dims, shapes and patterns give one text for each; a
 // field that has its default gives none.
 std::vector<std::string> TextsOf(const RequestField& field, const PlanRequest& request);
+// The field and its value in words: "cost model flops:a100-40g", "frozen *.weight", "N=64".
+std::string PhraseOf(const RequestField& field, const PlanRequest& request);
 bool IsDefault(const RequestField& field, const PlanRequest& request);
 void ResetField(const RequestField& field, PlanRequest* request);
 void CopyField(const RequestField& field, const PlanRequest& from, PlanRequest* to);

@@ -26,6 +26,8 @@ TEST_CASE("request: each difference in how plans were made is reported in a sent
        },
        "the plans are for the input shapes none and x=2,3; that alone changes their bytes and "
        "times"},
+      {[](PlanRequest* r) { r->batch = 8; },
+       "the plans are for the batches none and 8; that alone changes their bytes and times"},
       {[](PlanRequest* r) { r->cost_model = "unit"; },
        "the plans' costs are by \"flops:a100-40g\" and \"unit\"; their times do not compare"},
       {[](PlanRequest* r) { r->autograd = Autograd::kTorch; },
@@ -62,6 +64,9 @@ TEST_CASE("request: each difference in how plans were made is reported in a sent
       {[](PlanRequest* r) { r->optimizer = Optimizer::kAdam; },
        "the plans count the state of the optimizers sgd and adam; that alone changes their peaks "
        "with constants"},
+      {[](PlanRequest* r) { r->has_master_weights = true; },
+       "the plans count the state of the optimizer without and with master weights; "
+       "that alone changes their peaks with constants"},
       {[](PlanRequest* r) { r->align_bytes = 512; },
        "the plans round buffers up to multiples of 1 and of 512 bytes; that alone changes their "
        "bytes"},
@@ -166,6 +171,8 @@ TEST_CASE("request: values are said as people type them") {
   const auto texts = [&](std::string_view field) { return TextsOf(FieldOf(field), request); };
   CHECK(texts("budget") == std::vector<std::string>{"62.5%"});
   CHECK(texts("total_budget") == std::vector<std::string>{"min"});
+  request.total_budget = {Budget::Kind::kBalanced, Bytes(0), 0};
+  CHECK(texts("total_budget") == std::vector<std::string>{"balanced"});
   CHECK(texts("paper_budget") == std::vector<std::string>{"1"});
   CHECK(texts("setting") == std::vector<std::string>{"segments=5"});
   CHECK(texts("input_shapes") == std::vector<std::string>{"x=2,3"});

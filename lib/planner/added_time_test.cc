@@ -2,11 +2,15 @@
 #include "lib/plan/added_time.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/base/rng.h"
 #include "lib/plan/check.h"
+#include "lib/plan/curve_point.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
@@ -88,6 +92,43 @@ TEST_CASE("added time: no budget of many gives a plan of less memory that adds n
       }
     }
   }
+}
+
+// A chain of nodes with random sizes and costs.
+TensorGraph RandomChain(uint64_t seed, int nodes) {
+  Rng rng(seed);
+  std::string text;
+  for (int i = 0; i < nodes; ++i) {
+    text +=
+        fmt::format("{}n{}:{}@{}", i == 0 ? "" : " -> ", i, rng.Between(1, 40), rng.Between(1, 20));
+  }
+  return GraphFromText(text);
+}
+
+// The settings of dtr are budgets, each of which has its own plan. No grid over them is tried, so a
+// search that ends early, or in the wrong half, does not find the plan by another way.
+TEST_CASE("added time: a knob without a grid is searched to the byte") {
+  int recomputing = 0;
+  for (uint64_t seed = 0; seed < (kHasSanitizers ? 2 : 8); ++seed) {
+    const TensorGraph graph = RandomChain(seed, 24);
+    const Cost step = TrainingStep(graph).cost();
+    // What each budget costs, tried one by one.
+    std::vector<CurvePoint> points;
+    for (int64_t budget = 1; budget <= KeepAllPeak(graph).count(); ++budget) {
+      const Result<Plan> plan = MakePlan(graph, RequestFor("dtr", Budget::Of(Bytes(budget))), {});
+      if (plan.ok()) points.push_back({plan->figures.peak, plan->figures.overhead});
+    }
+    const std::vector<CurvePoint> front = FrontOf(std::move(points));
+    for (const double percent : {1, 3, 7, 15, 30}) {
+      CAPTURE(seed);
+      CAPTURE(percent);
+      const CurvePoint least = LeastPeakWithin(front, MostAdded(percent, step));
+      const Plan plan = MakePlan(graph, AtMost("dtr", percent), {}).value();
+      CHECK(plan.figures.peak == least.peak);
+      recomputing += least.overhead > Cost(0);
+    }
+  }
+  CHECK(recomputing > (kHasSanitizers ? 4 : 20));
 }
 
 TEST_CASE("added time: what best proves to be the least peak is it") {

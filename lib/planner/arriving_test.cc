@@ -37,7 +37,9 @@ TEST_CASE("arriving gradients: a model's step counts each from the node that mak
   CHECK(arriving.is_model);
   CHECK(arriving.joint->ops().size() == 2 * constant.graph.nodes().size() + 1);
   const ConstantMemory& together = constant.graph.constants();
-  CHECK(arriving.step().optimized_bytes() == together.parameter_gradients);
+  CHECK(arriving.step().optimized().bytes == together.parameter_gradients);
+  CHECK_FALSE(arriving.step().optimized().tensors.empty());
+  CHECK(arriving.step().optimized().tensors == constant.graph.optimized().tensors);
   // Each parameter is trained by a node.
   CHECK(ConstantsOf(*arriving.joint).parameter_gradients == Bytes(0));
   CHECK(ConstantsOf(*arriving.joint).parameters == together.parameters);
@@ -51,8 +53,7 @@ TEST_CASE("arriving gradients: a model's step counts each from the node that mak
     PlanRequest plan_request = Arriving();
     plan_request.algorithm = algorithm;
     plan_request.optimizer = Optimizer::kAdam;
-    const Bytes total = KeepAllPeak(constant.step()) +
-                        TotalConstants(together, OptimizerState(Optimizer::kAdam, gradients));
+    const Bytes total = KeepAllPeak(constant.step()) + TotalConstants(together, 2 * gradients);
     plan_request.total_budget = Budget::Of(total - Bytes(1));
     const Plan plan = MakePlan(arriving, plan_request, {}).value();
     CHECK(Total(plan.figures) < total);
@@ -76,13 +77,13 @@ TEST_CASE("arriving gradients: a parameter that several nodes train arrives with
   for (const Value& value : source.joint->values()) {
     if (value.kind == ValueKind::kArrivingGradient) arriving += value.bytes;
   }
-  CHECK(arriving == source.step().optimized_bytes());
+  CHECK(arriving == source.step().optimized().bytes);
 }
 
 TEST_CASE("arriving gradients: of joint graphs as well, of forward graph files not") {
   const Source joint = LoadSource("testdata/graphs/joint_net.json", Arriving()).value();
   REQUIRE(joint.joint);
-  CHECK(joint.step().optimized_bytes() == Bytes(65536));
+  CHECK(joint.step().optimized().bytes == Bytes(65536));
   // d_h, the loss and the gradient itself.
   CHECK(KeepAllPeak(joint.step()) == Bytes(16384 + 4 + 65536));
   const Result<Source> forward = LoadSource("testdata/graphs/net.json", Arriving());

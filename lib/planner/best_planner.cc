@@ -52,6 +52,7 @@ Answer AnswerOf(const PlanProblem& problem, const BestSolution& solution,
       answer.guarantee.insert(0, LeastPeakProven(solution.least_peak.scope, problem.request));
     }
   }
+  if (problem.balance) MarkBalanced(&answer);
   answer.lower_bound = Cost(solution.lower_bound);
   answer.certificate =
       Certificate{solution.proof, solution.scope, Cost(0), solution.least_peak, Bytes(0)};
@@ -107,6 +108,7 @@ Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limi
     search.emplace(problem.step.forward(), problem.request, limits);
     if (problem.budget) return search->Solve(*problem.budget);
     if (problem.wants_least_peak) return search->SolveForLeastPeak();
+    if (problem.balance) return search->SolveForBalance(*problem.balance);
     return search->SolveWithinAddedTime(AllowedAddition(problem));
   };
   Result<BestSolution> solution = UnlessStopped(solve);
@@ -139,6 +141,11 @@ std::string WhatIsProven(const PeakBound& bound, const PlanProblem& problem) {
   return fmt::format("it is {}proven that no plan {}{} fits: each needs at least {} ({} bytes)",
                      bound.bytes > *problem.budget ? "" : "not ", DescriptionOf(bound.scope),
                      UnderConstraints(problem.request), HumanBytes(needed), needed.count());
+}
+
+void MarkBalanced(Answer* answer) {
+  answer->is_optimal = false;
+  answer->guarantee.insert(0, "the least product of peak and time that was found; for its peak: ");
 }
 
 void AddCertificate(Certificate certificate, PlanFigures* figures) {

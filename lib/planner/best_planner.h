@@ -26,6 +26,10 @@ std::string LeastPeakProven(BoundScope scope, const PlanRequest& request);
 // Sizes include the constants that the budget covers.
 std::string WhatIsProven(const PeakBound& bound, const PlanProblem& problem);
 
+// Makes the answer, which is the best for its own peak, that of a search for a balance: it is not
+// proven that no product of peak and time is less.
+void MarkBalanced(Answer* answer);
+
 // Adds the certificate to the figures, with the gaps between its bounds and these figures.
 void AddCertificate(Certificate certificate, PlanFigures* figures);
 
@@ -36,7 +40,8 @@ Cost AllowedAddition(const PlanProblem& problem);
 // Returns the best plan within the budget or, if nothing fits it, the plan of least peak. If the
 // problem asks for the least peak, returns the plan of least peak. Without a budget, returns the
 // plan of the least peak that adds at most AllowedAddition. If the problem limits the added time,
-// more searches try to prove that no plan within it has a lower peak.
+// more searches try to prove that no plan within it has a lower peak. If the problem asks for a
+// balance, returns the plan of the least product that is found on the curve.
 //
 // The plan is no worse than that of any algorithm of the registry for the same request: the search
 // starts from their plans unless it is proven that none of them is better. With quick effort, the

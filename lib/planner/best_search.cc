@@ -10,6 +10,7 @@
 #include "lib/base/stop.h"
 #include "lib/plan/added_time.h"
 #include "lib/planner/others.h"
+#include "lib/planner/peak_budget.h"
 #include "lib/schedule/backward_order.h"
 #include "lib/schedule/simulate.h"
 
@@ -181,6 +182,36 @@ Result<BestSolution> BestSearch::SolveWithinAddedTime(Cost most_added) {
 
 BestSolution BestSearch::LeastWithin(Cost most_added) const {
   return SolutionOf(ScheduleOf(expansion_, trade_off_->LeastWithin(most_added.count()).runs));
+}
+
+Result<BestSolution> BestSearch::SolveForBalance(const Balance& balance) {
+  balance_ = balance;
+  const Cost most_added = MostAdded(kAddedPercentWithoutBudget, StepCost());
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution best, SolveWithinAddedTime(most_added));
+  try {
+    CKPLAN_RETURN_IF_ERROR(trade_off_->SearchEvenly(kCurveBudgets));
+    CKPLAN_RETURN_IF_ERROR(trade_off_->SearchForBalance(balance));
+  } catch (const Stopped&) {
+    const StopsSuspended whole;
+    KeepInCaseOfStop(BalancedFound());
+    throw;
+  }
+  KeepInCaseOfStop(BalancedFound());
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution least, SolveForLeastPeak());
+  if (IsBetterBalanced(least, best)) best = std::move(least);
+  const BestSolution found = BalancedFound();
+  if (!IsBetterBalanced(found, best)) return best;
+  return Solve(PeakOf(found), found.schedule);
+}
+
+// Returns the best plan of the curve.
+BestSolution BestSearch::BalancedFound() const {
+  const CurvePoint best = balance_->BestOf(trade_off_->Points());
+  return SolutionOf(ScheduleOf(expansion_, trade_off_->At(best).runs));
+}
+
+bool BestSearch::IsBetterBalanced(const BestSolution& a, const BestSolution& b) const {
+  return balance_->IsBetter(PointOf(a), PointOf(b));
 }
 
 std::vector<CurvePoint> BestSearch::CurveWith(const BestSolution& chosen) const {
@@ -376,7 +407,9 @@ BestSolution BestSearch::SolutionOf(const Schedule& schedule) const {
 }
 
 void BestSearch::KeepInCaseOfStop(const BestSolution& solution) {
-  if (solution.schedule) found_ = solution;
+  if (!solution.schedule) return;
+  if (balance_ && found_ && !IsBetterBalanced(solution, *found_)) return;
+  found_ = solution;
 }
 
 bool BestSearch::IsEnough(const BestSolution& solution) const {

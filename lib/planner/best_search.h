@@ -13,6 +13,7 @@
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/plan/balance.h"
 #include "lib/plan/certificate.h"
 #include "lib/plan/constraints.h"
 #include "lib/plan/plan.h"
@@ -47,9 +48,6 @@ inline constexpr std::array kEfforts = {SearchEffort::kQuick, SearchEffort::kNor
 // Returns the work that a search with this effort may do, in addition to that of less effort.
 BestWork WorkOf(SearchEffort effort);
 
-// A curve has points for this many budgets at equal distances, besides the points that are shown.
-inline constexpr int64_t kCurveBudgets = 12;
-
 // Looks for the plan of the least peak that adds at most `most_added`, then for the points of the
 // curve that are shown (lib/plan/added_time.h).
 Result<Done> SearchShownPoints(Cost most_added, Cost step, TradeOff* trade_off);
@@ -82,6 +80,10 @@ class BestSearch {
   // Returns the points found on the way that are shown, and that of `chosen`, the plan returned.
   // Returns nothing after other searches.
   std::vector<CurvePoint> CurveWith(const BestSolution& chosen) const;
+
+  // Returns the plan that the balance prefers to all that are found by the searches of TraceCurve
+  // and SolveForLeastPeak, and beside the best of these.
+  Result<BestSolution> SolveForBalance(const Balance& balance);
 
   // Does the search of SolveWithinAddedTime, and then searches a range of budgets. Returns the
   // Pareto front of all plans found.
@@ -130,6 +132,8 @@ class BestSearch {
   BestSolution LeastOfOthers() const;
 
   BestSolution LeastWithin(Cost most_added) const;
+  BestSolution BalancedFound() const;
+  bool IsBetterBalanced(const BestSolution& a, const BestSolution& b) const;
   BestSolution KeepingAll() const;  // Keeps all but what the constraints recompute.
   Expansion WithConstraints(Expansion expansion) const;
   IdVector<OpId, bool> RecomputedOf(const Expansion& expansion) const;
@@ -151,6 +155,7 @@ class BestSearch {
   std::optional<Expansion> any_order_;  // If the request allows any.
   std::optional<BestProblem> any_order_problem_;
   std::optional<TradeOff> trade_off_;  // In the graph's own order.
+  std::optional<Balance> balance_;     // The argument of SolveForBalance.
   std::optional<BestSolution> found_;
 };
 

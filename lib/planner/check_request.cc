@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lib/planner/obedience.h"
+#include "lib/planner/peak_budget.h"
 #include "lib/planner/registry.h"
 
 namespace ckplan {
@@ -52,6 +53,23 @@ Result<Done> CheckOneBudget(const PlanRequest& request) {
   if (budgets <= 1) return Done{};
   return MakeError(ErrorCode::kUsage,
                    "a plan is made for one budget, or one added time, but several are given");
+}
+
+// A balance chooses among plans. With the decisions or the setting of the request, there is one.
+Result<Done> CheckBalance(const SolverInfo& info, const PlanRequest& request) {
+  if (PeakBudgetOf(request).kind != Budget::Kind::kBalanced) return Done{};
+  if (info.name == kGivenAlgorithm) {
+    return Error{ErrorCode::kUsage,
+                 "a balanced budget chooses among the plans of an algorithm; given judges one",
+                 {},
+                 {"use", {{"algorithm", std::string(kBestAlgorithm)}}}};
+  }
+  if (!request.setting) return Done{};
+  return Error{ErrorCode::kUsage,
+               fmt::format("a balanced budget chooses among the settings of {}, but {} is given",
+                           info.name, TextOf(*request.setting)),
+               {},
+               LeaveOut("setting")};
 }
 
 // Refuses fields for algorithms that decide on the nodes of a forward graph: there are none here.
@@ -127,6 +145,7 @@ Result<Done> CheckForForward(const SolverInfo& info, const TensorGraph& graph,
   }
   CKPLAN_RETURN_IF_ERROR(CheckConstraints(graph, request));
   CKPLAN_RETURN_IF_ERROR(CheckOneBudget(request));
+  CKPLAN_RETURN_IF_ERROR(CheckBalance(info, request));
   return info.name == kBestAlgorithm ? CheckForBest(request) : Done{};
 }
 
@@ -151,7 +170,8 @@ Result<Done> CheckForJoint(const SolverInfo& info, const TrainingStep& step,
   if (!request.uses_liveness) {
     return NotForRuns("frees without liveness are", LeaveOut("liveness"));
   }
-  return CheckOneBudget(request);
+  CKPLAN_RETURN_IF_ERROR(CheckOneBudget(request));
+  return CheckBalance(info, request);
 }
 
 }  // namespace

@@ -85,6 +85,10 @@ Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const Pl
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search.LeastPeakAdding(*problem.most_added));
     return ChosenOf(*least, problem, search);
   }
+  if (problem.balance) {
+    CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search.Balanced(*problem.balance));
+    return ChosenOf(*best, problem, search);
+  }
   if (!problem.request.paper_budget.is_given() && problem.has_budget()) {
     return SolveForBudget(problem, &search);
   }

@@ -6,15 +6,19 @@
 #include <utility>
 
 #include "lib/base/human_bytes.h"
+#include "lib/plan/optimizer_state.h"
 
 namespace ckplan {
 namespace {
 
 constexpr int64_t kMostDevices = 1024;
 
+Bytes StateOf(const Source& source) {
+  return OptimizerState(source.request, source.step().optimized());
+}
+
 Bytes TotalOf(const Source& source) {
-  return TotalConstants(source.step().constants(),
-                        OptimizerState(source.request.optimizer, source.step().optimized_bytes()));
+  return TotalConstants(source.step().constants(), StateOf(source));
 }
 
 class RemedySearch {
@@ -47,8 +51,15 @@ class RemedySearch {
   }
 
   void AddOptimizer() {
-    const Bytes state = OptimizerState(source_.request.optimizer, source_.step().optimized_bytes());
-    Add("optimizer", std::string(NameOf(Optimizer::kSgd)), needed_ - state);
+    for (const Optimizer optimizer : {Optimizer::kAdam8Bit, Optimizer::kSgd}) {
+      PlanRequest request = source_.request;
+      request.optimizer = optimizer;
+      const bool is_adam = source_.request.optimizer == Optimizer::kAdam ||
+                           source_.request.optimizer == Optimizer::kAdamW;
+      if (optimizer == Optimizer::kAdam8Bit && !is_adam) continue;
+      const Bytes state = OptimizerState(request, source_.step().optimized());
+      Add("optimizer", std::string(NameOf(optimizer)), needed_ - StateOf(source_) + state);
+    }
   }
 
   // Adds the smallest size that freezing can achieve: that of training nothing.
@@ -82,10 +93,13 @@ class RemedySearch {
 
 }  // namespace
 
-std::string PartsText(const ConstantMemory& constants, Bytes optimizer_state, Optimizer optimizer) {
-  return fmt::format("parameters {}, gradients {}, {} state {}, inputs {}{}",
+std::string PartsText(const ConstantMemory& constants, Bytes optimizer_state,
+                      const PlanRequest& request) {
+  return fmt::format("parameters {}, gradients {}, {} state {}{}, inputs {}{}",
                      HumanBytes(constants.parameters), HumanBytes(constants.parameter_gradients),
-                     NameOf(optimizer), HumanBytes(optimizer_state), HumanBytes(constants.inputs),
+                     NameOf(request.optimizer), HumanBytes(optimizer_state),
+                     request.has_master_weights ? " with master weights" : "",
+                     HumanBytes(constants.inputs),
                      constants.unsharded == Bytes(0)
                          ? ""
                          : fmt::format(", whole at a time {}", HumanBytes(constants.unsharded)));
@@ -98,16 +112,13 @@ std::optional<std::string> ConstantsNote(const ConstantMemory& constants, Bytes 
   if (!budget || needed < *budget) return std::nullopt;
   return fmt::format("no plan changes the constants, which need {} ({} bytes) alone: {}",
                      HumanBytes(needed), needed.count(),
-                     PartsText(constants, optimizer_state, request.optimizer));
+                     PartsText(constants, optimizer_state, request));
 }
 
 Result<std::optional<ConstantsShortage>> FindConstantsShortage(const std::string& path,
                                                                const Source& source, Bytes memory) {
   if (TotalOf(source) < memory) return std::optional<ConstantsShortage>();
-  ConstantsShortage shortage{
-      source.step().constants(),
-      OptimizerState(source.request.optimizer, source.step().optimized_bytes()),
-      {}};
+  ConstantsShortage shortage{source.step().constants(), StateOf(source), {}};
   CKPLAN_ASSIGN_OR_RETURN(shortage.remedies, RemedySearch(path, source, memory).Run());
   return std::optional(std::move(shortage));
 }

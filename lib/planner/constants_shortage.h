@@ -30,7 +30,8 @@ struct ConstantsShortage {
 };
 
 // "parameters 25.10 GiB, gradients 25.10 GiB, adam state 50.20 GiB, inputs 32.00 KiB"
-std::string PartsText(const ConstantMemory& constants, Bytes optimizer_state, Optimizer optimizer);
+std::string PartsText(const ConstantMemory& constants, Bytes optimizer_state,
+                      const PlanRequest& request);
 
 // Returns what a refusal adds if the constants exceed a budget that covers them, or nothing if they
 // do not.

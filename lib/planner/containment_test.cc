@@ -145,9 +145,9 @@ TEST_CASE("containment: the curve of the larger class is nowhere above that of t
     const TensorGraph graph = ContainmentGraph(seed, 3, 11);
     PlanRequest request;
     request.algorithm = "exact-dp";
-    const auto larger = PointsByBudgets(graph, request, 12, {});
+    const auto larger = PointsByBudgets(graph, request, {});
     request.algorithm = "approx-dp";
-    const auto smaller = PointsByBudgets(graph, request, 12, {});
+    const auto smaller = PointsByBudgets(graph, request, {});
     REQUIRE(larger.ok());
     REQUIRE(smaller.ok());
     for (const CurvePoint& point : *smaller) {

@@ -29,9 +29,29 @@ namespace {
 // to this one are tried.
 constexpr int64_t kMaxFirstCount = 4096;
 
+// Checks that the model takes another batch than the one in its file.
+Result<Done> TryBatch(const FitRequest& request, int64_t in_file) {
+  PlanRequest twice = request.plan;
+  twice.batch = 2 * in_file;
+  CKPLAN_RETURN_IF_ERROR(LoadSource(request.path, twice));
+  return Done{};
+}
+
+// Returns the dimension whose size is sought; empty for the batch that is burnt into the file.
 Result<std::string> OnlyOpenDim(const FitRequest& request) {
   const Result<Source> source = LoadSource(request.path, request.plan);
   if (source.ok()) {
+    if (source->constant_batch) {
+      CKPLAN_RETURN_IF_ERROR(TryBatch(request, *source->constant_batch));
+      return std::string();
+    }
+    if (request.plan.batch > 0) {
+      return Error{
+          ErrorCode::kUsage,
+          fmt::format("the batch of {} has a size, and is to be fitted", source->identity.name),
+          {},
+          {"leave out", {{"batch", ""}}}};
+    }
     const DimSizes& bound = source->request.dims;
     if (bound.empty()) {
       return MakeError(ErrorCode::kUsage,
@@ -65,17 +85,23 @@ class FitSearch {
       : request_(request),
         limits_(limits),
         models_(request.path, request.plan, dim, request.multiple_of, limits) {
-    fit_.dim = dim;
+    fit_.is_burnt_batch = dim.empty();
+    fit_.dim = dim.empty() ? "batch" : dim;
   }
 
   Result<Fit> Run() && {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* first, First());
     fit_.model = first->source.identity;
     fit_.plan = first->source.request;
-    fit_.plan.dims.erase(fit_.dim);
+    if (fit_.is_burnt_batch) {
+      fit_.plan.batch = 0;
+    } else {
+      fit_.plan.dims.erase(fit_.dim);
+    }
     fit_.warnings = first->source.warnings;
     CKPLAN_ASSIGN_OR_RETURN(const int64_t count, KeepingAll());
     CKPLAN_RETURN_IF_ERROR(AddRowsByPlans(count));
+    CKPLAN_RETURN_IF_ERROR(FindLimits());
     if (fit_.BestRow()) return std::move(fit_);
     fit_.smallest_size = first_ * request_.multiple_of;
     CKPLAN_ASSIGN_OR_RETURN(fit_.shortage,
@@ -108,6 +134,28 @@ class FitSearch {
       if (!row || row->size <= known.size) row = known;
       row->added_percent = percents[i];
       fit_.rows.push_back(*std::move(row));
+    }
+    return Done{};
+  }
+
+  // Sets what ends each row. If a row that may add more time has a larger size, time ends this one.
+  Result<Done> FindLimits() {
+    int64_t largest = 0;
+    for (const FitRow& row : fit_.rows) largest = std::max(largest, row.size);
+    std::optional<bool> has_slower_plan;  // For the size after the largest.
+    for (FitRow& row : fit_.rows) {
+      if (!row.model_limit.empty()) {
+        row.limit = FitLimit::kModel;
+      } else if (row.size > 0 && row.size < largest && row.added_percent) {
+        row.limit = FitLimit::kTime;
+      } else if (row.size > 0 && row.added_percent) {
+        if (!has_slower_plan) {
+          CKPLAN_ASSIGN_OR_RETURN(
+              has_slower_plan,
+              HasPlan(&models_, largest / request_.multiple_of + 1, request_.memory, limits_));
+        }
+        row.limit = *has_slower_plan ? FitLimit::kTime : FitLimit::kMemory;
+      }
     }
     return Done{};
   }
@@ -196,8 +244,9 @@ class FitSearch {
     row.step = sized.step;
     if (const auto refusal = models_.RefusalOf(count + 1)) {
       row.model_limit = refusal->message;
+      row.is_refused = true;
     } else if (count == kMaxCount) {
-      row.model_limit = "what it needs hardly depends on that dimension";
+      row.model_limit = "what a step needs hardly depends on it";
     }
     return row;
   }
@@ -225,6 +274,11 @@ Result<Done> CheckFitRequest(const FitRequest& request) {
 
 }  // namespace
 
+std::string_view NameOf(FitLimit limit) {
+  constexpr std::string_view kNames[] = {"memory", "model", "time"};
+  return kNames[static_cast<size_t>(limit)];
+}
+
 std::optional<size_t> Fit::BestRow() const {
   std::optional<size_t> best;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -249,7 +303,7 @@ std::optional<size_t> Fit::NextRow() const {
 
 PlanRequest RequestOf(const FitRequest& request, const Fit& fit, const FitRow& row) {
   PlanRequest plan = request.plan;
-  plan.dims[fit.dim] = row.size;
+  (fit.is_burnt_batch ? plan.batch : plan.dims[fit.dim]) = row.size;
   plan.total_budget = Budget::Of(request.memory);
   return plan;
 }

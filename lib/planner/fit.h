@@ -6,7 +6,8 @@
 // Memory is assumed to grow with the size. No reported figure is interpolated: for each size, the
 // model is read and planned at exactly that size, and at the next larger one, where the same
 // request finds no such plan. A search starts from bounds that take milliseconds: the memory of
-// keeping everything, and the least time that any plan in the model's order adds.
+// keeping everything, and the least time that any plan in the model's order adds. For the largest
+// size of all, one more search says whether memory or the added time ends its rows.
 //
 // Cost: for each row, about ten readings of the model and two to fifteen searches for a plan. Two
 // rows are computed at once where `best` plans with quick effort.
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/result.h"
@@ -29,22 +31,32 @@ namespace ckplan {
 struct FitRequest {
   std::string path;  // The path of an ONNX model.
   PlanRequest plan;  // Has the sizes of all other dimensions, and no budget.
-  std::string dim;   // The dimension whose size is sought; empty: the only one without a size.
+  // The dimension whose size is sought. Empty: the only one without a size or, if every dimension
+  // has one, the batch that is burnt into the file.
+  std::string dim;
   int64_t multiple_of = 1;
   Bytes memory;  // For everything that a step holds, including its constants.
   // In percent of a step without recomputation; ascending, none below 0.
   std::vector<double> added_percents = {5, 10, 20, 30};
 };
 
+// What ends a row: no larger size fits the memory, the model takes none, or plans of a larger size
+// fit the memory, but add more time than the row allows.
+enum class FitLimit { kMemory, kModel, kTime };
+
+std::string_view NameOf(FitLimit limit);  // "memory", "model", "time"
+
 struct FitRow {
   std::optional<double> added_percent;  // The most that a plan may add; none: everything is kept.
   int64_t size = 0;                     // 0: not even the smallest size fits.
   // The members below are set if a size fits.
-  Bytes peak;               // The peak of activations.
-  Bytes constants;          // Everything else.
-  Cost overhead;            // What the plan adds, which may be less than `added_percent`.
-  Cost step;                // The cost of a step without recomputation.
-  std::string model_limit;  // Why the model takes no larger size; empty if memory is the limit.
+  Bytes peak;       // The peak of activations.
+  Bytes constants;  // Everything else.
+  Cost overhead;    // What the plan adds, which may be less than `added_percent`.
+  Cost step;        // The cost of a step without recomputation.
+  FitLimit limit = FitLimit::kMemory;
+  std::string model_limit;  // Why no larger size is taken, if that is the limit.
+  bool is_refused = false;  // The model takes no larger size. False: the size hardly matters.
 
   Bytes need() const { return peak + constants; }
   // Sizes per unit of cost.
@@ -56,8 +68,9 @@ struct FitRow {
 struct Fit {
   ModelIdentity model;
   PlanRequest plan;  // The plan that was asked for, with the full name and the unit of the costs.
-  std::string dim;
-  std::vector<FitRow> rows;  // The row of keeping everything, then one for each added time.
+  std::string dim;   // "batch" for the batch that is burnt into the file.
+  bool is_burnt_batch = false;  // Its size is PlanRequest::batch, and not that of a dimension.
+  std::vector<FitRow> rows;     // The row of keeping everything, then one for each added time.
   std::vector<std::string> warnings;  // From reading the model.
   // Set if no row has a size because the constants alone exceed the memory. It is for the smallest
   // size that the model takes.
@@ -78,8 +91,8 @@ struct Fit {
 PlanRequest RequestOf(const FitRequest& request, const Fit& fit, const FitRow& row);
 
 // kUsage: the file is a graph, whose sizes are fixed; the costs were measured at a single size; the
-// model has no such dimension; or none is named and the model has several. kTimeout: stopped. Other
-// errors are those of reading the model and of the algorithm.
+// model has no such dimension; none is named and the model has several; or every size is given.
+// kTimeout: stopped. Other errors are those of reading the model and of the algorithm.
 Result<Fit> FindFit(const FitRequest& request, const SolveLimits& limits);
 
 }  // namespace ckplan

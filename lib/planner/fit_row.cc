@@ -30,6 +30,29 @@ double Ratio(Cost part, Cost whole) {
                          : 0;
 }
 
+// Returns a plan within the memory and the added time, in percent of a step; without a percentage
+// within any added time.
+Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, Bytes memory,
+                          std::optional<double> added_percent, const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models.At(count));
+  if (sized == nullptr || sized->constants >= memory) return PlanWithin();
+  PlanRequest request = sized->source.request;
+  request.total_budget = Budget::Of(memory);
+  const Cost enough = added_percent ? MostAdded(*added_percent, sized->step) : kMaxTotalCost;
+  if (request.algorithm == kBestAlgorithm) {
+    return FindBestPlanWithin(sized->source.step(), request, enough, limits);
+  }
+  Result<Plan> plan = MakePlan(sized->source, request, limits);
+  if (!plan.ok()) {
+    if (plan.error().code == ErrorCode::kInfeasible) return PlanWithin();
+    return std::move(plan).error();
+  }
+  PlanWithin found;
+  found.least_found = plan->figures.overhead;
+  if (plan->figures.overhead <= enough) found.plan = *std::move(plan);
+  return found;
+}
+
 // The value of a count is its added time as a fraction of the allowed added time.
 class RowSearch {
  public:
@@ -65,7 +88,8 @@ class RowSearch {
 
   // Returns what the best plan found adds.
   Result<double> SearchAt(int64_t count) {
-    CKPLAN_ASSIGN_OR_RETURN(PlanWithin within, PlanAt(count));
+    CKPLAN_ASSIGN_OR_RETURN(PlanWithin within, PlanAt(models_, count, allowance_.memory,
+                                                      allowance_.added_percent, limits_));
     if (!within.least_found) return kNever;
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
     const double value = PartOfMost(Ratio(*within.least_found, sized->step));
@@ -93,26 +117,6 @@ class RowSearch {
     return share > 0 ? kNever : 0;
   }
 
-  Result<PlanWithin> PlanAt(int64_t count) {
-    CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
-    if (sized == nullptr || sized->constants >= allowance_.memory) return PlanWithin();
-    PlanRequest request = sized->source.request;
-    request.total_budget = Budget::Of(allowance_.memory);
-    const Cost enough = MostAdded(allowance_.added_percent, sized->step);
-    if (request.algorithm == kBestAlgorithm) {
-      return FindBestPlanWithin(sized->source.step(), request, enough, limits_);
-    }
-    Result<Plan> plan = MakePlan(sized->source, request, limits_);
-    if (!plan.ok()) {
-      if (plan.error().code == ErrorCode::kInfeasible) return PlanWithin();
-      return std::move(plan).error();
-    }
-    PlanWithin found;
-    found.least_found = plan->figures.overhead;
-    if (plan->figures.overhead <= enough) found.plan = *std::move(plan);
-    return found;
-  }
-
   SizedModels& models_;
   const FitAllowance& allowance_;
   const SolveLimits& limits_;
@@ -124,6 +128,12 @@ class RowSearch {
 Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAllowance& allowance,
                                                int64_t start, const SolveLimits& limits) {
   return RowSearch(models, allowance, limits).Run(start);
+}
+
+Result<bool> HasPlan(SizedModels* models, int64_t count, Bytes memory, const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(const PlanWithin within,
+                          PlanAt(*models, count, memory, std::nullopt, limits));
+  return within.least_found.has_value();
 }
 
 }  // namespace ckplan

@@ -30,4 +30,8 @@ struct FitAllowance {
 Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAllowance& allowance,
                                                int64_t start, const SolveLimits& limits);
 
+// Returns whether the search finds a plan of this size within the memory, whatever time it adds.
+// Errors are those of FindLargestPlan.
+Result<bool> HasPlan(SizedModels* models, int64_t count, Bytes memory, const SolveLimits& limits);
+
 }  // namespace ckplan

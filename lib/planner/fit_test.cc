@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/plan/optimizer_state.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/planner.h"
 #include "lib/schedule/backward_order.h"
@@ -42,13 +43,20 @@ bool HasPlan(const FitRequest& request, const Fit& fit, FitRow row, int64_t size
          static_cast<double>(step.count()) * *row.added_percent / 100;
 }
 
+// Returns whether some plan of this size fits the memory, whatever time it adds.
+bool HasSlowPlan(const FitRequest& request, const Fit& fit, FitRow row, int64_t size) {
+  row.size = size;
+  const PlanRequest wanted = RequestOf(request, fit, row);
+  return MakePlan(LoadSource(request.path, wanted).value(), wanted, {}).ok();
+}
+
 Bytes NeedOfKeepingAll(const FitRequest& request, const Fit& fit, int64_t size) {
   FitRow row;
   row.size = size;
   const Source source = LoadSource(request.path, RequestOf(request, fit, row)).value();
   return KeepAllPeak(source.step()) +
          TotalConstants(source.step().constants(),
-                        OptimizerState(request.plan.optimizer, source.step().optimized_bytes()));
+                        OptimizerState(request.plan, source.step().optimized()));
 }
 
 }  // namespace
@@ -76,6 +84,7 @@ TEST_CASE("fit: planning at each size, and at the next larger one, agrees") {
     const int64_t keeping_all = fit.rows[0].size;
     CHECK(NeedOfKeepingAll(request, fit, keeping_all) == fit.rows[0].need());
     CHECK(fit.rows[0].need() <= row.memory);
+    CHECK(fit.rows[0].limit == FitLimit::kMemory);
     CHECK(NeedOfKeepingAll(request, fit, keeping_all + row.multiple_of) > row.memory);
     for (size_t i = 1; i < fit.rows.size(); ++i) {
       const FitRow& fitting = fit.rows[i];
@@ -86,6 +95,8 @@ TEST_CASE("fit: planning at each size, and at the next larger one, agrees") {
       CHECK(fitting.model_limit.empty());
       CHECK(HasPlan(request, fit, fitting, fitting.size));
       CHECK_FALSE(HasPlan(request, fit, fitting, fitting.size + row.multiple_of));
+      const bool is_time = HasSlowPlan(request, fit, fitting, fitting.size + row.multiple_of);
+      CHECK(fitting.limit == (is_time ? FitLimit::kTime : FitLimit::kMemory));
     }
     CHECK(fit.NextRow() == 3);
     REQUIRE(fit.BestRow().has_value());
@@ -93,6 +104,30 @@ TEST_CASE("fit: planning at each size, and at the next larger one, agrees") {
       CHECK(other.throughput() <= fit.rows[*fit.BestRow()].throughput());
     }
   }
+}
+
+TEST_CASE("fit: the batch that is burnt into a file is sought as an open dimension is") {
+  FitRequest request = RequestFor("light_shufflenet", GiB(1));
+  request.plan.algorithm = "chen-sqrt";
+  request.plan.effort = PlanRequest().effort;
+  request.added_percents = {30};
+  const Fit fit = FindFit(request, {}).value();
+  CHECK(fit.dim == "batch");
+  CHECK(fit.is_burnt_batch);
+  CHECK(fit.plan.batch == 0);
+  REQUIRE(fit.rows.size() == 2);
+  const FitRow& kept = fit.rows[0];
+  CHECK(kept.size > 1);
+  CHECK(RequestOf(request, fit, kept).batch == kept.size);
+  CHECK(RequestOf(request, fit, kept).dims.empty());
+  CHECK(NeedOfKeepingAll(request, fit, kept.size) == kept.need());
+  CHECK(kept.need() <= request.memory);
+  CHECK(NeedOfKeepingAll(request, fit, kept.size + 1) > request.memory);
+  request.plan.batch = 4;
+  const Result<Fit> bound = FindFit(request, {});
+  REQUIRE_FALSE(bound.ok());
+  CHECK(bound.error().code == ErrorCode::kUsage);
+  CHECK(bound.error().message.find("has a size, and is to be fitted") != std::string::npos);
 }
 
 TEST_CASE("fit: what must run again is charged to every row, the first one too") {
@@ -174,16 +209,17 @@ TEST_CASE("fit: constants that alone exceed the memory are reported, with what w
       CHECK(less.constants <= request.memory);
       with.sharding = Sharding{ShardingSystem::kFsdp, 16};
     } else if (less.setting.name == "optimizer") {
-      with.optimizer = Optimizer::kSgd;
+      const bool is_sgd = less.setting.value == "sgd";
+      CHECK(is_sgd == (less.setting.value != "adam8bit"));
+      with.optimizer = is_sgd ? Optimizer::kSgd : Optimizer::kAdam8Bit;
     } else {
       with.freeze = {"*"};
     }
     const Source source = LoadSource(request.path, with).value();
-    CHECK(less.constants ==
-          TotalConstants(source.step().constants(),
-                         OptimizerState(with.optimizer, source.step().optimized_bytes())));
+    CHECK(less.constants == TotalConstants(source.step().constants(),
+                                           OptimizerState(with, source.step().optimized())));
   }
-  CHECK(fields == std::vector<std::string>{"sharding", "optimizer", "freeze"});
+  CHECK(fields == std::vector<std::string>{"sharding", "optimizer", "optimizer", "freeze"});
   // If the constants fit but the activations do not, no shortage of constants is reported.
   request.memory = fit.shortage->needed() + Bytes(1);
   CHECK_FALSE(FindFit(request, {}).value().shortage.has_value());

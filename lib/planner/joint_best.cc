@@ -17,6 +17,7 @@
 #include "lib/planner/best_search.h"
 #include "lib/planner/obedience.h"
 #include "lib/planner/others.h"
+#include "lib/planner/peak_budget.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
@@ -142,18 +143,31 @@ class CurveSearch {
     } catch (const Stopped&) {
       // The best plan that was found by then is returned.
     }
-    const PricedRuns& chosen = trade_off_.LeastWithin(most_added_.count());
-    BestOptions again = options_;
-    again.budget = chosen.peak;
-    again.starts = {chosen.runs};
-    PlanProblem within = problem_;
-    within.budget = Bytes(again.budget);
-    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
-                            SolveBestWithin(within, shared_, again, limits));
-    CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
-    Answer outcome = OutcomeOf(problem_, best);
+    CKPLAN_ASSIGN_OR_RETURN(Answer outcome,
+                            SolveFrom(trade_off_.LeastWithin(most_added_.count()), limits));
     outcome.curve = ShownPoints(PointsWith(outcome), problem_.step.cost());
     return outcome;
+  }
+
+  // Returns the plan that the balance prefers to all that are found by the searches of Trace and
+  // for the least peak, and beside the best of these.
+  Result<Answer> SolveForBalance(const Balance& balance, const SolveLimits& limits) {
+    CKPLAN_ASSIGN_OR_RETURN(Answer best, Solve(limits));
+    const Result<Answer> least = UnlessStopped([&]() -> Result<Answer> {
+      CKPLAN_RETURN_IF_ERROR(trade_off_.SearchEvenly(kCurveBudgets));
+      CKPLAN_RETURN_IF_ERROR(trade_off_.SearchForBalance(balance));
+      return SolveBestForLeastPeak(problem_, shared_, options_, limits);
+    });
+    // After a stop, the best plan that was found by then is returned.
+    if (!least.ok() && !limits.stop.stop_requested()) return least;
+    if (least.ok() && balance.IsBetter(PointOf(*least), PointOf(best))) best = *least;
+    const CurvePoint found = balance.BestOf(trade_off_.Points());
+    if (balance.IsBetter(found, PointOf(best))) {
+      CKPLAN_ASSIGN_OR_RETURN(best, SolveFrom(trade_off_.At(found), limits));
+    }
+    best.curve.clear();
+    MarkBalanced(&best);
+    return best;
   }
 
   // Returns all points that are found: those of Solve, and those of a range of budgets.
@@ -169,10 +183,27 @@ class CurveSearch {
     return options;
   }
 
+  // Returns a plan of no higher peak that adds no more, and that may have taken longer to find.
+  Result<Answer> SolveFrom(const PricedRuns& known, const SolveLimits& limits) {
+    BestOptions again = options_;
+    again.budget = known.peak;
+    again.starts = {known.runs};
+    PlanProblem within = problem_;
+    within.budget = Bytes(again.budget);
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
+                            SolveBestWithin(within, shared_, again, limits));
+    CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
+    return OutcomeOf(problem_, best);
+  }
+
+  CurvePoint PointOf(const Answer& outcome) const {
+    const Simulation own = Simulator(problem_.step).Run(outcome.schedule).value();
+    return {own.peak, own.overhead};
+  }
+
   std::vector<CurvePoint> PointsWith(const Answer& outcome) const {
     std::vector<CurvePoint> points = trade_off_.Points();
-    const Simulation own = Simulator(problem_.step).Run(outcome.schedule).value();
-    points.push_back({own.peak, own.overhead});
+    points.push_back(PointOf(outcome));
     return FrontOf(std::move(points));
   }
 
@@ -190,6 +221,11 @@ Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& l
   BestOptions options;
   options.work = WorkOf(problem.request.effort);
   if (problem.wants_least_peak) return SolveBestForLeastPeak(problem, &shared, options, limits);
+  if (problem.balance) {
+    PlanProblem of_curve = problem;
+    of_curve.balance.reset();
+    return CurveSearch(of_curve, &shared, options).SolveForBalance(*problem.balance, limits);
+  }
   if (!problem.budget) return CurveSearch(problem, &shared, options).Solve(limits);
   options.budget = problem.budget->count();
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,

@@ -13,7 +13,8 @@ namespace ckplan {
 
 // Returns the best plan within the budget or, if nothing fits it, the plan of least peak. If the
 // problem asks for the least peak, returns the plan of least peak. Without a budget, returns the
-// plan of the least peak that adds at most kAddedPercentWithoutBudget (lib/plan/added_time.h).
+// plan of the least peak that adds at most kAddedPercentWithoutBudget (lib/plan/added_time.h). If
+// the problem asks for a balance, returns the plan of the least product that is found.
 Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& limits);
 
 // Returns the curve of memory against time for a problem without a budget. There is a plan for each

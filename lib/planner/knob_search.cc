@@ -5,6 +5,7 @@
 
 #include "lib/base/stop.h"
 #include "lib/planner/obedience.h"
+#include "lib/planner/peak_budget.h"
 #include "lib/schedule/canonical_figures.h"
 #include "lib/schedule/expand.h"
 #include "lib/schedule/lower.h"
@@ -164,6 +165,46 @@ const Candidate* KnobSearch::LeastAdding(Cost most) const {
     if (best == nullptr || rank(candidate) < rank(*best)) best = &candidate;
   }
   return best;
+}
+
+Result<const Candidate*> KnobSearch::Balanced(const Balance& balance) {
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* first, MinPeak());
+  const Bytes least = first->simulation.peak;
+  CKPLAN_RETURN_IF_ERROR(TryBudgets(CurveBudgets(least, KeepAllPeak(view_.step))));
+  for (int i = 0; i < kRefinements && !was_stopped_; ++i) {
+    const std::vector<CurvePoint> front = FrontFrom(least);
+    CKPLAN_RETURN_IF_ERROR(TryBudgets(balance.BudgetsBesideBest(front)));
+    if (FrontFrom(least) == front) break;
+  }
+  const CurvePoint best = balance.BestOf(FrontFrom(least));
+  const std::vector<const Candidate*> all = From(least);
+  const Candidate* const found =
+      *std::find_if(all.begin(), all.end(),
+                    [&](const Candidate* candidate) { return candidate->point() == best; });
+  return Refine(found, best.peak);
+}
+
+Result<Done> KnobSearch::TryBudgets(const std::vector<Bytes>& budgets) {
+  for (const Bytes budget : budgets) {
+    if (!was_stopped_) CKPLAN_RETURN_IF_ERROR(BestWithin(budget));
+  }
+  return Done{};
+}
+
+// Returns all candidates but those with a lower peak than a plan for the least peak has: within
+// their peaks, BestWithin finds no plan.
+std::vector<const Candidate*> KnobSearch::From(Bytes least) const {
+  std::vector<const Candidate*> all;
+  for (const auto& [setting, candidate] : tried_) all.push_back(&candidate);
+  if (one_segment_) all.push_back(&*one_segment_);
+  std::erase_if(all, [least](const Candidate* c) { return c->simulation.peak < least; });
+  return all;
+}
+
+std::vector<CurvePoint> KnobSearch::FrontFrom(Bytes least) const {
+  std::vector<CurvePoint> points;
+  for (const Candidate* const candidate : From(least)) points.push_back(candidate->point());
+  return FrontOf(std::move(points));
 }
 
 // Returns what was found or, if a stop came first, the best plan so far.

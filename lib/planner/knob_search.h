@@ -11,7 +11,9 @@
 
 #include "lib/base/result.h"
 #include "lib/graph/layer_fold.h"
+#include "lib/plan/balance.h"
 #include "lib/plan/constraints.h"
+#include "lib/plan/curve_point.h"
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
 #include "lib/schedule/simulate.h"
@@ -28,6 +30,8 @@ struct Candidate {
   SolveOutcome outcome;
   Schedule schedule;
   Simulation simulation;
+
+  CurvePoint point() const { return {simulation.peak, simulation.overhead}; }
 };
 
 // The step that plans are simulated on, and the problem that the algorithm solves for it.
@@ -89,6 +93,10 @@ class KnobSearch {
   // Returns the plan of the least peak found that adds at most `most` or, if there is none, that of
   // the least overhead. A stop ends the search likewise.
   Result<const Candidate*> LeastPeakAdding(Cost most);
+  // Returns the plan that the balance prefers to all that are found for the least peak, for the
+  // budgets of a curve (CurveBudgets in peak_budget.h) and beside the best of these. A stop ends
+  // the search likewise.
+  Result<const Candidate*> Balanced(const Balance& balance);
   // Solves the setting of `found`, a plan within `budget` that BestWithin or MinPeak has returned,
   // again as thoroughly as At does. Returns `found` itself if that gives no better plan within the
   // budget, or if a stop comes first.
@@ -133,6 +141,9 @@ class KnobSearch {
   const Candidate* BestBetween(Bytes low, Bytes high) const;
   const Candidate* LeastOf(const Settings& settings) const;
   const Candidate* LeastAdding(Cost most) const;
+  Result<Done> TryBudgets(const std::vector<Bytes>& budgets);
+  std::vector<const Candidate*> From(Bytes least) const;
+  std::vector<CurvePoint> FrontFrom(Bytes least) const;
   Result<const Candidate*> TryOnGrid(int64_t setting);
   bool HalveGap(int64_t low, int64_t high);
   Result<Done> TryMiddle(int64_t low, int64_t high, Settings* settings);

@@ -128,6 +128,12 @@ const MicroBatchSearch::Found& MicroBatchSearch::LeastWithin(Cost most_added) co
                            [&](const Found& a, const Found& b) { return rank(a) < rank(b); });
 }
 
+const MicroBatchSearch::Found& MicroBatchSearch::BalancedFound() const {
+  return *std::min_element(found_.begin(), found_.end(), [this](const Found& a, const Found& b) {
+    return balance_->IsBetter(a.point, b.point);
+  });
+}
+
 const MicroBatchSearch::Found* MicroBatchSearch::BestWithin(Bytes budget) const {
   const Found* best = nullptr;
   for (const Found& found : found_) {
@@ -164,6 +170,25 @@ Result<Done> MicroBatchSearch::HalveBelow(Cost most_added) {
     const Bytes low = std::prev(at)->limit;
     if ((high - low).count() < 2) break;
     CKPLAN_RETURN_IF_ERROR(Try(Bytes(low.count() + (high - low).count() / 2), &quick_));
+  }
+  return Done{};
+}
+
+// Halves the gaps between the limit of the plan that the balance prefers and the limits before and
+// after it a few times.
+Result<Done> MicroBatchSearch::HalveBesideBalanced() {
+  for (int i = 0; i < kHalvings; ++i) {
+    const Bytes limit = BalancedFound().limit;
+    Bytes below = limit;
+    Bytes above = limit;
+    for (const Found& found : found_) {
+      if (found.limit < limit) below = found.limit;
+      if (found.limit > limit && above == limit) above = found.limit;
+    }
+    for (const auto& [low, high] : {std::pair(below, limit), std::pair(limit, above)}) {
+      const int64_t gap = (high - low).count();
+      if (gap >= 2) CKPLAN_RETURN_IF_ERROR(Try(low + Bytes(gap / 2), &quick_));
+    }
   }
   return Done{};
 }
@@ -228,8 +253,17 @@ Result<BestSolution> MicroBatchSearch::SolveWithinAddedTime(Cost most_added) {
   return Unproven(LeastWithin(most_added));
 }
 
+Result<BestSolution> MicroBatchSearch::SolveForBalance(const Balance& balance) {
+  balance_ = balance;
+  CKPLAN_RETURN_IF_ERROR(SolveWithinAddedTime(MostAdded(kAddedPercentWithoutBudget, balance.step)));
+  CKPLAN_RETURN_IF_ERROR(HalveBesideBalanced());
+  CKPLAN_RETURN_IF_ERROR(Try(BalancedFound().limit, &search_));
+  return Unproven(BalancedFound());
+}
+
 std::optional<BestSolution> MicroBatchSearch::found() const {
   if (found_.empty()) return std::nullopt;
+  if (balance_) return Unproven(BalancedFound());
   const Budget& budget = PeakBudgetOf(request_);
   if (!budget.is_given()) return Unproven(LeastWithin(most_added_));
   if (budget.kind == Budget::Kind::kMin) return Unproven(LeastFound());

@@ -15,7 +15,8 @@
 //
 // The search tries a dozen limits between the least peak and that of keeping everything. Then it
 // halves the gap above the limit of the best plan that fits a few times. If an added time is asked
-// for, it halves the gap below the limit of the least plan that adds no more. In a plan within the
+// for, it halves the gap below the limit of the least plan that adds no more; for a balance, the
+// gaps beside the limit of the plan that it prefers. In a plan within the
 // budget, one micro-batch alone is within it as well, so what `best` proves for the budget as a
 // limit holds.
 #pragma once
@@ -26,6 +27,7 @@
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/plan/balance.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
@@ -48,6 +50,8 @@ class MicroBatchSearch {
   Result<BestSolution> SolveForLeastPeak() { return FindLeast(); }
   // Returns the plan of the least memory that is found among those that add no more.
   Result<BestSolution> SolveWithinAddedTime(Cost most_added);
+  // Returns the plan that the balance prefers to all that are found.
+  Result<BestSolution> SolveForBalance(const Balance& balance);
   // Returns the best plan for the request's budget that was found before a stop ended the search.
   std::optional<BestSolution> found() const;
   // Returns the points that are shown of those that SolveWithinAddedTime has found between the
@@ -74,8 +78,10 @@ class MicroBatchSearch {
   const Found& LeastFound() const;
   std::vector<CurvePoint> Points() const;
   const Found& LeastWithin(Cost most_added) const;
+  const Found& BalancedFound() const;
   Result<Done> HalveAbove(Bytes budget);
   Result<Done> HalveBelow(Cost most_added);
+  Result<Done> HalveBesideBalanced();
   const Found* BestWithin(Bytes budget) const;
   bool IsOf(BoundScope scope, const Found& found) const;
   PeakBound LeastPeakOf(const Found& found) const;
@@ -90,9 +96,10 @@ class MicroBatchSearch {
   BestSearch search_;
   BestSearch quick_;
   Simulator simulator_;
-  std::vector<Found> found_;  // Ascending limits.
-  Cost most_added_;           // The argument of SolveWithinAddedTime.
-  PeakBound least_peak_;      // A bound for one micro-batch, and so for all.
+  std::vector<Found> found_;        // Ascending limits.
+  Cost most_added_;                 // The argument of SolveWithinAddedTime.
+  std::optional<Balance> balance_;  // The argument of SolveForBalance.
+  PeakBound least_peak_;            // A bound for one micro-batch, and so for all.
 };
 
 }  // namespace ckplan

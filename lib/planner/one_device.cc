@@ -31,6 +31,7 @@ void SetConstants(const ShardedConstants& constants, TensorGraphParts* parts) {
   parts->parameters = constants.parameters;
   parts->parameter_gradients = constants.parameter_gradients;
   parts->optimized = constants.optimized;
+  parts->optimized_tensors = constants.optimized_tensors;
   parts->unsharded = constants.unsharded;
 }
 
@@ -42,7 +43,11 @@ ShardedConstants WholeConstants(const std::vector<Parameter>& parameters) {
     if (parameter.kind != Parameter::Kind::kTrained) continue;
     constants.parameter_gradients += parameter.bytes;
     constants.optimized += parameter.bytes;
+    if (parameter.elements > 0) {
+      constants.optimized_tensors.push_back(parameter.AsOptimized());
+    }
   }
+  constants.optimized_tensors = Merged(std::move(constants.optimized_tensors));
   return constants;
 }
 

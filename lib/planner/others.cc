@@ -37,10 +37,9 @@ std::vector<Schedule> SchedulesOfOthers(const PlanProblem& problem, const Others
   own_limits.stop = limit.token();
   PlanRequest request = problem.request;
   request.order = StepOrder::kModel;
-  const PlanProblem own{problem.step,       request,
-                        problem.budget,     problem.wants_least_peak,
-                        problem.most_added, problem.is_recomputed,
-                        problem.rules};
+  const PlanProblem own{
+      problem.step,       request,         problem.budget,        problem.wants_least_peak,
+      problem.most_added, problem.balance, problem.is_recomputed, problem.rules};
   Simulator simulator(problem.step);
   std::vector<Schedule> schedules;
   const auto add = [&](const SolverInfo& info) {

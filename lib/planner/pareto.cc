@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/planner/peak_budget.h"
 #include "lib/planner/planner.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
-
-// The number of budgets for which `best` searches.
-constexpr int64_t kBudgets = 12;
 
 Result<Done> CheckParetoRequest(const PlanRequest& request) {
   const bool has_budget = request.budget.is_given() || request.total_budget.is_given() ||
@@ -35,10 +33,10 @@ Result<std::vector<CurvePoint>> PointsOfPlans(const Source& source, const PlanRe
   own.budget = {Budget::Kind::kMin, Bytes(0), 0};
   CKPLAN_ASSIGN_OR_RETURN(const Plan least, MakePlan(source, own, limits));
   std::vector<CurvePoint> points = {PointOf(least)};
-  const int64_t low = points.front().peak.count();
-  const int64_t high = KeepAllPeak(source.step()).count();
-  for (int64_t i = 1; i <= kBudgets && low < high; ++i) {
-    own.budget = Budget::Of(Bytes(i == kBudgets ? high : low + (high - low) / kBudgets * i));
+  const Bytes keep_all = KeepAllPeak(source.step());
+  if (points.front().peak >= keep_all) return points;
+  for (const Bytes budget : CurveBudgets(points.front().peak, keep_all)) {
+    own.budget = Budget::Of(budget);
     const Result<Plan> plan = MakePlan(source, own, limits);
     if (plan.ok()) points.push_back(PointOf(*plan));
     if (!plan.ok() && plan.error().code != ErrorCode::kInfeasible) return plan.error();
@@ -51,7 +49,7 @@ Result<std::vector<CurvePoint>> PointsOf(const Source& source, const PlanRequest
   const bool is_best = request.algorithm == kBestAlgorithm;
   if (source.joint && !is_best) return PointsOfPlans(source, request, limits);
   CKPLAN_ASSIGN_OR_RETURN(std::vector<CurvePoint> points,
-                          PointsByBudgets(source.step(), request, kBudgets, limits));
+                          PointsByBudgets(source.step(), request, limits));
   if (!is_best) return points;
   // The search for the least peak also starts from other algorithms' plans.
   PlanRequest for_least = request;

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "lib/base/human_bytes.h"
 #include "lib/plan/added_time.h"
+#include "lib/plan/optimizer_state.h"
 #include "lib/plan/plan.h"
 #include "lib/schedule/simulate.h"
 
@@ -33,8 +35,7 @@ std::string Described(const TrainingStep& of, const Step& step) {
 
 Bytes ConstantsInBudget(const TrainingStep& step, const PlanRequest& request) {
   if (!request.total_budget.is_given()) return Bytes(0);
-  return TotalConstants(step.constants(),
-                        OptimizerState(request.optimizer, step.optimized_bytes()));
+  return TotalConstants(step.constants(), OptimizerState(request, step.optimized()));
 }
 
 const Budget& PeakBudgetOf(const PlanRequest& request) {
@@ -59,6 +60,22 @@ std::optional<Bytes> BudgetInBytes(const TrainingStep& step, const PlanRequest& 
 std::optional<Cost> MostAddedBy(const TrainingStep& step, const PlanRequest& request) {
   if (!request.added_time.is_given()) return std::nullopt;
   return MostAdded(request.added_time.percent, step.cost());
+}
+
+std::optional<Balance> BalanceBy(const TrainingStep& step, const PlanRequest& request) {
+  if (PeakBudgetOf(request).kind != Budget::Kind::kBalanced) return std::nullopt;
+  return Balance{step.cost(), ConstantsInBudget(step, request)};
+}
+
+std::vector<Bytes> CurveBudgets(Bytes least, Bytes keep_all) {
+  const int64_t low = least.count();
+  const int64_t high = std::max(low, keep_all.count());
+  std::vector<Bytes> budgets;
+  for (int64_t i = 1; i < kCurveBudgets && low < high; ++i) {
+    budgets.emplace_back(low + (high - low) / kCurveBudgets * i);
+  }
+  budgets.emplace_back(high);
+  return budgets;
 }
 
 Error AddsTooMuch(const PlanProblem& problem, std::string_view subject, const Plan& least) {

@@ -3,9 +3,11 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
+#include "lib/plan/balance.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
@@ -20,13 +22,21 @@ const Budget& PeakBudgetOf(const PlanRequest& request);
 Bytes ConstantsInBudget(const TrainingStep& step, const PlanRequest& request);
 // Returns that budget in bytes of activations. `baseline_peak` is the peak of keeping everything,
 // and the budget covers `covered` besides the activations. Returns nothing if the request states no
-// amount: it has no budget, or asks for the least peak.
+// amount: it has no budget, or asks for the least peak or for a balance.
 std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_peak, Bytes covered);
 // Returns the budget of a request for this step, in bytes of activations.
 std::optional<Bytes> BudgetInBytes(const TrainingStep& step, const PlanRequest& request);
 
 // Returns what a plan may add to the step by the request; nothing if it does not limit that.
 std::optional<Cost> MostAddedBy(const TrainingStep& step, const PlanRequest& request);
+// Returns the balance that the request asks for; nothing if it asks for none.
+std::optional<Balance> BalanceBy(const TrainingStep& step, const PlanRequest& request);
+
+// A curve has points for this many budgets.
+inline constexpr int64_t kCurveBudgets = 12;
+// Returns budgets at equal distances up to the peak of keeping everything, above the least peak of
+// a curve.
+std::vector<Bytes> CurveBudgets(Bytes least, Bytes keep_all);
 
 // Returns the error kInfeasible: the algorithm named by `subject` finds no plan that adds as little
 // as the problem asks, and `least` is its plan of least added time.

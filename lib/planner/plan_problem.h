@@ -4,9 +4,11 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/units.h"
+#include "lib/plan/balance.h"
 #include "lib/plan/certificate.h"
 #include "lib/plan/curve_point.h"
 #include "lib/plan/objective.h"
@@ -25,14 +27,24 @@ struct PlanProblem {
   bool wants_least_peak = false;  // Asks for the plan of least peak; `budget` is none then.
   // Asks for the plan of least peak that adds at most this; `budget` is none then.
   std::optional<Cost> most_added = std::nullopt;
+  // Asks for the plan that this prefers; `budget` is none then.
+  std::optional<Balance> balance = std::nullopt;
   // For a joint graph: the operations whose values are to be recomputed, and the rules that say so.
   // Empty and null if there are none.
   IdVector<OpId, bool> is_recomputed = {};
   const RunRules* rules = nullptr;
 
-  bool has_budget() const { return budget || wants_least_peak || most_added; }
+  // Whether the peak is a part of what is asked, and not only a limit.
+  bool seeks_peak() const { return wants_least_peak || most_added || balance; }
+  bool has_budget() const { return budget || seeks_peak(); }
   bool Fits(Bytes peak, Cost overhead) const {
     return (!budget || peak <= *budget) && (!most_added || overhead <= *most_added);
+  }
+  // Whether `a` answers better than `b`, where both fit.
+  bool IsBetter(const CurvePoint& a, const CurvePoint& b) const {
+    if (balance) return balance->IsBetter(a, b);
+    return seeks_peak() ? std::pair(a.peak, a.overhead) < std::pair(b.peak, b.overhead)
+                        : std::pair(a.overhead, a.peak) < std::pair(b.overhead, b.peak);
   }
   Runs Obeying(const Runs& runs) const {
     return rules == nullptr ? runs : MadeToObey(*rules, runs);

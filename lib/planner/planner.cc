@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "lib/base/stop.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
 #include "lib/plan/check_constraints.h"
+#include "lib/plan/optimizer_state.h"
 #include "lib/plan/request_fields.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/check_request.h"
@@ -39,7 +39,7 @@ PlanRequest Settled(const PlanProblem& problem, const SolverInfo& info, const An
   // The runs of a joint graph may come in any order anyway.
   if (problem.step.is_joint()) settled.order = StepOrder::kModel;
   settled.budget = settled.total_budget = settled.added_time = {};
-  if (problem.wants_least_peak || problem.most_added) settled.budget = Budget::Of(peak);
+  if (problem.seeks_peak()) settled.budget = Budget::Of(peak);
   if (problem.budget) settled.budget = Budget::Of(*problem.budget);
   return settled;
 }
@@ -52,15 +52,14 @@ Plan PlanOf(const PlanProblem& problem, const SolverInfo& info, const Answer& an
   plan.request = Settled(problem, info, answer, plan.figures.peak);
   if (answer.paper) plan.figures.paper = *answer.paper;
   plan.figures.setting = answer.setting;
-  const bool wants_peak = problem.wants_least_peak || problem.most_added;
-  plan.figures.is_optimal = answer.is_optimal && (!wants_peak || info.name == kBestAlgorithm);
+  plan.figures.is_optimal =
+      answer.is_optimal && (!problem.seeks_peak() || info.name == kBestAlgorithm);
   plan.figures.guarantee = answer.guarantee;
   if (answer.lower_bound) plan.figures.lower_bound_cost = answer.lower_bound;
   if (answer.certificate) AddCertificate(*answer.certificate, &plan.figures);
   // Only a plan for no limit at all shows what it was chosen from.
   if (!problem.has_budget()) plan.figures.curve = answer.curve;
-  plan.figures.optimizer_state =
-      OptimizerState(problem.request.optimizer, problem.step.optimized_bytes());
+  plan.figures.optimizer_state = OptimizerState(problem.request, problem.step.optimized());
   return plan;
 }
 
@@ -102,6 +101,16 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
   return Checked(problem, std::move(plan));
 }
 
+// Returns the problem that the request poses for the step, without constraints.
+PlanProblem ProblemOf(const TrainingStep& step, const PlanRequest& request) {
+  return {step,
+          request,
+          BudgetInBytes(step, request),
+          PeakBudgetOf(request).kind == Budget::Kind::kMin,
+          MostAddedBy(step, request),
+          BalanceBy(step, request)};
+}
+
 // Calls `use` with the problem that the request poses for the step. A stop or a lack of memory
 // becomes an error.
 template <typename Use>
@@ -113,11 +122,9 @@ auto WithProblem(const SolverInfo& info, const TrainingStep& step, const PlanReq
     return UnlessStopped([&]() -> decltype(use(std::declval<const PlanProblem&>())) {
       CKPLAN_ASSIGN_OR_RETURN(const ConstrainedStep constrained,
                               ConstrainedStep::Create(step, request));
-      const PlanProblem problem{
-          constrained.step(),           request,
-          BudgetInBytes(step, request), PeakBudgetOf(request).kind == Budget::Kind::kMin,
-          MostAddedBy(step, request),   constrained.is_recomputed(),
-          constrained.rules()};
+      PlanProblem problem = ProblemOf(constrained.step(), request);
+      problem.is_recomputed = constrained.is_recomputed();
+      problem.rules = constrained.rules();
       return use(problem);
     });
   });
@@ -130,15 +137,12 @@ Result<Plan> MakePlanBy(const SolverInfo& info, const TrainingStep& step,
   });
 }
 
-// Returns whether plan a is better than plan b; both are within the budget. Names break ties.
-bool IsBetter(const Plan& a, const Plan& b, bool wants_least_peak) {
-  const auto rank = [&](const Plan& plan) {
-    const int64_t overhead = plan.figures.overhead.count();
-    const int64_t peak = plan.figures.peak.count();
-    return wants_least_peak ? std::tuple(peak, overhead, plan.request.algorithm)
-                            : std::tuple(overhead, peak, plan.request.algorithm);
-  };
-  return rank(a) < rank(b);
+// Returns whether plan a is better than plan b; both answer the problem. Names break ties.
+bool IsBetter(const Plan& a, const Plan& b, const PlanProblem& problem) {
+  const CurvePoint point_a{a.figures.peak, a.figures.overhead};
+  const CurvePoint point_b{b.figures.peak, b.figures.overhead};
+  if (point_a == point_b) return a.request.algorithm < b.request.algorithm;
+  return problem.IsBetter(point_a, point_b);
 }
 
 // Algorithms that answer at once come first, so that a time limit cuts short only the searches.
@@ -160,14 +164,13 @@ int WeightOf(ErrorCode code) {
 // Returns the best plan by any algorithm, or the error that explains why there is none.
 Result<Plan> BestOfAll(const TrainingStep& step, const PlanRequest& request,
                        const SolveLimits& limits, Shortage* shortage) {
-  const bool wants_least_peak =
-      PeakBudgetOf(request).kind == Budget::Kind::kMin || request.added_time.is_given();
+  const PlanProblem problem = ProblemOf(step, request);
   std::optional<Plan> best;
   std::optional<Error> failure;
   for (const SolverInfo* info : FastFirst()) {
     Result<Plan> plan = MakePlanBy(*info, step, request, limits);
     if (plan.ok()) {
-      if (!best || IsBetter(*plan, *best, wants_least_peak)) best = std::move(plan).value();
+      if (!best || IsBetter(*plan, *best, problem)) best = std::move(plan).value();
       continue;
     }
     const ErrorCode code = plan.error().code;
@@ -244,24 +247,24 @@ Result<PlanWithin> FindBestPlanWithin(const TrainingStep& step, const PlanReques
 }
 
 Result<std::vector<CurvePoint>> PointsByBudgets(const TrainingStep& step,
-                                                const PlanRequest& request, int64_t budget_count,
+                                                const PlanRequest& request,
                                                 const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
   using Points = std::vector<CurvePoint>;
-  return WithProblem(
-      *info, step, request, limits, [&](const PlanProblem& problem) -> Result<Points> {
-        if (info->name == kBestAlgorithm) return TraceCurveByBest(problem, limits);
-        const StopScope scope(limits.stop);
-        PollStop();
-        CKPLAN_ASSIGN_OR_RETURN(const std::vector<Answer> answers,
-                                SolveForBudgets(*info, problem, budget_count, limits));
-        Points points;
-        for (const Answer& answer : answers) {
-          const Plan plan = Checked(problem, PlanOf(problem, *info, answer));
-          points.push_back({plan.figures.peak, plan.figures.overhead});
-        }
-        return points;
-      });
+  return WithProblem(*info, step, request, limits,
+                     [&](const PlanProblem& problem) -> Result<Points> {
+                       if (info->name == kBestAlgorithm) return TraceCurveByBest(problem, limits);
+                       const StopScope scope(limits.stop);
+                       PollStop();
+                       CKPLAN_ASSIGN_OR_RETURN(const std::vector<Answer> answers,
+                                               SolveForBudgets(*info, problem, limits));
+                       Points points;
+                       for (const Answer& answer : answers) {
+                         const Plan plan = Checked(problem, PlanOf(problem, *info, answer));
+                         points.push_back({plan.figures.peak, plan.figures.overhead});
+                       }
+                       return points;
+                     });
 }
 
 }  // namespace ckplan

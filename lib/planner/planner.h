@@ -61,13 +61,13 @@ struct PlanWithin {
 Result<PlanWithin> FindBestPlanWithin(const TrainingStep& step, const PlanRequest& request,
                                       Cost enough, const SolveLimits& limits);
 
-// Returns peak and overhead of the algorithm's plans for `budget_count` budgets, at equal distances
-// from its least peak to the peak of keeping everything. For `best`, returns what it finds in its
+// Returns peak and overhead of the algorithm's plans for its least peak and the budgets of a curve
+// (CurveBudgets in peak_budget.h). For `best`, returns what it finds in its
 // search without a budget, and more points. The request must have no budget and must name an
 // algorithm for which CanPlan (registry.h) holds; kAutoAlgorithm is not allowed. Errors are those
 // of MakePlan.
 Result<std::vector<CurvePoint>> PointsByBudgets(const TrainingStep& step,
-                                                const PlanRequest& request, int64_t budget_count,
+                                                const PlanRequest& request,
                                                 const SolveLimits& limits);
 
 }  // namespace ckplan

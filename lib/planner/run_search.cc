@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
-#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "lib/base/stop.h"
 #include "lib/planner/obedience.h"
+#include "lib/planner/peak_budget.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
@@ -34,16 +35,40 @@ Result<RunOutcome> Obeying(const PlanProblem& problem, Result<RunOutcome> solved
 // The number of settings that are tried of a knob that limits the peak.
 constexpr int64_t kLimitsTried = 16;
 
-// Lower is better: first what is above the limit, then what counts within it.
-std::tuple<int64_t, int64_t, int64_t> RankOf(const PlanProblem& problem,
-                                             const Simulation& simulation) {
-  const int64_t peak = simulation.peak.count();
-  const int64_t overhead = simulation.overhead.count();
+// Returns how far a plan is above what the problem allows; 0 if it fits.
+int64_t ExcessOf(const PlanProblem& problem, const CurvePoint& point) {
   if (problem.most_added) {
-    return {std::max<int64_t>(0, overhead - problem.most_added->count()), peak, overhead};
+    return std::max<int64_t>(0, (point.overhead - *problem.most_added).count());
   }
-  const int64_t budget = problem.budget.value_or(Bytes(0)).count();
-  return {std::max<int64_t>(0, peak - budget), overhead, peak};
+  return problem.budget ? std::max<int64_t>(0, (point.peak - *problem.budget).count()) : 0;
+}
+
+bool IsBetterRun(const PlanProblem& problem, const CurvePoint& a, const CurvePoint& b) {
+  const int64_t excess_a = ExcessOf(problem, a);
+  const int64_t excess_b = ExcessOf(problem, b);
+  return excess_a != excess_b ? excess_a < excess_b : problem.IsBetter(a, b);
+}
+
+// Returns the settings that are tried, in rising order. For a balance and a knob that limits the
+// peak, these are the limits of the curve: the one of its least peak, and its budgets.
+Result<std::vector<int64_t>> SettingsFor(const PlanProblem& problem, const SolveLimits& limits,
+                                         PreparedRunSolver* solver) {
+  const Knob knob = solver->knob();
+  const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit;
+  std::vector<int64_t> settings;
+  if (limits_peak && problem.balance && problem.rules == nullptr) {
+    CKPLAN_ASSIGN_OR_RETURN(const RunOutcome least, solver->Solve(knob.min, limits));
+    const Bytes peak = Simulator(problem.step).Run(least.runs).value().peak;
+    settings.push_back(knob.min);
+    for (const Bytes budget : CurveBudgets(peak, KeepAllPeak(problem.step))) {
+      settings.push_back(std::clamp(budget.count(), knob.min, knob.max));
+    }
+    return settings;
+  }
+  const int64_t steps = limits_peak ? kLimitsTried : knob.grid_steps;
+  const int64_t distance = std::max<int64_t>(1, (knob.max - knob.min) / steps);
+  for (int64_t at = knob.min; at <= knob.max; at += distance) settings.push_back(at);
+  return settings;
 }
 
 // Returns the best outcome of all settings: of least time within the budget, or of least peak.
@@ -55,22 +80,22 @@ Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLim
   }
   Simulator simulator(problem.step.joint());
   std::optional<RunOutcome> best;
-  std::tuple<int64_t, int64_t, int64_t> least;
+  CurvePoint best_point;
   const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit;
-  const int64_t steps = limits_peak ? kLimitsTried : knob.grid_steps;
-  const int64_t distance = std::max<int64_t>(1, (knob.max - knob.min) / steps);
-  for (int64_t setting = knob.min; setting <= knob.max; setting += distance) {
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<int64_t> settings,
+                          SettingsFor(problem, limits, solver));
+  for (const int64_t setting : settings) {
     PollStop();
     Result<RunOutcome> solved = Obeying(problem, solver->Solve(setting, limits));
     // The limit is too low for any plan. With higher limits, there may be plans that fit after they
     // are changed to obey the constraints.
     const bool is_refused = !solved.ok() && solved.error().code == ErrorCode::kInfeasible;
-    if (is_refused && limits_peak && setting + distance <= knob.max) continue;
+    if (is_refused && limits_peak && setting != settings.back()) continue;
     CKPLAN_ASSIGN_OR_RETURN(RunOutcome outcome, std::move(solved));
     const Simulation simulation = simulator.Run(outcome.runs).value();
-    const auto rank = RankOf(problem, simulation);
-    if (best && rank >= least) continue;
-    least = rank;
+    const CurvePoint point{simulation.peak, simulation.overhead};
+    if (best && !IsBetterRun(problem, point, best_point)) continue;
+    best_point = point;
     best = std::move(outcome);
   }
   return *std::move(best);
@@ -84,10 +109,10 @@ Result<Answer> SolveByRuns(const PlanProblem& problem, const SolveLimits& limits
                           prepare(problem.step.joint(), limits));
   const Knob knob = solver->knob();
   // Plans that are changed afterwards may need more than the limit that they were made for.
-  const bool limits_peak =
-      knob.kind == Knob::Kind::kPeakLimit && problem.rules == nullptr && !problem.most_added;
-  Result<RunOutcome> outcome = limits_peak ? solver->Solve(LimitFor(problem, knob), limits)
-                                           : SolveAtEachSetting(problem, limits, solver.get());
+  const bool is_limit = knob.kind == Knob::Kind::kPeakLimit && problem.rules == nullptr &&
+                        !problem.most_added && !problem.balance;
+  Result<RunOutcome> outcome = is_limit ? solver->Solve(LimitFor(problem, knob), limits)
+                                        : SolveAtEachSetting(problem, limits, solver.get());
   if (!outcome.ok() && outcome.error().code == ErrorCode::kInfeasible) {
     outcome = Obeying(problem, solver->Solve(knob.min, limits));
   }

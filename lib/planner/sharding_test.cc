@@ -41,7 +41,7 @@ TEST_CASE("sharding: a plan's steps and peak stay, and its constants are those o
     CHECK(plan.schedule == whole_plan.schedule);
     CHECK(plan.figures.peak == whole_plan.figures.peak);
     CHECK(plan.figures.constants.inputs == whole_plan.figures.constants.inputs);
-    CHECK(plan.figures.optimizer_state == 2 * source.graph.optimized_bytes());
+    CHECK(plan.figures.optimizer_state == 2 * source.graph.optimized().bytes);
     CHECK(ConstantsOfPlan(plan) < before);
     before = ConstantsOfPlan(plan);
     CHECK(JudgePlanFile({source, plan, kShardedModel}).empty());
@@ -55,15 +55,16 @@ TEST_CASE("sharding: a plan's steps and peak stay, and its constants are those o
     // The graph that `ckplan graph` writes has the same constants.
     const TensorGraph again = ReadGraphJson(WriteGraphJson(source.graph), "graph.json").value();
     CHECK(again.constants() == source.graph.constants());
-    CHECK(again.optimized_bytes() == source.graph.optimized_bytes());
+    CHECK(again.optimized().bytes == source.graph.optimized().bytes);
+    CHECK(again.optimized().tensors == source.graph.optimized().tensors);
   }
 }
 
 TEST_CASE("sharding: the total budget covers what one device has, the budget on the peak nothing") {
   PlanRequest request = Sharded(Sharding{ShardingSystem::kFsdp, 8});
   const Source source = LoadSource(kShardedModel, request).value();
-  const Bytes constants = TotalConstants(
-      source.graph.constants(), OptimizerState(Optimizer::kAdam, source.graph.optimized_bytes()));
+  const Bytes constants =
+      TotalConstants(source.graph.constants(), 2 * source.graph.optimized().bytes);
   const Bytes peak = KeepAllPeak(source.step()) - Bytes(1);
   request.total_budget = Budget::Of(peak + constants);
   const Plan total = MakePlan(source, request, {}).value();

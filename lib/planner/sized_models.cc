@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "lib/plan/optimizer_state.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/planner.h"
 #include "lib/schedule/simulate.h"
@@ -20,8 +21,8 @@ PlanRequest KeepAllRequest(PlanRequest request) {
 Result<SizedModel> SizedModelOf(Source source, const SolveLimits& limits) {
   SizedModel sized{std::move(source), Bytes(0), Bytes(0), Cost(0), Cost(0)};
   const Source& of = sized.source;
-  sized.constants = TotalConstants(
-      of.step().constants(), OptimizerState(of.request.optimizer, of.step().optimized_bytes()));
+  sized.constants =
+      TotalConstants(of.step().constants(), OptimizerState(of.request, of.step().optimized()));
   sized.keep_all_peak = KeepAllPeak(of.step());
   sized.step = of.step().cost();
   if (of.request.recompute.empty()) return sized;
@@ -42,7 +43,7 @@ Result<const SizedModel*> SizedModels::At(int64_t count) {
   if (const auto known = known_.find(count); known != known_.end()) return &known->second;
   if (refusals_.contains(count)) return nullptr;
   PlanRequest request = request_;
-  request.dims[dim_] = count * multiple_of_;
+  (dim_.empty() ? request.batch : request.dims[dim_]) = count * multiple_of_;
   Result<Source> source = LoadSource(path_, request);
   if (source.ok()) {
     CKPLAN_ASSIGN_OR_RETURN(SizedModel sized, SizedModelOf(*std::move(source), limits_));

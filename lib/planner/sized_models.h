@@ -33,8 +33,8 @@ struct SizedModel {
 // `multiple_of`, the count.
 class SizedModels {
  public:
-  // Sizes are those of the dimension `dim`; `request` binds all others. Keeps references to the
-  // path, the request and the limits.
+  // Sizes are those of the dimension `dim`, or of the batch that is burnt into the model if `dim`
+  // is empty; `request` binds all others. Keeps references to the path, the request and the limits.
   SizedModels(const std::string& path, const PlanRequest& request, std::string dim,
               int64_t multiple_of, const SolveLimits& limits)
       : path_(path),

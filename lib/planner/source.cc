@@ -13,6 +13,7 @@
 #include "lib/emit/json_joint_graph.h"
 #include "lib/model/external_files.h"
 #include "lib/plan/assemble.h"
+#include "lib/plan/optimizer_state.h"
 #include "lib/plan/request_fields.h"
 #include "lib/plan/same_model.h"
 #include "lib/planner/one_device.h"
@@ -98,6 +99,32 @@ Result<Done> LetGradientsArrive(Source* source) {
   return Done{};
 }
 
+// Warns about what the request counts otherwise than its words say. kUsage: a graph file does not
+// say which of its parameters have master weights.
+Result<Done> CheckOptimizer(Source* source) {
+  const PlanRequest& request = source->request;
+  const Optimized optimized = source->step().optimized();
+  const bool has_only_sum = optimized.tensors.empty() && optimized.bytes > Bytes(0);
+  if (request.has_master_weights && has_only_sum) {
+    return NotForGraphFiles("master weights are",
+                            "without \"optimized_tensors\" does not say which of its parameters "
+                            "are stored in 16 bits",
+                            "master_weights");
+  }
+  const std::string& name = source->identity.name;
+  if (request.has_master_weights && optimized.bytes > Bytes(0) && !HasSixteenBits(optimized)) {
+    source->warnings.push_back(fmt::format(
+        "{}: no trained parameter is stored in 16 bits, so master weights change nothing", name));
+  }
+  if (request.optimizer == Optimizer::kAdam8Bit && has_only_sum) {
+    source->warnings.push_back(fmt::format(
+        "{}: the state of {} is that of one float32 tensor, since the graph file has the sum of "
+        "its gradients, and not each (\"optimized_tensors\")",
+        name, NameOf(request.optimizer)));
+  }
+  return Done{};
+}
+
 void SettleCosts(const CostModel& cost, PlanRequest* request) {
   request->cost_model = cost.name();
   request->cost_unit = cost.unit();
@@ -108,8 +135,15 @@ bool BeginsAsJson(std::string_view text) {
   return first != std::string_view::npos && text[first] == '{';
 }
 
-Result<Source> LoadGraphFile(const std::string& path, const PlanRequest& request,
+// Returns the request without the sizes that a source may lack: a graph file has no dimensions.
+PlanRequest WithoutOptionalDims(PlanRequest request) {
+  for (const std::string& name : request.optional_dims) request.dims.erase(name);
+  return request;
+}
+
+Result<Source> LoadGraphFile(const std::string& path, const PlanRequest& asked,
                              const ModelIdentity* planned) {
+  const PlanRequest request = WithoutOptionalDims(asked);
   std::optional<CostModel> cost;
   if (!request.cost_model.empty()) {
     CKPLAN_ASSIGN_OR_RETURN(cost, ParseCostModel(request.cost_model));
@@ -149,6 +183,7 @@ Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request
       std::move(read.lowered.roles), read.model.warnings(), std::move(read.lowered.modules)};
   for (std::string& warning : read.lowered.warnings) source.warnings.push_back(std::move(warning));
   source.absent_values = std::move(read.lowered.absent_values);
+  source.constant_batch = read.model.constant_batch();
   if (IsOfOneDevice(request)) {
     CKPLAN_RETURN_IF_ERROR(TakeDevice(read.lowered.parameters, &source));
   }
@@ -164,8 +199,9 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
   lower.lists_parameters = IsOfOneDevice(request);
   CKPLAN_ASSIGN_OR_RETURN(lower.cost, ModelCosts(request));
   CKPLAN_ASSIGN_OR_RETURN(
-      Model model, LoadModel(path, {request.dims, request.input_shapes, request.activation_type,
-                                    request.freeze, planned, request.optional_dims}));
+      Model model,
+      LoadModel(path, {request.dims, request.input_shapes, request.activation_type, request.freeze,
+                       planned, request.optional_dims, request.batch}));
   CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
   ModelSource source{std::move(model), std::move(lowered), request};
   source.request.dims = source.model.dims();
@@ -237,6 +273,7 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
     if (request.gradients == ParameterGradients::kArriving) {
       CKPLAN_RETURN_IF_ERROR(LetGradientsArrive(&source));
     }
+    CKPLAN_RETURN_IF_ERROR(CheckOptimizer(&source));
     if (request.align_bytes <= 1) return source;
     CKPLAN_ASSIGN_OR_RETURN(source.graph, AlignSizes(source.graph, request.align_bytes));
     if (source.joint) {

@@ -1,6 +1,7 @@
 // Reads the graph to plan for from a model or from a graph.json, with the settings of a request.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@ struct Source {
   std::vector<std::string> warnings;
   ModuleCalls modules = {};
   std::vector<AbsentValue> absent_values = {};
+  std::optional<int64_t> constant_batch = std::nullopt;  // See Model::constant_batch.
   // Set for a joint graph file, and for a model whose gradients arrive (ParameterGradients). Plans
   // are then plans of this graph.
   std::optional<JointGraph> joint = std::nullopt;

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -42,8 +41,7 @@ struct Found {
 // least. If the budget itself is the setting, there is no search.
 bool IsProven(const PlanProblem& problem, const Found& found) {
   const PlanRequest& request = problem.request;
-  if (problem.wants_least_peak || problem.most_added || !found.plan.candidate.outcome.is_optimal)
-    return false;
+  if (problem.seeks_peak() || !found.plan.candidate.outcome.is_optimal) return false;
   const bool is_setting = found.info->knob == Knob::Kind::kPeakLimit && !problem.step.is_joint() &&
                           request.uses_liveness && request.granularity == Granularity::kNode &&
                           !HasConstraints(request) && !request.pipeline;
@@ -93,10 +91,9 @@ class StrategySearch {
 
  private:
   // Returns whether there may be a better plan than the best so far.
-  bool MayBeBetter() const { return !best_ || wants_peak() || OverheadOf(*best_) > Cost(0); }
-
-  // Whether less memory is what makes a plan better, rather than less time.
-  bool wants_peak() const { return problem_.wants_least_peak || problem_.most_added; }
+  bool MayBeBetter() const {
+    return !best_ || problem_.seeks_peak() || OverheadOf(*best_) > Cost(0);
+  }
 
   // Returns whether `a` comes nearer than `b` to what is asked, where neither fits.
   bool IsNearer(const Found& a, const Found& b) const {
@@ -107,9 +104,7 @@ class StrategySearch {
   static Bytes PeakOf(const Found& found) { return found.plan.candidate.simulation.peak; }
 
   bool IsBetter(const Found& a, const Found& b) const {
-    return wants_peak()
-               ? std::tuple(PeakOf(a), OverheadOf(a)) < std::tuple(PeakOf(b), OverheadOf(b))
-               : std::tuple(OverheadOf(a), PeakOf(a)) < std::tuple(OverheadOf(b), PeakOf(b));
+    return problem_.IsBetter(a.plan.candidate.point(), b.plan.candidate.point());
   }
 
   Result<Done> SearchBy(const SolverInfo& info) {
@@ -125,7 +120,7 @@ class StrategySearch {
         continue;
       }
       if (!best_ || IsBetter(found, *best_)) best_ = std::move(found);
-      if (!wants_peak()) break;
+      if (!problem_.seeks_peak()) break;
     }
     return Done{};
   }
@@ -168,8 +163,7 @@ class StrategySearch {
 
 // Adds the answers of one search, after one preparation.
 Result<Done> AddAnswersBy(const SolverInfo& info, const View& view, const PlanProblem& problem,
-                          int64_t budget_count, const SolveLimits& limits,
-                          std::vector<Answer>* answers) {
+                          const SolveLimits& limits, std::vector<Answer>* answers) {
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
                           info.prepare(view.problem, limits));
   KnobSearch search(view, solver.get(), limits);
@@ -178,10 +172,7 @@ Result<Done> AddAnswersBy(const SolverInfo& info, const View& view, const PlanPr
   };
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search.MinPeak());
   add(*least);
-  const int64_t low = least->simulation.peak.count();
-  const int64_t high = std::max(low, KeepAllPeak(problem.step).count());
-  for (int64_t i = 1; i <= budget_count; ++i) {
-    const Bytes budget(i == budget_count ? high : low + (high - low) / budget_count * i);
+  for (const Bytes budget : CurveBudgets(least->simulation.peak, KeepAllPeak(problem.step))) {
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search.BestWithin(budget));
     if (best != nullptr) add(*best);
   }
@@ -196,7 +187,7 @@ Result<Answer> SolveByStrategies(const SolverInfo& info, const PlanProblem& prob
 }
 
 Result<std::vector<Answer>> SolveForBudgets(const SolverInfo& info, const PlanProblem& problem,
-                                            int64_t budget_count, const SolveLimits& limits) {
+                                            const SolveLimits& limits) {
   std::vector<Objective> objectives = {problem.request.objective};
   if (problem.request.objective == Objective::kAuto) {
     objectives = {Objective::kTime};
@@ -207,9 +198,9 @@ Result<std::vector<Answer>> SolveForBudgets(const SolverInfo& info, const PlanPr
     PlanRequest request = problem.request;
     request.objective = objective;
     const View view(problem.step, request);
-    CKPLAN_RETURN_IF_ERROR(AddAnswersBy(info, view, problem, budget_count, limits, &answers));
+    CKPLAN_RETURN_IF_ERROR(AddAnswersBy(info, view, problem, limits, &answers));
     for (const SolverInfo* smaller : ContainedIn(info.name)) {
-      CKPLAN_RETURN_IF_ERROR(AddAnswersBy(*smaller, view, problem, budget_count, limits, &answers));
+      CKPLAN_RETURN_IF_ERROR(AddAnswersBy(*smaller, view, problem, limits, &answers));
     }
   }
   return answers;

@@ -3,7 +3,6 @@
 // forward graph, the schedule is turned into runs of the joint graph.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "lib/base/result.h"
@@ -21,10 +20,9 @@ namespace ckplan {
 Result<Answer> SolveByStrategies(const SolverInfo& info, const PlanProblem& problem,
                                  const SolveLimits& limits);
 
-// Returns the algorithm's plans for `budget_count` budgets, at equal distances from its least peak
-// to the peak of keeping everything, after one preparation. The objective kAuto includes the plans
-// of both objectives.
+// Returns the algorithm's plans for its least peak and the budgets of its curve (CurveBudgets in
+// peak_budget.h), after one preparation. The objective kAuto includes the plans of both objectives.
 Result<std::vector<Answer>> SolveForBudgets(const SolverInfo& info, const PlanProblem& problem,
-                                            int64_t budget_count, const SolveLimits& limits);
+                                            const SolveLimits& limits);
 
 }  // namespace ckplan

@@ -50,6 +50,10 @@ class Expander {
 
   Expansion Run() && {
     parts_.name = graph_.name();
+    // A joint graph has no sum of its own for gradients whose state devices divide.
+    if (graph_.optimized().bytes == graph_.constants().parameter_gradients) {
+      parts_.optimized_tensors = graph_.optimized().tensors;
+    }
     AddTensors();
     AddConstants();
     for (const NodeId id : order_) AddForward(id);

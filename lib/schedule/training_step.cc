@@ -208,8 +208,8 @@ ConstantMemory TrainingStep::constants() const {
   return is_joint() ? ConstantsOf(*joint_) : forward_->constants();
 }
 
-Bytes TrainingStep::optimized_bytes() const {
-  return is_joint() ? ParameterGradientBytes(*joint_) : forward_->optimized_bytes();
+Optimized TrainingStep::optimized() const {
+  return is_joint() ? OptimizedOf(*joint_) : forward_->optimized();
 }
 
 std::string DescribeStep(const TrainingStep& of, const Step& step, bool has_run) {

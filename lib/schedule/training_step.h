@@ -101,9 +101,8 @@ class TrainingStep {
   // running only what is needed: zero, or less if no result needs some operations of a joint graph.
   Cost LeastOverhead() const;
   ConstantMemory constants() const;
-  // The bytes of gradients of parameters, wherever they are counted, that optimizers keep state
-  // for.
-  Bytes optimized_bytes() const;
+  // The gradients of parameters, wherever they are counted, that optimizers keep state for.
+  Optimized optimized() const;
   int64_t micro_batches() const { return is_joint() ? 1 : forward_->micro_batches(); }
 
  private:

@@ -30,7 +30,8 @@ def plan(
     ``source`` is the path of an ONNX model or of a graph file, the bytes of either, or a graph as a
     dictionary. A joint graph is a graph, too (docs/joint-graphs.md).
 
-    ``budget`` is a number of bytes, or a value of ``--budget``: ``"16GiB"``, ``"60%"``, ``"min"``.
+    ``budget`` is a number of bytes, or a value of ``--budget``: ``"16GiB"``, ``"60%"``, ``"min"``,
+    ``"balanced"``.
     Without a budget the program decides as it does without ``--budget``.
 
     ``options`` are the long flags of ``ckplan plan``, with ``_`` for ``-``: ``algo="best"``,

@@ -52,7 +52,15 @@ def keep_screenshot(browser, name):
         browser.screenshot(Path(folder) / f"{name}.png", whole=True)
 
 
-def long_joint_graph(operations):
+def module_of_block(layer):
+    return f"stage{layer // 100}.block{layer // 10}"
+
+
+def module_of_transformer(layer):
+    return f"model.layers.{layer // 10}.{'attn' if layer % 10 < 4 else 'mlp'}"
+
+
+def long_joint_graph(operations, module_of=module_of_block):
     """Returns layers of a chain with skip connections, and their gradients."""
     layers = operations // 2
     ops, values = [], []
@@ -70,7 +78,7 @@ def long_joint_graph(operations):
     for op in ops:
         op["phase"] = "forward" if op["id"] < layers else "backward"
         op["cost"] = 1000 + op["id"] % 13
-        op["module"] = f"stage{op['id'] % layers // 100}.block{op['id'] % layers // 10}"
+        op["module"] = module_of(op["id"] % layers)
     for value in values:
         value["kind"] = "value"
     head = {"schema_version": "1.0", "kind": "joint", "name": "layers"}
@@ -127,7 +135,13 @@ def test_large_reports_are_small_and_open_within_a_second(name, browser, tmp_pat
         "[...document.querySelectorAll('.live table')][0].querySelector('tbody').textContent"
     )
     for kind, size in kinds.items():
-        assert size == 0 or f"{kind.removesuffix('_bytes')}{human_bytes(size)}" in shown
+        word = kind.removesuffix("_bytes")
+        if name == "joint" and word == "gradients":
+            word = "backward"  # As `ckplan explain` calls it.
+        assert size == 0 or f"{word}{human_bytes(size)}" in shown
+    listed = browser.run("document.querySelector('table.live-list').textContent")
+    assert name != "gpt2_small" or "used at the peak" in listed
+    assert "nothing more" not in listed
     keep_screenshot(browser, f"large-{name}")
 
 
@@ -145,13 +159,33 @@ def two_plans(tmp_path_factory):
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1400, 480])
+@pytest.mark.parametrize("width", [1400, 480, 400])
 @pytest.mark.parametrize("count", [1, 2])
 def test_nothing_overflows_at_any_width(count, width, dark, two_plans, browser):
     browser.open(two_plans[count - 1], width=width, dark=dark)
     assert browser.errors == []
     assert browser.run("document.documentElement.scrollWidth") <= width
     assert browser.run("document.querySelectorAll('canvas').length") == count
+    # The picture is on the first screen, and no text of a picture is small or cut off.
+    top = browser.run("document.querySelector('canvas').getBoundingClientRect().top")
+    assert top < 480
+    outside = browser.run(
+        """[...document.querySelectorAll('svg.curve')].flatMap(svg => {
+            const box = svg.getBoundingClientRect();
+            return [...svg.querySelectorAll('text')].filter(text => {
+                const inner = text.getBoundingClientRect();
+                return inner.left < box.left - 1 || inner.right > box.right + 1 ||
+                    inner.top < box.top - 1 || inner.bottom > box.bottom + 1 ||
+                    parseFloat(getComputedStyle(text).fontSize) < 11;
+            }).map(text => text.textContent); })"""
+    )
+    assert outside == []
+    # So are the sizes of tensors.
+    right = browser.run(
+        """Math.max(...[...document.querySelectorAll('table.live-list, table.tensors')].map(table =>
+            table.querySelector('td.number').getBoundingClientRect().right))"""
+    )
+    assert right <= width
     paper = browser.run("getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(22, 24, 27)" if dark else "rgb(255, 255, 255)")
     # Every picture must show more colours than the paper and the grid.
@@ -163,6 +197,27 @@ def test_nothing_overflows_at_any_width(count, width, dark, two_plans, browser):
     )
     assert colours > 20
     keep_screenshot(browser, f"plans{count}-{width}-{'dark' if dark else 'light'}")
+
+
+def test_a_language_model_is_divided_into_several_modules(browser, tmp_path):
+    source = tmp_path / "joint.json"
+    source.write_text(json.dumps(long_joint_graph(320, module_of_transformer)))
+    make_plan(source, tmp_path / "plan.json", "--algo", "dtr", "--budget", "60%")
+    report = make_report([tmp_path / "plan.json"], source, tmp_path / "report.html", "--no-pareto")
+    for width in [1400, 400]:
+        browser.open(report, width=width)
+        modules = browser.run(
+            """[...document.querySelectorAll('.live-parts details')[0].querySelectorAll('tbody th')]
+                .map(cell => cell.textContent)"""
+        )
+        assert "model.layers.*.attn ×16" in modules and "model.layers.*.mlp ×16" in modules
+        # Different names stay different in whatever room they have.
+        names = browser.run(
+            """[...document.querySelectorAll('.live-list td.name > [title]')]
+                .map(cell => [cell.title, cell.textContent])"""
+        )
+        assert len({short for _, short in names}) == len({whole for whole, _ in names})
+        assert all(len(short) < 40 for _, short in names)
 
 
 def test_the_button_switches_colours(two_plans, browser):
@@ -294,6 +349,27 @@ def test_tensors_are_searched_sorted_filtered_and_selected(two_plans, browser):
     browser.key("Escape")
     assert browser.run("document.querySelector('.details').textContent") == ""
     assert browser.errors == []
+
+
+def test_figures_are_in_words(two_plans, browser):
+    browser.open(two_plans[0])
+    labels = browser.run(
+        "[...document.querySelectorAll('dl.figures dt')].map(each => each.textContent)"
+    )
+    assert labels == ["Peak", "Time", "Budget", "Proof"]
+    tops = browser.run(
+        """[...document.querySelectorAll('dl.figures dt')]
+            .map(each => each.getBoundingClientRect().top)"""
+    )
+    assert len(set(tops)) == 1
+    made = browser.run("document.querySelector('details.all-figures').textContent")
+    assert "N=16 · objective time · effort quick · cost model flops:a100-40g" in made
+    assert "_" not in made
+    browser.open(two_plans[1])
+    heads = browser.run(
+        "[...document.querySelectorAll('table.figures thead th')].map(each => each.textContent)"
+    )
+    assert heads == ["Plan", "Peak", "Time", "Budget", "Proof"]
 
 
 def test_the_curve_shows_the_plans(two_plans, browser):

@@ -37,10 +37,28 @@ Result<Done> TradeOff::SearchEvenly(int64_t count) {
   return Done{};
 }
 
+Result<Done> TradeOff::SearchForBalance(const Balance& balance) {
+  constexpr int kRounds = 4;
+  for (int i = 0; i < kRounds; ++i) {
+    const std::vector<CurvePoint> known = Points();
+    for (const Bytes budget : balance.BudgetsBesideBest(known)) {
+      CKPLAN_RETURN_IF_ERROR(Try(budget.count(), std::nullopt));
+    }
+    if (Points() == known) break;
+  }
+  return Done{};
+}
+
 std::vector<CurvePoint> TradeOff::Points() const {
   std::vector<CurvePoint> points;
   for (const PricedRuns& plan : plans_) points.push_back({Bytes(plan.peak), Cost(plan.overhead)});
   return points;
+}
+
+const PricedRuns& TradeOff::At(const CurvePoint& point) const {
+  return *std::find_if(plans_.begin(), plans_.end(), [&](const PricedRuns& plan) {
+    return plan.peak == point.peak.count() && plan.overhead == point.overhead.count();
+  });
 }
 
 const PricedRuns& TradeOff::LeastWithin(int64_t most_added) const {

@@ -23,6 +23,7 @@
 #include "lib/algorithms/best/best.h"
 #include "lib/algorithms/best/best_problem.h"
 #include "lib/base/result.h"
+#include "lib/plan/balance.h"
 #include "lib/plan/curve_point.h"
 #include "lib/runs/run_problem.h"
 #include "lib/schedule/simulate.h"
@@ -55,6 +56,10 @@ class TradeOff {
   // time.
   Result<Done> SearchEvenly(int64_t count);
 
+  // Halves the gaps beside the plan that the balance prefers a few times, as long as that finds
+  // other plans.
+  Result<Done> SearchForBalance(const Balance& balance);
+
   // Returns the found plan of least peak among those that add at most this much; if there is none,
   // the plan of least time.
   const PricedRuns& LeastWithin(int64_t most_added) const;
@@ -63,6 +68,8 @@ class TradeOff {
   // Sorted by rising peak and falling overhead.
   const std::vector<PricedRuns>& plans() const { return plans_; }
   std::vector<CurvePoint> Points() const;
+  // Returns the plan of one of these points.
+  const PricedRuns& At(const CurvePoint& point) const;
 
  private:
   // No plan was found within `budget` that adds at most `most_added`.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lib/base/stop.h"
+#include "lib/plan/balance.h"
 #include "lib/schedule/expand.h"
 #include "lib/testing/best/brute_force.h"
 #include "lib/testing/best/random_instance.h"
@@ -88,6 +89,27 @@ TEST_CASE("trade-off: more memory always costs less time, after any searches") {
     CHECK(points.size() == trade_off.plans().size());
     CHECK(trade_off.Least().peak <= trade_off.LeastWithin(0).peak);
   }
+}
+
+TEST_CASE("trade-off: beside the best plan for a balance, better ones are found") {
+  int improved = 0;
+  for (uint64_t seed = 1; seed <= Instances(40); ++seed) {
+    CAPTURE(seed);
+    const RandomInstance instance(seed, 50);
+    BestProblem problem(instance.graph);
+    TradeOff trade_off = InOwnOrder(&problem);
+    REQUIRE(trade_off.SearchEvenly(2).ok());
+    REQUIRE(trade_off.SearchLeast().ok());
+    const Balance balance{Cost(instance.OnceCost()), Bytes(0)};
+    const CurvePoint before = balance.BestOf(trade_off.Points());
+    REQUIRE(trade_off.SearchForBalance(balance).ok());
+    const CurvePoint after = balance.BestOf(trade_off.Points());
+    CHECK_FALSE(balance.IsBetter(before, after));
+    CHECK(trade_off.At(after).peak == after.peak.count());
+    CHECK(trade_off.At(after).overhead == after.overhead.count());
+    improved += balance.IsBetter(after, before);
+  }
+  CHECK(improved > 0);
 }
 
 TEST_CASE("trade-off: a time below that of any plan gives the plan of least time") {

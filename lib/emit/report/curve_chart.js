@@ -1,6 +1,7 @@
 // Memory against time: the plans of this page, keeping everything, and the curves over other budgets.
 
-const CURVE = {width: 900, height: 340, left: 70, right: 36, top: 18, bottom: 46};
+// In pixels of the screen, so that texts have their size at any width.
+const CURVE = {most: 1100, left: 58, right: 30, top: 26, bottom: 44};
 const MARKS = ["M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "M-4 -4h8v8h-8z", "M0 -5l5 9h-10z", "M0 -5l5 5l-5 5l-5 -5z"];
 
 class CurveChart {
@@ -24,51 +25,56 @@ class CurveChart {
     this.mostBytes = Math.max(...all.map((point) => point.bytes), 1) * 1.04;
     this.mostShare = Math.max(...all.map((point) => point.share), 0.01) * 1.06;
     this.leastShare = Math.min(...all.map((point) => point.share), 0);
+    this.box = element("div", {class: "curve-box"});
   }
 
   point(plan, [bytes, cost]) {
     return {bytes, share: plan.columns.step_cost > 0 ? cost / plan.columns.step_cost : 0};
   }
 
-  x(bytes) { return CURVE.left + bytes / this.mostBytes * (CURVE.width - CURVE.left - CURVE.right); }
-  y(share) {
-    const height = CURVE.height - CURVE.top - CURVE.bottom;
-    return CURVE.height - CURVE.bottom - (share - this.leastShare) / (this.mostShare - this.leastShare) * height;
-  }
+  get right() { return this.width - CURVE.right; }
+  get bottom() { return this.height - CURVE.bottom; }
+  x(bytes) { return round(CURVE.left + bytes / this.mostBytes * (this.right - CURVE.left)); }
+  y(share) { return round(this.bottom - (share - this.leastShare) / (this.mostShare - this.leastShare) * (this.bottom - CURVE.top)); }
 
   elements() {
     const notes = this.curves.filter((curve) => curve.failure).map((curve) => element("p", {}, `No curve by ${curve.name}: ${curve.failure}`));
     const help = this.curves.length > 0
       ? "Each mark of a line is a plan: more memory always costs less time. What lies above a line can be bettered by a plan on it."
       : "The page was written without a curve; ckplan report computes one.";
-    return [this.drawing(), this.legend(), ...notes, element("p", {class: "quiet help"}, help), this.table()];
+    return [this.box, this.legend(), ...notes, element("p", {class: "quiet help"}, help), this.table()];
   }
 
-  drawing() {
-    const svg = svgElement("svg", {class: "curve", viewBox: `0 0 ${CURVE.width} ${CURVE.height}`, role: "img",
+  // Draws the picture as wide as its box is.
+  draw() {
+    const width = Math.min(this.box.clientWidth, CURVE.most);
+    if (width === this.width || width === 0) return;
+    this.width = width;
+    this.height = Math.max(Math.round(0.34 * width), 250);
+    const svg = svgElement("svg", {class: "curve", width, height: this.height, viewBox: `0 0 ${width} ${this.height}`, role: "img",
       "aria-label": "Time added to a step, by the peak of activations; the table below has the numbers"});
     this.drawAxes(svg);
     this.curves.forEach((curve, i) => this.drawCurve(svg, curve, i));
     this.marks.forEach((mark) => this.drawMark(svg, mark));
-    return element("div", {class: "curve-scroll"}, svg);
+    this.box.replaceChildren(svg);
   }
 
   drawAxes(svg) {
-    const right = CURVE.width - CURVE.right;
-    const bottom = CURVE.height - CURVE.bottom;
-    let tick = 1;
-    while (this.mostBytes / tick > 8) tick *= 2;
+    const {right, bottom} = this;
+    const tick = bytesStride(this.mostBytes, Math.max((right - CURVE.left) / 75, 2));
     for (let bytes = 0; bytes <= this.mostBytes; bytes += tick) {
       svg.append(svgElement("path", {class: "grid", d: `M${this.x(bytes)} ${CURVE.top}V${bottom}`}),
-        svgElement("text", {x: this.x(bytes), y: bottom + 17, "text-anchor": "middle"}, bytesText(bytes)));
+        svgElement("text", {x: this.x(bytes), y: bottom + 17, "text-anchor": "middle"}, roundBytesText(bytes)));
     }
-    const stride = roundStride(1000 * (this.mostShare - this.leastShare), 6) / 1000;
-    for (let share = Math.ceil(this.leastShare / stride) * stride; share <= this.mostShare; share += stride) {
+    // In tenths of a per cent, for which whole numbers are round.
+    const stride = roundStride(1000 * (this.mostShare - this.leastShare), 6);
+    for (let at = Math.ceil(1000 * this.leastShare / stride); at * stride <= 1000 * this.mostShare; ++at) {
+      const share = at * stride / 1000;
       svg.append(svgElement("path", {class: "grid", d: `M${CURVE.left} ${this.y(share)}H${right}`}),
-        svgElement("text", {x: CURVE.left - 7, y: this.y(share) + 4, "text-anchor": "end"}, signedPercent(share)));
+        svgElement("text", {x: CURVE.left - 7, y: this.y(share) + 4, "text-anchor": "end"}, roundPercent(share)));
     }
     svg.append(svgElement("text", {x: right, y: bottom + 36, "text-anchor": "end"}, "peak of activations"),
-      svgElement("text", {x: CURVE.left + 6, y: CURVE.top + 8, "text-anchor": "start"}, "time added to a step"));
+      svgElement("text", {x: 2, y: 13, "text-anchor": "start"}, "time added to a step"));
   }
 
   drawCurve(svg, curve, number) {
@@ -77,7 +83,7 @@ class CurveChart {
     for (const point of curve.points) {
       path += path ? `H${this.x(point.bytes)}V${this.y(point.share)}` : `M${this.x(point.bytes)} ${this.y(point.share)}`;
     }
-    svg.append(svgElement("path", {class: `line line-${number % 4}`, d: `${path}H${CURVE.width - CURVE.right}`}));
+    svg.append(svgElement("path", {class: `line line-${number % 4}`, d: `${path}H${this.right}`}));
     for (const point of curve.points) {
       svg.append(svgElement("path", {class: `point line-${number % 4}`, d: MARKS[number % 4], transform: `translate(${this.x(point.bytes)} ${this.y(point.share)})`},
         svgElement("title", {}, `${curve.name}: ${bytesText(point.bytes)}, ${signedPercent(point.share)}`)));
@@ -90,7 +96,7 @@ class CurveChart {
     if (mark.label) {
       group.append(svgElement("circle", {r: 10}), svgElement("text", {y: 4, "text-anchor": "middle"}, mark.label));
     } else {
-      group.append(svgElement("path", {d: "M-5 -5L5 5M-5 5L5 -5"}), svgElement("text", {class: "aside", y: -10, "text-anchor": "end"}, mark.name));
+      group.append(svgElement("path", {d: "M-5 -5L5 5M-5 5L5 -5"}), svgElement("text", {class: "aside", y: -11, "text-anchor": "end"}, mark.name));
     }
     svg.append(group);
   }
@@ -115,6 +121,11 @@ class CurveChart {
 
 function pairs(flat) {
   return Array.from({length: flat.length / 2}, (_, i) => [flat[2 * i], flat[2 * i + 1]]);
+}
+
+// Rounds a coordinate to tenths of a pixel.
+function round(coordinate) {
+  return Math.round(10 * coordinate) / 10;
 }
 
 function svgSample(style, path) {

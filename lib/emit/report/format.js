@@ -1,5 +1,6 @@
 // Texts and elements that all parts of the page use.
 
+// The kinds of memory as styles; what readers see is PlanData.kindName.
 const KINDS = ["kept", "passing", "recomputed", "gradients", "workspace"];
 const PHASE_NAMES = {f: "forward", r: "run again", l: "loss", b: "backward", x: "release"};
 const ACTIONS = {k: "keep", r: "recompute", t: "transient", d: "drop"};
@@ -18,6 +19,24 @@ function bytesText(bytes) {
   return `${value.toFixed(2)} ${["KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
 }
 
+// Formats a round size, as at the ticks of an axis, without needless decimals.
+function roundBytesText(bytes) {
+  const text = bytesText(bytes);
+  return bytes === 0 ? "0" : text.includes(".") ? text.replace(/\.?0+ /, " ") : text;
+}
+
+// Returns the distance of round ticks, a power of two, of which at most `most` fit into `bytes`.
+function bytesStride(bytes, most) {
+  let stride = 1;
+  while (bytes / stride > most) stride *= 2;
+  return stride;
+}
+
+// Keeps each number in a sentence in the line of its unit.
+function unbroken(text) {
+  return text.replace(/(\d) (?=([KMGTP]i)?B\b)/g, "$1\u00a0");
+}
+
 function signedBytesText(bytes) {
   return bytes > 0 ? `+${bytesText(bytes)}` : bytesText(bytes);
 }
@@ -29,15 +48,13 @@ function signedPercent(share) {
   return `${share > 0 ? "+" : ""}${text}%`;
 }
 
-function percent(share) {
-  return `${(100 * share).toFixed(1)}%`;
+// Formats a round share, as at the ticks of an axis.
+function roundPercent(share) {
+  return signedPercent(share).replace(".0%", "%");
 }
 
-// Shortens a long name to its beginning and its end, where names differ.
-function elided(text, most) {
-  if (text.length <= most) return text;
-  const head = Math.floor(most / 3);
-  return `${text.slice(0, head)}…${text.slice(head + 1 - most)}`;
+function percent(share) {
+  return `${(100 * share).toFixed(1)}%`;
 }
 
 // Formats costs: nanoseconds get a suitable unit, other units stay as they are.

@@ -15,12 +15,13 @@ class Page {
 
   open() {
     this.writeHead();
-    document.getElementById("summary").append(summaryTable(this.plans), ...summaryLines(this.plans));
-    document.getElementById("curve-body").append(...new CurveChart(this.plans, this.data.curves).elements());
+    document.getElementById("summary").append(...summaryOf(this.plans));
+    this.curve = new CurveChart(this.plans, this.data.curves);
+    document.getElementById("curve-body").append(...this.curve.elements());
     document.getElementById("tensors-body").append(...this.table.elements());
     this.writeControls();
     this.showPlans();
-    new ResizeObserver(() => this.drawCharts()).observe(document.getElementById("memory-panels"));
+    new ResizeObserver(() => this.resize()).observe(document.getElementById("memory-panels"));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.drawCharts());
     document.getElementById("theme").addEventListener("click", () => this.switchTheme());
   }
@@ -28,7 +29,7 @@ class Page {
   writeHead() {
     const models = [...new Set(this.plans.map((plan) => plan.columns.model))];
     const graph = this.plans[0].graph;
-    document.getElementById("title").textContent = models.join(" and ");
+    document.getElementById("title").append(...breakable(models.join(" and ")));
     document.getElementById("subtitle").textContent = `ckplan ${this.data.version} · ${graph.nodes.length} ` +
       `${graph.joint ? "operations" : "nodes"} · ${this.plans.length === 1 ? "one plan" : `${this.plans.length} plans`}`;
   }
@@ -61,7 +62,7 @@ class Page {
   }
 
   writeLegend() {
-    const items = KINDS.filter((_, kind) => this.plans.some((plan) => plan.kindsUsed[kind])).map((kind) => [kind, `swatch ${kind}`]);
+    const items = KINDS.map((style, kind) => [this.plans.find((plan) => plan.kindsUsed[kind])?.kindName(kind), `swatch ${style}`]).filter(([name]) => name);
     if (this.plans.some((plan) => plan.others > 0)) items.push(["other micro-batches", "swatch other-micro-batches"]);
     items.push(["keeping all", "swatch keep-all"]);
     if (this.plans.some((plan) => plan.columns.budget !== null)) items.push(["budget", "swatch budget-line"]);
@@ -81,6 +82,17 @@ class Page {
     this.table.fill();
     this.table.drawDetails();
     this.drawCharts();
+  }
+
+  // Redraws what depends on the width of the page, when that has changed.
+  resize() {
+    this.drawCharts();
+    const width = document.documentElement.clientWidth;
+    if (width === this.width) return;
+    this.width = width;
+    this.curve.draw();
+    for (const live of this.lives) live.draw();
+    this.table.drawRows();
   }
 
   drawCharts() {

@@ -152,7 +152,7 @@ class MemoryChart {
       element("span", {class: "number"}, bytesText(bytes)));
     const rows = [element("strong", {}, `step ${cursor}: ${plan.stepName(cursor)}`)];
     KINDS.forEach((kind, i) => {
-      if (plan.memory[i][cursor] > 0) rows.push(row(kind, plan.memory[i][cursor], kind));
+      if (plan.memory[i][cursor] > 0) rows.push(row(plan.kindName(i), plan.memory[i][cursor], kind));
     });
     if (plan.others > 0) rows.push(row("other micro-batches", plan.others, "other-micro-batches"));
     rows.push(row("in use", plan.total[cursor] + plan.others));

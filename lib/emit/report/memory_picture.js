@@ -296,15 +296,14 @@ class MemoryPicture {
     this.context.font = "12px system-ui, sans-serif";
     this.context.textBaseline = "middle";
     // Ticks are powers of two, so that no label is rounded.
-    let tick = 1;
-    while (this.page.highest / tick > 6) tick *= 2;
+    const tick = bytesStride(this.page.highest, 6);
     for (let bytes = 0; bytes <= this.page.highest; bytes += tick) {
       const y = this.yOf(bytes);
       const line = new Path2D();
       line.moveTo(MARGIN.left, y);
       line.lineTo(this.width - MARGIN.right, y);
       this.stroke(line, this.colour("grid"), 1);
-      this.text(bytesText(bytes), MARGIN.left - 6, y, "right", "quiet");
+      this.text(roundBytesText(bytes), MARGIN.left - 6, y, "right", "quiet");
     }
   }
 
@@ -324,7 +323,8 @@ class MemoryPicture {
     this.text("tensor", MARGIN.left - 6, this.laneTop + LANE_HEIGHT / 2, "right", "quiet");
     this.text("schedule", MARGIN.left - 6, this.stripTop + STRIP_HEIGHT / 2, "right", "quiet");
     if (!this.page.selected) {
-      this.text("choose a tensor below to see when it is in memory", MARGIN.left + 6, this.laneTop + LANE_HEIGHT / 2, "left", "quiet");
+      const isNarrow = this.plotWidth < 330;
+      this.text(isNarrow ? "choose a tensor in the lists below" : "choose a tensor below to see when it is in memory", MARGIN.left + 6, this.laneTop + LANE_HEIGHT / 2, "left", "quiet");
     }
     this.labelBoundary();
   }

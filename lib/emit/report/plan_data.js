@@ -80,14 +80,16 @@ class PlanData {
   }
 
   // Returns a text such as "backward of conv1".
-  stepName(step) {
+  stepName(step) { return this.stepWords(step).join(""); }
+
+  // Returns what the step does and the name of what it does it with, such as "backward of " and "conv1".
+  stepWords(step) {
     const phase = this.columns.phases[step];
     const index = this.columns.step_of[step];
-    if (phase === "l") return "the loss";
-    if (phase === "x") return `the release of ${this.graph.tensors[index]}`;
-    const name = this.graph.nodes[index];
-    if (this.graph.joint) return phase === "r" ? `another run of ${name}` : `run of ${name}`;
-    return {f: "forward of ", r: "recomputation of ", b: "backward of "}[phase] + name;
+    if (phase === "l") return ["the loss", ""];
+    if (phase === "x") return ["the release of ", this.graph.tensors[index]];
+    const words = this.graph.joint ? {f: "run of ", r: "another run of ", b: "run of "} : {f: "forward of ", r: "recomputation of ", b: "backward of "};
+    return [words[phase], this.graph.nodes[index]];
   }
 
   // Names the step's work in a way that is equal in all plans; runs after the first have no such name.
@@ -128,6 +130,16 @@ class PlanData {
   spanSteps(span) {
     const begin = this.columns.span_begin[span];
     return [this.stepOfMoment(begin), this.stepOfMoment(begin + this.columns.span_moments[span])];
+  }
+
+  // The kind in words: what backward operations of a joint graph make are more than gradients.
+  kindName(kind) { return this.graph.kinds[kind]; }
+
+  // Whether the step makes or reads the span, or works in it.
+  isUsedAt(span, step) {
+    const holds = this.columns.span_holds[span];
+    if (holds !== "t") return holds === "w";
+    return this.spanSteps(span)[0] === step || this.spanReads(span).includes(step);
   }
 
   spanKind(span) { return this.columns.span_kind.charCodeAt(span) - 48; }

@@ -31,6 +31,7 @@ class TensorTable {
     const plans = this.page.shown;
     this.rows = rowsOf(plans);
     this.columns = this.columnsOf(plans);
+    this.table.style.setProperty("--plans", plans.length);
     const choices = [["all", "all"], ["k", "kept"], ["r", "recomputed"], ["t", "transient"], ["d", "dropped"], ["peak", "in memory at the peak"]];
     if (plans.length > 1) choices.push(["differs", "where the plans differ"]);
     this.choice.replaceChildren(...choices.map(([value, text]) => element("option", {value}, text)));
@@ -39,32 +40,32 @@ class TensorTable {
 
   columnsOf(plans) {
     const columns = [
-      {title: "Tensor", width: "30%", key: (row) => row.name, text: (row) => row.name, most: 48},
-      {title: "Operator", width: "13%", key: (row) => row.op, text: (row) => row.op},
-      {title: "Module", width: "17%", key: (row) => row.module, text: (row) => row.module, most: 26},
-      {title: "Size", width: "9.5em", isNumber: true, key: (row) => row.bytes, text: (row) => bytesText(row.bytes)},
+      {title: "Tensor", width: "30%", style: "first", isName: true, key: (row) => row.name, text: (row) => row.name},
+      {title: "Operator", width: "13%", style: "spare", key: (row) => row.op, text: (row) => row.op},
+      {title: "Module", width: "17%", isName: true, style: "spare", key: (row) => row.module, text: (row) => row.module},
+      {title: "Size", width: "8em", isNumber: true, key: (row) => row.bytes, text: (row) => bytesText(row.bytes)},
     ];
     plans.forEach((plan, i) => {
       const prefix = plans.length > 1 ? `${plan.letter}: ` : "";
       const side = (row) => row.sides[i];
       columns.push(
         {title: `${prefix}Action`, width: "9.5em", key: (row) => side(row)?.action ?? "", text: (row) => side(row)?.action ?? "–"},
-        {title: `${prefix}At peak`, width: "6.5em", key: (row) => (side(row)?.isAtPeak ? 1 : 0), text: (row) => (side(row)?.isAtPeak ? "yes" : "–")},
-        {title: `${prefix}Held`, width: "6.5em", isNumber: true, key: (row) => side(row)?.held ?? -1, text: (row) => (side(row) ? percent(side(row).held) : "–")});
+        {title: `${prefix}At peak`, width: "6.5em", style: "spare", key: (row) => (side(row)?.isAtPeak ? 1 : 0), text: (row) => (side(row)?.isAtPeak ? "yes" : "–")},
+        {title: `${prefix}Held`, width: "6.5em", style: "spare", isNumber: true, key: (row) => side(row)?.held ?? -1, text: (row) => (side(row) ? percent(side(row).held) : "–")});
     });
     return columns;
   }
 
   drawHead() {
     this.table.replaceChildren(element("colgroup", {}, ...this.columns.map((column) => {
-      const col = element("col");
+      const col = element("col", {class: column.style});
       col.style.width = column.width;
       return col;
     })), this.head, this.body);
     this.head.replaceChildren(element("tr", {}, ...this.columns.map((column, i) => {
       const isSorted = this.sort.column === i;
       const arrow = isSorted ? (this.sort.isDown ? " ▼" : " ▲") : "";
-      return element("th", {scope: "col", class: column.isNumber ? "number" : null, "aria-sort": isSorted ? (this.sort.isDown ? "descending" : "ascending") : "none"},
+      return element("th", {scope: "col", class: styleOf(column), "aria-sort": isSorted ? (this.sort.isDown ? "descending" : "ascending") : "none"},
         element("button", {type: "button", class: "sort", onclick: () => this.sortBy(i)}, column.title + arrow));
     })));
   }
@@ -91,8 +92,19 @@ class TensorTable {
     this.active = 0;
     this.count.textContent = `${this.visible.length} of ${this.rows.length}`;
     this.drawHead();
+    this.shortNames = new Map();
     this.box.scrollTop = 0;
     this.drawRows();
+  }
+
+  // Returns the names in a column, short enough for its width.
+  namesIn(column, i) {
+    const room = charactersIn(this.head.querySelectorAll("th")[i].clientWidth - 20);
+    const known = this.shortNames.get(column);
+    if (known?.room === room) return known.names;
+    const names = elidedApart(this.visible.map(column.text), room);
+    this.shortNames.set(column, {room, names});
+    return names;
   }
 
   // Two rows as high as all hidden rows replace them.
@@ -101,28 +113,30 @@ class TensorTable {
     const first = Math.max(Math.floor(this.box.scrollTop / ROW_HEIGHT) - SPARE_ROWS, 0);
     const inSight = Math.ceil((this.box.clientHeight - headHeight) / ROW_HEIGHT);
     const last = Math.min(first + inSight + 2 * SPARE_ROWS, this.visible.length);
+    const columnCount = [...this.head.querySelectorAll("th")].filter((cell) => cell.offsetParent !== null).length || 1;  // Narrow pages hide some.
     const space = (count) => {
-      const row = element("tr", {class: "space", "aria-hidden": "true"}, element("td", {colspan: this.columns.length}));
+      const row = element("tr", {class: "space", "aria-hidden": "true"}, element("td", {colspan: columnCount}));
       row.firstChild.style.height = `${count * ROW_HEIGHT}px`;
       return row;
     };
     const rows = [];
     if (first > 0) rows.push(space(first));
-    for (let i = first; i < last; ++i) rows.push(this.row(i));
+    const names = this.columns.map((column, c) => (column.isName ? this.namesIn(column, c) : null));
+    for (let i = first; i < last; ++i) rows.push(this.row(i, names));
     if (last < this.visible.length) rows.push(space(this.visible.length - last));
-    if (this.visible.length === 0) rows.push(element("tr", {}, element("td", {colspan: this.columns.length}, "No tensor is like that.")));
+    if (this.visible.length === 0) rows.push(element("tr", {}, element("td", {colspan: columnCount}, "No tensor is like that.")));
     this.table.setAttribute("aria-rowcount", this.visible.length + 1);
     this.body.replaceChildren(...rows);
   }
 
-  row(i) {
+  row(i, names) {
     const row = this.visible[i];
     const isActive = i === this.active && document.activeElement === this.box;
     const classes = [isActive ? "active" : "", row.name === this.page.selected ? "selected" : ""].filter(Boolean).join(" ");
     return element("tr", {class: classes || null, "aria-rowindex": i + 2, onclick: () => { this.active = i; this.page.select(row.name); }},
-      ...this.columns.map((column) => {
+      ...this.columns.map((column, c) => {
         const text = column.text(row);
-        return element("td", {class: column.isNumber ? "number" : null, title: text}, elided(text, column.most ?? text.length));
+        return element("td", {class: styleOf(column), title: text}, names[c] ? names[c][i] : text);
       }));
   }
 
@@ -165,6 +179,10 @@ class TensorTable {
   }
 }
 
+function styleOf(column) {
+  return [column.isNumber ? "number" : "", column.isName ? "name" : "", column.style ?? ""].filter(Boolean).join(" ") || null;
+}
+
 function shellWord(word) {
   return /^[\w./:=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
@@ -185,7 +203,7 @@ function storyOf(plan, name) {
     const [first, last] = plan.spanSteps(span);
     const reads = plan.spanReads(span);
     const readText = reads.length === 0 ? "" : `, read at ${reads.slice(0, 12).join(", ")}${reads.length > 12 ? ", …" : ""}`;
-    return `${KINDS[plan.spanKind(span)]}, in memory at steps ${first}–${last}${readText}`;
+    return `${plan.kindName(plan.spanKind(span))}, in memory at steps ${first}–${last}${readText}`;
   });
   if (spans.length > 8) few.push(`and ${spans.length - 8} times more`);
   return few.join("; ");

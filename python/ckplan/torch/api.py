@@ -25,6 +25,7 @@ def compile(
     costs: str = "roofline",
     effort: str = "quick",
     optimizer: str = "sgd",
+    master_weights: bool = False,
     time_limit: str | None = None,
     returns: str = "all",
     fullgraph: bool = False,
@@ -38,7 +39,9 @@ def compile(
     budget: a bound on activations, their gradients and workspace: bytes, ``"16GiB"``, ``"60%"`` of
         the peak of keeping everything, or ``"min"``.
     total: instead, a bound on these together with parameters, their gradients from when they are
-        made, inputs and the state of ``optimizer`` (``"sgd"``, ``"momentum"`` or ``"adam"``).
+        made, inputs and the state of ``optimizer`` (``"sgd"``, ``"momentum"``, ``"adam"``,
+        ``"adamw"`` or ``"adam8bit"``). With ``master_weights`` parameters in 16 bits have copies
+        in float32, and the optimizer's state is in float32.
     compiler: ``"eager"`` runs PyTorch's own operators, with exactly the bits of eager mode;
         ``"inductor"`` compiles the planned graphs.
     costs: ``"roofline"`` of the device, ``"roofline:a100-40g"``, ``"flops"``, or ``"measure"``,
@@ -52,7 +55,18 @@ def compile(
     budget and the optimizer. A call raises InfeasibleError if no plan fits. A graph that cannot be
     planned trains as in eager PyTorch, with a PlanWarning.
     """
-    request = Request(budget, total, algo, effort, optimizer, costs, compiler, time_limit, returns)
+    request = Request(
+        budget,
+        total,
+        algo,
+        effort,
+        optimizer,
+        costs,
+        compiler,
+        time_limit,
+        returns,
+        master_weights,
+    )
     private.check_version(compiler)
     planned = _Planned(model, request, fullgraph)
     if isinstance(model, torch.nn.Module):
@@ -87,11 +101,21 @@ class Backend(backend.Backend):
         costs: str = "roofline",
         effort: str = "quick",
         optimizer: str = "sgd",
+        master_weights: bool = False,
         time_limit: str | None = None,
         returns: str = "all",
     ):
         request = Request(
-            budget, total, algo, effort, optimizer, costs, compiler, time_limit, returns
+            budget,
+            total,
+            algo,
+            effort,
+            optimizer,
+            costs,
+            compiler,
+            time_limit,
+            returns,
+            master_weights,
         )
         private.check_version(compiler)
         super().__init__(request, Report(request))

@@ -7,7 +7,8 @@ node made is a view of that node, whatever its operator is called.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -66,6 +67,27 @@ def storage_bytes(tensor: torch.Tensor) -> int:
     if not isinstance(size, int):
         raise UnsupportedGraphError("sizes that depend on data, or on a batch size left open")
     return size
+
+
+def _sizes(
+    tensors: Iterable[torch.Tensor], memory: int | None = None
+) -> Iterator[tuple[int, int]]:
+    """Yields the elements of each tensor and the bytes of an element.
+
+    With ``memory``, the bytes that the tensors are in together, only what is within it counts: an
+    expanded tensor has more elements, and two parameters may have one gradient.
+    """
+    for tensor in tensors:
+        elements, each = tensor.numel(), tensor.element_size()
+        if memory is not None:
+            elements = min(elements, memory // each)
+            memory -= elements * each
+        yield elements, each
+
+
+def _counted(sizes: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Returns each size once, with the number of tensors that have it, without empty ones."""
+    return [(*size, count) for size, count in sorted(Counter(sizes).items()) if size[0]]
 
 
 def is_tangent(node: fx.Node) -> bool:
@@ -175,6 +197,7 @@ class _Capture:
         """Sets which values are gradients of parameters, and which are other results."""
         graph = self.graph
         gradients: dict[int, bool] = {}
+        tensors: dict[int, list[torch.Tensor]] = {}
         for position, node in enumerate(graph.backward_outputs):
             if not isinstance(node, fx.Node):
                 continue
@@ -182,8 +205,15 @@ class _Capture:
             if graph.values[value].kind != CONSTANT and value not in graph.results:
                 of_parameter = parameters is None or position in parameters
                 gradients[value] = gradients.get(value, True) and of_parameter
+                tensors.setdefault(value, []).append(self._tensor(node))
         trained = [value for value, of_parameter in gradients.items() if of_parameter]
         graph.trained_bytes = sum(graph.values[value].bytes for value in trained)
+        graph.trained = _counted(size for value in trained for size in _sizes(tensors[value]))
+        graph.optimized = _counted(
+            size
+            for value in trained
+            for size in _sizes(tensors[value], graph.values[value].bytes)
+        )
         for value, of_parameter in gradients.items():
             if of_parameter and not arriving:
                 graph.values[value].kind = PARAMETER_GRADIENT

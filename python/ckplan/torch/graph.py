@@ -75,6 +75,10 @@ class JointGraph:
     """Of the constants that are parameters or buffers, not inputs."""
     trained_bytes: int = 0
     """Of the parameters that a gradient is made for."""
+    trained: list[tuple[int, int, int]] = field(default_factory=list)
+    """These parameters: elements of each, bytes of an element, and how many there are."""
+    optimized: list[tuple[int, int, int]] = field(default_factory=list)
+    """The same of what is within the memory of their gradients, as the file needs it."""
 
     def add_value(
         self, name: str, size: int, kind: str = VALUE, alias_of: int | None = None
@@ -95,14 +99,14 @@ class JointGraph:
 
     def to_json(self, name: str = "torch") -> dict[str, Any]:
         """Returns the graph in the full form of a joint graph file."""
-        return {
-            "schema_version": "1.0",
-            "kind": "joint",
-            "name": name,
-            "values": [_value_json(value) for value in self.values],
-            "ops": [_operation_json(operation) for operation in self.operations],
-            "results": self.results,
-        }
+        document: dict[str, Any] = {"schema_version": "1.0", "kind": "joint", "name": name}
+        # Gradients that count in the peak as they arrive are results like any other.
+        if any(value.kind == PARAMETER_GRADIENT for value in self.values):
+            document["optimized_tensors"] = [list(row) for row in self.optimized]
+        document["values"] = [_value_json(value) for value in self.values]
+        document["ops"] = [_operation_json(operation) for operation in self.operations]
+        document["results"] = self.results
+        return document
 
     def to_bytes(self) -> bytes:
         """Returns the file's bytes. The same graph gives the same bytes."""

@@ -11,7 +11,7 @@ proportion to what it needs to keep everything, of what the parts before it have
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.request import Request
@@ -25,6 +25,8 @@ class Part:
     """Parameters, buffers and inputs; but for the first part without what other parts make."""
     trained_bytes: int = 0
     """Parameters that it makes a gradient for."""
+    trained: list[tuple[int, int, int]] = field(default_factory=list)
+    """These parameters as JointGraph lists them."""
     keep_all_peak_bytes: int = 0
     saved_bytes: int = 0
     """What its plan keeps between the passes."""
@@ -73,6 +75,7 @@ class Parts:
         part = self.found[number]
         part.input_bytes = graph.parameter_bytes if number else graph.constant_bytes()
         part.trained_bytes = graph.trained_bytes
+        part.trained = graph.trained
 
     def limit(self, number: int, is_divided: bool) -> int | str:
         """A part's limit, as ``--budget`` takes it: bytes, or ``"min"``.
@@ -136,5 +139,5 @@ class Parts:
             return 0
         parts = self.found + self._known[len(self.found) :]
         trained = [part.trained_bytes for part in parts]
-        state = self._request.optimizer_state * sum(trained)
+        state = self._request.optimizer_state(row for part in parts for row in part.trained)
         return sum(part.input_bytes for part in parts) + state + sum(trained[number + 1 :])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +15,14 @@ from ckplan.planning import share_meant
 from ckplan.torch import cache
 from ckplan.torch.graph import JointGraph
 
-# A step that makes nothing but the gradient of a parameter of one byte: what plans of it say of
+# A step that makes nothing but the gradient of a parameter of one number: what plans of it say of
 # the request, the program says of the request for any graph.
 _SMALLEST_STEP = {
     "schema_version": "1.0",
     "kind": "joint",
     "name": "step",
-    "values": [{"id": 0, "bytes": 1, "kind": "parameter_gradient"}],
+    "optimized_tensors": [[1, 2, 1]],
+    "values": [{"id": 0, "bytes": 2, "kind": "parameter_gradient"}],
     "ops": [{"id": 0, "cost": 0, "reads": [], "writes": [0]}],
     "results": [0],
 }
@@ -39,6 +41,7 @@ class Request:
     compiler: str = "eager"
     time_limit: str | None = None
     returns: str = "all"
+    master_weights: bool = False
 
     def __post_init__(self) -> None:
         if (self.budget is None) == (self.total is None):
@@ -50,7 +53,10 @@ class Request:
             raise ValueError(f'returns is "all" or "loss", not {self.returns!r}')
         if self.returns == "loss" and self.compiler != "eager":
             raise ValueError('returns="loss" needs compiler="eager"')
-        _understood(self.limit, self.optimizer)
+        self._understood()
+
+    def _understood(self) -> Understood:
+        return _understood(self.limit, self.optimizer, self.master_weights)
 
     def _check_limit(self) -> None:
         """Raises ValueError for a limit that cannot be read, and says what was probably meant."""
@@ -60,7 +66,8 @@ class Request:
             raise ValueError(f'total {limit} is no number of bytes; did you mean budget="{share}"?')
         if share is not None:
             raise ValueError(f'budget {limit} is no number of bytes; did you mean "{share}"?')
-        if isinstance(limit, bool) or not isinstance(limit, int | str):
+        # A balance is no limit, which parts of a model could share.
+        if isinstance(limit, bool) or not isinstance(limit, int | str) or limit == "balanced":
             raise ValueError(f'{self.words()}: write "60%", "16GiB", "min" or a number of bytes')
         if isinstance(self.total, str) and self.total.endswith("%"):
             raise ValueError("total is a number of bytes, such as 16GiB; shares are for budget")
@@ -75,17 +82,16 @@ class Request:
     @property
     def limit_bytes(self) -> int:
         """The limit in bytes, where it is not relative."""
-        return _understood(self.limit, self.optimizer).limit_bytes
+        return self._understood().limit_bytes
 
     @property
     def is_relative(self) -> bool:
         """Whether the limit depends on the graph: ``"60%"`` or ``"min"``."""
         return isinstance(self.limit, str) and (self.limit == "min" or self.limit.endswith("%"))
 
-    @property
-    def optimizer_state(self) -> int:
-        """Bytes of the optimizer's state for each byte of a trained parameter."""
-        return _understood(self.limit, self.optimizer).optimizer_state
+    def optimizer_state(self, trained: Iterable[tuple[int, int, int]]) -> int:
+        """Bytes of the optimizer's state for these tensors, as the graph of a step lists them."""
+        return _state(self.optimizer, self.master_weights, tuple(trained))
 
     def words(self) -> str:
         """The limit in words, for people."""
@@ -118,24 +124,44 @@ class Understood:
 
     limit_bytes: int
     """Only of limits that are not relative."""
-    optimizer_state: int
-    """Bytes of the optimizer's state for each byte of a trained parameter."""
     request: dict[str, Any]
     """What plans say of such a request, beside the algorithm, the budget and the effort."""
 
 
 @functools.cache
-def _understood(limit: int | str, optimizer: str) -> Understood:
+def _understood(limit: int | str, optimizer: str, master_weights: bool) -> Understood:
     """Asks the program once for each limit and optimizer. Raises ValueError if it refuses them."""
     try:
-        plan = ckplan.plan(_SMALLEST_STEP, budget=limit, optimizer=optimizer, algo="keep-all")
+        plan = ckplan.plan(
+            _SMALLEST_STEP,
+            budget=limit,
+            optimizer=optimizer,
+            master_weights=master_weights,
+            algo="keep-all",
+        )
     except ckplan.PlanError as error:
         if error.kind != "usage":
             raise
         # The program names its flags, which are arguments here.
         raise ValueError(str(error).removeprefix("--")) from None
-    state = plan["result"]["constant_bytes"]["optimizer_state"]
-    return Understood(plan["request"]["budget_bytes"], state, _beside_the_limit(plan))
+    return Understood(plan["request"]["budget_bytes"], _beside_the_limit(plan))
+
+
+@functools.cache
+def _state(optimizer: str, master_weights: bool, trained: tuple[tuple[int, int, int], ...]) -> int:
+    """Asks the program, which alone knows what optimizers keep."""
+    if not trained:
+        return 0
+    size = sum(elements * each * count for elements, each, count in trained)
+    step = {
+        **_SMALLEST_STEP,
+        "optimized_tensors": [list(row) for row in trained],
+        "values": [{"id": 0, "bytes": size, "kind": "parameter_gradient"}],
+    }
+    plan = ckplan.plan(
+        step, optimizer=optimizer, master_weights=master_weights, algo="keep-all"
+    )
+    return int(plan["result"]["constant_bytes"]["optimizer_state"])
 
 
 def _beside_the_limit(plan: dict[str, Any]) -> dict[str, Any]:
@@ -153,6 +179,7 @@ def make_plan(graph: JointGraph, request: Request, limit: int | str) -> Plan:
     options = {
         "algo": request.algo,
         "optimizer": request.optimizer,
+        "master_weights": request.master_weights,
         "time_limit": request.time_limit,
     }
     if request.algo == "best":
@@ -187,7 +214,7 @@ def _accept(found: Any, request: Request) -> Plan:
     The program reads a graph as the plan says, so a plan that says anything else is of another
     problem.
     """
-    expected = _understood(request.limit, request.optimizer).request
+    expected = _understood(request.limit, request.optimizer, request.master_weights).request
     is_by = found["request"]["algorithm"] == request.algo
     if not is_by or _beside_the_limit(found) != expected:
         raise cache.AlienError("it answers another request")

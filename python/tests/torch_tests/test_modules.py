@@ -170,9 +170,23 @@ def test_the_program_says_what_was_probably_meant():
         ckplan.torch.compile(nn.Linear(4, 4), budget="16G")
 
 
-@pytest.mark.parametrize(("optimizer", "state"), [("sgd", 0), ("momentum", 1), ("adam", 2)])
-def test_the_state_of_optimizers_is_that_of_the_program(optimizer, state):
-    assert request.Request(total="1GiB", optimizer=optimizer).optimizer_state == state
+@pytest.mark.parametrize(
+    ("optimizer", "master_weights", "state"),
+    [
+        ("sgd", False, 0),
+        ("momentum", False, 16404),
+        ("adam", False, 2 * 16404),
+        ("adamw", False, 2 * 16404),
+        # Two bytes for each of 4096 elements and two floats for each of 16 blocks; 10 elements
+        # have two floats each.
+        ("adam8bit", False, 8192 + 128 + 80),
+        # The 10 elements are in 16 bits.
+        ("adam", True, 2 * 16384 + 3 * 40),
+    ],
+)
+def test_the_state_of_optimizers_is_that_of_the_program(optimizer, master_weights, state):
+    asked = request.Request(total="1GiB", optimizer=optimizer, master_weights=master_weights)
+    assert asked.optimizer_state([(10, 2, 1), (4096, 4, 1)]) == state
 
 
 def test_an_optimizer_that_the_program_does_not_know():

@@ -221,6 +221,71 @@ def test_total_counts_parameters_and_their_gradients_as_they_arrive():
     assert 3 * parameters + inputs + graph.plan.peak_bytes <= total
 
 
+def _adam8bit_state(count):
+    return 8 * count if count < 4096 else 2 * count + 8 * -(-count // 256)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "master_weights", "state"),
+    [
+        ("adam", False, lambda count: 4 * count),
+        ("adam", True, lambda count: 12 * count),
+        ("adam8bit", False, _adam8bit_state),
+        ("adam8bit", True, lambda count: _adam8bit_state(count) + 4 * count),
+    ],
+)
+def test_total_counts_the_state_of_each_parameter_in_16_bits(optimizer, master_weights, state):
+    torch.manual_seed(0)
+    model = mlp(64, 6).to(torch.bfloat16)
+    constants = sum(2 * p.numel() + state(p.numel()) for p in model.parameters()) + 2 * 16 * 64
+    planned = ckplan.torch.compile(
+        model,
+        total=constants + (1 << 20),
+        optimizer=optimizer,
+        master_weights=master_weights,
+        effort="quick",
+    )
+    loss_of(planned(rows(16, 64).to(torch.bfloat16))).backward()
+    (graph,) = planned.ckplan.graphs
+    assert graph.plan.budget_bytes == 1 << 20
+
+
+class _OneGradient(nn.Module):
+    """Two parameters whose gradients are one tensor, and one with an expanded gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Parameter(torch.randn(16, 32))
+        self.second = nn.Parameter(torch.randn(16, 32))
+        self.bias = nn.Parameter(torch.randn(32))
+
+    def forward(self, x):
+        return (x * (self.first + self.second)).sin() + self.bias.sum()
+
+
+def test_parameters_that_share_a_gradient_have_a_state_each():
+    total = 1 << 20
+    # Two parameters of 512 elements and one of 32 have 8 bytes of state for each element.
+    constants = 4 * (512 + 512 + 32) + 8 * (512 + 512 + 32) + 4 * 512
+    planned = ckplan.torch.compile(
+        _OneGradient(), total=total, optimizer="adam8bit", effort="quick"
+    )
+    loss_of(planned(torch.randn(16, 32))).backward()
+    assert planned.ckplan.graphs[0].plan.budget_bytes == total - constants
+
+
+def test_parameters_may_share_a_gradient():
+    model = _OneGradient()
+    planned = ckplan.torch.compile(
+        copy.deepcopy(model), budget="100%", optimizer="adam8bit", effort="quick"
+    )
+    x = torch.randn(16, 32)
+    loss_of(planned(x)).backward()
+    loss_of(model(x)).backward()
+    assert_same([[p.grad for p in planned.parameters()]], [[p.grad for p in model.parameters()]])
+    assert planned.ckplan.graphs[0].plan is not None
+
+
 def test_a_budget_below_the_least_is_refused_with_the_least():
     planned = ckplan.torch.compile(nn.Linear(32, 32), budget=1000, effort="quick")
     with pytest.raises(ckplan.InfeasibleError, match="the least"):
@@ -232,6 +297,8 @@ def test_a_limit_is_needed_and_checked():
         ckplan.torch.compile(mlp())
     with pytest.raises(ValueError, match="how much memory"):
         ckplan.torch.compile(mlp(), budget="60%", total="1GiB")
+    with pytest.raises(ValueError, match='budget balanced: write "60%"'):
+        ckplan.torch.compile(mlp(), budget="balanced")
     with pytest.raises(ValueError, match='budget 1.5: write "60%"'):
         ckplan.torch.compile(mlp(), budget=1.5)
     with pytest.raises(ValueError, match="eager"):

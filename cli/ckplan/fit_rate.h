@@ -1,0 +1,28 @@
+// What the rate of a fit counts: samples, tokens, or sizes of the dimension.
+//
+// Models do not say what their dimensions are, so this goes by their names: N, B or batch is a
+// batch of samples, L, S, T, seq or sequence_length a sequence of tokens. Only if both are open
+// dimensions of the model, and no other one is a sequence, is the product a number of tokens. In
+// case of doubt a rate counts sizes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lib/planner/fit.h"
+
+namespace ckplan {
+
+struct FitRate {
+  std::string name;          // For the heading of a column: "samples/s", "tokens/s", "H/s".
+  std::string unit;          // For programs: "samples/s", "tokens/s", "1/s".
+  int64_t count_of_one = 1;  // How many samples or tokens one of the dimension's size is.
+};
+
+// Rates are per second, or "/cost" per unit of cost for costs without a unit of time.
+FitRate RateOf(const Fit& fit);
+
+// Returns the rate of a row that has a size.
+double Throughput(const Fit& fit, const FitRow& row);
+
+}  // namespace ckplan

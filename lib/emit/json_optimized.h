@@ -1,0 +1,21 @@
+// The tensors that an optimizer keeps state for, in graph files:
+// "optimized_tensors": [[elements, bytes of an element, how many], ...]
+#pragma once
+
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/emit/json_reader.h"
+#include "lib/emit/json_writer.h"
+#include "lib/graph/optimized_tensors.h"
+
+namespace ckplan {
+
+// Writes nothing if there are none.
+void WriteOptimizedTensors(const std::vector<OptimizedTensors>& tensors, JsonWriter* json);
+
+// Reads them from the file's outermost object; none if the key is absent. It is a fault if they
+// need more than `gradients`, the bytes of the gradients that they are part of.
+std::vector<OptimizedTensors> ReadOptimizedTensors(const JsonView& root, Bytes gradients);
+
+}  // namespace ckplan

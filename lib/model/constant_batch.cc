@@ -1,0 +1,116 @@
+#include "lib/model/constant_batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace ckplan {
+
+namespace {
+
+using onnx::TensorShapeProto;
+
+const TensorShapeProto& DeclaredShape(const BoundInput& input) {
+  return input.input->type().tensor_type().shape();
+}
+
+// Some exporters write 0 or -1 for an open dimension.
+bool IsNumber(const TensorShapeProto::Dimension& dim) {
+  return dim.has_dim_value() && dim.dim_value() >= 1;
+}
+
+bool IsScalar(const BoundInput& input) { return input.type.tensor_type().shape().dim_size() == 0; }
+
+int64_t FirstDim(const BoundInput& input) {
+  return input.type.tensor_type().shape().dim(0).dim_value();
+}
+
+void SetFirstDims(int64_t size, BoundDims* bound) {
+  for (BoundInput& input : bound->inputs) {
+    if (IsScalar(input)) continue;
+    input.type.mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_value(size);
+  }
+}
+
+Error OpenBatch(const BoundInput& input, int64_t wanted, const std::string& file) {
+  const TensorShapeProto& shape = DeclaredShape(input);
+  const std::string dim = shape.dim_size() == 0 ? "" : shape.dim(0).dim_param();
+  Error error = MakeError(ErrorCode::kUsage, fmt::format("{}: the batch of input \"{}\" is open",
+                                                         file, ShortName(input.input->name())));
+  if (dim.empty()) {
+    error.remedy = {
+        "give its shape with",
+        {{"input_shapes", fmt::format("{}={},...", ShortName(input.input->name()), wanted)}}};
+  } else {
+    error.remedy = {"give its size with", {{"dims", fmt::format("{}={}", ShortName(dim), wanted)}}};
+  }
+  return error;
+}
+
+}  // namespace
+
+std::optional<int64_t> ConstantBatch(const BoundDims& bound) {
+  std::optional<int64_t> batch;
+  for (const BoundInput& input : bound.inputs) {
+    if (IsScalar(input)) continue;
+    const TensorShapeProto& shape = DeclaredShape(input);
+    if (shape.dim_size() == 0 || !IsNumber(shape.dim(0))) return std::nullopt;
+    if (batch && *batch != shape.dim(0).dim_value()) return std::nullopt;
+    batch = shape.dim(0).dim_value();
+  }
+  return batch;
+}
+
+std::optional<int64_t> BatchOfShapes(const BoundDims& bound) {
+  const std::optional<int64_t> in_file = ConstantBatch(bound);
+  if (!in_file) return std::nullopt;
+  std::optional<int64_t> batch;
+  for (const BoundInput& input : bound.inputs) {
+    if (IsScalar(input)) continue;
+    const TensorShapeProto& declared = DeclaredShape(input);
+    const TensorShapeProto& shape = input.type.tensor_type().shape();
+    for (int i = 1; i < shape.dim_size(); ++i) {
+      const bool is_same = declared.dim(i).dim_value() == shape.dim(i).dim_value();
+      if (IsNumber(declared.dim(i)) && !is_same) return std::nullopt;
+    }
+    if (batch && *batch != FirstDim(input)) return std::nullopt;
+    batch = FirstDim(input);
+  }
+  return batch == in_file ? std::nullopt : batch;
+}
+
+Result<BatchVariants> WithBatch(const BoundDims& bound, int64_t wanted, const std::string& file) {
+  std::vector<std::string> firsts;
+  for (const BoundInput& input : bound.inputs) {
+    if (IsScalar(input)) continue;
+    const TensorShapeProto& shape = DeclaredShape(input);
+    if (shape.dim_size() == 0 || !IsNumber(shape.dim(0))) return OpenBatch(input, wanted, file);
+    firsts.push_back(
+        fmt::format("{} of \"{}\"", shape.dim(0).dim_value(), ShortName(input.input->name())));
+  }
+  const std::optional<int64_t> in_file = ConstantBatch(bound);
+  if (!in_file) {
+    return MakeError(
+        ErrorCode::kUsage,
+        firsts.empty()
+            ? fmt::format("{}: no input has a dimension that could be the batch", file)
+            : fmt::format("{}: the first dimensions of its inputs differ, so none of them is the "
+                          "batch of all: {}; export the model with an open batch",
+                          file, ShortList(firsts)));
+  }
+  for (const BoundInput& input : bound.inputs) {
+    if (IsScalar(input) || FirstDim(input) == wanted || FirstDim(input) == *in_file) continue;
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{}: the shape that input \"{}\" is given has a batch of {}, "
+                                 "not of {}; give it one batch",
+                                 file, ShortName(input.input->name()), FirstDim(input), wanted));
+  }
+  BatchVariants variants{bound, bound, *in_file};
+  SetFirstDims(*in_file, &variants.in_file);
+  SetFirstDims(wanted, &variants.wanted);
+  variants.wanted.batch = wanted;
+  return variants;
+}
+
+}  // namespace ckplan

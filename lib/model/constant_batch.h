@@ -1,0 +1,31 @@
+// The batch of a model whose file has one size of it burnt in: the first dimension of its inputs,
+// if that is a number, and the same one for all of them. Inputs without dimensions have none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lib/base/result.h"
+#include "lib/model/bind_dims.h"
+
+namespace ckplan {
+
+// Returns the batch in the file; nothing if it is open, if inputs differ, or if there is none.
+std::optional<int64_t> ConstantBatch(const BoundDims& bound);
+
+// Returns the batch that overridden shapes ask for, if they differ from those of the file in it
+// alone.
+std::optional<int64_t> BatchOfShapes(const BoundDims& bound);
+
+struct BatchVariants {
+  BoundDims in_file;  // With the batch of the file.
+  BoundDims wanted;
+  int64_t size_in_file = 0;
+};
+
+// Returns the inputs with the batch of the file and with the wanted one. kUsage: the batch is open
+// (the remedy would give its size), inputs differ in it, or an overridden shape has another one.
+Result<BatchVariants> WithBatch(const BoundDims& bound, int64_t wanted, const std::string& file);
+
+}  // namespace ckplan

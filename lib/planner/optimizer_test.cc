@@ -1,0 +1,73 @@
+// Plans with an optimizer's state, of models and of graph files that know their parameters or not.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <string>
+
+#include "lib/emit/json_graph.h"
+#include "lib/plan/optimizer_state.h"
+#include "lib/planner/plan_file.h"
+#include "lib/planner/planner.h"
+#include "lib/planner/source.h"
+#include "lib/testing/temporary_folder.h"
+
+namespace ckplan {
+namespace {
+
+constexpr const char* kTinyModel = "testdata/models/tiny_mlp.onnx";
+
+PlanRequest With(Optimizer optimizer, bool has_master_weights) {
+  PlanRequest request;
+  request.algorithm = "keep-all";
+  request.optimizer = optimizer;
+  request.has_master_weights = has_master_weights;
+  return request;
+}
+
+TEST_CASE("optimizer: a plan states the state of each tensor, and its graph file the same") {
+  PlanRequest request = With(Optimizer::kAdam8Bit, false);
+  request.dims = {{"N", 8}};
+  const Source source = LoadSource(kTinyModel, request).value();
+  const Plan plan = MakePlan(source, request, {}).value();
+  CHECK(plan.figures.optimizer_state == OptimizerState(request, source.graph.optimized()));
+  CHECK(JudgePlanFile({source, plan, kTinyModel}).empty());
+  Plan damaged = plan;
+  damaged.figures.optimizer_state += Bytes(1);
+  CHECK(JudgePlanFile({source, damaged, kTinyModel}).size() == 1);
+  const TemporaryFolder folder;
+  std::ofstream(folder / "graph.json") << WriteGraphJson(source.graph);
+  request.dims.clear();
+  const Source again = LoadSource(folder / "graph.json", request).value();
+  CHECK(again.warnings.empty());
+  CHECK(MakePlan(again, request, {}).value().figures.optimizer_state ==
+        plan.figures.optimizer_state);
+}
+
+TEST_CASE("optimizer: a graph file with the sum of its gradients says what it does not know") {
+  const std::string path = "testdata/graphs/joint_net.json";
+  const Source rounded = LoadSource(path, With(Optimizer::kAdam8Bit, false)).value();
+  REQUIRE(rounded.warnings.size() == 1);
+  CHECK(rounded.warnings.front().find("is that of one float32 tensor") != std::string::npos);
+  // 16,384 elements in 64 blocks.
+  CHECK(MakePlan(rounded, rounded.request, {}).value().figures.optimizer_state ==
+        Bytes(2 * 16'384 + 8 * 64));
+  const Result<Source> copied = LoadSource(path, With(Optimizer::kAdam, true));
+  REQUIRE_FALSE(copied.ok());
+  CHECK(copied.error().code == ErrorCode::kUsage);
+  CHECK(copied.error().remedy.settings.at(0).name == "master_weights");
+}
+
+TEST_CASE("optimizer: master weights of a model in float32 change nothing, with a warning") {
+  PlanRequest request = With(Optimizer::kAdam, true);
+  request.dims = {{"N", 8}};
+  const Source source = LoadSource(kTinyModel, request).value();
+  REQUIRE(source.warnings.size() == 1);
+  CHECK(source.warnings.front() ==
+        "tiny_mlp.onnx: no trained parameter is stored in 16 bits, so master weights change "
+        "nothing");
+  CHECK(MakePlan(source, request, {}).value().figures.optimizer_state ==
+        2 * source.graph.optimized().bytes);
+}
+
+}  // namespace
+}  // namespace ckplan
