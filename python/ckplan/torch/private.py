@@ -162,6 +162,29 @@ def is_any_fake(arguments: Iterable[Any]) -> bool:
     return any(isinstance(argument, FakeTensor) for argument in arguments)
 
 
+def fake_mode() -> AbstractContextManager[Any]:
+    """``torch._subclasses.fake_tensor.FakeTensorMode``, since 2.0: tensors without memory.
+
+    Within this context all tensors that are made are of this kind.
+    """
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    mode: AbstractContextManager[Any] = FakeTensorMode(allow_non_fake_inputs=True)
+    return mode
+
+
+@contextlib.contextmanager
+def quiet_compiler() -> Iterator[None]:
+    """Silences what TorchDynamo logs of errors that are raised anyway: ``torch._dynamo``, since 2.0."""
+    logger = logging.getLogger("torch._dynamo")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def compiled_frame() -> int:
     """Returns TorchDynamo's number of the function that it compiles now.
 

@@ -26,6 +26,7 @@ class Tracker:
         self._changes: list[tuple[int, int]] = []
         self._numbers: dict[int, int] = {}
         self._sizes: list[int] = []
+        self._devices: list[str] = []
         self._left_out: set[int] = set()
 
     def run(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
@@ -56,6 +57,10 @@ class Tracker:
                 peak = max(peak, live)
         return peak
 
+    def changes(self, device: str) -> list[tuple[int, int]]:
+        """Returns all changes on devices of a type: the number of a storage, and what it adds."""
+        return [(n, size) for n, size in self._changes if self._devices[n] == device]
+
     def forget_dead(self) -> None:
         """Records which storages are gone."""
         for key in [key for key, lives in self._watches.items() if not lives()]:
@@ -69,6 +74,7 @@ class Tracker:
             return
         number = len(self._sizes)
         self._sizes.append(tensor.untyped_storage().nbytes())
+        self._devices.append(tensor.device.type)
         self._numbers[key] = number
         self._watches[key] = storage_watch(tensor)
         self._changes.append((number, self._sizes[number]))

@@ -1,0 +1,239 @@
+"""Replays allocations by the rules of PyTorch's caching allocator for CUDA.
+
+The allocator gets *segments* from the driver and gives out *blocks* of them. It keeps segments whose
+blocks are free, so that the memory which a process holds is more than its tensors. The rules and their
+numbers are those of ``c10/cuda/CUDACachingAllocator.cpp`` and ``c10/core/AllocatorConfig.h`` with the
+default settings of ``PYTORCH_ALLOC_CONF``:
+
+- A size is rounded up to 512 bytes. A size of 0 takes nothing.
+- Blocks of up to 1 MiB come from segments of 2 MiB, and larger ones from a pool of their own, whose
+  segments have 20 MiB for blocks below 10 MiB, and otherwise the block's size rounded up to 2 MiB.
+- The smallest free block that is large enough is taken, and of several the one at the lowest address.
+  What is left of it becomes a free block if it has 512 bytes in the pool of small blocks, and more
+  than 1 MiB in the other.
+- A block that is freed merges with free neighbours in its segment.
+- Where the driver has no room for a segment, all segments without a block in use are given back.
+
+``expandable=True`` replays ``expandable_segments:True``: each pool is one segment that grows by pages
+of 2 MiB or 20 MiB, all that is left of a block becomes a free block, and the free block at the end,
+which can grow, is only taken where no other is large enough. What it gives back where memory ends is not
+replayed, so that there it has no limit.
+
+A replay knows one stream and no other process. Addresses are in the order of the requests; a driver
+may place segments in another order, which decides between equally large blocks only.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+MIN_BLOCK = 512
+SMALL_SIZE = 1 << 20
+SMALL_SEGMENT = 2 << 20
+LARGE_SEGMENT = 20 << 20
+MIN_LARGE = 10 << 20
+ROUND_LARGE = 2 << 20
+
+
+class OutOfMemory(Exception):
+    """The device has no room for a segment, although all that can be given back was.
+
+    ``bytes`` is the size of the block that was asked for.
+    """
+
+    def __init__(self, size: int):
+        super().__init__(f"no room for a block of {size} bytes")
+        self.bytes = size
+
+
+@dataclass(eq=False)
+class Block:
+    """A piece of a segment. ``before`` and ``after`` are its neighbours there."""
+
+    address: int
+    bytes: int
+    is_small: bool
+    is_used: bool = False
+    before: Block | None = None
+    after: Block | None = None
+
+
+@dataclass
+class _Pool:
+    is_small: bool
+    free: list[tuple[int, int, Block]] = field(default_factory=list)
+    """The free blocks by size and address."""
+    last: Block | None = None
+    """The last block of the only segment, where segments grow; otherwise None."""
+
+    def add(self, block: Block) -> None:
+        bisect.insort(self.free, (block.bytes, block.address, block), key=lambda row: row[:2])
+
+    def remove(self, block: Block) -> None:
+        key = (block.bytes, block.address)
+        del self.free[bisect.bisect_left(self.free, key, key=lambda row: row[:2])]
+
+    def take(self, size: int) -> Block | None:
+        at = bisect.bisect_left(self.free, (size, 0), key=lambda row: row[:2])
+        if at + 1 < len(self.free) and self.free[at][2] is self.last:
+            at += 1
+        return self.free.pop(at)[2] if at < len(self.free) else None
+
+
+class Allocator:
+    """The allocator of one device, which has ``capacity`` bytes for it; None: without a limit."""
+
+    def __init__(self, capacity: int | None = None, expandable: bool = False):
+        if expandable and capacity is not None:
+            raise ValueError("a replay of expandable segments has no limit")
+        self.requested_bytes = 0
+        """Of all blocks in use, as they were asked for."""
+        self.allocated_bytes = 0
+        """Of all blocks in use, as PyTorch's ``memory_allocated`` counts them."""
+        self.reserved_bytes = 0
+        """Of all segments, as ``memory_reserved`` counts them."""
+        self.peak_requested_bytes = 0
+        self.peak_allocated_bytes = 0
+        self.peak_reserved_bytes = 0
+        self.returns = 0
+        """How often segments were given back to make room."""
+        self._capacity = capacity
+        self._expandable = expandable
+        self._pools = _Pool(is_small=True), _Pool(is_small=False)
+        self._next_address = 0
+        self._requested: dict[Block, int] = {}
+
+    def allocate(self, size: int) -> Block | None:
+        """Returns a block of at least ``size`` bytes; None for none. Raises OutOfMemory."""
+        if size == 0:
+            return None
+        rounded = -(-size // MIN_BLOCK) * MIN_BLOCK
+        pool = self._pools[0 if rounded <= SMALL_SIZE else 1]
+        block = pool.take(rounded) or self._new_block(pool, rounded)
+        self._split(pool, block, rounded)
+        block.is_used = True
+        self._requested[block] = size
+        self.requested_bytes += size
+        self.allocated_bytes += block.bytes
+        self.peak_requested_bytes = max(self.peak_requested_bytes, self.requested_bytes)
+        self.peak_allocated_bytes = max(self.peak_allocated_bytes, self.allocated_bytes)
+        return block
+
+    def release(self, block: Block | None) -> None:
+        """Takes a block back."""
+        if block is None:
+            return
+        self.requested_bytes -= self._requested.pop(block)
+        self.allocated_bytes -= block.bytes
+        block.is_used = False
+        pool = self._pools[0 if block.is_small else 1]
+        for other in (block.before, block.after):
+            if other is not None and not other.is_used:
+                pool.remove(other)
+                _merge(pool, block, other)
+        pool.add(block)
+
+    def _new_block(self, pool: _Pool, size: int) -> Block:
+        if self._expandable:
+            return self._grow(pool, size)
+        segment = _segment_bytes(size)
+        if not self._has_room(segment):
+            self._give_back()
+            if not self._has_room(segment):
+                raise OutOfMemory(size)
+        self._reserve(segment)
+        block = Block(self._next_address, segment, pool.is_small)
+        self._next_address += segment
+        return block
+
+    def _grow(self, pool: _Pool, size: int) -> Block:
+        """Returns a block at the end of the pool's only segment, which grows by whole pages."""
+        page = SMALL_SEGMENT if pool.is_small else LARGE_SEGMENT
+        last = pool.last
+        end = last if last is not None and not last.is_used else None
+        missing = size - (end.bytes if end else 0)
+        growth = -(-missing // page) * page
+        self._reserve(growth)
+        if end is not None:
+            pool.remove(end)
+            end.bytes += growth
+            return end
+        # Each pool has addresses of its own, so that its segment never meets the other's.
+        address = last.address + last.bytes if last is not None else 0
+        pool.last = block = Block(address, growth, pool.is_small, before=last)
+        if last is not None:
+            last.after = block
+        return block
+
+    def _split(self, pool: _Pool, block: Block, size: int) -> None:
+        left = block.bytes - size
+        is_split = left >= MIN_BLOCK if pool.is_small or self._expandable else left > SMALL_SIZE
+        if not is_split:
+            return
+        rest = Block(block.address + size, left, block.is_small, before=block, after=block.after)
+        if rest.after is not None:
+            rest.after.before = rest
+        block.after, block.bytes = rest, size
+        if pool.last is block:
+            pool.last = rest
+        pool.add(rest)
+
+    def _has_room(self, size: int) -> bool:
+        return self._capacity is None or self.reserved_bytes + size <= self._capacity
+
+    def _reserve(self, size: int) -> None:
+        self.reserved_bytes += size
+        self.peak_reserved_bytes = max(self.peak_reserved_bytes, self.reserved_bytes)
+
+    def _give_back(self) -> None:
+        """Returns all segments to the driver that are one free block."""
+        self.returns += 1
+        for pool in self._pools:
+            whole = [row for row in pool.free if row[2].before is None and row[2].after is None]
+            self.reserved_bytes -= sum(size for size, _, _ in whole)
+            pool.free = [row for row in pool.free if row not in whole]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A buffer appears, or disappears where ``bytes`` is negative."""
+
+    buffer: int
+    bytes: int
+
+
+def replay(allocator: Allocator, events: Iterable[Event], blocks: dict[int, Block | None]) -> None:
+    """Runs events through an allocator. ``blocks`` has the blocks of the buffers that are in use.
+
+    Raises OutOfMemory.
+    """
+    for event in events:
+        if event.bytes >= 0:
+            blocks[event.buffer] = allocator.allocate(event.bytes)
+        else:
+            allocator.release(blocks.pop(event.buffer))
+
+
+def _segment_bytes(size: int) -> int:
+    if size <= SMALL_SIZE:
+        return SMALL_SEGMENT
+    if size < MIN_LARGE:
+        return LARGE_SEGMENT
+    return -(-size // ROUND_LARGE) * ROUND_LARGE
+
+
+def _merge(pool: _Pool, block: Block, other: Block) -> None:
+    """Makes ``block`` one with its free neighbour ``other``."""
+    if pool.last is other:
+        pool.last = block
+    block.bytes += other.bytes
+    if other is block.before:
+        block.address, block.before = other.address, other.before
+        if block.before is not None:
+            block.before.after = block
+    else:
+        block.after = other.after
+        if block.after is not None:
+            block.after.before = block

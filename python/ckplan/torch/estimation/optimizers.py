@@ -1,0 +1,220 @@
+"""What an optimizer keeps, and what its step makes and frees, in bytes.
+
+PyTorch's optimizers are run on fake parameters of a CUDA device, which need neither the device nor
+memory, so that the figures are those of PyTorch's own code. An optimizer of another package is in the
+table ``_TABLES``, which says what it keeps for each parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ckplan.torch import private
+from ckplan.torch.estimation.allocator import Event
+from ckplan.torch.tracker import Tracker
+
+Make = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
+
+_KINDS: dict[str, Make] = {
+    "sgd": lambda parameters: torch.optim.SGD(parameters, lr=1e-3),
+    "momentum": lambda parameters: torch.optim.SGD(parameters, lr=1e-3, momentum=0.9),
+    "adam": lambda parameters: torch.optim.Adam(parameters, lr=1e-3),
+    "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=1e-3),
+}
+
+WAYS = ("foreach", "fused", "for-loop")
+"""How PyTorch's optimizers run; the first is their default on a GPU."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What an optimizer of another package keeps for a parameter, and where that is written."""
+
+    state_bytes: Callable[[Tensor], list[int]]
+    source: str
+
+
+def _adam_8bit(parameter: Tensor) -> list[int]:
+    count = parameter.numel()
+    if count < 4096:  # ``min_8bit_size``: small parameters have a state of 32 bits.
+        return [4 * count, 4 * count]
+    scales = 4 * -(-count // 256)
+    return [count, count, scales, scales]
+
+
+_TABLES = {
+    "adam8bit": Table(_adam_8bit, "bitsandbytes/optim/optimizer.py, blocks of 256 elements"),
+}
+_TABLES["adamw8bit"] = _TABLES["adam8bit"]
+
+
+@dataclass
+class OptimizerMemory:
+    """The state of an optimizer, and the buffers of one step of it.
+
+    Buffers have numbers of their own, from 0. ``state`` has those of the first step that stay.
+    """
+
+    name: str
+    source: str
+    state: list[int] = field(default_factory=list)
+    """The sizes of what is kept."""
+    step: list[Event] = field(default_factory=list)
+    """What a step makes and frees once the state is there."""
+
+    @property
+    def state_bytes(self) -> int:
+        return sum(self.state)
+
+    @property
+    def step_bytes(self) -> int:
+        """The most that a step has in memory besides the state and the gradients."""
+        live = most = 0
+        for event in self.step:
+            live += event.bytes
+            most = max(most, live)
+        return most
+
+
+def names() -> list[str]:
+    """Returns the names that ``measure`` takes."""
+    ways = [f"{kind}:{way}" for kind in _KINDS for way in WAYS[1:]]
+    return [*_KINDS, *ways, *_TABLES]
+
+
+def check(optimizer: str | Make) -> None:
+    """Raises ValueError for a name that is not known."""
+    if not callable(optimizer) and optimizer not in names():
+        raise ValueError(
+            f"optimizer is one of {', '.join(names())}, or a function that makes one of a list of "
+            f"parameters, not {optimizer!r}"
+        )
+
+
+def measure(
+    optimizer: str | Make, parameters: Sequence[Tensor], master_weights: bool = False
+) -> OptimizerMemory:
+    """Returns the memory of an optimizer that trains the parameters.
+
+    ``parameters`` are any tensors; only their shapes and types count. ``master_weights`` keeps a copy
+    of 32 bits of each parameter of 16, which the optimizer trains. Raises ValueError.
+    """
+    check(optimizer)
+    if optimizer in _TABLES:
+        return _by_table(str(optimizer), parameters, master_weights)
+    way = WAYS[0]
+    if callable(optimizer):
+        name, make = "the caller's", optimizer
+    else:
+        name, _, asked = optimizer.partition(":")
+        make, way = _KINDS[name], asked or way
+        name = optimizer
+    found = OptimizerMemory(name, f"PyTorch's own code on fake tensors ({way})")
+    with private.fake_mode(), torch.no_grad():
+        trained = [_parameter(parameter) for parameter in parameters]
+        weights = _Weights(trained, master_weights)
+        weights.take_gradients()
+        made = make(weights.of_optimizer)
+        _choose(made, way)
+        found.state = weights.copies() + _run_first(made, weights)
+        found.step = _run_again(made, weights)
+    return found
+
+
+class _Weights:
+    """The model's parameters, and those that the optimizer trains: copies of 32 bits, or the same."""
+
+    def __init__(self, trained: list[nn.Parameter], has_copies: bool):
+        self.trained = trained
+        self.of_optimizer = [
+            nn.Parameter(parameter.float()) if has_copies and parameter.element_size() < 4
+            else parameter
+            for parameter in trained
+        ]
+
+    def copies(self) -> list[int]:
+        """Returns the sizes of the copies."""
+        pairs = zip(self.trained, self.of_optimizer)
+        return [_bytes(mine) for parameter, mine in pairs if mine is not parameter]
+
+    def take_gradients(self) -> None:
+        """Gives all parameters gradients, as the backward pass does."""
+        for parameter in self.trained:
+            parameter.grad = torch.empty_like(parameter)
+
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Runs a step, with gradients of the copies' type for it."""
+        pairs = [(p, mine) for p, mine in zip(self.trained, self.of_optimizer) if mine is not p]
+        for parameter, mine in pairs:
+            assert parameter.grad is not None
+            mine.grad = parameter.grad.float()
+        optimizer.step()
+        for parameter, mine in pairs:
+            mine.grad = None
+            parameter.copy_(mine)
+
+    def tensors(self) -> list[Tensor]:
+        found: list[Tensor] = [*self.trained, *self.of_optimizer]
+        return found + [p.grad for p in self.trained if p.grad is not None]
+
+
+def _run_first(optimizer: torch.optim.Optimizer, weights: _Weights) -> list[int]:
+    """Runs a step, which makes the state, and returns the sizes of what it keeps on the device."""
+    weights.step(optimizer)
+    return [_bytes(tensor) for tensor in _state(optimizer) if tensor.device.type == "cuda"]
+
+
+def _run_again(optimizer: torch.optim.Optimizer, weights: _Weights) -> list[Event]:
+    tracker = Tracker()
+    kept = [*weights.tensors(), *_state(optimizer)]
+    tracker.run(lambda _: weights.step(optimizer), kept)
+    tracker.forget_dead()
+    # Counters of steps are on the host, unless the optimizer is fused.
+    return [Event(number, size) for number, size in tracker.changes("cuda")]
+
+
+def _state(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    rows: Iterable[Any] = optimizer.state.values()
+    found = {}
+    for row in rows:
+        for value in row.values():
+            if isinstance(value, Tensor):
+                found[private.storage_key(value)] = value
+    return list(found.values())
+
+
+def _choose(optimizer: torch.optim.Optimizer, way: str) -> None:
+    """Sets how the optimizer runs, where its maker has left that open.
+
+    PyTorch runs all parameters of a GPU together (``foreach``) unless told otherwise, but does not
+    recognise fake ones as such.
+    """
+    for group in optimizer.param_groups:
+        if "foreach" in group and group["foreach"] is None and not group.get("fused"):
+            group["foreach"] = way == "foreach"
+            if "fused" in group:
+                group["fused"] = way == "fused"
+
+
+def _parameter(tensor: Tensor) -> nn.Parameter:
+    like = torch.empty(tuple(tensor.shape), dtype=tensor.dtype, device="cuda")
+    return nn.Parameter(like, requires_grad=tensor.is_floating_point())
+
+
+def _bytes(tensor: Tensor) -> int:
+    return tensor.untyped_storage().nbytes()
+
+
+def _by_table(name: str, parameters: Sequence[Tensor], master_weights: bool) -> OptimizerMemory:
+    table = _TABLES[name]
+    found = OptimizerMemory(name, table.source)
+    for parameter in parameters:
+        if master_weights and parameter.element_size() < 4:
+            found.state.append(4 * parameter.numel())
+        found.state += table.state_bytes(parameter)
+    return found
