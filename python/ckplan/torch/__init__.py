@@ -3,17 +3,22 @@
 import ckplan.torch
 model = ckplan.torch.compile(model, budget="60%")           # trains within the budget
 ckplan.torch.export(model, (torch.zeros(8, 64),), "model.onnx")   # a file for the program ckplan
+print(ckplan.torch.estimate(make_model, (torch.zeros(8, 64),)))   # whether it fits, without a GPU
 """
 
 from ckplan.answer import InfeasibleError, PlanError
 from ckplan.planning import PlanWarning
 from ckplan.torch.api import Backend, compile
-from ckplan.torch.errors import ExportError, ReplayError
+from ckplan.torch.errors import EstimateError, ExportError, ReplayError
+from ckplan.torch.estimation.answer import Estimate
+from ckplan.torch.estimation.estimating import estimate
 from ckplan.torch.exporting import export
 from ckplan.torch.report import GraphReport, Report
 
 __all__ = [
     "Backend",
+    "Estimate",
+    "EstimateError",
     "ExportError",
     "GraphReport",
     "InfeasibleError",
@@ -22,5 +27,6 @@ __all__ = [
     "ReplayError",
     "Report",
     "compile",
+    "estimate",
     "export",
 ]

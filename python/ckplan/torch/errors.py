@@ -16,3 +16,7 @@ class ReplayError(RuntimeError):
 
 class ExportError(RuntimeError):
     """PyTorch cannot export a model, or only for one size of a dimension that should be open."""
+
+
+class EstimateError(RuntimeError):
+    """The memory of a model's training cannot be estimated. The text says why, and what helps."""

@@ -175,7 +175,7 @@ def fake_mode() -> AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def quiet_compiler() -> Iterator[None]:
-    """Silences what TorchDynamo logs of errors that are raised anyway: ``torch._dynamo``, since 2.0."""
+    """Silences the logger ``torch._dynamo``, since 2.0, about errors that are raised anyway."""
     logger = logging.getLogger("torch._dynamo")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

@@ -71,20 +71,33 @@ def test_the_peak_is_that_of_the_program(algorithm):
     assert peak(trace(CHAIN, steps).events)[0] == plan["result"]["peak_bytes"]
 
 
-def test_a_rehearsal_holds_gradients_state_and_temporaries_at_once():
+def rehearse_one_parameter(**options):
     """One parameter of 30 MiB under an optimizer with two states and a copy of the gradient."""
     graph = graph_of([([], [0]), ([0], [1])], [40 * MIB, 30 * MIB], results=[1])
     optimizer = OptimizerMemory(
         "adam", "test", [30 * MIB, 30 * MIB], [Event(0, 30 * MIB), Event(0, -30 * MIB)]
     )
-    held = rehearse([30 * MIB], trace(graph, [0, 1]), optimizer)
+    return rehearse([30 * MIB], trace(graph, [0, 1]), optimizer, **options)
+
+
+def test_a_rehearsal_holds_gradients_state_and_temporaries_at_once():
+    held = rehearse_one_parameter()
     # The backward pass of the second step: parameter, states, activation and gradient.
     assert held.requested_bytes == (30 + 60 + 40 + 30) * MIB
     assert held.allocated_bytes == held.requested_bytes
-    # Segments of 30 for the parameter, the gradient, a state and the temporary, 40 for the activation
-    # of the first step, whose place the other state takes, and so 40 for that of the second.
+    # Segments of 30 for the parameter, the gradient, a state and the temporary, 40 for the
+    # activation of the first step, whose place the other state takes, and so 40 for that of the
+    # second.
     assert held.reserved_bytes == (4 * 30 + 40 + 40) * MIB
     assert held.kept_bytes == held.reserved_bytes - held.requested_bytes
+
+
+def test_a_rehearsal_gives_segments_back_where_memory_ends():
+    # In the second step 60 of 160 MiB are free, in two segments of 30: they make room for one of
+    # 40, and the gradient then needs one of 30 again.
+    assert rehearse_one_parameter(capacity=170 * MIB).reserved_bytes == 170 * MIB
+    # A MiB less, and it does not fit: what it would need is shown.
+    assert rehearse_one_parameter(capacity=169 * MIB).reserved_bytes == 200 * MIB
 
 
 def test_a_rehearsal_frees_gradients_between_steps():

@@ -1,23 +1,23 @@
 """Replays allocations by the rules of PyTorch's caching allocator for CUDA.
 
-The allocator gets *segments* from the driver and gives out *blocks* of them. It keeps segments whose
-blocks are free, so that the memory which a process holds is more than its tensors. The rules and their
-numbers are those of ``c10/cuda/CUDACachingAllocator.cpp`` and ``c10/core/AllocatorConfig.h`` with the
-default settings of ``PYTORCH_ALLOC_CONF``:
+The allocator gets *segments* from the driver and gives out *blocks* of them. It keeps segments
+whose blocks are free, so that the memory which a process holds is more than its tensors. The rules
+and their numbers are those of ``c10/cuda/CUDACachingAllocator.cpp`` and
+``c10/core/AllocatorConfig.h`` with the default settings of ``PYTORCH_ALLOC_CONF``:
 
 - A size is rounded up to 512 bytes. A size of 0 takes nothing.
 - Blocks of up to 1 MiB come from segments of 2 MiB, and larger ones from a pool of their own, whose
   segments have 20 MiB for blocks below 10 MiB, and otherwise the block's size rounded up to 2 MiB.
-- The smallest free block that is large enough is taken, and of several the one at the lowest address.
-  What is left of it becomes a free block if it has 512 bytes in the pool of small blocks, and more
-  than 1 MiB in the other.
+- The smallest free block that is large enough is taken, and of several the one at the lowest
+  address. What is left of it becomes a free block if it has 512 bytes in the pool of small blocks,
+  and more than 1 MiB in the other.
 - A block that is freed merges with free neighbours in its segment.
 - Where the driver has no room for a segment, all segments without a block in use are given back.
 
-``expandable=True`` replays ``expandable_segments:True``: each pool is one segment that grows by pages
-of 2 MiB or 20 MiB, all that is left of a block becomes a free block, and the free block at the end,
-which can grow, is only taken where no other is large enough. What it gives back where memory ends is not
-replayed, so that there it has no limit.
+``expandable=True`` replays ``expandable_segments:True``: each pool is one segment that grows by
+pages of 2 MiB or 20 MiB, all that is left of a block becomes a free block, and the free block at
+the end, which can grow, is only taken where no other is large enough. What it gives back where
+memory ends is not replayed, so that there it has no limit.
 
 A replay knows one stream and no other process. Addresses are in the order of the requests; a driver
 may place segments in another order, which decides between equally large blocks only.

@@ -1,8 +1,8 @@
 """The buffers that a plan of a joint graph makes and frees, in the order of its runs.
 
-The rules are those of docs/joint-graphs.md: a run makes new versions of what its operation writes, and
-a version lives until its last read before the next run of the same operation. The last version of a
-result stays.
+The rules are those of docs/joint-graphs.md: a run makes new versions of what its operation writes,
+and a version lives until its last read before the next run of the same operation. The last version
+of a result stays.
 """
 
 from __future__ import annotations

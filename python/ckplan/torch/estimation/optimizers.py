@@ -1,8 +1,8 @@
 """What an optimizer keeps, and what its step makes and frees, in bytes.
 
 PyTorch's optimizers are run on fake parameters of a CUDA device, which need neither the device nor
-memory, so that the figures are those of PyTorch's own code. An optimizer of another package is in the
-table ``_TABLES``, which says what it keeps for each parameter.
+memory, so that the figures are those of PyTorch's own code. An optimizer of another package is in
+the table ``_TABLES``, which says what it keeps for each parameter.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def measure(
 ) -> OptimizerMemory:
     """Returns the memory of an optimizer that trains the parameters.
 
-    ``parameters`` are any tensors; only their shapes and types count. ``master_weights`` keeps a copy
-    of 32 bits of each parameter of 16, which the optimizer trains. Raises ValueError.
+    ``parameters`` are any tensors; only their shapes and types count. ``master_weights`` keeps a
+    copy of 32 bits of each parameter of 16, which the optimizer trains. Raises ValueError.
     """
     check(optimizer)
     if optimizer in _TABLES:
@@ -114,7 +114,7 @@ def measure(
         name, _, asked = optimizer.partition(":")
         make, way = _KINDS[name], asked or way
         name = optimizer
-    found = OptimizerMemory(name, f"PyTorch's own code on fake tensors ({way})")
+    found = OptimizerMemory(name, f"PyTorch's own step on fake tensors ({way})")
     with private.fake_mode(), torch.no_grad():
         trained = [_parameter(parameter) for parameter in parameters]
         weights = _Weights(trained, master_weights)
@@ -127,7 +127,8 @@ def measure(
 
 
 class _Weights:
-    """The model's parameters, and those that the optimizer trains: copies of 32 bits, or the same."""
+    """The model's parameters, and those that the optimizer trains: copies of 32 bits, or the
+    same."""
 
     def __init__(self, trained: list[nn.Parameter], has_copies: bool):
         self.trained = trained

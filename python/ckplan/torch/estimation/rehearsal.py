@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ckplan.torch.estimation.allocator import Allocator, Block, Event, replay
+from ckplan.torch.estimation.allocator import Allocator, Block, Event, OutOfMemory, replay
 from ckplan.torch.estimation.events import Trace
 from ckplan.torch.estimation.optimizers import OptimizerMemory
 
 STEPS = 3
-"""The state of an optimizer arrives at the end of the first step. After the third, nothing changes."""
+"""The state of an optimizer arrives at the end of the first step. After the third, nothing
+changes."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,25 @@ def rehearse(
     constants: Sequence[int],
     step: Trace,
     optimizer: OptimizerMemory,
+    capacity: int | None = None,
     expandable: bool = False,
 ) -> Rehearsal:
-    """Runs some steps through the allocator.
+    """Runs some steps through the allocator, within ``capacity`` if they fit there.
 
-    ``constants`` are the sizes of what is there throughout: parameters, buffers, inputs, workspaces.
-    Gradients live until the next step begins, as ``zero_grad`` of PyTorch frees them.
+    ``constants`` are the sizes of what is there throughout: parameters, buffers, inputs,
+    workspaces. Gradients live until the next step begins, as ``zero_grad`` of PyTorch frees them.
     """
-    allocator = Allocator(expandable=expandable)
+    if capacity is not None and not expandable:
+        try:
+            return _run(Allocator(capacity), constants, step, optimizer)
+        except OutOfMemory:
+            pass
+    return _run(Allocator(expandable=expandable), constants, step, optimizer)
+
+
+def _run(
+    allocator: Allocator, constants: Sequence[int], step: Trace, optimizer: OptimizerMemory
+) -> Rehearsal:
     blocks: dict[int, Block | None] = {}
     replay(allocator, _made(constants, 0), blocks)
     first_state = len(constants)

@@ -1,0 +1,362 @@
+"""Implements ``ckplan.torch.estimate``: whether training fits a device, and what helps if not."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import ckplan
+import torch
+from torch import Tensor, nn
+
+from ckplan.torch import private
+from ckplan.torch.capture import storage_bytes
+from ckplan.torch.costs import device_named, set_costs
+from ckplan.torch.estimation import devices, optimizers, planning, sizes
+from ckplan.torch.estimation.answer import Choice, Estimate, Line, Need
+from ckplan.torch.estimation.events import Trace, peak, trace
+from ckplan.torch.estimation.optimizers import OptimizerMemory
+from ckplan.torch.estimation.rehearsal import rehearse
+from ckplan.torch.estimation.sharding import Shard
+from ckplan.torch.estimation.tracing import Precision, Step, sizes_of, trace_step
+from ckplan.torch.graph import JointGraph
+from ckplan.torch.report import size
+
+_ATTEMPTS = 6
+"""How often a plan is sought for the device: what the allocator keeps depends on the plan."""
+
+_FIRST_STEP = 64
+"""The second attempt leaves the allocator this part of the device's memory, and each later one
+twice as much as the one before."""
+
+_FAKE = "fake tensors"
+_TRACE = "the captured graph, replayed"
+
+
+def estimate(
+    make_model: Callable[[], nn.Module],
+    example_inputs: Any,
+    *,
+    device: str = "h100-80g",
+    optimizer: str | optimizers.Make = "adamw",
+    precision: str = "bf16",
+    shard: str | None = None,
+    loss: Callable[[Any], Tensor] | None = None,
+    master_weights: bool = False,
+    memory: int | None = None,
+    context: int | None = None,
+    expandable_segments: bool = False,
+    largest: str | Iterable[str] = (),
+    effort: str = "quick",
+) -> Estimate:
+    """Says whether training a model fits a device, without the device and without its weights.
+
+    The training step is captured on fake tensors, as ``ckplan.torch.compile`` captures it, and the
+    program plans it. ``print`` the result, or use ``to_json()`` and ``report("plan.html")``.
+
+    make_model: a function that makes the model, without moving it to a device.
+    example_inputs: the arguments of its ``forward``: a tensor, a tuple, or a dictionary of named
+        ones; or a function that returns these, with sizes as parameters that have defaults, as
+        ``def inputs(batch=1, sequence=4096)``. Values do not matter.
+    device: one of ``ckplan devices``, whose memory and roofline count.
+    optimizer: ``"sgd"``, ``"momentum"``, ``"adam"``, ``"adamw"`` or ``"adam8bit"``; with
+        ``":fused"`` or ``":for-loop"`` if it does not run as by default; or a function from a list
+        of parameters to an optimizer of PyTorch.
+    precision: ``"fp32"``, ``"bf16"`` or ``"fp16"`` for everything, or ``"bf16-mixed"`` or
+        ``"fp16-mixed"`` for parameters of 32 bits under autocast.
+    shard: ``"fsdp:8"`` or ``"ddp:8"`` for one of eight devices.
+    loss: a function from the model's result to the loss, where the result has none.
+    master_weights: the optimizer trains copies of 32 bits of parameters of 16.
+    memory: bytes that the device gives to programs, instead of its nominal memory less what is
+        known of drivers.
+    context: bytes of the CUDA context, where they were measured.
+    expandable_segments: the allocator's setting of that name.
+    largest: the names of sizes whose largest value is sought, such as ``"batch"``.
+    effort: of the search for plans, as ``ckplan plan --effort``.
+
+    Raises ValueError for an argument that cannot be understood, TypeError for one of another kind,
+    EstimateError if the model cannot be captured as one graph, and ckplan.PlanError.
+    """
+    private.check_version("eager")
+    case = Case(
+        Precision.named(precision),
+        device_named(device).name,
+        memory,
+        context,
+        Shard.named(shard),
+        optimizer,
+        master_weights,
+        expandable_segments,
+    )
+    optimizers.check(optimizer)
+    wanted = sizes.wanted(largest, sizes_of(example_inputs))
+    step = trace_step(make_model, example_inputs, case.precision, loss)
+    measured = case.measured(step)
+    found = _answer(measured, effort)
+    found.precision, found.shard = precision, shard
+    found.sizes = sizes_of(example_inputs)
+    for name in wanted:
+        search = sizes.Search(make_model, example_inputs, loss, case, measured, effort)
+        found.largest += search.rows(name)
+    return found
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a model is trained, and on what."""
+
+    precision: Precision
+    device: str
+    memory: int | None
+    context: int | None
+    shard: Shard | None
+    optimizer: str | optimizers.Make
+    master_weights: bool
+    expandable: bool
+
+    @property
+    def memory_bytes(self) -> int:
+        """Returns the device's memory: the nominal one, unless it was given."""
+        return device_named(self.device).memory_bytes if self.memory is None else self.memory
+
+    @property
+    def is_divided(self) -> bool:
+        """Returns whether devices divide parameters, gradients and the optimizer's state."""
+        return self.shard is not None and self.shard.system == "fsdp"
+
+    def graph(self, step: Step) -> JointGraph:
+        """Returns the graph of a captured step, with the times of the device."""
+        graph = step.graph(arriving=not self.is_divided)
+        set_costs(graph, f"roofline:{self.device}", fuses=False)
+        return graph
+
+    def measured(self, step: Step) -> Measured:
+        """Returns what a captured step has in memory besides its plan."""
+        shard, graph = self.shard, self.graph(step)
+        parameters = [_part(parameter, shard) for parameter in step.parameters()]
+        trained = [part for part, p in zip(parameters, step.parameters()) if p.requires_grad]
+        optimizer = optimizers.measure(self.optimizer, trained, self.master_weights)
+        return Measured(self, step, graph, parameters, trained, optimizer)
+
+
+@dataclass
+class Measured:
+    """A captured step, with everything that no plan changes."""
+
+    case: Case
+    step: Step
+    graph: JointGraph
+    parameters: list[Tensor]
+    """On one device, as tensors without memory."""
+    trained: list[Tensor]
+    optimizer: OptimizerMemory
+
+    def __post_init__(self) -> None:
+        self.input_bytes = sum(storage_bytes(tensor) for tensor in self.step.inputs)
+
+    def fixed(self) -> list[Line]:
+        """Returns the lines of what is there throughout a step, whatever the plan."""
+        step, case = self.step, self.case
+        lines = [
+            Line.exact("parameters", _sum(self.parameters), _FAKE),
+            Line.exact("buffers", _sum(step.buffers()), _FAKE),
+            Line.exact("inputs", self.input_bytes, _FAKE),
+            Line.exact("optimizer state", self.optimizer.state_bytes, self.optimizer.source),
+        ]
+        if case.shard is not None:
+            if case.is_divided:
+                lines.append(Line.exact("gradients", _sum(self.trained), _FAKE))
+            found = case.shard.at_a_time(step.model, case.precision.autocast)
+            lines += [Line.ranged(name, row) for name, row in found.items() if row.most]
+            lines.append(_not_known("NCCL's buffers"))
+        return [line for line in lines if line.bytes or line.most is None]
+
+    def outside(self) -> list[Line]:
+        """Returns the lines of what is not a tensor: workspaces, the context, the driver."""
+        case = self.case
+        lines = [Line.ranged("cuBLAS's workspace", devices.matrix_workspace(case.device))]
+        if _has(self.graph, "convolution"):
+            lines.append(_not_known("cuDNN's workspaces"))
+        if _has(self.graph, "attention"):
+            lines.append(_not_known("attention's workspaces"))
+        if case.context is None:
+            lines.append(Line.ranged("CUDA context", devices.context()))
+        else:
+            lines.append(Line.exact("CUDA context", case.context, "context="))
+        if case.memory is None:
+            hidden = devices.hidden(case.device, case.memory_bytes)
+            lines.append(Line.ranged("kept by the driver", hidden))
+        return lines
+
+    def optimizer_bytes(self) -> int:
+        """Returns what gradients and the optimizer's step have at their most."""
+        gradients = 0 if self.case.is_divided else _sum(self.trained)
+        return gradients + self.optimizer.step_bytes
+
+    def own_order(self) -> list[int]:
+        """Returns the plan that keeps everything."""
+        return list(range(len(self.graph.operations)))
+
+    def need(self, steps: list[int]) -> Need:
+        """Returns what training needs by a plan."""
+        ran = trace(self.graph, steps)
+        fixed = self.fixed()
+        lines = fixed + self._moment(ran)
+        workspace = devices.matrix_workspace(self.case.device).bytes
+        constants = [tensor.nbytes for tensor in (*self.parameters, *self.step.buffers())]
+        constants.append(self.input_bytes)
+        known = {"parameters", "buffers", "inputs", "optimizer state"}
+        constants += [line.bytes for line in fixed if line.name not in known]
+        outside = self.outside()
+        capacity = self.case.memory_bytes - sum(line.bytes for line in outside) + workspace
+        held = rehearse(
+            [*constants, workspace], ran, self.optimizer, capacity, self.case.expandable
+        )
+        kept = held.kept_bytes
+        least = min(held.rounding_bytes, kept)
+        lines.append(Line("allocator", kept, least, kept, "replay of CUDACachingAllocator.cpp"))
+        return Need(lines + outside)
+
+    def _moment(self, ran: Trace) -> list[Line]:
+        """Returns the lines of the moment of a step that needs most."""
+        backward = peak(ran.events)[0]
+        if backward >= self.optimizer_bytes():
+            return [Line.exact("activations and gradients", backward, _TRACE)]
+        optimizer = self.optimizer
+        lines = [Line.exact("the optimizer's step", optimizer.step_bytes, optimizer.source)]
+        if not self.case.is_divided:
+            lines.insert(0, Line.exact("gradients", _sum(self.trained), _FAKE))
+        return lines
+
+
+def _answer(measured: Measured, effort: str) -> Estimate:
+    graph, case = measured.graph, measured.case
+    content = graph.to_bytes()
+    everything = planning.keep_all(content)
+    needed = measured.need(measured.own_order())
+    free = planning.plan_of(content, effort)
+    found = Estimate(
+        model=measured.step.name,
+        sizes={},
+        precision="",
+        optimizer=measured.optimizer.name,
+        shard=None,
+        device=case.device,
+        memory_bytes=case.memory_bytes,
+        parameters=sum(parameter.numel() for parameter in measured.step.parameters()),
+        operations=len(graph.operations),
+        keep_all=needed,
+        backward_bytes=everything["result"]["peak_bytes"],
+        optimizer_bytes=measured.optimizer_bytes(),
+        peak=planning.peak_of(everything, content),
+        curve=_curve(measured, needed, everything, free),
+        graph=content,
+        constant_bytes=graph.constant_bytes(),
+    )
+    if not found.fits:
+        _plan_for_device(measured, found, effort)
+    return found
+
+
+def _curve(
+    measured: Measured, needed: Need, everything: dict[str, Any], free: dict[str, Any]
+) -> list[Choice]:
+    """Returns the plans that a search without a budget has found, and keeping everything.
+
+    What training needs with them does not count what the allocator keeps.
+    """
+    cost = planning.step_cost(free) or 1
+    whole = everything["result"]["peak_bytes"]
+    others = sum(line.bytes for line in needed.lines if line.name != "allocator")
+    others -= max(whole, measured.optimizer_bytes())
+    curve = free["result"].get("curve", [])
+    rows = {row["peak_bytes"]: row["overhead_cost"] / cost for row in curve}
+    if whole not in rows:
+        rows[whole] = 0.0
+    return [
+        Choice(size, others + max(size, measured.optimizer_bytes()), added)
+        for size, added in sorted(rows.items())
+        if size <= whole
+    ]
+
+
+def _plan_for_device(measured: Measured, found: Estimate, effort: str) -> None:
+    """Seeks the plan of the least added time with which training fits the device."""
+    if _least_need(measured, found) > found.memory_bytes:
+        found.notes.append(_no_plan_helps(measured, found))
+        return
+    fixed = sum(line.bytes for line in (*measured.fixed(), *measured.outside()))
+    limit = min(found.memory_bytes - fixed, found.backward_bytes - 1)
+    less = found.memory_bytes // _FIRST_STEP
+    for _ in range(_ATTEMPTS):
+        try:
+            plan, is_least = planning.plan_of(found.graph, effort, budget=max(limit, 1)), False
+        except ckplan.InfeasibleError as error:
+            if error.least_bytes is None:
+                break
+            plan = planning.plan_of(found.graph, effort, budget=error.least_bytes)
+            is_least = True
+        found.plan, found.planned = plan, measured.need(planning.steps_of(plan))
+        found.added_share = plan["result"]["overhead_cost"] / (planning.step_cost(plan) or 1)
+        if is_least or found.planned.bytes <= found.memory_bytes:
+            break
+        limit, less = min(limit, plan["result"]["peak_bytes"]) - less, 2 * less
+    if found.plan is None or found.planned is None:
+        found.notes.append("no plan was found")
+    elif found.planned.bytes > found.memory_bytes:
+        found.notes.append("no plan was found with which it fits; the last one tried is shown")
+        _try_expandable(measured, found, planning.steps_of(found.plan))
+
+
+def _try_expandable(measured: Measured, found: Estimate, steps: list[int]) -> None:
+    """Says whether the plan fits with another setting of the allocator."""
+    if measured.case.expandable:
+        return
+    case = dataclasses.replace(measured.case, expandable=True)
+    need = dataclasses.replace(measured, case=case).need(steps)
+    if need.bytes <= found.memory_bytes:
+        found.notes.append(
+            f"with PYTORCH_ALLOC_CONF=expandable_segments:True this plan needs {size(need.bytes)}, "
+            "which fits: estimate with expandable_segments=True"
+        )
+
+
+def _least_need(measured: Measured, found: Estimate) -> int:
+    """Returns what no plan changes, at the moment of the optimizer's step."""
+    fixed = [*measured.fixed(), *measured.outside()]
+    return sum(line.bytes for line in fixed) + measured.optimizer_bytes()
+
+
+def _no_plan_helps(measured: Measured, found: Estimate) -> str:
+    hints = []
+    if measured.optimizer.step_bytes and not callable(measured.case.optimizer):
+        hints.append('optimizer="adamw:fused", whose step needs no copies')
+    if "8bit" not in measured.optimizer.name:
+        hints.append('optimizer="adam8bit"')
+    if measured.case.shard is None:
+        hints.append('shard="fsdp:8"')
+    return (
+        "no plan helps: the optimizer's step alone needs more than the device has; try "
+        + ", ".join(hints or ["a device with more memory, or more devices"])
+    )
+
+
+def _part(parameter: Tensor, shard: Shard | None) -> Tensor:
+    shape = parameter.shape if shard is None else shard.part(parameter)
+    return torch.empty(shape, dtype=parameter.dtype, device="meta")
+
+
+def _sum(tensors: Iterable[Tensor]) -> int:
+    return sum(tensor.nbytes for tensor in tensors)
+
+
+def _not_known(name: str) -> Line:
+    return Line(name, 0, 0, None, "not known without the library")
+
+
+def _has(graph: JointGraph, kind: str) -> bool:
+    """Returns whether the step calls an operator with ``kind`` in its name."""
+    calls = (operation.node.target for operation in graph.operations if operation.node is not None)
+    return any(kind in str(target) for target in calls)

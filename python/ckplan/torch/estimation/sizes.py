@@ -1,0 +1,176 @@
+"""Seeks the largest size with which training fits, from captures at a few sizes.
+
+The bytes and costs of a step's operations at other sizes follow from captures at three: they are
+polynomials of a size, of degree one where a size only lengthens tensors, and of degree two where a
+product of attention is as long as it is wide. The size that is found is captured too, and its bytes
+are compared. A model whose graph changes with the size, as one with a loop over a sequence does,
+has no such polynomials.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ckplan.torch.errors import EstimateError
+from ckplan.torch.estimation import planning
+from ckplan.torch.estimation.answer import Largest
+from ckplan.torch.estimation.tracing import inputs_at, sizes_of, trace_step
+
+if TYPE_CHECKING:
+    from ckplan.torch.estimation.estimating import Case, Measured
+
+ADDED = (None, 10, 30)
+"""The added times that plans may have, in percent; None keeps everything."""
+
+_MOST = 1 << 20
+
+
+def wanted(largest: str | Iterable[str], known: dict[str, int]) -> list[str]:
+    """Returns the sizes that are to be sought. Raises ValueError for one that the inputs lack."""
+    names = [largest] if isinstance(largest, str) else list(largest)
+    for name in names:
+        if name not in known:
+            has = ", ".join(known) or "none"
+            raise ValueError(f"largest: the inputs have no size {name!r}; they have {has}")
+    return names
+
+
+class Search:
+    """The search for the largest value of one size of a model's inputs."""
+
+    def __init__(
+        self,
+        make_model: Callable[[], Any],
+        example_inputs: Any,
+        loss: Callable[[Any], Any] | None,
+        case: Case,
+        first: Measured,
+        effort: str,
+    ):
+        self._make = make_model
+        self._inputs = example_inputs
+        self._loss = loss
+        self._case = case
+        self._first = first
+        self._effort = effort
+        self._sizes = sizes_of(example_inputs)
+
+    def rows(self, name: str) -> list[Largest]:
+        """Returns the largest value for each added time. Raises EstimateError."""
+        base = self._sizes[name]
+        # PyTorch traces other operations for a size of 1, such as fewer copies.
+        first = max(base, 2)
+        points = [(first, self._first)] if first == base else [(first, self._capture(name, first))]
+        points += [(value, self._capture(name, value)) for value in (2 * first, 3 * first)]
+        curve = _Polynomials(name, points)
+        rows: list[Largest] = []
+        known = None
+        for added in ADDED:
+            known = _largest(functools.partial(self._fits, curve, added), base, known)
+            rows.append(self._checked(name, curve, added, known))
+        return rows
+
+    def _fits(self, curve: _Polynomials, added: int | None, size: int) -> bool:
+        return self._need(curve.at(size), added) <= self._case.memory_bytes
+
+    def _checked(
+        self, name: str, curve: _Polynomials, added: int | None, value: int | None
+    ) -> Largest:
+        if value is None:
+            return Largest(name, added, None, None)
+        if value == self._sizes[name]:
+            return Largest(name, added, value, self._need(self._first, added))
+        predicted, captured = curve.at(value), self._capture(name, value)
+        if captured.graph.values != predicted.graph.values:
+            raise EstimateError(
+                f"{name}={value} has other bytes than sizes {', '.join(map(str, curve.sizes))} let "
+                f"expect, so that the largest {name} is not known: estimate single sizes instead"
+            )
+        return Largest(name, added, value, self._need(captured, added))
+
+    def _capture(self, name: str, value: int) -> Measured:
+        inputs = inputs_at(self._inputs, {**self._sizes, name: value})
+        step = trace_step(self._make, inputs, self._case.precision, self._loss)
+        return dataclasses.replace(self._first, step=step, graph=self._case.graph(step))
+
+    def _need(self, measured: Measured, added: int | None) -> int:
+        if added is None:
+            return measured.need(measured.own_order()).bytes
+        content = measured.graph.to_bytes()
+        plan = planning.plan_of(content, self._effort, added_time=f"{added}%")
+        return measured.need(planning.steps_of(plan)).bytes
+
+
+class _Polynomials:
+    """A step as a function of a size, through captures of it."""
+
+    def __init__(self, name: str, points: Sequence[tuple[int, Measured]]):
+        self.sizes = [size for size, _ in points]
+        self._points = [measured for _, measured in points]
+        first = self._points[0].graph
+        for measured in self._points[1:]:
+            graph = measured.graph
+            is_same = [_form(o) for o in graph.operations] == [_form(o) for o in first.operations]
+            if not is_same or len(graph.values) != len(first.values):
+                raise EstimateError(
+                    f"the graph changes with the size {name}, so that its largest value cannot be "
+                    "computed from a few: estimate single sizes instead"
+                )
+
+    def at(self, size: int) -> Measured:
+        """Returns the step at another size."""
+        found = copy.copy(self._points[0])
+        graphs = [measured.graph for measured in self._points]
+        graph = copy.copy(graphs[0])
+        graph.values = [copy.copy(value) for value in graph.values]
+        graph.operations = [copy.copy(operation) for operation in graph.operations]
+        for position, value in enumerate(graph.values):
+            value.bytes = self._value([g.values[position].bytes for g in graphs], size)
+        for position, operation in enumerate(graph.operations):
+            operation.cost = self._value([g.operations[position].cost for g in graphs], size)
+        found.graph = graph
+        found.input_bytes = self._value([m.input_bytes for m in self._points], size)
+        return found
+
+    def _value(self, known: Sequence[int], size: int) -> int:
+        """Returns the polynomial through the known values, at a size. It is never below 0."""
+        if len(set(known)) == 1:
+            return known[0]
+        total = Fraction(0)
+        for own, value in zip(self.sizes, known):
+            term = Fraction(value)
+            for other in self.sizes:
+                if other != own:
+                    term *= Fraction(size - other, own - other)
+            total += term
+        return max(0, round(total))
+
+
+def _form(operation: Any) -> tuple[Any, ...]:
+    """Returns what must be the same of an operation at all sizes."""
+    target = None if operation.node is None else str(operation.node.target)
+    return target, operation.reads, operation.writes, operation.repeats
+
+
+def _largest(fits: Callable[[int], bool], base: int, known: int | None) -> int | None:
+    """Returns the largest size that fits, if memory grows with it; None if 1 does not fit.
+
+    ``known`` is a size that fits, such as that of plans that may add less time.
+    """
+    low = known if known is not None else base
+    if known is None and not fits(base):
+        if not fits(1):
+            return None
+        low = 1
+    high = 2 * low
+    while high <= _MOST and fits(high):
+        low, high = high, 2 * high
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -1,0 +1,116 @@
+"""An estimate as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ckplan.torch.estimation.answer import Estimate, Line, Need
+from ckplan.torch.report import size
+
+_GIB = 1 << 30
+
+
+def text_of(found: Estimate) -> str:
+    """Returns the answer: whether it fits, its lines, the peak, plans and sizes."""
+    blocks = [_head(found), _lines(found), _peak(found), _curve(found), _plan(found)]
+    blocks += [_largest(found), "\n".join(f"note: {note}" for note in found.notes)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _head(found: Estimate) -> str:
+    sizes = ", ".join(f"{name} {value}" for name, value in found.sizes.items())
+    count = f"{found.parameters / 1e9:.2f} billion parameters"
+    if found.parameters < 10**8:
+        count = f"{found.parameters / 1e6:.2f} million parameters"
+    asked = [found.model, count, sizes, found.precision, found.optimizer, found.shard or ""]
+    left = found.memory_bytes - found.keep_all.bytes
+    room = f"{size(left)} are left" if left >= 0 else f"{size(-left)} are missing"
+    verdict = found.keep_all.verdict(found.memory_bytes)
+    return "\n".join(
+        [
+            "   ".join(part for part in asked if part),
+            f"  device     {found.device}, {size(found.memory_bytes)}",
+            f"  keep all   {verdict}: it needs {_range(found.keep_all)}, and {room}",
+        ]
+    )
+
+
+def _range(need: Need) -> str:
+    return f"{size(need.bytes)} ({need.least / _GIB:.2f} to {need.most / _GIB:.2f})"
+
+
+def _lines(found: Estimate) -> str:
+    need = found.keep_all
+    rows = [["keep all", "GiB", "error", "source"]]
+    rows += [[line.name, _gib(line), _error(line), line.source] for line in need.lines]
+    rows.append(["all of it", f"{need.bytes / _GIB:.2f}", "", ""])
+    moments = (
+        f"  the backward pass has {size(found.backward_bytes)} of activations and gradients at "
+        f"most, the optimizer's step {size(found.optimizer_bytes)}"
+    )
+    return "\n".join([*_table(rows, right=(1,)), moments])
+
+
+def _gib(line: Line) -> str:
+    return "?" if line.most is None else f"{line.bytes / _GIB:.2f}"
+
+
+def _error(line: Line) -> str:
+    if line.most is None:
+        return "not known"
+    below, above = line.bytes - line.least, line.most - line.bytes
+    if not below and not above:
+        return "exact"
+    return f"-{below / _GIB:.2f} +{above / _GIB:.2f}"
+
+
+def _peak(found: Estimate) -> str:
+    rows = [["by module", "GiB"]]
+    rows += [[name, f"{count / _GIB:.2f}"] for name, count in found.peak.modules]
+    head = f"  peak at    {found.peak.operation}, {size(found.backward_bytes)}"
+    return "\n".join([head, *_table(rows, right=(1,))])
+
+
+def _curve(found: Estimate) -> str:
+    rows = [["with a plan of", "all but the allocator", "time"]]
+    for choice in found.curve:
+        time = f"+{100 * choice.added_share:.1f}%"
+        rows.append([size(choice.peak_bytes), size(choice.need_bytes), time])
+    return "\n".join(_table(rows, right=(0, 1, 2)))
+
+
+def _plan(found: Estimate) -> str:
+    if found.planned is None:
+        return ""
+    verdict = found.planned.verdict(found.memory_bytes)
+    return (
+        f"  plan       {verdict}: it needs {_range(found.planned)}, and adds "
+        f"{100 * found.added_share:.1f}% to a step\n"
+        f"  train      ckplan.torch.compile(model, {found.arguments()})"
+    )
+
+
+def _largest(found: Estimate) -> str:
+    if not found.largest:
+        return ""
+    rows = [["largest", "plan", "size", "it needs"]]
+    for row in found.largest:
+        plan = "keep all" if row.added_percent is None else f"+{row.added_percent}%"
+        value = "none fits" if row.value is None else str(row.value)
+        need = "" if row.need_bytes is None else f"{row.need_bytes / _GIB:.2f} GiB"
+        rows.append([row.size, plan, value, need])
+    return "\n".join(_table(rows, right=(2, 3)))
+
+
+def _table(rows: list[list[str]], right: Iterable[int]) -> list[str]:
+    """Returns the rows in columns; those in ``right`` are aligned to the right."""
+    aligned = set(right)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if column in aligned else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths))
+        ]
+        lines.append(("  " + "  ".join(cells)).rstrip())
+    return lines

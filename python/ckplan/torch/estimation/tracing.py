@@ -1,0 +1,293 @@
+"""Captures a training step without a device and without weights, on fake tensors of a CPU.
+
+A fake tensor has a shape, a type and a storage's size, but no memory. A CPU's stand for those of a
+GPU: PyTorch traces no backward pass of fake CUDA tensors without a GPU. Operators keep their names
+and sizes but for a few, which docs/estimate.md lists.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from ckplan.torch import collector, private
+from ckplan.torch.capture import capture
+from ckplan.torch.errors import EstimateError, UnsupportedGraphError
+from ckplan.torch.graph import JointGraph
+
+PRECISIONS: dict[str, tuple[torch.dtype, torch.dtype | None]] = {
+    "fp32": (torch.float32, None),
+    "bf16": (torch.bfloat16, None),
+    "fp16": (torch.float16, None),
+    "bf16-mixed": (torch.float32, torch.bfloat16),
+    "fp16-mixed": (torch.float32, torch.float16),
+}
+"""The type of parameters, and that of autocast."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How parameters are stored, and what autocast computes in."""
+
+    parameters: torch.dtype
+    autocast: torch.dtype | None
+
+    @staticmethod
+    def named(name: str) -> Precision:
+        """Returns the precision of that name. Raises ValueError."""
+        if name not in PRECISIONS:
+            raise ValueError(f"precision is one of {', '.join(PRECISIONS)}, not {name!r}")
+        return Precision(*PRECISIONS[name])
+
+
+@dataclass
+class Step:
+    """A captured training step, and the tensors that exist before it."""
+
+    joint: fx.GraphModule
+    options: dict[str, Any]
+    model: nn.Module
+    inputs: list[Tensor]
+    name: str
+
+    def graph(self, arriving: bool) -> JointGraph:
+        """Returns the joint graph. ``arriving`` counts parameters' gradients where they are made.
+
+        Raises EstimateError.
+        """
+        static = self.options.get("static_lifetime_input_indices")
+        parameters = None if static is None else set(static)
+        outputs = self.options["num_fwd_outputs"]
+        try:
+            graph = capture(self.joint, outputs, parameters, arriving=arriving)
+        except UnsupportedGraphError as error:
+            raise EstimateError(f"the step of {self.name} cannot be planned: {error}") from error
+        for operation in graph.operations:
+            operation.module = self._module(operation.module)
+        return graph
+
+    def _module(self, path: str) -> str:
+        """Returns the path within the model; what is outside of it computes the loss."""
+        root, _, rest = path.partition(".")
+        return rest or (self.name if root == _Training.ROOT else "")
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Returns the parameters, each once."""
+        return list(self.model.parameters())
+
+    def buffers(self) -> list[Tensor]:
+        """Returns the buffers that have memory of their own, each once."""
+        found = {private.storage_key(p) for p in self.model.parameters()}
+        own = []
+        for buffer in self.model.buffers():
+            if private.storage_key(buffer) not in found:
+                found.add(private.storage_key(buffer))
+                own.append(buffer)
+        return own
+
+
+class _Training(nn.Module):
+    """The model with its loss, so that all operations have paths of modules."""
+
+    ROOT = "model"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Callable[[Any], Tensor] | None,
+        autocast: torch.dtype | None,
+    ):
+        super().__init__()
+        self.model = model
+        self._loss = loss_of if loss is None else loss
+        self._autocast = autocast
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        if self._autocast is None:
+            return self._loss(self.model(*args, **kwargs))
+        with torch.autocast("cpu", dtype=self._autocast):
+            return self._loss(self.model(*args, **kwargs))
+
+
+class _Traced(Exception):
+    """Ends the compilation once the joint graph is there."""
+
+
+@collector.paused
+def trace_step(
+    make_model: Callable[[], nn.Module],
+    example_inputs: Any,
+    precision: Precision,
+    loss: Callable[[Any], Tensor] | None = None,
+) -> Step:
+    """Returns a step of the model that ``make_model`` makes. Raises EstimateError, TypeError."""
+    if isinstance(make_model, nn.Module) or not callable(make_model):
+        raise TypeError(
+            "make_model is a function that makes the model, so that it is made of fake tensors: "
+            "write lambda: Model(...)"
+        )
+    mode = private.fake_mode()
+    with mode, _default_type(precision.parameters), torch.device("cpu"):
+        model = make_model()
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"make_model returns a torch.nn.Module, not {type(model).__name__}")
+        _convert(model, precision.parameters)
+    model.train()
+    _check_device(model)
+    with mode:
+        args, kwargs = _fake_inputs(example_inputs, precision)
+    joint, options = _trace_joint(model, args, kwargs, precision, loss, mode)
+    tensors = [leaf for leaf in private.flatten((args, kwargs))[0] if isinstance(leaf, Tensor)]
+    return Step(joint, options, model, tensors, type(model).__name__)
+
+
+def _trace_joint(
+    model: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    precision: Precision,
+    loss: Callable[[Any], Tensor] | None,
+    mode: Any,
+) -> tuple[fx.GraphModule, dict[str, Any]]:
+    found: list[tuple[fx.GraphModule, dict[str, Any]]] = []
+
+    def partition(joint: fx.GraphModule, _: Any, **options: Any) -> Any:
+        found.append((joint, options))
+        raise _Traced
+
+    backend = private.aot_autograd(
+        fw_compiler=lambda graph, _: graph,
+        partition_fn=partition,
+        keep_inference_input_mutations=True,
+    )
+    training = _Training(model, loss, precision.autocast)
+    compiled = torch.compile(training, backend=backend, dynamic=False, fullgraph=True)
+    name = type(model).__name__
+    try:
+        with mode, torch.enable_grad(), private.quiet_compiler():
+            compiled(*args, **kwargs)
+    except Exception as error:
+        if not found:
+            raise EstimateError(f"{name} cannot be traced as one graph: {_first(error)}") from error
+    if not found:
+        raise EstimateError(
+            f"{name} has no loss to train by: its result is no number and has none called loss; "
+            "pass loss=, a function from the result to the loss, or pass labels to the model"
+        )
+    return found[0]
+
+
+def loss_of(output: Any) -> Any:
+    """Returns the loss among a model's results: what is called so, or the only number."""
+    if isinstance(output, Tensor):
+        return output if output.numel() == 1 else None
+    named = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+    if isinstance(named, Tensor):
+        return named
+    if isinstance(output, (tuple, list)):
+        numbers = [item for item in output if isinstance(item, Tensor) and item.numel() == 1]
+        return numbers[0] if len(numbers) == 1 else None
+    return None
+
+
+def sizes_of(example_inputs: Any) -> dict[str, int]:
+    """Returns the sizes that the inputs depend on, by their names.
+
+    These are the parameters of a function with whole numbers as defaults; for tensors it is the
+    first dimension, if it is the same in all of them.
+    """
+    if callable(example_inputs):
+        found = inspect.signature(example_inputs).parameters
+        missing = [name for name, row in found.items() if type(row.default) is not int]
+        if missing:
+            raise TypeError(
+                f"the function example_inputs takes sizes with defaults: {missing[0]} has no whole "
+                f"number as its default; write {missing[0]}=1"
+            )
+        return {name: row.default for name, row in found.items()}
+    leaves = private.flatten(example_inputs)[0]
+    first = {leaf.shape[0] for leaf in leaves if isinstance(leaf, Tensor) and leaf.ndim}
+    return {"batch": first.pop()} if len(first) == 1 else {}
+
+
+def inputs_at(example_inputs: Any, sizes: Mapping[str, int]) -> Any:
+    """Returns the inputs for other sizes, as a function for tensors that are made later."""
+    if callable(example_inputs):
+        return lambda: example_inputs(**sizes)
+    if not sizes:
+        return example_inputs
+
+    def resized(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor) or not leaf.ndim:
+            return leaf
+        return torch.empty((sizes["batch"], *leaf.shape[1:]), dtype=leaf.dtype, device="meta")
+
+    leaves, back = private.flatten(example_inputs)
+    return back([resized(leaf) for leaf in leaves])
+
+
+def _fake_inputs(
+    example_inputs: Any, precision: Precision
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Returns positional and named arguments of fake tensors, whatever the tensors were.
+
+    Numbers of 32 bits get the type of the parameters, as a model takes them.
+    """
+    given = example_inputs() if callable(example_inputs) else example_inputs
+    leaves, back = private.flatten(given)
+    given = back(
+        [_like(leaf, precision.parameters) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+    )
+    if isinstance(given, Mapping):
+        return (), dict(given)
+    if isinstance(given, Tensor):
+        return (given,), {}
+    if not isinstance(given, (tuple, list)):
+        raise TypeError(
+            "example_inputs are a tensor, a tuple of positional arguments, a dictionary of named "
+            f"ones, or a function that returns any of these, not {type(given).__name__}"
+        )
+    return tuple(given), {}
+
+
+def _like(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    kind = dtype if tensor.dtype == torch.float32 else tensor.dtype
+    return torch.empty_strided(tuple(tensor.shape), tuple(tensor.stride()), dtype=kind)
+
+
+def _convert(model: nn.Module, dtype: torch.dtype) -> None:
+    """Gives all floating parameters the type. Buffers stay as the model made them."""
+    for parameter in model.parameters():
+        if parameter.is_floating_point() and parameter.dtype != dtype:
+            parameter.data = parameter.data.to(dtype)
+
+
+def _check_device(model: nn.Module) -> None:
+    for name, parameter in model.named_parameters():
+        if parameter.device.type != "cpu":
+            raise EstimateError(
+                f"parameter {name} is on {parameter.device}: make the model without a device, "
+                "which device= stands for"
+            )
+
+
+@contextlib.contextmanager
+def _default_type(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _first(error: BaseException) -> str:
+    """Returns the first lines of what PyTorch says of an error, in one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:3])[:400] or type(error).__name__

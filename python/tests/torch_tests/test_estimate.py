@@ -1,0 +1,270 @@
+"""Estimates: their tensors equal what a run measures, and their plans fit what they are for."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+
+import ckplan.torch
+import pytest
+import torch
+from torch import nn
+from torch_tests.networks import NETWORKS, Gpt
+from torch_tests.schema import faults
+from torch_tests.training import loss_of
+
+from ckplan.torch import __main__ as command
+from ckplan.torch.estimation import tracing
+from ckplan.torch.estimation.events import peak, trace
+from ckplan.torch.estimation.sharding import Shard
+
+MIB = 1 << 20
+FP32 = tracing.Precision.named("fp32")
+
+
+def small_gpt():
+    return Gpt(2, 64, 4, 128, 64, dropout=0.0)
+
+
+def inputs(batch=4, length=32):
+    return (torch.zeros(batch, length, dtype=torch.long),)
+
+
+def many_inputs(batch=128, length=64):
+    """Returns a batch whose activations are large beside the segments of the allocator."""
+    return inputs(batch, length)
+
+
+def estimate_small(example_inputs=inputs, **options):
+    options = {"precision": "fp32", "loss": loss_of, "context": 0, "memory": 1 << 30} | options
+    return ckplan.torch.estimate(small_gpt, example_inputs, device="a100-40g", **options)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_tensors_are_those_that_a_run_measures(name):
+    make, batch = NETWORKS[name]
+    example = batch()
+    step = tracing.trace_step(make, example, FP32, loss_of)
+    graph = step.graph(arriving=False)
+    planned = peak(trace(graph, range(len(graph.operations))).events)[0]
+
+    torch._dynamo.reset()
+    model = make()
+    compiled = ckplan.torch.compile(lambda x: loss_of(model(x)), budget="100%")
+    compiled(example).backward()
+    (entry,) = compiled.ckplan.graphs
+    assert planned == entry.measured_peak_bytes
+    assert graph.parameter_bytes == sum(p.nbytes for p in {*model.parameters(), *model.buffers()})
+    assert step.inputs[0].nbytes == example.nbytes
+
+
+def test_nothing_is_allocated_for_the_model():
+    """A model of 64 GiB, on any machine."""
+
+    class Wide(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(1 << 16, 1 << 16, bias=False) for _ in range(4))
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x).relu()
+            return x.mean()
+
+    step = tracing.trace_step(Wide, torch.zeros(1, 1 << 16), FP32)
+    assert step.graph(arriving=False).parameter_bytes == 64 << 30
+
+
+def test_lines_add_up_and_the_json_fits_its_schema():
+    found = estimate_small()
+    need = found.keep_all
+    lines = {line.name: line for line in need.lines}
+    model = small_gpt()
+    parameters = sum(p.nbytes for p in model.parameters())
+    assert need.bytes == sum(line.bytes for line in need.lines)
+    assert lines["parameters"].bytes == parameters
+    assert lines["optimizer state"].bytes == 2 * parameters
+    assert lines["inputs"].bytes == 4 * 32 * 8
+    assert lines["CUDA context"].bytes == 0
+    assert found.optimizer_bytes == 2 * parameters  # Gradients, and roots of one average.
+    assert need.verdict(found.memory_bytes) == "probably fits"  # Attention's workspaces.
+    assert need.unknown == ["attention's workspaces"]
+    assert sum(size for _, size in found.peak.modules) == found.backward_bytes
+    schema = json.loads(
+        resources.files("ckplan.torch.estimation").joinpath("estimate.schema.json").read_text()
+    )
+    content = json.loads(json.dumps(found.to_json()))
+    assert faults(content, schema, schema) == []
+    content["keep_all"]["verdict"] = "perhaps"
+    assert faults(content, schema, schema) != []
+
+
+def test_a_model_that_does_not_fit_gets_a_plan_that_does():
+    everything = estimate_small(many_inputs, optimizer="sgd")
+    assert everything.planned is None
+    allocator = next(line for line in everything.keep_all.lines if line.name == "allocator")
+    memory = everything.keep_all.bytes - allocator.bytes - everything.backward_bytes // 5
+    found = estimate_small(many_inputs, optimizer="sgd", memory=memory)
+    assert not found.fits
+    assert found.planned is not None and found.planned.bytes <= memory
+    assert found.plan is not None
+    assert found.plan["result"]["peak_bytes"] < found.backward_bytes
+    assert found.curve[-1].peak_bytes == found.backward_bytes
+    text = str(found)
+    assert "does not fit" in text
+    # Where that is the total, ckplan.torch plans the same step within the same peak.
+    total = int(found.arguments().removeprefix("total=").removesuffix(', returns="loss"'))
+    assert f'ckplan.torch.compile(model, total={total}, returns="loss")' in text
+    torch._dynamo.reset()
+    model = small_gpt()
+    compiled = ckplan.torch.compile(lambda x: loss_of(model(x)), total=total, returns="loss")
+    compiled(many_inputs()[0]).backward()
+    (entry,) = compiled.ckplan.graphs
+    assert entry.plan.keep_all_peak_bytes == found.backward_bytes
+    assert entry.measured_peak_bytes <= found.plan["result"]["peak_bytes"]
+
+
+def test_where_the_optimizer_alone_needs_more_no_plan_is_made():
+    found = estimate_small(memory=2 * MIB)
+    assert found.planned is None
+    assert any('shard="fsdp:8"' in note for note in found.notes)
+
+
+def test_the_largest_batch_fits_and_the_next_does_not():
+    memory = estimate_small(optimizer="sgd").keep_all.bytes * 3
+    found = estimate_small(optimizer="sgd", memory=memory, largest="batch")
+    keep_all, *planned = found.largest
+    assert (keep_all.size, keep_all.added_percent) == ("batch", None)
+    needs = [
+        ckplan.torch.estimate(
+            small_gpt,
+            inputs(batch),
+            device="a100-40g",
+            optimizer="sgd",
+            precision="fp32",
+            loss=loss_of,
+            context=0,
+            memory=memory,
+        ).keep_all.bytes
+        for batch in (keep_all.value, keep_all.value + 1)
+    ]
+    assert needs[0] == keep_all.need_bytes
+    assert needs[0] <= memory < needs[1]
+    assert all(row.value >= keep_all.value for row in planned)
+
+
+def test_a_size_that_the_inputs_lack_is_refused():
+    with pytest.raises(ValueError, match="no size 'sequence'; they have batch, length"):
+        estimate_small(largest="sequence")
+
+
+def test_precision_is_that_of_parameters_and_of_activations():
+    whole, half = estimate_small(), estimate_small(precision="bf16")
+    mixed = estimate_small(precision="bf16-mixed")
+    bytes_of = [
+        {line.name: line.bytes for line in found.keep_all.lines}["parameters"]
+        for found in (whole, half, mixed)
+    ]
+    assert bytes_of[0] == 2 * bytes_of[1] == bytes_of[2]
+    assert half.backward_bytes < whole.backward_bytes
+
+
+#   A matrix of 10 x 3 and a bias of 7, as docs/parallelism.md works it out.
+def test_parts_of_parameters_by_hand():
+    shard = Shard.named("fsdp:4")
+    assert shard.part(torch.empty(10, 3)).numel() == 9
+    assert shard.part(torch.empty(7)).numel() == 2
+    assert shard.part(torch.empty(1, 5)).numel() == 5
+    assert Shard.named("ddp:4").part(torch.empty(10, 3)).numel() == 30
+    for text in ("fsdp", "fsdp:0", "zero3:8", "fsdp:x"):
+        with pytest.raises(ValueError, match='shard is "fsdp:N" or "ddp:N"'):
+            Shard.named(text)
+
+
+def test_units_are_gathered_in_pairs_by_hand():
+    """Three layers of 8 x 8 floats and a head of 8 x 4, on two devices."""
+
+    class Layers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(8, 8, bias=False) for _ in range(3))
+            self.head = nn.Linear(8, 4, bias=False)
+
+    found = Shard.named("fsdp:2").at_a_time(Layers(), None)
+    assert found["parameters gathered"].bytes == 128 + 2 * 256
+    assert found["gradients of units"].bytes == 2 * 256
+    assert Shard.named("ddp:2").at_a_time(Layers(), None)["DDP's buckets"].bytes == 128 + 3 * 256
+
+
+def test_a_divided_model_needs_less():
+    alone, divided = estimate_small(), estimate_small(shard="fsdp:8")
+    names = [line.name for line in divided.keep_all.lines]
+    assert {"parameters gathered", "gradients of units", "NCCL's buffers"} <= set(names)
+    state = [
+        {line.name: line.bytes for line in found.keep_all.lines}["optimizer state"]
+        for found in (alone, divided)
+    ]
+    assert state[1] * 8 == state[0]
+
+
+def test_what_cannot_be_estimated_is_said():
+    model = small_gpt()
+    with pytest.raises(TypeError, match="write lambda: Model"):
+        ckplan.torch.estimate(model, inputs)
+    with pytest.raises(ckplan.torch.EstimateError, match="has no loss to train by"):
+        ckplan.torch.estimate(lambda: nn.Linear(4, 4), torch.zeros(2, 4))
+    with pytest.raises(ValueError, match="precision is one of fp32"):
+        estimate_small(precision="int8")
+    with pytest.raises(ValueError, match="no device preset"):
+        ckplan.torch.estimate(small_gpt, inputs, device="abacus")
+
+
+MODULE = """
+import torch
+from torch import nn
+
+def make_model():
+    return nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+
+def inputs(batch=4):
+    return torch.zeros(batch, 64)
+
+def loss(output):
+    return output.mean()
+"""
+
+
+def test_the_command_line(tmp_path, capsys):
+    path = tmp_path / "train_small.py"
+    path.write_text(MODULE)
+    page = tmp_path / "plan.html"
+    asked = ["estimate", f"{path}:make_model", "--loss", "loss", "--device", "t4"]
+    assert command.main([*asked, "--format", "json", "--report", str(page)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["device"] == "t4-16g" and found["sizes"] == {"batch": 4}
+    assert page.read_text().startswith("<!")
+    assert command.main(["estimate", f"{path}:make_model", "--loss", "loss"]) == 0
+    assert "keep all   fits" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["{}:make_model"], 3, "has no loss to train by"),
+        (["{}:make"], 3, "has no 'make'"),
+        (["{}"], 2, "names no function"),
+        (["{}:make_model", "--loss", "loss", "--shard", "zero"], 2, "shard is"),
+        (["none.py:make_model"], 3, "is no file of Python"),
+    ],
+)
+def test_refusals_of_the_command_line(tmp_path, capsys, arguments, code, said):
+    path = tmp_path / "train_refused.py"
+    path.write_text(MODULE)
+    given = [argument.format(path) for argument in arguments]
+    assert command.main(["estimate", *given]) == code
+    assert said in capsys.readouterr().err
+
+
+def test_the_schema_is_printed(capsys):
+    assert command.main(["schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["$id"] == "urn:ckplan:schema:estimate:1"
