@@ -19,6 +19,9 @@ from ckplan.torch.estimation.events import peak, trace
 from ckplan.torch.estimation.sharding import Shard
 
 MIB = 1 << 20
+SCHEMA = json.loads(
+    resources.files("ckplan.torch.estimation").joinpath("estimate.schema.json").read_text()
+)
 FP32 = tracing.Precision.named("fp32")
 
 
@@ -90,13 +93,31 @@ def test_lines_add_up_and_the_json_fits_its_schema():
     assert need.verdict(found.memory_bytes) == "probably fits"  # Attention's workspaces.
     assert need.unknown == ["attention's workspaces"]
     assert sum(size for _, size in found.peak.modules) == found.backward_bytes
-    schema = json.loads(
-        resources.files("ckplan.torch.estimation").joinpath("estimate.schema.json").read_text()
-    )
     content = json.loads(json.dumps(found.to_json()))
-    assert faults(content, schema, schema) == []
+    assert faults(content, SCHEMA, SCHEMA) == []
     content["keep_all"]["verdict"] = "perhaps"
-    assert faults(content, schema, schema) != []
+    assert faults(content, SCHEMA, SCHEMA) != []
+
+
+PARAMETERS = sum(parameter.numel() for parameter in small_gpt().parameters())
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "size"),
+    [
+        ({"shard": "ddp:2"}, "DDP's buckets", 4 * PARAMETERS),
+        ({"precision": "bf16", "master_weights": True}, "optimizer state", 12 * PARAMETERS),
+        ({"optimizer": lambda rows: torch.optim.RMSprop(rows)}, "optimizer state", 4 * PARAMETERS),
+        ({"context": 7 * MIB}, "CUDA context", 7 * MIB),
+        ({"memory": None}, "kept by the driver", (40 << 30) // 100),
+        ({"expandable_segments": True, "optimizer": "sgd"}, "parameters", 4 * PARAMETERS),
+    ],
+)
+def test_other_ways_to_train_by_hand(options, line, size):
+    found = estimate_small(**options)
+    assert {row.name: row.bytes for row in found.keep_all.lines}[line] == size
+    assert found.keep_all.bytes == sum(row.bytes for row in found.keep_all.lines)
+    assert faults(json.loads(json.dumps(found.to_json())), SCHEMA, SCHEMA) == []
 
 
 def test_a_model_that_does_not_fit_gets_a_plan_that_does():
