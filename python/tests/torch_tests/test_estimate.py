@@ -108,7 +108,7 @@ PARAMETERS = sum(parameter.numel() for parameter in small_gpt().parameters())
         ({"shard": "ddp:2"}, "DDP's buckets", 4 * PARAMETERS),
         ({"precision": "bf16", "master_weights": True}, "optimizer state", 12 * PARAMETERS),
         ({"optimizer": lambda rows: torch.optim.RMSprop(rows)}, "optimizer state", 4 * PARAMETERS),
-        ({"context": 7 * MIB}, "CUDA context", 7 * MIB),
+        ({"context": "7MiB"}, "CUDA context", 7 * MIB),
         ({"memory": None}, "kept by the driver", (40 << 30) // 100),
         ({"expandable_segments": True, "optimizer": "sgd"}, "parameters", 4 * PARAMETERS),
     ],
@@ -236,6 +236,11 @@ def test_what_cannot_be_estimated_is_said():
         ckplan.torch.estimate(lambda: nn.Linear(4, 4), torch.zeros(2, 4))
     with pytest.raises(ValueError, match="precision is one of fp32"):
         estimate_small(precision="int8")
+    with pytest.raises(ValueError, match="device is a GPU"):
+        ckplan.torch.estimate(small_gpt, inputs, device="cpu")
+    for amount in ("abc", "min", "60%"):
+        with pytest.raises(ValueError, match="memory is a number of bytes or a size such as"):
+            estimate_small(memory=amount)
     with pytest.raises(ValueError, match="no device preset"):
         ckplan.torch.estimate(small_gpt, inputs, device="abacus")
 
@@ -264,8 +269,9 @@ def test_the_command_line(tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["device"] == "t4-16g" and found["sizes"] == {"batch": 4}
     assert page.read_text().startswith("<!")
-    assert command.main(["estimate", f"{path}:make_model", "--loss", "loss"]) == 0
-    assert "keep all   fits" in capsys.readouterr().out
+    assert command.main(["estimate", f"{path}:make_model", "--loss", "loss", "--memory=9GiB"]) == 0
+    said = capsys.readouterr().out
+    assert "h100-80g, 9.00 GiB" in said and "keep all   fits" in said
 
 
 @pytest.mark.parametrize(

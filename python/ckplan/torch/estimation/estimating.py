@@ -23,6 +23,7 @@ from ckplan.torch.estimation.sharding import Shard
 from ckplan.torch.estimation.tracing import Precision, Step, sizes_of, trace_step
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.report import size
+from ckplan.torch.request import Request
 
 _ATTEMPTS = 6
 """How often a plan is sought for the device: what the allocator keeps depends on the plan."""
@@ -45,8 +46,8 @@ def estimate(
     shard: str | None = None,
     loss: Callable[[Any], Tensor] | None = None,
     master_weights: bool = False,
-    memory: int | None = None,
-    context: int | None = None,
+    memory: int | str | None = None,
+    context: int | str | None = None,
     expandable_segments: bool = False,
     largest: str | Iterable[str] = (),
     effort: str = "quick",
@@ -69,9 +70,9 @@ def estimate(
     shard: ``"fsdp:8"`` or ``"ddp:8"`` for one of eight devices.
     loss: a function from the model's result to the loss, where the result has none.
     master_weights: the optimizer trains copies of 32 bits of parameters of 16.
-    memory: bytes that the device gives to programs, instead of its nominal memory less what is
-        known of drivers.
-    context: bytes of the CUDA context, where they were measured.
+    memory: what the device gives to programs, instead of its nominal memory less what is known of
+        drivers: bytes, or ``"32GiB"``.
+    context: what the CUDA context takes, where it was measured.
     expandable_segments: the allocator's setting of that name.
     largest: the names of sizes whose largest value is sought, such as ``"batch"``.
     effort: of the search for plans, as ``ckplan plan --effort``.
@@ -82,9 +83,9 @@ def estimate(
     private.check_version("eager")
     case = Case(
         Precision.named(precision),
-        device_named(device).name,
-        memory,
-        context,
+        _gpu(device),
+        _bytes_of("memory", memory),
+        _bytes_of("context", context),
         Shard.named(shard),
         optimizer,
         master_weights,
@@ -229,6 +230,31 @@ class Measured:
         if not self.case.is_divided:
             lines.insert(0, Line.exact("gradients", _sum(self.trained), _FAKE))
         return lines
+
+
+def _gpu(device: str) -> str:
+    """Returns the full name of a device. Raises ValueError."""
+    name = device_named(device).name
+    if name == "cpu":
+        raise ValueError(
+            "device is a GPU of `ckplan devices`: a CPU has another allocator, and no context"
+        )
+    return name
+
+
+def _bytes_of(name: str, amount: int | str | None) -> int | None:
+    """Returns a number of bytes, which the program reads if it has a unit. Raises ValueError."""
+    if amount is None or isinstance(amount, int):
+        return amount
+    if amount.isdigit():
+        return int(amount)
+    refusal = f'{name} is a number of bytes or a size such as "32GiB", not {amount!r}'
+    if amount == "min":
+        raise ValueError(refusal)
+    try:
+        return Request(total=amount).limit_bytes
+    except ValueError:
+        raise ValueError(refusal) from None
 
 
 def _answer(measured: Measured, effort: str) -> Estimate:
