@@ -5,14 +5,13 @@
 #include <string_view>
 
 #include "cli/ckexec/commands.h"
+#include "cli/ckexec/guarded_exec.h"
 #include "cli/common/exit_code.h"
 #include "cli/common/guard.h"
 #include "lib/base/temporary_name.h"
 
 namespace ckplan {
 namespace {
-
-constexpr GuardedProgram kProgram{"ckexec", ExitCode::kInfeasible, "take a smaller batch or model"};
 
 // Ends the program at once, because a step of a large model takes long. Files appear whole or not
 // at all. May only call functions that are safe in a signal handler.
@@ -29,5 +28,5 @@ extern "C" void EndInterrupted(int) {
 
 int main(int argc, char** argv) {
   signal(SIGINT, ckplan::EndInterrupted);
-  return ckplan::RunProgram(ckplan::kProgram, ckplan::RunExec, argc, argv);
+  return ckplan::RunProgram(ckplan::kGuardedExec, ckplan::RunExec, argc, argv);
 }

@@ -36,14 +36,15 @@ struct Grid {
 
 // Starts a __global__ function.
 template <typename... Parameters, typename... Arguments>
-void Launch([[maybe_unused]] Device& device, void (*kernel)(Parameters...), const Grid& grid,
+void Launch(Device& device, void (*kernel)(Parameters...), const Grid& grid,
             const Arguments&... arguments) {
 #ifdef __CUDACC__
   kernel<<<static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads), 0,
            StreamOf(device)>>>(arguments...);
   CheckLaunch();
 #else
-  PlayBlocks(grid.blocks, grid.threads, grid.has_barriers, [&] { kernel(arguments...); });
+  EnqueueBlocks(device.stream(), grid.blocks, grid.threads, grid.has_barriers,
+                [=] { kernel(arguments...); });
 #endif
 }
 

@@ -1,5 +1,6 @@
 #include "lib/cuda/product.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace ckplan::cuda {
@@ -137,7 +138,8 @@ BatchedProduct::BatchedProduct(Device& device, MatrixProduct product)
   c_ = Conversion(product.c.elements, product.c.type, result, plan_);
   const auto view = [&](const MatrixTensor& matrix, ElementType type, size_t operand) {
     const int64_t stride = longest < 0 ? 0 : batch.strides[operand][static_cast<size_t>(longest)];
-    return MatrixView{type, matrix.is_transposed, matrix.row_stride, stride};
+    // A matrix without columns also needs a stride between its rows.
+    return MatrixView{type, matrix.is_transposed, std::max<int64_t>(1, matrix.row_stride), stride};
   };
   shape_.batch = longest < 0 ? 1 : batch.dims[static_cast<size_t>(longest)];
   shape_.m = product.m;

@@ -1,12 +1,12 @@
 // Checks the calls of cuDNN with replacements that record the contents of descriptors and compute
-// with the plain loops that replace the libraries on the host.
+// with plain loops.
 #include "lib/cuda/gpu/cudnn_convolution.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "lib/cuda/host/host_libraries.h"
+#include "lib/cuda/played/plain_convolution.h"
 
 namespace ckplan::cuda {
 namespace {
@@ -150,11 +150,8 @@ cudnnStatus_t Compute(ConvPass pass, const Tensor& x, const void* x_data, const 
                       const void* w_data, const Tensor& y, const void* y_data,
                       const Descriptor& descriptor, int algorithm, void* workspace, size_t bytes) {
   seen = {algorithm, workspace, bytes, descriptor.math, descriptor.compute};
-  const auto libraries = MakeHostLibraries();
-  char scratch[1024];
-  (*libraries->PrepareConvolution(ShapeOf(x, w, y, descriptor), pass))
-      ->Run(const_cast<void*>(x_data), const_cast<void*>(w_data), const_cast<void*>(y_data),
-            scratch);
+  RunPlainConvolution(ShapeOf(x, w, y, descriptor), pass, const_cast<void*>(x_data),
+                      const_cast<void*>(w_data), const_cast<void*>(y_data));
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -256,7 +253,6 @@ std::vector<float> Numbers(size_t count, size_t factor) {
 TEST_CASE("cudnn: the three passes receive shapes, pads, strides, dilations and groups") {
   offers = {{1, CUDNN_DETERMINISTIC, 64}};
   const ConvolutionShape shape = Shape();
-  const auto libraries = MakeHostLibraries();
   {
     const auto cudnn = CudnnConvolutions::Create(FakeApi(), {}, nullptr);
     for (const ConvPass pass :
@@ -270,8 +266,7 @@ TEST_CASE("cudnn: the three passes receive shapes, pads, strides, dilations and 
       REQUIRE(convolution.ok());
       CHECK((*convolution)->workspace() == 64);
       (*convolution)->Run(x.data(), w.data(), y.data(), workspace);
-      (*libraries->PrepareConvolution(shape, pass))
-          ->Run(x2.data(), w2.data(), y2.data(), workspace);
+      RunPlainConvolution(shape, pass, x2.data(), w2.data(), y2.data());
       CHECK(x == x2);
       CHECK(w == w2);
       CHECK(y == y2);

@@ -12,7 +12,9 @@ namespace ckplan::cuda {
 
 std::unique_ptr<Backend> MakeTestBackend() {
   constexpr int kSkipped = 77;  // The exit code that CTest counts as skipped.
-  auto device = OpenCudaDevice({}, OpenCudaLibraries);
+  DeviceOptions options;
+  options.workspace_limit = kTestWorkspace;
+  auto device = OpenCudaDevice(options, OpenCudaLibraries);
   if (!device.ok()) {
     std::fprintf(stderr, "SKIPPED: no test of this program was run: %s\n",
                  device.error().message.c_str());

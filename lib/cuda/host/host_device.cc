@@ -1,19 +1,21 @@
 #include "lib/cuda/host/host_device.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "lib/base/check.h"
 #include "lib/cuda/gpu/cuda_device.h"
-#include "lib/cuda/host/host_libraries.h"
+#include "lib/cuda/gpu/cuda_libraries.h"
+#include "lib/cuda/test_backend.h"
 
 namespace ckplan::cuda {
 
-std::unique_ptr<Device> MakeHostDevice(const DeviceOptions& options) {
-  Result<std::unique_ptr<Device>> device =
-      OpenCudaDevice(options, [](const DeviceOptions&, void*) -> Result<OpenedLibraries> {
-        return OpenedLibraries{MakeHostLibraries(), "libraries of the host"};
-      });
-  CKPLAN_CHECK(device.ok(), "the played machine has a GPU");
+std::unique_ptr<Device> MakeHostDevice() {
+  setenv("CKEXEC_CUDA_PATH", CKPLAN_PLAYED_LIBRARIES, 1);
+  DeviceOptions options;
+  options.workspace_limit = kTestWorkspace;
+  Result<std::unique_ptr<Device>> device = OpenCudaDevice(options, OpenCudaLibraries);
+  CKPLAN_CHECK(device.ok(), "the emulated machine has a GPU and its libraries");
   return std::move(device).value();
 }
 

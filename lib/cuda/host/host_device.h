@@ -1,7 +1,8 @@
 // A GPU emulated on the host, so that every kernel, every index and every call of a library of the
 // CUDA backend is tested on machines without a GPU. It is a CudaDevice over the emulated runtime
-// (played/played_runtime.h), with plain loops in place of the libraries. It tests neither the
-// vendor's libraries themselves nor speed. Only tests use it.
+// (played/played_runtime.h), with cuBLAS and cuDNN replaced by plain loops
+// (played/played_cublas.cc, played/played_cudnn.cc). It tests neither the vendor's libraries
+// themselves nor speed. Only tests use it.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,6 @@
 
 namespace ckplan::cuda {
 
-std::unique_ptr<Device> MakeHostDevice(const DeviceOptions& options = {});
+std::unique_ptr<Device> MakeHostDevice();
 
 }  // namespace ckplan::cuda

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/base/check.h"
+#include "lib/cuda/played/played_runtime.h"
 
 // This file is compiled without the thread sanitizer and reports synchronisation to it explicitly.
 #ifdef CKPLAN_SANITIZES_THREADS
@@ -282,6 +283,12 @@ void PlayBlocks(int64_t blocks, int64_t threads, bool has_barriers,
   OwnPlayer().Play(launch, 0, 2);
   if (blocks > 1) second.Finish();
   HappensAfter(&launch.end);
+}
+
+void EnqueueBlocks(void* stream, int64_t blocks, int64_t threads, bool has_barriers,
+                   const std::function<void()>& kernel) {
+  EnqueuePlayedKernel(static_cast<cudaStream_t>(stream), blocks, threads,
+                      [=] { PlayBlocks(blocks, threads, has_barriers, kernel); });
 }
 
 void WaitForBlock() { OwnPlayer().Wait(State::kAtBlockBarrier); }

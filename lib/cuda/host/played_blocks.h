@@ -16,6 +16,11 @@ namespace ckplan::cuda {
 void PlayBlocks(int64_t blocks, int64_t threads, bool has_barriers,
                 const std::function<void()>& kernel);
 
+// Adds a launch of the kernel to the work of a stream of the emulated runtime
+// (../played/played_runtime.h).
+void EnqueueBlocks(void* stream, int64_t blocks, int64_t threads, bool has_barriers,
+                   const std::function<void()>& kernel);
+
 void WaitForBlock();
 void WaitForWarp();
 

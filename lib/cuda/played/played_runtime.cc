@@ -33,6 +33,11 @@ class PlayedRuntime {
   explicit PlayedRuntime(PlayedMachine machine) : machine_(std::move(machine)) {}
 
   const PlayedMachine& machine() const { return machine_; }
+  bool IsPlanted(const std::string& fault) const { return machine_.faults.count(fault) > 0; }
+
+  void CountCall(const char* call) { ++calls_[call]; }
+  const std::map<std::string, int64_t>& calls() const { return calls_; }
+  void CountObjects(int64_t change) { objects_ += change; }
 
   // Returns the error that the machine lets the call return instead of doing its work, if any.
   std::optional<cudaError_t> Failure(const char* call) {
@@ -104,17 +109,24 @@ class PlayedRuntime {
     if (is_pooled) pooled_bytes_ -= block.bytes;
     return block;
   }
-  void CheckRange(const void* memory, size_t bytes) const {
+  PlayedRange RangeOf(const void* memory) const {
     const auto* const start = static_cast<const char*>(memory);
     auto after = blocks_.upper_bound(const_cast<char*>(start));
-    CKPLAN_CHECK(after != blocks_.begin(), "the GPU works within allocations");
+    if (after == blocks_.begin()) return {};
     const auto& [first, block] = *--after;
-    CKPLAN_CHECK(start + bytes <= first + block.bytes, "the GPU works within allocations");
+    return start <= first + block.bytes ? PlayedRange{first, block.bytes} : PlayedRange{};
+  }
+  void CheckRange(const void* memory, size_t bytes) const {
+    const PlayedRange range = RangeOf(memory);
+    const auto* const start = static_cast<const char*>(memory);
+    const auto* const first = static_cast<const char*>(range.begin);
+    CKPLAN_CHECK(first != nullptr && start + bytes <= first + range.bytes,
+                 "the GPU works within allocations");
   }
 
   PlayedUse Use() const {
     PlayedUse use{static_cast<int64_t>(blocks_.size()), used_bytes_,
-                  static_cast<int64_t>(streams_.size()), 0};
+                  static_cast<int64_t>(streams_.size()), 0, objects_};
     for (const auto& [handle, stream] : streams_) {
       use.queued += static_cast<int64_t>(stream->work.size());
     }
@@ -123,6 +135,8 @@ class PlayedRuntime {
 
  private:
   PlayedMachine machine_;
+  std::map<std::string, int64_t> calls_;
+  int64_t objects_ = 0;
   cudaError_t last_error_ = cudaSuccess;
   bool has_context_ = false;
   int64_t used_bytes_ = 0;
@@ -146,6 +160,7 @@ cudaMemPool_t DefaultPool() {
 template <typename Action>
 cudaError_t Play(const char* call, const Action& action) {
   PlayedRuntime& runtime = *Runtime();
+  runtime.CountCall(call);
   const std::optional<cudaError_t> failure = runtime.Failure(call);
   return failure ? *failure : action(runtime);
 }
@@ -165,6 +180,38 @@ void StartPlayedRuntime(const PlayedMachine& machine) {
 }
 
 PlayedUse UseOfPlayedRuntime() { return Runtime()->Use(); }
+
+std::map<std::string, int64_t> CallsOfPlayedRuntime() { return Runtime()->calls(); }
+
+void CountPlayedCall(const char* call) { Runtime()->CountCall(call); }
+
+void EnqueuePlayedWork(cudaStream_t stream, std::function<void()> work) {
+  Runtime()->Enqueue(stream, std::move(work));
+}
+
+void EnqueuePlayedKernel(cudaStream_t stream, int64_t blocks, int64_t threads,
+                         std::function<void()> work) {
+  constexpr int64_t kMostThreads = 1024;
+  constexpr int64_t kMostBlocks = (int64_t{1} << 31) - 1;
+  CKPLAN_CHECK(threads > 0 && threads <= kMostThreads, "a block has at most 1024 threads");
+  CKPLAN_CHECK(blocks > 0 && blocks <= kMostBlocks, "a launch has at most 2^31 - 1 blocks");
+  CountPlayedCall("kernel");
+  if (IsPlanted("a kernel is lost") && CallsOfPlayedRuntime().at("kernel") % 50 == 0) return;
+  EnqueuePlayedWork(stream, std::move(work));
+}
+
+void CheckPlayedStream(cudaStream_t stream) { (void)Runtime()->Find(stream); }
+
+void CheckPlayedRange(const void* memory, int64_t bytes) {
+  CKPLAN_CHECK(bytes >= 0, "the GPU works within allocations");
+  Runtime()->CheckRange(memory, static_cast<size_t>(bytes));
+}
+
+PlayedRange FindPlayedRange(const void* memory) { return Runtime()->RangeOf(memory); }
+
+void CountPlayedObjects(int64_t change) { Runtime()->CountObjects(change); }
+
+bool IsPlanted(const std::string& fault) { return Runtime()->IsPlanted(fault); }
 
 }  // namespace ckplan::cuda
 
@@ -248,6 +295,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
+    if (runtime.IsPlanted("nobody waits for the stream")) return cudaSuccess;
     runtime.Synchronize(stream);
     return cudaSuccess;
   });
@@ -271,6 +319,7 @@ cudaError_t cudaFree(void* memory) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
     if (memory == nullptr) return cudaSuccess;
     CKPLAN_CHECK(runtime.Use().queued == 0, "memory is freed when no work is left that may use it");
+    if (runtime.IsPlanted("memory is kept")) return cudaSuccess;
     runtime.Release(memory, false);
     return cudaSuccess;
   });
@@ -287,6 +336,9 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
     // Work that was queued earlier may still use the memory.
     auto block = std::make_shared<ckplan::cuda::PlayedBlock>(runtime.Release(memory, true));
+    if (runtime.IsPlanted("memory of the pool is used again at once")) {
+      std::memset(memory, ckplan::cuda::kPattern, static_cast<size_t>(block->bytes));
+    }
     runtime.Enqueue(stream, [block] { block->memory.reset(); });
     return cudaSuccess;
   });
@@ -324,6 +376,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
+    if (runtime.IsPlanted("a copy is a byte too long")) ++bytes;
     if (kind != cudaMemcpyDeviceToHost) runtime.CheckRange(to, bytes);
     if (kind != cudaMemcpyHostToDevice) runtime.CheckRange(from, bytes);
     runtime.Enqueue(stream, [=] { std::memmove(to, from, bytes); });

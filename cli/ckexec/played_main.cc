@@ -1,0 +1,54 @@
+// ckexec_played: ckexec for tests, with a GPU emulated on the host in place of a real one. It
+// differs from ckexec in nothing else: it opens the GPU, loads the libraries and runs the steps by
+// the same code. When it ends, it prints what was called to standard error, and fails if anything
+// was left on the GPU.
+//
+// CKEXEC_PLAYED_FAULT names a fault to plant (PlayedMachine::faults).
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "cli/ckexec/commands.h"
+#include "cli/ckexec/guarded_exec.h"
+#include "cli/common/exit_code.h"
+#include "cli/common/guard.h"
+#include "lib/cuda/played/played_runtime.h"
+
+namespace ckplan {
+namespace {
+
+void StartGpu() {
+  cuda::PlayedMachine machine;
+  if (const char* fault = std::getenv("CKEXEC_PLAYED_FAULT")) machine.faults.insert(fault);
+  cuda::StartPlayedRuntime(machine);
+  setenv("CKEXEC_CUDA_PATH", CKPLAN_PLAYED_LIBRARIES, 1);
+}
+
+int EndGpu(int status) {
+  std::map<std::string, int64_t> calls = cuda::CallsOfPlayedRuntime();
+  const cuda::PlayedUse left = cuda::UseOfPlayedRuntime();
+  const int64_t convolutions = calls["cudnnConvolutionForward"] +
+                               calls["cudnnConvolutionBackwardData"] +
+                               calls["cudnnConvolutionBackwardFilter"];
+  fmt::print(stderr,
+             "played: {} kernels, {} products, {} convolutions, {} copies, {} allocations, {} of "
+             "the pool\n",
+             calls["kernel"], calls["cublasGemmStridedBatchedEx_64"], convolutions,
+             calls["cudaMemcpyAsync"], calls["cudaMalloc"], calls["cudaMallocAsync"]);
+  fmt::print(stderr, "left: {} allocations, {} streams, {} queued, {} objects of libraries\n",
+             left.allocations, left.streams, left.queued, left.objects);
+  const bool is_clean =
+      left.allocations == 0 && left.streams == 0 && left.queued == 0 && left.objects == 0;
+  return is_clean ? status : static_cast<int>(ExitCode::kInternal);
+}
+
+}  // namespace
+}  // namespace ckplan
+
+int main(int argc, char** argv) {
+  ckplan::StartGpu();
+  return ckplan::EndGpu(ckplan::RunProgram(ckplan::kGuardedExec, ckplan::RunExec, argc, argv));
+}

@@ -1,0 +1,175 @@
+// Runs ckexec over the emulated GPU, as a user would run it on a real one: profile, plan, apply,
+// validate.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "cli/testing/run_program.h"
+#include "lib/testing/temporary_folder.h"
+
+namespace ckplan {
+namespace {
+
+struct SmallModel {
+  std::string name;
+  std::string sizes;
+  bool has_products = true;
+  bool has_convolutions = false;
+};
+
+const SmallModel kMlp{"tiny_mlp", "-D N=8"};
+const SmallModel kSqueezeNet{"squeezenet1_1", "-D N=1 --input-shape x=1,3,64,64", false, true};
+const SmallModel kModels[] = {kMlp,
+                              kSqueezeNet,
+                              {"resnet18", "-D N=2 --input-shape x=2,3,32,32", true, true},
+                              {"small_bert", "-D N=2"},
+                              {"small_gpt2", "-D N=2"}};
+
+// A folder with the files of one model, and the commands that a user would type in it.
+class Session {
+ public:
+  Session(const SmallModel& model, bool is_half) : model_(model), is_half_(is_half) {}
+
+  ProgramResult Profile() const {
+    return Run(
+        fmt::format("{} profile {} {} --backend cuda --runs 1 --workspace-limit 16KiB {} -q "
+                    "-o costs.json",
+                    CKEXEC_PLAYED, Path(), model_.sizes, is_half_ ? "--bf16" : ""));
+  }
+  ProgramResult Plan() const {
+    return Run(
+        fmt::format("{0} {1} {2} --cost file:costs.json --align 256 --algo chen-sqrt {3} -q "
+                    "-o plan.json && {0} apply plan.json {1} --cost file:costs.json -q -o "
+                    "planned.onnx",
+                    CKPLAN_BINARY, Path(), model_.sizes, is_half_ ? "--activation-type bf16" : ""));
+  }
+  ProgramResult Validate(const std::string& fault = "") const {
+    return Run(
+        fmt::format("{} validate planned.onnx --cost file:costs.json --backend cuda --runs 1 "
+                    "--workspace-limit 16KiB -f json",
+                    CKEXEC_PLAYED),
+        fault);
+  }
+
+ private:
+  std::string Path() const {
+    return fmt::format("'{}/testdata/models/{}.onnx'", CKPLAN_PROJECT_DIR, model_.name);
+  }
+  ProgramResult Run(const std::string& command, const std::string& fault = "") const {
+    ProgramRun run;
+    run.command = command;
+    run.folder = folder_.path().string();
+    if (!fault.empty()) run.environment = {"CKEXEC_PLAYED_FAULT=" + fault};
+    run.cpu_seconds *= 10;
+    ProgramResult result = RunProgram(run);
+    return result;
+  }
+
+  TemporaryFolder folder_;
+  SmallModel model_;
+  bool is_half_;
+};
+
+// What ckexec_played prints when it ends.
+struct Played {
+  int64_t kernels = 0, products = 0, convolutions = 0, copies = 0, allocations = 0, pooled = 0;
+  bool is_clean = false;
+};
+
+Played PlayedIn(const std::string& text) {
+  const std::regex line(
+      "played: (\\d+) kernels, (\\d+) products, (\\d+) convolutions, (\\d+) copies, "
+      "(\\d+) allocations, (\\d+) of the pool\n");
+  std::smatch found;
+  if (!std::regex_search(text, found, line)) return {};
+  const auto number = [&](size_t i) { return std::stoll(found[i].str()); };
+  const bool is_clean =
+      text.find("left: 0 allocations, 0 streams, 0 queued, 0 objects of libraries\n") !=
+      std::string::npos;
+  return {number(1), number(2), number(3), number(4), number(5), number(6), is_clean};
+}
+
+void CheckPlayed(const ProgramResult& result, const SmallModel& model) {
+  CAPTURE(result.err);
+  CHECK(result.status == 0);
+  const Played played = PlayedIn(result.err);
+  CHECK(played.is_clean);
+  CHECK(played.kernels > 0);
+  CHECK((played.products > 0) == model.has_products);
+  CHECK(played.copies > 0);
+  CHECK(played.allocations > 0);
+  CHECK((played.convolutions > 0) == model.has_convolutions);
+}
+
+TEST_CASE("played cuda: plans of small networks are proven in the arena and with the pool") {
+  for (const SmallModel& model : kModels) {
+    for (const bool is_half : {false, true}) {
+      CAPTURE(model.name);
+      CAPTURE(is_half);
+      const Session session(model, is_half);
+      CheckPlayed(session.Profile(), model);
+      const ProgramResult planned = session.Plan();
+      CAPTURE(planned.err);
+      REQUIRE(planned.status == 0);
+      const ProgramResult validated = session.Validate();
+      CheckPlayed(validated, model);
+      CHECK(PlayedIn(validated.err).pooled > 0);
+      const auto report = nlohmann::json::parse(validated.out, nullptr, false);
+      REQUIRE(report.is_object());
+      CHECK(report["ok"] == true);
+      CHECK(report["gradients"]["parameters"] > 0);
+      CHECK(report["gradients"]["differing"].empty());
+      CHECK(report["plan"]["counted_peak"]["total_bytes"] <
+            report["keep_all"]["counted_peak"]["total_bytes"]);
+    }
+  }
+}
+
+// Each fault is one of the GPU, of a library or of the code that calls them. It ends the program at
+// the call (70), or the plan is not proven (6).
+TEST_CASE("played cuda: a planted fault is found") {
+  struct Row {
+    std::string fault;
+    int status;
+    std::string message;
+  };
+  const Row rows[] = {
+      {"a kernel is lost", 6, "the plan is not proven"},
+      {"a product is not the same twice", 6, "the plan is not proven"},
+      {"memory of the pool is used again at once", 6, "the plan is not proven"},
+      {"nobody waits for the stream", 70, "memory is freed when no work is left"},
+      {"a copy is a byte too long", 70, "the GPU works within allocations"},
+      {"memory is kept", 70, "left: "},
+      {"descriptors are kept", 70, " objects of libraries"},
+      {"a leading dimension is too small", 70, "a leading dimension covers the rows"},
+      {"the workspace of a product is not aligned", 70, "a workspace is aligned"},
+      {"the workspace of a convolution is too small", 70,
+       "a convolution has the workspace that it asked for"},
+      {"a convolution has a stride too many", 70, "the size that its input gives"},
+  };
+  const auto prepare = [](const Session& session) {
+    CHECK(session.Profile().status == 0);
+    CHECK(session.Plan().status == 0);
+  };
+  const Session plain(kMlp, false);
+  const Session convolutions(kSqueezeNet, false);
+  prepare(plain);
+  prepare(convolutions);
+  CHECK(plain.Validate().status == 0);
+  for (const Row& row : rows) {
+    CAPTURE(row.fault);
+    const bool needs_convolutions = std::string(row.fault).find("convolution") != std::string::npos;
+    const ProgramResult result = (needs_convolutions ? convolutions : plain).Validate(row.fault);
+    CAPTURE(result.err);
+    CHECK(result.status == row.status);
+    CHECK(result.err.find(row.message) != std::string::npos);
+    CHECK_FALSE((result.status == 0 && PlayedIn(result.err).is_clean));
+  }
+}
+
+}  // namespace
+}  // namespace ckplan
