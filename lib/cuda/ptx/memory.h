@@ -1,0 +1,95 @@
+// The memories that a kernel works in, and what is watched in them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace ckplan::ptx {
+
+// A range of addresses of the GPU's memory: one allocation.
+struct AddressRange {
+  uint64_t begin = 0, end = 0;
+  bool Contains(uint64_t address, int64_t bytes) const {
+    return address >= begin && address <= end && static_cast<uint64_t>(bytes) <= end - address;
+  }
+};
+
+// Returns the allocation that holds the address, or an empty range.
+using FindRange = std::function<AddressRange(uint64_t address)>;
+
+// The allocations that a kernel may access. Those that it accessed last are remembered.
+class GlobalMemory {
+ public:
+  explicit GlobalMemory(FindRange find) : find_(std::move(find)) {}
+
+  bool Contains(uint64_t address, int64_t bytes) {
+    for (const AddressRange& range : last_) {
+      if (range.Contains(address, bytes)) return true;
+    }
+    const AddressRange range = find_(address);
+    if (!range.Contains(address, bytes)) return false;
+    last_[next_++ % kRemembered] = range;
+    return true;
+  }
+
+ private:
+  static constexpr size_t kRemembered = 4;
+  FindRange find_;
+  AddressRange last_[kRemembered];
+  size_t next_ = 0;
+};
+
+// The position of a thread between the barriers of its block and of its warp. Each counter only
+// grows, also from one block to the next.
+struct Clock {
+  uint32_t thread = 0;
+  uint32_t block = 0;  // Barriers of the block so far.
+  uint32_t warp = 0;   // Barriers of the thread's warp so far.
+};
+
+// The result of an access to shared memory.
+enum class Access {
+  kSound,
+  kRace,       // Another thread accessed the same byte, and no barrier lies between the accesses.
+  kUnwritten,  // No byte that is read was written before.
+};
+
+// The shared memory of a block. For each byte it remembers who wrote and who read it last, so that
+// it finds accesses without a barrier between them, in whatever order the threads are played.
+class SharedMemory {
+ public:
+  explicit SharedMemory(int64_t bytes)
+      : bytes_(static_cast<size_t>(bytes)), marks_(static_cast<size_t>(bytes)) {}
+
+  // Forgets the contents. `clock` is the number of barriers so far, and those that follow are
+  // greater.
+  void StartBlock(uint32_t clock);
+
+  bool Contains(uint64_t address, int64_t bytes) const {
+    return address <= bytes_.size() && static_cast<uint64_t>(bytes) <= bytes_.size() - address;
+  }
+  unsigned char* at(uint64_t address) { return bytes_.data() + address; }
+
+  Access Read(uint64_t address, int64_t bytes, const Clock& clock);
+  Access Write(uint64_t address, int64_t bytes, const Clock& clock);
+
+ private:
+  struct Mark {
+    Clock written;
+    Clock read;  // The first reader since the last barrier of the block, and the warp's last clock.
+    bool read_by_several_threads = false;
+    bool read_by_several_warps = false;
+  };
+
+  bool IsOrdered(const Clock& written, const Clock& now) const;
+  bool IsReadMeanwhile(const Mark& mark, const Clock& now) const;
+
+  std::vector<unsigned char> bytes_;
+  std::vector<Mark> marks_;
+  uint32_t begin_ = 1;  // The clock at which the block started; marks below it are of other blocks.
+};
+
+}  // namespace ckplan::ptx

@@ -1,0 +1,160 @@
+// A kernel of a PTX module, decoded: what the player runs. decoder.h makes it.
+//
+// Every operand is a register. Numbers in the text, and the special registers that the kernels use,
+// are registers too, which are set before the kernel starts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ckplan::ptx {
+
+enum class Type : uint8_t {
+  kNone,
+  kPred,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kS8,
+  kS16,
+  kS32,
+  kS64,
+  kF32,
+  kF64
+};
+
+int64_t SizeOf(Type type);  // In bytes.
+bool IsSigned(Type type);
+bool IsFloat(Type type);
+// Returns the type with this name, such as "f32"; untyped bits are unsigned integers.
+Type TypeNamed(std::string_view name);
+
+enum class Opcode : uint8_t {
+  kAbs,
+  kAdd,
+  kAnd,
+  kBarrier,
+  kBfi,
+  kBranch,
+  kCall,
+  kClz,
+  kCopyParameters,
+  kCopysign,
+  kCvt,
+  kDiv,
+  kEx2,
+  kFma,
+  kLoad,
+  kMad,
+  kMadHigh,
+  kMadWide,
+  kMax,
+  kMin,
+  kMov,
+  kMul,
+  kMulHigh,
+  kMulWide,
+  kNeg,
+  kNot,
+  kOr,
+  kPack,
+  kPrmt,
+  kRcp,
+  kRem,
+  kReturn,
+  kRsqrt,
+  kSelp,
+  kSetp,
+  kShl,
+  kShr,
+  kSqrt,
+  kStore,
+  kSub,
+  kUnpack,
+  kWarpBarrier,
+  kXor
+};
+
+// kCall is the memory of parameters that a function is called with.
+enum class Space : uint8_t { kGlobal, kShared, kLocal, kParameters, kCall };
+
+// For floats, the comparisons that end with Unordered are also true if an operand is NaN.
+enum class Comparison : uint8_t {
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kEqualUnordered,
+  kNotEqualUnordered,
+  kLessUnordered,
+  kLessEqualUnordered,
+  kGreaterUnordered,
+  kGreaterEqualUnordered,
+  kNan,
+  kNumber
+};
+
+enum class Rounding : uint8_t { kNearest, kZero, kDown, kUp };
+
+// A register, by its index.
+using Register = int32_t;
+inline constexpr Register kNoRegister = -1;
+inline constexpr int kMaxVector = 4;
+
+struct Instruction {
+  Opcode opcode = Opcode::kReturn;
+  Type type = Type::kNone;
+  Type from_type = Type::kNone;  // Of kCvt.
+  Register guard = kNoRegister;
+  bool guard_is_negated = false;
+  Space space = Space::kGlobal;
+  Comparison comparison = Comparison::kEqual;
+  Rounding rounding = Rounding::kNearest;
+  bool rounds_to_integer = false;
+  bool flushes = false;  // Denormal numbers are zero.
+  bool saturates = false;
+  bool sets_carry = false, adds_carry = false;
+  uint8_t vector = 1;         // Registers in `vectors`, of kLoad, kStore, kPack, kUnpack.
+  Register to = kNoRegister;  // The result.
+  Register a = kNoRegister, b = kNoRegister, c = kNoRegister, d = kNoRegister;
+  Register vectors[kMaxVector] = {kNoRegister, kNoRegister, kNoRegister, kNoRegister};
+  int64_t offset = 0;  // Of an address.
+  int32_t target =
+      0;  // Of kBranch and kCall: an index into Program::code. Of kCopyParameters: into copies.
+  std::string_view text;  // For messages; a view of the module's text.
+};
+
+// Copies a parameter or a result within the memory of Space::kCall.
+struct ParameterCopy {
+  int64_t from = 0, to = 0, bytes = 0;
+};
+
+struct Parameter {
+  int64_t offset = 0, bytes = 0;
+};
+
+struct Constant {
+  Register at = kNoRegister;
+  uint64_t value = 0;
+};
+
+struct Program {
+  std::string name;
+  std::vector<Instruction> code;
+  std::vector<std::vector<ParameterCopy>> copies;
+  std::vector<Parameter> parameters;
+  int64_t parameter_bytes = 0;
+  int64_t shared_bytes = 0, local_bytes = 0, call_bytes = 0;
+  int64_t most_threads = 1024;
+  int32_t registers = 0;
+  std::vector<Constant> constants;
+  // Special registers: %tid.x and so on, or kNoRegister.
+  Register thread = kNoRegister, block = kNoRegister, threads = kNoRegister, blocks = kNoRegister;
+};
+
+}  // namespace ckplan::ptx

@@ -1,0 +1,26 @@
+// Reports, when the program ends, what was played. A finding makes the program fail.
+// CKPLAN_PTX_LIST=1 lists the kernels that were not run.
+#include <cstdio>
+#include <cstdlib>
+
+#include "lib/cuda/ptx/launches.h"
+
+namespace ckplan::ptx {
+
+namespace {
+
+constexpr int kFailed = 70;
+
+struct ReportAtExit {
+  ReportAtExit() { (void)FindingsSoFar(); }  // So that the findings are destroyed later.
+  ~ReportAtExit() {
+    if (ReportPlayed(std::getenv("CKPLAN_PTX_LIST") != nullptr)) return;
+    std::fflush(nullptr);
+    std::_Exit(kFailed);
+  }
+};
+const ReportAtExit report_at_exit;
+
+}  // namespace
+
+}  // namespace ckplan::ptx

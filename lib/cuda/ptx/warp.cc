@@ -1,0 +1,284 @@
+#include "lib/cuda/ptx/warp.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "lib/cuda/ptx/compute.h"
+
+namespace ckplan::ptx {
+
+namespace {
+
+constexpr unsigned char kLocalPattern = 0xCC;  // Makes reads of unwritten memory stand out.
+constexpr int32_t kNoStop = std::numeric_limits<int32_t>::max();
+
+LaneMask FirstLanes(uint32_t count) {
+  return count >= kLanes ? kAllLanes : (LaneMask{1} << count) - 1;
+}
+
+}  // namespace
+
+Warp::Warp(LaunchState& launch, uint32_t first, uint32_t threads)
+    : launch_(launch),
+      first_(first),
+      all_(FirstLanes(threads)),
+      values_(static_cast<size_t>(launch.program.registers) * kLanes),
+      registers_(values_.data()),
+      local_(static_cast<size_t>(launch.program.local_bytes) * kLanes),
+      call_(static_cast<size_t>(launch.program.call_bytes) * kLanes) {
+  for (const Constant& constant : launch.program.constants) Fill(constant.at, constant.value);
+  Fill(launch.program.threads, static_cast<uint64_t>(launch.shape.threads));
+  Fill(launch.program.blocks, static_cast<uint64_t>(launch.shape.blocks));
+  if (launch.program.thread != kNoRegister) {
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      registers_.Row(launch.program.thread)[lane] = first + lane;
+    }
+  }
+}
+
+void Warp::Fill(Register at, uint64_t value) {
+  if (at != kNoRegister) std::fill_n(registers_.Row(at), kLanes, value);
+}
+
+void Warp::StartBlock(int64_t block) {
+  Fill(launch_.program.block, static_cast<uint64_t>(block));
+  std::fill(local_.begin(), local_.end(), kLocalPattern);
+  alive_ = all_;
+  waits_for_block_ = waits_for_warp_ = 0;
+  pc_.fill(0);
+}
+
+// ---- Control ------------------------------------------------------------------------------------
+
+void Warp::Run() {
+  for (;;) {
+    const LaneMask ready = alive_ & ~waits_for_block_ & ~waits_for_warp_;
+    if (ready == 0) {
+      if (waits_for_warp_ == 0) return;
+      PassWarpBarrier();
+      continue;
+    }
+    int32_t pc = kNoStop;
+    ForLanes(ready, [&](int lane) { pc = std::min(pc, pc_[static_cast<size_t>(lane)]); });
+    LaneMask group = 0;
+    int32_t stop = kNoStop;
+    ForLanes(ready, [&](int lane) {
+      const int32_t own = pc_[static_cast<size_t>(lane)];
+      if (own == pc) {
+        group |= LaneMask{1} << lane;
+      } else {
+        stop = std::min(stop, own);
+      }
+    });
+    RunGroup(group, pc, stop);
+  }
+}
+
+void Warp::SetPc(LaneMask lanes, int32_t pc) {
+  ForLanes(lanes, [&](int lane) { pc_[static_cast<size_t>(lane)] = pc; });
+}
+
+LaneMask Warp::ActiveOf(const Instruction& instruction, LaneMask group) const {
+  if (instruction.guard == kNoRegister) return group;
+  const uint64_t* const guard = registers_.Row(instruction.guard);
+  LaneMask active = 0;
+  ForLanes(group, [&](int lane) {
+    const bool is_set = (guard[lane] & 1) != 0;
+    if (is_set != instruction.guard_is_negated) active |= LaneMask{1} << lane;
+  });
+  return active;
+}
+
+// Runs the threads until they part, wait, end or reach threads that are at `stop`.
+void Warp::RunGroup(LaneMask group, int32_t pc, int32_t stop) {
+  const std::vector<Instruction>& code = launch_.program.code;
+  while (pc < stop) {
+    const Instruction& instruction = code[static_cast<size_t>(pc)];
+    const LaneMask active = ActiveOf(instruction, group);
+    launch_.instructions += __builtin_popcount(active);
+    switch (instruction.opcode) {
+      case Opcode::kBranch:
+      case Opcode::kCall:
+      case Opcode::kReturn:
+      case Opcode::kBarrier:
+      case Opcode::kWarpBarrier:
+        if (!Go(instruction, group, active, pc)) return;
+        continue;
+      case Opcode::kLoad:
+      case Opcode::kStore:
+        Access(instruction, active);
+        break;
+      case Opcode::kCopyParameters:
+        CopyParameters(instruction, active);
+        break;
+      default:
+        Compute(instruction, registers_, active, carries_);
+        break;
+    }
+    ++pc;
+  }
+  SetPc(group, pc);
+}
+
+bool Warp::Go(const Instruction& instruction, LaneMask group, LaneMask active, int32_t& pc) {
+  const int32_t next = pc + 1;
+  if (active == 0) {
+    pc = next;
+    return true;
+  }
+  switch (instruction.opcode) {
+    case Opcode::kBranch:
+      if (active == group) {
+        pc = instruction.target;
+        return true;
+      }
+      SetPc(group, next);
+      SetPc(active, instruction.target);
+      return false;
+    case Opcode::kCall:
+      ForLanes(active, [&](int lane) { returns_[static_cast<size_t>(lane)].push_back(next); });
+      pc = instruction.target;
+      return true;
+    case Opcode::kReturn:
+      SetPc(group, next);
+      ForLanes(active, [&](int lane) {
+        std::vector<int32_t>& returns = returns_[static_cast<size_t>(lane)];
+        if (returns.empty()) {
+          alive_ &= ~(LaneMask{1} << lane);
+        } else {
+          pc_[static_cast<size_t>(lane)] = returns.back();
+          returns.pop_back();
+        }
+      });
+      return false;
+    case Opcode::kBarrier:
+      SetPc(group, next);
+      waits_for_block_ |= active;
+      return false;
+    default:
+      SetPc(group, next);
+      waits_for_warp_ |= active;
+      return false;
+  }
+}
+
+// All threads of the warp must wait at one barrier.
+void Warp::PassWarpBarrier() {
+  const int32_t next = pc_[static_cast<size_t>(__builtin_ctz(waits_for_warp_))];
+  bool is_common = waits_for_warp_ == all_;
+  ForLanes(waits_for_warp_, [&](int lane) { is_common &= pc_[static_cast<size_t>(lane)] == next; });
+  if (!is_common) {
+    Report(launch_.program.code[static_cast<size_t>(next - 1)],
+           "a barrier of the warp is not reached by all of its threads");
+  }
+  waits_for_warp_ = 0;
+  ++clock_;
+}
+
+int32_t Warp::Barrier() const {
+  if (waits_for_block_ == 0) return -1;
+  return pc_[static_cast<size_t>(__builtin_ctz(waits_for_block_))] - 1;
+}
+
+bool Warp::WaitsAt(int32_t barrier) const {
+  bool is_common = waits_for_block_ == all_;
+  ForLanes(waits_for_block_,
+           [&](int lane) { is_common &= pc_[static_cast<size_t>(lane)] == barrier + 1; });
+  return is_common;
+}
+
+// ---- Memory -------------------------------------------------------------------------------------
+
+void Warp::Report(const Instruction& instruction, const char* what) {
+  launch_.findings.Add(fmt::format("{}: {} ({})", what, instruction.text, launch_.program.name));
+}
+
+void Warp::Access(const Instruction& instruction, LaneMask lanes) {
+  const auto each = static_cast<size_t>(SizeOf(instruction.type));
+  const auto bytes = static_cast<int64_t>(each * instruction.vector);
+  const bool is_load = instruction.opcode == Opcode::kLoad;
+  const bool extends = IsSigned(instruction.type);
+  ForLanes(lanes, [&](int lane) {
+    const uint64_t address =
+        registers_.Bits(instruction.a, lane) + static_cast<uint64_t>(instruction.offset);
+    unsigned char* const memory = At(instruction, lane, address, bytes);
+    for (size_t k = 0; k < instruction.vector; ++k) {
+      uint64_t& value = registers_.Row(instruction.vectors[k])[lane];
+      if (!is_load) {
+        if (memory != nullptr) std::memcpy(memory + k * each, &value, each);
+        continue;
+      }
+      uint64_t read = 0;
+      if (memory != nullptr) std::memcpy(&read, memory + k * each, each);
+      const uint64_t sign = uint64_t{1} << (8 * each - 1);
+      value = extends ? (read ^ sign) - sign : read;
+    }
+  });
+}
+
+unsigned char* Warp::At(const Instruction& instruction, int lane, uint64_t address, int64_t bytes) {
+  if (address % static_cast<uint64_t>(bytes) != 0) Report(instruction, "a misaligned access");
+  const auto within = [&](std::vector<unsigned char>& memory, int64_t each) {
+    const AddressRange range{0, static_cast<uint64_t>(each)};
+    return range.Contains(address, bytes) ? LaneBytes(memory, each, lane) + address : nullptr;
+  };
+  unsigned char* memory = nullptr;
+  switch (instruction.space) {
+    case Space::kGlobal:
+      if (launch_.global.Contains(address, bytes)) {
+        memory = reinterpret_cast<unsigned char*>(address);
+      }
+      break;
+    case Space::kShared:
+      if (launch_.shared.Contains(address, bytes)) {
+        Watch(instruction, lane, address, bytes);
+        memory = launch_.shared.at(address);
+      }
+      break;
+    case Space::kLocal:
+      memory = within(local_, launch_.program.local_bytes);
+      break;
+    case Space::kCall:
+      memory = within(call_, launch_.program.call_bytes);
+      break;
+    case Space::kParameters: {
+      const AddressRange range{0, launch_.parameters.size()};
+      const bool is_read = instruction.opcode == Opcode::kLoad;
+      if (is_read && range.Contains(address, bytes)) {
+        memory = const_cast<unsigned char*>(launch_.parameters.data()) + address;
+      }
+      break;
+    }
+  }
+  if (memory == nullptr) Report(instruction, "an access outside of allocations");
+  return memory;
+}
+
+void Warp::Watch(const Instruction& instruction, int lane, uint64_t address, int64_t bytes) {
+  const Clock now{first_ + static_cast<uint32_t>(lane), launch_.clock, clock_};
+  const bool is_load = instruction.opcode == Opcode::kLoad;
+  switch (is_load ? launch_.shared.Read(address, bytes, now)
+                  : launch_.shared.Write(address, bytes, now)) {
+    case ckplan::ptx::Access::kSound:
+      return;
+    case ckplan::ptx::Access::kRace:
+      return Report(instruction, "two threads access shared memory with no barrier between them");
+    case ckplan::ptx::Access::kUnwritten:
+      return Report(instruction, "shared memory is read before it is written");
+  }
+}
+
+void Warp::CopyParameters(const Instruction& instruction, LaneMask lanes) {
+  for (const ParameterCopy& copy :
+       launch_.program.copies[static_cast<size_t>(instruction.target)]) {
+    ForLanes(lanes, [&](int lane) {
+      unsigned char* const memory = LaneBytes(call_, launch_.program.call_bytes, lane);
+      std::memmove(memory + copy.to, memory + copy.from, static_cast<size_t>(copy.bytes));
+    });
+  }
+}
+
+}  // namespace ckplan::ptx
