@@ -24,7 +24,7 @@ TEST_CASE("batch axis: a batch of one is the axis of one with the same distance 
   CHECK(PlaceAfterReshape({50, 768}, {0, 1}, {50, 1, 768}, 1) == Place({1, 1}));
   // Here the samples of the first axis are whole sequences, so the axis of one is another.
   CHECK(PlaceAfterReshape({50, 768}, {0, 50}, {50, 1, 768}, 1) == Place({0, 50}));
-  // Of several, it is the one in the same place, or the first one.
+  // Among several, it is the one in the same place, or the first one.
   CHECK(PlaceAfterReshape({1, 1, 768}, {1, 1}, {1, 1, 12, 64}, 1) == Place({1, 1}));
   CHECK(PlaceAfterReshape({1, 768}, {0, 1}, {1, 1, 768}, 1) == Place({0, 1}));
   CHECK(PlaceAfterReshape({5, 7, 1, 4}, {2, 1}, {35, 1, 1, 4}, 1) == Place({2, 1}));

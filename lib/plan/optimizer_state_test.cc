@@ -61,7 +61,7 @@ TEST_CASE("optimizer state: master weights are float32 copies of what is stored 
   const Optimized mixed = OfTensors({{1000, 2, 1}, {500, 4, 1}});
   CHECK(OptimizerState(By(Optimizer::kSgd, true), mixed) == Bytes(4 * 1000));
   CHECK(OptimizerState(By(Optimizer::kMomentum, true), mixed) == Bytes(4 * 1000 + 4 * 1500));
-  // Of the 16-bit parameters 12 bytes an element, of the others the two values alone.
+  // Parameters of 16 bits have 12 bytes an element, the others the two values alone.
   CHECK(OptimizerState(By(Optimizer::kAdam, true), mixed) == Bytes(12 * 1000 + 8 * 500));
   CHECK(OptimizerState(By(Optimizer::kAdamW, true), mixed) == Bytes(12 * 1000 + 8 * 500));
   CHECK(OptimizerState(By(Optimizer::kAdam8Bit, true), mixed) ==

@@ -377,11 +377,11 @@ class KernelDecoder {
   const ModuleText& module_;
   const GlobalAddresses& globals_;
   Program program_;
-  // Of the function that is being decoded:
+  // These belong to the function that is being decoded.
   std::unordered_map<std::string_view, Register> registers_;
   std::unordered_map<std::string_view, uint64_t> symbols_;     // Addresses of variables.
   std::unordered_map<std::string_view, Parameter> variables_;  // In Space::kCall.
-  // Of the whole program:
+  // These belong to the whole program.
   std::unordered_map<uint64_t, Register> numbers_;
   std::unordered_map<std::string, Parameter> call_places_;
   std::unordered_map<std::string_view, int32_t> begins_;

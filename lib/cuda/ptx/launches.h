@@ -15,7 +15,7 @@ namespace ckplan::ptx {
 struct Coverage {
   int64_t kernels = 0;  // In all objects of this program.
   int64_t launches = 0;
-  int64_t instructions = 0;          // Of threads.
+  int64_t instructions = 0;          // Each thread counts.
   std::vector<std::string> not_run;  // The names of kernels, as written in C++.
 };
 Coverage CoverageSoFar();

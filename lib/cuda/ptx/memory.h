@@ -57,8 +57,9 @@ enum class Access {
   kUnwritten,  // No byte that is read was written before.
 };
 
-// The shared memory of a block. For each byte it remembers who wrote and who read it last, so that
-// it finds accesses without a barrier between them, in whatever order the threads are played.
+// The shared memory of a block. For each byte it remembers which lane wrote and which read it last,
+// so that it finds accesses without a barrier between them, in whatever order the threads are
+// played.
 class SharedMemory {
  public:
   explicit SharedMemory(int64_t bytes)

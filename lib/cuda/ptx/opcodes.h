@@ -14,7 +14,7 @@ namespace ckplan::ptx {
 struct OperandForm {
   enum Kind { kNone, kResult, kLoad, kStore };
   Kind kind = kResult;
-  size_t count = 0;  // Of kResult: the operands after the result.
+  size_t count = 0;  // The operands of kResult after the result.
 };
 
 struct InstructionShape {

@@ -109,7 +109,7 @@ inline constexpr int kMaxVector = 4;
 struct Instruction {
   Opcode opcode = Opcode::kReturn;
   Type type = Type::kNone;
-  Type from_type = Type::kNone;  // Of kCvt.
+  Type from_type = Type::kNone;  // kCvt has one.
   Register guard = kNoRegister;
   bool guard_is_negated = false;
   Space space = Space::kGlobal;
@@ -123,9 +123,9 @@ struct Instruction {
   Register to = kNoRegister;  // The result.
   Register a = kNoRegister, b = kNoRegister, c = kNoRegister, d = kNoRegister;
   Register vectors[kMaxVector] = {kNoRegister, kNoRegister, kNoRegister, kNoRegister};
-  int64_t offset = 0;  // Of an address.
+  int64_t offset = 0;  // An address has one.
   int32_t target =
-      0;  // Of kBranch and kCall: an index into Program::code. Of kCopyParameters: into copies.
+      0;  // For kBranch and kCall an index into Program::code, for kCopyParameters into copies.
   std::string_view text;  // For messages; a view of the module's text.
 };
 

@@ -26,7 +26,7 @@ struct LaunchState {
   GlobalMemory& global;
   SharedMemory& shared;
   Findings& findings;
-  int64_t instructions = 0;  // Of threads, not of warps.
+  int64_t instructions = 0;  // Each thread counts, not each warp.
   uint32_t clock = 1;        // Barriers of blocks, and starts of blocks, so far.
 };
 
