@@ -71,14 +71,16 @@ std::vector<int64_t> SpatialOf(const std::vector<int64_t>& dims) {
   return {dims.begin() + 2, dims.end()};
 }
 
-// Returns the bytes of a tensor, which must be positive, with elements that follow each other.
-int64_t BytesOf(cudnnDataType_t type, const std::vector<int64_t>& dims) {
+// Returns the bytes of a tensor or filter, which must be positive, with elements that follow each
+// other.
+template <typename Described>
+int64_t BytesOf(const Described& described) {
   int64_t count = 1;
-  for (const int64_t dim : dims) {
+  for (const int64_t dim : described.dims) {
     CKPLAN_CHECK(dim > 0, "a tensor of cuDNN has elements");
     count *= dim;
   }
-  return count * (type == CUDNN_DATA_BFLOAT16 ? 2 : 4);
+  return count * (described.type == CUDNN_DATA_BFLOAT16 ? 2 : 4);
 }
 
 void CheckDense(const PlayedTensor& tensor) {
@@ -196,9 +198,9 @@ cudnnStatus_t Convolve(const char* call, ConvPass pass, cudnnHandle_t handle, co
   CKPLAN_CHECK(*static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0,
                "a convolution replaces its result");
   CheckWorkspace(workspace, algorithm, Of(convolution).math);
-  CheckPlayedRange(x_data, BytesOf(Of(x).type, Of(x).dims));
-  CheckPlayedRange(w_data, BytesOf(Of(w).type, Of(w).dims));
-  CheckPlayedRange(y_data, BytesOf(Of(y).type, Of(y).dims));
+  CheckPlayedRange(x_data, BytesOf(Of(x)));
+  CheckPlayedRange(w_data, BytesOf(Of(w)));
+  CheckPlayedRange(y_data, BytesOf(Of(y)));
   EnqueuePlayedWork(Of(handle).stream, [=] {
     if (workspace.bytes > 0) std::memset(workspace.data, kUsedByCudnn, workspace.bytes);
     RunPlainConvolution(shape, pass, const_cast<void*>(x_data), const_cast<void*>(w_data),
