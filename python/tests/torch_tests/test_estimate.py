@@ -272,6 +272,10 @@ def test_the_command_line(tmp_path, capsys):
     assert command.main(["estimate", f"{path}:make_model", "--loss", "loss", "--memory=9GiB"]) == 0
     said = capsys.readouterr().out
     assert "h100-80g, 9.00 GiB" in said and "keep all   fits" in said
+    # Each table has the unit of what it shows, as a small model would otherwise be all zeros.
+    heads = [line.split() for line in said.splitlines()]
+    assert ["keep", "all", "MiB", "error", "source"] in heads
+    assert ["by", "module", "KiB"] in heads
 
 
 @pytest.mark.parametrize(

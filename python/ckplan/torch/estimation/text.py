@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from ckplan.torch.estimation.answer import Estimate, Line, Need
 from ckplan.torch.report import size
 
-_GIB = 1 << 30
+_UNITS = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
+"""The units of tables, which have one each."""
 
 
 def text_of(found: Estimate) -> str:
@@ -36,14 +37,22 @@ def _head(found: Estimate) -> str:
 
 
 def _range(need: Need) -> str:
-    return f"{size(need.bytes)} ({need.least / _GIB:.2f} to {need.most / _GIB:.2f})"
+    return f"{size(need.bytes)} ({size(need.least)} to {size(need.most)})"
+
+
+def _unit_of(count: int) -> tuple[str, int]:
+    """Returns the largest unit that is not above this count, or the smallest one."""
+    fitting = [(name, unit) for name, unit in _UNITS.items() if unit <= count]
+    return fitting[0] if fitting else ("KiB", _UNITS["KiB"])
 
 
 def _lines(found: Estimate) -> str:
     need = found.keep_all
-    rows = [["keep all", "GiB", "error", "source"]]
-    rows += [[line.name, _gib(line), _error(line), line.source] for line in need.lines]
-    rows.append(["all of it", f"{need.bytes / _GIB:.2f}", "", ""])
+    name, unit = _unit_of(need.bytes)
+    rows = [["keep all", name, "error", "source"]]
+    for line in need.lines:
+        rows.append([line.name, _amount(line, unit), _error(line, unit), line.source])
+    rows.append(["all of it", f"{need.bytes / unit:.2f}", "", ""])
     moments = (
         f"  the backward pass has {size(found.backward_bytes)} of activations and gradients at "
         f"most, the optimizer's step {size(found.optimizer_bytes)}"
@@ -51,22 +60,23 @@ def _lines(found: Estimate) -> str:
     return "\n".join([*_table(rows, right=(1,)), moments])
 
 
-def _gib(line: Line) -> str:
-    return "?" if line.most is None else f"{line.bytes / _GIB:.2f}"
+def _amount(line: Line, unit: int) -> str:
+    return "?" if line.most is None else f"{line.bytes / unit:.2f}"
 
 
-def _error(line: Line) -> str:
+def _error(line: Line, unit: int) -> str:
     if line.most is None:
         return "not known"
     below, above = line.bytes - line.least, line.most - line.bytes
     if not below and not above:
         return "exact"
-    return f"-{below / _GIB:.2f} +{above / _GIB:.2f}"
+    return f"-{below / unit:.2f} +{above / unit:.2f}"
 
 
 def _peak(found: Estimate) -> str:
-    rows = [["by module", "GiB"]]
-    rows += [[name, f"{count / _GIB:.2f}"] for name, count in found.peak.modules]
+    unit_name, unit = _unit_of(found.backward_bytes)
+    rows = [["by module", unit_name]]
+    rows += [[name, f"{count / unit:.2f}"] for name, count in found.peak.modules]
     head = f"  peak at    {found.peak.operation}, {size(found.backward_bytes)}"
     return "\n".join([head, *_table(rows, right=(1,))])
 
@@ -97,7 +107,7 @@ def _largest(found: Estimate) -> str:
     for row in found.largest:
         plan = "keep all" if row.added_percent is None else f"+{row.added_percent}%"
         value = "none fits" if row.value is None else str(row.value)
-        need = "" if row.need_bytes is None else f"{row.need_bytes / _GIB:.2f} GiB"
+        need = "" if row.need_bytes is None else size(row.need_bytes)
         rows.append([row.size, plan, value, need])
     return "\n".join(_table(rows, right=(2, 3)))
 
