@@ -162,9 +162,9 @@ cudnnStatus_t Offer(const char* call, cudnnHandle_t handle, cudnnTensorDescripto
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t TellWorkspace(const char* call, cudnnHandle_t handle,
-                            cudnnConvolutionDescriptor_t convolution, int algorithm,
-                            size_t* bytes) {
+cudnnStatus_t SetWorkspaceSize(const char* call, cudnnHandle_t handle,
+                               cudnnConvolutionDescriptor_t convolution, int algorithm,
+                               size_t* bytes) {
   CountPlayedCall(call);
   (void)Of(handle);
   if (algorithm > 2) return CUDNN_STATUS_NOT_SUPPORTED;
@@ -224,7 +224,7 @@ using ckplan::cuda::PlayedCudnn;
 using ckplan::cuda::PlayedFilter;
 using ckplan::cuda::PlayedTensor;
 using ckplan::cuda::RemoveFrom;
-using ckplan::cuda::TellWorkspace;
+using ckplan::cuda::SetWorkspaceSize;
 
 extern "C" {
 
@@ -317,7 +317,7 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t, const cudnnFilterDescriptor_t,
     const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t,
     cudnnConvolutionFwdAlgo_t algorithm, size_t* bytes) {
-  return TellWorkspace(__func__, handle, convolution, algorithm, bytes);
+  return SetWorkspaceSize(__func__, handle, convolution, algorithm, bytes);
 }
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha,
                                       const cudnnTensorDescriptor_t x, const void* x_data,
@@ -341,7 +341,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
     cudnnHandle_t handle, const cudnnFilterDescriptor_t, const cudnnTensorDescriptor_t,
     const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t,
     cudnnConvolutionBwdDataAlgo_t algorithm, size_t* bytes) {
-  return TellWorkspace(__func__, handle, convolution, algorithm, bytes);
+  return SetWorkspaceSize(__func__, handle, convolution, algorithm, bytes);
 }
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alpha,
                                            const cudnnFilterDescriptor_t w, const void* w_data,
@@ -365,7 +365,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t,
     const cudnnConvolutionDescriptor_t convolution, const cudnnFilterDescriptor_t,
     cudnnConvolutionBwdFilterAlgo_t algorithm, size_t* bytes) {
-  return TellWorkspace(__func__, handle, convolution, algorithm, bytes);
+  return SetWorkspaceSize(__func__, handle, convolution, algorithm, bytes);
 }
 cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* alpha,
                                              const cudnnTensorDescriptor_t x, const void* x_data,

@@ -192,8 +192,8 @@ def _state(optimizer: torch.optim.Optimizer) -> list[Tensor]:
 def _choose(optimizer: torch.optim.Optimizer, way: str) -> None:
     """Sets how the optimizer runs, where its maker has left that open.
 
-    PyTorch runs all parameters of a GPU together (``foreach``) unless told otherwise, but does not
-    recognise fake ones as such.
+    By default PyTorch updates all parameters on a GPU together (``foreach``), but it does not
+    recognise fake parameters as being on one.
     """
     for group in optimizer.param_groups:
         if "foreach" in group and group["foreach"] is None and not group.get("fused"):
