@@ -1,7 +1,9 @@
 """Trains PyTorch models by plans within a memory budget, and exports them. See docs/pytorch.md.
 
 import ckplan.torch
-model = ckplan.torch.compile(model, budget="60%")           # trains within the budget
+planner = ckplan.torch.Backend(budget="60%")
+model.compile(backend=planner, dynamic=False)               # trains within the budget, in place
+model = ckplan.torch.compile(model, budget="60%")           # the same, by another module
 ckplan.torch.export(model, (torch.zeros(8, 64),), "model.onnx")   # a file for the program ckplan
 print(ckplan.torch.estimate(make_model, (torch.zeros(8, 64),)))   # whether it fits, without a GPU
 """
@@ -13,6 +15,7 @@ from ckplan.torch.errors import EstimateError, ExportError, ReplayError
 from ckplan.torch.estimation.answer import Estimate
 from ckplan.torch.estimation.estimating import estimate
 from ckplan.torch.exporting import export
+from ckplan.torch.named import backends
 from ckplan.torch.report import GraphReport, Report
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "PlanWarning",
     "ReplayError",
     "Report",
+    "backends",
     "compile",
     "estimate",
     "export",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import fx
 
 import ckplan
 from ckplan.torch import backend, obstacles, private
@@ -80,7 +81,7 @@ def compile(
     return planned
 
 
-class Backend(backend.Backend):
+class Backend:
     """A backend for ``model.compile``, which compiles a module in place.
 
     The module keeps its class, the signature of its ``forward`` and the keys of its state:
@@ -88,7 +89,9 @@ class Backend(backend.Backend):
         planner = ckplan.torch.Backend(budget="60%")
         model.compile(backend=planner, dynamic=False)
 
-    The arguments are those of ``compile``. ``report.summary()`` shows plans and measured memory.
+    The arguments are those of ``compile``, without ``fullgraph``, which ``model.compile`` takes
+    itself. ``summary()`` shows the plans and the measured memory after the first step, and
+    ``report`` has them as data. Errors arrive in PyTorch's ``BackendCompilerFailed``.
     """
 
     def __init__(
@@ -118,10 +121,26 @@ class Backend(backend.Backend):
             master_weights,
         )
         private.check_version(compiler)
-        super().__init__(request, Report(request))
+        self.report = Report(request)
+        self._planner = _InPlace(request, self.report)
+
+    def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        """Compiles a graph; PyTorch calls this."""
+        return self._planner(module, inputs)
+
+    def summary(self) -> str:
+        """Returns what ``report.summary()`` does."""
+        return self.report.summary()
+
+    def __repr__(self) -> str:
+        return f"<ckplan.torch.Backend: {self.report.request.words()}>"
+
+
+class _InPlace(backend.Backend):
+    """Plans the graphs of a model whose calls it does not see."""
 
     def _before_part(self) -> None:
-        """Detects the beginning of a call of the model, which a backend cannot see.
+        """Detects the beginning of a call of the model.
 
         A part that has run waits for its backward pass. If no part waits any more, that call is
         over, and the next part belongs to a new call.

@@ -65,7 +65,9 @@ def storage_bytes(tensor: torch.Tensor) -> int:
     except (NotImplementedError, RuntimeError) as error:
         raise UnsupportedGraphError(f"a tensor without a storage: {error}") from error
     if not isinstance(size, int):
-        raise UnsupportedGraphError("sizes that depend on data, or on a batch size left open")
+        raise UnsupportedGraphError(
+            "sizes that depend on data, or on a batch size left open, which dynamic=False closes"
+        )
     return size
 
 
@@ -252,7 +254,9 @@ class _Capture:
     def _constant(self, node: fx.Node) -> None:
         value = node.meta.get("val", getattr(self._joint, str(node.target), None))
         if not isinstance(value, torch.Tensor):
-            raise UnsupportedGraphError(f"input {node.name} is a size left open, or no tensor")
+            raise UnsupportedGraphError(
+                f"input {node.name} is no tensor, or a size left open, which dynamic=False closes"
+            )
         if private.storage_key(value) in self._owner:
             # Two inputs share memory. It is counted once, and either input reads it.
             self.graph.roots[node] = node

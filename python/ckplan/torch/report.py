@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ckplan.planning import PlanWarning
 from ckplan.torch.graph import JointGraph
@@ -109,6 +112,22 @@ class Report:
             lines.append("recomputed: " + ", ".join(most) + (", ..." if len(again) > 12 else ""))
         lines += self.notes
         return "\n".join(lines)
+
+    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Writes the plans into a folder, for the program ``ckplan``, and returns their paths.
+
+        ``0.plan.json`` is the plan of the first graph, and ``0.graph.json`` the graph itself, which
+        ``ckplan explain``, ``report`` and ``check`` take beside it.
+        """
+        place, written = Path(folder), []
+        place.mkdir(parents=True, exist_ok=True)
+        for number, graph in enumerate(self.graphs):
+            if graph.plan is None:
+                continue
+            (place / f"{number}.graph.json").write_bytes(graph.plan.graph)
+            written.append(place / f"{number}.plan.json")
+            written[-1].write_text(json.dumps(graph.plan.document) + "\n", encoding="utf-8")
+        return written
 
 
 def recomputed_modules(graph: JointGraph, plan: Plan) -> Counter[str]:

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import ckplan
@@ -111,6 +111,10 @@ class Plan:
     lower_bound_cost: int | None
     status: str
     guarantee: str
+    document: dict[str, Any] = field(repr=False, compare=False)
+    """The whole plan, with the keys of docs/plan-format.md."""
+    graph: bytes = field(repr=False, compare=False)
+    """The joint graph that it is of, as a file (docs/joint-graphs.md)."""
 
     @property
     def added_share(self) -> float:
@@ -185,15 +189,17 @@ def make_plan(graph: JointGraph, request: Request, limit: int | str) -> Plan:
     if request.algo == "best":
         options["effort"] = request.effort
     kept = cache.Kept(_key(content, limit, options), content)
-    plan = kept.take(lambda found: _accept(found, request), lambda: _most(limit, content))
+    plan = kept.take(
+        lambda found: _accept(found, content, request), lambda: _most(limit, content)
+    )
     if plan is None:
         made = ckplan.plan(content, budget=limit, **options)
         kept.store(made)
-        plan = _read(made)
+        plan = _read(made, content)
     return plan
 
 
-def _read(plan: dict[str, Any]) -> Plan:
+def _read(plan: dict[str, Any], graph: bytes) -> Plan:
     result = plan["result"]
     return Plan(
         steps=[step[1] for step in plan["schedule"]["steps"]],
@@ -205,10 +211,12 @@ def _read(plan: dict[str, Any]) -> Plan:
         lower_bound_cost=result["lower_bound_cost"],
         status=result["status"],
         guarantee=result["guarantee"],
+        document=plan,
+        graph=graph,
     )
 
 
-def _accept(found: Any, request: Request) -> Plan:
+def _accept(found: Any, graph: bytes, request: Request) -> Plan:
     """The plan of a file, all of whose figures are right, if it answers what is asked now.
 
     The program reads a graph as the plan says, so a plan that says anything else is of another
@@ -218,7 +226,7 @@ def _accept(found: Any, request: Request) -> Plan:
     is_by = found["request"]["algorithm"] == request.algo
     if not is_by or _beside_the_limit(found) != expected:
         raise cache.AlienError("it answers another request")
-    return _read(found)
+    return _read(found, graph)
 
 
 def _most(limit: int | str, content: bytes) -> int | str:

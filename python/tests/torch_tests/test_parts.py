@@ -205,4 +205,4 @@ def test_a_backend_in_place_takes_another_batch_for_the_same_part():
 def test_a_backend_in_place_counts_the_runs_of_one_step():
     planner = train_in_place(Broken(), 1 << 20, [8] * 20 + [16])
     assert [graph.part for graph in planner.report.graphs] == [0, 1, 0, 1]
-    assert [part.calls for part in planner.parts.found] == [1, 1]
+    assert [part.calls for part in planner._planner.parts.found] == [1, 1]

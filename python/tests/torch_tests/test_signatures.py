@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 from torch_tests.training import assert_same
 
 import ckplan.torch
+from ckplan.answer import ask
 
 
 class Classifier(nn.Module):
@@ -97,6 +98,24 @@ def test_a_backend_in_place_keeps_class_and_keys():
     assert graph.measured_peak_bytes == graph.plan.peak_bytes
     copied = copy.deepcopy(model)  # Writing a checkpoint copies the model like this.
     assert list(copied.state_dict()) == keys
+
+
+def test_a_report_writes_plans_that_the_program_confirms(tmp_path):
+    model, planner = classifier(), ckplan.torch.Backend(budget="100%")
+    model.compile(backend=planner, dynamic=False)
+    assert planner.report.write(tmp_path / "none") == []
+    Trainer(model, rows()).train()
+    (path,) = planner.report.write(tmp_path / "plans")
+    assert path == tmp_path / "plans" / "0.plan.json"
+    (graph,) = planner.report.graphs
+    peak = f"peak>{graph.plan.peak_bytes}"
+    answer = ask("check", str(path), str(path.with_name("0.graph.json")), f"--fail-on={peak}")
+    assert answer.exit_code == 0, answer.messages
+    assert b"ok" in answer.output
+
+
+def test_a_backend_shows_its_budget():
+    assert repr(ckplan.torch.Backend(budget="60%")) == "<ckplan.torch.Backend: budget 60%>"
 
 
 def test_a_backend_checks_its_arguments():
