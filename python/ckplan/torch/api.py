@@ -11,6 +11,7 @@ from torch import fx
 
 import ckplan
 from ckplan.torch import backend, obstacles, private
+from ckplan.torch.constraints import Patterns
 from ckplan.torch.errors import ReplayError
 from ckplan.torch.report import Report
 from ckplan.torch.request import Request
@@ -29,6 +30,9 @@ def compile(
     master_weights: bool = False,
     time_limit: str | None = None,
     returns: str = "all",
+    keep: Patterns = (),
+    recompute: Patterns = (),
+    never_rerun: Patterns = (),
     fullgraph: bool = False,
 ) -> Any:
     """Returns the model or function with training that stays within a memory budget.
@@ -50,6 +54,9 @@ def compile(
     algo, effort, time_limit: like the options of ``ckplan plan``.
     returns: ``"loss"`` promises that the caller only uses results of one element, such as the
         loss. By default the first step shows which results the caller uses.
+    keep, recompute, never_rerun: constraints by patterns, like the options of ``ckplan plan``: the
+        name of a module for all that is in it, ``"layers.*.attention"``, or an operator,
+        ``"op:gelu"``; or a list of patterns, of which the last one that matches decides.
     fullgraph: raise an error if the model does not become one graph.
 
     Raises ValueError for an argument that cannot be understood; the program ``ckplan`` reads the
@@ -67,6 +74,9 @@ def compile(
         time_limit,
         returns,
         master_weights,
+        keep,
+        recompute,
+        never_rerun,
     )
     private.check_version(compiler)
     planned = _Planned(model, request, fullgraph)
@@ -107,6 +117,9 @@ class Backend:
         master_weights: bool = False,
         time_limit: str | None = None,
         returns: str = "all",
+        keep: Patterns = (),
+        recompute: Patterns = (),
+        never_rerun: Patterns = (),
     ):
         request = Request(
             budget,
@@ -119,6 +132,9 @@ class Backend:
             time_limit,
             returns,
             master_weights,
+            keep,
+            recompute,
+            never_rerun,
         )
         private.check_version(compiler)
         self.report = Report(request)
@@ -188,4 +204,6 @@ class _Planned:
             if obstacles.is_trained(output):
                 self.ckplan.say(obstacles.NO_GRAPH)
         self._has_run = True
+        if self.ckplan.graphs:
+            self._backend.constraints.check()
         return output

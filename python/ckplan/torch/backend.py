@@ -16,6 +16,7 @@ from ckplan.answer import INFEASIBLE
 from ckplan.torch import obstacles, private
 from ckplan.torch.building import Modules, build
 from ckplan.torch.capture import capture
+from ckplan.torch.constraints import Constraints
 from ckplan.torch.costs import set_costs
 from ckplan.torch.dropping import DROPPED, Unused, without_gradients
 from ckplan.torch.errors import ReplayError, UnsupportedGraphError
@@ -37,6 +38,7 @@ class Backend:
     def __init__(self, request: Request, report: Report, known: list[Part] | None = None):
         self.report = report
         self.parts = Parts(request, known)
+        self.constraints = Constraints(request.constraints())
         self._request = request
         self._is_part = False
         self._steps: list[Step] = []
@@ -219,6 +221,7 @@ class Backend:
             dropped=dropped,
         )
         set_costs(captured, request.costs, fuses=request.compiler == "inductor")
+        self.constraints.apply(captured)
         return captured
 
     def _plan_once(self, captured: JointGraph, entry: GraphReport) -> tuple[GraphReport, Plan]:

@@ -79,6 +79,8 @@ class JointGraph:
     """These parameters: elements of each, bytes of an element, and how many there are."""
     optimized: list[tuple[int, int, int]] = field(default_factory=list)
     """The same of what is within the memory of their gradients, as the file needs it."""
+    recomputed: list[str] = field(default_factory=list)
+    """The names of operations that plans must recompute. The file does not have them."""
 
     def add_value(
         self, name: str, size: int, kind: str = VALUE, alias_of: int | None = None

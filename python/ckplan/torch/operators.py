@@ -97,4 +97,7 @@ def module_path(node: fx.Node) -> str:
     path = path.replace("._modules['", ".").replace("']", "")
     path = path.removeprefix("L['").removeprefix("G['")
     root, _, rest = path.partition(".")
-    return rest if root in ("self", "fn", "mod") else path
+    if root not in ("self", "fn", "mod"):
+        return path
+    # A module that is compiled in place is the object of the bound method fn.
+    return rest.removeprefix("__self__").removeprefix(".")

@@ -98,7 +98,9 @@ class Report:
         if not self.graphs:
             state = "nothing is planned" if self.notes else "no step was trained yet"
             return "\n".join([f"ckplan: {self.request.words()}; {state}", *self.notes])
-        lines = [f"ckplan: {self.request.words()}, {self.request.algo}, costs {self.request.costs}"]
+        request = self.request
+        head = f"ckplan: {request.words()}, {request.algo}, costs {request.costs}"
+        lines = [head + request.constraint_words()]
         lines += [graph.line() for graph in self.graphs]
         parts = {graph.part for graph in self.graphs}
         if len(parts) > 1:

@@ -13,6 +13,7 @@ import ckplan
 from ckplan.answer import ask
 from ckplan.planning import share_meant
 from ckplan.torch import cache
+from ckplan.torch.constraints import FIELDS, Patterns, patterns
 from ckplan.torch.graph import JointGraph
 
 # A step that makes nothing but the gradient of a parameter of one number: what plans of it say of
@@ -42,6 +43,9 @@ class Request:
     time_limit: str | None = None
     returns: str = "all"
     master_weights: bool = False
+    keep: Patterns = ()
+    recompute: Patterns = ()
+    never_rerun: Patterns = ()
 
     def __post_init__(self) -> None:
         if (self.budget is None) == (self.total is None):
@@ -53,7 +57,13 @@ class Request:
             raise ValueError(f'returns is "all" or "loss", not {self.returns!r}')
         if self.returns == "loss" and self.compiler != "eager":
             raise ValueError('returns="loss" needs compiler="eager"')
+        for name, listed in self.constraints().items():
+            object.__setattr__(self, name, listed)  # Files of patterns are read once.
         self._understood()
+
+    def constraints(self) -> dict[str, tuple[str, ...]]:
+        """The patterns of each constraint. Raises ValueError."""
+        return {name: patterns(name, getattr(self, name)) for name in FIELDS}
 
     def _understood(self) -> Understood:
         return _understood(self.limit, self.optimizer, self.master_weights)
@@ -96,6 +106,12 @@ class Request:
     def words(self) -> str:
         """The limit in words, for people."""
         return f"budget {self.budget}" if self.total is None else f"total {self.total}"
+
+    def constraint_words(self) -> str:
+        """The constraints in words, each after a comma."""
+        return "".join(
+            f", {name} {' '.join(listed)}" for name, listed in self.constraints().items() if listed
+        )
 
 
 @dataclass(frozen=True)
@@ -180,17 +196,19 @@ def make_plan(graph: JointGraph, request: Request, limit: int | str) -> Plan:
     ckplan.InfeasibleError.
     """
     content = graph.to_bytes()
-    options = {
+    options: dict[str, Any] = {
         "algo": request.algo,
         "optimizer": request.optimizer,
         "master_weights": request.master_weights,
         "time_limit": request.time_limit,
+        "recompute": graph.recomputed,
     }
     if request.algo == "best":
         options["effort"] = request.effort
     kept = cache.Kept(_key(content, limit, options), content)
     plan = kept.take(
-        lambda found: _accept(found, content, request), lambda: _most(limit, content)
+        lambda found: _accept(found, content, request, graph.recomputed),
+        lambda: _most(limit, content, graph.recomputed),
     )
     if plan is None:
         made = ckplan.plan(content, budget=limit, **options)
@@ -216,26 +234,28 @@ def _read(plan: dict[str, Any], graph: bytes) -> Plan:
     )
 
 
-def _accept(found: Any, graph: bytes, request: Request) -> Plan:
+def _accept(found: Any, graph: bytes, request: Request, recomputed: list[str]) -> Plan:
     """The plan of a file, all of whose figures are right, if it answers what is asked now.
 
     The program reads a graph as the plan says, so a plan that says anything else is of another
     problem.
     """
-    expected = _understood(request.limit, request.optimizer, request.master_weights).request
+    expected = dict(_understood(request.limit, request.optimizer, request.master_weights).request)
+    if recomputed:
+        expected["recompute"] = recomputed
     is_by = found["request"]["algorithm"] == request.algo
     if not is_by or _beside_the_limit(found) != expected:
         raise cache.AlienError("it answers another request")
     return _read(found, graph)
 
 
-def _most(limit: int | str, content: bytes) -> int | str:
+def _most(limit: int | str, content: bytes, recomputed: list[str]) -> int | str:
     """What the peak of a plan for the limit may be."""
     if limit != "min":
         return limit
     # Nobody knows the least without seeking it anew. Greedy eviction takes milliseconds, and no
     # plan of least memory needs more.
-    greedy = ckplan.plan(content, budget="min", algo="dtr")
+    greedy = ckplan.plan(content, budget="min", algo="dtr", recompute=recomputed)
     return int(greedy["result"]["peak_bytes"])
 
 

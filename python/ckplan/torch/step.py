@@ -182,6 +182,7 @@ class Step:
         self._num_saved = next((i for i, n in enumerate(inputs) if is_tangent(n)), len(inputs))
 
         def run(arguments: list[Any]) -> Any:
+            self._backend.constraints.check()  # Now all graphs of a call are known.
             self._entry.calls = max(self._entry.calls, self._waiting.count())
             if self._tracker is not None:
                 self._tracker.forget_dead()

@@ -1,0 +1,155 @@
+"""Chooses operations of a captured graph by patterns, and constrains its plans to them.
+
+A pattern names a module, and with it everything inside, or operators by ``op:``. docs/constraints.md
+says what the constraints mean. What is kept or never runs again is marked in the graph's file as
+having no second run; what is recomputed is named to the program.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ckplan.torch.graph import JointGraph, Operation
+
+Patterns = str | Sequence[str]
+"""One pattern, or several, of which the last one that matches decides."""
+
+FIELDS = ("keep", "recompute", "never_rerun")
+"""The arguments of ``compile`` that are patterns."""
+
+_VIEWS = "; views of a tensor are no operations, and take no memory"
+
+
+def patterns(field: str, given: Any) -> tuple[str, ...]:
+    """Returns the patterns of an argument: one, or several in order. Raises ValueError."""
+    listed = [given] if isinstance(given, str) else given
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(p, str) for p in listed):
+        raise ValueError(f"{field} is a pattern or a list of patterns, not {given!r}")
+    found = [line for pattern in listed for line in _lines(field, pattern)]
+    for pattern in found:
+        if not pattern.removeprefix("!").removeprefix("op:"):
+            raise ValueError(f'{field}: "{pattern}" is no pattern; name a module, or "op:OPERATOR"')
+    return tuple(found)
+
+
+def _lines(field: str, pattern: str) -> Iterable[str]:
+    """Returns the pattern, or those in the file that ``@FILE`` names."""
+    if not pattern.startswith("@"):
+        return [pattern]
+    try:
+        lines = Path(pattern[1:]).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{field}: the patterns of {pattern} cannot be read: {error}") from None
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+class Constraints:
+    """The constraints of a request on the graphs of one model.
+
+    A model may have several graphs, and a pattern may match operations of only one of them.
+    """
+
+    def __init__(self, wanted: dict[str, tuple[str, ...]]):
+        self._wanted = wanted
+        self._unmatched = {(field, p) for field, listed in wanted.items() for p in listed}
+        self._known: dict[str, None] = {}
+
+    def apply(self, graph: JointGraph) -> None:
+        """Constrains the graph's plans.
+
+        Raises ValueError if an operation must be recomputed and run once.
+        """
+        if not any(self._wanted.values()):
+            return
+        operations = [operation for operation in graph.operations if operation.node is not None]
+        forward = [operation for operation in operations if not operation.is_backward]
+        kept = self._chosen("keep", forward)
+        once = self._chosen("never_rerun", operations)
+        again = self._chosen("recompute", forward)
+        for chosen, why in ((kept, "kept"), (once, "run once")):
+            ids = {operation.id for operation in chosen}
+            both = next((operation for operation in again if operation.id in ids), None)
+            if both is not None:
+                raise ValueError(
+                    f"{_title(both)} is to be recomputed, and to be {why}; leave it out of one of "
+                    "the two, by a pattern with ! in front"
+                )
+        for operation in kept + once:
+            operation.repeats = False
+        held = _held_by_others(graph)
+        graph.recomputed = [
+            operation.name
+            for operation in again
+            if operation.repeats and held.isdisjoint(operation.writes)
+        ]
+
+    def check(self) -> None:
+        """Raises ValueError if a pattern matches no operation of any graph so far."""
+        for field in FIELDS:
+            for pattern in self._wanted[field]:
+                if (field, pattern) in self._unmatched:
+                    raise ValueError(self._matches_nothing(field, pattern))
+
+    def _chosen(self, field: str, operations: list[Operation]) -> list[Operation]:
+        """Returns what the patterns choose. The last one that matches decides."""
+        listed = self._wanted[field]
+        if not listed:
+            return []
+        names = [_names(operation) for operation in operations]
+        self._known.update((name, None) for known in names for name in known)
+        chosen = [listed[0].startswith("!")] * len(operations)
+        for pattern in listed:
+            matches = _matcher(pattern.removeprefix("!"))
+            for position, known in enumerate(names):
+                if any(matches(name) for name in known):
+                    chosen[position] = not pattern.startswith("!")
+                    self._unmatched.discard((field, pattern))
+        return [operation for operation, is_in in zip(operations, chosen) if is_in]
+
+    def _matches_nothing(self, field: str, pattern: str) -> str:
+        form = pattern.removeprefix("!")
+        near = difflib.get_close_matches(form, [name for name in self._known if name], 3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        if form.startswith("op:"):
+            return f'{field}: no operation has the operator "{form}"' + (hint or _VIEWS)
+        return f'{field}: no operation is in a module "{form}"{hint}'
+
+
+def _names(operation: Operation) -> Sequence[str]:
+    """Returns all by which patterns find an operation: its modules, and its operator by ``op:``."""
+    path = operation.module.split(".") if operation.module else []
+    modules = [".".join(path[: end + 1]) for end in range(len(path))]
+    target = str(operation.call.target)
+    without_overload = target.rpartition(".")[0]
+    operator = without_overload.rpartition(".")[2]
+    return [*modules, *(f"op:{name}" for name in (target, without_overload, operator) if name)]
+
+
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """Returns a function that says whether a name has the form of the pattern.
+
+    ``*`` stands for any characters and ``?`` for one, as in the patterns of the program.
+    """
+    form = "".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in pattern)
+    expression = re.compile(form, re.DOTALL)
+    return lambda name: expression.fullmatch(name) is not None
+
+
+def _held_by_others(graph: JointGraph) -> set[int]:
+    """Returns values whose memory an operation that runs once passes on, as results are."""
+    return {
+        alias
+        for operation in graph.operations
+        if not operation.repeats
+        for alias in (graph.values[value].alias_of for value in operation.writes)
+        if alias is not None
+    }
+
+
+def _title(operation: Operation) -> str:
+    where = f" in {operation.module}" if operation.module else ""
+    return f"{operation.name}{where} ({operation.call.target})"
