@@ -174,6 +174,22 @@ def fake_mode() -> AbstractContextManager[Any]:
 
 
 @contextlib.contextmanager
+def values_left_out() -> Iterator[None]:
+    """Makes initial values that PyTorch draws until they fit be left out, as fake tensors have none.
+
+    ``torch.nn.init._no_grad_trunc_normal_``, since 1.6: ``trunc_normal_`` reads what it has drawn
+    since 2.13.
+    """
+    init: Any = torch.nn.init
+    before = init._no_grad_trunc_normal_
+    init._no_grad_trunc_normal_ = lambda tensor, *_, **__: tensor
+    try:
+        yield
+    finally:
+        init._no_grad_trunc_normal_ = before
+
+
+@contextlib.contextmanager
 def quiet_compiler() -> Iterator[None]:
     """Silences the logger ``torch._dynamo``, since 2.0, about errors that are raised anyway."""
     logger = logging.getLogger("torch._dynamo")

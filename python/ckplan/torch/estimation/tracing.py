@@ -134,7 +134,8 @@ def trace_step(
         )
     mode = private.fake_mode()
     with mode, _default_type(precision.parameters), torch.device("cpu"):
-        model = make_model()
+        with private.values_left_out():
+            model = make_model()
         if not isinstance(model, nn.Module):
             raise TypeError(f"make_model returns a torch.nn.Module, not {type(model).__name__}")
         _convert(model, precision.parameters)
