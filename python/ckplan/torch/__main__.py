@@ -1,4 +1,8 @@
-"""Runs ``python -m ckplan.torch estimate MODULE:FUNCTION``: whether training fits a device."""
+"""Runs ``python -m ckplan.torch COMMAND``.
+
+``estimate MODULE:FUNCTION`` says whether training fits a device, and ``compare-snapshot SNAPSHOT
+PLAN`` where a recorded step and its plan part.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,17 @@ from types import ModuleType
 from typing import Any
 
 import ckplan
-from ckplan.torch.errors import EstimateError
+from ckplan.torch.errors import EstimateError, SnapshotError
 from ckplan.torch.estimation import optimizers
 from ckplan.torch.estimation.estimating import estimate
 from ckplan.torch.estimation.tracing import PRECISIONS
+from ckplan.torch.snapshots import comparing, planned, reading
 
-_SCHEMA = Path(__file__).parent / "estimation" / "estimate.schema.json"
+_FOLDER = Path(__file__).parent
+_SCHEMAS = {
+    "estimate": _FOLDER / "estimation" / "estimate.schema.json",
+    "compare-snapshot": _FOLDER / "snapshots" / "comparison.schema.json",
+}
 
 USAGE, INPUT = 2, 3
 """Exit codes, as those of the program."""
@@ -28,13 +37,25 @@ _EXAMPLE = """example:
 train.py has a function make_model(), which returns the model, and a function
 inputs(batch=8), which returns the arguments of the model's forward."""
 
+_COMPARISON = """example:
+  python -m ckplan.torch estimate train.py:make_model --device h100-80g --save model
+  python -m ckplan.torch compare-snapshot snapshot.pickle model.plan.json
+
+The first writes model.plan.json and model.graph.json. The snapshot is of training
+on a GPU, between torch.cuda.memory._record_memory_history() and
+torch.cuda.memory._dump_snapshot("snapshot.pickle")."""
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line, and returns its exit code."""
     asked = _parser().parse_args(arguments)
     if asked.command == "schema":
-        print(_SCHEMA.read_text(encoding="utf-8"), end="")
+        print(_SCHEMAS[asked.of].read_text(encoding="utf-8"), end="")
         return 0
+    return _compare(asked) if asked.command == "compare-snapshot" else _estimate(asked)
+
+
+def _estimate(asked: argparse.Namespace) -> int:
     try:
         module, make = _found(asked.model)
         found = estimate(
@@ -54,6 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
         )
         if asked.report:
             found.report(asked.report)
+        if asked.save:
+            found.save(asked.save)
     except (ValueError, TypeError) as error:
         return _refuse(error, USAGE)
     except (EstimateError, OSError, ImportError, AttributeError) as error:
@@ -64,10 +87,25 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def _compare(asked: argparse.Namespace) -> int:
+    try:
+        plan = planned.read(asked.plan, asked.graph)
+        snapshot = reading.read(asked.snapshot, asked.device)
+        found = comparing.compare(snapshot, plan, asked.step)
+    except (SnapshotError, OSError) as error:
+        return _refuse(error, INPUT)
+    except ckplan.PlanError as error:
+        return _refuse(error, error.exit_code)
+    print(json.dumps(found.to_json(), indent=2) if asked.format == "json" else found)
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m ckplan.torch")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
-    commands.add_parser("schema", help="print the JSON Schema of an estimate")
+    schema = commands.add_parser("schema", help="print the JSON Schema of what a command prints")
+    schema.add_argument("of", nargs="?", default="estimate", choices=list(_SCHEMAS))
+    _add_compare(commands)
     command = commands.add_parser(
         "estimate",
         help="say whether training a model fits a device, without the device",
@@ -91,7 +129,24 @@ def _parser() -> argparse.ArgumentParser:
     add("--effort", default="quick", help="of the search for plans [%(default)s]")
     add("--format", default="text", choices=("text", "json"))
     add("--report", metavar="FILE", help="write the plan's page for a browser")
+    add("--save", metavar="PATH", help="write PATH.plan.json and PATH.graph.json")
     return parser
+
+
+def _add_compare(commands: Any) -> None:
+    command = commands.add_parser(
+        "compare-snapshot",
+        help="compare a recording of PyTorch's allocator with a plan of the step",
+        epilog=_COMPARISON,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = command.add_argument
+    add("snapshot", metavar="SNAPSHOT", help="what torch.cuda.memory._dump_snapshot has written")
+    add("plan", metavar="PLAN", help="a plan of a step of PyTorch: estimate --save writes one")
+    add("graph", metavar="GRAPH", nargs="?", help="its graph [the one beside it that it names]")
+    add("--device", type=int, metavar="N", help="which device, where several were recorded")
+    add("--step", type=int, metavar="N", help="which step, from 0 [the last that fits best]")
+    add("--format", default="text", choices=("text", "json"))
 
 
 def _found(name: str) -> tuple[ModuleType, Any]:

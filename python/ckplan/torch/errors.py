@@ -20,3 +20,7 @@ class ExportError(RuntimeError):
 
 class EstimateError(RuntimeError):
     """The memory of a model's training cannot be estimated. The text says why, and what helps."""
+
+
+class SnapshotError(ValueError):
+    """A recording of PyTorch's allocator cannot be read, or not compared. The text says why."""

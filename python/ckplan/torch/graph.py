@@ -37,11 +37,13 @@ class Operation:
     is_random: bool = False
     cost: int = 0
     module: str = ""
+    title: str = "boundary"
+    """Its name, where it has no node."""
 
     @property
     def name(self) -> str:
         """Returns the node's name."""
-        return "boundary" if self.node is None else self.node.name
+        return self.title if self.node is None else self.node.name
 
     @property
     def call(self) -> fx.Node:
@@ -113,6 +115,23 @@ class JointGraph:
     def to_bytes(self) -> bytes:
         """Returns the file's bytes. The same graph gives the same bytes."""
         return json.dumps(self.to_json(), separators=(",", ":")).encode()
+
+
+def from_json(document: dict[str, Any]) -> JointGraph:
+    """Returns the graph of a file in the full form, which the program has accepted.
+
+    It has no FX nodes. Ids are positions, as in all files that this package writes.
+    """
+    graph = JointGraph()
+    for row in document["values"]:
+        graph.add_value(row.get("name", ""), row["bytes"], row["kind"], row.get("alias_of"))
+    for row in document["ops"]:
+        is_backward = row.get("phase") == "backward"
+        operation = Operation(row["id"], None, row["reads"], row["writes"], is_backward)
+        operation.module, operation.title = row.get("module", ""), row.get("name", "")
+        graph.operations.append(operation)
+    graph.results = document["results"]
+    return graph
 
 
 def _value_json(value: Value) -> dict[str, Any]:

@@ -26,7 +26,7 @@ may place segments in another order, which decides between equally large blocks 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 MIN_BLOCK = 512
@@ -83,9 +83,18 @@ class _Pool:
 
 
 class Allocator:
-    """The allocator of one device, which has ``capacity`` bytes for it; None: without a limit."""
+    """The allocator of one device, which has ``capacity`` bytes for it; None: without a limit.
 
-    def __init__(self, capacity: int | None = None, expandable: bool = False):
+    ``driver`` returns the address of a segment of some bytes. By default each segment begins where
+    the one before ends.
+    """
+
+    def __init__(
+        self,
+        capacity: int | None = None,
+        expandable: bool = False,
+        driver: Callable[[int], int] | None = None,
+    ):
         if expandable and capacity is not None:
             raise ValueError("a replay of expandable segments has no limit")
         self.requested_bytes = 0
@@ -101,6 +110,7 @@ class Allocator:
         """How often segments were given back to make room."""
         self._capacity = capacity
         self._expandable = expandable
+        self._driver = driver or self._next_segment
         self._pools = _Pool(is_small=True), _Pool(is_small=False)
         self._next_address = 0
         self._requested: dict[Block, int] = {}
@@ -135,18 +145,60 @@ class Allocator:
                 _merge(pool, block, other)
         pool.add(block)
 
+    def adopt(self, address: int, size: int, used: Sequence[tuple[int, int]]) -> list[Block]:
+        """Takes over a segment with blocks in use, each an address and its bytes, in order.
+
+        Returns the blocks. What lies between them is free.
+        """
+        pool = self._pools[0 if size == SMALL_SEGMENT else 1]
+        self._reserve(size)
+        taken, last, at = [], None, address
+        for begin, count in [*used, (address + size, 0)]:
+            for start, length, is_used in ((at, begin - at, False), (begin, count, True)):
+                if length:
+                    block = Block(start, length, pool.is_small, is_used, before=last)
+                    if last is not None:
+                        last.after = block
+                    last = block
+                    if is_used:
+                        taken.append(block)
+                        self._requested[block] = length
+                        self.requested_bytes += length
+                        self.allocated_bytes += length
+                    else:
+                        pool.add(block)
+            at = begin + count
+        return taken
+
+    def give_back(self) -> list[int]:
+        """Returns all segments to the driver that are one free block, as ``empty_cache`` does.
+
+        Returns their addresses.
+        """
+        found = []
+        for pool in self._pools:
+            whole = [row for row in pool.free if row[2].before is None and row[2].after is None]
+            self.reserved_bytes -= sum(size for size, _, _ in whole)
+            pool.free = [row for row in pool.free if row not in whole]
+            found += [address for _, address, _ in whole]
+        return found
+
     def _new_block(self, pool: _Pool, size: int) -> Block:
         if self._expandable:
             return self._grow(pool, size)
         segment = _segment_bytes(size)
         if not self._has_room(segment):
-            self._give_back()
+            self.returns += 1
+            self.give_back()
             if not self._has_room(segment):
                 raise OutOfMemory(size)
         self._reserve(segment)
-        block = Block(self._next_address, segment, pool.is_small)
-        self._next_address += segment
-        return block
+        return Block(self._driver(segment), segment, pool.is_small)
+
+    def _next_segment(self, size: int) -> int:
+        address = self._next_address
+        self._next_address += size
+        return address
 
     def _grow(self, pool: _Pool, size: int) -> Block:
         """Returns a block at the end of the pool's only segment, which grows by whole pages."""
@@ -186,14 +238,6 @@ class Allocator:
     def _reserve(self, size: int) -> None:
         self.reserved_bytes += size
         self.peak_reserved_bytes = max(self.peak_reserved_bytes, self.reserved_bytes)
-
-    def _give_back(self) -> None:
-        """Returns all segments to the driver that are one free block."""
-        self.returns += 1
-        for pool in self._pools:
-            whole = [row for row in pool.free if row[2].before is None and row[2].after is None]
-            self.reserved_bytes -= sum(size for size, _, _ in whole)
-            pool.free = [row for row in pool.free if row not in whole]
 
 
 @dataclass(frozen=True)

@@ -208,6 +208,16 @@ class Estimate:
 
         write_report(self.graph, self.plan, path)
 
+    def save(self, path: Any, keep_all: bool = False) -> list[Any]:
+        """Writes PATH.plan.json and PATH.graph.json, and returns their paths.
+
+        The plan is the one for the device; where everything fits, or with ``keep_all``, it is that
+        of keeping everything. Raises ckplan.PlanError, OSError.
+        """
+        from ckplan.torch.estimation.planning import save
+
+        return list(save(self.graph, None if keep_all else self.plan, path))
+
     def __str__(self) -> str:
         from ckplan.torch.estimation.text import text_of
 

@@ -7,7 +7,7 @@ of a result stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ckplan.torch.estimation.allocator import Event
@@ -15,12 +15,15 @@ from ckplan.torch.graph import VALUE, JointGraph
 
 
 @dataclass
-class _Version:
-    """What one run made of a value. ``last`` is the position of the last run that needs it."""
+class Version:
+    """What one run made of a value."""
 
-    buffer: int
+    value: int
     bytes: int
+    made: int
+    """The position of the run that makes it."""
     last: int
+    """The position of the last run that needs it; the number of runs if it stays."""
 
 
 @dataclass(frozen=True)
@@ -32,46 +35,48 @@ class Trace:
     num_buffers: int
 
 
-def trace(graph: JointGraph, steps: Sequence[int]) -> Trace:
-    """Returns what the runs ``steps``, which are ids of operations, allocate and free."""
-    versions: dict[int, _Version] = {}
-    made: list[list[_Version]] = []
+def versions(graph: JointGraph, steps: Sequence[int], kinds: Collection[str]) -> list[Version]:
+    """Returns what the runs ``steps``, which are ids of operations, make, in their order.
+
+    Only memory of values of these kinds is listed.
+    """
+    current: dict[int, Version] = {}
+    made: list[Version] = []
     for position, step in enumerate(steps):
         operation = graph.operations[step]
         for value in operation.reads:
-            if value in versions:
-                versions[value].last = position
-        new = []
+            if value in current:
+                current[value].last = position
         for value in operation.writes:
             row = graph.values[value]
             if row.alias_of is not None:
-                if row.alias_of in versions:
-                    versions[value] = versions[row.alias_of]
-                    versions[value].last = position
-            elif row.kind == VALUE:
-                version = _Version(0, row.bytes, position)
-                versions[value] = version
-                new.append(version)
-        made.append(new)
+                if row.alias_of in current:
+                    current[value] = current[row.alias_of]
+                    current[value].last = position
+            elif row.kind in kinds:
+                version = Version(value, row.bytes, position, position)
+                current[value] = version
+                made.append(version)
     for value in graph.results:
-        if value in versions:
-            versions[value].last = len(steps)
-    return _in_order(made, {value: versions[value] for value in graph.results if value in versions})
+        if value in current:
+            current[value].last = len(steps)
+    return made
 
 
-def _in_order(made: list[list[_Version]], results: dict[int, _Version]) -> Trace:
-    ends: list[list[_Version]] = [[] for _ in range(len(made) + 1)]
-    for version in (version for new in made for version in new):
-        ends[version.last].append(version)
-    events, count = [], 0
-    for position, new in enumerate(made):
-        for version in new:
-            version.buffer = count
-            count += 1
-            events.append(Event(version.buffer, version.bytes))
-        events += [Event(version.buffer, -version.bytes) for version in ends[position]]
-    left = {version.buffer: value for value, version in results.items()}
-    return Trace(events, left, count)
+def trace(graph: JointGraph, steps: Sequence[int]) -> Trace:
+    """Returns what the runs ``steps``, which are ids of operations, allocate and free."""
+    made = versions(graph, steps, (VALUE,))
+    begins: list[list[int]] = [[] for _ in steps]
+    ends: list[list[int]] = [[] for _ in range(len(steps) + 1)]
+    for buffer, version in enumerate(made):
+        begins[version.made].append(buffer)
+        ends[version.last].append(buffer)
+    events = []
+    for position, new in enumerate(begins):
+        events += [Event(buffer, made[buffer].bytes) for buffer in new]
+        events += [Event(buffer, -made[buffer].bytes) for buffer in ends[position]]
+    left = {buffer: made[buffer].value for buffer in ends[len(steps)]}
+    return Trace(events, left, len(made))
 
 
 def peak(events: Iterable[Event]) -> tuple[int, int]:

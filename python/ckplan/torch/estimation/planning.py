@@ -61,6 +61,19 @@ def write_report(graph: bytes, plan: dict[str, Any] | None, path: str | os.PathL
         _output(ask("report", plan_path, *where, "--no-config"))
 
 
+def save(graph: bytes, plan: dict[str, Any] | None, path: str | os.PathLike[str]) -> list[Path]:
+    """Writes a plan, by default that of keeping everything, and its graph. Returns the paths.
+
+    They are PATH.plan.json and PATH.graph.json; the plan names its graph.
+    """
+    made = plan if plan is not None else keep_all(graph)
+    plan_path, graph_path = Path(f"{path}.plan.json"), Path(f"{path}.graph.json")
+    document = made | {"model": made["model"] | {"name": graph_path.name}}
+    graph_path.write_bytes(graph)
+    plan_path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return [plan_path, graph_path]
+
+
 @contextmanager
 def _files(plan: dict[str, Any], graph: bytes) -> Iterator[tuple[str, str]]:
     with tempfile.TemporaryDirectory(prefix="ckplan-") as folder:

@@ -57,7 +57,7 @@ def _lines(found: Estimate) -> str:
         f"  the backward pass has {size(found.backward_bytes)} of activations and gradients at "
         f"most, the optimizer's step {size(found.optimizer_bytes)}"
     )
-    return "\n".join([*_table(rows, right=(1,)), moments])
+    return "\n".join([*table(rows, right=(1,)), moments])
 
 
 def _amount(line: Line, unit: int) -> str:
@@ -78,7 +78,7 @@ def _peak(found: Estimate) -> str:
     rows = [["by module", unit_name]]
     rows += [[name, f"{count / unit:.2f}"] for name, count in found.peak.modules]
     head = f"  peak at    {found.peak.operation}, {size(found.backward_bytes)}"
-    return "\n".join([head, *_table(rows, right=(1,))])
+    return "\n".join([head, *table(rows, right=(1,))])
 
 
 def _curve(found: Estimate) -> str:
@@ -86,7 +86,7 @@ def _curve(found: Estimate) -> str:
     for choice in found.curve:
         time = f"+{100 * choice.added_share:.1f}%"
         rows.append([size(choice.peak_bytes), size(choice.need_bytes), time])
-    return "\n".join(_table(rows, right=(0, 1, 2)))
+    return "\n".join(table(rows, right=(0, 1, 2)))
 
 
 def _plan(found: Estimate) -> str:
@@ -109,10 +109,10 @@ def _largest(found: Estimate) -> str:
         value = "none fits" if row.value is None else str(row.value)
         need = "" if row.need_bytes is None else size(row.need_bytes)
         rows.append([row.size, plan, value, need])
-    return "\n".join(_table(rows, right=(2, 3)))
+    return "\n".join(table(rows, right=(2, 3)))
 
 
-def _table(rows: list[list[str]], right: Iterable[int]) -> list[str]:
+def table(rows: list[list[str]], right: Iterable[int]) -> list[str]:
     """Returns the rows in columns; those in ``right`` are aligned to the right."""
     aligned = set(right)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

@@ -1,0 +1,1 @@
+"""Recordings of PyTorch's allocator (``torch.cuda.memory._dump_snapshot``), read and compared."""
