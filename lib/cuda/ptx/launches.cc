@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "lib/cuda/played/played_runtime.h"
 #include "lib/cuda/ptx/decoder.h"
 #include "lib/cuda/ptx/fat_binary.h"
+#include "lib/cuda/ptx/launch_line.h"
 #include "lib/cuda/ptx/player.h"
 
 namespace ckplan::ptx {
@@ -86,6 +88,20 @@ class KernelTable {
     return {begin, begin + static_cast<uint64_t>(range.bytes)};
   }
 
+  void Run(const Program& program, const std::vector<unsigned char>& parameters,
+           const LaunchShape& shape) {
+    GlobalMemory global([this](uint64_t address) { return RangeOf(address); });
+    const bool writes_lines = lines_.is_open();
+    const LaunchCounts counts = Play(program, parameters, shape, global, findings, writes_lines);
+    instructions += counts.instructions;
+    if (writes_lines) lines_ << LaunchLine(program.name, shape, counts) << '\n';
+  }
+
+  void WriteLines(const std::string& path) {
+    lines_.open(path);
+    CKPLAN_CHECK(lines_.is_open(), "the file for launches can be written");
+  }
+
   const std::map<const void*, Kernel>& kernels() const { return kernels_; }
 
   Findings findings;
@@ -102,6 +118,7 @@ class KernelTable {
   std::deque<Module> modules_;
   std::map<const void*, Kernel> kernels_;
   std::vector<AddressRange> constants_;
+  std::ofstream lines_;
 };
 
 // The runtime's functions have no argument that says of which program they are called.
@@ -123,11 +140,10 @@ cudaError_t StartKernel(const void* host, dim3 grid, dim3 block, void** argument
   }
   ++Table().launches;
   const LaunchShape shape{grid.x, block.x};
-  cuda::EnqueuePlayedKernel(
-      stream, shape.blocks, shape.threads, [&program, parameters = std::move(parameters), shape] {
-        GlobalMemory global([](uint64_t address) { return Table().RangeOf(address); });
-        Table().instructions += Play(program, parameters, shape, global, Table().findings);
-      });
+  cuda::EnqueuePlayedKernel(stream, shape.blocks, shape.threads,
+                            [&program, parameters = std::move(parameters), shape] {
+                              Table().Run(program, parameters, shape);
+                            });
   return cudaSuccess;
 }
 
@@ -153,6 +169,8 @@ Coverage CoverageSoFar() {
 }
 
 Findings& FindingsSoFar() { return Table().findings; }
+
+void WriteLaunches(const std::string& path) { Table().WriteLines(path); }
 
 bool ReportPlayed(bool lists_not_run) {
   const Coverage coverage = CoverageSoFar();

@@ -22,6 +22,9 @@ Coverage CoverageSoFar();
 
 Findings& FindingsSoFar();
 
+// Writes a line of JSON for each launch from now on to this file (launch_line.h).
+void WriteLaunches(const std::string& path);
+
 // Prints both to standard error. Returns whether nothing was found.
 bool ReportPlayed(bool lists_not_run);
 

@@ -56,17 +56,20 @@ class BlockPlayer {
 
 }  // namespace
 
-int64_t Play(const Program& program, const std::vector<unsigned char>& parameters,
-             const LaunchShape& shape, GlobalMemory& global, Findings& findings) {
+LaunchCounts Play(const Program& program, const std::vector<unsigned char>& parameters,
+                  const LaunchShape& shape, GlobalMemory& global, Findings& findings,
+                  bool counts_traffic) {
   SharedMemory shared(program.shared_bytes);
-  LaunchState launch{program, shape, parameters, global, shared, findings};
+  TrafficCounter traffic;
+  LaunchState launch{
+      program, shape, parameters, global, shared, findings, counts_traffic ? &traffic : nullptr};
   if (shape.threads > program.most_threads) {
     findings.Add(fmt::format("a block has {} threads, more than the {} of its launch bounds ({})",
                              shape.threads, program.most_threads, program.name));
   }
   BlockPlayer player(launch);
   for (int64_t block = 0; block < shape.blocks; ++block) player.Play(block);
-  return launch.instructions;
+  return {launch.instructions, launch.warp_instructions, traffic.reads(), traffic.writes()};
 }
 
 }  // namespace ckplan::ptx

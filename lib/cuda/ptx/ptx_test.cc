@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/cuda/ptx/decoder.h"
+#include "lib/cuda/ptx/launch_line.h"
 #include "lib/cuda/ptx/player.h"
 
 namespace ckplan::ptx {
@@ -26,7 +27,7 @@ std::string KernelOf(const std::string& body) {
 struct Played {
   std::vector<uint32_t> y;
   std::vector<std::string> findings;
-  int64_t instructions = 0;
+  LaunchCounts counts;
 };
 
 // Runs one block, or several, with memory for `size` elements.
@@ -44,7 +45,7 @@ Played PlayText(const std::string& text, int64_t threads, int64_t blocks = 1, si
   std::memcpy(parameters.data() + program->parameters[1].offset, &n, sizeof(n));
   GlobalMemory global([&](uint64_t) { return AddressRange{address, address + 4 * size}; });
   Findings findings;
-  played.instructions = Play(*program, parameters, {blocks, threads}, global, findings);
+  played.counts = Play(*program, parameters, {blocks, threads}, global, findings, true);
   for (const auto& [what, count] : findings.counts()) played.findings.push_back(what);
   return played;
 }
@@ -205,7 +206,67 @@ TEST_CASE("ptx: threads part at branches and meet again, in all blocks") {
   CHECK(played.findings.empty());
   for (size_t i = 0; i < 60; ++i) CHECK(played.y[i] == 5 * (i % 20));
   CHECK(played.y[60] == 7);
-  CHECK(played.instructions > 3 * 20 * 10);
+  CHECK(played.counts.instructions > 3 * 20 * 10);
+}
+
+// ---- Counting ----------------------------------------------------------------------------------
+
+void CheckTraffic(const Traffic& traffic, int64_t bytes, int64_t sectors, int64_t distinct) {
+  CHECK(traffic.bytes == bytes);
+  CHECK(traffic.sectors == sectors);
+  CHECK(traffic.distinct_sectors == distinct);
+}
+
+// The sectors of 32 bytes that hold elements of y, whose own alignment is not known.
+int64_t SectorsOf(const Played& played, size_t begin, size_t end) {
+  const auto first = reinterpret_cast<uint64_t>(&played.y[begin]) / kSectorBytes;
+  const auto last = reinterpret_cast<uint64_t>(&played.y[end - 1]) / kSectorBytes;
+  return static_cast<int64_t>(last - first + 1);
+}
+
+TEST_CASE("ptx: bytes and sectors are counted for each instruction of a warp, and once each") {
+  // Two warps read and write their own words, and all threads read the first one.
+  const Played neighbours = PlayBody(
+      "ld.global.u32 %r1, [%rd1]; ld.global.u32 %r2, [%rd0]; st.global.u32 [%rd1], %r1;", 64);
+  const int64_t own = SectorsOf(neighbours, 0, 32) + SectorsOf(neighbours, 32, 64);
+  const int64_t all = SectorsOf(neighbours, 0, 64);
+  CheckTraffic(neighbours.counts.reads, 2 * 256, own + 2, all);
+  CheckTraffic(neighbours.counts.writes, 256, own, all);
+
+  // Eight threads write words that are a sector apart; the guard leaves out the others.
+  const Played strided = PlayBody(
+      "setp.lt.u32 %p1, %r0, 8; mul.wide.u32 %rd2, %r0, 32; add.s64 %rd2, %rd0, %rd2;\n"
+      "@%p1 st.global.u32 [%rd2], %r0;");
+  CheckTraffic(strided.counts.reads, 0, 0, 0);
+  CheckTraffic(strided.counts.writes, 32, 8, 8);
+
+  // Shared memory is not counted, and a vector counts all its bytes.
+  const Played shared = PlayBody(
+      ".shared .align 8 .b8 s[8]; mov.u32 %r1, s; st.shared.u32 [%r1], 1;\n"
+      "and.b64 %rd2, %rd0, -8; add.s64 %rd2, %rd2, 8; ld.global.v2.u32 {%r2, %r3}, [%rd2];",
+      1);
+  CheckTraffic(shared.counts.reads, 8, 1, 1);
+  CheckTraffic(shared.counts.writes, 0, 0, 0);
+}
+
+TEST_CASE("ptx: instructions are counted for each thread and for each warp") {
+  const Played played = PlayBody("setp.lt.u32 %p1, %r0, 3; @%p1 st.global.u32 [%rd1], %r0;", 40);
+  // Five instructions come before, and the end after these. One is guarded.
+  CHECK(played.counts.instructions == 40 * 7 + 3);
+  CHECK(played.counts.warp_instructions == 2 * 8);
+}
+
+TEST_CASE("ptx: a launch is a line of JSON") {
+  LaunchCounts counts;
+  counts.instructions = 300;
+  counts.warp_instructions = 12;
+  counts.reads = {64, 3, 2};
+  counts.writes = {128, 4, 4};
+  CHECK(LaunchLine("f<\"x\">(int)", {2, 256}, counts) ==
+        "{\"kernel\": \"f<\\\"x\\\">(int)\", \"blocks\": 2, \"threads\": 256, "
+        "\"instructions\": 300, \"warp_instructions\": 12, "
+        "\"read_bytes\": 64, \"read_sectors\": 3, \"read_distinct_sectors\": 2, "
+        "\"written_bytes\": 128, \"written_sectors\": 4, \"written_distinct_sectors\": 4}");
 }
 
 // ---- Watching -----------------------------------------------------------------------------------

@@ -1,5 +1,8 @@
 // Reports, when the program ends, what was played. A finding makes the program fail.
-// CKPLAN_PTX_LIST=1 lists the kernels that were not run.
+//
+//   CKPLAN_PTX_LIST=1         lists the kernels that were not run
+//   CKPLAN_PTX_LAUNCHES=FILE  writes a line of JSON for each launch, with its instructions and the
+//                             bytes and sectors that it read and wrote (traffic.h)
 #include <cstdio>
 #include <cstdlib>
 
@@ -12,7 +15,10 @@ namespace {
 constexpr int kFailed = 70;
 
 struct ReportAtExit {
-  ReportAtExit() { (void)FindingsSoFar(); }  // So that the findings are destroyed later.
+  ReportAtExit() {
+    (void)FindingsSoFar();  // So that the findings are destroyed later.
+    if (const char* path = std::getenv("CKPLAN_PTX_LAUNCHES")) WriteLaunches(path);
+  }
   ~ReportAtExit() {
     if (ReportPlayed(std::getenv("CKPLAN_PTX_LIST") != nullptr)) return;
     std::fflush(nullptr);

@@ -99,6 +99,7 @@ void Warp::RunGroup(LaneMask group, int32_t pc, int32_t stop) {
     const Instruction& instruction = code[static_cast<size_t>(pc)];
     const LaneMask active = ActiveOf(instruction, group);
     launch_.instructions += __builtin_popcount(active);
+    ++launch_.warp_instructions;
     switch (instruction.opcode) {
       case Opcode::kBranch:
       case Opcode::kCall:
@@ -201,6 +202,9 @@ void Warp::Access(const Instruction& instruction, LaneMask lanes) {
   const auto bytes = static_cast<int64_t>(each * instruction.vector);
   const bool is_load = instruction.opcode == Opcode::kLoad;
   const bool extends = IsSigned(instruction.type);
+  if (launch_.traffic != nullptr && instruction.space == Space::kGlobal) {
+    Count(instruction, lanes, bytes);
+  }
   ForLanes(lanes, [&](int lane) {
     const uint64_t address =
         registers_.Bits(instruction.a, lane) + static_cast<uint64_t>(instruction.offset);
@@ -255,6 +259,15 @@ unsigned char* Warp::At(const Instruction& instruction, int lane, uint64_t addre
   }
   if (memory == nullptr) Report(instruction, "an access outside of allocations");
   return memory;
+}
+
+void Warp::Count(const Instruction& instruction, LaneMask lanes, int64_t bytes) {
+  WarpAccess access{instruction.opcode == Opcode::kLoad, bytes, {}, 0};
+  ForLanes(lanes, [&](int lane) {
+    access.addresses[access.threads++] =
+        registers_.Bits(instruction.a, lane) + static_cast<uint64_t>(instruction.offset);
+  });
+  launch_.traffic->Add(access);
 }
 
 void Warp::Watch(const Instruction& instruction, int lane, uint64_t address, int64_t bytes) {

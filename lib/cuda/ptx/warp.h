@@ -10,6 +10,7 @@
 #include "lib/cuda/ptx/lanes.h"
 #include "lib/cuda/ptx/memory.h"
 #include "lib/cuda/ptx/program.h"
+#include "lib/cuda/ptx/traffic.h"
 
 namespace ckplan::ptx {
 
@@ -26,8 +27,10 @@ struct LaunchState {
   GlobalMemory& global;
   SharedMemory& shared;
   Findings& findings;
-  int64_t instructions = 0;  // Each thread counts, not each warp.
-  uint32_t clock = 1;        // Barriers of blocks, and starts of blocks, so far.
+  TrafficCounter* traffic = nullptr;  // Null if it is not counted.
+  int64_t instructions = 0;           // Each thread counts, not each warp.
+  int64_t warp_instructions = 0;
+  uint32_t clock = 1;  // Barriers of blocks, and starts of blocks, so far.
 };
 
 // The threads of a warp run together as long as they are at the same instruction. Where they part,
@@ -65,6 +68,7 @@ class Warp {
   void Access(const Instruction& instruction, LaneMask lanes);
   // Returns the memory at the address, or null if there is none.
   unsigned char* At(const Instruction& instruction, int lane, uint64_t address, int64_t bytes);
+  void Count(const Instruction& instruction, LaneMask lanes, int64_t bytes);
   void Watch(const Instruction& instruction, int lane, uint64_t address, int64_t bytes);
   void CopyParameters(const Instruction& instruction, LaneMask lanes);
   void Report(const Instruction& instruction, const char* what);
