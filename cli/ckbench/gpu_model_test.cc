@@ -1,0 +1,93 @@
+#include "cli/ckbench/gpu_model.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "lib/planner/source.h"
+
+namespace ckplan {
+namespace {
+
+constexpr GpuRates kRates = {1e12, 1e13, 1e14, 1e14, 1e-6};
+
+StepGraph StepOf(const std::string& model, DimSizes dims, ActivationType type) {
+  PlanRequest request;
+  request.dims = std::move(dims);
+  request.activation_type = type;
+  request.cost_model.clear();
+  const auto source = LoadModelSource("testdata/models/" + model, request);
+  REQUIRE(source.ok());
+  auto step = BuildStepGraph(source->model, source->lowered);
+  REQUIRE(step.ok());
+  return std::move(*step);
+}
+
+const GpuModelRow* Find(const std::vector<GpuModelRow>& rows, std::string_view what,
+                        bool is_backward) {
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const GpuModelRow& row) {
+    return row.what == what && row.is_backward == is_backward;
+  });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+TEST_CASE("gpu-model: ReLU moves the same in PyTorch, and half of it in bfloat16") {
+  const DimSizes dims = {{"N", 2}};
+  const auto wide = ModelOfStep(StepOf("resnet18.onnx", dims, ActivationType::kOfModel), {kRates});
+  const auto half = ModelOfStep(StepOf("resnet18.onnx", dims, ActivationType::kBFloat16), {kRates});
+  for (const bool is_backward : {false, true}) {
+    const GpuModelRow* relu = Find(wide, "Relu", is_backward);
+    REQUIRE(relu != nullptr);
+    CHECK(relu->ours.kernels == 17);
+    CHECK(relu->ours.bytes == relu->torch.bytes);
+    CHECK(relu->ours.bytes == relu->least_bytes);
+    CHECK(Find(half, "Relu", is_backward)->ours.bytes == relu->ours.bytes / 2);
+  }
+}
+
+TEST_CASE("gpu-model: PyTorch stores no scores in fused attention, and adds biases in products") {
+  const StepGraph step = StepOf("small_bert.onnx", {{"N", 2}}, ActivationType::kOfModel);
+  const auto fused = ModelOfStep(step, {kRates});
+  const auto plain = ModelOfStep(step, {kRates, TorchAttention::kPlain});
+  for (const char* const type : {"Softmax", "IsNaN", "Where", "Mul", "Transpose"}) {
+    CAPTURE(type);
+    REQUIRE(Find(fused, type, false) != nullptr);
+    CHECK(Find(fused, type, false)->ours.kernels > 0);
+    CHECK(Find(fused, type, false)->torch.kernels == 0);
+  }
+  const auto products = [](const std::vector<GpuModelRow>& rows) {
+    return Find(rows, "MatMul", false)->torch;
+  };
+  CHECK(products(fused).bytes < products(plain).bytes);
+  // Two layers: the scores, mask and probabilities are kernels of their own.
+  CHECK(products(plain).kernels - products(fused).kernels == 2 * 6);
+  // Of 16 Adds, the biases of 12 products in the layers and 2 in the head are none for PyTorch.
+  const GpuModelRow* add = Find(fused, "Add", false);
+  CHECK(add->torch.kernels < add->ours.kernels);
+}
+
+TEST_CASE("gpu-model: rows of kernels add up to those of operators") {
+  const StepGraph step = StepOf("small_gpt2.onnx", {{"N", 2}}, ActivationType::kBFloat16);
+  KernelSum operators, kernels;
+  for (const GpuModelRow& row : ModelOfStep(step, {kRates})) operators += row.ours;
+  GpuModelOptions options{kRates};
+  options.has_kernels = true;
+  for (const GpuModelRow& row : ModelOfStep(step, options)) kernels += row.ours;
+  CHECK(operators.kernels == kernels.kernels);
+  CHECK(operators.bytes == kernels.bytes);
+}
+
+TEST_CASE("gpu-model: a kernel takes as long as its slowest part, after its start") {
+  const auto rows = ModelOfStep(StepOf("tiny_mlp.onnx", {{"N", 8}}, ActivationType::kOfModel),
+                                {GpuRates{1e12, 1e13, 1e14, 1e14, 1e-3}});
+  for (const GpuModelRow& row : rows) {
+    CAPTURE(row.what);
+    CHECK(row.ours.seconds >= 1e-3 * static_cast<double>(row.ours.kernels));
+    CHECK(row.ours.seconds < 1.01e-3 * static_cast<double>(row.ours.kernels));
+  }
+}
+
+}  // namespace
+}  // namespace ckplan

@@ -1,0 +1,120 @@
+// Products of matrices and convolutions: calls of the libraries, and the conversions around them.
+#include <algorithm>
+
+#include "lib/cuda/traffic/kernel_list.h"
+#include "lib/ops/conv.h"
+#include "lib/ops/matmul.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+constexpr int64_t kHalf = 2;  // Bytes of a bfloat16.
+
+// A float32 factor of a product of bfloat16 is a parameter, and is converted first.
+void AddConversion(const OpSpec& spec, const Operand& factor, Kernels& kernels) {
+  if (!MultipliesHalves(spec) || factor.type != ElementType::kFloat32) return;
+  kernels.push_back(Pass("conversion", BytesOf(factor), factor.elements() * kHalf));
+}
+int64_t FactorBytes(const OpSpec& spec, const Operand& factor) {
+  return factor.elements() * (MultipliesHalves(spec) ? kHalf : SizeOf(factor.type));
+}
+void AddReturn(const OpSpec& spec, const Operand& result, Kernels& kernels) {
+  if (!MultipliesHalves(spec) || result.type != ElementType::kFloat32) return;
+  kernels.push_back(Pass("conversion", result.elements() * kHalf, BytesOf(result)));
+}
+
+// Tensor cores convolve bfloat16 with the channels last. The tensors of a model have them second,
+// so the library moves them into another order and back.
+void AddLayout(const OpSpec& spec, const Operand& tensor, Kernels& kernels) {
+  if (!MultipliesHalves(spec)) return;
+  kernels.push_back(Pass("layout", BytesOf(tensor), BytesOf(tensor)));
+}
+
+int64_t ProductFlops(const OpSpec& spec) {
+  const auto shape = ReadMatMulShape(spec);
+  if (!shape.ok()) return 0;
+  return 2 * ckplan::Product(shape->leading) * shape->m * shape->n * shape->k;
+}
+
+int64_t ConvolutionFlops(const OpSpec& spec) {
+  const Operand& map = spec.type == "Conv" ? spec.output(0) : spec.input(0);
+  const Operand& image = spec.type == "Conv" ? spec.input(0) : spec.output(0);
+  const Operand& weights = spec.input(1);
+  const int64_t channels =
+      std::max<int64_t>(1, spec.type == "Conv" ? weights.dims[0] : image.dims[1]);
+  return 2 * map.elements() * (weights.elements() / channels);
+}
+
+// Gemm's third input is written to the result first, which the product then reads.
+Kernels ForwardProduct(const OpSpec& spec) {
+  Kernels kernels;
+  const int64_t result = BytesOf(spec.output(0));
+  const bool adds = spec.input(2).is_present;
+  if (adds) kernels.push_back(Pass("bias", BytesOf(spec.input(2)), result));
+  for (size_t i = 0; i < 2; ++i) AddConversion(spec, spec.input(i), kernels);
+  const int64_t factors = FactorBytes(spec, spec.input(0)) + FactorBytes(spec, spec.input(1));
+  kernels.push_back(Product("product", factors + (adds ? result : 0), result, ProductFlops(spec)));
+  return kernels;
+}
+Kernels BackwardProduct(const OpSpec& spec, size_t position) {
+  const int64_t dy = BytesOf(spec.output(0));
+  if (position == 2) return {Pass("sum of gradients", dy, BytesOf(spec.input(2)))};
+  Kernels kernels;
+  const Operand& other = spec.input(1 - position);
+  AddConversion(spec, other, kernels);
+  kernels.push_back(Product("product", dy + FactorBytes(spec, other),
+                            FactorBytes(spec, spec.input(position)), ProductFlops(spec)));
+  AddReturn(spec, spec.input(position), kernels);
+  return kernels;
+}
+
+Kernels ForwardConvolution(const OpSpec& spec) {
+  Kernels kernels;
+  const int64_t y = BytesOf(spec.output(0));
+  AddConversion(spec, spec.input(1), kernels);
+  AddLayout(spec, spec.input(0), kernels);
+  kernels.push_back(Product("convolution",
+                            BytesOf(spec.input(0)) + FactorBytes(spec, spec.input(1)), y,
+                            ConvolutionFlops(spec)));
+  AddLayout(spec, spec.output(0), kernels);
+  if (spec.input(2).is_present) kernels.push_back(Pass("bias", y, y));
+  return kernels;
+}
+Kernels BackwardConvolution(const OpSpec& spec, size_t position) {
+  const int64_t dy = BytesOf(spec.output(0));
+  if (position == 2) return {Pass("sum of gradients", dy, BytesOf(spec.input(2)))};
+  Kernels kernels;
+  const Operand& other = spec.input(1 - position);
+  if (position == 0) AddConversion(spec, other, kernels);
+  AddLayout(spec, spec.output(0), kernels);
+  if (position == 1) AddLayout(spec, spec.input(0), kernels);
+  kernels.push_back(Product("convolution", dy + FactorBytes(spec, other),
+                            FactorBytes(spec, spec.input(position)), ConvolutionFlops(spec)));
+  if (position == 0) AddLayout(spec, spec.input(0), kernels);
+  if (position == 1) AddReturn(spec, spec.input(1), kernels);
+  return kernels;
+}
+
+constexpr TrafficRow kDenseRows[] = {
+    {"Conv", ForwardConvolution, BackwardConvolution},
+    {"ConvTranspose", ForwardConvolution, BackwardConvolution},
+    {"Gemm", ForwardProduct, BackwardProduct},
+    {"MatMul", ForwardProduct, BackwardProduct},
+};
+
+}  // namespace
+
+bool MultipliesHalves(const OpSpec& spec) {
+  return spec.input(0).type == ElementType::kBFloat16 ||
+         spec.input(1).type == ElementType::kBFloat16 ||
+         spec.output(0).type == ElementType::kBFloat16;
+}
+
+const TrafficRow* FindDenseRow(std::string_view type) {
+  const auto* const found = std::find_if(std::begin(kDenseRows), std::end(kDenseRows),
+                                         [&](const TrafficRow& row) { return row.type == type; });
+  return found == std::end(kDenseRows) ? nullptr : found;
+}
+
+}  // namespace ckplan::cuda

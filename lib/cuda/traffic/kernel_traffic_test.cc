@@ -1,0 +1,71 @@
+#include "lib/cuda/traffic/kernel_traffic.h"
+
+#include <doctest/doctest.h>
+
+namespace ckplan::cuda {
+namespace {
+
+Operand Floats(std::vector<int64_t> dims, ElementType type = ElementType::kFloat32) {
+  Operand operand;
+  operand.is_present = true;
+  operand.type = type;
+  operand.dims = std::move(dims);
+  operand.has_gradient = true;
+  operand.is_read_by_backward = true;
+  return operand;
+}
+
+OpSpec SpecOf(std::string type, std::vector<Operand> inputs, Operand output) {
+  OpSpec spec;
+  spec.name = "node";
+  spec.type = std::move(type);
+  spec.opset = 18;
+  spec.inputs = std::move(inputs);
+  spec.outputs = {std::move(output)};
+  return spec;
+}
+
+int64_t Moved(const Kernels& kernels) {
+  int64_t bytes = 0;
+  for (const KernelTraffic& kernel : kernels) bytes += kernel.moved();
+  return bytes;
+}
+
+TEST_CASE("traffic: a bias is added to each row, and its gradient is a sum") {
+  const OpSpec add = SpecOf("Add", {Floats({16, 8}), Floats({8})}, Floats({16, 8}));
+  CHECK(Moved(ForwardKernels(add)) == (2 * 16 * 8 + 8) * 4);
+  CHECK(Moved(BackwardKernels(add, 1)) == (16 * 8 + 8) * 4);
+  CHECK(LeastForward(add) == Moved(ForwardKernels(add)));
+}
+
+TEST_CASE("traffic: a product of bfloat16 rounds its weights first") {
+  const OpSpec product = SpecOf("MatMul", {Floats({16, 8}, ElementType::kBFloat16), Floats({8, 4})},
+                                Floats({16, 4}, ElementType::kBFloat16));
+  const Kernels kernels = ForwardKernels(product);
+  REQUIRE(kernels.size() == 2);
+  CHECK(kernels[0].moved() == 8 * 4 * (4 + 2));
+  CHECK(kernels[1].moved() == (16 * 8 + 8 * 4 + 16 * 4) * 2);
+  CHECK(kernels[1].flops == 2 * 16 * 8 * 4);
+  CHECK(kernels[1].engine == Engine::kMatrix);
+}
+
+TEST_CASE("traffic: the first gradient of a batch normalisation computes the sums of all") {
+  const OpSpec norm =
+      SpecOf("BatchNormalization",
+             {Floats({2, 4, 8, 8}), Floats({4}), Floats({4}), Floats({4}), Floats({4})},
+             Floats({2, 4, 8, 8}));
+  constexpr int64_t kTensor = 2 * 4 * 8 * 8 * 4;
+  CHECK(Moved(BackwardKernels(norm, 0)) == 5 * kTensor);
+  CHECK(Moved(BackwardKernels(norm, 1)) == 4 * 4);
+}
+
+TEST_CASE("traffic: an unknown operator is counted once for each operand") {
+  const OpSpec other = SpecOf("Einsum", {Floats({3}), Floats({3})}, Floats({}));
+  CHECK(!IsModelled("Einsum"));
+  CHECK(IsModelled("Relu"));
+  CHECK(Moved(ForwardKernels(other)) == (3 + 3 + 1) * 4);
+  CHECK(LeastForward(other) == (3 + 3 + 1) * 4);
+}
+
+}  // namespace
+}  // namespace ckplan::cuda
