@@ -173,6 +173,20 @@ def fake_mode() -> AbstractContextManager[Any]:
     return mode
 
 
+def number_of(tensor: torch.Tensor) -> Any:
+    """Returns the number in a fake tensor; 1 if the tensor has none.
+
+    Fake tensors remember the numbers that they are made of.
+    ``torch._subclasses.fake_tensor.DataDependentOutputException``, since 2.0.
+    """
+    from torch._subclasses.fake_tensor import DataDependentOutputException
+
+    try:
+        return torch.ops.aten._local_scalar_dense.default(tensor)
+    except DataDependentOutputException:
+        return 1.0 if tensor.is_floating_point() else 1
+
+
 @contextlib.contextmanager
 def values_left_out() -> Iterator[None]:
     """Makes initial values that PyTorch draws until they fit be left out, as fake tensors have none.

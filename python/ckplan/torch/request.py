@@ -101,7 +101,7 @@ class Request:
 
     def optimizer_state(self, trained: Iterable[tuple[int, int, int]]) -> int:
         """Bytes of the optimizer's state for these tensors, as the graph of a step lists them."""
-        return _state(self.optimizer, self.master_weights, tuple(trained))
+        return state_bytes(self.optimizer, self.master_weights, tuple(trained))
 
     def words(self) -> str:
         """The limit in words, for people."""
@@ -168,8 +168,13 @@ def _understood(limit: int | str, optimizer: str, master_weights: bool) -> Under
 
 
 @functools.cache
-def _state(optimizer: str, master_weights: bool, trained: tuple[tuple[int, int, int], ...]) -> int:
-    """Asks the program, which alone knows what optimizers keep."""
+def state_bytes(
+    optimizer: str, master_weights: bool, trained: tuple[tuple[int, int, int], ...]
+) -> int:
+    """Bytes of an optimizer's state for tensors: elements, bytes of each, and how many there are.
+
+    The program is asked, which alone knows what optimizers keep.
+    """
     if not trained:
         return 0
     size = sum(elements * each * count for elements, each, count in trained)

@@ -1,8 +1,8 @@
 """What an optimizer keeps, and what its step makes and frees, in bytes.
 
 PyTorch's optimizers are run on fake parameters of a CUDA device, which need neither the device nor
-memory, so that the figures are those of PyTorch's own code. An optimizer of another package is in
-the table ``_TABLES``, which says what it keeps for each parameter.
+memory, so that the figures are those of PyTorch's own code. What an optimizer of another package
+keeps is asked of the program.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ckplan.torch import private
 from ckplan.torch.estimation.allocator import Event
+from ckplan.torch.request import state_bytes
 from ckplan.torch.tracker import Tracker
 
 Make = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
@@ -31,26 +33,8 @@ WAYS = ("foreach", "fused", "for-loop")
 """How PyTorch's optimizers run; the first is their default on a GPU."""
 
 
-@dataclass(frozen=True)
-class Table:
-    """What an optimizer of another package keeps for a parameter, and where that is written."""
-
-    state_bytes: Callable[[Tensor], list[int]]
-    source: str
-
-
-def _adam_8bit(parameter: Tensor) -> list[int]:
-    count = parameter.numel()
-    if count < 4096:  # ``min_8bit_size``: small parameters have a state of 32 bits.
-        return [4 * count, 4 * count]
-    scales = 4 * -(-count // 256)
-    return [count, count, scales, scales]
-
-
-_TABLES = {
-    "adam8bit": Table(_adam_8bit, "bitsandbytes/optim/optimizer.py, blocks of 256 elements"),
-}
-_TABLES["adamw8bit"] = _TABLES["adam8bit"]
+_BY_PROGRAM = {"adam8bit": "adam8bit", "adamw8bit": "adam8bit"}
+"""Optimizers of other packages, by their names in the program, which knows what they keep."""
 
 
 @dataclass
@@ -84,7 +68,7 @@ class OptimizerMemory:
 def names() -> list[str]:
     """Returns the names that ``measure`` takes."""
     ways = [f"{kind}:{way}" for kind in _KINDS for way in WAYS[1:]]
-    return [*_KINDS, *ways, *_TABLES]
+    return [*_KINDS, *ways, *_BY_PROGRAM]
 
 
 def check(optimizer: str | Make) -> None:
@@ -105,8 +89,8 @@ def measure(
     copy of 32 bits of each parameter of 16, which the optimizer trains. Raises ValueError.
     """
     check(optimizer)
-    if optimizer in _TABLES:
-        return _by_table(str(optimizer), parameters, master_weights)
+    if optimizer in _BY_PROGRAM:
+        return _by_program(str(optimizer), parameters, master_weights)
     way = WAYS[0]
     if callable(optimizer):
         name, make = "the caller's", optimizer
@@ -154,7 +138,8 @@ class _Weights:
         for parameter, mine in pairs:
             assert parameter.grad is not None
             mine.grad = parameter.grad.float()
-        optimizer.step()
+        with _Answers():
+            optimizer.step()
         for parameter, mine in pairs:
             mine.grad = None
             parameter.copy_(mine)
@@ -162,6 +147,23 @@ class _Weights:
     def tensors(self) -> list[Tensor]:
         found: list[Tensor] = [*self.trained, *self.of_optimizer]
         return found + [p.grad for p in self.trained if p.grad is not None]
+
+
+class _Answers(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Answers what fake tensors cannot.
+
+    Some optimizers read numbers, which are 1 then if they are not known. Some fused steps
+    have no kernel for fake tensors; they write to what they are given, and make nothing.
+    """
+
+    def __torch_dispatch__(
+        self, operator: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if operator is torch.ops.aten._local_scalar_dense.default:
+            return private.number_of(args[0])
+        if operator.__name__.startswith("_fused_") and not operator._schema.returns:
+            return None
+        return operator(*args, **(kwargs or {}))
 
 
 def _run_first(optimizer: torch.optim.Optimizer, weights: _Weights) -> list[int]:
@@ -211,11 +213,17 @@ def _bytes(tensor: Tensor) -> int:
     return tensor.untyped_storage().nbytes()
 
 
-def _by_table(name: str, parameters: Sequence[Tensor], master_weights: bool) -> OptimizerMemory:
-    table = _TABLES[name]
-    found = OptimizerMemory(name, table.source)
+def _by_program(
+    name: str, parameters: Sequence[Tensor], master_weights: bool
+) -> OptimizerMemory:
+    """Returns the state that the program knows, as copies and two averages for each parameter."""
+    known = _BY_PROGRAM[name]
+    found = OptimizerMemory(name, f"ckplan --optimizer {known}")
     for parameter in parameters:
+        row = parameter.numel(), parameter.element_size(), 1
+        averages = state_bytes(known, master_weights, (row,)) if row[0] else 0
         if master_weights and parameter.element_size() < 4:
             found.state.append(4 * parameter.numel())
-        found.state += table.state_bytes(parameter)
+            averages -= found.state[-1]
+        found.state += [averages // 2, averages - averages // 2]
     return found
