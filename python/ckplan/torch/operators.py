@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
@@ -21,6 +22,13 @@ _CHOICES = frozenset(
 _TRAINING_BATCH_NORMS = frozenset(
     {"aten::_native_batch_norm_legit_functional", "aten::_batch_norm_with_update_functional"}
 )
+
+_CHILD = re.compile(r"(?:\.__dict__\['_modules'\]|\._modules)\['([^']*)'\]")
+
+# The variable that has the outermost module; a module that is compiled in place is the object of a
+# bound method, or the first argument of a decorated forward.
+_ROOT = re.compile(r"[LG]\['(\w+)'\](?:\[0\])?(?:\.__self__)?\.?(.*)")
+_ROOTS = frozenset({"self", "fn", "mod", "args"})
 
 # Arguments that switch randomness off if they are zero.
 _PROBABILITIES = ("dropout_p", "p", "dropout")
@@ -92,12 +100,12 @@ def module_path(node: fx.Node) -> str:
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     if not stack:
         return ""
+    # TorchDynamo writes L['self'].layers._modules['0'] for the module layers.0, and sometimes
+    # .__dict__['_modules'] for ._modules.
     path: str = list(stack.values())[-1][0]
-    # TorchDynamo writes L['self'].layers._modules['0'] for the module layers.0.
-    path = path.replace("._modules['", ".").replace("']", "")
-    path = path.removeprefix("L['").removeprefix("G['")
-    root, _, rest = path.partition(".")
-    if root not in ("self", "fn", "mod"):
+    path = _CHILD.sub(r".\1", path)
+    found = _ROOT.fullmatch(path)
+    if found is None:
         return path
-    # A module that is compiled in place is the object of the bound method fn.
-    return rest.removeprefix("__self__").removeprefix(".")
+    root, rest = found.groups()
+    return rest if root in _ROOTS else ".".join(filter(None, (root, rest)))

@@ -231,6 +231,11 @@ def has_backward_hooks(module: torch.nn.Module) -> bool:
     return bool(module._backward_hooks or module._backward_pre_hooks)
 
 
+def is_compiled_in_place(module: torch.nn.Module) -> bool:
+    """Returns whether ``module.compile()`` was called (``Module._compiled_call_impl``, since 2.2)."""
+    return module._compiled_call_impl is not None
+
+
 def is_checkpointed(node: fx.Node) -> bool:
     """Returns whether torch.utils.checkpoint marked the node (``meta["recompute"]``, since 2.1)."""
     return getattr(node.meta.get("recompute"), "name", "").endswith("_RECOMPUTE")

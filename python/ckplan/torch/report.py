@@ -14,6 +14,10 @@ from ckplan.torch.graph import JointGraph
 from ckplan.torch.request import Plan, Request
 
 
+Figures = dict[str, int | float]
+"""Figures for logs, by names that begin with ``ckplan_``."""
+
+
 @dataclass
 class GraphReport:
     """One graph of a model. A model without graph breaks has one for each batch size."""
@@ -114,6 +118,29 @@ class Report:
             lines.append("recomputed: " + ", ".join(most) + (", ..." if len(again) > 12 else ""))
         lines += self.notes
         return "\n".join(lines)
+
+    def figures(self) -> Figures:
+        """Returns figures for logs, of the graph whose step has the highest planned peak.
+
+        They are empty until a step was measured; compiled graphs are not measured.
+        """
+        known = [
+            graph
+            for graph in self.graphs
+            if graph.plan is not None and (graph.measured_peak_bytes or graph.is_compiled)
+        ]
+        if not known:
+            return {}
+        largest = max(known, key=lambda graph: graph.step_peak_bytes)
+        assert largest.plan is not None
+        figures: Figures = {
+            "ckplan_planned_peak_bytes": largest.step_peak_bytes,
+            "ckplan_keep_all_peak_bytes": largest.plan.keep_all_peak_bytes,
+            "ckplan_added_time_percent": 100 * largest.plan.added_share,
+        }
+        if largest.measured_peak_bytes is not None:
+            figures["ckplan_measured_peak_bytes"] = largest.measured_peak_bytes
+        return figures
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Writes the plans into a folder, for the program ``ckplan``, and returns their paths.

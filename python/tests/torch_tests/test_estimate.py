@@ -165,6 +165,17 @@ def test_where_the_optimizer_alone_needs_more_no_plan_is_made():
     assert any('shard="fsdp:8"' in note for note in found.notes)
 
 
+@pytest.mark.parametrize("added_times", [(0,), (-10,), (2.5,), ("10%",), (True,)])
+def test_what_is_no_added_time_is_an_error(added_times):
+    with pytest.raises(ValueError, match="an added time is a percentage above 0, or None, not"):
+        estimate_small(largest="batch", added_times=added_times)
+
+
+def test_the_added_times_of_the_largest_sizes_are_those_asked_for():
+    found = estimate_small(memory=2 * MIB, largest="batch", added_times=(20, None))
+    assert [(row.added_percent, row.value) for row in found.largest] == [(None, None), (20, None)]
+
+
 def test_the_largest_batch_fits_and_the_next_does_not():
     memory = estimate_small(optimizer="sgd").keep_all.bytes * 3
     found = estimate_small(optimizer="sgd", memory=memory, largest="batch")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from torch_tests.networks import Bert, MixtureOfExperts, ResNet, images, tokens
 from torch_tests.training import loss_of
 
 import ckplan.torch
-from ckplan.torch import backend, building, request
+from ckplan.torch import backend, building, operators, request
 from ckplan.torch.building import build
 from ckplan.torch.graph import CONSTANT, PARAMETER_GRADIENT, JointGraph
 
@@ -32,6 +33,26 @@ def captured_of(
     planned = ckplan.torch.compile(model, budget="100%", effort="quick", **options)
     loss_of(planned(batch)).backward()
     return graphs[0]
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [
+        ("L['self'].layers._modules['0']._modules['norm']", "layers.0.norm"),
+        ("L['self']", ""),
+        ("L['fn'].__self__._modules['0']", "0"),
+        ("L['args'][0].model.layers._modules['1']", "model.layers.1"),
+        (
+            "L['fn'].__self__.__dict__['_modules']['base_model'].__dict__['_modules']['model'].head",
+            "base_model.model.head",
+        ),
+        ("G['model']._modules['1']", "model.1"),
+        ("something.else", "something.else"),
+    ],
+)
+def test_modules_have_the_paths_of_the_model(written, path):
+    node = SimpleNamespace(meta={"nn_module_stack": {"key": (written, nn.Module)}})
+    assert operators.module_path(node) == path
 
 
 def test_views_are_no_operations_and_share_their_root(monkeypatch):

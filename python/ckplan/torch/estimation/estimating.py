@@ -50,6 +50,7 @@ def estimate(
     context: int | str | None = None,
     expandable_segments: bool = False,
     largest: str | Iterable[str] = (),
+    added_times: Iterable[int | None] = sizes.ADDED,
     effort: str = "quick",
 ) -> Estimate:
     """Says whether training a model fits a device, without the device and without its weights.
@@ -75,6 +76,8 @@ def estimate(
     context: what the CUDA context takes, where it was measured.
     expandable_segments: the allocator's setting of that name.
     largest: the names of sizes whose largest value is sought, such as ``"batch"``.
+    added_times: by plans that add at most these times to a step, in percent; None stands for
+        keeping everything.
     effort: of the search for plans, as ``ckplan plan --effort``.
 
     Raises ValueError for an argument that cannot be understood, TypeError for one of another kind,
@@ -93,6 +96,7 @@ def estimate(
     )
     optimizers.check(optimizer)
     wanted = sizes.wanted(largest, sizes_of(example_inputs))
+    added = sizes.check_added(added_times)
     step = trace_step(make_model, example_inputs, case.precision, loss)
     measured = case.measured(step)
     found = _answer(measured, effort)
@@ -100,7 +104,7 @@ def estimate(
     found.sizes = sizes_of(example_inputs)
     for name in wanted:
         search = sizes.Search(make_model, example_inputs, loss, case, measured, effort)
-        found.largest += search.rows(name)
+        found.largest += search.rows(name, added)
     return found
 
 

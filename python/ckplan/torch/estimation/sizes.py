@@ -24,7 +24,7 @@ from ckplan.torch.estimation.tracing import inputs_at, sizes_of, trace_step
 if TYPE_CHECKING:
     from ckplan.torch.estimation.estimating import Case, Measured
 
-ADDED = (None, 10, 30)
+ADDED: tuple[int | None, ...] = (None, 10, 30)
 """The added times that plans may have, in percent; None keeps everything."""
 
 _MOST = 1 << 20
@@ -38,6 +38,15 @@ def wanted(largest: str | Iterable[str], known: dict[str, int]) -> list[str]:
             has = ", ".join(known) or "none"
             raise ValueError(f"largest: the inputs have no size {name!r}; they have {has}")
     return names
+
+
+def check_added(added_times: Iterable[int | None]) -> tuple[int | None, ...]:
+    """Returns the added times, the least first. Raises ValueError for what is none."""
+    known = tuple(added_times)
+    for added in known:
+        if added is not None and (type(added) is not int or added <= 0):
+            raise ValueError(f"an added time is a percentage above 0, or None, not {added!r}")
+    return tuple(sorted(known, key=lambda added: added or 0))
 
 
 class Search:
@@ -60,7 +69,7 @@ class Search:
         self._effort = effort
         self._sizes = sizes_of(example_inputs)
 
-    def rows(self, name: str) -> list[Largest]:
+    def rows(self, name: str, added_times: Iterable[int | None]) -> list[Largest]:
         """Returns the largest value for each added time. Raises EstimateError."""
         base = self._sizes[name]
         # PyTorch traces other operations for a size of 1, such as fewer copies.
@@ -70,7 +79,7 @@ class Search:
         curve = _Polynomials(name, points)
         rows: list[Largest] = []
         known = None
-        for added in ADDED:
+        for added in added_times:
             known = _largest(functools.partial(self._fits, curve, added), base, known)
             rows.append(self._checked(name, curve, added, known))
         return rows
