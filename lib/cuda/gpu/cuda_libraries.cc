@@ -20,9 +20,8 @@ class CudaLibraries final : public Libraries {
  public:
   static Result<std::unique_ptr<CudaLibraries>> Open(const DeviceOptions& options,
                                                      cudaStream_t stream) {
-    const std::vector<std::string> folders = LibraryFolders();
-    CKPLAN_ASSIGN_OR_RETURN(const CublasApi cublas, CublasApi::Load(folders));
-    CKPLAN_ASSIGN_OR_RETURN(const CudnnApi cudnn, CudnnApi::Load(folders));
+    CKPLAN_ASSIGN_OR_RETURN(const CublasApi cublas, LoadFromFolders(CublasApi::Load));
+    CKPLAN_ASSIGN_OR_RETURN(const CudnnApi cudnn, LoadFromFolders(CudnnApi::Load));
     std::unique_ptr<CudaLibraries> libraries(new CudaLibraries);
     CKPLAN_ASSIGN_OR_RETURN(libraries->gemm_, CublasGemm::Create(cublas, options, stream));
     CKPLAN_ASSIGN_OR_RETURN(libraries->convolutions_,

@@ -10,16 +10,36 @@
 namespace ckplan::cuda {
 
 // Returns the folders to search for a library, in this order: those in CKEXEC_CUDA_PATH (separated
-// by colons), the loader's own path (an empty entry), a CUDA toolkit, and Python environments with
-// packages of these libraries (.../site-packages/nvidia/*/lib).
+// by colons), the loader's own path (an empty entry), a CUDA toolkit, and the environments of
+// Python and conda: the active ones, those of every python3 on the PATH, and the usual places. pip
+// and uv install the libraries into .../site-packages/nvidia/*/lib, conda into lib.
 std::vector<std::string> LibraryFolders();
+
+// Asks the first python3 on the PATH where its packages of these libraries are
+// (`nvidia.__path__`), and returns their folders. This finds what no layout of files shows: the
+// version that a launcher of pyenv chooses, and what PYTHONPATH names. It starts that python3.
+std::vector<std::string> FoldersOfPython();
+
+// Calls `load` with LibraryFolders, and if that fails once more with FoldersOfPython in addition.
+// `load` returns a Result.
+template <typename Load>
+auto LoadFromFolders(const Load& load) {
+  std::vector<std::string> folders = LibraryFolders();
+  auto loaded = load(folders);
+  if (loaded.ok()) return loaded;
+  const std::vector<std::string> more = FoldersOfPython();
+  if (more.empty()) return loaded;
+  folders.insert(folders.end(), more.begin(), more.end());
+  return load(folders);
+}
 
 // An open shared library. It stays open until the program ends, because closing it would break the
 // threads and handlers that the library has started.
 class SharedLibrary {
  public:
   // Searches the folders in order and opens the first of `names` that can be opened. Fails with
-  // kUnsupported if there is none; the error says what was searched for, where, and what to do.
+  // kUnsupported if there is none. The error says what to install: the library, or what a library
+  // that was found needs and this machine lacks.
   static Result<SharedLibrary> Open(const std::string& what, const std::vector<std::string>& names,
                                     const std::vector<std::string>& folders);
 
