@@ -18,8 +18,6 @@
 #endif
 #ifdef CKPLAN_HAS_CUDA
 #include "lib/cuda/cuda_backend.h"
-#include "lib/cuda/gpu/cuda_device.h"
-#include "lib/cuda/gpu/cuda_libraries.h"
 #endif
 
 namespace ckplan {
@@ -151,9 +149,9 @@ Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions& options) {
     }
     device_options.workspace_limit = limit.count();
   }
-  auto device = cuda::OpenCudaDevice(device_options, cuda::OpenCudaLibraries);
-  if (device.ok()) return cuda::MakeBackend(*std::move(device));
-  Error error = std::move(device).error();
+  auto backend = cuda::OpenBackend(device_options);
+  if (backend.ok()) return backend;
+  Error error = std::move(backend).error();
   if (error.code == ErrorCode::kUnsupported) error.message += kElsewhere;
   return error;
 }

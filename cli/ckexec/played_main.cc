@@ -38,10 +38,11 @@ int EndGpu(int status) {
              "the pool\n",
              calls["kernel"], calls["cublasGemmStridedBatchedEx_64"], convolutions,
              calls["cudaMemcpyAsync"], calls["cudaMalloc"], calls["cudaMallocAsync"]);
-  fmt::print(stderr, "left: {} allocations, {} streams, {} queued, {} objects of libraries\n",
-             left.allocations, left.streams, left.queued, left.objects);
-  const bool is_clean =
-      left.allocations == 0 && left.streams == 0 && left.queued == 0 && left.objects == 0;
+  fmt::print(stderr,
+             "left: {} allocations, {} streams, {} events, {} queued, {} objects of libraries\n",
+             left.allocations, left.streams, left.events, left.queued, left.objects);
+  const bool is_clean = left.allocations == 0 && left.streams == 0 && left.events == 0 &&
+                        left.queued == 0 && left.objects == 0;
   return is_clean ? status : static_cast<int>(ExitCode::kInternal);
 }
 

@@ -34,11 +34,11 @@ class Session {
  public:
   Session(const SmallModel& model, bool is_half) : model_(model), is_half_(is_half) {}
 
-  ProgramResult Profile() const {
-    return Run(
-        fmt::format("{} profile {} {} --backend cuda --runs 1 --workspace-limit 16KiB {} -q "
-                    "-o costs.json",
-                    CKEXEC_PLAYED, Path(), model_.sizes, is_half_ ? "--bf16" : ""));
+  ProgramResult Profile(const std::string& fault = "") const {
+    return Run(fmt::format("{} profile {} {} --backend cuda --runs 1 --workspace-limit 16KiB {} -q "
+                           "-o costs.json",
+                           CKEXEC_PLAYED, Path(), model_.sizes, is_half_ ? "--bf16" : ""),
+               fault);
   }
   ProgramResult Plan() const {
     return Run(
@@ -47,11 +47,11 @@ class Session {
                     "planned.onnx",
                     CKPLAN_BINARY, Path(), model_.sizes, is_half_ ? "--activation-type bf16" : ""));
   }
-  ProgramResult Validate(const std::string& fault = "") const {
+  ProgramResult Validate(const std::string& fault = "", const std::string& option = "") const {
     return Run(
         fmt::format("{} validate planned.onnx --cost file:costs.json --backend cuda --runs 1 "
-                    "--workspace-limit 16KiB -f json",
-                    CKEXEC_PLAYED),
+                    "--workspace-limit 16KiB -f json {}",
+                    CKEXEC_PLAYED, option),
         fault);
   }
 
@@ -88,7 +88,7 @@ Played PlayedIn(const std::string& text) {
   if (!std::regex_search(text, found, line)) return {};
   const auto number = [&](size_t i) { return std::stoll(found[i].str()); };
   const bool is_clean =
-      text.find("left: 0 allocations, 0 streams, 0 queued, 0 objects of libraries\n") !=
+      text.find("left: 0 allocations, 0 streams, 0 events, 0 queued, 0 objects of libraries\n") !=
       std::string::npos;
   return {number(1), number(2), number(3), number(4), number(5), number(6), is_clean};
 }
@@ -169,6 +169,39 @@ TEST_CASE("played cuda: a planted fault is found") {
     CHECK(result.err.find(row.message) != std::string::npos);
     CHECK_FALSE((result.status == 0 && PlayedIn(result.err).is_clean));
   }
+}
+
+// What a GPU or its driver may lack, without a fault of anybody.
+TEST_CASE("played cuda: a plan is proven where the pool is fragmented, and where there is none") {
+  const Session session(kMlp, false);
+  CHECK(session.Profile().status == 0);
+  CHECK(session.Plan().status == 0);
+  for (const std::string lack : {"the pool is fragmented", "the driver has no pools"}) {
+    CAPTURE(lack);
+    const ProgramResult result = session.Validate(lack);
+    CAPTURE(result.err);
+    CHECK(result.status == 0);
+    CHECK(PlayedIn(result.err).is_clean);
+    const auto report = nlohmann::json::parse(result.out, nullptr, false);
+    REQUIRE(report.is_object());
+    CHECK(report["ok"] == true);
+    for (const char* run : {"keep_all", "plan"}) {
+      CHECK(report[run]["driver_peak_bytes"].is_null());
+      CHECK(report[run]["counted_peak"]["total_bytes"] == report[run]["predicted_peak_bytes"]);
+    }
+    const bool has_note = report["notes"].dump().find("too fragmented") != std::string::npos;
+    CHECK(has_note == (lack == "the pool is fragmented"));
+  }
+}
+
+TEST_CASE("played cuda: a driver older than the kernels is refused with what to install") {
+  const ProgramResult result = Session(kMlp, false).Profile("the driver is older than the kernels");
+  CAPTURE(result.err);
+  CHECK(result.status == 3);
+  CHECK(result.err.find("ckexec: the cuda backend cannot run here: its driver knows CUDA 13.0, and "
+                        "this ckexec was built for 13.0, whose PTX that driver cannot translate; "
+                        "install a driver") == 0);
+  CHECK(PlayedIn(result.err).is_clean);
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ std::string WeightText(const ConstantUsage& constants, uint64_t seed) {
 
 std::string GradientText(const ValidationReport& report) {
   const auto differing = static_cast<int64_t>(report.differences.size());
-  return fmt::format("gradients  {} of {} parameters equal, bit for bit, in all four runs\n",
+  return fmt::format("gradients  {} of {} parameters equal, bit for bit, in all runs\n",
                      report.parameters - differing, report.parameters);
 }
 

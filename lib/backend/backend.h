@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/backend/device_clock.h"
 #include "lib/backend/device_memory.h"
 #include "lib/base/check.h"
 #include "lib/base/result.h"
@@ -99,6 +100,10 @@ class Backend : public DeviceMemory {
   virtual std::vector<OpSupport> Operators() const = 0;  // In alphabetical order.
   // Returns whether operands may be kBFloat16. If not, all floats must be float32.
   virtual bool StoresBFloat16() const { return false; }
+
+  // Returns whether calls may return before their work is done.
+  virtual bool IsAsynchronous() const { return false; }
+  virtual std::unique_ptr<DeviceClock> MakeClock() { return std::make_unique<HostClock>(); }
 
   // kUnsupported: there is no kernel for this operator, or none for these attributes, shapes or
   // types.

@@ -30,6 +30,8 @@ class ForwardingBackend : public Backend {
   void ReleasePooled(void* memory) override { backend_->ReleasePooled(memory); }
   void ResetPooledPeak() override { backend_->ResetPooledPeak(); }
   std::optional<int64_t> PooledPeak() override { return backend_->PooledPeak(); }
+  bool IsAsynchronous() const override { return backend_->IsAsynchronous(); }
+  std::unique_ptr<DeviceClock> MakeClock() override { return backend_->MakeClock(); }
   std::vector<MemoryUse> Overheads() const override { return backend_->Overheads(); }
 
   void Upload(void* to, const void* from, int64_t bytes) override {

@@ -2,6 +2,9 @@
 #include <utility>
 
 #include "lib/cuda/cuda_backend.h"
+#include "lib/cuda/cuda_check.h"
+#include "lib/cuda/gpu/cuda_device.h"
+#include "lib/cuda/gpu/cuda_libraries.h"
 #include "lib/cuda/launch.h"
 #include "lib/cuda/reduce.h"
 #include "lib/cuda/registry.h"
@@ -68,6 +71,8 @@ class CudaBackend final : public Backend {
   int64_t alignment() const override { return kAlignment; }
 
   bool StoresBFloat16() const override { return true; }
+  bool IsAsynchronous() const override { return true; }
+  std::unique_ptr<DeviceClock> MakeClock() override { return device_->MakeClock(); }
   std::vector<OpSupport> Operators() const override { return cuda::Operators(); }
 
   Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {
@@ -155,12 +160,31 @@ class CudaBackend final : public Backend {
   void* scratch_ = nullptr;
 };
 
+__global__ void FirstKernel() {}
+
+// Starts a kernel unchecked, unlike Launch.
+cudaError_t StartFirstKernel(Device& device) {
+#ifdef __CUDACC__
+  FirstKernel<<<1, 1, 0, StreamOf(device)>>>();
+#else
+  EnqueueBlocks(device.stream(), 1, 1, false, FirstKernel);
+#endif
+  return cudaGetLastError();
+}
+
 }  // namespace
 
 std::vector<OpSupport> Operators() { return Table().Support(); }
 
 std::unique_ptr<Backend> MakeBackend(std::unique_ptr<Device> device) {
   return std::make_unique<CudaBackend>(std::move(device));
+}
+
+Result<std::unique_ptr<Backend>> OpenBackend(const DeviceOptions& options) {
+  CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Device> device,
+                          OpenCudaDevice(options, OpenCudaLibraries));
+  CKPLAN_RETURN_IF_ERROR(JudgeFirstKernel(StartFirstKernel(*device)));
+  return MakeBackend(std::move(device));
 }
 
 }  // namespace ckplan::cuda

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/backend/backend.h"
+#include "lib/backend/device_clock.h"
 #include "lib/backend/device_memory.h"
 #include "lib/base/check.h"
 #include "lib/base/result.h"
@@ -35,6 +36,8 @@ class Device : public DeviceMemory {
   virtual std::string Describe() const = 0;
   virtual Libraries& libraries() = 0;
   virtual void* stream() const = 0;  // A cudaStream_t.
+  // The default is for devices that queue no work.
+  virtual std::unique_ptr<DeviceClock> MakeClock() { return std::make_unique<HostClock>(); }
 
  private:
   DeviceOptions options_;

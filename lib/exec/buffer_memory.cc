@@ -105,21 +105,30 @@ void ArenaMemory::Give(int32_t index) {
 
 // ---- Counting -----------------------------------------------------------------------------------
 
-CountingMemory::CountingMemory(Backend& backend, const Program& program)
-    : BufferMemory(program), backend_(backend), memory_(program.buffers.size(), nullptr) {}
+CountingMemory::CountingMemory(Backend& backend, const Program& program, From from)
+    : BufferMemory(program),
+      backend_(backend),
+      from_(from),
+      memory_(program.buffers.size(), nullptr) {}
 
 CountingMemory::~CountingMemory() {
-  for (void* memory : memory_) backend_.ReleasePooled(memory);
+  for (void* memory : memory_) Release(memory);
+}
+
+void CountingMemory::Release(void* memory) {
+  from_ == From::kPool ? backend_.ReleasePooled(memory) : backend_.Release(memory);
 }
 
 Result<void*> CountingMemory::Take(int32_t index) {
-  CKPLAN_ASSIGN_OR_RETURN(void* memory, backend_.AllocatePooled(buffer(index).bytes.count()));
+  const int64_t bytes = buffer(index).bytes.count();
+  CKPLAN_ASSIGN_OR_RETURN(void* memory, from_ == From::kPool ? backend_.AllocatePooled(bytes)
+                                                             : backend_.Allocate(bytes));
   memory_[static_cast<size_t>(index)] = memory;
   return memory;
 }
 
 void CountingMemory::Give(int32_t index) {
-  backend_.ReleasePooled(std::exchange(memory_[static_cast<size_t>(index)], nullptr));
+  Release(std::exchange(memory_[static_cast<size_t>(index)], nullptr));
 }
 
 }  // namespace ckplan

@@ -86,14 +86,17 @@ class ArenaMemory final : public BufferMemory {
 // bytes in use, its count confirms the count made here.
 class CountingMemory final : public BufferMemory {
  public:
-  CountingMemory(Backend& backend, const Program& program);
+  enum class From { kPool, kDevice };  // kDevice: without the pool, and without the driver's count.
+  CountingMemory(Backend& backend, const Program& program, From from = From::kPool);
   ~CountingMemory() override;
 
  private:
   Result<void*> Take(int32_t buffer) override;
   void Give(int32_t buffer) override;
+  void Release(void* memory);
 
   Backend& backend_;
+  From from_;
   std::vector<void*> memory_;
 };
 

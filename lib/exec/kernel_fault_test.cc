@@ -1,5 +1,5 @@
-// Tests that validation finds a backend with one fault: a wrong gradient in any of the four runs, a
-// NaN made of operands without one, or memory that a call damages before the same step reads it
+// Tests that validation finds a backend with one fault: a wrong gradient in any of the runs, a NaN
+//  made of operands without one, or memory that a call damages before the same step reads it
 // again.
 #include <functional>
 #include <utility>
@@ -79,14 +79,15 @@ class FaultyStep {
   }
 
   // Checks that there is a single failure, whose message begins with `beginning`.
-  void CheckFails(const std::string& beginning) {
-    const ValidationReport report = small_.Validate(small_.KeepAll(), plan_);
+  void CheckFails(const std::string& beginning, int timed_runs = 0) {
+    const ValidationReport report = small_.Validate(small_.KeepAll(), plan_, timed_runs);
     REQUIRE(report.failures.size() == 1);
     const std::string& failure = report.failures.front().message;
     CAPTURE(failure);
     CAPTURE(beginning);
     CHECK(failure.find(beginning) == 0);
   }
+  bool IsAsynchronous() const { return backend_.IsAsynchronous(); }
   bool Passes() { return small_.Validate(small_.KeepAll(), plan_).failures.empty(); }
 
   // Returns, for example, "step 13 (forward of \"Exp:e\")", where everything is kept.
@@ -125,6 +126,22 @@ void FindsWrongGradientOfEachRun(ActivationType type) {
     step.CheckFails(std::string(kWhere[damaged]) +
                     "the gradients of 1 of 8 parameters differ from those of keeping everything in "
                     "the arena; the first is \"w1\", in 1 elements, by at most ");
+  }
+}
+
+// Of the steps that follow the four runs, an asynchronous device runs two for each schedule.
+void FindsWrongGradientOfTimedSteps(ActivationType type) {
+  const int steps = FaultyStep(type).IsAsynchronous() ? 4 : 2;
+  for (int damaged = 0; damaged < steps; ++damaged) {
+    CAPTURE(damaged);
+    FaultyStep step(type);
+    int runs = -4;
+    step.faults().after_backward = [&](const OpSpec& spec, const BackwardCall&, size_t position,
+                                       void* gradient) {
+      if (spec.name == "Conv:c1" && position == 1 && runs++ == damaged) step.Damage(gradient);
+    };
+    const std::string which = damaged < steps / 2 ? "keeping everything" : "the plan";
+    step.CheckFails(which + ": in a timed step, the gradients of 1 of 8 parameters differ ", 1);
   }
 }
 
@@ -172,6 +189,9 @@ void FindsOperandDamagedWithinStep(ActivationType type) {
 
 TEST_CASE("kernel fault: a wrong gradient in one of the four runs") {
   ForEachType(FindsWrongGradientOfEachRun);
+}
+TEST_CASE("kernel fault: a wrong gradient in a timed step") {
+  ForEachType(FindsWrongGradientOfTimedSteps);
 }
 TEST_CASE("kernel fault: a NaN in an output, in all runs alike") { ForEachType(FindsNanInOutput); }
 TEST_CASE("kernel fault: a NaN in a gradient, in all runs alike") {

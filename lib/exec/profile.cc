@@ -34,9 +34,10 @@ Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepGraph
     Stopwatch watch(backend, step);
     CKPLAN_RETURN_IF_ERROR(runner.Run(plan.program, *arena, &watch));
     if (i == 0) continue;
+    const SecondsOfNodes seconds = watch.Read();
     for (const NodeId id : samples.ids()) {
-      samples[id].forward.push_back(watch.nodes()[id].forward);
-      samples[id].backward.push_back(watch.nodes()[id].backward);
+      samples[id].forward.push_back(seconds[id].forward);
+      samples[id].backward.push_back(seconds[id].backward);
     }
   }
   std::vector<ProfiledNode> nodes;

@@ -15,35 +15,51 @@ bool Computes(ActionKind kind) {
 }  // namespace
 
 Result<Done> Stopwatch::Before(const Action& action, const RunState&) {
-  if (!Computes(action.kind)) return Done{};
-  backend_.Synchronize();
-  began_ = Clock::now();
+  if (Computes(action.kind)) began_ = clock_->Mark();
   return Done{};
 }
 
 Result<Done> Stopwatch::After(const Action& action, const RunState& state) {
   if (!Computes(action.kind)) return Done{};
-  backend_.Synchronize();
-  const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
-  if (action.kind != ActionKind::kForward && action.kind != ActionKind::kBackward) {
-    if (!last_backward_.is_none()) nodes_[last_backward_].backward += seconds;
-    return Done{};
+  Span span{began_, clock_->Mark(), last_backward_, &NodeSeconds::backward};
+  if (action.kind == ActionKind::kForward || action.kind == ActionKind::kBackward) {
+    const Call& call = state.program.calls[static_cast<size_t>(action.call)];
+    span.node = call.node;
+    if (action.kind == ActionKind::kBackward) {
+      last_backward_ = call.node;
+    } else {
+      span.part = call.is_recomputation ? &NodeSeconds::recompute : &NodeSeconds::forward;
+    }
   }
-  const Call& call = state.program.calls[static_cast<size_t>(action.call)];
-  NodeSeconds& node = nodes_[call.node];
-  if (action.kind == ActionKind::kBackward) {
-    node.backward += seconds;
-    last_backward_ = call.node;
-  } else {
-    (call.is_recomputation ? node.recompute : node.forward) += seconds;
-  }
+  if (!span.node.is_none()) spans_.push_back(span);
   return Done{};
 }
 
-double Stopwatch::total() const {
-  double sum = 0;
-  for (const NodeSeconds& node : nodes_) sum += node.forward + node.recompute + node.backward;
-  return sum;
+SecondsOfNodes Stopwatch::Read() const {
+  SecondsOfNodes nodes(nodes_);
+  for (const Span& span : spans_) {
+    nodes[span.node].*span.part += clock_->SecondsBetween(span.begin, span.end);
+  }
+  return nodes;
+}
+
+Result<Done> StepTimer::Before(const Action& action, const RunState&) {
+  if (marks_.empty() || action.kind == ActionKind::kLoss) marks_.push_back(clock_->Mark());
+  return Done{};
+}
+
+Result<Done> StepTimer::After(const Action& action, const RunState& state) {
+  const bool is_last = &action == &state.program.actions.back();
+  if (is_last || action.kind == ActionKind::kLoss) marks_.push_back(clock_->Mark());
+  return Done{};
+}
+
+double StepTimer::Seconds() const {
+  double seconds = 0;
+  for (size_t i = 1; i < marks_.size(); i += 2) {
+    seconds += clock_->SecondsBetween(marks_[i - 1], marks_[i]);
+  }
+  return seconds;
 }
 
 double Median(std::vector<double> values) {
@@ -54,15 +70,15 @@ double Median(std::vector<double> values) {
   return values[middle];
 }
 
-StepSeconds TypicalSeconds(const std::vector<Stopwatch>& runs) {
+StepSeconds TypicalSeconds(const std::vector<SecondsOfNodes>& runs) {
   StepSeconds step;
   if (runs.empty()) return step;
   const auto typical = [&runs](NodeId id, double NodeSeconds::*part) {
     std::vector<double> seconds;
-    for (const Stopwatch& run : runs) seconds.push_back(run.nodes()[id].*part);
+    for (const SecondsOfNodes& run : runs) seconds.push_back(run[id].*part);
     return Median(std::move(seconds));
   };
-  for (const NodeId id : runs.front().nodes().ids()) {
+  for (const NodeId id : runs.front().ids()) {
     const double recompute = typical(id, &NodeSeconds::recompute);
     step.recompute += recompute;
     step.total +=

@@ -1,9 +1,12 @@
-// Measures how long the parts of a run take.
+// Measures how long the parts of a run take, and how long a whole step takes. Both mark points in
+// the device's work (lib/backend/device_clock.h) and wait for nothing, so that an asynchronous
+// device works as without them. They are read after the run.
 #pragma once
 
-#include <chrono>
+#include <memory>
 #include <vector>
 
+#include "lib/backend/device_clock.h"
 #include "lib/exec/runner.h"
 
 namespace ckplan {
@@ -13,27 +16,47 @@ struct NodeSeconds {
   double recompute = 0;  // All other forward runs.
   double backward = 0;   // Including the additions of gradients.
 };
+using SecondsOfNodes = IdVector<NodeId, NodeSeconds>;
 
-// Waits for the device before and after each action that computes, so that asynchronous work is
-// measured in full.
+// Marks the beginning and the end of each action that computes.
 class Stopwatch final : public RunObserver {
  public:
   Stopwatch(Backend& backend, const StepGraph& step)
-      : backend_(backend), nodes_(step.graph.nodes().size()) {}
+      : clock_(backend.MakeClock()), nodes_(step.graph.nodes().size()) {}
 
   Result<Done> Before(const Action& action, const RunState& state) override;
   Result<Done> After(const Action& action, const RunState& state) override;
 
-  const IdVector<NodeId, NodeSeconds>& nodes() const { return nodes_; }
-  double total() const;  // Without the loss and without the time for managing memory.
+  SecondsOfNodes Read() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
+  struct Span {
+    size_t begin = 0;
+    size_t end = 0;
+    NodeId node;
+    double NodeSeconds::*part = nullptr;
+  };
 
-  Backend& backend_;
-  IdVector<NodeId, NodeSeconds> nodes_;
+  std::unique_ptr<DeviceClock> clock_;
+  size_t nodes_;
+  std::vector<Span> spans_;
   NodeId last_backward_;
-  Clock::time_point began_;
+  size_t began_ = 0;
+};
+
+// Marks the beginning and the end of the step, and of the loss, which is not counted.
+class StepTimer final : public RunObserver {
+ public:
+  explicit StepTimer(Backend& backend) : clock_(backend.MakeClock()) {}
+
+  Result<Done> Before(const Action& action, const RunState& state) override;
+  Result<Done> After(const Action& action, const RunState& state) override;
+
+  double Seconds() const;
+
+ private:
+  std::unique_ptr<DeviceClock> clock_;
+  std::vector<size_t> marks_;  // Beginnings and ends of what is counted, in turn.
 };
 
 double Median(std::vector<double> values);  // Returns 0 if there are no values.
@@ -46,6 +69,6 @@ struct StepSeconds {
 // The sum of each node's median time over several runs of one schedule. Other activity on the
 // machine slows some nodes in each run, but rarely the same ones, so this varies less than the
 // median of whole steps.
-StepSeconds TypicalSeconds(const std::vector<Stopwatch>& runs);
+StepSeconds TypicalSeconds(const std::vector<SecondsOfNodes>& runs);
 
 }  // namespace ckplan

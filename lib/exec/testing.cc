@@ -132,11 +132,12 @@ double SmallStep::Run(const PlacedProgram& plan, LossKind kind) {
   return *value;
 }
 
-ValidationReport SmallStep::Validate(const PlacedProgram& keep_all, const PlacedProgram& plan) {
+ValidationReport SmallStep::Validate(const PlacedProgram& keep_all, const PlacedProgram& plan,
+                                     int timed_runs) {
   const Loss loss(LossKind::kGiven, kSeed);
   Runner runner(state_->backend, step(), operators(), constants(), loss, kSeed, nullptr);
   ValidateOptions options;
-  options.timed_runs = 0;
+  options.timed_runs = timed_runs;
   Result<ValidationReport> report =
       ValidateRuns(state_->backend, step(), constants(), runner, keep_all, plan, options);
   REQUIRE_MESSAGE(report.ok(), report.error().message);

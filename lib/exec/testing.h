@@ -56,8 +56,8 @@ class SmallStep {
 
   // Runs one step with the counting allocator. The gradients are then in constants().
   double Run(const PlacedProgram& plan, LossKind kind);
-  // Validates without timed runs.
-  ValidationReport Validate(const PlacedProgram& keep_all, const PlacedProgram& plan);
+  ValidationReport Validate(const PlacedProgram& keep_all, const PlacedProgram& plan,
+                            int timed_runs = 0);
 
  private:
   struct State;

@@ -7,5 +7,6 @@ set(ckplan_exec_tests
   loss_test.cc
   order_test.cc
   program_test.cc
+  stopwatch_test.cc
   testing.cc
   train_test.cc)

@@ -20,10 +20,10 @@ Result<std::vector<TrainedStep>> Train(Backend& backend, const StepGraph& step,
   Runner runner(backend, step, operators, constants, loss, options.seed, workspace.get());
   std::vector<TrainedStep> steps;
   for (int i = 0; i < options.steps; ++i) {
-    Stopwatch watch(backend, step);
+    StepTimer timer(backend);
     CKPLAN_ASSIGN_OR_RETURN(const double value,
-                            runner.Run(plan.program, *arena, &watch, static_cast<uint64_t>(i)));
-    steps.push_back({value, watch.total()});
+                            runner.Run(plan.program, *arena, &timer, static_cast<uint64_t>(i)));
+    steps.push_back({value, timer.Seconds()});
     CKPLAN_RETURN_IF_ERROR(constants.Descend(static_cast<float>(options.learning_rate)));
     after_step(steps.back());
   }

@@ -1,6 +1,7 @@
 // Proves a plan by running it. One training step is run four times from the same weights, batch and
 // output gradients: keeping everything and by the plan, each in an arena and with separate buffers.
-// After each of the four runs, the gradients of the parameters must be equal, bit for bit.
+// After each of the four runs, and after each timed step that follows them, the gradients of the
+// parameters must be equal, bit for bit.
 #pragma once
 
 #include <optional>

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,25 +28,60 @@ Error NoCuda(const std::string& why) {
                    fmt::format("the cuda backend cannot run here: {}", why));
 }
 
+// The driver's CUDA version, and that of the toolkit which built this program.
+std::string BothVersions() {
+  int driver = 0;
+  int runtime = 0;
+  CheckCuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  CheckCuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  return fmt::format("its driver knows CUDA {}, and this ckexec was built for {}",
+                     VersionText(driver), VersionText(runtime));
+}
+
 Result<Done> CheckDriver() {
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
-    return NoCuda("this machine has no NVIDIA driver");
+    return NoCuda("this machine has no NVIDIA driver; install one");
   }
-  int runtime = 0;
-  CheckCuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
   int devices = 0;
   const cudaError_t status = cudaGetDeviceCount(&devices);
   if (status == cudaErrorInsufficientDriver) {
-    return NoCuda(fmt::format("its driver knows CUDA {}, and this ckexec was built for {}",
-                              VersionText(driver), VersionText(runtime)));
+    return NoCuda(fmt::format("{}; install a newer driver", BothVersions()));
   }
   if (status == cudaErrorNoDevice || (status == cudaSuccess && devices == 0)) {
-    return NoCuda("this machine has a driver, but shows no GPU");
+    return NoCuda(
+        "this machine has a driver, but shows no GPU; see nvidia-smi and CUDA_VISIBLE_DEVICES");
   }
   if (status != cudaSuccess) return NoCuda(cudaGetErrorString(status));
   return Done{};
 }
+
+// Marks are events in the stream, so that nothing waits for them.
+class EventClock final : public DeviceClock {
+ public:
+  explicit EventClock(cudaStream_t stream) : stream_(stream) {}
+  ~EventClock() override {
+    for (const cudaEvent_t event : events_) cudaEventDestroy(event);
+  }
+
+  size_t Mark() override {
+    cudaEvent_t event = nullptr;
+    CheckCuda(cudaEventCreate(&event), "cudaEventCreate");
+    events_.push_back(event);
+    CheckCuda(cudaEventRecord(event, stream_), "cudaEventRecord");
+    return events_.size() - 1;
+  }
+  double SecondsBetween(size_t first, size_t second) override {
+    float milliseconds = 0;
+    CheckCuda(cudaEventElapsedTime(&milliseconds, events_[first], events_[second]),
+              "cudaEventElapsedTime");
+    return static_cast<double>(milliseconds) / 1000;
+  }
+
+ private:
+  cudaStream_t stream_;
+  std::vector<cudaEvent_t> events_;
+};
 
 class CudaDevice final : public Device {
  public:
@@ -56,7 +92,7 @@ class CudaDevice final : public Device {
     std::unique_ptr<CudaDevice> device(new CudaDevice(options, properties));
     CheckCuda(cudaStreamCreateWithFlags(&device->stream_, cudaStreamNonBlocking),
               "cudaStreamCreate");
-    CheckCuda(cudaDeviceGetDefaultMemPool(&device->pool_, 0), "cudaDeviceGetDefaultMemPool");
+    device->FindPool();
     const int64_t before = device->AvailableBytes();
     CKPLAN_ASSIGN_OR_RETURN(device->opened_, open_libraries(options, device->stream_));
     device->overheads_ = {{"context, and other programs", device->Total() - before},
@@ -97,21 +133,25 @@ class CudaDevice final : public Device {
   }
 
   Result<void*> AllocatePooled(int64_t bytes) override {
+    if (pool_ == nullptr) return Allocate(bytes);
     void* memory = nullptr;
     bytes = std::max<int64_t>(bytes, 1);  // Empty buffers also need an address.
     const cudaError_t status = cudaMallocAsync(&memory, static_cast<size_t>(bytes), stream_);
     return Taken(status, memory, bytes);
   }
   void ReleasePooled(void* memory) override {
+    if (pool_ == nullptr) return Release(memory);
     if (memory != nullptr) CheckCuda(cudaFreeAsync(memory, stream_), "cudaFreeAsync");
   }
   void ResetPooledPeak() override {
+    if (pool_ == nullptr) return;
     Synchronize();
     uint64_t zero = 0;  // The only value allowed: resets the peak to the current use.
     CheckCuda(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &zero),
               "cudaMemPoolSetAttribute");
   }
   std::optional<int64_t> PooledPeak() override {
+    if (pool_ == nullptr) return std::nullopt;
     Synchronize();
     uint64_t bytes = 0;
     CheckCuda(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &bytes),
@@ -136,12 +176,25 @@ class CudaDevice final : public Device {
   }
   void Synchronize() override { CheckCuda(cudaStreamSynchronize(stream_), "running the kernels"); }
 
+  std::unique_ptr<DeviceClock> MakeClock() override {
+    return std::make_unique<EventClock>(stream_);
+  }
+
   Libraries& libraries() override { return *opened_.libraries; }
   void* stream() const override { return stream_; }
 
  private:
   CudaDevice(const DeviceOptions& options, const cudaDeviceProp& properties)
       : Device(options), properties_(properties) {}
+
+  // Some virtual GPUs and drivers have no pools.
+  void FindPool() {
+    int has_pools = 0;
+    CheckCuda(cudaDeviceGetAttribute(&has_pools, cudaDevAttrMemoryPoolsSupported, 0),
+              "cudaDeviceGetAttribute");
+    if (has_pools == 0) return;
+    CheckCuda(cudaDeviceGetDefaultMemPool(&pool_, 0), "cudaDeviceGetDefaultMemPool");
+  }
 
   int64_t Total() const { return static_cast<int64_t>(properties_.totalGlobalMem); }
 
@@ -162,12 +215,34 @@ class CudaDevice final : public Device {
 
   cudaDeviceProp properties_;
   cudaStream_t stream_ = nullptr;
-  cudaMemPool_t pool_ = nullptr;
+  cudaMemPool_t pool_ = nullptr;  // Null if the driver has none.
   std::vector<MemoryUse> overheads_;
   OpenedLibraries opened_;
 };
 
 }  // namespace
+
+Result<Done> JudgeFirstKernel(cudaError_t status) {
+  switch (status) {
+    case cudaSuccess:
+      return Done{};
+    case cudaErrorUnsupportedPtxVersion:
+      return NoCuda(fmt::format(
+          "{}, whose PTX that driver cannot translate; install a driver that knows this CUDA "
+          "(nvidia-smi shows which one it knows), or a ckexec with code for this GPU",
+          BothVersions()));
+    case cudaErrorNoKernelImageForDevice:
+      return NoCuda("this ckexec has neither code nor PTX for its GPU; build it with PTX");
+    case cudaErrorJitCompilerNotFound:
+      return NoCuda(
+          "its driver lacks libnvidia-ptxjitcompiler.so.1, which translates PTX; install all of "
+          "the driver, or a ckexec with code for this GPU");
+    case cudaErrorMemoryAllocation:
+      FailOutOfMemory("starting a kernel");
+    default:
+      return NoCuda(fmt::format("the first kernel fails: {}", cudaGetErrorString(status)));
+  }
+}
 
 Result<std::unique_ptr<Device>> OpenCudaDevice(const DeviceOptions& options,
                                                const OpenLibraries& open_libraries) {

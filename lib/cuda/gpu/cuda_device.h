@@ -1,6 +1,8 @@
 // A real GPU.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,8 +25,12 @@ using OpenLibraries =
 
 // Opens the first GPU that the driver shows; CUDA_VISIBLE_DEVICES can select another. Fails with
 // kUnsupported and a one-line message for each reason: no driver, a driver that is too old, no GPU,
-// a GPU older than the kernels, or no libraries.
+// a GPU older than the kernels, or no libraries. It starts no kernel: MakeBackend does.
 Result<std::unique_ptr<Device>> OpenCudaDevice(const DeviceOptions& options,
                                                const OpenLibraries& open_libraries);
+
+// Says why no kernel can run, by the status of the first one that was started: the driver may be
+// older than the kernels' PTX, or unable to translate it. Also kUnsupported.
+Result<Done> JudgeFirstKernel(cudaError_t status);
 
 }  // namespace ckplan::cuda

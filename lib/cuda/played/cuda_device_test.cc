@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -219,18 +221,20 @@ std::string RefusalWhere(const std::string& call, cudaError_t failure) {
 TEST_CASE("cuda device: a machine that cannot run it is refused with the reason") {
   PlayedMachine machine = SmallMachine();
   machine.driver_version = 0;
-  CHECK(RefusalOn(machine) == "this machine has no NVIDIA driver");
+  CHECK(RefusalOn(machine) == "this machine has no NVIDIA driver; install one");
   CHECK(RefusalWhere("cudaDriverGetVersion", cudaErrorUnknown) ==
-        "this machine has no NVIDIA driver");
+        "this machine has no NVIDIA driver; install one");
 
   machine.driver_version = 12040;
-  CHECK(RefusalOn(machine) == "its driver knows CUDA 12.4, and this ckexec was built for 13.0");
+  CHECK(RefusalOn(machine) ==
+        "its driver knows CUDA 12.4, and this ckexec was built for 13.0; install a newer driver");
 
   machine = SmallMachine();
   machine.gpus = 0;
-  CHECK(RefusalOn(machine) == "this machine has a driver, but shows no GPU");
-  CHECK(RefusalWhere("cudaGetDeviceCount", cudaSuccess) ==
-        "this machine has a driver, but shows no GPU");
+  const std::string no_gpu =
+      "this machine has a driver, but shows no GPU; see nvidia-smi and CUDA_VISIBLE_DEVICES";
+  CHECK(RefusalOn(machine) == no_gpu);
+  CHECK(RefusalWhere("cudaGetDeviceCount", cudaSuccess) == no_gpu);
   CHECK(RefusalWhere("cudaGetDeviceCount", cudaErrorUnknown) == "an error that was asked for");
 
   machine = SmallMachine();
@@ -240,6 +244,72 @@ TEST_CASE("cuda device: a machine that cannot run it is refused with the reason"
         "above");
   CHECK(RefusalWhere("cudaSetDevice", cudaErrorDevicesUnavailable) ==
         "a played GPU: CUDA-capable device(s) is/are busy or unavailable");
+}
+
+TEST_CASE("cuda device: kernels that the driver cannot start are refused with what to install") {
+  PlayedMachine machine = SmallMachine();
+  machine.driver_version = 12080;
+  machine.runtime_version = 12090;
+  StartPlayedRuntime(machine);
+  CHECK(JudgeFirstKernel(cudaSuccess).ok());
+  const auto refusal = [](cudaError_t status) {
+    const Result<Done> judged = JudgeFirstKernel(status);
+    REQUIRE(!judged.ok());
+    CHECK(judged.error().code == ErrorCode::kUnsupported);
+    return judged.error().message;
+  };
+  CHECK(refusal(cudaErrorUnsupportedPtxVersion) ==
+        "the cuda backend cannot run here: its driver knows CUDA 12.8, and this ckexec was built "
+        "for 12.9, whose PTX that driver cannot translate; install a driver that knows this CUDA "
+        "(nvidia-smi shows which one it knows), or a ckexec with code for this GPU");
+  CHECK(refusal(cudaErrorNoKernelImageForDevice) ==
+        "the cuda backend cannot run here: this ckexec has neither code nor PTX for its GPU; build "
+        "it with PTX");
+  CHECK(refusal(cudaErrorJitCompilerNotFound).find("libnvidia-ptxjitcompiler.so.1") !=
+        std::string::npos);
+  CHECK(refusal(cudaErrorUnknown) ==
+        "the cuda backend cannot run here: the first kernel fails: an error that was asked for");
+  CHECK_THROWS_AS((void)JudgeFirstKernel(cudaErrorMemoryAllocation), OutOfMemory);
+}
+
+TEST_CASE("cuda device: without pools, separate buffers are ordinary memory and have no peak") {
+  PlayedMachine machine = SmallMachine();
+  machine.has_pools = false;
+  const auto device = OpenOn(machine);
+  void* const memory = Take(device->AllocatePooled(1000));
+  device->Zero(memory, 1000);
+  device->ResetPooledPeak();
+  CHECK(device->PooledPeak() == std::nullopt);
+  device->ReleasePooled(memory);
+  CHECK(UseOfPlayedRuntime().bytes == kLibraryBytes);
+  CHECK(CallsOfPlayedRuntime().count("cudaMallocAsync") == 0);
+}
+
+TEST_CASE("cuda device: its clock waits for nothing, and measures the work between two marks") {
+  const auto device = OpenOn(SmallMachine());
+  const auto stream = static_cast<cudaStream_t>(device->stream());
+  auto clock = device->MakeClock();
+  const auto work = [&](int milliseconds) {
+    EnqueuePlayedWork(stream, [milliseconds] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    });
+  };
+  work(30);
+  CHECK(clock->Mark() == 0);
+  work(2);
+  CHECK(clock->Mark() == 1);
+  work(30);
+  CHECK(UseOfPlayedRuntime().queued == 5);
+  CHECK(CallsOfPlayedRuntime().count("cudaStreamSynchronize") == 0);
+  HostClock whole;
+  whole.Mark();
+  device->Synchronize();
+  whole.Mark();
+  CHECK(clock->SecondsBetween(0, 1) >= 0.002);
+  CHECK(clock->SecondsBetween(0, 1) <= whole.SecondsBetween(0, 1) - 0.06);
+  CHECK(UseOfPlayedRuntime().events == 2);
+  clock.reset();
+  CHECK(UseOfPlayedRuntime().events == 0);
 }
 
 TEST_CASE("cuda device: a newer driver of the same CUDA, and an older one, both serve") {
@@ -301,6 +371,12 @@ TEST_CASE("fault: memory that is freed while work is queued" * doctest::skip()) 
   device->Zero(memory, 8);
   cudaFree(memory);
 }
+TEST_CASE("fault: a clock that is read before the device reached it" * doctest::skip()) {
+  const auto device = OpenOn(SmallMachine());
+  const auto clock = device->MakeClock();
+  const size_t first = clock->Mark();
+  (void)clock->SecondsBetween(first, clock->Mark());
+}
 TEST_CASE("fault: work for a stream that is not alive" * doctest::skip()) {
   StartPlayedRuntime(SmallMachine());
   cudaStreamSynchronize(nullptr);
@@ -337,6 +413,7 @@ TEST_CASE("cuda device: a call that no GPU would accept ends the program with ex
         Row{"fault: memory of the pool that is released as other memory",
             "what is freed was allocated, and in the same way"},
         Row{"fault: memory that is freed while work is queued", "no work is left"},
+        Row{"fault: a clock that is read before the device reached it", "cudaEventElapsedTime"},
         Row{"fault: work for a stream that is not alive", "a stream that is alive"}}) {
     CAPTURE(row.name);
     const Ending ending = RunAlone(row.name);

@@ -1,6 +1,7 @@
 #include "lib/cuda/played/played_runtime.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -20,6 +21,11 @@ constexpr int kPattern = 0xA7;      // Makes reads of unwritten memory stand out
 
 struct PlayedStream {
   std::deque<std::function<void()>> work;
+};
+
+// An event has a time once the work that was queued before it is done.
+struct PlayedEvent {
+  std::optional<std::chrono::steady_clock::time_point> time;
 };
 
 struct PlayedBlock {
@@ -78,6 +84,22 @@ class PlayedRuntime {
     }
   }
 
+  cudaEvent_t AddEvent() {
+    auto event = std::make_shared<PlayedEvent>();
+    auto* const handle = reinterpret_cast<cudaEvent_t>(event.get());
+    events_.emplace(handle, std::move(event));
+    return handle;
+  }
+  std::shared_ptr<PlayedEvent> Find(cudaEvent_t event) {
+    const auto found = events_.find(event);
+    CKPLAN_CHECK(found != events_.end(), "an event is alive");
+    return found->second;
+  }
+  void Remove(cudaEvent_t event) {
+    (void)Find(event);
+    events_.erase(event);
+  }
+
   int64_t FreeBytes() const {
     return machine_.total_bytes - (has_context_ ? machine_.context_bytes : 0) - used_bytes_;
   }
@@ -86,7 +108,10 @@ class PlayedRuntime {
 
   cudaError_t Take(void** memory, size_t size, bool is_pooled) {
     const auto bytes = static_cast<int64_t>(size);
-    if (bytes > FreeBytes()) return Fail(cudaErrorMemoryAllocation);
+    constexpr int64_t kLargestHole = 4096;
+    const bool finds_no_hole =
+        is_pooled && bytes > kLargestHole && IsPlanted("the pool is fragmented");
+    if (bytes > FreeBytes() || finds_no_hole) return Fail(cudaErrorMemoryAllocation);
     const size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
     auto* const start = static_cast<char*>(std::aligned_alloc(kAlignment, rounded));
     CKPLAN_CHECK(start != nullptr, "tests fit into the host");
@@ -125,8 +150,9 @@ class PlayedRuntime {
   }
 
   PlayedUse Use() const {
-    PlayedUse use{static_cast<int64_t>(blocks_.size()), used_bytes_,
-                  static_cast<int64_t>(streams_.size()), 0, objects_};
+    PlayedUse use{
+        static_cast<int64_t>(blocks_.size()), used_bytes_, static_cast<int64_t>(streams_.size()),
+        static_cast<int64_t>(events_.size()), 0,           objects_};
     for (const auto& [handle, stream] : streams_) {
       use.queued += static_cast<int64_t>(stream->work.size());
     }
@@ -144,6 +170,7 @@ class PlayedRuntime {
   int64_t pooled_peak_ = 0;
   std::map<char*, PlayedBlock> blocks_;
   std::map<cudaStream_t, std::unique_ptr<PlayedStream>> streams_;
+  std::map<cudaEvent_t, std::shared_ptr<PlayedEvent>> events_;
 };
 
 // CUDA's functions have no argument that says on which machine they are called.
@@ -196,6 +223,10 @@ void EnqueuePlayedKernel(cudaStream_t stream, int64_t blocks, int64_t threads,
   CKPLAN_CHECK(threads > 0 && threads <= kMostThreads, "a block has at most 1024 threads");
   CKPLAN_CHECK(blocks > 0 && blocks <= kMostBlocks, "a launch has at most 2^31 - 1 blocks");
   CountPlayedCall("kernel");
+  if (IsPlanted("the driver is older than the kernels")) {
+    Runtime()->Fail(cudaErrorUnsupportedPtxVersion);
+    return;
+  }
   if (IsPlanted("a kernel is lost") && CallsOfPlayedRuntime().at("kernel") % 50 == 0) return;
   EnqueuePlayedWork(stream, std::move(work));
 }
@@ -254,6 +285,16 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   });
 }
 
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    CKPLAN_CHECK(device == 0, "the first GPU is the one that is used");
+    if (attribute != cudaDevAttrMemoryPoolsSupported) return runtime.Fail(cudaErrorInvalidValue);
+    const bool lacks_pools = runtime.IsPlanted("the driver has no pools");
+    *value = runtime.machine().has_pools && !lacks_pools ? 1 : 0;
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaSetDevice(int device) {
   return Play(__func__, [&](PlayedRuntime&) {
     CKPLAN_CHECK(device == 0, "the first GPU is the one that is used");
@@ -297,6 +338,41 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
     if (runtime.IsPlanted("nobody waits for the stream")) return cudaSuccess;
     runtime.Synchronize(stream);
+    return cudaSuccess;
+  });
+}
+
+// ---- Events -------------------------------------------------------------------------------------
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    *event = runtime.AddEvent();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    runtime.Remove(event);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    const auto recorded = runtime.Find(event);
+    recorded->time.reset();
+    runtime.Enqueue(stream, [recorded] { recorded->time = std::chrono::steady_clock::now(); });
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t second) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    const auto& begin = runtime.Find(first)->time;
+    const auto& end = runtime.Find(second)->time;
+    if (!begin || !end) return runtime.Fail(cudaErrorNotReady);
+    *milliseconds = std::chrono::duration<float, std::milli>(*end - *begin).count();
     return cudaSuccess;
   });
 }

@@ -26,6 +26,7 @@ struct PlayedMachine {
   int gpus = 1;
   int compute_major = 9;
   int64_t total_bytes = int64_t{80} << 30;
+  bool has_pools = true;
   int64_t context_bytes = int64_t{512} << 20;  // Taken when a stream is first made.
   // Whether work waits until its stream is synchronized. Otherwise it is done at once.
   bool defers_work = true;
@@ -45,6 +46,7 @@ struct PlayedUse {
   int64_t allocations = 0;
   int64_t bytes = 0;  // Without the context.
   int64_t streams = 0;
+  int64_t events = 0;
   int64_t queued = 0;   // Copies and other work not done yet.
   int64_t objects = 0;  // Handles and descriptors of libraries.
 };
