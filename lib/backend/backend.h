@@ -18,6 +18,7 @@
 
 #include "lib/backend/device_clock.h"
 #include "lib/backend/device_memory.h"
+#include "lib/backend/loss_call.h"
 #include "lib/base/check.h"
 #include "lib/base/result.h"
 #include "lib/ops/op_spec.h"
@@ -115,6 +116,9 @@ class Backend : public DeviceMemory {
   // Computes into[i] += scale * from[i], for floats of the given type.
   virtual void AddScaled(void* into, const void* from, ElementType type, float scale,
                          int64_t count) = 0;
+  // Returns the loss and writes its gradient, to the same bits as LossOnHost (lib/exec/loss.h).
+  // Returns nothing, and writes nothing, if the executor shall compute it on the host.
+  virtual std::optional<double> RunLoss(const LossCall&) { return std::nullopt; }
   // Hashes the contents and, where they are floats, looks for poison and other NaNs.
   virtual BufferDigest Inspect(const void* memory, int64_t bytes, ElementType type) = 0;
 };

@@ -47,6 +47,7 @@ class ForwardingBackend : public Backend {
                  int64_t count) override {
     backend_->AddScaled(into, from, type, scale, count);
   }
+  std::optional<double> RunLoss(const LossCall& call) override { return backend_->RunLoss(call); }
   BufferDigest Inspect(const void* memory, int64_t bytes, ElementType type) override {
     return backend_->Inspect(memory, bytes, type);
   }

@@ -8,6 +8,7 @@
 #include "lib/cuda/launch.h"
 #include "lib/cuda/reduce.h"
 #include "lib/cuda/registry.h"
+#include "lib/cuda/step_loss.h"
 #include "lib/ops/families.h"
 
 namespace ckplan::cuda {
@@ -64,7 +65,10 @@ CKPLAN_DEVICE inline int64_t LookAtWord(uint32_t word, int64_t place, ElementTyp
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(std::unique_ptr<Device> device) : device_(std::move(device)) {}
-  ~CudaBackend() override { device_->Release(scratch_); }
+  ~CudaBackend() override {
+    device_->Release(scratch_);
+    device_->Release(loss_scratch_);
+  }
 
   std::string_view name() const override { return "cuda"; }
   std::string Describe() const override { return device_->Describe(); }
@@ -118,6 +122,15 @@ class CudaBackend final : public Backend {
         FloatsIn(from, type));
   }
 
+  std::optional<double> RunLoss(const LossCall& call) override {
+    if (loss_scratch_ == nullptr) {
+      const Result<void*> memory = device_->Allocate(kStepLossScratch);
+      if (!memory.ok()) FailOutOfMemory("the loss of a step");
+      loss_scratch_ = *memory;
+    }
+    return RunStepLoss(*device_, call, loss_scratch_);
+  }
+
   BufferDigest Inspect(const void* memory, int64_t bytes, ElementType type) override {
     const auto shape = ReduceShape::Of(1, CeilDiv(bytes, 4), false);
     auto* result = static_cast<Digest*>(Scratch(shape.workspace<Digest>()));
@@ -158,6 +171,7 @@ class CudaBackend final : public Backend {
 
   std::unique_ptr<Device> device_;
   void* scratch_ = nullptr;
+  void* loss_scratch_ = nullptr;
 };
 
 __global__ void FirstKernel() {}

@@ -5,6 +5,7 @@ set(ckplan_cuda_sources
   product.cc
   registry.cc
   separable.cu
+  step_loss.cu
   strided_copy.cu
   ops/activation.cu
   ops/attention.cu

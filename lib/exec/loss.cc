@@ -3,47 +3,86 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
 
 #include "lib/base/check.h"
-#include "lib/base/rng.h"
 #include "lib/exec/seeded.h"
 #include "lib/ops/bfloat16.h"
+#include "lib/scalar/step_loss.h"
 
 namespace ckplan {
 
 namespace {
 
-// Returns the mean softmax cross-entropy over all positions except the class axis. Replaces the
-// scores by their gradients.
-double CrossEntropy(uint64_t seed, const std::vector<int64_t>& dims, std::vector<float>& scores) {
-  const size_t axis = ClassAxis(dims);
-  int64_t outer = 1;
-  int64_t inner = 1;
-  for (size_t i = 0; i < dims.size(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : dims[i];
-  const int64_t classes = dims.empty() ? 1 : dims[axis];
-  CKPLAN_CHECK(classes > 0, "RequireLoss refuses outputs without classes");
-  const auto positions = static_cast<double>(outer * inner);
-  Rng rng(seed);
-  double loss = 0;
-  for (int64_t o = 0; o < outer; ++o) {
-    for (int64_t i = 0; i < inner; ++i) {
-      float* const first = scores.data() + o * classes * inner + i;
-      const int64_t label = rng.Between(0, classes - 1);
-      float largest = first[0];
-      for (int64_t c = 1; c < classes; ++c) largest = std::max(largest, first[c * inner]);
-      double sum = 0;
-      for (int64_t c = 0; c < classes; ++c)
-        sum += std::exp(static_cast<double>(first[c * inner] - largest));
-      const double label_score = static_cast<double>(first[label * inner] - largest);
-      loss += (std::log(sum) - label_score) / positions;
-      for (int64_t c = 0; c < classes; ++c) {
-        const double probability = std::exp(static_cast<double>(first[c * inner] - largest)) / sum;
-        first[c * inner] = static_cast<float>((probability - (c == label ? 1 : 0)) / positions);
-      }
+// Adds numbers in the order of lib/scalar/step_loss.h.
+class LossSum {
+ public:
+  explicit LossSum(int64_t count)
+      : parts_(static_cast<size_t>(std::min(count, scalar::kLossParts)), 0.0) {}
+
+  void Add(int64_t index, double value) {
+    parts_[static_cast<size_t>(index % scalar::kLossParts)] += value;
+  }
+  double Total() const { return std::accumulate(parts_.begin(), parts_.end(), 0.0); }
+
+ private:
+  std::vector<double> parts_;
+};
+
+double GivenLoss(uint64_t seed, const Operand& output, std::vector<float>& values) {
+  const int64_t count = output.elements();
+  const scalar::GivenGradient given = scalar::GivenGradientOf(seed, count);
+  LossSum loss(count);
+  for (int64_t i = 0; i < count; ++i) {
+    float& value = values[static_cast<size_t>(i)];
+    float gradient = given(i);
+    // The loss is the inner product with the gradient as it is stored, which may be rounded.
+    if (output.type == ElementType::kBFloat16) gradient = FromBFloat16(ToBFloat16(gradient));
+    loss.Add(i, static_cast<double>(value) * static_cast<double>(gradient));
+    value = gradient;
+  }
+  return loss.Total();
+}
+
+double SumOfExponentials(const scalar::CrossEntropy& entropy, const scalar::ClassScores& at,
+                         float largest, const std::vector<float>& scores) {
+  const int64_t count = entropy.ClassParts();
+  double parts[scalar::kClassParts] = {};
+  for (int64_t c = 0; c < entropy.classes; ++c) {
+    const float score = scores[static_cast<size_t>(at.At(c))];
+    parts[c % count] += scalar::ExpOfNegative(entropy.Shifted(score, largest));
+  }
+  for (int64_t half = count / 2; half > 0; half /= 2) {
+    for (int64_t i = 0; i < half; ++i) parts[i] += parts[i + half];
+  }
+  return parts[0];
+}
+
+// The mean softmax cross-entropy over all positions except the class axis.
+double CrossEntropyLoss(uint64_t seed, const Operand& output, std::vector<float>& scores) {
+  const scalar::CrossEntropy entropy =
+      scalar::CrossEntropyOf(seed, output.dims, ClassAxis(output.dims));
+  CKPLAN_CHECK(entropy.classes > 0, "RequireLoss refuses outputs without classes");
+  LossSum loss(entropy.positions());
+  for (int64_t p = 0; p < entropy.positions(); ++p) {
+    const scalar::ClassScores at = entropy.ScoresOf(p);
+    const int64_t label = entropy.LabelOf(p);
+    float largest = -std::numeric_limits<float>::infinity();
+    for (int64_t c = 0; c < entropy.classes; ++c) {
+      const float score = scores[static_cast<size_t>(at.At(c))];
+      if (largest < score || score != score) largest = score;
+    }
+    const double sum = SumOfExponentials(entropy, at, largest, scores);
+    loss.Add(p, entropy.LossOf(sum, scores[static_cast<size_t>(at.At(label))], largest));
+    for (int64_t c = 0; c < entropy.classes; ++c) {
+      float& score = scores[static_cast<size_t>(at.At(c))];
+      const double exponential = scalar::ExpOfNegative(entropy.Shifted(score, largest));
+      score = entropy.GradientOf(exponential, sum, c == label);
     }
   }
-  return loss;
+  return loss.Total();
 }
 
 std::vector<float> DownloadFloats(Backend& backend, const Operand& operand, const void* contents) {
@@ -73,11 +112,6 @@ std::string_view NameOf(LossKind kind) {
   return kind == LossKind::kGiven ? "given" : "cross-entropy";
 }
 
-size_t ClassAxis(const std::vector<int64_t>& dims) {
-  if (dims.size() == 3) return 2;
-  return dims.size() < 2 ? 0 : 1;
-}
-
 Result<Done> RequireLoss(LossKind kind, const StepGraph& step) {
   if (kind != LossKind::kCrossEntropy) return Done{};
   for (const TensorId output : step.graph.outputs()) {
@@ -94,24 +128,18 @@ Result<Done> RequireLoss(LossKind kind, const StepGraph& step) {
   return Done{};
 }
 
+double LossOnHost(LossKind kind, uint64_t seed, const Operand& output, std::vector<float>& values) {
+  return kind == LossKind::kCrossEntropy ? CrossEntropyLoss(seed, output, values)
+                                         : GivenLoss(seed, output, values);
+}
+
 double Loss::Run(Backend& backend, std::string_view name, const Operand& output,
                  const void* contents, void* gradient) const {
-  const int64_t count = output.elements();
   const uint64_t seed = SeedFor(seed_, name);
+  const LossCall call{kind_, seed, output, contents, gradient};
+  if (const std::optional<double> loss = backend.RunLoss(call)) return *loss;
   std::vector<float> values = DownloadFloats(backend, output, contents);
-  double loss = 0;
-  if (kind_ == LossKind::kCrossEntropy) {
-    loss = CrossEntropy(seed, output.dims, values);
-  } else {
-    const float bound = 1.0F / std::sqrt(static_cast<float>(std::max<int64_t>(count, 1)));
-    std::vector<float> given = UniformFloats(seed, count, -bound, bound);
-    // The loss is the inner product with the gradient as it is stored, which may be rounded.
-    if (output.type == ElementType::kBFloat16) given = FromBFloat16(ToBFloat16(given));
-    for (size_t i = 0; i < given.size(); ++i) {
-      loss += static_cast<double>(values[i]) * static_cast<double>(given[i]);
-    }
-    values = given;
-  }
+  const double loss = LossOnHost(kind_, seed, output, values);
   UploadFloats(backend, output, gradient, values);
   return loss;
 }

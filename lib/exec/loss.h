@@ -3,18 +3,15 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "lib/backend/backend.h"
+#include "lib/backend/loss_call.h"
 #include "lib/base/result.h"
 #include "lib/model/step_graph.h"
 #include "lib/ops/op_spec.h"
 
 namespace ckplan {
-
-enum class LossKind {
-  kGiven,         // The output's gradient comes from a seed; the loss is their inner product.
-  kCrossEntropy,  // Mean of softmax cross-entropy against labels from a seed.
-};
 
 std::string_view NameOf(LossKind kind);
 
@@ -28,7 +25,7 @@ class Loss {
   LossKind kind() const { return kind_; }
   // Returns the loss of one output and writes its gradient into `gradient`. The loss of a step is
   // the sum over its outputs. `contents` and `gradient` are device memory and hold floats of the
-  // output's type; the loss is computed on the host, in float32 or wider types.
+  // output's type. The backend computes the loss, or else the host, to the same bits.
   double Run(Backend& backend, std::string_view name, const Operand& output, const void* contents,
              void* gradient) const;
 
@@ -37,8 +34,8 @@ class Loss {
   uint64_t seed_;
 };
 
-// Returns the axis of an output that holds the scores of the classes: the second axis of [N, C] and
-// of images [N, C, H, W], the last axis of sequences [N, T, C].
-size_t ClassAxis(const std::vector<int64_t>& dims);
+// Returns the loss of an output with these values, computed in float32 or wider types, and replaces
+// them by their gradient, which is rounded to the output's type. `seed` is that of the output.
+double LossOnHost(LossKind kind, uint64_t seed, const Operand& output, std::vector<float>& values);
 
 }  // namespace ckplan

@@ -1,11 +1,15 @@
 #include "lib/exec/loss.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "lib/exec/device_block.h"
 #include "lib/exec/seeded.h"
 #include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
 #include "lib/exec/train.h"
 #include "lib/ops/bfloat16.h"
+#include "lib/scalar/step_loss.h"
 
 namespace ckplan {
 namespace {
@@ -59,6 +63,48 @@ TEST_CASE("loss: cross-entropy's gradient is its derivative") {
   CheckCrossEntropy({4, 6});
   CheckCrossEntropy({2, 5, 3, 3});
   CheckCrossEntropy({2, 3, 7});
+}
+
+// The outputs have more elements, positions and classes than a sum has parts, and fewer.
+TEST_CASE("loss: a device computes the same bits as the host") {
+  const auto backend = MakeTestBackend();
+  const std::vector<int64_t> kShapes[] = {{1},          {3, 5},     {3, 50000},      {70000, 2},
+                                          {2, 5, 3, 7}, {2, 3, 40}, {2, 2, 200, 200}};
+  for (const std::vector<int64_t>& dims : kShapes) {
+    for (const LossKind kind : {LossKind::kGiven, LossKind::kCrossEntropy}) {
+      CAPTURE(dims.front());
+      CAPTURE(NameOf(kind));
+      const Operand output = Scores(dims);
+      const std::vector<float> values = UniformFloats(7, output.elements(), -30, 30);
+      std::vector<float> gradient;
+      std::vector<float> expected = values;
+      const double loss = LossOf(*backend, Loss(kind, 9), "y", output, values, gradient);
+      CHECK(loss == LossOnHost(kind, SeedFor(9, "y"), output, expected));
+      CHECK(gradient == expected);
+    }
+  }
+}
+
+TEST_CASE("loss: e^x and ln x are those of the C library, almost to the last bit") {
+  double worst = 0;
+  for (int i = 0; i < 100000; ++i) {
+    const double x = -i / 150.0;
+    worst = std::max(worst, std::fabs(scalar::ExpOfNegative(x) / std::exp(x) - 1));
+    const double y = 1 + i * 3.7;
+    if (i > 0) worst = std::max(worst, std::fabs(scalar::LogOf(y) / std::log(y) - 1));
+  }
+  CHECK(worst < 1e-15);
+  CHECK(scalar::ExpOfNegative(-1e30) == 0);
+  CHECK(scalar::LogOf(1) == 0);
+  CHECK(std::isnan(scalar::ExpOfNegative(NAN)));
+  CHECK(std::isnan(scalar::LogOf(NAN)));
+}
+
+TEST_CASE("loss: a given gradient is the seed's sequence of numbers") {
+  std::vector<float> values(1000, 0.0F);
+  LossOnHost(LossKind::kGiven, 9, Scores({10, 100}), values);
+  const float bound = 1.0F / std::sqrt(1000.0F);
+  CHECK(values == UniformFloats(9, 1000, -bound, bound));
 }
 
 TEST_CASE("loss: the axis of the classes") {
