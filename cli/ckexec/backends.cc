@@ -138,7 +138,9 @@ std::vector<OpSupport> CudaOperators() { return cuda::Operators(); }
 
 Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions& options) {
   cuda::DeviceOptions device_options;
-  device_options.allow_tf32 = options.allows_tf32;
+  const bool allows_all = options.allows_tf32 || options.tf32 == "all";
+  device_options.allow_tf32 = allows_all || options.tf32 == "convolutions";
+  device_options.allow_tf32_products = allows_all;
   if (options.workspace_limit) {
     CKPLAN_ASSIGN_OR_RETURN(const Bytes limit,
                             ParseSize(*options.workspace_limit, "--workspace-limit"));
@@ -184,6 +186,12 @@ Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options) {
   const bool is_cuda = options.backend == "cuda";
   if (is_cuda && options.threads) return OptionOf("--threads", "cpu");
   if (!is_cuda && options.allows_tf32) return OptionOf("--allow-tf32", "cuda");
+  if (!is_cuda && !options.tf32.empty()) return OptionOf("--tf32", "cuda");
+  if (options.allows_tf32 && !options.tf32.empty() && options.tf32 != "all") {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("--allow-tf32 is --tf32 all, not --tf32 {}; leave one of them out",
+                                 options.tf32));
+  }
   if (!is_cuda && options.workspace_limit) return OptionOf("--workspace-limit", "cuda");
   CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                           is_cuda ? MakeCuda(options) : MakeCpu(options));

@@ -34,6 +34,13 @@ TEST_CASE("backends: options of one backend are refused by the other") {
   tf32.backend = "cpu";
   tf32.allows_tf32 = true;
   CHECK(MakeBackend(tf32).error().code == ErrorCode::kUsage);
+  ExecOptions convolutions;
+  convolutions.backend = "cpu";
+  convolutions.tf32 = "convolutions";
+  CHECK(MakeBackend(convolutions).error().code == ErrorCode::kUsage);
+  convolutions.backend = "cuda";
+  convolutions.allows_tf32 = true;  // Which is --tf32 all.
+  CHECK(MakeBackend(convolutions).error().code == ErrorCode::kUsage);
   ExecOptions limit;
   limit.backend = "cpu";
   limit.workspace_limit = "1MiB";

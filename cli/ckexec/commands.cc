@@ -133,7 +133,9 @@ void AddBackendOptions(CommandLine& line, ExecOptions& options) {
             &options.stores_bfloat16);
   line.Value("--threads", "N", "threads of the cpu backend (default: one for each processor)",
              &options.threads);
-  line.Flag("--allow-tf32", "let the cuda backend multiply float32 in TF32", &options.allows_tf32);
+  line.Choice("--tf32", {"none", "convolutions", "all"},
+              "what the cuda backend may compute in TF32 (default none)", &options.tf32);
+  line.Flag("--allow-tf32", "the same as --tf32 all", &options.allows_tf32);
   line.Value("--workspace-limit", "SIZE",
              "largest workspace of one call of the cuda backend (default about 256MiB)",
              &options.workspace_limit);

@@ -194,6 +194,25 @@ TEST_CASE("played cuda: a plan is proven where the pool is fragmented, and where
   }
 }
 
+TEST_CASE("played cuda: the report says what may be computed in TF32") {
+  const Session session(kMlp, false);
+  CHECK(session.Profile().status == 0);
+  CHECK(session.Plan().status == 0);
+  struct Row {
+    const char* option;
+    const char* said;
+  };
+  for (const Row& row :
+       {Row{"", "cuDNN 9.19"}, Row{"--tf32 none", "cuDNN 9.19"},
+        Row{"--tf32 convolutions", "cuDNN 9.19, TF32 in convolutions"},
+        Row{"--tf32 all", "cuDNN 9.19, TF32"}, Row{"--allow-tf32", "cuDNN 9.19, TF32"}}) {
+    CAPTURE(row.option);
+    const ProgramResult result = session.Validate("", row.option);
+    CHECK(result.status == 0);
+    CHECK(result.out.find(fmt::format("{}\",", row.said)) != std::string::npos);
+  }
+}
+
 TEST_CASE("played cuda: a driver older than the kernels is refused with what to install") {
   const ProgramResult result = Session(kMlp, false).Profile("the driver is older than the kernels");
   CAPTURE(result.err);

@@ -62,7 +62,7 @@ Result<std::unique_ptr<CublasGemm>> CublasGemm::Create(const CublasApi& api,
 
 CublasGemm::CublasGemm(const CublasApi& api, const DeviceOptions& options, cublasHandle_t handle)
     : api_(api),
-      allow_tf32_(options.allow_tf32),
+      allow_tf32_(options.allow_tf32_products),
       workspace_(std::min(kWantedWorkspace, options.workspace_limit.value_or(kWantedWorkspace))),
       handle_(handle) {}
 

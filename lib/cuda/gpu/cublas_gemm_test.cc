@@ -150,7 +150,11 @@ TEST_CASE("cublas: types, precision and the caller's workspace") {
   shape.a.type = shape.b.type = ElementType::kFloat32;
   (*plain)->Run(shape, ones.data(), ones.data(), c.data(), workspace);
   CHECK(seen.compute == CUBLAS_COMPUTE_32F);
-  const auto quick = CublasGemm::Create(FakeApi(), {.allow_tf32 = true}, nullptr);
+  const auto as_pytorch = CublasGemm::Create(FakeApi(), {.allow_tf32 = true}, nullptr);
+  (*as_pytorch)->Run(shape, ones.data(), ones.data(), c.data(), workspace);
+  CHECK(seen.compute == CUBLAS_COMPUTE_32F);
+  const auto quick =
+      CublasGemm::Create(FakeApi(), {.allow_tf32 = true, .allow_tf32_products = true}, nullptr);
   (*quick)->Run(shape, ones.data(), ones.data(), c.data(), workspace);
   CHECK(seen.compute == CUBLAS_COMPUTE_32F_FAST_TF32);
 }

@@ -110,7 +110,7 @@ class CudaDevice final : public Device {
     CheckCuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
     return fmt::format("{} (compute capability {}.{}), CUDA {}, {}{}", properties_.name,
                        properties_.major, properties_.minor, VersionText(runtime), opened_.versions,
-                       options().allow_tf32 ? ", TF32" : "");
+                       DescribeTf32());
   }
   std::vector<MemoryUse> Overheads() const override { return overheads_; }
 
@@ -186,6 +186,11 @@ class CudaDevice final : public Device {
  private:
   CudaDevice(const DeviceOptions& options, const cudaDeviceProp& properties)
       : Device(options), properties_(properties) {}
+
+  const char* DescribeTf32() const {
+    if (!options().allow_tf32) return "";
+    return options().allow_tf32_products ? ", TF32" : ", TF32 in convolutions";
+  }
 
   // Some virtual GPUs and drivers have no pools.
   void FindPool() {

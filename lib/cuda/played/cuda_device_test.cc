@@ -192,12 +192,15 @@ TEST_CASE("cuda device: its own overheads are measured, and released when it is 
 
 TEST_CASE("cuda device: TF32 is described if it is allowed") {
   StartPlayedRuntime(SmallMachine());
-  DeviceOptions options;
-  options.allow_tf32 = true;
-  const auto device = OpenCudaDevice(options, OpenNoLibraries);
-  REQUIRE(device.ok());
-  CHECK((*device)->Describe() ==
-        "a played GPU (compute capability 9.0), CUDA 13.0, no libraries, TF32");
+  const auto describe = [](const DeviceOptions& options) {
+    const auto device = OpenCudaDevice(options, OpenNoLibraries);
+    REQUIRE(device.ok());
+    return (*device)->Describe();
+  };
+  const std::string plain = "a played GPU (compute capability 9.0), CUDA 13.0, no libraries";
+  CHECK(describe({}) == plain);
+  CHECK(describe({.allow_tf32 = true}) == plain + ", TF32 in convolutions");
+  CHECK(describe({.allow_tf32 = true, .allow_tf32_products = true}) == plain + ", TF32");
 }
 
 std::string RefusalOn(const PlayedMachine& machine) {
