@@ -17,42 +17,13 @@ import time
 
 try:
     import torch
-    from torch import nn
+    from gpu_campaign.networks import resnet50
 except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
 MODEL = "testdata/models/resnet50.onnx"
 STEPS = 3  # Steps in each turn; the first one warms up.
-
-
-class Unit(nn.Module):
-    """A bottleneck unit; the 3 x 3 convolution halves the resolution."""
-
-    def __init__(self, inner, width, stride):
-        super().__init__()
-        self.body = nn.Sequential(
-            nn.Conv2d(inner, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(True),
-            nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(True),
-            nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width))
-        self.shortcut = nn.Identity()
-        if inner != 4 * width:
-            self.shortcut = nn.Sequential(nn.Conv2d(inner, 4 * width, 1, stride, bias=False),
-                                          nn.BatchNorm2d(4 * width))
-
-    def forward(self, x):
-        return torch.relu(self.body(x) + self.shortcut(x))
-
-
-def resnet50():
-    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(True),
-              nn.MaxPool2d(3, 2, 1)]
-    inner = 64
-    for width, units in ((64, 3), (128, 4), (256, 6), (512, 3)):
-        for unit in range(units):
-            layers.append(Unit(inner, width, 2 if unit == 0 and width > 64 else 1))
-            inner = 4 * width
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inner, 1000))
 
 
 def seconds_of_pytorch(network, batch, gradient):

@@ -3,7 +3,8 @@
 // the same code. When it ends, it prints what was called to standard error, and fails if anything
 // was left on the GPU.
 //
-// CKEXEC_PLAYED_FAULT names a fault to plant (PlayedMachine::faults).
+// CKEXEC_PLAYED_FAULT names a fault to plant (PlayedMachine::faults). CKEXEC_CUDA_PATH, if it is
+// set, is searched for the replaced libraries as it is for NVIDIA's.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -24,7 +25,7 @@ void StartGpu() {
   cuda::PlayedMachine machine;
   if (const char* fault = std::getenv("CKEXEC_PLAYED_FAULT")) machine.faults.insert(fault);
   cuda::StartPlayedRuntime(machine);
-  setenv("CKEXEC_CUDA_PATH", CKPLAN_PLAYED_LIBRARIES, 1);
+  setenv("CKEXEC_CUDA_PATH", CKPLAN_PLAYED_LIBRARIES, 0);
 }
 
 int EndGpu(int status) {

@@ -1,0 +1,102 @@
+"""The results of a campaign on disk: JSON lines, each there before the next case begins.
+
+A case has a line when it begins and one with its result. A campaign that was cut, at any moment and
+by anything, goes on after the last result: a part of a line at the end is removed, and the case
+that was running begins anew. A case that ends the campaign, or the machine, MAX_STARTS times is
+given up.
+"""
+
+import fcntl
+import json
+import os
+
+MAX_STARTS = 3
+FILE = "results.jsonl"
+
+
+class Refused(Exception):
+    """The folder is another campaign's."""
+
+
+def read_lines(path):
+    """Returns the whole lines of the file, and how many bytes they have."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return [], 0
+    end = data.rfind(b"\n") + 1
+    return data[:end].splitlines(), end
+
+
+def read_records(path):
+    """Returns the records of the file. Lines that are no records are left out."""
+    records = []
+    for line in read_lines(path)[0]:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            records.append(record)
+    return records
+
+
+def results_of(records):
+    """Returns the results by the names of their cases, in the order in which they were written."""
+    return {record["case"]: record for record in records if record.get("event") == "result"}
+
+
+class Journal:
+    def __init__(self, folder):
+        os.makedirs(folder, exist_ok=True)
+        self.path = os.path.join(folder, FILE)
+        self.file = open(self.path, "ab")
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Refused(f"another campaign writes into {folder}") from error
+        self.file.truncate(read_lines(self.path)[1])
+        self.records = read_records(self.path)
+        self.results = results_of(self.records)
+
+    def open_campaign(self, settings):
+        """Begins the journal with the settings, or refuses other ones than it began with."""
+        for record in self.records:
+            if record["event"] == "campaign":
+                if record["settings"] != settings:
+                    raise Refused(f"{self.path} has the results of a campaign with other settings: "
+                                  f"{record['settings']}; name another folder with -o")
+                return
+        self.write({"event": "campaign", "settings": settings})
+
+    def forget(self, statuses):
+        """Cases with these results run again."""
+        self.results = {case: result for case, result in self.results.items()
+                        if result["status"] not in statuses}
+
+    def write(self, record):
+        self.file.write(json.dumps(record, sort_keys=True).encode() + b"\n")
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.records.append(record)
+
+    def begin(self, case):
+        """Returns False if the case has ended too many campaigns."""
+        starts = 0
+        for record in self.records:
+            if record.get("case") == case:
+                starts = starts + 1 if record["event"] == "start" else 0
+        if starts >= MAX_STARTS:
+            return False
+        self.write({"event": "start", "case": case})
+        return True
+
+    def interrupt(self, case, why):
+        """The case was stopped by the campaign itself, and shall begin anew in the next one."""
+        self.write({"event": "stop", "case": case, "why": why})
+
+    def finish(self, case, result):
+        record = {"event": "result", "case": case, **result}
+        self.write(record)
+        self.results[case] = record

@@ -1,0 +1,163 @@
+"""The programs of a campaign, how they are called, and what stands in for a GPU in a rehearsal."""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+# Where each program is in a build folder. A bundle has them all in bin.
+PROGRAMS = {
+    "ckplan": ["cli/ckplan/ckplan"],
+    "ckexec": ["cli/ckexec/ckexec"],
+    "operators": ["lib/cuda/gpu/ckplan_cuda_test"],
+    "executor": ["lib/cuda/gpu/ckplan_exec_on_cuda_test"],
+}
+# In a rehearsal, the same programs run over a GPU that the host emulates.
+REHEARSED = {
+    "ckplan": PROGRAMS["ckplan"],
+    "ckexec": ["cli/ckexec/ckexec_played"],
+    "operators": ["lib/cuda/host/ckplan_cuda_on_host_test"],
+    "executor": ["lib/cuda/host/ckplan_exec_on_cuda_host_test"],
+}
+# What a rehearsal takes of the test programs, which emulate thousands of threads.
+REHEARSED_TESTS = {"operators": "cuda: Rotary*", "executor": "loss: the axis*"}
+# The network that takes the place of all others in a rehearsal.
+STAND_IN = ("tiny_mlp", ("-D", "N=8"))
+
+# What TF32 convolutions of ResNet-50 want at N=256, so that none is held back.
+WORKSPACE = "1200MiB"
+CASE_SECONDS = 1200  # No case takes this long unless something hangs.
+KEPT_LINES = 200
+
+
+class TimeIsUp(Exception):
+    """The time limit of the campaign has passed."""
+
+
+class Interrupted(Exception):
+    """Somebody stopped the campaign by a signal."""
+
+
+class Failure(Exception):
+    """A command did not do what it should have done."""
+
+    def __init__(self, status, reasons, exit_code=None):
+        super().__init__(reasons[0] if reasons else status)
+        self.status = status
+        self.reasons = reasons
+        self.exit_code = exit_code
+
+
+def end_with_parent():
+    """Runs in a child: it is killed when the campaign is, so that it writes nothing afterwards."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def status_of(exit_code):
+    """Returns what a result is called: exit codes of ckplan and ckexec that say that the machine or
+    the network is at fault are not failures of a plan."""
+    return {0: "passed", 3: "refused", 4: "refused"}.get(exit_code, "failed")
+
+
+class Machine:
+    def __init__(self, root, build, rehearses, python, deadline):
+        self.root = root
+        self.build = build
+        self.rehearses = rehearses
+        self.python = python
+        self.deadline = deadline
+        self.command = []  # The last one, for the journal.
+        self.is_waiting = False
+        self.is_stopped = False
+
+    def program(self, name):
+        paths = (REHEARSED if self.rehearses else PROGRAMS)[name]
+        for path in [*paths, f"bin/{os.path.basename(paths[0])}"]:
+            whole = os.path.join(self.build, path)
+            if os.access(whole, os.X_OK):
+                return whole
+        raise Failure("missing", [f"there is no {paths[0]} in {self.build}; build it, or name "
+                                  "another folder with --build"])
+
+    def model(self, name):
+        return os.path.join(self.root, "testdata/models", f"{name}.onnx")
+
+    def network_of(self, case):
+        """Returns the model and the sizes that the case runs here."""
+        name, sizes = STAND_IN if self.rehearses else (case.model, case.sizes)
+        return self.model(name), list(sizes)
+
+    def backend(self, timed=True):
+        limit = "16KiB" if self.rehearses else WORKSPACE
+        return ["--backend", "cuda", *(["--workspace-limit", limit] if timed else [])]
+
+    def stop(self, _signal, _frame):
+        """Handles a signal: at once while a command runs, else before the next one, so that no line
+        of the journal is cut."""
+        self.is_stopped = True
+        if self.is_waiting:
+            raise Interrupted()
+
+    def seconds_left(self):
+        if self.is_stopped:
+            raise Interrupted()
+        left = CASE_SECONDS
+        if self.deadline is not None:
+            left = min(left, self.deadline - time.monotonic())
+        if left <= 0:
+            raise TimeIsUp()
+        return left
+
+    def run(self, command, folder=None, environment=None):
+        """Runs the command, and returns its exit code, its output and its messages as lines."""
+        self.command = [str(part) for part in command]
+        left = self.seconds_left()
+        try:
+            child = subprocess.Popen(self.command, cwd=folder or self.root, text=True,
+                                     errors="replace", stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                     env={**os.environ, **(environment or {})},
+                                     preexec_fn=end_with_parent)
+        except OSError as error:
+            raise Failure("missing", [f"{self.command[0]}: {error.strerror}"]) from error
+        output, messages = self.wait_for(child, left)
+        return child.returncode, output, messages.splitlines()
+
+    def wait_for(self, child, left):
+        try:
+            self.is_waiting = True
+            return child.communicate(timeout=left)
+        except subprocess.TimeoutExpired as error:
+            if left < CASE_SECONDS:
+                raise TimeIsUp() from error
+            raise Failure("failed", [f"it took longer than {CASE_SECONDS} s"]) from error
+        finally:
+            self.is_waiting = False
+            if child.poll() is None:
+                child.kill()
+                child.communicate()
+
+    def call(self, command):
+        """Runs the command, which must succeed, and returns its output."""
+        code, output, messages = self.run(command)
+        if code != 0:
+            raise Failure(status_of(code), (messages or output.splitlines())[-KEPT_LINES:], code)
+        return output
+
+
+def find_sanitizer():
+    return shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+
+
+def facts_of_driver(machine):
+    """Returns what nvidia-smi says about the GPU, if there is one."""
+    names = ["name", "driver_version", "memory.total", "clocks.max.sm", "power.limit"]
+    if machine.rehearses or not shutil.which("nvidia-smi"):
+        return {}
+    code, output, _ = machine.run(["nvidia-smi", f"--query-gpu={','.join(names)}",
+                                   "--format=csv,noheader"])
+    if code != 0 or not output.strip():
+        return {}
+    return dict(zip(names, (part.strip() for part in output.splitlines()[0].split(","))))
