@@ -423,13 +423,6 @@ class Computation {
     return value < 1 ? value : 1;
   }
 
-  // Signed results fill their register, which may be wider.
-  template <typename T>
-  static uint64_t ExtendedBits(T value) {
-    return std::is_signed_v<T> ? static_cast<uint64_t>(static_cast<int64_t>(value))
-                               : static_cast<uint64_t>(value);
-  }
-
   // Inserts the lower bits of a into b.
   void InsertBits() {
     ForLanes(lanes_, [&](int lane) {

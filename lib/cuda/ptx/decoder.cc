@@ -61,6 +61,7 @@ class KernelDecoder {
       }
       program_.code[call.at].target = begins_.at(call.function->name);
     }
+    program_.shared_part_bytes = SmallestSharedAccess();
     return std::move(program_);
   }
 
@@ -112,6 +113,16 @@ class KernelDecoder {
       program_.code[jump.at].target = label->second;
     }
     return Done{};
+  }
+
+  int64_t SmallestSharedAccess() const {
+    int64_t smallest = SizeOf(Type::kU64);
+    for (const Instruction& instruction : program_.code) {
+      if (instruction.space == Space::kShared) {
+        smallest = std::min(smallest, SizeOf(instruction.type));
+      }
+    }
+    return smallest;
   }
 
   int32_t Here() const { return static_cast<int32_t>(program_.code.size()); }

@@ -1,13 +1,15 @@
 // The container of device code in nvcc's objects.
 #pragma once
 
-#include <string_view>
+#include <string>
 
 #include "lib/base/result.h"
 
 namespace ckplan::ptx {
 
-// Returns the first PTX text. Fails if there is none, or if it is compressed.
-Result<std::string_view> PtxIn(const unsigned char* container);
+// Returns the first PTX text. nvcc compresses it by Zstandard, unless it is told not to
+// (--no-compress). Fails if there is no PTX, if it is compressed in another way, as by older
+// versions of nvcc, or if libzstd.so.1, which decompresses it, is not installed.
+Result<std::string> PtxIn(const unsigned char* container);
 
 }  // namespace ckplan::ptx

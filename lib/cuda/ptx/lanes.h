@@ -52,4 +52,11 @@ uint64_t BitsOf(T value) {
   return bits;
 }
 
+// Returns the bits of an integer, extended by its sign: results of signed types fill their
+// register, which may be wider.
+template <typename T>
+uint64_t ExtendedBits(T value) {
+  return static_cast<uint64_t>(value);
+}
+
 }  // namespace ckplan::ptx

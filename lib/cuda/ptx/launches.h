@@ -1,7 +1,6 @@
 // Takes the place of the parts of the CUDA runtime that nvcc's objects call to register their
 // kernels and to start them. A launch becomes work of a stream of the emulated runtime
-// (../played/played_runtime.h), and plays the PTX that the object holds, which nvcc must have left
-// uncompressed (--no-compress).
+// (../played/played_runtime.h), and plays the PTX that the object holds.
 #pragma once
 
 #include <cstdint>

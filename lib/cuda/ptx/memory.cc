@@ -26,30 +26,34 @@ bool SharedMemory::IsOrdered(const Clock& written, const Clock& now) const {
   return same_warp && written.warp < now.warp;
 }
 
-bool SharedMemory::IsReadMeanwhile(const Mark& mark, const Clock& now) const {
-  if (mark.read.block != now.block) return false;
-  if (mark.read_by_several_warps) return true;
-  if (!mark.read_by_several_threads && mark.read.thread == now.thread) return false;
-  const bool same_warp = mark.read.thread / kWarp == now.thread / kWarp;
-  return !same_warp || mark.read.warp >= now.warp;
+// Whether another thread has read since the last barrier of both.
+bool SharedMemory::IsReadMeanwhile(const Readers& readers, const Clock& now) {
+  if (readers.block != now.block) return false;
+  if (readers.are_of_several_warps) return true;
+  const Reader& other = readers.last.thread == now.thread ? readers.other : readers.last;
+  if (other.thread == kNoThread) return false;
+  const bool same_warp = other.thread / kWarp == now.thread / kWarp;
+  return !same_warp || other.warp_clock >= now.warp;
+}
+
+void SharedMemory::Add(const Clock& now, Readers& readers) {
+  if (readers.block != now.block) {
+    readers = {now.block, {now.thread, now.warp}, {}, false};
+    return;
+  }
+  readers.are_of_several_warps |= readers.last.thread / kWarp != now.thread / kWarp;
+  if (readers.last.thread != now.thread) readers.other = readers.last;
+  readers.last = {now.thread, now.warp};
 }
 
 Access SharedMemory::Read(uint64_t address, int64_t bytes, const Clock& clock) {
   bool is_ordered = true;
   bool is_written = false;
-  for (size_t i = address; i < address + static_cast<uint64_t>(bytes); ++i) {
-    Mark& mark = marks_[i];
-    // One written byte is enough: structs are copied with their padding, which nobody writes.
+  for (Mark& mark : MarksOf(address, bytes)) {
+    // One written part is enough: structs are copied with their padding, which nobody writes.
     is_written |= mark.written.block >= begin_;
     is_ordered &= IsOrdered(mark.written, clock);
-    if (mark.read.block != clock.block) {
-      mark.read = clock;
-      mark.read_by_several_threads = mark.read_by_several_warps = false;
-      continue;
-    }
-    mark.read_by_several_threads |= mark.read.thread != clock.thread;
-    mark.read_by_several_warps |= mark.read.thread / kWarp != clock.thread / kWarp;
-    mark.read.warp = std::max(mark.read.warp, clock.warp);
+    Add(clock, mark.readers);
   }
   if (!is_written) return Access::kUnwritten;
   return is_ordered ? Access::kSound : Access::kRace;
@@ -57,9 +61,8 @@ Access SharedMemory::Read(uint64_t address, int64_t bytes, const Clock& clock) {
 
 Access SharedMemory::Write(uint64_t address, int64_t bytes, const Clock& clock) {
   bool is_ordered = true;
-  for (size_t i = address; i < address + static_cast<uint64_t>(bytes); ++i) {
-    Mark& mark = marks_[i];
-    is_ordered &= IsOrdered(mark.written, clock) && !IsReadMeanwhile(mark, clock);
+  for (Mark& mark : MarksOf(address, bytes)) {
+    is_ordered &= IsOrdered(mark.written, clock) && !IsReadMeanwhile(mark.readers, clock);
     mark.written = clock;
   }
   return is_ordered ? Access::kSound : Access::kRace;

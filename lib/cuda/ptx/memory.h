@@ -53,17 +53,19 @@ struct Clock {
 // The result of an access to shared memory.
 enum class Access {
   kSound,
-  kRace,       // Another thread accessed the same byte, and no barrier lies between the accesses.
+  kRace,       // Another thread accessed the same bytes, and no barrier lies between the accesses.
   kUnwritten,  // No byte that is read was written before.
 };
 
-// The shared memory of a block. For each byte it remembers which lane wrote and which read it last,
-// so that it finds accesses without a barrier between them, in whatever order the threads are
-// played.
+// The shared memory of a block. It remembers who wrote and who read each part of it last, so that
+// it finds accesses without a barrier between them, in whatever order the threads are played. A
+// part has as many bytes as the smallest access of the kernel.
 class SharedMemory {
  public:
-  explicit SharedMemory(int64_t bytes)
-      : bytes_(static_cast<size_t>(bytes)), marks_(static_cast<size_t>(bytes)) {}
+  SharedMemory(int64_t bytes, int64_t part_bytes)
+      : bytes_(static_cast<size_t>(bytes)),
+        part_bytes_(static_cast<uint64_t>(part_bytes)),
+        marks_(static_cast<size_t>((bytes + part_bytes - 1) / part_bytes)) {}
 
   // Forgets the contents. `clock` is the number of barriers so far, and those that follow are
   // greater.
@@ -78,17 +80,40 @@ class SharedMemory {
   Access Write(uint64_t address, int64_t bytes, const Clock& clock);
 
  private:
+  struct Reader {
+    uint32_t thread = kNoThread;
+    uint32_t warp_clock = 0;
+  };
+  // The last reader, and the last one of all other threads, since the last barrier of the block.
+  struct Readers {
+    uint32_t block = 0;  // The clock of that barrier.
+    Reader last, other;
+    bool are_of_several_warps = false;
+  };
   struct Mark {
     Clock written;
-    Clock read;  // The first reader since the last barrier of the block, and the warp's last clock.
-    bool read_by_several_threads = false;
-    bool read_by_several_warps = false;
+    Readers readers;
   };
+  static constexpr uint32_t kNoThread = ~uint32_t{0};
 
   bool IsOrdered(const Clock& written, const Clock& now) const;
-  bool IsReadMeanwhile(const Mark& mark, const Clock& now) const;
+  static bool IsReadMeanwhile(const Readers& readers, const Clock& now);
+  static void Add(const Clock& now, Readers& readers);
+
+  // The marks of the parts that hold these bytes.
+  struct Marks {
+    Mark* first;
+    Mark* last;
+    Mark* begin() const { return first; }
+    Mark* end() const { return last; }
+  };
+  Marks MarksOf(uint64_t address, int64_t bytes) {
+    const uint64_t end = address + static_cast<uint64_t>(bytes);
+    return {&marks_[address / part_bytes_], &marks_[(end - 1) / part_bytes_] + 1};
+  }
 
   std::vector<unsigned char> bytes_;
+  uint64_t part_bytes_;
   std::vector<Mark> marks_;
   uint32_t begin_ = 1;  // The clock at which the block started; marks below it are of other blocks.
 };

@@ -233,6 +233,11 @@ std::optional<InstructionShape> ShapeOf(const std::vector<std::string_view>& wor
       return std::nullopt;
     }
   }
+  // Memory holds bits, whatever they mean.
+  if (instruction.opcode == Opcode::kLoad || instruction.opcode == Opcode::kStore) {
+    if (instruction.type == Type::kF32) instruction.type = Type::kU32;
+    if (instruction.type == Type::kF64) instruction.type = Type::kU64;
+  }
   // Addresses of all memories but the global one are no generic addresses here.
   if (name == "cvta" && instruction.space != Space::kGlobal) return std::nullopt;
   if (!is_compared || !IsKnown(instruction)) return std::nullopt;

@@ -59,7 +59,7 @@ class BlockPlayer {
 LaunchCounts Play(const Program& program, const std::vector<unsigned char>& parameters,
                   const LaunchShape& shape, GlobalMemory& global, Findings& findings,
                   bool counts_traffic) {
-  SharedMemory shared(program.shared_bytes);
+  SharedMemory shared(program.shared_bytes, program.shared_part_bytes);
   TrafficCounter traffic;
   LaunchState launch{
       program, shape, parameters, global, shared, findings, counts_traffic ? &traffic : nullptr};

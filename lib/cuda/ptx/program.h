@@ -150,6 +150,7 @@ struct Program {
   std::vector<Parameter> parameters;
   int64_t parameter_bytes = 0;
   int64_t shared_bytes = 0, local_bytes = 0, call_bytes = 0;
+  int64_t shared_part_bytes = 1;  // The smallest access of shared memory.
   int64_t most_threads = 1024;
   int32_t registers = 0;
   std::vector<Constant> constants;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/cuda/ptx/decoder.h"
+#include "lib/cuda/ptx/fat_binary.h"
 #include "lib/cuda/ptx/launch_line.h"
 #include "lib/cuda/ptx/player.h"
 
@@ -122,6 +123,53 @@ TEST_CASE("ptx: an instruction that is not known is refused with its text") {
   CHECK(DecodeKernel(*module, "Kernel", {}).error().message ==
         "the player does not know this instruction: vote.sync.any.pred %p1, %p2, -1");
   CHECK(!DecodeKernel(*module, "Other", {}).ok());
+}
+
+// ---- Objects ------------------------------------------------------------------------------------
+
+template <typename T>
+void SetNumber(std::string& in, size_t at, T value) {
+  std::memcpy(in.data() + at, &value, sizeof(value));
+}
+
+// A container with one entry, as nvcc makes them. Its content is padded to a multiple of eight.
+std::string ContainerOf(uint16_t kind, const std::string& content, uint64_t flags,
+                        uint64_t plain_size) {
+  std::string padded = content;
+  padded.resize((content.size() + 7) / 8 * 8);
+  std::string entry(64, '\0');
+  SetNumber<uint16_t>(entry, 0, kind);
+  SetNumber<uint32_t>(entry, 4, 64);
+  SetNumber<uint64_t>(entry, 8, padded.size());
+  SetNumber(entry, 16, static_cast<uint32_t>(content.size()));
+  SetNumber(entry, 40, flags);
+  SetNumber(entry, 56, plain_size);
+  std::string container(16, '\0');
+  SetNumber<uint16_t>(container, 6, 16);
+  SetNumber<uint64_t>(container, 8, entry.size() + padded.size());
+  return container + entry + padded;
+}
+
+Result<std::string> TextIn(const std::string& container) {
+  return PtxIn(reinterpret_cast<const unsigned char*>(container.data()));
+}
+
+TEST_CASE("ptx: the text of an object is found, plain or compressed") {
+  const std::string text = ".version 9.0 // of an object";
+  CHECK(*TextIn(ContainerOf(1, text, 0, 0)) == text);
+  // A frame of Zstandard with one block that is stored as it is: the magic number, one byte for the
+  // size, and the block's header, whose lowest bit says that it is the last one.
+  const auto size = static_cast<char>(text.size());
+  const std::string header = {'\x28', '\xB5', '\x2F', '\xFD', '\x20', size};
+  const auto block = static_cast<char>(text.size() << 3 | 1U);
+  const std::string frame = header + block + std::string(2, '\0') + text;
+  CHECK(*TextIn(ContainerOf(1, frame, 0x8011, text.size())) == text);
+
+  CHECK(TextIn(ContainerOf(1, frame, 0x8011, text.size() + 1)).error().code ==
+        ErrorCode::kInvalidInput);
+  CHECK(TextIn(ContainerOf(1, frame, 0x2011, text.size())).error().message.find("--no-compress") !=
+        std::string::npos);
+  CHECK(TextIn(ContainerOf(2, text, 0, 0)).error().message.find("no PTX") != std::string::npos);
 }
 
 // ---- Computing ----------------------------------------------------------------------------------
@@ -313,6 +361,24 @@ TEST_CASE("ptx: accesses of shared memory without a barrier between them are fou
   CheckFound(PlayBody(Exchange("", warp), 32), race);
   CheckFound(PlayBody(Exchange(warp, ""), 32), race);
   CheckFound(PlayBody(Exchange("", block), 32), race);
+}
+
+// Thread 0 reads the words of all, and each thread reads and writes its own, several times.
+TEST_CASE("ptx: barriers of a warp order the rounds of a loop") {
+  const auto body = [](const std::string& barrier) {
+    return ".shared .align 4 .b8 s[128]; mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.s32 %r2, %r1, "
+           "%r2;\n"
+           "setp.eq.s32 %p1, %r0, 0; mov.u32 %r5, 0; st.shared.u32 [%r2], %r0;\n$Loop:\n"
+           "bar.warp.sync -1; @%p1 ld.shared.u32 %r4, [%r1+16];\n" +
+           barrier +
+           "ld.shared.u32 %r3, [%r2]; add.s32 %r3, %r3, 1; st.shared.u32 [%r2], %r3;\n"
+           "add.s32 %r5, %r5, 1; setp.lt.s32 %p2, %r5, 3; @%p2 bra $Loop;\n"
+           "st.global.u32 [%rd1], %r3;";
+  };
+  const Played sound = PlayBody(body("bar.warp.sync -1;\n"));
+  CHECK(sound.findings.empty());
+  CHECK(sound.y[4] == 7);
+  CheckFound(PlayBody(body("")), "two threads access shared memory with no barrier between them");
 }
 
 TEST_CASE("ptx: a barrier of the warp does not order two warps") {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "lib/cuda/ptx/compute.h"
+#include "lib/cuda/ptx/with_type.h"
 
 namespace ckplan::ptx {
 
@@ -198,90 +199,136 @@ void Warp::Report(const Instruction& instruction, const char* what) {
 }
 
 void Warp::Access(const Instruction& instruction, LaneMask lanes) {
-  const auto each = static_cast<size_t>(SizeOf(instruction.type));
-  const auto bytes = static_cast<int64_t>(each * instruction.vector);
-  const bool is_load = instruction.opcode == Opcode::kLoad;
-  const bool extends = IsSigned(instruction.type);
+  if (lanes == 0) return;
+  const auto bytes = SizeOf(instruction.type) * instruction.vector;
+  const AddressesOfLanes addresses = AddressesOf(instruction, lanes);
+  CheckAlignment(instruction, lanes, addresses, bytes);
   if (launch_.traffic != nullptr && instruction.space == Space::kGlobal) {
-    Count(instruction, lanes, bytes);
+    Count(instruction, lanes, addresses, bytes);
   }
-  ForLanes(lanes, [&](int lane) {
-    const uint64_t address =
-        registers_.Bits(instruction.a, lane) + static_cast<uint64_t>(instruction.offset);
-    unsigned char* const memory = At(instruction, lane, address, bytes);
+  MemoryOfLanes memory;
+  const LaneMask inside = Find(instruction, lanes, addresses, bytes, memory);
+  if (instruction.space == Space::kShared) Watch(instruction, inside, addresses, bytes);
+  const bool is_load = instruction.opcode == Opcode::kLoad;
+  WithInteger(instruction.type, [&](auto zero) {
+    using T = decltype(zero);
     for (size_t k = 0; k < instruction.vector; ++k) {
-      uint64_t& value = registers_.Row(instruction.vectors[k])[lane];
-      if (!is_load) {
-        if (memory != nullptr) std::memcpy(memory + k * each, &value, each);
-        continue;
+      uint64_t* const row = registers_.Row(instruction.vectors[k]);
+      if (is_load) {
+        ForLanes(lanes & ~inside, [&](int lane) { row[lane] = 0; });
+        ForLanes(inside, [&](int lane) {
+          T value;
+          std::memcpy(&value, memory[static_cast<size_t>(lane)] + k * sizeof(T), sizeof(T));
+          row[lane] = ExtendedBits(value);
+        });
+      } else {
+        ForLanes(inside, [&](int lane) {
+          std::memcpy(memory[static_cast<size_t>(lane)] + k * sizeof(T), row + lane, sizeof(T));
+        });
       }
-      uint64_t read = 0;
-      if (memory != nullptr) std::memcpy(&read, memory + k * each, each);
-      const uint64_t sign = uint64_t{1} << (8 * each - 1);
-      value = extends ? (read ^ sign) - sign : read;
     }
   });
 }
 
-unsigned char* Warp::At(const Instruction& instruction, int lane, uint64_t address, int64_t bytes) {
-  if (address % static_cast<uint64_t>(bytes) != 0) Report(instruction, "a misaligned access");
-  const auto within = [&](std::vector<unsigned char>& memory, int64_t each) {
-    const AddressRange range{0, static_cast<uint64_t>(each)};
-    return range.Contains(address, bytes) ? LaneBytes(memory, each, lane) + address : nullptr;
-  };
-  unsigned char* memory = nullptr;
-  switch (instruction.space) {
-    case Space::kGlobal:
-      if (launch_.global.Contains(address, bytes)) {
-        memory = reinterpret_cast<unsigned char*>(address);
-      }
-      break;
-    case Space::kShared:
-      if (launch_.shared.Contains(address, bytes)) {
-        Watch(instruction, lane, address, bytes);
-        memory = launch_.shared.at(address);
-      }
-      break;
-    case Space::kLocal:
-      memory = within(local_, launch_.program.local_bytes);
-      break;
-    case Space::kCall:
-      memory = within(call_, launch_.program.call_bytes);
-      break;
-    case Space::kParameters: {
-      const AddressRange range{0, launch_.parameters.size()};
-      const bool is_read = instruction.opcode == Opcode::kLoad;
-      if (is_read && range.Contains(address, bytes)) {
-        memory = const_cast<unsigned char*>(launch_.parameters.data()) + address;
-      }
-      break;
-    }
-  }
-  if (memory == nullptr) Report(instruction, "an access outside of allocations");
-  return memory;
+Warp::AddressesOfLanes Warp::AddressesOf(const Instruction& instruction, LaneMask lanes) const {
+  AddressesOfLanes addresses;
+  const uint64_t* const row = registers_.Row(instruction.a);
+  const auto offset = static_cast<uint64_t>(instruction.offset);
+  ForLanes(lanes, [&](int lane) {
+    const uint64_t address = row[lane] + offset;
+    addresses.at[static_cast<size_t>(lane)] = address;
+    addresses.bits |= address;
+    addresses.lowest = std::min(addresses.lowest, address);
+    addresses.highest = std::max(addresses.highest, address);
+  });
+  return addresses;
 }
 
-void Warp::Count(const Instruction& instruction, LaneMask lanes, int64_t bytes) {
+void Warp::CheckAlignment(const Instruction& instruction, LaneMask lanes,
+                          const AddressesOfLanes& addresses, int64_t bytes) {
+  const auto rest = static_cast<uint64_t>(bytes - 1);  // `bytes` is a power of two.
+  if ((addresses.bits & rest) == 0) return;
+  ForLanes(lanes, [&](int lane) {
+    if ((addresses.at[static_cast<size_t>(lane)] & rest) != 0) {
+      Report(instruction, "a misaligned access");
+    }
+  });
+}
+
+LaneMask Warp::Find(const Instruction& instruction, LaneMask lanes,
+                    const AddressesOfLanes& addresses, int64_t bytes, MemoryOfLanes& memory) {
+  // `contains` says whether bytes at an address exist, and `at` where the host has them.
+  const auto find = [&](const auto& contains, const auto& at) {
+    LaneMask inside = lanes;
+    const auto span = static_cast<int64_t>(addresses.highest - addresses.lowest) + bytes;
+    if (span < 0 || !contains(addresses.lowest, span)) {
+      ForLanes(lanes, [&](int lane) {
+        if (contains(addresses.at[static_cast<size_t>(lane)], bytes)) return;
+        inside &= ~(LaneMask{1} << lane);
+        Report(instruction, "an access outside of allocations");
+      });
+    }
+    ForLanes(inside, [&](int lane) {
+      memory[static_cast<size_t>(lane)] = at(addresses.at[static_cast<size_t>(lane)], lane);
+    });
+    return inside;
+  };
+  const auto find_own = [&](std::vector<unsigned char>& all, int64_t each) {
+    const AddressRange range{0, static_cast<uint64_t>(each)};
+    return find([&](uint64_t address, int64_t size) { return range.Contains(address, size); },
+                [&](uint64_t address, int lane) { return LaneBytes(all, each, lane) + address; });
+  };
+  switch (instruction.space) {
+    case Space::kGlobal:
+      return find(
+          [&](uint64_t address, int64_t size) { return launch_.global.Contains(address, size); },
+          [](uint64_t address, int) { return reinterpret_cast<unsigned char*>(address); });
+    case Space::kShared:
+      return find(
+          [&](uint64_t address, int64_t size) { return launch_.shared.Contains(address, size); },
+          [&](uint64_t address, int) { return launch_.shared.at(address); });
+    case Space::kLocal:
+      return find_own(local_, launch_.program.local_bytes);
+    case Space::kCall:
+      return find_own(call_, launch_.program.call_bytes);
+    case Space::kParameters:
+      break;
+  }
+  const AddressRange range{0, launch_.parameters.size()};
+  return find(
+      [&](uint64_t address, int64_t size) {
+        return instruction.opcode == Opcode::kLoad && range.Contains(address, size);
+      },
+      [&](uint64_t address, int) {
+        return const_cast<unsigned char*>(launch_.parameters.data()) + address;
+      });
+}
+
+void Warp::Count(const Instruction& instruction, LaneMask lanes, const AddressesOfLanes& addresses,
+                 int64_t bytes) {
   WarpAccess access{instruction.opcode == Opcode::kLoad, bytes, {}, 0};
   ForLanes(lanes, [&](int lane) {
-    access.addresses[access.threads++] =
-        registers_.Bits(instruction.a, lane) + static_cast<uint64_t>(instruction.offset);
+    access.addresses[access.threads++] = addresses.at[static_cast<size_t>(lane)];
   });
   launch_.traffic->Add(access);
 }
 
-void Warp::Watch(const Instruction& instruction, int lane, uint64_t address, int64_t bytes) {
-  const Clock now{first_ + static_cast<uint32_t>(lane), launch_.clock, clock_};
+void Warp::Watch(const Instruction& instruction, LaneMask lanes, const AddressesOfLanes& addresses,
+                 int64_t bytes) {
   const bool is_load = instruction.opcode == Opcode::kLoad;
-  switch (is_load ? launch_.shared.Read(address, bytes, now)
-                  : launch_.shared.Write(address, bytes, now)) {
-    case ckplan::ptx::Access::kSound:
-      return;
-    case ckplan::ptx::Access::kRace:
-      return Report(instruction, "two threads access shared memory with no barrier between them");
-    case ckplan::ptx::Access::kUnwritten:
-      return Report(instruction, "shared memory is read before it is written");
-  }
+  ForLanes(lanes, [&](int lane) {
+    const Clock now{first_ + static_cast<uint32_t>(lane), launch_.clock, clock_};
+    const uint64_t address = addresses.at[static_cast<size_t>(lane)];
+    switch (is_load ? launch_.shared.Read(address, bytes, now)
+                    : launch_.shared.Write(address, bytes, now)) {
+      case ckplan::ptx::Access::kSound:
+        return;
+      case ckplan::ptx::Access::kRace:
+        return Report(instruction, "two threads access shared memory with no barrier between them");
+      case ckplan::ptx::Access::kUnwritten:
+        return Report(instruction, "shared memory is read before it is written");
+    }
+  });
 }
 
 void Warp::CopyParameters(const Instruction& instruction, LaneMask lanes) {

@@ -65,11 +65,25 @@ class Warp {
   void SetPc(LaneMask lanes, int32_t pc);
 
   // ---- Memory
+  struct AddressesOfLanes {
+    std::array<uint64_t, kLanes> at;  // Only of the lanes that take part.
+    uint64_t lowest = ~uint64_t{0}, highest = 0;
+    uint64_t bits = 0;  // The bits that are set in any of them.
+  };
+  using MemoryOfLanes = std::array<unsigned char*, kLanes>;
+
   void Access(const Instruction& instruction, LaneMask lanes);
-  // Returns the memory at the address, or null if there is none.
-  unsigned char* At(const Instruction& instruction, int lane, uint64_t address, int64_t bytes);
-  void Count(const Instruction& instruction, LaneMask lanes, int64_t bytes);
-  void Watch(const Instruction& instruction, int lane, uint64_t address, int64_t bytes);
+  AddressesOfLanes AddressesOf(const Instruction& instruction, LaneMask lanes) const;
+  void CheckAlignment(const Instruction& instruction, LaneMask lanes,
+                      const AddressesOfLanes& addresses, int64_t bytes);
+  // Sets where the host has the memory of each lane. Returns the lanes that have some; the others
+  // are reported.
+  LaneMask Find(const Instruction& instruction, LaneMask lanes, const AddressesOfLanes& addresses,
+                int64_t bytes, MemoryOfLanes& memory);
+  void Count(const Instruction& instruction, LaneMask lanes, const AddressesOfLanes& addresses,
+             int64_t bytes);
+  void Watch(const Instruction& instruction, LaneMask lanes, const AddressesOfLanes& addresses,
+             int64_t bytes);
   void CopyParameters(const Instruction& instruction, LaneMask lanes);
   void Report(const Instruction& instruction, const char* what);
 
