@@ -241,6 +241,7 @@ class Rehearsal(unittest.TestCase):
             self.assertEqual([(each["name"], each["exit_code"]) for each in alone],
                              [("one", 0), ("a, two", 70)])
             self.assertEqual(alone[1]["reasons"], ["it broke"])
+            self.assertIn("operators.output.txt", folder.file_names())
             self.assertEqual(results["executor"]["status"], "passed")
 
     def test_without_programs_or_a_gpu_it_says_so_and_runs_nothing(self):

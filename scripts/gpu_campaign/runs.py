@@ -136,6 +136,7 @@ class Runner:
         program = self.machine.program(case.name)
         only = [f"--test-case={REHEARSED_TESTS[case.name]}"] if self.machine.rehearses else []
         code, output, messages = self.machine.run([program, *only])
+        self.keep_output(case, output, messages)
         if code == 77:
             raise Failure("refused", messages, code)
         if code in (0, 1):
@@ -192,18 +193,24 @@ class Runner:
         kind = case.details["tool"]
         wrap = [tool, "--tool", kind, *campaign.SANITIZERS[kind], "--error-exitcode", "9"]
         if not case.model:
-            return self.sanitized([*wrap, self.machine.program("operators")])
+            return self.sanitized(case, [*wrap, self.machine.program("operators")])
         costs = f"file:{self.profile(case)['files'][0]}"
         planned, _ = self.make_plan(case, costs, ["--algo", "approx-dp"], "60%")
-        return self.sanitized([*wrap, self.machine.program("ckexec"), "validate", planned, "--cost",
-                               costs, *self.machine.backend(), "--runs", "0", "-q"])
+        return self.sanitized(case, [*wrap, self.machine.program("ckexec"), "validate", planned,
+                                     "--cost", costs, *self.machine.backend(), "--runs", "0", "-q"])
 
-    def sanitized(self, command):
+    def sanitized(self, case, command):
         code, output, messages = self.machine.run(command)
+        self.keep_output(case, output, messages)
         lines = output.splitlines() + messages
         summary = [line for line in lines if "test cases:" in line or "SUMMARY" in line]
         return {"status": "passed" if code == 0 else "failed", "exit_code": code,
                 "summary": summary, "reasons": [] if code == 0 else lines[-KEPT_LINES:]}
+
+    def keep_output(self, case, output, messages):
+        """Writes all that a program printed; the journal has its end."""
+        with open(self.path(case.name, "output.txt"), "w", encoding="utf-8") as file:
+            file.write(output + "\n".join(messages))
 
     def remove_unfinished(self, case):
         """Removes what a case that was cut may have left."""
