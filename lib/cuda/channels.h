@@ -31,32 +31,17 @@ struct ChannelMap {
   FloatsOut y;
 
   CKPLAN_DEVICE void operator()(int64_t group) const {
-    const int64_t first = group * kVector;
-    const bool is_whole = first + kVector <= count;
-    Float4 p{}, q{};
-    if (is_whole) {
-      p = a.Load(group);
-      if (!b.is_null()) q = b.Load(group);
-    } else {
-      for (int64_t k = 0; first + k < count; ++k) {
-        p.at[k] = a[first + k];
-        if (!b.is_null()) q.at[k] = b[first + k];
-      }
-    }
-    Compute(first, p, q);
-    if (is_whole) {
-      y.Store(group, p);
-    } else {
-      for (int64_t k = 0; first + k < count; ++k) y.Set(first + k, p.at[k]);
-    }
-  }
-
-  CKPLAN_DEVICE void Compute(int64_t first, Float4& p, const Float4& q) const {
+    const int64_t first = group * kWide;
+    if (first + kWide > count) return Tail(first);
+    Float8 p = a.LoadWide(group);
+    Float8 q{};
+    if (!b.is_null()) q = b.LoadWide(group);
     int64_t place = first;
     int64_t channel = positions.Split(place);
     channels.Split(channel);
     auto line = f.LineOf(channel);
-    for (int k = 0; k < kVector; ++k) {
+    CKPLAN_UNROLL
+    for (int k = 0; k < kWide; ++k) {
       if (place == positions.divisor()) {
         place = 0;
         channel = channel + 1 == channels.divisor() ? 0 : channel + 1;
@@ -64,6 +49,16 @@ struct ChannelMap {
       }
       p.at[k] = line(p.at[k], q.at[k]);
       ++place;
+    }
+    y.StoreWide(group, p);
+  }
+
+  // The last elements, if they are fewer than kWide.
+  CKPLAN_DEVICE void Tail(int64_t first) const {
+    for (int64_t i = first; i < count; ++i) {
+      int64_t channel = positions.Quotient(i);
+      channels.Split(channel);
+      y.Set(i, f.LineOf(channel)(a[i], b.is_null() ? 0.0F : b[i]));
     }
   }
 };
@@ -77,13 +72,14 @@ void MapChannels(Device& device, const Channels& shape, FloatsOut y, const F& f,
   if (shape.count() == 0) return;
   const detail::ChannelMap<F> map{
       shape.count(), Divider(shape.positions), Divider(shape.channels), f, a, b, y};
-  ForEach(device, CeilDiv(shape.count(), kVector), map);
+  ForEach(device, CeilDiv(shape.count(), kWide), map);
 }
 
 namespace detail {
 
 // The term of one step of a ChannelReduction: an element, or kVector neighbouring elements
-// combined.
+// combined. A Term may have a method OfGroup(channel, p, q) that combines them more cheaply than
+// one by one.
 template <typename Value, typename Term, typename Combine>
 struct ChannelTerms {
   int64_t channels;
@@ -100,9 +96,13 @@ struct ChannelTerms {
     const Float4 p = a.Load(at);
     Float4 q{};
     if (!b.is_null()) q = b.Load(at);
-    Value value = term(channel, p.at[0], q.at[0]);
-    for (int k = 1; k < kVector; ++k) value = combine(value, term(channel, p.at[k], q.at[k]));
-    return value;
+    if constexpr (requires { term.OfGroup(channel, p, q); }) {
+      return term.OfGroup(channel, p, q);
+    } else {
+      Value value = term(channel, p.at[0], q.at[0]);
+      for (int k = 1; k < kVector; ++k) value = combine(value, term(channel, p.at[k], q.at[k]));
+      return value;
+    }
   }
 };
 

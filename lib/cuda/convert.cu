@@ -11,10 +11,8 @@ struct Same {
   CKPLAN_DEVICE float operator()(float x) const { return x; }
 };
 
-// Returns whether Map can read four elements at once.
-bool IsAligned(const void* data, ElementType type) {
-  return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(kVector * SizeOf(type)) == 0;
-}
+// Returns whether Map can read 16 bytes at once.
+bool IsAligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % sizeof(Float4) == 0; }
 
 }  // namespace
 
@@ -32,7 +30,7 @@ void Convert(Device& device, int64_t count, const void* from, ElementType from_t
   }
   const FloatsIn x(from, from_type);
   const FloatsOut y(to, to_type);
-  if (IsAligned(from, from_type) && IsAligned(to, to_type)) {
+  if (IsAligned(from) && IsAligned(to)) {
     Map(device, count, y, Same(), x);
   } else {
     ForEach(device, count, [=] CKPLAN_KERNEL(int64_t i) { y.Set(i, x[i]); });

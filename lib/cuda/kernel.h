@@ -11,16 +11,22 @@
 #include "lib/ops/op_spec.h"
 #include "lib/scalar/device_function.h"
 
+// CKPLAN_UNROLL stands before loops over values that shall stay in registers: nvcc might not unroll
+// a loop with a long body, and would then keep the values in memory.
 #ifdef __CUDACC__
 #define CKPLAN_KERNEL __device__
+#define CKPLAN_UNROLL _Pragma("unroll")
 #else
 #define CKPLAN_KERNEL
+#define CKPLAN_UNROLL
 #endif
 
 namespace ckplan::cuda {
 
 // Number of elements that one thread reads at once if possible: 16 bytes of float32, 8 of bfloat16.
 inline constexpr int64_t kVector = 4;
+// The same where tensors are walked from end to end: 16 bytes of bfloat16, twice 16 of float32.
+inline constexpr int64_t kWide = 8;
 
 // Returns the upper half of a float32, rounded to nearest, ties to even; NaN stays NaN.
 CKPLAN_DEVICE inline uint16_t ToBFloat16(float value) {
@@ -43,6 +49,12 @@ struct alignas(16) Float4 {
 struct alignas(8) BFloat4 {
   uint16_t at[kVector];
 };
+struct Float8 {
+  float at[kWide];
+};
+struct alignas(16) BFloat8 {
+  uint16_t at[kWide];
+};
 
 // An input tensor of floats, stored as float32 or bfloat16, so that kernels are written once for
 // both.
@@ -62,7 +74,27 @@ class FloatsIn {
     if (!is_half_) return static_cast<const Float4*>(data_)[group];
     const BFloat4 halves = static_cast<const BFloat4*>(data_)[group];
     Float4 values;
+    CKPLAN_UNROLL
     for (int k = 0; k < kVector; ++k) values.at[k] = FromBFloat16(halves.at[k]);
+    return values;
+  }
+  // Returns elements [kWide * group, kWide * group + kWide), with the same alignment.
+  CKPLAN_DEVICE Float8 LoadWide(int64_t group) const {
+    Float8 values;
+    if (is_half_) {
+      const BFloat8 halves = static_cast<const BFloat8*>(data_)[group];
+      CKPLAN_UNROLL
+      for (int k = 0; k < kWide; ++k) values.at[k] = FromBFloat16(halves.at[k]);
+      return values;
+    }
+    const auto* const quarters = static_cast<const Float4*>(data_) + 2 * group;
+    const Float4 low = quarters[0];
+    const Float4 high = quarters[1];
+    CKPLAN_UNROLL
+    for (int k = 0; k < kVector; ++k) {
+      values.at[k] = low.at[k];
+      values.at[kVector + k] = high.at[k];
+    }
     return values;
   }
   CKPLAN_DEVICE bool is_null() const { return data_ == nullptr; }
@@ -91,8 +123,27 @@ class FloatsOut {
       return;
     }
     BFloat4 halves;
+    CKPLAN_UNROLL
     for (int k = 0; k < kVector; ++k) halves.at[k] = ToBFloat16(values.at[k]);
     static_cast<BFloat4*>(data_)[group] = halves;
+  }
+  CKPLAN_DEVICE void StoreWide(int64_t group, const Float8& values) const {
+    if (is_half_) {
+      BFloat8 halves;
+      CKPLAN_UNROLL
+      for (int k = 0; k < kWide; ++k) halves.at[k] = ToBFloat16(values.at[k]);
+      static_cast<BFloat8*>(data_)[group] = halves;
+      return;
+    }
+    Float4 low, high;
+    CKPLAN_UNROLL
+    for (int k = 0; k < kVector; ++k) {
+      low.at[k] = values.at[k];
+      high.at[k] = values.at[kVector + k];
+    }
+    auto* const quarters = static_cast<Float4*>(data_) + 2 * group;
+    quarters[0] = low;
+    quarters[1] = high;
   }
   // Reads back a written element.
   CKPLAN_DEVICE float operator[](int64_t i) const {

@@ -2,7 +2,7 @@
 // the results of kernels can be tested without a GPU.
 //
 //   ForEach   body(i) for each i: elementwise work, gathering, copies
-//   Map       elementwise work on whole tensors, kVector elements at a time
+//   Map       elementwise work on whole tensors, kWide elements at a time
 //   ForRows   body(team, row): several threads work on a row together, and may reduce over it
 //
 // For sums of few but long rows, and sums over columns, see reduce.h.
@@ -75,6 +75,14 @@ __global__ void __launch_bounds__(kTeam < kBlockThreads ? kBlockThreads : kTeam)
   }
 }
 
+// The same with a warp for each row, whatever its length.
+template <typename Body>
+void ForRowsByWarps(Device& device, int64_t rows, const Body& body) {
+  if (rows <= 0) return;
+  const int64_t blocks = std::min(CeilDiv(rows, kBlockThreads / kWarpTeam), kMaxBlocks);
+  Launch(device, ForRowsKernel<kWarpTeam, Body>, {blocks}, rows, body);
+}
+
 template <typename Body>
 void ForRows(Device& device, int64_t rows, int64_t length, const Body& body) {
   if (rows <= 0) return;
@@ -100,11 +108,12 @@ struct Map1 {
   F f;
   FloatsIn a;
   CKPLAN_DEVICE void operator()(int64_t group) const {
-    const int64_t first = group * kVector;
-    if (first + kVector <= count) {
-      Float4 p = a.Load(group);
-      for (int k = 0; k < kVector; ++k) p.at[k] = f(p.at[k]);
-      y.Store(group, p);
+    const int64_t first = group * kWide;
+    if (first + kWide <= count) {
+      Float8 p = a.LoadWide(group);
+      CKPLAN_UNROLL
+      for (int k = 0; k < kWide; ++k) p.at[k] = f(p.at[k]);
+      y.StoreWide(group, p);
       return;
     }
     for (int64_t i = first; i < count; ++i) y.Set(i, f(a[i]));
@@ -117,12 +126,13 @@ struct Map2 {
   F f;
   FloatsIn a, b;
   CKPLAN_DEVICE void operator()(int64_t group) const {
-    const int64_t first = group * kVector;
-    if (first + kVector <= count) {
-      Float4 p = a.Load(group);
-      const Float4 q = b.Load(group);
-      for (int k = 0; k < kVector; ++k) p.at[k] = f(p.at[k], q.at[k]);
-      y.Store(group, p);
+    const int64_t first = group * kWide;
+    if (first + kWide <= count) {
+      Float8 p = a.LoadWide(group);
+      const Float8 q = b.LoadWide(group);
+      CKPLAN_UNROLL
+      for (int k = 0; k < kWide; ++k) p.at[k] = f(p.at[k], q.at[k]);
+      y.StoreWide(group, p);
       return;
     }
     for (int64_t i = first; i < count; ++i) y.Set(i, f(a[i], b[i]));
@@ -135,13 +145,14 @@ struct Map3 {
   F f;
   FloatsIn a, b, c;
   CKPLAN_DEVICE void operator()(int64_t group) const {
-    const int64_t first = group * kVector;
-    if (first + kVector <= count) {
-      Float4 p = a.Load(group);
-      const Float4 q = b.Load(group);
-      const Float4 r = c.Load(group);
-      for (int k = 0; k < kVector; ++k) p.at[k] = f(p.at[k], q.at[k], r.at[k]);
-      y.Store(group, p);
+    const int64_t first = group * kWide;
+    if (first + kWide <= count) {
+      Float8 p = a.LoadWide(group);
+      const Float8 q = b.LoadWide(group);
+      const Float8 r = c.LoadWide(group);
+      CKPLAN_UNROLL
+      for (int k = 0; k < kWide; ++k) p.at[k] = f(p.at[k], q.at[k], r.at[k]);
+      y.StoreWide(group, p);
       return;
     }
     for (int64_t i = first; i < count; ++i) y.Set(i, f(a[i], b[i], c[i]));
@@ -154,16 +165,16 @@ struct Map3 {
 // the same type. f is a functor whose operator() is marked CKPLAN_DEVICE.
 template <typename F>
 void Map(Device& device, int64_t count, FloatsOut y, const F& f, FloatsIn a) {
-  ForEach(device, CeilDiv(count, kVector), detail::Map1<F>{count, y, f, a});
+  ForEach(device, CeilDiv(count, kWide), detail::Map1<F>{count, y, f, a});
 }
 template <typename F>
 void Map(Device& device, int64_t count, FloatsOut y, const F& f, FloatsIn a, FloatsIn b) {
-  ForEach(device, CeilDiv(count, kVector), detail::Map2<F>{count, y, f, a, b});
+  ForEach(device, CeilDiv(count, kWide), detail::Map2<F>{count, y, f, a, b});
 }
 template <typename F>
 void Map(Device& device, int64_t count, FloatsOut y, const F& f, FloatsIn a, FloatsIn b,
          FloatsIn c) {
-  ForEach(device, CeilDiv(count, kVector), detail::Map3<F>{count, y, f, a, b, c});
+  ForEach(device, CeilDiv(count, kWide), detail::Map3<F>{count, y, f, a, b, c});
 }
 
 }  // namespace ckplan::cuda

@@ -41,6 +41,7 @@ class Team {
   CKPLAN_KERNEL Team(int rank, int size, void* scratch)
       : rank_(rank), size_(size), scratch_(scratch) {}
 
+  CKPLAN_KERNEL int rank() const { return rank_; }
   // True in exactly one thread of the team, for values that must be written once.
   CKPLAN_KERNEL bool IsFirst() const { return rank_ == 0; }
 

@@ -36,6 +36,8 @@ constexpr CaseRow kBatchNormCases[] = {
     {"BatchNormalization", "f2x3x2x3x4 f3! f3! f3* f3* -> f2x3x2x3x4"},
     {"BatchNormalization", "f1x2x60x60 f2! f2! f2* f2* -> f1x2x60x60"},
     {"BatchNormalization", "f8x2x40x60(9..11) f2! f2! f2* f2* -> f8x2x40x60", "", 5e-5},
+    {"BatchNormalization", "f4x2x8x9(199..201) f2! f2! f2* f2* -> f4x2x8x9", "", 2e-4},
+    {"BatchNormalization", "f4x2x7x9(199..201) f2! f2! f2* f2* -> f4x2x7x9", "", 2e-4},
     {"BatchNormalization", "f8x2x41x61 f2! f2! f2* f2* -> f8x2x41x61"},
     {"BatchNormalization", "f8x2x80x100 f2! f2! f2* f2* -> f8x2x80x100"},
     {"BatchNormalization", "f700x9 f9! f9! f9* f9* -> f700x9"},

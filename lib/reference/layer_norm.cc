@@ -64,10 +64,15 @@ constexpr CaseRow kLayerNormCases[] = {
     {"LayerNormalization", "f700x8 f8! f8! -> f700x8"},
     {"LayerNormalization", "f2x17000 f17000! f17000! -> f2x17000"},
     {"LayerNormalization", "f2x3x8* f8* f8* -> f2x3x8 f2x3x1 f2x3x1"},
+    {"LayerNormalization", "f5x260 f260! f260! -> f5x260"},
+    {"LayerNormalization", "f9x768(9..11) f768! f768! -> f9x768", "", 5e-5},
+    {"LayerNormalization", "f2x1024 f1024! -> f2x1024"},
+    {"LayerNormalization", "f2x1028 f1028! f1028! -> f2x1028"},
     {"LayerNormalization", "f2x2x33(99..101) f33! f33! -> f2x2x33", "", 5e-5},
     {"RMSNormalization@23", "f2x3x8 f8! -> f2x3x8"},
     {"RMSNormalization@23", "f2x3x4 f3x4! -> f2x3x4", "axis=1 epsilon=0.1"},
     {"RMSNormalization@23", "f50x70 f70! -> f50x70"},
+    {"RMSNormalization@23", "f3x600 f600! -> f3x600"},
 };
 
 }  // namespace

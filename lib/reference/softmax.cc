@@ -45,6 +45,8 @@ constexpr CaseRow kSoftmaxCases[] = {
     {"Softmax", "f3x7 -> f3x7"},
     {"Softmax", "f2x3x40 -> f2x3x40", "axis=-1"},
     {"Softmax", "f3x600 -> f3x600"},
+    {"Softmax", "f11x512(-30..30) -> f11x512"},
+    {"Softmax", "f2x1028 -> f2x1028"},
     {"Softmax", "f2x17000 -> f2x17000"},
     {"Softmax", "f2x5x3x4 -> f2x5x3x4", "axis=1"},
     {"Softmax", "f3x70 -> f3x70", "axis=0"},
@@ -58,6 +60,7 @@ constexpr CaseRow kSoftmaxCases[] = {
     {"Softmax", "f4x2~@[1,-inf,-inf,-inf,0,-inf,3,-inf] -> f4x2", "axis=0"},
     {"LogSoftmax", "f3x7 -> f3x7"},
     {"LogSoftmax", "f2x3x40(-60..60) -> f2x3x40", "axis=2"},
+    {"LogSoftmax", "f3x700(-30..30) -> f3x700"},
     {"LogSoftmax", "f2x5x3x4 -> f2x5x3x4", "axis=1"},
     {"LogSoftmax@12", "f2x3x4 -> f2x3x4"},
 };

@@ -2,29 +2,16 @@
 // if the model was exported for inference. The running statistics are not part of the step; outputs
 // 1 and 2, if used, receive the statistics of this batch.
 //
-// Forward computes the mean, then the squared deviations from it, each by a reduction, and
-// normalises in one pass. Backward is one reduction and one pass.
+// Forward and backward are a reduction and a pass each.
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/channel_moments.h"
+#include "lib/cuda/ops/normalise_channel.h"
 #include "lib/cuda/workspace.h"
 #include "lib/ops/batch_norm.h"
 
 namespace ckplan::cuda {
 
 namespace {
-
-struct NormaliseChannel {
-  const Moments* moments;
-  FloatsIn scale, bias;
-  struct Line {
-    float mean, factor, bias;
-    CKPLAN_DEVICE float operator()(float x, float) const { return (x - mean) * factor + bias; }
-  };
-  CKPLAN_DEVICE Line LineOf(int64_t c) const {
-    const Moments own = moments[c];
-    return {own.mean, scale[c] * own.inverse, bias[c]};
-  }
-};
 
 struct PassChannel {
   float count;
@@ -63,7 +50,7 @@ class BatchNormOp final : public PreparedOp {
   // Two floats per channel: the moments in forward, unless they are saved as a statistic, and the
   // sums in backward. Then the partial results of the reduction.
   OpWorkspace workspace() const override {
-    return {(saves_moments_ ? 0 : ChannelBytes()) + reduction_.workspace<float>(),
+    return {(saves_moments_ ? 0 : ChannelBytes()) + MomentsWorkspace(reduction_),
             ChannelBytes() + reduction_.workspace<GradientSums>()};
   }
 

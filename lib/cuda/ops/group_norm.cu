@@ -77,7 +77,7 @@ class GroupNormOp final : public PreparedOp {
     if (!is_cut_) return;
     const int64_t group_bytes = groups() * static_cast<int64_t>(sizeof(Moments));
     forward_moments_ = forward_.Add(saves_moments_ ? 0 : group_bytes);
-    forward_parts_ = forward_.Add(reduction_.workspace<float>());
+    forward_parts_ = forward_.Add(MomentsWorkspace(reduction_));
     backward_sums_ = backward_.Add(group_bytes);
     backward_parts_ = backward_.Add(sums_.workspace<GradientSums>());
   }

@@ -1,4 +1,6 @@
 // MeanVarianceNormalization. It has no scale and bias, and backward recomputes the moments.
+#include <algorithm>
+
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/channel_moments.h"
 #include "lib/cuda/workspace.h"
@@ -46,7 +48,8 @@ class MeanVarianceNormOp final : public PreparedOp {
         y_type_(spec.output(0).type) {
     moments_ = plan_.Add(shape.channels * static_cast<int64_t>(sizeof(Moments)));
     sums_ = plan_.Add(shape.channels * static_cast<int64_t>(sizeof(GradientSums)));
-    parts_ = plan_.Add(reduction_.workspace<GradientSums>());
+    parts_ =
+        plan_.Add(std::max(MomentsWorkspace(reduction_), reduction_.workspace<GradientSums>()));
   }
 
   OpWorkspace workspace() const override { return {plan_.total(), plan_.total()}; }

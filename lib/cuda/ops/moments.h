@@ -3,8 +3,8 @@
 //   y = scale (x - mean) / deviation + bias,  x̂ = (x - mean) / deviation
 //   dx = (g - mean(g) - x̂ mean(g x̂)) / deviation,  g = scale dy
 //
-// The mean is computed first and then the squared deviations from it, so that the deviation is
-// precise even for data far from 0.
+// The deviation is precise even for data far from 0: either the mean is computed first and then the
+// squared distances from it, as here, or moments of parts are merged (channel_moments.h).
 #pragma once
 
 #include <math.h>

@@ -23,7 +23,8 @@ CKPLAN_DEVICE inline Bits4 BitsOf(const CounterRng& rng, int64_t group) {
                 static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32)}};
 }
 
-// Computes y[i] = f(bits of i) or f(bits of i, x[i]); each thread computes one group.
+// Computes y[i] = f(bits of i) or f(bits of i, x[i]); each thread computes one group of kVector or
+// kWide elements.
 template <typename F>
 struct DrawGroup {
   CounterRng rng;
@@ -50,15 +51,23 @@ struct DrawGroupOf {
   F f;
   FloatsIn x;
   CKPLAN_DEVICE void operator()(int64_t group) const {
-    const Bits4 bits = BitsOf(rng, group);
-    const int64_t first = group * kVector;
-    if (first + kVector <= count) {
-      Float4 values = x.Load(group);
-      for (int k = 0; k < kVector; ++k) values.at[k] = f(bits.at[k], values.at[k]);
-      y.Store(group, values);
+    constexpr int64_t kParts = kWide / kVector;
+    const int64_t first = group * kWide;
+    if (first + kWide > count) {
+      for (int64_t i = first; i < count; ++i) y.Set(i, f(rng.Bits(i), x[i]));
       return;
     }
-    for (int64_t i = first; i < count; ++i) y.Set(i, f(bits.at[i - first], x[i]));
+    Float8 values = x.LoadWide(group);
+    CKPLAN_UNROLL
+    for (int64_t part = 0; part < kParts; ++part) {
+      const Bits4 bits = BitsOf(rng, kParts * group + part);
+      CKPLAN_UNROLL
+      for (int k = 0; k < kVector; ++k) {
+        float& value = values.at[part * kVector + k];
+        value = f(bits.at[k], value);
+      }
+    }
+    y.StoreWide(group, values);
   }
 };
 
@@ -68,7 +77,7 @@ void Draw(Device& device, uint64_t seed, int64_t count, FloatsOut y, const F& f)
 }
 template <typename F>
 void Draw(Device& device, uint64_t seed, int64_t count, FloatsOut y, const F& f, FloatsIn x) {
-  ForEach(device, CeilDiv(count, kVector), DrawGroupOf<F>{CounterRng(seed), count, y, f, x});
+  ForEach(device, CeilDiv(count, kWide), DrawGroupOf<F>{CounterRng(seed), count, y, f, x});
 }
 
 // ---- Dropout ------------------------------------------------------------------------------------

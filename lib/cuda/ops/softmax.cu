@@ -1,6 +1,8 @@
 // Softmax and LogSoftmax: along one axis or, before opset 13, over all axes from `axis` on.
 #include "lib/cuda/families.h"
+#include "lib/cuda/held_row.h"
 #include "lib/cuda/lines.h"
+#include "lib/cuda/ops/held_softmax.h"
 #include "lib/cuda/scalar_math.h"
 #include "lib/ops/softmax.h"
 
@@ -46,6 +48,33 @@ struct GradientLine {
   }
 };
 
+// The gradient of contiguous rows that a warp holds.
+template <bool kIsLog, int kGroups>
+struct HeldGradient {
+  int64_t size;
+  FloatsIn y, dy;
+  FloatsOut dx;
+  CKPLAN_KERNEL void operator()(const Team& team, int64_t row) const {
+    const HeldGroups<kGroups> groups(team, size);
+    const int64_t first = row * (size / kVector);
+    const HeldRow<kGroups> out = groups.Hold([&](int g) { return y.Load(first + g); });
+    HeldRow<kGroups> held = groups.Hold([&](int g) { return dy.Load(first + g); });
+    const float sum = groups.Sum([&](int k, int lane) {
+      const float g = held.at[k].at[lane];
+      return kIsLog ? g : g * out.at[k].at[lane];
+    });
+    groups.ForEach([&](int k, int g) {
+      CKPLAN_UNROLL
+      for (int lane = 0; lane < kVector; ++lane) {
+        float& value = held.at[k].at[lane];
+        const float own = out.at[k].at[lane];
+        value = kIsLog ? value - Exp(own) * sum : own * (value - sum);
+      }
+      dx.Store(first + g, held.at[k]);
+    });
+  }
+};
+
 template <bool kIsLog>
 class SoftmaxOp final : public PreparedOp {
  public:
@@ -54,19 +83,36 @@ class SoftmaxOp final : public PreparedOp {
 
   void Forward(const ForwardCall& call) override {
     if (call.outputs[0] == nullptr) return;
-    ForLines(device_, view_,
-             SoftmaxLine<kIsLog>{view_.size, FloatsIn(call.inputs[0], x_type_),
-                                 FloatsOut(call.outputs[0], y_type_)});
+    const FloatsIn x(call.inputs[0], x_type_);
+    const FloatsOut y(call.outputs[0], y_type_);
+    const int64_t size = view_.size;
+    if (!holds_rows()) {
+      ForLines(device_, view_, SoftmaxLine<kIsLog>{size, x, y});
+    } else if (FitsFewGroups(size)) {
+      ForRowsByWarps(device_, view_.outer,
+                     HeldSoftmax<kIsLog, kFewGroups, RowsOf>{size, {x, size}, y});
+    } else {
+      ForRowsByWarps(device_, view_.outer,
+                     HeldSoftmax<kIsLog, kManyGroups, RowsOf>{size, {x, size}, y});
+    }
   }
 
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
-    ForLines(device_, view_,
-             GradientLine<kIsLog>{view_.size, FloatsIn(call.outputs[0], y_type_),
-                                  FloatsIn(call.output_gradients[0], y_type_),
-                                  FloatsOut(gradient, x_type_)});
+    const FloatsIn y(call.outputs[0], y_type_), dy(call.output_gradients[0], y_type_);
+    const FloatsOut dx(gradient, x_type_);
+    const int64_t size = view_.size;
+    if (!holds_rows()) {
+      ForLines(device_, view_, GradientLine<kIsLog>{size, y, dy, dx});
+    } else if (FitsFewGroups(size)) {
+      ForRowsByWarps(device_, view_.outer, HeldGradient<kIsLog, kFewGroups>{size, y, dy, dx});
+    } else {
+      ForRowsByWarps(device_, view_.outer, HeldGradient<kIsLog, kManyGroups>{size, y, dy, dx});
+    }
   }
 
  private:
+  bool holds_rows() const { return view_.inner == 1 && CanHoldRow(view_.size); }
+
   Device& device_;
   AxisView view_;
   ElementType x_type_, y_type_;

@@ -59,6 +59,27 @@ TEST_CASE("traffic: the first gradient of a batch normalisation computes the sum
   CHECK(Moved(BackwardKernels(norm, 1)) == 4 * 4);
 }
 
+TEST_CASE("traffic: a row that a warp holds is accessed once, a longer one three times") {
+  constexpr int64_t kHeld = 1024, kLonger = 1028;
+  for (const int64_t length : {kHeld, kLonger}) {
+    const OpSpec softmax = SpecOf("Softmax", {Floats({6, length})}, Floats({6, length}));
+    const int64_t tensor = 6 * length * 4;
+    const Kernels kernels = ForwardKernels(softmax);
+    REQUIRE(kernels.size() == 1);
+    CHECK(kernels[0].moved() == 2 * tensor);
+    CHECK(kernels[0].accessed == (length == kHeld ? 2 : 4) * tensor);
+  }
+}
+
+TEST_CASE("traffic: scales and biases of a layer normalisation are summed together") {
+  const OpSpec norm = SpecOf("LayerNormalization", {Floats({6, 768}), Floats({768}), Floats({768})},
+                             Floats({6, 768}));
+  constexpr int64_t kTensor = 6 * 768 * 4;
+  CHECK(Moved(BackwardKernels(norm, 0)) == 3 * kTensor);
+  CHECK(Moved(BackwardKernels(norm, 1)) == 2 * kTensor + 768 * 4);
+  CHECK(Moved(BackwardKernels(norm, 2)) == 2 * 768 * 4);
+}
+
 TEST_CASE("traffic: an unknown operator is counted once for each operand") {
   const OpSpec other = SpecOf("Einsum", {Floats({3}), Floats({3})}, Floats({}));
   CHECK(!IsModelled("Einsum"));
