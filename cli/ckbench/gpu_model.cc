@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
+#include "lib/cuda/traffic/fusion_rules.h"
 #include "lib/cuda/traffic/kernel_list.h"
+#include "lib/exec/fusion.h"
 #include "lib/exec/program.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/timeline.h"
@@ -95,7 +98,49 @@ class RowsOfStep {
     const Schedule schedule = KeepAllInOwnOrder(step_.graph);
     const Timeline timeline = BuildTimeline(step_.graph, schedule);
     const Program program = BuildProgram(step_, step_.graph, schedule, timeline);
-    for (const Action& action : program.actions) AddAction(program, action);
+    std::vector<bool> is_fused(program.actions.size(), false);
+    for (const Fusion& fusion : FindFusions(program, step_, cuda::FusibleLength)) {
+      for (const size_t action : fusion.actions) is_fused[action] = true;
+      AddFusion(fusion);
+    }
+    for (size_t i = 0; i < program.actions.size(); ++i) {
+      if (!is_fused[i]) AddAction(program, program.actions[i]);
+    }
+  }
+
+  // A row of its own: operators that run as one.
+  void AddFusion(const Fusion& fusion) {
+    std::string what;
+    for (const ChainedOp& op : fusion.ops) what += (what.empty() ? "" : "+") + op.spec->type;
+    const OpSpec& first = *fusion.ops.front().spec;
+    cuda::Kernels kernels;
+    if (first.type == "BatchNormalization") {
+      kernels.push_back(cuda::ForwardKernels(first).front());
+    }
+    kernels.push_back(FusedKernel(fusion));
+    for (const KernelTraffic& kernel : kernels) {
+      GpuModelRow& row =
+          RowOf(options_.has_kernels ? what + ": " + std::string(kernel.kernel) : what, false);
+      row.ours += KernelSum{1, kernel.moved(), SecondsOf(kernel, false, options_.rates)};
+    }
+  }
+
+  // Reads each operand once that the chain does not make, and writes what is needed later.
+  KernelTraffic FusedKernel(const Fusion& fusion) const {
+    std::set<std::pair<TensorId, ConstantId>> read;
+    int64_t bytes = 0;
+    int64_t written = 0;
+    for (size_t i = 0; i < fusion.ops.size(); ++i) {
+      const StepNode& node = step_.nodes[fusion.calls[i].node];
+      for (size_t k = 0; k < node.inputs.size(); ++k) {
+        if (i > 0 && k == fusion.ops[i].carried) continue;
+        const Binding& input = node.inputs[k];
+        if (!read.insert({input.tensor, input.constant}).second) continue;
+        bytes += cuda::BytesOf(node.spec.inputs[k]);
+      }
+      if (fusion.calls[i].outputs[0] != kNoBuffer) written += cuda::BytesOf(node.spec.output(0));
+    }
+    return cuda::Pass("fused", bytes, written);
   }
 
   void AddAction(const Program& program, const Action& action) {

@@ -78,6 +78,28 @@ class OpWithoutGradient : public PreparedOp {
   }
 };
 
+// One of several operators that follow each other: each but the first reads what the one before it
+// has made.
+struct ChainedOp {
+  const OpSpec* spec = nullptr;
+  PreparedOp* op = nullptr;  // Null where only the specs matter.
+  size_t carried = 0;        // Position of the input that the operator before it has made.
+};
+
+// The forward passes of a chain of operators, run as one. The results are those of the operators,
+// bit for bit. docs/executor.md says when the executor asks for it.
+class FusedForward {
+ public:
+  virtual ~FusedForward() = default;
+  // Called when it is the first operator's turn, with all of its buffers but its first output: the
+  // last moment at which its workspace exists.
+  virtual void Begin(const ForwardCall&) {}
+  // Called when it is the last operator's turn, with a call for each of them. Outputs that nothing
+  // else reads are null, and so are inputs that the chain itself has made, and workspaces. An
+  // operator may be given an output with the memory of an input, as in PreparedOp::Forward.
+  virtual void Run(std::span<const ForwardCall> calls) = 0;
+};
+
 struct OpSupport {
   std::string type;  // "Conv"
   bool has_gradient = false;
@@ -109,6 +131,14 @@ class Backend : public DeviceMemory {
   // kUnsupported: there is no kernel for this operator, or none for these attributes, shapes or
   // types.
   virtual Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) = 0;
+
+  // Returns how many of these operators, from the first on, Fuse accepts; below 2: none.
+  virtual size_t FusibleLength(std::span<const ChainedOp>) const { return 0; }
+  // Joins operators, of which there are FusibleLength or fewer, but at least two. They must outlive
+  // the result.
+  virtual std::unique_ptr<FusedForward> Fuse(std::span<const ChainedOp>) {
+    CKPLAN_CHECK(false, "a backend that joins no operators is not asked to");
+  }
 
   // Fills memory with kPoison, a bit pattern that arithmetic never produces; bytes after the last
   // whole multiple of 4 are filled with one bits.

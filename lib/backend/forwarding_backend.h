@@ -23,6 +23,13 @@ class ForwardingBackend : public Backend {
     return backend_->Prepare(spec);
   }
 
+  size_t FusibleLength(std::span<const ChainedOp> chain) const override {
+    return backend_->FusibleLength(chain);
+  }
+  std::unique_ptr<FusedForward> Fuse(std::span<const ChainedOp> chain) override {
+    return backend_->Fuse(chain);
+  }
+
   int64_t AvailableBytes() const override { return backend_->AvailableBytes(); }
   Result<void*> Allocate(int64_t bytes) override { return backend_->Allocate(bytes); }
   void Release(void* memory) override { backend_->Release(memory); }

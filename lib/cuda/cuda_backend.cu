@@ -3,6 +3,7 @@
 
 #include "lib/cuda/cuda_backend.h"
 #include "lib/cuda/cuda_check.h"
+#include "lib/cuda/fused.h"
 #include "lib/cuda/gpu/cuda_device.h"
 #include "lib/cuda/gpu/cuda_libraries.h"
 #include "lib/cuda/launch.h"
@@ -84,6 +85,13 @@ class CudaBackend final : public Backend {
     if (row == nullptr) return Unsupported(spec, "it has no kernel for this operator");
     CKPLAN_RETURN_IF_ERROR(JudgeOp(spec));
     return row->prepare(spec, *device_);
+  }
+
+  size_t FusibleLength(std::span<const ChainedOp> chain) const override {
+    return cuda::FusibleLength(chain);
+  }
+  std::unique_ptr<FusedForward> Fuse(std::span<const ChainedOp> chain) override {
+    return MakeFused(chain, *device_);
   }
 
   int64_t AvailableBytes() const override { return device_->AvailableBytes(); }

@@ -2,6 +2,8 @@
 set(ckplan_cuda_sources
   convert.cu
   cuda_backend.cu
+  fused_chain.cu
+  fused_scores.cu
   product.cc
   registry.cc
   separable.cu
@@ -47,4 +49,5 @@ set(ckplan_cuda_sources
   ops/softmax.cu
   ops/top_k.cu
   ops/unary_math.cu
+  traffic/fusion_rules.cc
 )

@@ -50,6 +50,8 @@ class FaultyBackend final : public ForwardingBackend {
     CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<PreparedOp> op, ForwardingBackend::Prepare(spec));
     return std::unique_ptr<PreparedOp>(std::make_unique<FaultyOp>(std::move(op), spec, faults_));
   }
+  // Joined operators would not call the faulty ones.
+  size_t FusibleLength(std::span<const ChainedOp>) const override { return 0; }
 
  private:
   const Faults& faults_;

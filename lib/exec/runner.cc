@@ -60,9 +60,17 @@ Result<double> Runner::Run(const Program& program, BufferMemory& memory, RunObse
   constants_.ClearGradients();
   RunState state{program, std::vector<void*>(program.buffers.size(), nullptr)};
   double loss = 0;
-  for (const Action& action : program.actions) {
+  const bool fuses = observer == nullptr || observer->allows_fusion();
+  const FusedProgram fused =
+      fuses ? FusedProgram(program, step_, operators_, backend_) : FusedProgram();
+  for (size_t at = 0; at < program.actions.size(); ++at) {
+    const Action& action = program.actions[at];
     if (observer != nullptr) CKPLAN_RETURN_IF_ERROR(observer->Before(action, state));
-    CKPLAN_RETURN_IF_ERROR(Execute(action, state, memory, loss));
+    if (const FusedProgram::Group* group = fused.GroupOf(at)) {
+      CKPLAN_RETURN_IF_ERROR(RunFused(*group, at, state));
+    } else {
+      CKPLAN_RETURN_IF_ERROR(Execute(action, state, memory, loss));
+    }
     if (observer != nullptr) CKPLAN_RETURN_IF_ERROR(observer->After(action, state));
   }
   backend_.Synchronize();
@@ -116,8 +124,8 @@ Result<Done> Runner::Execute(const Action& action, RunState& state, BufferMemory
   return Done{};
 }
 
-Result<Runner::Operands> Runner::OperandsOf(const Action& action, const RunState& state) const {
-  const Call& call = state.program.calls[static_cast<size_t>(action.call)];
+Result<Runner::Operands> Runner::OperandsOf(const Action& action, const Call& call,
+                                            const RunState& state) const {
   const StepNode& node = step_.nodes[call.node];
   Operands operands;
   Result<Done> fault = Done{};
@@ -157,16 +165,40 @@ Result<Runner::Operands> Runner::OperandsOf(const Action& action, const RunState
 }
 
 Result<Done> Runner::Forward(const Action& action, const RunState& state) {
-  CKPLAN_ASSIGN_OR_RETURN(const Operands operands, OperandsOf(action, state));
   const Call& call = state.program.calls[static_cast<size_t>(action.call)];
+  CKPLAN_ASSIGN_OR_RETURN(const Operands operands, OperandsOf(action, call, state));
   operators_.nodes[call.node]->Forward(
       {operands.inputs, operands.outputs, operands.statistic, operands.workspace, operands.seed});
   return Done{};
 }
 
+Result<Done> Runner::RunFused(const FusedProgram::Group& group, size_t at, const RunState& state) {
+  if (group.IsFirst(at)) {
+    const Action& action = state.program.actions[at];
+    Call call = state.program.calls[static_cast<size_t>(action.call)];
+    call.outputs[0] = kNoBuffer;
+    CKPLAN_ASSIGN_OR_RETURN(const Operands operands, OperandsOf(action, call, state));
+    group.run->Begin(
+        {operands.inputs, operands.outputs, operands.statistic, operands.workspace, operands.seed});
+  }
+  if (!group.IsLast(at)) return Done{};
+  std::vector<Operands> operands;
+  for (size_t i = 0; i < group.fusion.calls.size(); ++i) {
+    const Action& action = state.program.actions[group.fusion.actions[i]];
+    CKPLAN_ASSIGN_OR_RETURN(Operands own, OperandsOf(action, group.fusion.calls[i], state));
+    operands.push_back(std::move(own));
+  }
+  std::vector<ForwardCall> calls;
+  for (const Operands& own : operands) {
+    calls.push_back({own.inputs, own.outputs, own.statistic, nullptr, own.seed});
+  }
+  group.run->Run(calls);
+  return Done{};
+}
+
 Result<Done> Runner::Backward(const Action& action, const RunState& state) {
   const Call& call = state.program.calls[static_cast<size_t>(action.call)];
-  CKPLAN_ASSIGN_OR_RETURN(const Operands operands, OperandsOf(action, state));
+  CKPLAN_ASSIGN_OR_RETURN(const Operands operands, OperandsOf(action, call, state));
   const BackwardCall backward{operands.inputs,           operands.readable_outputs,
                               operands.output_gradients, operands.statistic,
                               operands.workspace,        operands.seed};

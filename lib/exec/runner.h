@@ -10,6 +10,7 @@
 #include "lib/base/result.h"
 #include "lib/exec/buffer_memory.h"
 #include "lib/exec/constant_store.h"
+#include "lib/exec/fusion.h"
 #include "lib/exec/loss.h"
 #include "lib/exec/program.h"
 #include "lib/exec/step_operators.h"
@@ -27,6 +28,9 @@ struct RunState {
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
+  // Whether operators may be run as one (fusion.h). If so, their actions still come one by one, but
+  // all the work is done at the last of them, and results that only they read are not written.
+  virtual bool allows_fusion() const { return false; }
   virtual Result<Done> Before(const Action& action, const RunState& state) = 0;
   virtual Result<Done> After(const Action& action, const RunState& state) = 0;
 };
@@ -41,7 +45,8 @@ class Runner {
   // Runs one training step and returns its loss. The gradients of the parameters are then in the
   // constant store. Random operators draw other numbers for each `number`. kInfeasible: there is no
   // memory for a buffer. kCheckFailed: a call needs a buffer that does not exist; the message names
-  // the step and the tensor.
+  // the step and the tensor. Operators that the backend can join are run as one, unless the
+  // observer forbids it.
   Result<double> Run(const Program& program, BufferMemory& memory, RunObserver* observer,
                      uint64_t number = 0);
 
@@ -62,7 +67,8 @@ class Runner {
     void* workspace = nullptr;
     uint64_t seed = 0;
   };
-  Result<Operands> OperandsOf(const Action& action, const RunState& state) const;
+  Result<Operands> OperandsOf(const Action& action, const Call& call, const RunState& state) const;
+  Result<Done> RunFused(const FusedProgram::Group& group, size_t at, const RunState& state);
 
   Backend& backend_;
   const StepGraph& step_;

@@ -49,6 +49,8 @@ class StepTimer final : public RunObserver {
  public:
   explicit StepTimer(Backend& backend) : clock_(backend.MakeClock()) {}
 
+  bool allows_fusion() const override { return true; }
+
   Result<Done> Before(const Action& action, const RunState& state) override;
   Result<Done> After(const Action& action, const RunState& state) override;
 

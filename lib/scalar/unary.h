@@ -24,6 +24,7 @@ enum class Reads { kNothing, kInput, kOutput };
 template <Reads reads>
 struct PlainUnary {
   static constexpr Reads kReads = reads;
+  PlainUnary() = default;
   explicit PlainUnary(const OpSpec&) {}
 };
 
