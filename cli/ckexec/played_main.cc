@@ -4,7 +4,8 @@
 // was left on the GPU.
 //
 // CKEXEC_PLAYED_FAULT names a fault to plant (PlayedMachine::faults). CKEXEC_CUDA_PATH, if it is
-// set, is searched for the replaced libraries as it is for NVIDIA's.
+// set, is searched for the replaced libraries as it is for NVIDIA's. It may name the folder of the
+// real cuDNN, which then answers `profile --device`; it can run nothing here.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -31,13 +32,10 @@ void StartGpu() {
 int EndGpu(int status) {
   std::map<std::string, int64_t> calls = cuda::CallsOfPlayedRuntime();
   const cuda::PlayedUse left = cuda::UseOfPlayedRuntime();
-  const int64_t convolutions = calls["cudnnConvolutionForward"] +
-                               calls["cudnnConvolutionBackwardData"] +
-                               calls["cudnnConvolutionBackwardFilter"];
   fmt::print(stderr,
              "played: {} kernels, {} products, {} convolutions, {} copies, {} allocations, {} of "
              "the pool\n",
-             calls["kernel"], calls["cublasGemmStridedBatchedEx_64"], convolutions,
+             calls["kernel"], calls["cublasGemmStridedBatchedEx_64"], calls["cudnnBackendExecute"],
              calls["cudaMemcpyAsync"], calls["cudaMalloc"], calls["cudaMallocAsync"]);
   fmt::print(stderr,
              "left: {} allocations, {} streams, {} events, {} queued, {} objects of libraries\n",

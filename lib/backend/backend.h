@@ -33,6 +33,20 @@ struct OpWorkspace {
   int64_t backward = 0;
 };
 
+// What a vendor's library chose to compute something with.
+struct EngineChoice {
+  int64_t engine = 0;  // The library's own number for it.
+  int64_t rank = 1;    // Its place among what the library recommends, from 1.
+  bool uses_tensor_cores = false;
+  int64_t workspace = 0;  // In bytes.
+};
+
+// A call of a vendor's library that an operator makes.
+struct LibraryCall {
+  std::string use;  // "forward", "input gradient", "weight gradient".
+  EngineChoice choice;
+};
+
 // An operand that is present has an address, even without elements. A null pointer marks an absent
 // operand.
 struct ForwardCall {
@@ -63,6 +77,9 @@ class PreparedOp {
  public:
   virtual ~PreparedOp() = default;
   virtual OpWorkspace workspace() const { return {}; }
+  // Returns the calls for which a library chose an engine, for people to read. Their workspaces are
+  // parts of workspace().
+  virtual std::vector<LibraryCall> LibraryCalls() const { return {}; }
   // Writes every element of every output and of the statistic.
   virtual void Forward(const ForwardCall& call) = 0;
   // Overwrites `gradient`, which has the shape of the input at `position`, with that input's

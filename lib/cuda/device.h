@@ -25,7 +25,7 @@ struct DeviceOptions {
   bool allow_tf32 = false;
   bool allow_tf32_products = false;
   // Maximum workspace, in bytes, of one call of a library. The default is 256 MiB, or more for a
-  // convolution that needs more.
+  // convolution that needs more, also to use tensor cores.
   std::optional<int64_t> workspace_limit;
 };
 

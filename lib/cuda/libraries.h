@@ -3,10 +3,12 @@
 // why.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "lib/backend/backend.h"
 #include "lib/base/result.h"
 #include "lib/ops/op_spec.h"
 
@@ -41,15 +43,18 @@ struct ConvolutionShape {
   int64_t in_channels = 1, out_channels = 1;  // Per group.
   // One entry per spatial axis. `pads` applies to both sides.
   std::vector<int64_t> in, out, kernel, strides, dilations, pads;
+
+  auto operator<=>(const ConvolutionShape&) const = default;
 };
 
 enum class ConvPass { kForward, kBackwardData, kBackwardWeights };
 
-// One pass of a convolution, with a chosen algorithm.
+// One pass of a convolution, with a chosen engine.
 class Convolution {
  public:
   virtual ~Convolution() = default;
-  virtual int64_t workspace() const = 0;  // In bytes.
+  virtual const EngineChoice& choice() const = 0;
+  int64_t workspace() const { return choice().workspace; }
   // Reads two of the tensors and writes the third (y, x or w, depending on the pass).
   virtual void Run(void* x, void* w, void* y, void* workspace) = 0;
 };
@@ -61,7 +66,7 @@ class Libraries {
   virtual int64_t GemmWorkspace(const GemmShape& shape) const = 0;
   virtual void Gemm(const GemmShape& shape, const void* a, const void* b, void* c,
                     void* workspace) = 0;
-  // Fails with kUnsupported if no deterministic algorithm fits into the workspace limit.
+  // Fails with kUnsupported if no deterministic engine fits into the workspace limit.
   virtual Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
                                                                   ConvPass pass) = 0;
 };

@@ -60,10 +60,14 @@ Result<std::unique_ptr<CublasGemm>> CublasGemm::Create(const CublasApi& api,
   return gemm;
 }
 
+int64_t CublasGemm::WorkspaceFor(const DeviceOptions& options) {
+  return std::min(kWantedWorkspace, options.workspace_limit.value_or(kWantedWorkspace));
+}
+
 CublasGemm::CublasGemm(const CublasApi& api, const DeviceOptions& options, cublasHandle_t handle)
     : api_(api),
       allow_tf32_(options.allow_tf32_products),
-      workspace_(std::min(kWantedWorkspace, options.workspace_limit.value_or(kWantedWorkspace))),
+      workspace_(WorkspaceFor(options)),
       handle_(handle) {}
 
 void CublasGemm::Check(cublasStatus_t status, const char* call) const {

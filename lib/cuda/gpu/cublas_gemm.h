@@ -34,6 +34,8 @@ class CublasGemm {
   static Result<std::unique_ptr<CublasGemm>> Create(const CublasApi& api,
                                                     const DeviceOptions& options,
                                                     cudaStream_t stream);
+  // Returns the workspace of a product, which the caller decides: cuBLAS makes do with any.
+  static int64_t WorkspaceFor(const DeviceOptions& options);
   ~CublasGemm();
   CublasGemm(const CublasGemm&) = delete;
   CublasGemm& operator=(const CublasGemm&) = delete;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/check.h"
 #include "lib/cuda/gpu/cublas_gemm.h"
 #include "lib/cuda/gpu/cudnn_convolution.h"
 #include "lib/cuda/gpu/shared_library.h"
@@ -41,7 +42,7 @@ class CudaLibraries final : public Libraries {
 
   std::string Describe() const {
     const int cublas = gemm_->version();
-    const int64_t cudnn = convolutions_->version();
+    const int64_t cudnn = convolutions_->api().version();
     return fmt::format("cuBLAS {}.{}, cuDNN {}.{}", cublas / 10000, cublas / 100 % 100,
                        cudnn / 10000, cudnn / 100 % 100);
   }
@@ -53,6 +54,26 @@ class CudaLibraries final : public Libraries {
   std::unique_ptr<CudnnConvolutions> convolutions_;
 };
 
+class DescribedLibraries final : public Libraries {
+ public:
+  DescribedLibraries(const DeviceOptions& options, std::unique_ptr<CudnnConvolutions> convolutions)
+      : gemm_workspace_(CublasGemm::WorkspaceFor(options)),
+        convolutions_(std::move(convolutions)) {}
+
+  int64_t GemmWorkspace(const GemmShape&) const override { return gemm_workspace_; }
+  void Gemm(const GemmShape&, const void*, const void*, void*, void*) override {
+    CKPLAN_CHECK(false, "a device that is only described runs nothing");
+  }
+  Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
+                                                          ConvPass pass) override {
+    return convolutions_->Prepare(shape, pass);
+  }
+
+ private:
+  int64_t gemm_workspace_;
+  std::unique_ptr<CudnnConvolutions> convolutions_;
+};
+
 }  // namespace
 
 Result<OpenedLibraries> OpenCudaLibraries(const DeviceOptions& options, void* stream) {
@@ -60,6 +81,19 @@ Result<OpenedLibraries> OpenCudaLibraries(const DeviceOptions& options, void* st
                           CudaLibraries::Open(options, static_cast<cudaStream_t>(stream)));
   std::string versions = libraries->Describe();
   return OpenedLibraries{std::move(libraries), std::move(versions)};
+}
+
+int64_t ProductWorkspaceFor(const DeviceOptions& options) {
+  return CublasGemm::WorkspaceFor(options);
+}
+
+Result<OpenedLibraries> DescribeCudaLibraries(const DeviceOptions& options,
+                                              const std::string& properties_json) {
+  CKPLAN_ASSIGN_OR_RETURN(const CudnnApi cudnn, CudnnApi::Load(LibraryFolders()));
+  CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<CudnnConvolutions> convolutions,
+                          CudnnConvolutions::Describe(cudnn, options, properties_json));
+  return OpenedLibraries{std::make_unique<DescribedLibraries>(options, std::move(convolutions)),
+                         fmt::format("cuDNN {}", cudnn.VersionText())};
 }
 
 }  // namespace ckplan::cuda

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "lib/cuda/channels.h"
 #include "lib/cuda/convert.h"
@@ -118,6 +119,7 @@ class ConvRunner {
   }
 
   int64_t workspace() const { return plan_.total(); }
+  const EngineChoice& choice() const { return convolution_->choice(); }
 
   // Reads two of the tensors and writes the third, depending on the pass.
   void Run(const void* image, const void* weights, const void* map, void* workspace) const {
@@ -233,6 +235,12 @@ class ConvOp final : public PreparedOp {
       if (runner != nullptr) backward = std::max(backward, runner->workspace());
     }
     return {runners_.forward->workspace(), backward};
+  }
+  std::vector<LibraryCall> LibraryCalls() const override {
+    std::vector<LibraryCall> calls = {{"forward", runners_.forward->choice()}};
+    if (runners_.data) calls.push_back({"input gradient", runners_.data->choice()});
+    if (runners_.weights) calls.push_back({"weight gradient", runners_.weights->choice()});
+    return calls;
   }
 
   void Forward(const ForwardCall& call) override {

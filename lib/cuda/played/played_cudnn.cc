@@ -1,16 +1,21 @@
 // Replaces cuDNN where played_runtime.h replaces the CUDA runtime. The program loads it as it would
 // load cuDNN. Convolutions are plain loops that run as work of the stream. A call that breaks
-// cuDNN's rules ends the program: a descriptor that is not alive, not set or does not fit the
-// others, an algorithm that was not offered or is not deterministic, or tensors and workspaces
-// outside of allocations.
+// cuDNN's rules ends the program: a descriptor that is not alive, not complete or does not fit the
+// others (played_descriptors.h), an engine that was not recommended, or tensors and workspaces
+// outside of allocations. An engine that is not deterministic changes a bit of its result each
+// time.
+#include "lib/cuda/played/played_cudnn.h"
+
 #include <cudnn.h>
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "lib/base/check.h"
 #include "lib/cuda/played/plain_convolution.h"
+#include "lib/cuda/played/played_descriptors.h"
 #include "lib/cuda/played/played_library.h"
 #include "lib/cuda/played/played_runtime.h"
 
@@ -24,95 +29,169 @@ constexpr int kUsedByCudnn = 0x5B;  // What a convolution leaves in its workspac
 struct PlayedCudnn {
   cudaStream_t stream = nullptr;
 };
-struct PlayedTensor {
-  cudnnDataType_t type{};
-  std::vector<int64_t> dims, strides;
+
+PlayedObjects<PlayedCudnn>& Handles() {
+  static PlayedObjects<PlayedCudnn> handles;
+  return handles;
+}
+
+// The first engine is not deterministic, as in cuDNN, and the second one makes no plan.
+std::vector<PlayedEngine>& Engines() {
+  static std::vector<PlayedEngine> engines = {
+      {.number = 11, .workspace_bytes = 1024, .is_deterministic = false},
+      {.number = 12, .workspace_bytes = 0, .makes_plans = false},
+      {.number = 13, .workspace_bytes = 2048, .has_tensor_cores = true},
+      {.number = 14, .workspace_bytes = 1024},
+      {.number = 15, .workspace_bytes = 0, .is_fallback = true}};
+  return engines;
+}
+
+// Returns the engine of the descriptor of one.
+const PlayedEngine& EngineOf(const PlayedDescriptor& described) {
+  const auto number = described.Get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+  const auto found =
+      std::find_if(Engines().begin(), Engines().end(),
+                   [&](const PlayedEngine& engine) { return engine.number == number; });
+  CKPLAN_CHECK(found != Engines().end(), "an engine was recommended");
+  return *found;
+}
+
+const PlayedDescriptor& ConfiguredEngineOf(const PlayedDescriptor& plan) {
+  return plan.Part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).Part(CUDNN_ATTR_ENGINECFG_ENGINE);
+}
+
+std::string& LastError() {
+  static std::string error;
+  return error;
+}
+
+cudnnStatus_t Refuse(cudnnStatus_t status, std::string why) {
+  LastError() = std::move(why);
+  return status;
+}
+
+// ---- What descriptors describe ------------------------------------------------------------------
+
+// The names of the attributes of one of the three operations.
+struct OperationNames {
+  ConvPass pass;
+  PlayedName alpha, beta, convolution, x, w, y;
 };
-struct PlayedFilter {
-  cudnnDataType_t type{};
-  std::vector<int64_t> dims;
-};
-struct PlayedConvolution {
-  std::vector<int64_t> pads, strides, dilations;
-  int groups = 1;
-  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
-};
 
-template <typename Object>
-PlayedObjects<Object>& Objects() {
-  static PlayedObjects<Object> objects;
-  return objects;
+OperationNames NamesOf(cudnnBackendDescriptorType_t kind) {
+  if (kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) {
+    return {ConvPass::kForward,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
+  }
+  if (kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR) {
+    return {ConvPass::kBackwardData,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
+  }
+  return {ConvPass::kBackwardWeights,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
 }
 
-PlayedCudnn& Of(cudnnHandle_t handle) { return Objects<PlayedCudnn>().Find(handle); }
-PlayedTensor& Of(cudnnTensorDescriptor_t tensor) { return Objects<PlayedTensor>().Find(tensor); }
-PlayedFilter& Of(cudnnFilterDescriptor_t filter) { return Objects<PlayedFilter>().Find(filter); }
-PlayedConvolution& Of(cudnnConvolutionDescriptor_t convolution) {
-  return Objects<PlayedConvolution>().Find(convolution);
+std::vector<int64_t> DimsOf(const PlayedDescriptor& tensor) {
+  return tensor.Integers(CUDNN_ATTR_TENSOR_DIMENSIONS);
 }
 
-template <typename Object, typename Handle>
-cudnnStatus_t AddTo(const char* call, Handle* handle) {
-  CountPlayedCall(call);
-  *handle = Objects<Object>().template Add<Handle>();
-  return CUDNN_STATUS_SUCCESS;
-}
-template <typename Object>
-cudnnStatus_t RemoveFrom(const char* call, const void* handle) {
-  CountPlayedCall(call);
-  Objects<Object>().Remove(handle);
-  return CUDNN_STATUS_SUCCESS;
-}
-
-std::vector<int64_t> ListOf(const int* values, int count) { return {values, values + count}; }
-
-std::vector<int64_t> SpatialOf(const std::vector<int64_t>& dims) {
-  CKPLAN_CHECK(dims.size() == 4 || dims.size() == 5, "a convolution has two axes or three");
+std::vector<int64_t> SpatialOf(const PlayedDescriptor& tensor) {
+  const std::vector<int64_t> dims = DimsOf(tensor);
   return {dims.begin() + 2, dims.end()};
 }
 
-// Returns the bytes of a tensor or filter, which must be positive, with elements that follow each
-// other.
-template <typename Described>
-int64_t BytesOf(const Described& described) {
-  int64_t count = 1;
-  for (const int64_t dim : described.dims) {
-    CKPLAN_CHECK(dim > 0, "a tensor of cuDNN has elements");
-    count *= dim;
-  }
-  return count * (described.type == CUDNN_DATA_BFLOAT16 ? 2 : 4);
+cudnnDataType_t TypeOf(const PlayedDescriptor& tensor) {
+  return tensor.Get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
 }
 
-void CheckDense(const PlayedTensor& tensor) {
+int64_t BytesOf(const PlayedDescriptor& tensor) {
+  int64_t count = TypeOf(tensor) == CUDNN_DATA_BFLOAT16 ? 2 : 4;
+  for (const int64_t dim : DimsOf(tensor)) count *= dim;
+  return count;
+}
+
+void CheckTensor(const PlayedDescriptor& tensor) {
+  const std::vector<int64_t> dims = DimsOf(tensor);
+  const std::vector<int64_t> strides = tensor.Integers(CUDNN_ATTR_TENSOR_STRIDES);
+  CKPLAN_CHECK(dims.size() == 4 || dims.size() == 5, "a convolution has two axes or three");
+  CKPLAN_CHECK(strides.size() == dims.size(), "a tensor has a stride for each dimension");
   int64_t stride = 1;
-  for (size_t i = tensor.dims.size(); i-- > 0; stride *= tensor.dims[i]) {
-    CKPLAN_CHECK(tensor.strides[i] == stride, "tensors have no gaps");
+  for (size_t i = dims.size(); i-- > 0; stride *= dims[i]) {
+    CKPLAN_CHECK(dims[i] > 0, "a tensor of cuDNN has elements");
+    CKPLAN_CHECK(strides[i] == stride, "tensors have no gaps");
   }
 }
 
-// Returns the convolution that the descriptors describe together.
-ConvolutionShape ShapeOf(const PlayedTensor& x, const PlayedFilter& w, const PlayedTensor& y,
-                         const PlayedConvolution& convolution) {
-  ConvolutionShape shape;
-  shape.in = SpatialOf(x.dims);
-  shape.out = SpatialOf(y.dims);
-  shape.kernel = SpatialOf(w.dims);
-  if (IsPlanted("a convolution has a stride too many")) ++shape.out[0];
-  CheckDense(x);
-  CheckDense(y);
-  CKPLAN_CHECK(x.type == y.type && x.type == w.type, "the tensors of a convolution have one type");
-  CKPLAN_CHECK(x.dims[0] == y.dims[0] && y.dims[1] == w.dims[0] &&
-                   x.dims[1] == w.dims[1] * convolution.groups &&
-                   w.dims[0] % convolution.groups == 0,
+// Returns the convolution that an operation computes.
+ConvolutionShape ShapeOf(const PlayedDescriptor& operation) {
+  const OperationNames names = NamesOf(operation.kind);
+  const PlayedDescriptor& x = operation.Part(names.x);
+  const PlayedDescriptor& w = operation.Part(names.w);
+  const PlayedDescriptor& y = operation.Part(names.y);
+  const PlayedDescriptor& convolution = operation.Part(names.convolution);
+  CKPLAN_CHECK(TypeOf(x) == TypeOf(y) && TypeOf(x) == TypeOf(w),
+               "the tensors of a convolution have one type");
+  const std::vector<int64_t> x_dims = DimsOf(x), w_dims = DimsOf(w), y_dims = DimsOf(y);
+  const int64_t groups = x_dims[1] / w_dims[1];
+  CKPLAN_CHECK(x_dims[0] == y_dims[0] && y_dims[1] == w_dims[0] && groups > 0 &&
+                   x_dims[1] == w_dims[1] * groups && w_dims[0] % groups == 0,
                "the tensors of a convolution fit each other");
-  shape.type = x.type == CUDNN_DATA_BFLOAT16 ? ElementType::kBFloat16 : ElementType::kFloat32;
-  shape.batch = x.dims[0];
-  shape.groups = convolution.groups;
-  shape.in_channels = w.dims[1];
-  shape.out_channels = w.dims[0] / convolution.groups;
-  shape.strides = convolution.strides;
-  shape.dilations = convolution.dilations;
-  shape.pads = convolution.pads;
+  ConvolutionShape shape;
+  shape.type = TypeOf(x) == CUDNN_DATA_BFLOAT16 ? ElementType::kBFloat16 : ElementType::kFloat32;
+  shape.batch = x_dims[0];
+  shape.groups = groups;
+  shape.in_channels = w_dims[1];
+  shape.out_channels = w_dims[0] / groups;
+  shape.in = SpatialOf(x);
+  shape.out = SpatialOf(y);
+  shape.kernel = SpatialOf(w);
+  if (IsPlanted("a convolution has a stride too many")) ++shape.out[0];
+  shape.strides = convolution.Integers(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+  shape.dilations = convolution.Integers(CUDNN_ATTR_CONVOLUTION_DILATIONS);
+  shape.pads = convolution.Integers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+  return shape;
+}
+
+void CheckConvolution(const PlayedDescriptor& convolution) {
+  CKPLAN_CHECK(convolution.Get<cudnnConvolutionMode_t>(CUDNN_ATTR_CONVOLUTION_CONV_MODE) ==
+                   CUDNN_CROSS_CORRELATION,
+               "ONNX does not flip kernels");
+  CKPLAN_CHECK(
+      convolution.Get<cudnnDataType_t>(CUDNN_ATTR_CONVOLUTION_COMP_TYPE) == CUDNN_DATA_FLOAT,
+      "sums are of float32");
+  const auto axes =
+      static_cast<size_t>(convolution.Get<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS));
+  for (const PlayedName name :
+       {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS,
+        CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_ATTR_CONVOLUTION_DILATIONS}) {
+    CKPLAN_CHECK(convolution.Integers(name).size() == axes,
+                 "the lists of a convolution have a value for each axis");
+  }
+  CKPLAN_CHECK(convolution.Integers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS) ==
+                   convolution.Integers(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS),
+               "cuDNN pads both sides equally");
+}
+
+void CheckOperation(const PlayedDescriptor& operation) {
+  const OperationNames names = NamesOf(operation.kind);
+  CKPLAN_CHECK(operation.Get<double>(names.alpha) == 1 && operation.Get<double>(names.beta) == 0,
+               "a convolution replaces its result");
+  const ConvolutionShape shape = ShapeOf(operation);
   const size_t axes = shape.in.size();
   CKPLAN_CHECK(
       shape.out.size() == axes && shape.kernel.size() == axes && shape.strides.size() == axes,
@@ -122,260 +201,291 @@ ConvolutionShape ShapeOf(const PlayedTensor& x, const PlayedFilter& w, const Pla
     CKPLAN_CHECK(shape.out[i] == (shape.in[i] + 2 * shape.pads[i] - covered) / shape.strides[i] + 1,
                  "the output of a convolution has the size that its input gives");
   }
-  return shape;
 }
 
-// An algorithm that the replaced library offers. All passes offer the same ones, fastest first. The
-// fastest one is not deterministic, as in cuDNN.
-struct Offered {
-  int algorithm;
-  bool is_deterministic;
-  bool has_tensor_cores;
-};
-constexpr Offered kOffered[] = {
-    {0, false, true}, {1, true, true}, {1, true, false}, {2, true, false}};
-
-size_t WorkspaceOf(int algorithm, cudnnMathType_t math) {
-  const size_t bytes = algorithm == 2 ? 0 : 512 * static_cast<size_t>(algorithm + 1);
-  return math == CUDNN_FMA_MATH ? bytes : 2 * bytes;
-}
-
-template <typename Algorithm, typename Found>
-cudnnStatus_t Offer(const char* call, cudnnHandle_t handle, cudnnTensorDescriptor_t x,
-                    cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t convolution,
-                    cudnnTensorDescriptor_t y, int max_count, int* count, Found* found) {
-  CountPlayedCall(call);
-  (void)Of(handle);
-  (void)ShapeOf(Of(x), Of(w), Of(y), Of(convolution));
-  *count = 0;
-  for (const Offered& offered : kOffered) {
-    if (*count == max_count) break;
-    if (offered.has_tensor_cores && Of(convolution).math == CUDNN_FMA_MATH) continue;
-    Found& entry = found[(*count)++];
-    entry = {};
-    entry.algo = static_cast<Algorithm>(offered.algorithm);
-    entry.status = CUDNN_STATUS_SUCCESS;
-    entry.determinism = offered.is_deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
-    entry.mathType = offered.has_tensor_cores ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
-    entry.memory = WorkspaceOf(offered.algorithm, entry.mathType);
+// The keys that cuDNN asks for.
+cudnnStatus_t JudgeProperties(const PlayedDescriptor& device) {
+  const std::string text = device.Text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
+  for (const char* key : {"maxGridSize",
+                          "maxBlockSize",
+                          "regsPerBlock",
+                          "multiProcessorCount",
+                          "warpSize",
+                          "maxSharedMemoryPerBlock",
+                          "maxSharedMemoryPerBlockOptin",
+                          "reservedSharedMemoryPerBlock",
+                          "maxRegistersPerSM",
+                          "maxCtasPerSM",
+                          "maxThreadsPerBlock",
+                          "maxThreadsPerSM",
+                          "pciDeviceId",
+                          "isTccDriver",
+                          "supportCoopLaunch",
+                          "smClockRateKHz",
+                          "memClockRateKHz",
+                          "l2CacheSize",
+                          "deviceName",
+                          "deviceVer",
+                          "driverVer",
+                          "totalGlobalMem",
+                          "cudaDeviceId"}) {
+    if (text.find("\"" + std::string(key) + "\":") == std::string::npos) {
+      return Refuse(CUDNN_STATUS_BAD_PARAM, "the properties lack " + std::string(key));
+    }
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t SetWorkspaceSize(const char* call, cudnnHandle_t handle,
-                               cudnnConvolutionDescriptor_t convolution, int algorithm,
-                               size_t* bytes) {
-  CountPlayedCall(call);
-  (void)Of(handle);
-  if (algorithm > 2) return CUDNN_STATUS_NOT_SUPPORTED;
-  *bytes = WorkspaceOf(algorithm, Of(convolution).math);
+cudnnStatus_t Judge(const PlayedDescriptor& descriptor) {
+  switch (descriptor.kind) {
+    case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
+      CheckTensor(descriptor);
+      break;
+    case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
+      CheckConvolution(descriptor);
+      break;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+      CheckOperation(descriptor);
+      break;
+    case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR:
+      return JudgeProperties(descriptor);
+    case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
+      CKPLAN_CHECK(descriptor.Has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE) !=
+                       descriptor.Has(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP),
+                   "a plan is for one device");
+      if (!EngineOf(ConfiguredEngineOf(descriptor)).makes_plans) {
+        return Refuse(CUDNN_STATUS_NOT_SUPPORTED, "the engine makes no plan");
+      }
+      break;
+    default:
+      break;
+  }
   return CUDNN_STATUS_SUCCESS;
 }
 
-struct Workspace {
-  void* data = nullptr;
-  size_t bytes = 0;
-};
+// ---- Engines ------------------------------------------------------------------------------------
 
-void CheckWorkspace(const Workspace& workspace, int algorithm, cudnnMathType_t math) {
-  CKPLAN_CHECK(algorithm == 1 || algorithm == 2, "the algorithm is offered and deterministic");
-  const size_t needed = WorkspaceOf(algorithm, math);
-  const size_t given =
-      IsPlanted("the workspace of a convolution is too small") ? needed - 1 : workspace.bytes;
-  CKPLAN_CHECK(given >= needed, "a convolution has the workspace that it asked for");
-  if (workspace.bytes == 0) return;
-  CKPLAN_CHECK(reinterpret_cast<uintptr_t>(workspace.data) % 256 == 0, "a workspace is aligned");
-  CheckPlayedRange(workspace.data, static_cast<int64_t>(workspace.bytes));
+void Recommend(const PlayedDescriptor& heuristics, int64_t wanted, int64_t* count, void* values) {
+  const bool has_fallbacks = heuristics.Get<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) ==
+                             CUDNN_HEUR_MODE_FALLBACK;
+  auto* const handles = static_cast<cudnnBackendDescriptor_t*>(values);
+  *count = 0;
+  for (const PlayedEngine& engine : Engines()) {
+    if (engine.is_fallback != has_fallbacks) continue;
+    if (*count < wanted) {
+      auto described = std::make_shared<PlayedDescriptor>();
+      described->kind = CUDNN_BACKEND_ENGINE_DESCRIPTOR;
+      described->is_finalized = true;
+      described->SetInteger(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, engine.number);
+      described->SetPart(CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
+                         heuristics.attributes.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH).parts[0]);
+      const auto configuration = FindPlayedDescriptor(handles[*count]);
+      CKPLAN_CHECK(configuration->kind == CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+                   "configurations are read into descriptors of their kind");
+      configuration->SetPart(CUDNN_ATTR_ENGINECFG_ENGINE, std::move(described));
+      configuration->is_finalized = true;
+    }
+    ++*count;
+  }
+  if (wanted > 0) *count = std::min(*count, wanted);
 }
 
-cudnnStatus_t Convolve(const char* call, ConvPass pass, cudnnHandle_t handle, const void* alpha,
-                       const void* beta, cudnnTensorDescriptor_t x, const void* x_data,
-                       cudnnFilterDescriptor_t w, const void* w_data, cudnnTensorDescriptor_t y,
-                       const void* y_data, cudnnConvolutionDescriptor_t convolution, int algorithm,
-                       const Workspace& workspace) {
-  CountPlayedCall(call);
-  const ConvolutionShape shape = ShapeOf(Of(x), Of(w), Of(y), Of(convolution));
-  CKPLAN_CHECK(*static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0,
-               "a convolution replaces its result");
-  CheckWorkspace(workspace, algorithm, Of(convolution).math);
-  CheckPlayedRange(x_data, BytesOf(Of(x)));
-  CheckPlayedRange(w_data, BytesOf(Of(w)));
-  CheckPlayedRange(y_data, BytesOf(Of(y)));
-  EnqueuePlayedWork(Of(handle).stream, [=] {
-    if (workspace.bytes > 0) std::memset(workspace.data, kUsedByCudnn, workspace.bytes);
-    RunPlainConvolution(shape, pass, const_cast<void*>(x_data), const_cast<void*>(w_data),
-                        const_cast<void*>(y_data));
+void GiveEngine(const PlayedDescriptor& configuration, int64_t wanted, int64_t* count,
+                void* values) {
+  *count = 1;
+  if (wanted == 0) return;
+  const auto engine = FindPlayedDescriptor(*static_cast<cudnnBackendDescriptor_t*>(values));
+  CKPLAN_CHECK(engine->kind == CUDNN_BACKEND_ENGINE_DESCRIPTOR,
+               "an engine is read into a descriptor of its kind");
+  *engine = configuration.Part(CUDNN_ATTR_ENGINECFG_ENGINE);
+}
+
+void GiveNotes(const PlayedEngine& engine, int64_t wanted, int64_t* count, void* values) {
+  std::vector<cudnnBackendNumericalNote_t> notes;
+  if (engine.has_tensor_cores) notes.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  if (!engine.sums_in_float32) notes.push_back(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+  if (!engine.is_deterministic &&
+      !IsPlanted("an engine of a convolution hides that it is not deterministic")) {
+    notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  }
+  *count = std::min(wanted, static_cast<int64_t>(notes.size()));
+  std::copy_n(notes.begin(), *count, static_cast<cudnnBackendNumericalNote_t*>(values));
+}
+
+const PlayedDescriptor& OperationOf(const PlayedDescriptor& plan) {
+  return ConfiguredEngineOf(plan)
+      .Part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH)
+      .Part(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+}
+
+cudnnStatus_t Give(const PlayedDescriptor& descriptor, PlayedName name, int64_t wanted,
+                   int64_t* count, void* values) {
+  CKPLAN_CHECK(descriptor.is_finalized, "a descriptor is finalized before it is read");
+  int64_t integer = 0;
+  switch (name) {
+    case CUDNN_ATTR_ENGINEHEUR_RESULTS:
+      Recommend(descriptor, wanted, count, values);
+      return CUDNN_STATUS_SUCCESS;
+    case CUDNN_ATTR_ENGINECFG_ENGINE:
+      GiveEngine(descriptor, wanted, count, values);
+      return CUDNN_STATUS_SUCCESS;
+    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
+      GiveNotes(EngineOf(descriptor), wanted, count, values);
+      return CUDNN_STATUS_SUCCESS;
+    case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
+      integer = descriptor.Get<int64_t>(name);
+      break;
+    case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
+      integer = EngineOf(ConfiguredEngineOf(descriptor)).workspace_bytes;
+      break;
+    default:
+      CKPLAN_CHECK(false, "an attribute that the replaced cuDNN has is read");
+  }
+  *count = 1;
+  std::memcpy(values, &integer, sizeof(integer));
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// ---- Execution ----------------------------------------------------------------------------------
+
+void* PointerOf(const PlayedDescriptor& pack, const PlayedDescriptor& tensor) {
+  const auto id = tensor.Get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID);
+  const std::vector<int64_t> ids = pack.Integers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  CKPLAN_CHECK(std::count(ids.begin(), ids.end(), id) == 1, "a tensor is bound once");
+  auto place = static_cast<int64_t>(std::find(ids.begin(), ids.end(), id) - ids.begin());
+  if (IsPlanted("a convolution reads another tensor")) {
+    place = (place + 1) % static_cast<int64_t>(ids.size());
+  }
+  void* const data = pack.Get<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, place);
+  const auto alignment =
+      static_cast<uintptr_t>(tensor.Get<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT));
+  CKPLAN_CHECK(reinterpret_cast<uintptr_t>(data) % alignment == 0, "a tensor is aligned");
+  CheckPlayedRange(data, BytesOf(tensor));
+  return data;
+}
+
+void CheckWorkspace(const PlayedDescriptor& pack, int64_t needed) {
+  if (needed == 0) return;
+  auto* const data = pack.Get<char*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+  CKPLAN_CHECK(reinterpret_cast<uintptr_t>(data) % 256 == 0, "a workspace is aligned");
+  const PlayedRange range = FindPlayedRange(data);
+  const int64_t given = IsPlanted("the workspace of a convolution is too small")
+                            ? needed - 1
+                            : range.bytes - (data - static_cast<const char*>(range.begin));
+  CKPLAN_CHECK(range.begin != nullptr && given >= needed,
+               "a convolution has the workspace that it asked for");
+}
+
+// Changes a bit of the result, another one each time.
+void Disturb(void* result) {
+  static unsigned char times = 0;
+  auto* const bytes = static_cast<unsigned char*>(result);
+  bytes[1] = static_cast<unsigned char>(bytes[1] ^ (++times & 1U));
+}
+
+cudnnStatus_t Convolve(cudnnHandle_t handle, const PlayedDescriptor& plan,
+                       const PlayedDescriptor& pack) {
+  CKPLAN_CHECK(plan.is_finalized && pack.is_finalized, "what is executed is finalized");
+  CKPLAN_CHECK(plan.Has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE), "a plan is for the GPU that runs it");
+  const PlayedDescriptor& operation = OperationOf(plan);
+  const OperationNames names = NamesOf(operation.kind);
+  const ConvolutionShape shape = ShapeOf(operation);
+  const PlayedEngine engine = EngineOf(ConfiguredEngineOf(plan));
+  void* const x = PointerOf(pack, operation.Part(names.x));
+  void* const w = PointerOf(pack, operation.Part(names.w));
+  void* const y = PointerOf(pack, operation.Part(names.y));
+  CheckWorkspace(pack, engine.workspace_bytes);
+  void* const workspace = pack.Get<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+  EnqueuePlayedWork(Handles().Find(handle).stream, [=] {
+    if (engine.workspace_bytes > 0) {
+      std::memset(workspace, kUsedByCudnn, static_cast<size_t>(engine.workspace_bytes));
+    }
+    RunPlainConvolution(shape, names.pass, x, w, y);
+    if (engine.is_deterministic) return;
+    Disturb(names.pass == ConvPass::kForward ? y : names.pass == ConvPass::kBackwardData ? x : w);
   });
   return CUDNN_STATUS_SUCCESS;
 }
 
 }  // namespace
 
+void SetPlayedEngines(std::vector<PlayedEngine> engines) { Engines() = std::move(engines); }
+
 }  // namespace ckplan::cuda
 
-using ckplan::cuda::AddTo;
-using ckplan::cuda::Convolve;
 using ckplan::cuda::CountPlayedCall;
-using ckplan::cuda::ListOf;
-using ckplan::cuda::Of;
-using ckplan::cuda::Offer;
-using ckplan::cuda::PlayedConvolution;
-using ckplan::cuda::PlayedCudnn;
-using ckplan::cuda::PlayedFilter;
-using ckplan::cuda::PlayedTensor;
-using ckplan::cuda::RemoveFrom;
-using ckplan::cuda::SetWorkspaceSize;
+using ckplan::cuda::FindPlayedDescriptor;
+using ckplan::cuda::Handles;
 
 extern "C" {
 
-// ---- Handles and descriptors --------------------------------------------------------------------
-
-cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) { return AddTo<PlayedCudnn>(__func__, handle); }
+cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  CountPlayedCall(__func__);
+  *handle = Handles().Add<cudnnHandle_t>();
+  return CUDNN_STATUS_SUCCESS;
+}
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
-  return RemoveFrom<PlayedCudnn>(__func__, handle);
+  CountPlayedCall(__func__);
+  Handles().Remove(handle);
+  return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
   CountPlayedCall(__func__);
   ckplan::cuda::CheckPlayedStream(stream);
-  Of(handle).stream = stream;
+  Handles().Find(handle).stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
 size_t cudnnGetVersion() { return ckplan::cuda::kCudnnVersion; }
 const char* cudnnGetErrorString(cudnnStatus_t status) {
   return status == CUDNN_STATUS_SUCCESS ? "success" : "a failure of the replaced cuDNN";
 }
+void cudnnGetLastErrorString(char* message, size_t max_size) {
+  if (max_size == 0) return;
+  const std::string& error = ckplan::cuda::LastError();
+  message[error.copy(message, max_size - 1)] = '\0';
+}
 
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensor) {
-  return AddTo<PlayedTensor>(__func__, tensor);
-}
-cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor) {
-  return RemoveFrom<PlayedTensor>(__func__, tensor);
-}
-cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type,
-                                         int rank, const int dims[], const int strides[]) {
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                           cudnnBackendDescriptor_t* descriptor) {
   CountPlayedCall(__func__);
-  Of(tensor) = {type, ListOf(dims, rank), ListOf(strides, rank)};
+  *descriptor = ckplan::cuda::AddPlayedDescriptor(type);
   return CUDNN_STATUS_SUCCESS;
 }
-
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* filter) {
-  return AddTo<PlayedFilter>(__func__, filter);
-}
-cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filter) {
-  return RemoveFrom<PlayedFilter>(__func__, filter);
-}
-cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
-                                         cudnnTensorFormat_t format, int rank, const int dims[]) {
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
   CountPlayedCall(__func__);
-  CKPLAN_CHECK(format == CUDNN_TENSOR_NCHW, "filters are laid out like the tensors");
-  Of(filter) = {type, ListOf(dims, rank)};
+  ckplan::cuda::RemovePlayedDescriptor(descriptor);
   return CUDNN_STATUS_SUCCESS;
 }
-
-cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* convolution) {
-  return AddTo<PlayedConvolution>(__func__, convolution);
-}
-cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t convolution) {
-  return RemoveFrom<PlayedConvolution>(__func__, convolution);
-}
-cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t convolution, int rank,
-                                              const int pads[], const int strides[],
-                                              const int dilations[], cudnnConvolutionMode_t mode,
-                                              cudnnDataType_t compute_type) {
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   CountPlayedCall(__func__);
-  CKPLAN_CHECK(mode == CUDNN_CROSS_CORRELATION, "ONNX does not flip kernels");
-  CKPLAN_CHECK(compute_type == CUDNN_DATA_FLOAT, "sums are of float32");
-  PlayedConvolution& played = Of(convolution);
-  played.pads = ListOf(pads, rank);
-  played.strides = ListOf(strides, rank);
-  played.dilations = ListOf(dilations, rank);
+  ckplan::cuda::PlayedDescriptor& found = *FindPlayedDescriptor(descriptor);
+  ckplan::cuda::CheckPlayedComplete(found);
+  const cudnnStatus_t status = ckplan::cuda::Judge(found);
+  found.is_finalized = status == CUDNN_STATUS_SUCCESS;
+  return status;
+}
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t count,
+                                       const void* values) {
+  CountPlayedCall(__func__);
+  ckplan::cuda::SetPlayedAttribute(*FindPlayedDescriptor(descriptor), name, type, count, values);
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t convolution, int groups) {
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t, int64_t wanted, int64_t* count,
+                                       void* values) {
   CountPlayedCall(__func__);
-  CKPLAN_CHECK(groups > 0, "a convolution has groups");
-  Of(convolution).groups = groups;
-  return CUDNN_STATUS_SUCCESS;
+  return ckplan::cuda::Give(*FindPlayedDescriptor(descriptor), name, wanted, count, values);
 }
-cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convolution,
-                                          cudnnMathType_t math) {
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t variant_pack) {
   CountPlayedCall(__func__);
-  Of(convolution).math = math;
-  return CUDNN_STATUS_SUCCESS;
-}
-
-// ---- The three passes ---------------------------------------------------------------------------
-
-cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
-    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
-    const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t y,
-    const int max_count, int* count, cudnnConvolutionFwdAlgoPerf_t* found) {
-  return Offer<cudnnConvolutionFwdAlgo_t>(__func__, handle, x, w, convolution, y, max_count, count,
-                                          found);
-}
-cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
-    cudnnHandle_t handle, const cudnnTensorDescriptor_t, const cudnnFilterDescriptor_t,
-    const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t,
-    cudnnConvolutionFwdAlgo_t algorithm, size_t* bytes) {
-  return SetWorkspaceSize(__func__, handle, convolution, algorithm, bytes);
-}
-cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha,
-                                      const cudnnTensorDescriptor_t x, const void* x_data,
-                                      const cudnnFilterDescriptor_t w, const void* w_data,
-                                      const cudnnConvolutionDescriptor_t convolution,
-                                      cudnnConvolutionFwdAlgo_t algorithm, void* workspace,
-                                      size_t bytes, const void* beta,
-                                      const cudnnTensorDescriptor_t y, void* y_data) {
-  return Convolve(__func__, ckplan::cuda::ConvPass::kForward, handle, alpha, beta, x, x_data, w,
-                  w_data, y, y_data, convolution, algorithm, {workspace, bytes});
-}
-
-cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
-    cudnnHandle_t handle, const cudnnFilterDescriptor_t w, const cudnnTensorDescriptor_t y,
-    const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t x,
-    const int max_count, int* count, cudnnConvolutionBwdDataAlgoPerf_t* found) {
-  return Offer<cudnnConvolutionBwdDataAlgo_t>(__func__, handle, x, w, convolution, y, max_count,
-                                              count, found);
-}
-cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
-    cudnnHandle_t handle, const cudnnFilterDescriptor_t, const cudnnTensorDescriptor_t,
-    const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t,
-    cudnnConvolutionBwdDataAlgo_t algorithm, size_t* bytes) {
-  return SetWorkspaceSize(__func__, handle, convolution, algorithm, bytes);
-}
-cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alpha,
-                                           const cudnnFilterDescriptor_t w, const void* w_data,
-                                           const cudnnTensorDescriptor_t y, const void* y_data,
-                                           const cudnnConvolutionDescriptor_t convolution,
-                                           cudnnConvolutionBwdDataAlgo_t algorithm, void* workspace,
-                                           size_t bytes, const void* beta,
-                                           const cudnnTensorDescriptor_t x, void* x_data) {
-  return Convolve(__func__, ckplan::cuda::ConvPass::kBackwardData, handle, alpha, beta, x, x_data,
-                  w, w_data, y, y_data, convolution, algorithm, {workspace, bytes});
-}
-
-cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t y,
-    const cudnnConvolutionDescriptor_t convolution, const cudnnFilterDescriptor_t w,
-    const int max_count, int* count, cudnnConvolutionBwdFilterAlgoPerf_t* found) {
-  return Offer<cudnnConvolutionBwdFilterAlgo_t>(__func__, handle, x, w, convolution, y, max_count,
-                                                count, found);
-}
-cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
-    cudnnHandle_t handle, const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t,
-    const cudnnConvolutionDescriptor_t convolution, const cudnnFilterDescriptor_t,
-    cudnnConvolutionBwdFilterAlgo_t algorithm, size_t* bytes) {
-  return SetWorkspaceSize(__func__, handle, convolution, algorithm, bytes);
-}
-cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* alpha,
-                                             const cudnnTensorDescriptor_t x, const void* x_data,
-                                             const cudnnTensorDescriptor_t y, const void* y_data,
-                                             const cudnnConvolutionDescriptor_t convolution,
-                                             cudnnConvolutionBwdFilterAlgo_t algorithm,
-                                             void* workspace, size_t bytes, const void* beta,
-                                             const cudnnFilterDescriptor_t w, void* w_data) {
-  return Convolve(__func__, ckplan::cuda::ConvPass::kBackwardWeights, handle, alpha, beta, x,
-                  x_data, w, w_data, y, y_data, convolution, algorithm, {workspace, bytes});
+  return ckplan::cuda::Convolve(handle, *FindPlayedDescriptor(plan),
+                                *FindPlayedDescriptor(variant_pack));
 }
 
 }  // extern "C"

@@ -1,0 +1,113 @@
+// cuDNN's backend interface: the functions, which are loaded at run time, and descriptors.
+//
+// A descriptor is an object with attributes, which are set one by one; then it is finalized and
+// can be an attribute of another. NVIDIA's documentation of the library cudnn_graph describes each
+// of them. docs/dependencies.md says why NVIDIA's header-only library over this interface is not
+// used.
+#pragma once
+
+#include <cudnn.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/base/result.h"
+
+namespace ckplan::cuda {
+
+// The functions of cuDNN that are used.
+struct CudnnApi {
+  decltype(&cudnnCreate) create = nullptr;
+  decltype(&cudnnDestroy) destroy = nullptr;
+  decltype(&cudnnSetStream) set_stream = nullptr;
+  decltype(&cudnnGetVersion) get_version = nullptr;
+  decltype(&cudnnGetErrorString) get_error_string = nullptr;
+  decltype(&cudnnGetLastErrorString) get_last_error_string = nullptr;
+  decltype(&cudnnBackendCreateDescriptor) create_descriptor = nullptr;
+  decltype(&cudnnBackendDestroyDescriptor) destroy_descriptor = nullptr;
+  decltype(&cudnnBackendSetAttribute) set_attribute = nullptr;
+  decltype(&cudnnBackendGetAttribute) get_attribute = nullptr;
+  decltype(&cudnnBackendFinalize) finalize = nullptr;
+  decltype(&cudnnBackendExecute) execute = nullptr;
+
+  // Fails with kUnsupported if there is no cuDNN 9.
+  static Result<CudnnApi> Load(const std::vector<std::string>& folders);
+
+  int64_t version() const { return static_cast<int64_t>(get_version()); }  // 91900 for 9.19.0.
+  // "9.19.0"
+  std::string VersionText() const;
+};
+
+// Ends the program if a call failed that no caller could handle; see cuda_check.h.
+void CheckCudnn(const CudnnApi& api, cudnnStatus_t status, const char* call);
+
+// Values that headers older than cuDNN 9.8 lack.
+inline constexpr auto kDevicePropertiesDescriptor = static_cast<cudnnBackendDescriptorType_t>(38);
+inline constexpr auto kHeuristicsDevice = static_cast<cudnnBackendAttributeName_t>(204);
+inline constexpr auto kPlanDevice = static_cast<cudnnBackendAttributeName_t>(407);
+inline constexpr auto kDevicePropertiesJson = static_cast<cudnnBackendAttributeName_t>(2702);
+inline constexpr auto kCharType = static_cast<cudnnBackendAttributeType_t>(24);
+
+// A descriptor. The first call that fails decides the result of Finalize; calls after it do
+// nothing.
+class CudnnDescriptor {
+ public:
+  CudnnDescriptor(const CudnnApi& api, cudnnBackendDescriptorType_t type);
+  CudnnDescriptor(CudnnDescriptor&& other) noexcept
+      : api_(other.api_),
+        handle_(std::exchange(other.handle_, nullptr)),
+        status_(other.status_),
+        failure_(std::move(other.failure_)) {}
+  CudnnDescriptor& operator=(CudnnDescriptor&& other) noexcept {
+    std::swap(api_, other.api_);
+    std::swap(handle_, other.handle_);
+    std::swap(status_, other.status_);
+    std::swap(failure_, other.failure_);
+    return *this;
+  }
+  ~CudnnDescriptor();
+
+  cudnnBackendDescriptor_t handle() const { return handle_; }
+
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                       int64_t count, const void* values);
+  template <typename Value>
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                       const Value& value) {
+    return Set(name, type, 1, &value);
+  }
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, int64_t value) {
+    return Set(name, CUDNN_TYPE_INT64, 1, &value);
+  }
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, const std::vector<int64_t>& values) {
+    return Set(name, CUDNN_TYPE_INT64, static_cast<int64_t>(values.size()), values.data());
+  }
+  CudnnDescriptor& Set(cudnnBackendAttributeName_t name, const CudnnDescriptor& part) {
+    const cudnnBackendDescriptor_t handle = part.handle();
+    return Set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &handle);
+  }
+  // kUnsupported: cuDNN refuses the attributes; the message has its reason.
+  Result<Done> Finalize();
+
+  // Reads an attribute of a finalized descriptor. kUnsupported: cuDNN refuses to give it.
+  Result<int64_t> GetInteger(cudnnBackendAttributeName_t name) const;
+  Result<std::vector<cudnnBackendNumericalNote_t>> GetNotes(cudnnBackendAttributeName_t name) const;
+  // Returns the descriptors of the given kind that are the values of the attribute.
+  Result<std::vector<CudnnDescriptor>> GetParts(cudnnBackendAttributeName_t name,
+                                                cudnnBackendDescriptorType_t kind) const;
+
+ private:
+  Result<int64_t> Get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                      int64_t count, void* values) const;
+  Error Refusal(cudnnStatus_t status, std::string_view call) const;
+
+  const CudnnApi* api_;
+  cudnnBackendDescriptor_t handle_ = nullptr;
+  cudnnStatus_t status_ = CUDNN_STATUS_SUCCESS;
+  std::string failure_;  // The message of the first call that failed.
+};
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,23 @@
+// The engines of the replaced cuDNN (played_cudnn.cc), for tests that choose them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace ckplan::cuda {
+
+// An engine that the replaced library recommends for all passes of all convolutions.
+struct PlayedEngine {
+  int64_t number = 0;
+  int64_t workspace_bytes = 0;
+  bool is_deterministic = true;
+  bool has_tensor_cores = false;
+  bool sums_in_float32 = true;
+  bool makes_plans = true;   // If not, its configuration is recommended, but no plan can be made.
+  bool is_fallback = false;  // Recommended only if fallbacks are asked for.
+};
+
+// Replaces the engines, which are listed fastest first.
+void SetPlayedEngines(std::vector<PlayedEngine> engines);
+
+}  // namespace ckplan::cuda
