@@ -13,11 +13,13 @@
 #include "lib/backend/forwarding_backend.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/units.h"
+#include "lib/cost/cost_model.h"
 #ifdef CKPLAN_HAS_CPU
 #include "lib/cpu/cpu_backend.h"
 #endif
 #ifdef CKPLAN_HAS_CUDA
 #include "lib/cuda/cuda_backend.h"
+#include "lib/cuda/gpu/described_device.h"
 #endif
 
 namespace ckplan {
@@ -136,7 +138,7 @@ Result<Done> CheckBuiltWithCuda() { return Done{}; }
 
 std::vector<OpSupport> CudaOperators() { return cuda::Operators(); }
 
-Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions& options) {
+Result<cuda::DeviceOptions> DeviceOptionsOf(const ExecOptions& options) {
   cuda::DeviceOptions device_options;
   const bool allows_all = options.allows_tf32 || options.tf32 == "all";
   device_options.allow_tf32 = allows_all || options.tf32 == "convolutions";
@@ -151,11 +153,37 @@ Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions& options) {
     }
     device_options.workspace_limit = limit.count();
   }
+  return device_options;
+}
+
+Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions& options) {
+  CKPLAN_ASSIGN_OR_RETURN(const cuda::DeviceOptions device_options, DeviceOptionsOf(options));
   auto backend = cuda::OpenBackend(device_options);
   if (backend.ok()) return backend;
   Error error = std::move(backend).error();
   if (error.code == ErrorCode::kUnsupported) error.message += kElsewhere;
   return error;
+}
+
+cuda::GpuDescription DescriptionOf(const Device& device) {
+  const CudaProperties& cuda = *device.cuda;
+  // The description goes on with rates: "NVIDIA H100 SXM5 80 GB, HBM3; FP32 66.9 TFLOPS".
+  return {device.description.substr(0, device.description.find(',')),
+          device.memory.count(),
+          cuda.compute_capability,
+          cuda.multiprocessors,
+          cuda.shared_memory_per_block.count(),
+          cuda.l2_cache.count(),
+          cuda.clock_khz,
+          cuda.memory_clock_khz};
+}
+
+Result<DescribedBackend> MakeDescribedCuda(const ExecOptions& options, const Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const cuda::DeviceOptions device_options, DeviceOptionsOf(options));
+  CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> gpu,
+                          cuda::OpenDescribedDevice(device_options, DescriptionOf(device)));
+  return DescribedBackend{device.name, cuda::MakeBackend(std::move(gpu)),
+                          cuda::ProductWorkspaceFor(device_options)};
 }
 
 #else
@@ -171,6 +199,12 @@ std::vector<OpSupport> CudaOperators() { return {}; }
 
 Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions&) {
   return CheckBuiltWithCuda().error();
+}
+
+Result<DescribedBackend> MakeDescribedCuda(const ExecOptions&, const Device&) {
+  return MakeError(ErrorCode::kUnsupported,
+                   "--device needs the operators of the cuda backend, which this ckexec was built "
+                   "without, for want of a CUDA toolkit; build it where there is one");
 }
 
 #endif
@@ -198,6 +232,11 @@ Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options) {
   if (!options.memory_limit) return backend;
   CKPLAN_ASSIGN_OR_RETURN(const Bytes limit, ParseSize(*options.memory_limit, "--memory-limit"));
   return LimitMemory(std::move(backend), limit);
+}
+
+Result<DescribedBackend> MakeDescribedBackend(const ExecOptions& options) {
+  CKPLAN_ASSIGN_OR_RETURN(const Device device, FindCudaDevice(*options.device));
+  return MakeDescribedCuda(options, device);
 }
 
 Result<std::vector<OpSupport>> OperatorsOf(const std::string& backend) {

@@ -1,6 +1,7 @@
 // The backends with which this ckexec was built.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +21,17 @@ void AddBackendChoice(CommandLine& line, std::string_view what, std::string* bac
 // kUsage: an option that the chosen backend does not have, or a value that no backend accepts.
 // kUnsupported: this build or this machine lacks the backend.
 Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options);
+
+// The CUDA backend for a GPU that is not there, on which nothing can run.
+struct DescribedBackend {
+  std::string device;  // Its name in the table of devices.
+  std::unique_ptr<Backend> backend;
+  int64_t product_workspace_bytes = 0;  // Of each product by cuBLAS.
+};
+
+// Returns the backend for the device that the options name. kUsage: there is no such device.
+// kUnsupported: this build has no CUDA backend, or there is no cuDNN that knows the device.
+Result<DescribedBackend> MakeDescribedBackend(const ExecOptions& options);
 
 // Returns the operators of that backend, even on machines without its GPU. kUnsupported: this build
 // does not have the backend.

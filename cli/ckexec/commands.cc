@@ -125,6 +125,7 @@ void AddDimOptions(CommandLine& line, ExecOptions& options) {
 void AddPlanCostOption(CommandLine& line, ExecOptions& options) {
   options.request.Add(line, "cost_model", "file:PATH",
                       "costs that the plan was made with, if they came from a file");
+  options.request.Add(line, "workspaces", "", "workspaces that the plan was made with");
 }
 
 void AddBackendOptions(CommandLine& line, ExecOptions& options) {

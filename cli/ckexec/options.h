@@ -17,6 +17,7 @@ struct ExecOptions {
   RequestFlags request;  // Flags that say how the model is read.
 
   std::string backend;
+  std::optional<std::string> device;  // A GPU that is only described.
   bool stores_bfloat16 = false;
   std::optional<std::string> threads;
   std::optional<std::string> workspace_limit;

@@ -36,6 +36,7 @@ std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOp
   // The default objective also leads to a time-centric plan, and needs no option.
   if (request.objective == Objective::kTime) request.objective = Objective::kAuto;
   request.cost_model = options.request.ValueOf("cost_model").value_or(request.cost_model);
+  request.workspaces = options.request.ValueOf("workspaces").value_or(request.workspaces);
   const std::string plan_file = options.plan.value_or("plan.json");
   if (!request.decisions) {
     return fmt::format("ckplan {}{} -o {}", options.model, FlagsFor(request), plan_file);

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "cli/testing/run_program.h"
+#include "lib/emit/schemas.h"
+#include "lib/testing/schema_judge.h"
 #include "lib/testing/temporary_folder.h"
 
 namespace ckplan {
@@ -29,30 +31,39 @@ const SmallModel kModels[] = {kMlp,
                               {"small_bert", "-D N=2"},
                               {"small_gpt2", "-D N=2"}};
 
+constexpr const char* kMeasured = "--cost file:costs.json";
+
 // A folder with the files of one model, and the commands that a user would type in it.
 class Session {
  public:
   Session(const SmallModel& model, bool is_half) : model_(model), is_half_(is_half) {}
 
   ProgramResult Profile(const std::string& fault = "") const {
-    return Run(fmt::format("{} profile {} {} --backend cuda --runs 1 --workspace-limit 16KiB {} -q "
-                           "-o costs.json",
-                           CKEXEC_PLAYED, Path(), model_.sizes, is_half_ ? "--bf16" : ""),
+    return ProfileAs("--backend cuda --runs 1 -q -o costs.json", fault);
+  }
+  ProgramResult ProfileAs(const std::string& how, const std::string& fault = "") const {
+    return Run(fmt::format("{} profile {} {} --workspace-limit 16KiB {} {}", CKEXEC_PLAYED, Path(),
+                           model_.sizes, is_half_ ? "--bf16" : "", how),
                fault);
   }
-  ProgramResult Plan() const {
+  ProgramResult Plan() const { return PlanBy(kMeasured, kMeasured); }
+  // `files` names again the files that the plan is made by.
+  ProgramResult PlanBy(const std::string& costs, const std::string& files) const {
     return Run(
-        fmt::format("{0} {1} {2} --cost file:costs.json --align 256 --algo chen-sqrt {3} -q "
-                    "-o plan.json && {0} apply plan.json {1} --cost file:costs.json -q -o "
-                    "planned.onnx",
-                    CKPLAN_BINARY, Path(), model_.sizes, is_half_ ? "--activation-type bf16" : ""));
+        fmt::format("{0} {1} {2} {3} --align 256 --algo chen-sqrt {4} -q -o plan.json && {0} apply "
+                    "plan.json {1} {5} -q -o planned.onnx",
+                    CKPLAN_BINARY, Path(), model_.sizes, costs,
+                    is_half_ ? "--activation-type bf16" : "", files));
   }
   ProgramResult Validate(const std::string& fault = "", const std::string& option = "") const {
-    return Run(
-        fmt::format("{} validate planned.onnx --cost file:costs.json --backend cuda --runs 1 "
-                    "--workspace-limit 16KiB -f json {}",
-                    CKEXEC_PLAYED, option),
-        fault);
+    return ValidateBy(kMeasured, fault, option);
+  }
+  ProgramResult ValidateBy(const std::string& files, const std::string& fault = "",
+                           const std::string& option = "") const {
+    return Run(fmt::format("{} validate planned.onnx {} --backend cuda --runs 1 --workspace-limit "
+                           "16KiB -f json {}",
+                           CKEXEC_PLAYED, files, option),
+               fault);
   }
 
  private:
@@ -224,6 +235,43 @@ TEST_CASE("played cuda: a driver older than the kernels is refused with what to 
                         "this ckexec was built for 13.0, whose PTX that driver cannot translate; "
                         "install a driver") == 0);
   CHECK(PlayedIn(result.err).is_clean);
+}
+
+// The workspaces of a described GPU are those that operators ask for on the GPU itself, so a plan
+// that was made without a GPU is proven on it.
+TEST_CASE("played cuda: a device that is not there needs the workspaces of one that is") {
+  const auto nodes_of = [](const ProgramResult& result) {
+    CAPTURE(result.err);
+    REQUIRE(result.status == 0);
+    const auto file = nlohmann::json::parse(result.out, nullptr, false);
+    REQUIRE(file.is_object());
+    return file["nodes"];
+  };
+  for (const SmallModel& model : {kMlp, kSqueezeNet}) {
+    CAPTURE(model.name);
+    const Session session(model, false);
+    const auto there = nodes_of(session.ProfileAs("--backend cuda --runs 1 -o -"));
+    const ProgramResult described = session.ProfileAs("--device h100 -o -");
+    CHECK(PlayedIn(described.err).kernels == 0);
+    const auto absent = nodes_of(described);
+    CHECK(
+        SchemaJudge(FindSchema("workspaces")->text).Accepts(nlohmann::json::parse(described.out)));
+    REQUIRE(absent.size() == there.size());
+    size_t engines = 0;
+    for (size_t i = 0; i < there.size(); ++i) {
+      for (const char* key : {"name", "forward_workspace_bytes", "backward_workspace_bytes"}) {
+        CHECK(absent[i][key] == there[i][key]);
+      }
+      if (absent[i].contains("engines")) engines += absent[i]["engines"].size();
+    }
+    CHECK((engines > 0) == model.has_convolutions);
+    CHECK(session.ProfileAs("--device h100 -q -o workspaces.json").status == 0);
+    const ProgramResult planned = session.PlanBy("--cost flops:h100 --workspaces workspaces.json",
+                                                 "--workspaces workspaces.json");
+    CAPTURE(planned.err);
+    REQUIRE(planned.status == 0);
+    CheckPlayed(session.ValidateBy("--workspaces workspaces.json"), model);
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "cli/ckexec/backends.h"
 #include "cli/ckexec/commands.h"
+#include "cli/ckexec/device_profile.h"
 #include "cli/ckexec/duration.h"
 #include "cli/ckexec/session.h"
 #include "cli/common/files.h"
@@ -77,6 +78,9 @@ void AddProfileOptions(CommandLine& line, ExecOptions& options) {
   line.Positional("MODEL", "the model to measure", &options.model);
   AddDimOptions(line, options);
   AddBackendOptions(line, options);
+  line.Value("--device", "NAME",
+             "ask cuDNN for engines and workspaces on a GPU that is not there: h100, a100, b200",
+             &options.device);
   line.Value("--runs", "N", "measured steps, after one that warms up (default 5)", &options.runs);
   line.Value("-o,--output", "FILE", "where to write the costs; - for standard output",
              &options.output);
@@ -84,6 +88,7 @@ void AddProfileOptions(CommandLine& line, ExecOptions& options) {
 }
 
 Result<ExitCode> RunProfile(const ExecOptions& options, const Screen& screen) {
+  if (options.device) return RunDeviceProfile(options, screen);
   ProfileOptions profile;
   CKPLAN_ASSIGN_OR_RETURN(profile.seed, SeedOf(options));
   CKPLAN_ASSIGN_OR_RETURN(profile.runs, CountOf(options.runs, "--runs", profile.runs, 1));

@@ -106,15 +106,15 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
     CKPLAN_ASSIGN_OR_RETURN(PlanRequest request, options.request.Read());
     CKPLAN_ASSIGN_OR_RETURN(request.activation_type, ActivationTypeOf(options, nullptr, backend));
     request.cost_model.clear();  // Without a plan, only the operators are needed, not costs.
+    request.workspaces.clear();
     CKPLAN_ASSIGN_OR_RETURN(ModelSource source, LoadModelSource(options.model, request));
     return ModelAndPlan{std::move(source.model), std::move(source.lowered), std::nullopt};
   }
   CKPLAN_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(text->text, text->where));
   CKPLAN_RETURN_IF_ERROR(CheckRuns(header));
   CKPLAN_RETURN_IF_ERROR(ActivationTypeOf(options, &header, backend));
-  CKPLAN_ASSIGN_OR_RETURN(
-      const PlanRequest request,
-      RequestToReadAgain(header.request, options.request.ValueOf("cost_model")));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request,
+                          RequestToReadAgain(header.request, options.request.PlanFiles()));
   CKPLAN_ASSIGN_OR_RETURN(ModelSource source,
                           LoadModelSource(options.model, request, &header.model));
   TensorGraph aligned = source.lowered.graph;
@@ -159,6 +159,9 @@ Result<Done> CheckOutput(const ExecOptions& options, const std::optional<std::st
   std::vector<InputFile> inputs = InputsOf(options.model);
   if (options.plan) inputs.push_back({"the plan", *options.plan});
   if (const auto costs = options.request.CostFile()) inputs.push_back({"the costs", *costs});
+  if (const auto file = options.request.ValueOf("workspaces")) {
+    inputs.push_back({"the workspaces", *file});
+  }
   return CheckApart(inputs, {*output});
 }
 

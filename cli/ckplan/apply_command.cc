@@ -19,6 +19,7 @@ void AddApplyOptions(CommandLine& line, Options& options) {
             fmt::format("write the plan as {}", EmitterNames(EmitSubject::kPlan, " or ")),
             &options.emits);
   options.request.Add(line, "cost_model");
+  options.request.Add(line, "workspaces");
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
 }
@@ -32,8 +33,8 @@ Result<ExitCode> RunApply(const Options& options, const Screen& screen) {
   }
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.plan));
-  CKPLAN_ASSIGN_OR_RETURN(const PlanFile file, ReadPlanFile(options.plan, options.source,
-                                                            options.request.ValueOf("cost_model")));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanFile file,
+                          ReadPlanFile(options.plan, options.source, options.request.PlanFiles()));
   progress.Clear();
   if (options.output && !file.source.is_model) {
     return MakeError(ErrorCode::kUsage, "a graph file cannot be annotated; only a model can");

@@ -99,8 +99,8 @@ Result<Done> Judge(const Options& options, const std::vector<Threshold>& thresho
   CKPLAN_ASSIGN_OR_RETURN(const OlderPlan older, OlderPlanOf(options, path.plan));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", path.plan));
-  CKPLAN_ASSIGN_OR_RETURN(const PlanFile file, ReadPlanFile(path.plan, path.model,
-                                                            options.request.ValueOf("cost_model")));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanFile file,
+                          ReadPlanFile(path.plan, path.model, options.request.PlanFiles()));
   progress.Clear();
   for (const std::string& warning : file.source.warnings) screen.Warn(warning);
   findings->model = file.plan.model.name;
@@ -319,6 +319,7 @@ void AddCheckOptions(CommandLine& line, Options& options) {
             "the model or graph.json of the plans, or of each (default: beside the plan)",
             &options.models);
   options.request.Add(line, "cost_model");
+  options.request.Add(line, "workspaces");
   line.List("--fail-on", "LIMIT",
             "exit with 1 above it: peak>16GiB, peak>60%, overhead>5%, peak:+10MiB",
             &options.fail_on);

@@ -55,8 +55,8 @@ Result<Side> FromFile(const std::string& path, const Options& options, const Out
     CKPLAN_ASSIGN_OR_RETURN(PlanDigest digest, ReadPlanDigestFile(path));
     return Side{{path, std::move(digest)}, std::nullopt};
   }
-  CKPLAN_ASSIGN_OR_RETURN(
-      PlanFile file, ReadPlanFile(path, options.source, options.request.ValueOf("cost_model")));
+  CKPLAN_ASSIGN_OR_RETURN(PlanFile file,
+                          ReadPlanFile(path, options.source, options.request.PlanFiles()));
   CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, path, outputs));
   Side side{{path, DigestOf(file.source.step(), file.plan), ModulesOf(file.source)}, std::nullopt};
   side.whole = {std::move(file.source), std::move(file.plan)};

@@ -74,6 +74,7 @@ void AddExplainOptions(CommandLine& line, Options& options) {
                   &options.what);
   line.OptionalPositional("MODEL", "the model of the plan (default: beside it)", &options.source);
   options.request.Add(line, "cost_model");
+  options.request.Add(line, "workspaces");
   line.Flag("-v,--verbose", "show all rows, not only the largest", &options.is_verbose);
   line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
   AddMemoryOption(line, options);
@@ -84,8 +85,8 @@ Result<ExitCode> RunExplain(const Options& options, const Screen& screen) {
   CKPLAN_RETURN_IF_ERROR(CheckName(options));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.plan));
-  CKPLAN_ASSIGN_OR_RETURN(const PlanFile file, ReadPlanFile(options.plan, options.source,
-                                                            options.request.ValueOf("cost_model")));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanFile file,
+                          ReadPlanFile(options.plan, options.source, options.request.PlanFiles()));
   progress.Clear();
   for (const std::string& warning : file.source.warnings) screen.Warn(warning);
   CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, options.plan));

@@ -123,6 +123,7 @@ void AddModulesOptions(CommandLine& line, Options& options) {
   line.Positional("PLAN", "a plan file, or a model annotated with one", &options.plan);
   line.OptionalPositional("MODEL", "the model of the plan (default: beside it)", &options.source);
   options.request.Add(line, "cost_model");
+  options.request.Add(line, "workspaces");
   line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
@@ -131,8 +132,8 @@ void AddModulesOptions(CommandLine& line, Options& options) {
 Result<ExitCode> RunModules(const Options& options, const Screen& screen) {
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.plan));
-  CKPLAN_ASSIGN_OR_RETURN(const PlanFile file, ReadPlanFile(options.plan, options.source,
-                                                            options.request.ValueOf("cost_model")));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanFile file,
+                          ReadPlanFile(options.plan, options.source, options.request.PlanFiles()));
   progress.Clear();
   for (const std::string& warning : file.source.warnings) screen.Warn(warning);
   const TrainingStep step = file.source.step();

@@ -55,6 +55,9 @@ std::vector<InputFile> NamedInputs(const Options& options) {
     for (InputFile& input : InputsOf(source)) inputs.push_back(std::move(input));
   }
   if (const auto costs = options.request.CostFile()) inputs.push_back({"the costs", *costs});
+  if (const auto file = options.request.ValueOf("workspaces")) {
+    inputs.push_back({"the workspaces", *file});
+  }
   if (const auto file = options.request.ValueOf("decisions")) {
     inputs.push_back({"the decisions", *file});
   }

@@ -175,7 +175,7 @@ class PlanOnDisk {
   // Whether the reader and the checkers accept the text as a plan of the model.
   bool Passes(const std::string& text, const std::string& model) const {
     std::ofstream(path_) << text;
-    const Result<PlanFile> file = ReadPlanFile(path_, model, std::nullopt);
+    const Result<PlanFile> file = ReadPlanFile(path_, model, {});
     if (file.ok()) return JudgePlanFile(*file).empty();
     CHECK(file.error().code != ErrorCode::kInternal);
     return false;

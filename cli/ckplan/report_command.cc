@@ -60,8 +60,8 @@ Result<ReadPlans> ReadAll(const std::vector<PlanPath>& paths, const Options& opt
   for (const PlanPath& path : paths) {
     progress.Stage(fmt::format("reading {}", path.plan));
     CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFrom(InputsOfPlan(path)));
-    CKPLAN_ASSIGN_OR_RETURN(
-        PlanFile file, ReadPlanFile(path.plan, path.model, options.request.ValueOf("cost_model")));
+    CKPLAN_ASSIGN_OR_RETURN(PlanFile file,
+                            ReadPlanFile(path.plan, path.model, options.request.PlanFiles()));
     CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFrom(InputsOfPlan({path.plan, file.model_path})));
     progress.Clear();
     for (const std::string& warning : file.source.warnings) screen.Warn(warning);
@@ -152,6 +152,7 @@ void AddReportOptions(CommandLine& line, Options& options) {
   line.List("--model", "MODEL", "the model of the plans, or of each (default: beside the plan)",
             &options.models);
   options.request.Add(line, "cost_model");
+  options.request.Add(line, "workspaces");
   line.Flag("--no-pareto", "leave out the curve of memory against time, which takes seconds",
             &options.has_no_pareto);
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",

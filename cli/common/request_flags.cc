@@ -91,6 +91,8 @@ constexpr std::array kRows = {
             "batch of a model whose file has one burnt in"},
     FlagRow{"cost_model", Group::kReading, "--cost", "MODEL",
             "cost model: flops[:DEVICE] (default), paper, unit, file:PATH"},
+    FlagRow{"workspaces", Group::kReading, "--workspaces", "FILE",
+            "count the workspaces of operators: FILE of ckexec profile"},
     FlagRow{"autograd", Group::kReading, "--autograd", "",
             "backward reads what it needs, or what PyTorch keeps"},
     FlagRow{"activation_type", Group::kReading, "--activation-type", "",
@@ -115,9 +117,10 @@ constexpr std::array kRows = {
 
 // Returns the heading of the help under which the flag stands.
 std::string_view SectionOf(const FlagRow& row) {
-  constexpr std::array kOfCosts = {std::string_view("cost_model"), std::string_view("optimizer"),
-                                   std::string_view("master_weights"),
-                                   std::string_view("gradients"), std::string_view("align")};
+  constexpr std::array kOfCosts = {
+      std::string_view("cost_model"), std::string_view("workspaces"),
+      std::string_view("optimizer"),  std::string_view("master_weights"),
+      std::string_view("gradients"),  std::string_view("align")};
   constexpr std::array kOfParallelism = {
       std::string_view("sharding"), std::string_view("pipeline"), std::string_view("micro_batches"),
       std::string_view("schedule"), std::string_view("stage_cuts")};
@@ -174,6 +177,7 @@ std::string TypedFlag(const FlagRow& row) { return row.field == "dims" ? "-D" : 
 // Checks what the field's type does not guarantee about its text.
 Result<Done> CheckText(std::string_view field, const std::string& text) {
   if (field == "cost_model") return CheckCostModel(text);
+  if (field == "workspaces") return Done{};
   CKPLAN_RETURN_IF_ERROR(FindSolver(text));
   return Done{};
 }
@@ -378,6 +382,10 @@ std::optional<std::string> RequestFlags::CostFile() const {
   const Result<CostModel> cost = ParseCostModel(*text);
   if (!cost.ok() || cost->kind != CostKind::kFile) return std::nullopt;
   return cost->path;
+}
+
+FilesOfPlan RequestFlags::PlanFiles() const {
+  return {ValueOf("cost_model"), ValueOf("workspaces")};
 }
 
 std::string FlagOf(const std::string& field) {

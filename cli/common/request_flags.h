@@ -17,6 +17,7 @@
 
 namespace ckplan {
 
+struct FilesOfPlan;
 struct PlanRequest;
 
 // Returns the patterns in the text of a file, one for each line, without surrounding blanks. Empty
@@ -69,6 +70,8 @@ class RequestFlags {
   // Returns a hint about a budget without a unit that is far below `typical`, or "" if none is
   // needed.
   std::string BareBudgetHint(Bytes typical) const;
+  // Returns the files that a plan needs to be read again, as far as they were named.
+  FilesOfPlan PlanFiles() const;
   // Returns the file of measured costs that was named.
   std::optional<std::string> CostFile() const;
 

@@ -5,6 +5,13 @@
 namespace ckplan {
 
 void FuzzCosts(FuzzInput input) {
+  const Result<CostTable> workspaces = ParseWorkspaceTable(TextOf(input), "workspaces.json");
+  if (workspaces.ok()) {
+    for (const auto& [name, row] : *workspaces) {
+      CKPLAN_CHECK(row.forward_workspace >= Bytes(0) && row.backward_workspace >= Bytes(0),
+                   "workspaces are no less than nothing");
+    }
+  }
   const Result<CostTable> table = ParseCostTable(TextOf(input), "costs.json");
   if (!table.ok()) return;
   std::vector<std::string> names;

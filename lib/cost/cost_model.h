@@ -9,6 +9,7 @@
 // Rounding happens here, once; no algorithm ever sees a double.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,6 +28,16 @@ struct HostLink {
   double bytes_per_second = 0;  // In each direction.
 };
 
+// What cuDNN asks about an NVIDIA GPU, as far as GPUs differ in it.
+struct CudaProperties {
+  int64_t compute_capability = 0;  // 90 for 9.0.
+  int64_t multiprocessors = 0;
+  Bytes shared_memory_per_block;  // The most that a kernel can ask for.
+  Bytes l2_cache;
+  int64_t clock_khz = 0;  // This and memory_clock_khz are the highest ones.
+  int64_t memory_clock_khz = 0;
+};
+
 // One entry of devices.json. Rates are the peak figures of the vendor's data sheet.
 struct Device {
   std::string name;                         // For example "a100-40g".
@@ -39,7 +50,8 @@ struct Device {
   double bytes_per_second = 0;
   double launch_ns = 0;  // The fixed time of each operation.
   Bytes memory;
-  std::optional<HostLink> host_link;  // No cost depends on it.
+  std::optional<HostLink> host_link;   // No cost depends on it.
+  std::optional<CudaProperties> cuda;  // No cost depends on it.
 };
 
 // Returns all known devices in the order of devices.json.
@@ -47,6 +59,9 @@ Result<std::vector<Device>> ListDevices();
 // Finds a device by its name or by a unique beginning of it: "rtx4090" finds "rtx4090-24g". kUsage,
 // listing the known names: there is no such device, or several.
 Result<Device> FindDevice(std::string_view name);
+// Finds one of the devices whose CudaProperties are known: "h100" finds "h100-80g", whatever other
+// devices are named so. kUsage, listing their names: there is none.
+Result<Device> FindCudaDevice(std::string_view name);
 inline constexpr std::string_view kDefaultDevice = "a100-40g";
 
 enum class CostKind { kFlops, kPaper, kUnit, kFile };

@@ -38,6 +38,18 @@ std::optional<HostLink> HostLinkOf(const Json& row) {
   return HostLink{TextOf(*link, "name"), RateOf(*link, "bytes_per_second")};
 }
 
+std::optional<CudaProperties> CudaPropertiesOf(const Json& row) {
+  const auto found = row.find("cuda");
+  if (found == row.end()) return std::nullopt;
+  const auto integer = [&](const char* key) { return static_cast<int64_t>(RateOf(*found, key)); };
+  return CudaProperties{integer("compute_capability"),
+                        integer("multiprocessors"),
+                        Bytes(integer("shared_memory_per_block_bytes")),
+                        Bytes(integer("l2_cache_bytes")),
+                        integer("clock_khz"),
+                        integer("memory_clock_khz")};
+}
+
 Device DeviceOf(const Json& row) {
   Device device;
   device.name = TextOf(row, "name");
@@ -52,34 +64,11 @@ Device DeviceOf(const Json& row) {
   device.launch_ns = RateOf(row, "launch_ns");
   device.memory = Bytes(static_cast<int64_t>(RateOf(row, "memory_bytes")));
   device.host_link = HostLinkOf(row);
+  device.cuda = CudaPropertiesOf(row);
   return device;
 }
 
-}  // namespace
-
-Result<std::vector<Device>> ReadDevices(std::string_view json) {
-  std::vector<Device> devices;
-  std::set<std::string> names;
-  try {
-    const Json document = Json::parse(json);
-    for (const Json& row : document.at("devices")) {
-      devices.push_back(DeviceOf(row));
-      if (names.insert(devices.back().name).second) continue;
-      throw Json::other_error::create(500, "two devices have one name", &row);
-    }
-  } catch (const Json::exception& fault) {
-    return MakeError(ErrorCode::kInternal,
-                     fmt::format("lib/cost/devices.json, built into this program, is damaged: {}; "
-                                 "please report it",
-                                 fault.what()));
-  }
-  return devices;
-}
-
-Result<std::vector<Device>> ListDevices() { return ReadDevices(kDevicesJson); }
-
-Result<Device> FindDevice(std::string_view name) {
-  CKPLAN_ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices());
+Result<Device> FindAmong(const std::vector<Device>& devices, std::string_view name) {
   std::string known;
   std::vector<std::string_view> names;
   std::vector<const Device*> begun;  // Devices whose name begins with `name`: "a100" for
@@ -107,6 +96,40 @@ Result<Device> FindDevice(std::string_view name) {
   for (const Device* device : begun) meant += (meant.empty() ? "" : " or ") + device->name;
   return MakeError(ErrorCode::kUsage,
                    fmt::format("several device presets are named \"{}\"; say {}", name, meant));
+}
+
+}  // namespace
+
+Result<std::vector<Device>> ReadDevices(std::string_view json) {
+  std::vector<Device> devices;
+  std::set<std::string> names;
+  try {
+    const Json document = Json::parse(json);
+    for (const Json& row : document.at("devices")) {
+      devices.push_back(DeviceOf(row));
+      if (names.insert(devices.back().name).second) continue;
+      throw Json::other_error::create(500, "two devices have one name", &row);
+    }
+  } catch (const Json::exception& fault) {
+    return MakeError(ErrorCode::kInternal,
+                     fmt::format("lib/cost/devices.json, built into this program, is damaged: {}; "
+                                 "please report it",
+                                 fault.what()));
+  }
+  return devices;
+}
+
+Result<std::vector<Device>> ListDevices() { return ReadDevices(kDevicesJson); }
+
+Result<Device> FindDevice(std::string_view name) {
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices());
+  return FindAmong(devices, name);
+}
+
+Result<Device> FindCudaDevice(std::string_view name) {
+  CKPLAN_ASSIGN_OR_RETURN(std::vector<Device> devices, ListDevices());
+  std::erase_if(devices, [](const Device& device) { return !device.cuda; });
+  return FindAmong(devices, name);
 }
 
 }  // namespace ckplan

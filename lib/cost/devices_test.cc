@@ -48,6 +48,32 @@ TEST_CASE("devices: the rate of FP8 and the link may be absent") {
   CHECK_FALSE(ReadDevices(Document(unlinked)).value().at(0).host_link.has_value());
 }
 
+TEST_CASE("devices: what cuDNN asks about a GPU is read, and may be absent") {
+  CHECK_FALSE(ReadDevices(Document(kRow)).value().at(0).cuda.has_value());
+  const std::string cuda = R"("cuda": {"compute_capability": 90, "multiprocessors": 2,
+    "shared_memory_per_block_bytes": 3, "l2_cache_bytes": 4, "clock_khz": 5,
+    "memory_clock_khz": 6}, "launch_ns")";
+  const auto properties =
+      ReadDevices(Document(With("\"launch_ns\"", cuda))).value().at(0).cuda.value();
+  CHECK(properties.compute_capability == 90);
+  CHECK(properties.multiprocessors == 2);
+  CHECK(properties.shared_memory_per_block == Bytes(3));
+  CHECK(properties.l2_cache == Bytes(4));
+  CHECK(properties.clock_khz == 5);
+  CHECK(properties.memory_clock_khz == 6);
+}
+
+TEST_CASE("devices: a GPU that cuDNN is asked about is found among those that are described") {
+  CHECK(FindCudaDevice("h100").value().name == "h100-80g");
+  CHECK(FindCudaDevice("a100").value().name == "a100-80g");
+  CHECK(FindCudaDevice("b200-180g").value().name == "b200-180g");
+  CHECK_FALSE(FindDevice("a100").ok());  // There are two that begin so.
+  const auto none = FindCudaDevice("t4-16g");
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.error().code == ErrorCode::kUsage);
+  CHECK(none.error().notes.at(0) == "the presets are a100-80g, h100-80g, b200-180g");
+}
+
 TEST_CASE("devices: damage is this program's own fault, and says which figure it is") {
   const struct {
     std::string json;

@@ -5,7 +5,9 @@
 //      "forward_workspace_bytes": 0, "backward_workspace_bytes": 1048576}, ...]}
 //
 // A node is found by its name in the graph; schemas/costs.schema.json describes the file.
-// Costs may be fractions in the file: they are rounded to the nearest integer here, at least 1.
+// Workspaces alone are read from such a file, too, and from what `ckexec profile --device` writes,
+// which has no costs: schemas/workspaces.schema.json. Costs may be fractions in the file: they are
+// rounded to the nearest integer here, at least 1.
 #pragma once
 
 #include <map>
@@ -44,5 +46,11 @@ Result<std::vector<MeasuredCost>> LookUpCosts(const CostTable& table,
 // Sets each node's costs and workspaces to the values that the file at `path` has for its name.
 // Errors are those of ReadCostTable and LookUpCosts.
 Result<Done> SetMeasuredCosts(const std::string& path, IdVector<NodeId, Node>& nodes);
+
+// Sets each node's workspaces to the values that the file at `path` has for its name, which is a
+// file of workspaces or of costs.
+Result<Done> SetWorkspaces(const std::string& path, IdVector<NodeId, Node>& nodes);
+// As ParseCostTable, for the workspaces alone; the costs in the table are 0.
+Result<CostTable> ParseWorkspaceTable(std::string_view text, const std::string& path);
 
 }  // namespace ckplan

@@ -84,5 +84,52 @@ TEST_CASE("table: a file that is not a cost table is refused with its faults") {
   CHECK(ReadCostTable("no/such/costs.json").error().code == ErrorCode::kIo);
 }
 
+constexpr const char* kWorkspaceTable = R"({"schema_version": "1.0", "nodes": [
+  {"name": "a", "forward_workspace_bytes": 30, "backward_workspace_bytes": 40},
+  {"name": "b", "forward_workspace_bytes": 0, "backward_workspace_bytes": 7}]})";
+
+TEST_CASE("table: workspaces come from a file of them, or of costs, and change no cost") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "workspaces.json";
+  const std::string costs = R"({"schema_version": "1.0", "unit": "ns", "nodes": [
+    {"name": "a", "forward_cost": 9, "backward_cost": 9, "forward_workspace_bytes": 30,
+     "backward_workspace_bytes": 40},
+    {"name": "b", "forward_cost": 9, "backward_cost": 9, "forward_workspace_bytes": 0,
+     "backward_workspace_bytes": 7}]})";
+  for (const std::string& text : {std::string(kWorkspaceTable), costs}) {
+    std::ofstream(path) << text;
+    IdVector<NodeId, Node> nodes(2);
+    nodes[NodeId(0)].name = "b";
+    nodes[NodeId(1)].name = "a";
+    for (Node& node : nodes) node.forward_cost = node.backward_cost = Cost(5);
+    REQUIRE(SetWorkspaces(path, nodes).ok());
+    CHECK(nodes[NodeId(0)].forward_workspace == Bytes(0));
+    CHECK(nodes[NodeId(0)].backward_workspace == Bytes(7));
+    CHECK(nodes[NodeId(1)].forward_workspace == Bytes(30));
+    CHECK(nodes[NodeId(1)].backward_workspace == Bytes(40));
+    CHECK(nodes[NodeId(0)].forward_cost == Cost(5));
+    CHECK(nodes[NodeId(1)].backward_cost == Cost(5));
+  }
+}
+
+TEST_CASE("table: a file of workspaces says both of each node, and has every node") {
+  const std::string half = R"({"schema_version": "1.0", "nodes": [
+    {"name": "a", "forward_workspace_bytes": 30}]})";
+  const auto table = ParseWorkspaceTable(half, "w.json");
+  REQUIRE_FALSE(table.ok());
+  CHECK(table.error().code == ErrorCode::kInvalidInput);
+  CHECK(table.error().message ==
+        "file of workspaces \"w.json\": 1 fault: node \"a\" has no \"backward_workspace_bytes\"; "
+        "write it with `ckexec profile --device NAME MODEL -o workspaces.json`");
+  const TemporaryFolder folder;
+  const std::string path = folder / "workspaces.json";
+  std::ofstream(path) << kWorkspaceTable;
+  IdVector<NodeId, Node> nodes(1);
+  nodes[NodeId(0)].name = "c";
+  const auto set = SetWorkspaces(path, nodes);
+  REQUIRE_FALSE(set.ok());
+  CHECK(set.error().message.find("node \"c\" is missing") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace ckplan

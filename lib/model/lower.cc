@@ -126,6 +126,9 @@ class Lowerer {
     if (options_.cost.kind == CostKind::kFile) {
       CKPLAN_RETURN_IF_ERROR(SetMeasuredCosts(options_.cost.path, parts_.nodes));
     }
+    if (!options_.workspaces.empty()) {
+      CKPLAN_RETURN_IF_ERROR(SetWorkspaces(options_.workspaces, parts_.nodes));
+    }
     parts_.name = model_.identity.name;
     parts_.parameters = facts_.parameters;
     parts_.parameter_gradients = facts_.parameter_gradients;

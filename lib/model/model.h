@@ -77,6 +77,7 @@ Result<Model> LoadModel(const std::string& path, const LoadOptions& options);
 struct LowerOptions {
   Autograd autograd = Autograd::kMinimal;
   CostModel cost;
+  std::string workspaces;         // The path of a file of workspaces, or empty.
   bool lists_parameters = false;  // ModelGraph::parameters is wanted.
 };
 

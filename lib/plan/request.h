@@ -81,6 +81,9 @@ struct PlanRequest {
   // for a graph file's own.
   std::string cost_model;
   std::string cost_unit;  // "ns"; set only in plans.
+  // A file of the operators' workspaces; empty: the costs' own, or none. In a plan it is "file" if
+  // there was one, whose path is not stored.
+  std::string workspaces;
   Autograd autograd = Autograd::kMinimal;
   ActivationType activation_type = ActivationType::kOfModel;
   ParameterGradients gradients = ParameterGradients::kConstant;
@@ -119,6 +122,12 @@ struct PlanRequest {
   bool uses_liveness = true;
 
   bool operator==(const PlanRequest&) const = default;
+};
+
+// Files that a plan was made with, whose paths plans do not store.
+struct FilesOfPlan {
+  std::optional<std::string> cost;        // The text of a cost model: "file:costs.json".
+  std::optional<std::string> workspaces;  // "workspaces.json"
 };
 
 }  // namespace ckplan

@@ -155,6 +155,14 @@ const std::array kFields = {
                  .part = Part::kGraph,
                  .in_file = InFile::kRequired,
                  .member = &PlanRequest::cost_unit},
+    RequestField{.name = "workspaces",
+                 .key = "workspaces",
+                 .part = Part::kGraph,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = &PlanRequest::workspaces,
+                 .difference = "the plans' workspaces are from {} and {}; that alone changes their "
+                               "peaks",
+                 .words = "workspaces from"},
     RequestField{
         .name = "autograd",
         .key = "autograd",

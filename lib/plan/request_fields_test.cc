@@ -28,6 +28,8 @@ TEST_CASE("request: each difference in how plans were made is reported in a sent
        "times"},
       {[](PlanRequest* r) { r->batch = 8; },
        "the plans are for the batches none and 8; that alone changes their bytes and times"},
+      {[](PlanRequest* r) { r->workspaces = "file"; },
+       "the plans' workspaces are from none and file; that alone changes their peaks"},
       {[](PlanRequest* r) { r->cost_model = "unit"; },
        "the plans' costs are by \"flops:a100-40g\" and \"unit\"; their times do not compare"},
       {[](PlanRequest* r) { r->autograd = Autograd::kTorch; },

@@ -263,6 +263,12 @@ Result<Done> CheckFitRequest(const FitRequest& request) {
     return MakeError(ErrorCode::kUsage,
                      "the sizes of a graph file are fixed; name a model with an open dimension");
   }
+  if (!request.plan.workspaces.empty()) {
+    return Error{ErrorCode::kUsage,
+                 "a file of workspaces is for one size, and fit tries many",
+                 {},
+                 {"leave out", {{"workspaces", ""}}}};
+  }
   if (request.plan.cost_model.empty()) return Done{};
   CKPLAN_ASSIGN_OR_RETURN(const CostModel cost, ParseCostModel(request.plan.cost_model));
   if (cost.kind != CostKind::kFile) return Done{};

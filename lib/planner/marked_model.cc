@@ -24,7 +24,8 @@ NodeId FirstNodeOf(const TensorGraph& stage, const TensorGraph& whole) {
 Result<Annotation> AnnotationOf(const Source& source, const Plan& plan,
                                 const std::string& model_path, std::string plan_json) {
   PlanRequest request = source.request;
-  request.cost_model = "unit";  // Markers contain no costs.
+  request.cost_model = "unit";  // Markers contain neither costs nor workspaces.
+  request.workspaces.clear();
   CKPLAN_ASSIGN_OR_RETURN(const ModelSource read, LoadModelSource(model_path, request));
   const std::vector<FileRow> rows =
       FileRowsOf(read.model, read.lowered, FirstNodeOf(source.graph, read.lowered.graph),

@@ -47,6 +47,7 @@ void CompareWithSource(const ModelIdentity& identity, const PlanRequest& read, c
   if (planned.dims != read.dims) differs("dims");
   if (planned.cost_model != read.cost_model) differs("cost_model");
   if (planned.cost_unit != read.cost_unit) differs("cost_unit");
+  if (planned.workspaces != read.workspaces) differs("workspaces");
 }
 
 // Returns why the setting cannot be one of the algorithm, as far as the plan shows it. Files from
@@ -215,7 +216,7 @@ Result<PlanJsonText> ReadPlanText(const std::string& path) {
 }
 
 Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& model_path,
-                              const std::optional<std::string>& cost) {
+                              const FilesOfPlan& files) {
   CKPLAN_ASSIGN_OR_RETURN(const PlanJsonText text, ReadPlanText(plan_path));
   CKPLAN_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(text.text, text.where));
   std::string path = model_path;
@@ -223,7 +224,7 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
   if (path.empty()) {
     CKPLAN_ASSIGN_OR_RETURN(path, ModelBeside(plan_path, header.model.name));
   }
-  CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, RequestToReadAgain(header.request, cost));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, RequestToReadAgain(header.request, files));
   CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(path, request, &header.model));
   CKPLAN_ASSIGN_OR_RETURN(Plan plan, ReadPlanJson(text.text, source.step(), text.where));
   return PlanFile{std::move(source), std::move(plan), path};

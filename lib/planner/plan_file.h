@@ -24,7 +24,7 @@ struct PlanFile {
 // folder of the plan, under the name that the plan gives. kCheckFailed: the plan is for another
 // model.
 Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& model_path,
-                              const std::optional<std::string>& cost);
+                              const FilesOfPlan& files);
 
 // Returns the faults of a plan that was read from a file, one line for each: those that
 // lib/plan/check finds, and any contradiction between the file and its source about the model, its

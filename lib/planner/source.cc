@@ -23,14 +23,21 @@
 namespace ckplan {
 namespace {
 
-constexpr std::string_view kOwnCosts = "graph";    // The name in plans of a graph file's own costs.
-constexpr std::string_view kModelCosts = "flops";  // The default of a request for a model.
+constexpr std::string_view kOwnCosts = "graph";  // The name in plans of a graph file's own costs.
+constexpr std::string_view kWorkspacesOfFile = "file";  // The name of a file in plans.
+constexpr std::string_view kModelCosts = "flops";       // The default of a request for a model.
 
 Error NotForGraphFiles(std::string_view what, std::string_view why, std::string_view field) {
   return Error{ErrorCode::kUsage,
                fmt::format("{} for models; a graph file {}", what, why),
                {},
                {"leave out", {{std::string(field), ""}}}};
+}
+
+Result<TensorGraph> WithWorkspaces(const TensorGraph& graph, const std::string& path) {
+  TensorGraphParts parts = PartsOf(graph);
+  CKPLAN_RETURN_IF_ERROR(SetWorkspaces(path, parts.nodes));
+  return TensorGraph::Create(std::move(parts));
 }
 
 Result<TensorGraph> WithCosts(const TensorGraph& graph, const CostModel& cost) {
@@ -58,7 +65,14 @@ Result<Done> CheckGraphFileRequest(const PlanRequest& request,
 
 // A joint graph has one cost for each operation, and no forward nodes that a cost model could
 // judge.
-Result<Done> CheckJointGraphRequest(const std::optional<CostModel>& cost) {
+Result<Done> CheckJointGraphRequest(const PlanRequest& request,
+                                    const std::optional<CostModel>& cost) {
+  if (!request.workspaces.empty()) {
+    return Error{ErrorCode::kUsage,
+                 "a file of workspaces is for forward graphs; a joint graph has its own",
+                 {},
+                 {"leave out", {{"workspaces", ""}}}};
+  }
   if (!cost) return Done{};
   return Error{ErrorCode::kUsage,
                fmt::format("the cost model {} is for forward graphs; a joint graph has costs of "
@@ -130,6 +144,10 @@ void SettleCosts(const CostModel& cost, PlanRequest* request) {
   request->cost_unit = cost.unit();
 }
 
+void SettleWorkspaces(PlanRequest* request) {
+  if (!request->workspaces.empty()) request->workspaces = kWorkspacesOfFile;
+}
+
 bool BeginsAsJson(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string_view::npos && text[first] == '{';
@@ -159,7 +177,7 @@ Result<Source> LoadGraphFile(const std::string& path, const PlanRequest& asked,
   source.request.cost_model = kOwnCosts;
   source.request.cost_unit = "1";
   if (auto* const joint = std::get_if<JointGraph>(&graph)) {
-    CKPLAN_RETURN_IF_ERROR(CheckJointGraphRequest(cost));
+    CKPLAN_RETURN_IF_ERROR(CheckJointGraphRequest(request, cost));
     source.joint = std::move(*joint);
     return source;
   }
@@ -168,6 +186,10 @@ Result<Source> LoadGraphFile(const std::string& path, const PlanRequest& asked,
     CKPLAN_ASSIGN_OR_RETURN(source.graph, WithCosts(source.graph, *cost));
     SettleCosts(*cost, &source.request);
   }
+  if (!request.workspaces.empty()) {
+    CKPLAN_ASSIGN_OR_RETURN(source.graph, WithWorkspaces(source.graph, request.workspaces));
+  }
+  SettleWorkspaces(&source.request);
   return source;
 }
 
@@ -190,6 +212,21 @@ Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request
   return source;
 }
 
+// Returns the file of workspaces that the plan was made with, or nothing if there was none.
+Result<std::string> WorkspacesToReadAgain(const PlanRequest& plan, const FilesOfPlan& files) {
+  if (plan.workspaces.empty() == !files.workspaces) return files.workspaces.value_or("");
+  if (files.workspaces) {
+    return Error{ErrorCode::kUsage,
+                 "the plan was made without a file of workspaces",
+                 {},
+                 {"leave out", {{"workspaces", ""}}}};
+  }
+  return Error{ErrorCode::kUsage,
+               "the plan's workspaces came from a file",
+               {},
+               {"name it with", {{"workspaces", "FILE"}}}};
+}
+
 }  // namespace
 
 Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& request,
@@ -198,6 +235,7 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
   lower.autograd = request.autograd;
   lower.lists_parameters = IsOfOneDevice(request);
   CKPLAN_ASSIGN_OR_RETURN(lower.cost, ModelCosts(request));
+  lower.workspaces = request.workspaces;
   CKPLAN_ASSIGN_OR_RETURN(
       Model model,
       LoadModel(path, {request.dims, request.input_shapes, request.activation_type, request.freeze,
@@ -206,6 +244,7 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
   ModelSource source{std::move(model), std::move(lowered), request};
   source.request.dims = source.model.dims();
   SettleCosts(lower.cost, &source.request);
+  SettleWorkspaces(&source.request);
   return source;
 }
 
@@ -214,13 +253,13 @@ Result<Done> CheckCostModel(const std::string& text) {
   return Done{};
 }
 
-Result<PlanRequest> RequestToReadAgain(const PlanRequest& plan,
-                                       const std::optional<std::string>& cost) {
+Result<PlanRequest> RequestToReadAgain(const PlanRequest& plan, const FilesOfPlan& files) {
   PlanRequest request = plan;
   request.cost_unit.clear();
-  if (cost) {
-    CKPLAN_ASSIGN_OR_RETURN(const CostModel given, ParseCostModel(*cost));
-    request.cost_model = *cost;
+  CKPLAN_ASSIGN_OR_RETURN(request.workspaces, WorkspacesToReadAgain(plan, files));
+  if (files.cost) {
+    CKPLAN_ASSIGN_OR_RETURN(const CostModel given, ParseCostModel(*files.cost));
+    request.cost_model = *files.cost;
     if (given.name() == plan.cost_model) return request;
     return MakeError(ErrorCode::kUsage,
                      fmt::format("the plan was made with the cost model {}, not {}",

@@ -63,9 +63,8 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
 Result<Done> CheckCostModel(const std::string& text);
 
 // Returns the request with which the source is read again exactly as it was read for the plan.
-// `cost` is needed if the plan's costs came from a file, since plans do not store its path.
-Result<PlanRequest> RequestToReadAgain(const PlanRequest& plan,
-                                       const std::optional<std::string>& cost);
+// kUsage: a file is missing that the plan was made with, or one is given without which it was made.
+Result<PlanRequest> RequestToReadAgain(const PlanRequest& plan, const FilesOfPlan& files);
 
 // Returns the files of the source: `path` itself and, for a model, the files that hold its weights.
 // Those are never read for a plan, but must not be overwritten either.
