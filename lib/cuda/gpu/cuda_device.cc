@@ -110,7 +110,7 @@ class CudaDevice final : public Device {
     CheckCuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
     return fmt::format("{} (compute capability {}.{}), CUDA {}, {}{}", properties_.name,
                        properties_.major, properties_.minor, VersionText(runtime), opened_.versions,
-                       DescribeTf32());
+                       DescribeTf32(options()));
   }
   std::vector<MemoryUse> Overheads() const override { return overheads_; }
 
@@ -187,11 +187,6 @@ class CudaDevice final : public Device {
   CudaDevice(const DeviceOptions& options, const cudaDeviceProp& properties)
       : Device(options), properties_(properties) {}
 
-  const char* DescribeTf32() const {
-    if (!options().allow_tf32) return "";
-    return options().allow_tf32_products ? ", TF32" : ", TF32 in convolutions";
-  }
-
   // Some virtual GPUs and drivers have no pools.
   void FindPool() {
     int has_pools = 0;
@@ -226,6 +221,11 @@ class CudaDevice final : public Device {
 };
 
 }  // namespace
+
+const char* DescribeTf32(const DeviceOptions& options) {
+  if (!options.allow_tf32) return "";
+  return options.allow_tf32_products ? ", TF32" : ", TF32 in convolutions";
+}
 
 Result<Done> JudgeFirstKernel(cudaError_t status) {
   switch (status) {

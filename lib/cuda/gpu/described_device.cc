@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/base/check.h"
+#include "lib/cuda/gpu/cuda_device.h"
 #include "lib/cuda/gpu/cuda_libraries.h"
 
 namespace ckplan::cuda {
@@ -26,7 +27,7 @@ class DescribedDevice final : public Device {
   std::string Describe() const override {
     return fmt::format("{} (described, compute capability {}.{}), {}{}", gpu_.name,
                        gpu_.compute_capability / 10, gpu_.compute_capability % 10, opened_.versions,
-                       options().allow_tf32 ? ", TF32" : "");
+                       DescribeTf32(options()));
   }
   std::vector<MemoryUse> Overheads() const override { return {}; }
   int64_t AvailableBytes() const override { return gpu_.memory_bytes; }
