@@ -7,7 +7,7 @@
 namespace ckplan {
 namespace {
 
-constexpr uint64_t kSeed = 4;
+constexpr uint64_t kStopwatchSeed = 4;
 
 // Counts how often somebody waits for the device.
 class WatchedBackend final : public ForwardingBackend {
@@ -32,8 +32,9 @@ class TimedStep {
 
   // Runs a step by a plan that recomputes, and returns how often it waited for the device.
   int Run(RunObserver* observer) {
-    const Loss loss(LossKind::kGiven, kSeed);
-    Runner runner(backend_, step(), small_.operators(), small_.constants(), loss, kSeed, nullptr);
+    const Loss loss(LossKind::kGiven, kStopwatchSeed);
+    Runner runner(backend_, step(), small_.operators(), small_.constants(), loss, kStopwatchSeed,
+                  nullptr);
     const auto arena =
         ArenaMemory::Create(backend_, plan_.program, plan_.offsets, plan_.arena_bytes, false);
     REQUIRE(arena.ok());
