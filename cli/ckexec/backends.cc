@@ -19,6 +19,7 @@
 #endif
 #ifdef CKPLAN_HAS_CUDA
 #include "lib/cuda/cuda_backend.h"
+#include "lib/cuda/gpu/cuda_libraries.h"
 #include "lib/cuda/gpu/described_device.h"
 #endif
 
@@ -209,6 +210,16 @@ Result<DescribedBackend> MakeDescribedCuda(const ExecOptions&, const Device&) {
 
 #endif
 
+// Two options say what may be computed in TF32.
+Result<Done> CheckTf32(const ExecOptions& options) {
+  if (options.allows_tf32 && !options.tf32.empty() && options.tf32 != "all") {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("--allow-tf32 is --tf32 all, not --tf32 {}; leave one of them out",
+                                 options.tf32));
+  }
+  return Done{};
+}
+
 }  // namespace
 
 void AddBackendChoice(CommandLine& line, std::string_view what, std::string* backend) {
@@ -221,11 +232,7 @@ Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options) {
   if (is_cuda && options.threads) return OptionOf("--threads", "cpu");
   if (!is_cuda && options.allows_tf32) return OptionOf("--allow-tf32", "cuda");
   if (!is_cuda && !options.tf32.empty()) return OptionOf("--tf32", "cuda");
-  if (options.allows_tf32 && !options.tf32.empty() && options.tf32 != "all") {
-    return MakeError(ErrorCode::kUsage,
-                     fmt::format("--allow-tf32 is --tf32 all, not --tf32 {}; leave one of them out",
-                                 options.tf32));
-  }
+  CKPLAN_RETURN_IF_ERROR(CheckTf32(options));
   if (!is_cuda && options.workspace_limit) return OptionOf("--workspace-limit", "cuda");
   CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                           is_cuda ? MakeCuda(options) : MakeCpu(options));
@@ -235,6 +242,7 @@ Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options) {
 }
 
 Result<DescribedBackend> MakeDescribedBackend(const ExecOptions& options) {
+  CKPLAN_RETURN_IF_ERROR(CheckTf32(options));
   CKPLAN_ASSIGN_OR_RETURN(const Device device, FindCudaDevice(*options.device));
   return MakeDescribedCuda(options, device);
 }

@@ -4,8 +4,8 @@
 // was left on the GPU.
 //
 // CKEXEC_PLAYED_FAULT names a fault to plant (PlayedMachine::faults). CKEXEC_CUDA_PATH, if it is
-// set, is searched for the replaced libraries as it is for NVIDIA's. It may name the folder of the
-// real cuDNN, which then answers `profile --device`; it can run nothing here.
+// set, is searched for the replaced libraries as it is for NVIDIA's. The real cuDNN may be there,
+// too, for `profile --device`; it can run nothing here.
 #include <fmt/format.h>
 
 #include <cstdio>

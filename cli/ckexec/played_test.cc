@@ -56,13 +56,12 @@ class Session {
                     is_half_ ? "--activation-type bf16" : "", files));
   }
   ProgramResult Validate(const std::string& fault = "", const std::string& option = "") const {
-    return ValidateBy(kMeasured, fault, option);
+    return ValidateBy(fmt::format("{} {}", kMeasured, option), fault);
   }
-  ProgramResult ValidateBy(const std::string& files, const std::string& fault = "",
-                           const std::string& option = "") const {
+  ProgramResult ValidateBy(const std::string& options, const std::string& fault = "") const {
     return Run(fmt::format("{} validate planned.onnx {} --backend cuda --runs 1 --workspace-limit "
-                           "16KiB -f json {}",
-                           CKEXEC_PLAYED, files, option),
+                           "16KiB -f json",
+                           CKEXEC_PLAYED, options),
                fault);
   }
 

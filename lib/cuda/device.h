@@ -29,6 +29,12 @@ struct DeviceOptions {
   std::optional<int64_t> workspace_limit;
 };
 
+// Says what is computed in TF32, after other words: ", TF32 in convolutions", or nothing.
+inline const char* DescribeTf32(const DeviceOptions& options) {
+  if (!options.allow_tf32) return "";
+  return options.allow_tf32_products ? ", TF32" : ", TF32 in convolutions";
+}
+
 class Device : public DeviceMemory {
  public:
   explicit Device(const DeviceOptions& options) : options_(options) {}

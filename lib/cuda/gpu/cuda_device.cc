@@ -222,11 +222,6 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
-const char* DescribeTf32(const DeviceOptions& options) {
-  if (!options.allow_tf32) return "";
-  return options.allow_tf32_products ? ", TF32" : ", TF32 in convolutions";
-}
-
 Result<Done> JudgeFirstKernel(cudaError_t status) {
   switch (status) {
     case cudaSuccess:

@@ -29,9 +29,6 @@ using OpenLibraries =
 Result<std::unique_ptr<Device>> OpenCudaDevice(const DeviceOptions& options,
                                                const OpenLibraries& open_libraries);
 
-// Returns what may be computed in TF32, as the end of a device's description; empty if nothing.
-const char* DescribeTf32(const DeviceOptions& options);
-
 // Says why no kernel can run, by the status of the first one that was started: the driver may be
 // older than the kernels' PTX, or unable to translate it. Also kUnsupported.
 Result<Done> JudgeFirstKernel(cudaError_t status);

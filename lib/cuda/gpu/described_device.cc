@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "lib/base/check.h"
-#include "lib/cuda/gpu/cuda_device.h"
 #include "lib/cuda/gpu/cuda_libraries.h"
 
 namespace ckplan::cuda {

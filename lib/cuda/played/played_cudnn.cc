@@ -378,11 +378,11 @@ void CheckWorkspace(const PlayedDescriptor& pack, int64_t needed) {
                "a convolution has the workspace that it asked for");
 }
 
-// Changes a bit of the result, another one each time.
+// Changes bits of the result, others each time.
 void Disturb(void* result) {
-  static unsigned char times = 0;
-  auto* const bytes = static_cast<unsigned char*>(result);
-  bytes[1] = static_cast<unsigned char>(bytes[1] ^ (++times & 1U));
+  static unsigned times = 0;
+  auto* const low = static_cast<unsigned char*>(result);
+  *low = static_cast<unsigned char>(*low ^ (++times % 256));
 }
 
 cudnnStatus_t Convolve(cudnnHandle_t handle, const PlayedDescriptor& plan,
