@@ -8,15 +8,22 @@ ckplan.torch.export(model, (torch.zeros(8, 64),), "model.onnx")   # a file for t
 print(ckplan.torch.estimate(make_model, (torch.zeros(8, 64),)))   # whether it fits, without a GPU
 """
 
+from typing import TYPE_CHECKING, Any
+
 from ckplan.answer import InfeasibleError, PlanError
 from ckplan.planning import PlanWarning
-from ckplan.torch.api import Backend, compile
+from ckplan.torch import private
+from ckplan.torch.api import Backend, PlannedFunction, compile
 from ckplan.torch.errors import EstimateError, ExportError, ReplayError
 from ckplan.torch.estimation.answer import Estimate
 from ckplan.torch.estimation.estimating import estimate
 from ckplan.torch.exporting import export
 from ckplan.torch.named import backends
 from ckplan.torch.report import GraphReport, Report
+from ckplan.torch.request import Options, Plan
+
+if TYPE_CHECKING:
+    from ckplan.torch.api import PlannedModule
 
 __all__ = [
     "Backend",
@@ -25,8 +32,12 @@ __all__ = [
     "ExportError",
     "GraphReport",
     "InfeasibleError",
+    "Options",
+    "Plan",
     "PlanError",
     "PlanWarning",
+    "PlannedFunction",
+    "PlannedModule",
     "ReplayError",
     "Report",
     "backends",
@@ -34,3 +45,10 @@ __all__ = [
     "estimate",
     "export",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Returns PyTorch's class of compiled modules, which is not imported before it is needed."""
+    if name == "PlannedModule":
+        return private.optimized_module()
+    raise AttributeError(f"module 'ckplan.torch' has no attribute {name!r}")

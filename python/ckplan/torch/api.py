@@ -4,19 +4,47 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import torch
-from torch import fx
+from torch import fx, nn
 
 import ckplan
 from ckplan.torch import backend, obstacles, private
 from ckplan.torch.constraints import Patterns
 from ckplan.torch.errors import ReplayError
 from ckplan.torch.report import Report
-from ckplan.torch.request import Request
+from ckplan.torch.request import Options, Request
 
 
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    class PlannedModule(nn.Module):
+        """What ``compile`` makes of a module: at run time, PyTorch's ``OptimizedModule``."""
+
+        ckplan: Report
+
+
+@overload
+def compile(  # type: ignore[overload-overlap]
+    model: nn.Module,
+    budget: int | str | None = None,
+    *,
+    fullgraph: bool = False,
+    **options: Unpack[Options],
+) -> PlannedModule: ...
+@overload
+def compile(
+    model: Callable[Parameters, Result],
+    budget: int | str | None = None,
+    *,
+    fullgraph: bool = False,
+    **options: Unpack[Options],
+) -> PlannedFunction[Parameters, Result]: ...
 def compile(
     model: Callable[..., Any],
     budget: int | str | None = None,
@@ -79,7 +107,7 @@ def compile(
         never_rerun,
     )
     private.check_version(compiler)
-    planned = _Planned(model, request, fullgraph)
+    planned: PlannedFunction[..., Any] = PlannedFunction(model, request, fullgraph)
     if isinstance(model, torch.nn.Module):
         # Trainers read from forward's signature which columns of a data set the model takes.
         functools.update_wrapper(planned, model.forward, updated=())
@@ -165,10 +193,13 @@ class _InPlace(backend.Backend):
             self.parts.begin_call()
 
 
-class _Planned:
-    """The callable model: runs by its plans if gradients are needed, and unchanged otherwise."""
+class PlannedFunction(Generic[Parameters, Result]):
+    """What ``compile`` makes of a function: ``ckplan`` is its report.
 
-    def __init__(self, model: Callable[..., Any], request: Request, fullgraph: bool):
+    It runs by its plans if gradients are needed, and unchanged otherwise.
+    """
+
+    def __init__(self, model: Callable[Parameters, Result], request: Request, fullgraph: bool):
         self.ckplan = Report(request)
         self._model = model
         self._fullgraph = fullgraph
@@ -184,7 +215,7 @@ class _Planned:
         is_module = isinstance(self._model, torch.nn.Module)
         self._call = compiled.forward if is_module else compiled
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         if not torch.is_grad_enabled():
             return self._model(*args, **kwargs)
         if self._backend.should_share():
@@ -194,7 +225,7 @@ class _Planned:
             for note in obstacles.before_the_first_call(self._model):
                 self.ckplan.say(note)
         try:
-            output = self._call(*args, **kwargs)
+            output: Result = self._call(*args, **kwargs)
         except private.compiler_failure() as failure:
             inner = getattr(failure, "inner_exception", None)
             if isinstance(inner, (ckplan.PlanError, ReplayError, ValueError)):

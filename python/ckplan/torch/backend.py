@@ -236,7 +236,8 @@ class Backend:
             plan = self._make_plan(captured, entry)
             self._plans[key] = entry, plan, entry.note
             return entry, plan
-        earlier, plan, earlier.note = self._plans[key]
+        earlier, plan, note = self._plans[key]
+        earlier.note = note
         earlier.compilations += 1
         self.report.graphs.remove(entry)
         return earlier, plan

@@ -57,7 +57,9 @@ class OpenCall:
             if name in entry.names.values()
         }
         leaves, rebuild = private.flatten((self.call.args, self.call.kwargs))
-        return rebuild([larger.get(id(leaf), leaf) for leaf in leaves])
+        call: tuple[tuple[Any, ...], dict[str, Any]]
+        call = rebuild([larger.get(id(leaf), leaf) for leaf in leaves])
+        return call
 
 
 def open_call(call: inspect.BoundArguments, batch: str | None, dims: Dims | None) -> OpenCall:

@@ -73,7 +73,8 @@ def export(
     with _training(model):
         program = _trace(model, opened)
     _name_dimensions(program, opened)
-    for warning in constants.warnings_of(program.exported_program, opened):
+    traced = program.exported_program
+    for warning in constants.warnings_of(traced, opened) if traced is not None else []:
         warnings.warn(warning, ckplan.PlanWarning, stacklevel=2)
     _write(program.save if weights else _save_without_weights(program, target.name), target)
     return target
@@ -156,7 +157,7 @@ def _trace(model: nn.Module, opened: OpenCall) -> torch.onnx.ONNXProgram:
 
 def _name_dimensions(program: torch.onnx.ONNXProgram, opened: OpenCall) -> None:
     """Checks that open dimensions are open, and names those that PyTorch has left unnamed."""
-    inputs = program.model.graph.inputs
+    inputs: list[Any] = list(program.model.graph.inputs)
     asked = set(opened.sizes())
     if asked and len(inputs) != len(opened.inputs):
         raise ExportError(
@@ -187,7 +188,8 @@ def _save_without_weights(program: torch.onnx.ONNXProgram, name: str) -> Callabl
     """Returns what saves the graph, with weights that refer to a file that does not exist."""
     import onnx_ir
 
-    for value in program.model.graph.initializers.values():
+    weights: list[Any] = list(program.model.graph.initializers.values())
+    for value in weights:
         tensor = value.const_value
         if tensor is not None and _is_left_out(tensor):
             value.const_value = onnx_ir.ExternalTensor(

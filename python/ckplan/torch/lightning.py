@@ -5,18 +5,19 @@ from __future__ import annotations
 import copy
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torchmetrics
-from torch import Tensor, nn
+from torch import nn
 
 from ckplan.torch.api import Backend
 from ckplan.torch.costs import known_as
 from ckplan.torch.errors import EstimateError
 from ckplan.torch.estimation.answer import Estimate
 from ckplan.torch.estimation.estimating import estimate
+from ckplan.torch.estimation.optimizers import Make
 from ckplan.torch.estimation.sizes import check_added
 from ckplan.torch.watch import Watch
 
@@ -28,10 +29,8 @@ try:
 except ImportError:  # The same library under its older name.
     import pytorch_lightning as lightning  # type: ignore[no-redef]
     from pytorch_lightning import callbacks  # type: ignore[no-redef]
-    from pytorch_lightning.utilities import rank_zero_info  # type: ignore[no-redef]
-    from pytorch_lightning.utilities.parsing import (  # type: ignore[no-redef]
-        lightning_setattr,
-    )
+    from pytorch_lightning.utilities import rank_zero_info
+    from pytorch_lightning.utilities.parsing import lightning_setattr  # type: ignore[assignment]
 
 __all__ = ["BatchSizeFinder", "PlanCallback"]
 
@@ -111,7 +110,7 @@ class BatchSizeFinder(callbacks.BatchSizeFinder):
         *,
         added_time: int | None = None,
         memory: int | str | None = None,
-        optimizer: str | Callable[[list[Tensor]], torch.optim.Optimizer] | None = None,
+        optimizer: str | Make | None = None,
         batch_arg_name: str = "batch_size",
         max_val: int = 8192,
     ):
@@ -227,7 +226,7 @@ def _device_of(trainer: lightning.Trainer) -> str:
     return known_as(properties.name, properties.total_memory).name
 
 
-def _optimizer_of(trainer: lightning.Trainer) -> Callable[[list[Tensor]], torch.optim.Optimizer]:
+def _optimizer_of(trainer: lightning.Trainer) -> Make:
     """Returns a function that makes an optimizer like the trainer's own."""
     optimizers = trainer.optimizers
     if len(optimizers) != 1:

@@ -247,7 +247,7 @@ def compiled_nodes(outputs: Iterable[Any], depth: int = 2) -> list[Any]:
     Their class is called ``CompiledFunctionBackward``, since 2.0.
     """
     found: dict[int, Any] = {}
-    layer = [output.grad_fn for output in outputs if isinstance(output, torch.Tensor)]
+    layer: list[Any] = [output.grad_fn for output in outputs if isinstance(output, torch.Tensor)]
     for _ in range(depth):
         layer = [node for node in layer if node is not None]
         found.update((id(n), n) for n in layer if n.name() == "CompiledFunctionBackward")
@@ -261,6 +261,13 @@ def uses_compiled_autograd() -> bool:
 
     is_on = getattr(compiled_autograd, "compiled_autograd_enabled", False)
     return bool(is_on or getattr(config, "compiled_autograd", False))
+
+
+def optimized_module() -> type[torch.nn.Module]:
+    """``torch._dynamo.OptimizedModule``, since 2.0: the class of what torch.compile returns."""
+    from torch._dynamo import OptimizedModule
+
+    return OptimizedModule
 
 
 def uncompiled(model: Any) -> Any:

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 import ckplan
 from ckplan.answer import ask
@@ -27,6 +27,23 @@ _SMALLEST_STEP = {
     "ops": [{"id": 0, "cost": 0, "reads": [], "writes": [0]}],
     "results": [0],
 }
+
+
+class Options(TypedDict, total=False):
+    """The types of the options that ``compile`` takes by name, besides ``fullgraph``."""
+
+    total: int | str | None
+    algo: str
+    compiler: str
+    costs: str
+    effort: str
+    optimizer: str
+    master_weights: bool
+    time_limit: str | None
+    returns: str
+    keep: Patterns
+    recompute: Patterns
+    never_rerun: Patterns
 
 
 @dataclass(frozen=True)

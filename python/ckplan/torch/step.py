@@ -109,7 +109,7 @@ class Step:
         self._tangents: list[torch.Tensor] = []
         self._waiting = Waiting()
         self._latest: tuple[int, Results] | None = None
-        self._node_type: type | None = None
+        self._node_type: type[Any] | None = None
         # The joint graph and its options, as long as another plan of it may be made.
         self._joint: tuple[fx.GraphModule, dict[str, Any]] | None = None
         self._unused: Unused | None = None

@@ -32,7 +32,8 @@ def unreduced_bytes(node: fx.Node) -> int:
         return 0
     sources = [source.meta.get("val") for source in node.all_input_nodes]
     shapes = [source.shape for source in sources if isinstance(source, torch.Tensor)]
-    return math.prod(torch.broadcast_shapes(*shapes)) * result.element_size()
+    shape: tuple[int, ...] = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
+    return math.prod(shape) * result.element_size()
 
 
 @functools.cache
@@ -44,7 +45,7 @@ def _keeps_unreduced(loss: OpOverload, device: torch.device) -> bool:
     for place in (device, torch.device("cpu")):
         try:
             with private.real_tensors(), torch.no_grad():
-                result = loss(**{name: torch.zeros(2, device=place) for name in operands})
+                result: torch.Tensor = loss(**{name: torch.zeros(2, device=place) for name in operands})
                 left = result.untyped_storage().nbytes()
                 return result.numel() == 1 and left > result.element_size()
         except (AssertionError, AttributeError, RuntimeError, TypeError, ValueError):

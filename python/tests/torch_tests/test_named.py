@@ -116,6 +116,6 @@ def test_all_ways_take_the_same_options():
     in_place = inspect.signature(ckplan.torch.Backend).parameters
     shared = [name for name in by_compile if name not in ("model", "fullgraph")]
     assert shared == list(in_place)
-    assert set(shared) == set(named.OPTIONS)
+    assert set(shared) == set(named.OPTIONS) == {"budget", *ckplan.torch.Options.__annotations__}
     for name in shared:
         assert by_compile[name] == in_place[name]
