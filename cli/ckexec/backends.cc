@@ -212,7 +212,7 @@ Result<DescribedBackend> MakeDescribedCuda(const ExecOptions&, const Device&) {
 
 // Two options say what may be computed in TF32.
 Result<Done> CheckTf32(const ExecOptions& options) {
-  if (options.allows_tf32 && !options.tf32.empty() && options.tf32 != "all") {
+  if (options.allows_tf32 && options.tf32 == "convolutions") {
     return MakeError(ErrorCode::kUsage,
                      fmt::format("--allow-tf32 is --tf32 all, not --tf32 {}; leave one of them out",
                                  options.tf32));
@@ -231,7 +231,7 @@ Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options) {
   const bool is_cuda = options.backend == "cuda";
   if (is_cuda && options.threads) return OptionOf("--threads", "cpu");
   if (!is_cuda && options.allows_tf32) return OptionOf("--allow-tf32", "cuda");
-  if (!is_cuda && !options.tf32.empty()) return OptionOf("--tf32", "cuda");
+  if (!is_cuda && options.tf32 != "none") return OptionOf("--tf32", "cuda");
   CKPLAN_RETURN_IF_ERROR(CheckTf32(options));
   if (!is_cuda && options.workspace_limit) return OptionOf("--workspace-limit", "cuda");
   CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,

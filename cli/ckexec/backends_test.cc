@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "cli/ckexec/commands.h"
+
 namespace ckplan {
 namespace {
 
@@ -27,6 +29,18 @@ TEST_CASE("backends: the default is a backend that this build has") {
   AddBackendChoice(line, "what runs it", &backend);
   REQUIRE(line.Parse({}).ok());
   CHECK(OperatorsOf(backend).ok());
+}
+
+TEST_CASE("backends: if no option is typed, none is refused") {
+  for (const char* backend : {"cpu", "cuda"}) {
+    CAPTURE(backend);
+    ExecOptions options;
+    CommandLine line("ckexec run", "ckexec run", "");
+    AddBackendOptions(line, options);
+    REQUIRE(line.Parse({"--backend", backend}).ok());
+    const auto made = MakeBackend(options);
+    CHECK((made.ok() || made.error().code != ErrorCode::kUsage));
+  }
 }
 
 TEST_CASE("backends: options of one backend are refused by the other") {

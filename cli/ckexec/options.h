@@ -21,7 +21,7 @@ struct ExecOptions {
   bool stores_bfloat16 = false;
   std::optional<std::string> threads;
   std::optional<std::string> workspace_limit;
-  std::string tf32;
+  std::string tf32 = "none";
   bool allows_tf32 = false;
   std::optional<std::string> memory_limit;
   std::optional<std::string> seed;
