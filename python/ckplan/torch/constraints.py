@@ -112,7 +112,8 @@ class Constraints:
 
     def _matches_nothing(self, field: str, pattern: str) -> str:
         form = pattern.removeprefix("!")
-        near = difflib.get_close_matches(form, [name for name in self._known if name], 3)
+        is_form = "*" in form or "?" in form
+        near = [] if is_form else difflib.get_close_matches(form, [n for n in self._known if n], 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         if form.startswith("op:"):
             return f'{field}: no operation has the operator "{form}"' + (hint or _VIEWS)

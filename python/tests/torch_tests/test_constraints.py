@@ -110,7 +110,8 @@ def test_a_pattern_may_match_in_one_of_several_graphs():
             {"recompute": "frist"},
             'recompute: no operation is in a module "frist"; did you mean first',
         ),
-        ({"keep": ["first", "!op:veiw"]}, 'keep: no operation has the operator "op:veiw"'),
+        ({"keep": ["first", "!op:veiw"]}, 'keep: no operation has the operator "op:veiw"; views'),
+        ({"never_rerun": "op:*glu"}, 'never_rerun: no operation has the operator "op:\\*glu"; views'),
     ],
 )
 def test_a_pattern_that_matches_nothing_is_an_error(constraints, message):
