@@ -173,6 +173,20 @@ def fake_mode() -> AbstractContextManager[Any]:
     return mode
 
 
+def logs_left_out() -> AbstractContextManager[Any]:
+    """Makes TorchDynamo leave out what a model logs; otherwise it divides the graph there.
+
+    ``torch._dynamo.config.ignore_logger_methods``, since 2.4; later an alias.
+    """
+    from torch._dynamo import config
+
+    # Libraries add methods of their own to loggers, such as warning_once of transformers.
+    rows = vars(logging.Logger).items()
+    methods = {method for name, method in rows if callable(method) and not name.startswith("_")}
+    without: AbstractContextManager[Any] = config.patch(ignore_logger_methods=methods)
+    return without
+
+
 def number_of(tensor: torch.Tensor) -> Any:
     """Returns the number in a fake tensor; 1 if the tensor has none.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from importlib import resources
 
 import ckplan.torch
@@ -90,6 +91,23 @@ def test_initial_values_that_are_drawn_until_they_fit_are_left_out(deviation):
     step = tracing.trace_step(make, torch.zeros(2, 8), FP32, torch.mean)
     assert step.graph(arriving=False).parameter_bytes == 9 * 4
     assert nn.init.trunc_normal_(torch.zeros(50), std=deviation).count_nonzero() > 40
+
+
+def test_a_model_that_logs_is_one_graph(monkeypatch):
+    """TorchDynamo would divide it there; some libraries add methods of their own to loggers."""
+    logger = logging.getLogger("ckplan.test")
+    monkeypatch.setattr(
+        logging.Logger, "warn_once", lambda self, text: self.warning(text), raising=False
+    )
+
+    class Talking(nn.Linear):
+        def forward(self, x):
+            logger.warning("a batch of %d", len(x))
+            logger.warn_once("a batch")
+            return super().forward(x)
+
+    step = tracing.trace_step(lambda: Talking(8, 1), torch.zeros(2, 8), FP32, torch.mean)
+    assert len(step.graph(arriving=False).operations) > 3
 
 
 def test_lines_add_up_and_the_json_fits_its_schema():

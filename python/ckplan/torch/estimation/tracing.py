@@ -171,7 +171,7 @@ def _trace_joint(
     compiled = torch.compile(training, backend=backend, dynamic=False, fullgraph=True)
     name = type(model).__name__
     try:
-        with mode, torch.enable_grad(), private.quiet_compiler():
+        with mode, torch.enable_grad(), private.quiet_compiler(), private.logs_left_out():
             compiled(*args, **kwargs)
     except Exception as error:
         if not found:
