@@ -167,8 +167,11 @@ TEST_CASE("cuda device: memory is released after the work that was queued earlie
   device->Copy(pooled, from, 40);
   device->Copy(to, pooled, 40);
   device->ReleasePooled(pooled);
+  CHECK(FindPlayedRange(pooled).bytes == 40);
+  CHECK(UseOfPlayedRuntime().allocations == 2);
   device->Release(from);
   CHECK(UseOfPlayedRuntime().queued == 0);
+  CHECK(FindPlayedRange(pooled).bytes == 0);
   std::vector<int> result(10);
   device->Download(result.data(), to, 40);
   CHECK(result == numbers);

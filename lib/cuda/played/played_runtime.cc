@@ -32,6 +32,7 @@ struct PlayedBlock {
   std::unique_ptr<char, decltype(&std::free)> memory;
   int64_t bytes = 0;
   bool is_pooled = false;
+  bool is_released = false;  // Work that was queued before may still use it.
 };
 
 class PlayedRuntime {
@@ -117,32 +118,39 @@ class PlayedRuntime {
     CKPLAN_CHECK(start != nullptr, "tests fit into the host");
     std::memset(start, kPattern, rounded);
     blocks_.emplace(start, PlayedBlock{{start, &std::free}, bytes, is_pooled});
+    ++allocations_;
     used_bytes_ += bytes;
     if (is_pooled) pooled_bytes_ += bytes;
     pooled_peak_ = std::max(pooled_peak_, pooled_bytes_);
     *memory = start;
     return cudaSuccess;
   }
-  // Ends the program's ownership of the block; the block's memory is returned with the result.
-  PlayedBlock Release(void* memory, bool is_pooled) {
+  // Ends the program's ownership of the block, and returns its size. Its memory remains until it is
+  // forgotten.
+  int64_t Release(void* memory, bool is_pooled) {
     const auto found = blocks_.find(static_cast<char*>(memory));
-    CKPLAN_CHECK(found != blocks_.end() && found->second.is_pooled == is_pooled,
+    CKPLAN_CHECK(found != blocks_.end() && found->second.is_pooled == is_pooled &&
+                     !found->second.is_released,
                  "what is freed was allocated, and in the same way");
-    PlayedBlock block = std::move(found->second);
-    blocks_.erase(found);
+    PlayedBlock& block = found->second;
+    block.is_released = true;
+    --allocations_;
     used_bytes_ -= block.bytes;
     if (is_pooled) pooled_bytes_ -= block.bytes;
-    return block;
+    return block.bytes;
   }
+  void Forget(void* memory) { blocks_.erase(static_cast<char*>(memory)); }
+  // For work that is done now: also memory that was released after the work was queued.
   PlayedRange RangeOf(const void* memory) const {
-    const auto* const start = static_cast<const char*>(memory);
-    auto after = blocks_.upper_bound(const_cast<char*>(start));
-    if (after == blocks_.begin()) return {};
-    const auto& [first, block] = *--after;
-    return start <= first + block.bytes ? PlayedRange{first, block.bytes} : PlayedRange{};
+    const PlayedBlock* const block = BlockOf(memory);
+    return block == nullptr ? PlayedRange{} : PlayedRange{block->memory.get(), block->bytes};
   }
+  // For work that is being queued.
   void CheckRange(const void* memory, size_t bytes) const {
-    const PlayedRange range = RangeOf(memory);
+    const PlayedBlock* const block = BlockOf(memory);
+    const PlayedRange range = block == nullptr || block->is_released
+                                  ? PlayedRange{}
+                                  : PlayedRange{block->memory.get(), block->bytes};
     const auto* const start = static_cast<const char*>(memory);
     const auto* const first = static_cast<const char*>(range.begin);
     CKPLAN_CHECK(first != nullptr && start + bytes <= first + range.bytes,
@@ -150,9 +158,12 @@ class PlayedRuntime {
   }
 
   PlayedUse Use() const {
-    PlayedUse use{
-        static_cast<int64_t>(blocks_.size()), used_bytes_, static_cast<int64_t>(streams_.size()),
-        static_cast<int64_t>(events_.size()), 0,           objects_};
+    PlayedUse use{allocations_,
+                  used_bytes_,
+                  static_cast<int64_t>(streams_.size()),
+                  static_cast<int64_t>(events_.size()),
+                  0,
+                  objects_};
     for (const auto& [handle, stream] : streams_) {
       use.queued += static_cast<int64_t>(stream->work.size());
     }
@@ -160,11 +171,21 @@ class PlayedRuntime {
   }
 
  private:
+  // Returns the block with the address, or null.
+  const PlayedBlock* BlockOf(const void* memory) const {
+    const auto* const start = static_cast<const char*>(memory);
+    auto after = blocks_.upper_bound(const_cast<char*>(start));
+    if (after == blocks_.begin()) return nullptr;
+    const auto& [first, block] = *--after;
+    return start <= first + block.bytes ? &block : nullptr;
+  }
+
   PlayedMachine machine_;
   std::map<std::string, int64_t> calls_;
   int64_t objects_ = 0;
   cudaError_t last_error_ = cudaSuccess;
   bool has_context_ = false;
+  int64_t allocations_ = 0;  // Not released.
   int64_t used_bytes_ = 0;
   int64_t pooled_bytes_ = 0;
   int64_t pooled_peak_ = 0;
@@ -397,6 +418,7 @@ cudaError_t cudaFree(void* memory) {
     CKPLAN_CHECK(runtime.Use().queued == 0, "memory is freed when no work is left that may use it");
     if (runtime.IsPlanted("memory is kept")) return cudaSuccess;
     runtime.Release(memory, false);
+    runtime.Forget(memory);
     return cudaSuccess;
   });
 }
@@ -410,12 +432,11 @@ cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t stream) {
 
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
-    // Work that was queued earlier may still use the memory.
-    auto block = std::make_shared<ckplan::cuda::PlayedBlock>(runtime.Release(memory, true));
+    const int64_t bytes = runtime.Release(memory, true);
     if (runtime.IsPlanted("memory of the pool is used again at once")) {
-      std::memset(memory, ckplan::cuda::kPattern, static_cast<size_t>(block->bytes));
+      std::memset(memory, ckplan::cuda::kPattern, static_cast<size_t>(bytes));
     }
-    runtime.Enqueue(stream, [block] { block->memory.reset(); });
+    runtime.Enqueue(stream, [&runtime, memory] { runtime.Forget(memory); });
     return cudaSuccess;
   });
 }

@@ -68,7 +68,8 @@ void EnqueuePlayedKernel(cudaStream_t stream, int64_t blocks, int64_t threads,
 void CheckPlayedStream(cudaStream_t stream);
 // Ends the program unless the range is within one allocation.
 void CheckPlayedRange(const void* memory, int64_t bytes);
-// Returns the allocation that holds the address, or nothing.
+// Returns the allocation that holds the address, or nothing. Memory of the pool that was freed is
+// found until the work is done that was queued before.
 struct PlayedRange {
   const void* begin = nullptr;
   int64_t bytes = 0;
