@@ -41,12 +41,14 @@ void RmsNormalization(const OpSpec& spec, std::span<const Tensor> inputs,
                       std::span<Tensor> outputs) {
   const Tensor& x = inputs[0];
   const int64_t size = RowSize(spec, x);
-  for (int64_t i = 0; i < x.size(); ++i) {
-    const int64_t row = i / size * size;
+  for (int64_t row = 0; row < x.size(); row += size) {
     double square = 0;
-    for (int64_t k = 0; k < size; ++k)
+    for (int64_t k = 0; k < size; ++k) {
       square += x[row + k] * x[row + k] / static_cast<double>(size);
-    outputs[0][i] = x[i] / std::sqrt(square + Epsilon(spec)) * inputs[1][i % size];
+    }
+    for (int64_t k = 0; k < size; ++k) {
+      outputs[0][row + k] = x[row + k] / std::sqrt(square + Epsilon(spec)) * inputs[1][k];
+    }
   }
 }
 

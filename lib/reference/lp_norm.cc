@@ -20,7 +20,9 @@ void LpNormalization(const OpSpec& spec, std::span<const Tensor> inputs,
   const Tensor& x = inputs[0];
   int64_t axis = spec.Int("axis", -1);
   if (axis < 0) axis += x.rank();
-  ForEach(x.dims, [&](const Index& index, int64_t i) {
+  std::vector<int64_t> lines = x.dims;
+  lines[static_cast<size_t>(axis)] = 1;
+  ForEach(lines, [&](const Index& index, int64_t) {
     Index at = index;
     std::vector<double> line;
     for (int64_t k = 0; k < x.dim(axis); ++k) {
@@ -28,7 +30,10 @@ void LpNormalization(const OpSpec& spec, std::span<const Tensor> inputs,
       line.push_back(x[Offset(x, at)]);
     }
     const double norm = LpNorm(line, static_cast<double>(spec.Int("p", 2)));
-    outputs[0][i] = norm == 0 ? 0 : x[i] / norm;
+    for (int64_t k = 0; k < x.dim(axis); ++k) {
+      at[static_cast<size_t>(axis)] = k;
+      outputs[0][Offset(x, at)] = norm == 0 ? 0 : line[static_cast<size_t>(k)] / norm;
+    }
   });
 }
 

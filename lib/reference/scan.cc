@@ -47,25 +47,27 @@ void ArgExtreme(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Te
 }
 
 void Hardmax(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  const Tensor& x = inputs[0];
+  Tensor x = inputs[0];
   int64_t axis = spec.Int("axis", spec.opset < 13 ? 1 : -1);
   if (axis < 0) axis += x.rank();
-  // The elements that compete for the maximum have the same index before the axis and, since opset
-  // 13, after it.
-  const auto is_rival = [&](const Index& a, const Index& b) {
-    for (size_t k = 0; k < a.size(); ++k) {
-      const auto at = static_cast<int64_t>(k);
-      if (a[k] != b[k] && (at < axis || (at > axis && spec.opset >= 13))) return false;
+  if (spec.opset < 13) {  // All elements from the axis on are one line.
+    int64_t rows = 1;
+    for (int64_t k = 0; k < axis; ++k) rows *= x.dim(k);
+    x.dims = {rows, x.size() / rows};
+    axis = 1;
+  }
+  std::vector<int64_t> lines = x.dims;
+  lines[static_cast<size_t>(axis)] = 1;
+  ForEach(lines, [&](const Index& index, int64_t) {
+    Index at = index;
+    int64_t first_maximum = Offset(x, at);
+    for (int64_t k = 0; k < x.dim(axis); ++k) {
+      at[static_cast<size_t>(axis)] = k;
+      const int64_t offset = Offset(x, at);
+      if (x[offset] > x[first_maximum]) first_maximum = offset;
+      outputs[0][offset] = 0;
     }
-    return true;
-  };
-  ForEach(x.dims, [&](const Index& index, int64_t i) {
-    bool is_first_maximum = true;
-    ForEach(x.dims, [&](const Index& other, int64_t k) {
-      if (!is_rival(index, other)) return;
-      if (x[k] > x[i] || (x[k] == x[i] && k < i)) is_first_maximum = false;
-    });
-    outputs[0][i] = is_first_maximum ? 1 : 0;
+    outputs[0][first_maximum] = 1;
   });
 }
 

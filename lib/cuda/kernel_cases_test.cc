@@ -1,0 +1,275 @@
+// Cases for kernels that the cases of the operators do not start. A kernel has versions for short
+// and long rows, for few results and many, and for each type of elements; which one is started
+// depends on shapes alone, which other backends treat alike.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/cuda/test_backend.h"
+#include "lib/reference/check_op.h"
+
+namespace ckplan::cuda {
+namespace {
+
+constexpr uint64_t kSeed = 20251126;
+
+// A case, with texts of its own.
+struct KernelCase {
+  std::string type, operands, attributes;
+  double tolerance = 1e-5;
+};
+
+void CheckKernels(const std::vector<KernelCase>& cases) {
+  const auto backend = MakeTestBackend();
+  for (const KernelCase& each : cases) {
+    const reference::CaseRow row{each.type, each.operands, each.attributes, each.tolerance};
+    std::string message;
+    for (const std::string& fault : reference::CheckOp(*backend, row, kSeed)) {
+      message += fault + "\n";
+    }
+    CHECK_MESSAGE(message.empty(), message);
+  }
+}
+
+// Numbers of elements in a row that a warp, a block and a large block reduce (TeamSize).
+constexpr int64_t kLengths[] = {40, 600, 17000};
+
+// ---- Reductions ---------------------------------------------------------------------------------
+
+struct ReducedOp {
+  std::string_view type;
+  std::string_view range;  // Of the elements.
+};
+constexpr ReducedOp kFloatReductions[] = {
+    {"ReduceSum", ""},          {"ReduceMean", ""},
+    {"ReduceMax", ""},          {"ReduceMin", ""},
+    {"ReduceL1", "(0.5..2)"},   {"ReduceL2", ""},
+    {"ReduceSumSquare", ""},    {"ReduceProd", "(0.99..1.01)"},
+    {"ReduceLogSum", "(1..2)"}, {"ReduceLogSumExp", ""},
+};
+constexpr ReducedOp kIntegerReductions[] = {{"ReduceSum", "(-9..9)"},
+                                            {"ReduceMean", "(-9..9)"},
+                                            {"ReduceMax", "(-9..9)"},
+                                            {"ReduceMin", "(-9..9)"},
+                                            {"ReduceProd", "(-1..1)"}};
+
+void AddReductions(const ReducedOp& op, char letter, std::vector<KernelCase>& to) {
+  const std::string type(op.type);
+  // One thread for a result, teams of a warp and of a block for many rows, and blocks for a part.
+  to.push_back({type, fmt::format("{0}7x5{1} i1=[1] -> {0}7x1", letter, op.range), ""});
+  to.push_back(
+      {type, fmt::format("{0}1030x20{1} i1=[1] -> {0}1030x1", letter, op.range), "", 1e-4});
+  to.push_back(
+      {type, fmt::format("{0}1030x520{1} i1=[1] -> {0}1030x1", letter, op.range), "", 1e-3});
+  to.push_back({type, fmt::format("{0}9001{1} -> {0}1", letter, op.range), "", 1e-3});
+}
+
+TEST_CASE("cuda kernels: reductions of floats, for few and many results") {
+  std::vector<KernelCase> cases;
+  for (const ReducedOp& op : kFloatReductions) AddReductions(op, 'f', cases);
+  CheckKernels(cases);
+}
+
+TEST_CASE("cuda kernels: reductions of integers of both sizes") {
+  std::vector<KernelCase> cases;
+  for (const ReducedOp& op : kIntegerReductions) {
+    for (const char letter : {'i', 'n'}) AddReductions(op, letter, cases);
+  }
+  CheckKernels(cases);
+}
+
+// ---- Broadcasting -------------------------------------------------------------------------------
+
+TEST_CASE("cuda kernels: gradients of operands that are broadcast along rows and along columns") {
+  struct Row {
+    std::string_view type, first, second, attributes;
+  };
+  const Row rows[] = {{"Add", "", "", ""},         {"Sub", "", "", ""},
+                      {"Mul", "", "", ""},         {"Div", "", "(0.5..2)", ""},
+                      {"Pow", "(0.5..2)", "", ""}, {"Mod", "(2.2..2.6)", "(0.9..1)", "fmod=1"},
+                      {"Max", "", "", ""},         {"Min", "", "", ""},
+                      {"Sum", "", "", ""},         {"Mean", "", "", ""}};
+  std::vector<KernelCase> cases;
+  for (const Row& row : rows) {
+    const auto add = [&](std::string_view first, std::string_view second, std::string_view result) {
+      cases.push_back(
+          {std::string(row.type),
+           fmt::format("f{}{} f{}{} -> f{}", first, row.first, second, row.second, result),
+           std::string(row.attributes), 1e-3});
+    };
+    for (const int64_t length : {40, 600}) {
+      const std::string whole = fmt::format("3x{}", length);
+      add(whole, "3x1", whole);
+      add("3x1", whole, whole);
+    }
+    add("7x40", "40", "7x40");
+    add("40", "7x40", "7x40");
+    add("9001", "1", "9001");
+    add("1", "9001", "9001");
+  }
+  // PRelu takes a slope of the shape of x, or one that is broadcast to it.
+  for (const int64_t length : {40, 600, 9001}) {
+    cases.push_back({"PRelu", fmt::format("f3x{0} f3x1 -> f3x{0}", length), "", 1e-3});
+  }
+  cases.push_back({"PRelu", "f7x40 f40 -> f7x40", ""});
+  CheckKernels(cases);
+}
+
+TEST_CASE("cuda kernels: Where, with branches that are broadcast") {
+  std::vector<KernelCase> cases;
+  for (const int64_t length : {40, 600, 9001}) {
+    cases.push_back({"Where", fmt::format("b2x{0} f2x1 f2x{0} -> f2x{0}", length), "", 1e-3});
+    cases.push_back({"Where", fmt::format("b2x{0} f2x{0} f2x1 -> f2x{0}", length), "", 1e-3});
+  }
+  cases.push_back({"Where", "b2x3 n2x3(0..9) ns(0..9) -> n2x3", ""});
+  CheckKernels(cases);
+}
+
+// ---- Types of elements --------------------------------------------------------------------------
+
+TEST_CASE("cuda kernels: operators of integers of both sizes and of booleans") {
+  std::vector<KernelCase> cases;
+  for (const char* letter : {"i", "n"}) {
+    const auto two = [&](const char* type, const char* result, const char* attributes = "") {
+      cases.push_back(
+          {type, fmt::format("{0}7(-9..9) {0}7(1..4) -> {1}7", letter, result), attributes});
+    };
+    for (const char* type : {"Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "BitwiseAnd",
+                             "BitwiseOr", "BitwiseXor"}) {
+      two(type, letter);
+    }
+    two("Mod", letter, "fmod=1");
+    two("Pow", letter);
+    for (const char* type : {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}) {
+      two(type, "b");
+    }
+    const auto one = [&](const char* type, const char* result, const char* attributes = "") {
+      cases.push_back({type, fmt::format("{}9(-3..3) -> {}9", letter, result), attributes});
+    };
+    one("Relu", letter);
+    one("Sign", letter);
+    one("Abs", letter);
+    one("Neg", letter);
+    one("Cast", "b", "to=9");
+    one("Cast", "i", "to=7");
+    one("Cast", "n", "to=6");
+    one("Cast", "f", "to=1");
+    cases.push_back({"Clip", fmt::format("{0}9(-9..9) {0}s=[-2] {0}s=[3] -> {0}9", letter), ""});
+    cases.push_back({"CumSum", fmt::format("{0}2x150(-9..9) is=[1] -> {0}2x150", letter), ""});
+    cases.push_back({"CumSum", fmt::format("{0}2x5(-9..9) is=[1] -> {0}2x5", letter), ""});
+  }
+  cases.push_back({"Cast", "b9 -> b9", "to=9"});
+  cases.push_back({"IsInf", "f4@[-inf,nan,1,inf] -> b4", "detect_negative=0 detect_positive=0"});
+  cases.push_back({"Transpose", "b40x50 -> b50x40", "perm=[1,0]"});
+  cases.push_back({"Transpose", "b3x130x70 -> b3x70x130", "perm=[0,2,1]"});
+  cases.push_back({"Pow", "f9(0.2..2) fs=[1.5] -> f9", "", 1e-4});
+  CheckKernels(cases);
+}
+
+TEST_CASE("cuda kernels: updates of rows that several indices name") {
+  std::vector<KernelCase> cases;
+  for (const char* letter : {"i", "n", "f"}) {
+    const std::string range = *letter == 'f' ? "~" : "(0..9)";
+    for (const char* reduction : {"none", "add", "mul", "max", "min"}) {
+      const std::string attributes = fmt::format("reduction='{}'", reduction);
+      // Columns of a row are neighbours in the first case, and each is alone in the second.
+      cases.push_back({"ScatterND",
+                       fmt::format("{0}5x4{1} i4x1@[3,0,3,3] {0}4x4{1} -> {0}5x4", letter, range),
+                       attributes});
+      cases.push_back({"ScatterND",
+                       fmt::format("{0}5{1} i4x1@[3,0,3,3] {0}4{1} -> {0}5", letter, range),
+                       attributes});
+      cases.push_back(
+          {"ScatterElements",
+           fmt::format("{0}3x4{1} i3x3@[1,0,1,2,2,3,0,0,0] {0}3x3{1} -> {0}3x4", letter, range),
+           "axis=1 " + attributes});
+    }
+  }
+  cases.push_back({"ScatterND", "f3x4 i150x1(1..1) f150x4 -> f3x4", "reduction='add'", 1e-4});
+  cases.push_back(
+      {"ScatterElements", "f3x2 i150x2(1..1) f150x2 -> f3x2", "axis=0 reduction='add'", 1e-4});
+  cases.push_back({"GatherElements", "f3x2 i150x2(1..1) -> f150x2", "axis=0", 1e-4});
+  CheckKernels(cases);
+}
+
+// ---- Lines and planes ---------------------------------------------------------------------------
+
+TEST_CASE("cuda kernels: lines of all lengths, also side by side") {
+  std::vector<KernelCase> cases;
+  for (const char* operands : {"3x5x9", "2x600", "2x17000"}) {
+    const std::string_view text(operands);
+    const bool is_side_by_side = text == "3x5x9";
+    const char* const axis = is_side_by_side ? "axis=1" : "axis=-1";
+    const std::string reduced = is_side_by_side ? "3x1x9" : "2x1";
+    for (const char* type : {"ArgMax", "ArgMin"}) {
+      for (const char* letter : {"f", "i(-9..9)", "n(-9..9)"}) {
+        cases.push_back(
+            {type, fmt::format("{}{}{} -> i{}", letter[0], operands, letter + 1, reduced), axis});
+      }
+    }
+    for (const char* type : {"Hardmax", "Softmax", "LogSoftmax", "LpNormalization"}) {
+      cases.push_back({type, fmt::format("f{0} -> f{0}", operands), axis, 1e-4});
+    }
+  }
+  CheckKernels(cases);
+}
+
+TEST_CASE("cuda kernels: planes and rows of all lengths") {
+  std::vector<KernelCase> cases;
+  for (const int64_t length : kLengths) {
+    for (const char* type : {"GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"}) {
+      cases.push_back({type, fmt::format("f2x3x{} -> f2x3x1", length), "", 1e-3});
+    }
+    cases.push_back(
+        {"LayerNormalization", fmt::format("f3x{0} f{0}! f{0}! -> f3x{0}", length), "", 1e-3});
+    cases.push_back(
+        {"RMSNormalization@23", fmt::format("f3x{0} f{0}! -> f3x{0}", length), "", 1e-3});
+    cases.push_back({"Attention@23",
+                     fmt::format("f1x1x2x4 f1x1x{0}x4 f1x1x{0}x4 -> f1x1x2x4", length), "", 1e-3});
+    cases.push_back(
+        {"SoftmaxCrossEntropyLoss", fmt::format("f3x{} i3(0..9) -> fs", length), "", 1e-4});
+    cases.push_back(
+        {"InstanceNormalization", fmt::format("f2x3x{0} f3! f3! -> f2x3x{0}", length), "", 1e-3});
+  }
+  CheckKernels(cases);
+}
+
+TEST_CASE("cuda kernels: maps along more than four axes") {
+  for (const char* mode : {"linear", "nearest"}) {
+    CheckKernels({{"Resize", "f2x2x2x2x2 _ _ i5=[3,3,3,3,3] -> f3x3x3x3x3",
+                   fmt::format("mode='{}'", mode)}});
+  }
+}
+
+TEST_CASE("cuda kernels: the largest elements of lines of all lengths") {
+  std::vector<KernelCase> cases;
+  for (const char* letter : {"f", "i(-999..999)", "n(-999..999)"}) {
+    for (const int64_t length : {7, 1100, 17000}) {
+      cases.push_back(
+          {"TopK", fmt::format("{0}2x{2}{1} i1=[2] -> {0}2x2 i2x2", letter[0], letter + 1, length),
+           ""});
+    }
+  }
+  CheckKernels(cases);
+}
+
+// ---- Sums over many elements --------------------------------------------------------------------
+
+TEST_CASE("cuda kernels: gradients of parameters that many elements share") {
+  CheckKernels({
+      {"LayerNormalization", "f5000x3 f3! f3! -> f5000x3", "", 1e-3},
+      {"RMSNormalization@23", "f5000x3 f3! -> f5000x3", "", 1e-3},
+      {"Gemm", "f2100x2 f2x3 f3 -> f2100x3", "", 1e-3},
+      {"Gemm", "f2x3 f3x5000 f2x1 -> f2x5000", "", 1e-3},
+      {"Conv", "f2x1x71x71 f1x1x1x1 f1 -> f2x1x71x71", "kernel_shape=[1,1]", 1e-3},
+      {"Einsum", "f9001 f9001 -> fs", "equation='i,i->'", 1e-3},
+      {"GRU", "f600x1x2 f1x9x2! f1x9x3! f1x18! -> f600x1x1x3 f1x1x3", "", 1e-3},
+      {"BatchNormalization", "f2x2x3 f2! f2! f2* f2* -> f2x2x3", "", 1e-3},
+  });
+}
+
+}  // namespace
+}  // namespace ckplan::cuda
