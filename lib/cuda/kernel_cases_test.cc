@@ -14,7 +14,7 @@
 namespace ckplan::cuda {
 namespace {
 
-constexpr uint64_t kSeed = 20251126;
+constexpr uint64_t kCaseSeed = 20251126;
 
 // A case, with texts of its own.
 struct KernelCase {
@@ -27,7 +27,7 @@ void CheckKernels(const std::vector<KernelCase>& cases) {
   for (const KernelCase& each : cases) {
     const reference::CaseRow row{each.type, each.operands, each.attributes, each.tolerance};
     std::string message;
-    for (const std::string& fault : reference::CheckOp(*backend, row, kSeed)) {
+    for (const std::string& fault : reference::CheckOp(*backend, row, kCaseSeed)) {
       message += fault + "\n";
     }
     CHECK_MESSAGE(message.empty(), message);
