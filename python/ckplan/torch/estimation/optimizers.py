@@ -138,7 +138,7 @@ class _Weights:
         for parameter, mine in pairs:
             assert parameter.grad is not None
             mine.grad = parameter.grad.float()
-        with _Answers():
+        with _Answers():  # type: ignore[no-untyped-call]
             optimizer.step()
         for parameter, mine in pairs:
             mine.grad = None
