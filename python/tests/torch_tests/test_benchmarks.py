@@ -11,20 +11,26 @@ import pytest
 import torch
 
 from ckplan.torch import private
-from torch_tests.networks import Bert
+from torch_tests.networks import NETWORKS, Bert
 
 pytestmark = pytest.mark.skipif(
     private.version() < private.INDUCTOR_SINCE, reason="PyTorch is too old"
 )
 
 
-@pytest.fixture(scope="module")
-def against_torch() -> Any:
-    """Returns the module of the benchmark, which is not part of the package."""
+def benchmark(name: str) -> Any:
+    """Returns the module of a benchmark, which is not part of the package."""
     folder = str(Path(__file__).parents[2] / "benchmarks")
     sys.path.insert(0, folder)
-    yield importlib.import_module("against_torch")
-    sys.path.remove(folder)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(folder)
+
+
+@pytest.fixture(scope="module")
+def against_torch() -> Any:
+    return benchmark("against_torch")
 
 
 def small() -> Bert:
@@ -53,3 +59,31 @@ def test_both_sides_are_given_one_graph_and_the_budget_holds(against_torch):
     assert ours.peak <= theirs.peak
     names = {str(node.target) for node in step.joint.graph.nodes}
     assert "aten.native_dropout.default" not in names  # Inductor decomposes it.
+
+
+@pytest.mark.parametrize("name", ["resnet", "low-rank"])
+def test_every_column_of_an_estimate_is_what_a_cpu_measures(name):
+    table = benchmark("estimate_on_cpu")
+    make, batch = NETWORKS[name]
+
+    def network() -> Any:
+        return table.Network(make(), [])
+
+    inputs = [batch()]
+    ours = table.estimated(network, inputs, "adamw")
+    assert ours == table.measured(network, inputs, "adamw")
+    assert all(size > 0 for key, size in ours.items() if key != "buffers")
+
+
+def test_each_published_peak_has_its_source_and_setting():
+    table = benchmark("published_peaks")
+    rows = table.json.loads(table.ROWS.read_text())["rows"]
+    assert len({row["source"] for row in rows}) == len(rows) > 12
+    for row in rows:
+        assert row["source"].startswith("https://github.com/")
+        assert 1 << 30 < row["measured_bytes"] < row["memory_bytes"]
+        assert getattr(torch.optim, row["optimizer"])
+        kinds = {"torchvision", "transformers"} & set(row["model"])
+        assert len(kinds) == 1 and ("sequence" in row) == (kinds == {"transformers"})
+        images = table.inputs(row) if "sequence" not in row else ()
+        assert all(len(tensor) == row["batch"] for tensor in images)

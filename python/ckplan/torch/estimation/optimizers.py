@@ -156,6 +156,9 @@ class _Answers(TorchDispatchMode):  # type: ignore[no-untyped-call]
     have no kernel for fake tensors; they write to what they are given, and make nothing.
     """
 
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
     def __torch_dispatch__(
         self, operator: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:

@@ -1,0 +1,110 @@
+"""Prints estimates beside peaks that others have measured on GPUs, and published.
+
+    python python/benchmarks/published_peaks.py [NAME...]
+
+The rows are those of published_peaks.json, each with its source. Nothing is tuned on them. Needs
+torchvision and transformers; nothing is downloaded and nothing is trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import ckplan.torch
+import torch
+from torch import Tensor, nn
+
+ROWS = Path(__file__).with_suffix(".json")
+MIB = 1 << 20
+
+
+class Classifier(nn.Module):
+    """A network for images with the loss of its training."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(self.model(images), labels)
+
+
+def make(model: dict[str, Any]) -> nn.Module:
+    """Returns the model of a row."""
+    if "torchvision" in model:
+        from torchvision import models
+
+        return Classifier(models.get_model(model["torchvision"], num_classes=model["num_classes"]))
+    import transformers
+
+    config = getattr(transformers, model["config"])(**model["settings"])
+    return getattr(transformers, model["transformers"])(config)
+
+
+def inputs(row: dict[str, Any]) -> Any:
+    """Returns a batch, whose values do not matter."""
+    if "sequence" not in row:
+        labels = torch.zeros(row["batch"], dtype=torch.long)
+        return torch.empty(row["batch"], 3, 86, 86, device="meta"), labels
+    tokens = torch.zeros(row["batch"], row["sequence"], dtype=torch.long)
+    return {"input_ids": tokens, "attention_mask": tokens, "labels": tokens}
+
+
+def estimate(row: dict[str, Any]) -> ckplan.torch.Estimate:
+    """Returns the estimate of a row."""
+    kind = getattr(torch.optim, row["optimizer"])
+    return ckplan.torch.estimate(
+        lambda: make(row["model"]),
+        inputs(row),
+        device=row["device"],
+        memory=row["memory_bytes"],
+        context=0,  # The measurement begins when the context is there.
+        optimizer=lambda parameters: kind(parameters, lr=1e-3),
+        precision="fp32",
+    )
+
+
+def main() -> None:
+    """Prints a table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="parts of names of rows")
+    asked = parser.parse_args()
+    errors: dict[str, list[float]] = {"of the estimate": [], "with logits": [], "of xMem": []}
+    print("| training | measured, MiB | estimate | error | with logits | xMem's | not known |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for row in json.loads(ROWS.read_text())["rows"]:
+        if asked.names and not any(part in row["name"] for part in asked.names):
+            continue
+        need, measured = estimate(row).keep_all, row["measured_bytes"]
+        held = need.bytes + _logits(row)
+        found = need.bytes, held, row["their_estimate_bytes"]
+        percent = [100 * (size - measured) / measured for size in found]
+        for rows, error in zip(errors.values(), percent):
+            rows.append(error)
+        ours, with_logits, theirs = (f"{error:+.1f} %" for error in percent)
+        unknown = ", ".join(name.removesuffix(" workspaces") for name in need.unknown)
+        print(
+            f"| [{row['name']}]({row['source']}) | {measured // MIB:,} | {need.bytes // MIB:,} | "
+            f"{ours} | {with_logits if held > need.bytes else ''} | {theirs} | {unknown} |",
+            flush=True,
+        )
+    print(f"\n{len(errors['of xMem'])} rows; medians of the errors without their signs: ", end="")
+    print(", ".join(f"{statistics.median(map(abs, e)):.1f} % {n}" for n, e in errors.items()))
+
+
+def _logits(row: dict[str, Any]) -> int:
+    """Returns the bytes of the logits, which the loop of these rows holds to the end of a step.
+
+    An estimate is of a step that drops them.
+    """
+    if "sequence" not in row:
+        return 0
+    return int(4 * row["batch"] * row["sequence"] * row["model"]["settings"]["vocab_size"])
+
+
+if __name__ == "__main__":
+    main()
