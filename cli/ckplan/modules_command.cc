@@ -1,11 +1,15 @@
-// ckplan modules: which modules to wrap in torch.utils.checkpoint to come near a plan.
+// ckplan modules: which modules to wrap in torch.utils.checkpoint to come near a plan, and with
+// --for, which plan of another runtime comes near it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/plan_summary.h"
+#include "cli/ckplan/runtime_output.h"
 #include "cli/ckplan/saved_plan.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
@@ -15,6 +19,8 @@
 #include "lib/planner/model_form.h"
 #include "lib/planner/module_plan.h"
 #include "lib/planner/plan_file.h"
+#include "lib/runtimes/named_step.h"
+#include "lib/runtimes/runtime_plan.h"
 #include "lib/schedule/training_step.h"
 
 namespace ckplan {
@@ -117,11 +123,46 @@ std::string ModulesText(const Plan& plan, const ModulePlan& found, const Termina
          VerdictText(plan, found) + "\n";
 }
 
+// What plans of other runtimes are searched within: the budget of the plan, or its peak if it has
+// none or if the peak is higher.
+Bytes BudgetOf(const Plan& plan) {
+  return std::max(plan.figures.peak, plan.request.budget.in_bytes().value_or(Bytes(0)));
+}
+
+Result<std::string> OtherRuntime(const Options& options, const PlanFile& file,
+                                 const Terminal& terminal) {
+  CKPLAN_ASSIGN_OR_RETURN(const RuntimeKind kind, FindRuntimeKind(*options.runtime));
+  const JointGraph graph = NamedStep(file.source.step(), file.source.modules);
+  CKPLAN_ASSIGN_OR_RETURN(const RuntimePlan found,
+                          FindRuntimePlan(graph, kind, BudgetOf(file.plan)));
+  return options.format == "json" ? RuntimePlanJson(file.plan, found)
+                                  : RuntimePlanText(file.plan, found, terminal);
+}
+
+Result<std::string> Modules(const Options& options, const PlanFile& file,
+                            const Terminal& terminal) {
+  const TrainingStep step = file.source.step();
+  if (!step.has_forward()) {
+    return MakeError(ErrorCode::kUsage,
+                     "modules are for plans of models; this is one of a joint graph, which is run "
+                     "operation by operation; --for finds plans of other runtimes for it");
+  }
+  CKPLAN_ASSIGN_OR_RETURN(
+      const ModulePlan found,
+      FindModulePlan(step, file.source.modules, InModelForm(file.source, file.plan)));
+  return options.format == "json" ? ModulesJson(file.plan, found)
+                                  : ModulesText(file.plan, found, terminal);
+}
+
 }  // namespace
 
 void AddModulesOptions(CommandLine& line, Options& options) {
   line.Positional("PLAN", "a plan file, or a model annotated with one", &options.plan);
   line.OptionalPositional("MODEL", "the model of the plan (default: beside it)", &options.source);
+  line.Value("--for", "KIND",
+             fmt::format("find the best plan that another runtime can run: {}",
+                         fmt::join(RuntimeKindNames(), ", ")),
+             &options.runtime);
   options.request.Add(line, "cost_model");
   options.request.Add(line, "workspaces");
   line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
@@ -136,21 +177,13 @@ Result<ExitCode> RunModules(const Options& options, const Screen& screen) {
                           ReadPlanFile(options.plan, options.source, options.request.PlanFiles()));
   progress.Clear();
   for (const std::string& warning : file.source.warnings) screen.Warn(warning);
-  const TrainingStep step = file.source.step();
-  if (!step.has_forward()) {
-    return MakeError(ErrorCode::kUsage,
-                     "modules are for plans of models; this is one of a joint graph, which is run "
-                     "operation by operation");
-  }
   CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, options.plan));
   progress.Stage("choosing modules");
-  CKPLAN_ASSIGN_OR_RETURN(
-      const ModulePlan found,
-      FindModulePlan(step, file.source.modules, InModelForm(file.source, file.plan)));
+  const Result<std::string> text = options.runtime ? OtherRuntime(options, file, screen.out)
+                                                   : Modules(options, file, screen.out);
   progress.Clear();
-  CKPLAN_RETURN_IF_ERROR(screen.Print(options.format == "json"
-                                          ? ModulesJson(file.plan, found)
-                                          : ModulesText(file.plan, found, screen.out)));
+  if (!text.ok()) return text.error();
+  CKPLAN_RETURN_IF_ERROR(screen.Print(*text));
   return ExitCode::kOk;
 }
 

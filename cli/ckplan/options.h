@@ -17,10 +17,11 @@ struct Options {
   std::vector<std::string> sources;  // All MODEL arguments, for commands that take several.
   std::string plan;                  // PLAN, or the older of two.
   std::string newer_plan;
-  std::vector<std::string> plans;   // All PLAN arguments, for commands that take several.
-  std::vector<std::string> models;  // Their models.
-  std::string name;                 // Name of the schema to print, or of the device to list.
-  std::string what;                 // The subject to explain: "peak" or a name.
+  std::vector<std::string> plans;      // All PLAN arguments, for commands that take several.
+  std::vector<std::string> models;     // Their models.
+  std::string name;                    // Name of the schema to print, or of the device to list.
+  std::string what;                    // The subject to explain: "peak" or a name.
+  std::optional<std::string> runtime;  // The kind of runtime that a plan is sought for.
 
   // How to read the model, and how to plan:
   RequestFlags request;

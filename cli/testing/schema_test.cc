@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/testing/workplace.h"
+#include "lib/runtimes/runtime_kinds.h"
 #include "lib/testing/schema_judge.h"
 
 namespace ckplan {
@@ -74,6 +75,24 @@ TEST_CASE("modules: its JSON conforms to its schema, which requires every key") 
       damaged["modules"][0].erase("path");
       CHECK_FALSE(judge.Accepts(damaged));
     }
+  }
+}
+
+TEST_CASE("modules --for: its JSON conforms to its schema for every kind, and requires every key") {
+  const Workplace workplace;
+  const SchemaJudge judge(OutputOf(workplace, "ckplan schema runtime"));
+  const std::string graph = "testdata/graphs/joint_layers.json";
+  OutputOf(workplace, "ckplan " + graph + " --budget 70% -q -o plan.json");
+  for (const RuntimeKindInfo& info : AllRuntimeKinds()) {
+    CAPTURE(info.name);
+    const std::string kind(info.name);
+    const auto found = nlohmann::json::parse(
+        OutputOf(workplace, "ckplan modules plan.json --format json --for " + kind + " " + graph));
+    CheckFits(judge, found);
+    REQUIRE_FALSE(found["regions"].empty());
+    nlohmann::json damaged = found;
+    damaged["regions"][0].erase("modules");
+    CHECK_FALSE(judge.Accepts(damaged));
   }
 }
 

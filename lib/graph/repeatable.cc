@@ -22,12 +22,31 @@ constexpr std::string_view kSingleRuns[] = {
     "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu",
     "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
     "_scaled_dot_product_fused_attention_overrideable", "_flash_attention_forward",
-    "_efficient_attention_forward",
-    // Random numbers.
-    "bernoulli", "dropout", "native_dropout", "rrelu_with_noise", "multinomial", "poisson",
-    "normal", "normal_functional", "uniform", "exponential", "geometric", "rand", "randn",
-    "rand_like", "randn_like", "randint", "randint_like", "randperm", "randomnormal",
-    "randomuniform", "randomnormallike", "randomuniformlike"};
+    "_efficient_attention_forward"};
+
+// In lower case.
+constexpr std::string_view kRandom[] = {"bernoulli",
+                                        "dropout",
+                                        "native_dropout",
+                                        "rrelu_with_noise",
+                                        "multinomial",
+                                        "poisson",
+                                        "normal",
+                                        "normal_functional",
+                                        "uniform",
+                                        "exponential",
+                                        "geometric",
+                                        "rand",
+                                        "randn",
+                                        "rand_like",
+                                        "randn_like",
+                                        "randint",
+                                        "randint_like",
+                                        "randperm",
+                                        "randomnormal",
+                                        "randomuniform",
+                                        "randomnormallike",
+                                        "randomuniformlike"};
 
 std::string SmallLetters(std::string_view text) {
   std::string small(text);
@@ -42,19 +61,32 @@ bool BeginsWithLibrary(std::string_view type, std::string_view library) {
          (type[library.size()] == '.' || type[library.size()] == ':');
 }
 
-}  // namespace
-
-bool MayRepeatByType(std::string_view type) {
-  const auto is_of = [&](std::string_view library) { return BeginsWithLibrary(type, library); };
-  if (std::any_of(kCommunication.begin(), kCommunication.end(), is_of)) return false;
+// Returns the type without its library and its overload, in lower case.
+std::string PlainName(std::string_view type) {
   for (const std::string_view library : kLibraries) {
-    if (!is_of(library)) continue;
+    if (!BeginsWithLibrary(type, library)) continue;
     type.remove_prefix(library.size());
     type.remove_prefix(std::min(type.find_first_not_of(".:"), type.size()));
     break;
   }
-  const std::string name = SmallLetters(type.substr(0, type.find('.')));
-  return std::find(std::begin(kSingleRuns), std::end(kSingleRuns), name) == std::end(kSingleRuns);
+  return SmallLetters(type.substr(0, type.find('.')));
+}
+
+bool IsCommunication(std::string_view type) {
+  return std::any_of(kCommunication.begin(), kCommunication.end(),
+                     [&](std::string_view library) { return BeginsWithLibrary(type, library); });
+}
+
+}  // namespace
+
+bool MayRepeatByType(std::string_view type) {
+  if (IsCommunication(type) || IsRandomByType(type)) return false;
+  return std::find(std::begin(kSingleRuns), std::end(kSingleRuns), PlainName(type)) ==
+         std::end(kSingleRuns);
+}
+
+bool IsRandomByType(std::string_view type) {
+  return std::find(std::begin(kRandom), std::end(kRandom), PlainName(type)) != std::end(kRandom);
 }
 
 }  // namespace ckplan

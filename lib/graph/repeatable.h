@@ -12,4 +12,7 @@ namespace ckplan {
 // without the name of their library and of their overload.
 bool MayRepeatByType(std::string_view type);
 
+// Returns whether operations of that type draw random numbers.
+bool IsRandomByType(std::string_view type);
+
 }  // namespace ckplan
