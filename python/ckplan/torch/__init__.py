@@ -6,6 +6,7 @@ model.compile(backend=planner, dynamic=False)               # trains within the 
 model = ckplan.torch.compile(model, budget="60%")           # the same, by another module
 ckplan.torch.export(model, (torch.zeros(8, 64),), "model.onnx")   # a file for the program ckplan
 print(ckplan.torch.estimate(make_model, (torch.zeros(8, 64),)))   # whether it fits, without a GPU
+print(ckplan.torch.policy(model.ckplan, "sac"))             # what another runtime is to be given
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from ckplan.torch.estimation.answer import Estimate
 from ckplan.torch.estimation.estimating import estimate
 from ckplan.torch.exporting import export
 from ckplan.torch.named import backends
+from ckplan.torch.policies import Policy, policy
 from ckplan.torch.report import GraphReport, Report
 from ckplan.torch.request import Options, Plan
 
@@ -38,12 +40,14 @@ __all__ = [
     "PlanWarning",
     "PlannedFunction",
     "PlannedModule",
+    "Policy",
     "ReplayError",
     "Report",
     "backends",
     "compile",
     "estimate",
     "export",
+    "policy",
 ]
 
 
