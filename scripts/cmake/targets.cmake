@@ -148,15 +148,20 @@ function(ckplan_add_test name program)
   if(TARGET ${program})
     set(program $<TARGET_FILE:${program}>)
   endif()
-  add_test(NAME ${name}
+  set(configurations)
+  if(CKPLAN_TEST_ON_DEMAND)
+    set(configurations CONFIGURATIONS on-demand)
+  endif()
+  add_test(NAME ${name} ${configurations}
            COMMAND sh -c "ulimit -S -t \"$CKPLAN_CPU_SECONDS\" && exec \"$@\"" sh ${program} ${ARGN}
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   ckplan_time_limit(900 ${name})
 endfunction()
 
-# ckplan_test(NAME SOURCES... LINKS... [ALONE]): a doctest program ckplan_NAME_test, registered with CTest.
+# ckplan_test(NAME SOURCES... LINKS... [ARGUMENTS...] [ALONE] [ON_DEMAND]): a doctest program ckplan_NAME_test,
+# registered with CTest. With ON_DEMAND it is built only if it is named, and run only by ctest -C on-demand.
 function(ckplan_test name)
-  cmake_parse_arguments(ARG "ALONE" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE;ON_DEMAND" "" "SOURCES;LINKS;ARGUMENTS" ${ARGN})
   set(target ckplan_${name}_test)
   if(NOT TARGET ckplan_doctest_main) # doctest itself is compiled once for all tests
     add_library(ckplan_doctest_main OBJECT ${PROJECT_SOURCE_DIR}/lib/testing/doctest_main.cc)
@@ -170,5 +175,7 @@ function(ckplan_test name)
   endif()
   ckplan_options(${target} ${options})
   target_link_libraries(${target} PRIVATE ${ARG_LINKS} ckplan_doctest_main doctest::doctest)
-  ckplan_add_test(${name} ${target})
+  set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ${ARG_ON_DEMAND})
+  set(CKPLAN_TEST_ON_DEMAND ${ARG_ON_DEMAND}) # ckplan_add_test reads it.
+  ckplan_add_test(${name} ${target} ${ARG_ARGUMENTS})
 endfunction()

@@ -158,13 +158,11 @@ struct PushedConfiguration {
 
 Coverage CoverageSoFar() {
   Coverage coverage;
-  coverage.kernels = static_cast<int64_t>(Table().kernels().size());
   coverage.launches = Table().launches;
   coverage.instructions = Table().instructions;
   for (const auto& [host, kernel] : Table().kernels()) {
-    if (!kernel.program) coverage.not_run.push_back(Demangled(kernel.name));
+    coverage.kernels[Demangled(kernel.name)] |= kernel.program.has_value();
   }
-  std::sort(coverage.not_run.begin(), coverage.not_run.end());
   return coverage;
 }
 
@@ -172,17 +170,25 @@ Findings& FindingsSoFar() { return Table().findings; }
 
 void WriteLaunches(const std::string& path) { Table().WriteLines(path); }
 
-bool ReportPlayed(bool lists_not_run) {
+void AppendKernels(const std::string& path) {
+  std::string lines;
+  for (const auto& [name, has_run] : CoverageSoFar().kernels) {
+    lines += fmt::format("{}: {}\n", has_run ? "run" : "not run", name);
+  }
+  std::ofstream file(path, std::ios::app);
+  file << lines;
+  CKPLAN_CHECK(file.flush().good(), "the file for kernels can be written");
+}
+
+bool ReportPlayed() {
   const Coverage coverage = CoverageSoFar();
-  const auto not_run = static_cast<int64_t>(coverage.not_run.size());
-  fmt::print(stderr, "ptx: {} of {} kernels run, {} launches, {} instructions; {} findings\n",
-             coverage.kernels - not_run, coverage.kernels, coverage.launches, coverage.instructions,
+  const auto run = std::count_if(coverage.kernels.begin(), coverage.kernels.end(),
+                                 [](const auto& kernel) { return kernel.second; });
+  fmt::print(stderr, "ptx: {} of {} kernels run, {} launches, {} instructions; {} findings\n", run,
+             coverage.kernels.size(), coverage.launches, coverage.instructions,
              FindingsSoFar().counts().size());
   for (const auto& [what, count] : FindingsSoFar().counts()) {
     fmt::print(stderr, "ptx: {} times: {}\n", count, what);
-  }
-  if (lists_not_run) {
-    for (const std::string& name : coverage.not_run) fmt::print(stderr, "not run: {}\n", name);
   }
   return FindingsSoFar().empty();
 }

@@ -4,18 +4,19 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
-#include <vector>
 
 #include "lib/cuda/ptx/findings.h"
 
 namespace ckplan::ptx {
 
 struct Coverage {
-  int64_t kernels = 0;  // In all objects of this program.
   int64_t launches = 0;
-  int64_t instructions = 0;          // Each thread counts.
-  std::vector<std::string> not_run;  // The names of kernels, as written in C++.
+  int64_t instructions = 0;  // Each thread counts.
+  // Whether each kernel of this program's objects has run, by its name as written in C++. Several
+  // objects may hold the kernel of an inline function; the linker takes one of them.
+  std::map<std::string, bool> kernels;
 };
 Coverage CoverageSoFar();
 
@@ -24,7 +25,10 @@ Findings& FindingsSoFar();
 // Writes a line of JSON for each launch from now on to this file (launch_line.h).
 void WriteLaunches(const std::string& path);
 
+// Appends a line for each kernel to the file: "run: NAME" or "not run: NAME".
+void AppendKernels(const std::string& path);
+
 // Prints both to standard error. Returns whether nothing was found.
-bool ReportPlayed(bool lists_not_run);
+bool ReportPlayed();
 
 }  // namespace ckplan::ptx

@@ -49,18 +49,38 @@ void DoubleThrough(Device& device, const PlantedArrays& arrays) {
   ForEach(device, arrays.count, body);
 }
 
+enum class SumFault { kNone, kNoBarrier, kDivergedBarrier, kUnwritten };
+
+// Padding follows `count`. It is copied, but never written.
+struct Share {
+  double sum;
+  int count;
+};
+
 // Sums with one block of kBlockThreads threads.
-__global__ void SumKernel(PlantedArrays arrays, bool waits) {
-  __shared__ float partial[kBlockThreads];
-  float own = 0;
-  for (int64_t i = threadIdx.x; i < arrays.count; i += kBlockThreads) own += arrays.x[i];
-  partial[threadIdx.x] = own;
+__global__ void SumKernel(PlantedArrays arrays, SumFault fault) {
+  __shared__ Share shares[kBlockThreads];
+  Share own{0, 0};
+  for (int64_t i = threadIdx.x; i < arrays.count; i += kBlockThreads) {
+    own.sum += static_cast<double>(arrays.x[i]);
+    ++own.count;
+  }
+  if (fault != SumFault::kUnwritten || own.count > 1) shares[threadIdx.x] = own;
   __syncthreads();
   for (unsigned half = kBlockThreads / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) partial[threadIdx.x] += partial[threadIdx.x + half];
-    if (waits) __syncthreads();
+    if (threadIdx.x < half) {
+      const Share other = shares[threadIdx.x + half];
+      shares[threadIdx.x].sum += other.sum;
+      shares[threadIdx.x].count += other.count;
+      if (fault == SumFault::kDivergedBarrier) __syncthreads();
+    }
+    if (fault == SumFault::kNone || fault == SumFault::kUnwritten) __syncthreads();
   }
-  if (threadIdx.x == 0) arrays.y[0] = partial[0];
+  if (threadIdx.x == 0) arrays.y[0] = static_cast<float>(shares[0].sum);
+}
+
+void Sum(Device& device, const PlantedArrays& arrays, SumFault fault) {
+  Launch(device, SumKernel, {1}, arrays, fault);
 }
 
 }  // namespace
@@ -81,8 +101,30 @@ void DoubleWithOtherParameter(Device& device, const PlantedArrays& arrays, bool 
   has_fault ? DoubleThrough<Uneven>(device, arrays) : DoubleThrough<Even>(device, arrays);
 }
 
+void DoubleMisaligned(Device& device, const PlantedArrays& arrays, bool has_fault) {
+  const FloatsIn x(arrays.x + (has_fault ? 1 : 0), ElementType::kFloat32);
+  const FloatsOut y(arrays.y, ElementType::kFloat32);
+  const int64_t groups = arrays.count / kVector - 1;
+  ForEach(device, arrays.count - groups * kVector, [=] CKPLAN_KERNEL(int64_t i) {
+    arrays.y[groups * kVector + i] = 2 * arrays.x[groups * kVector + i];
+  });
+  ForEach(device, groups, [=] CKPLAN_KERNEL(int64_t group) {
+    Float4 values = x.Load(group);
+    for (int k = 0; k < kVector; ++k) values.at[k] *= 2;
+    y.Store(group, values);
+  });
+}
+
 void SumWithUnsynchronisedRead(Device& device, const PlantedArrays& arrays, bool has_fault) {
-  Launch(device, SumKernel, {1}, arrays, !has_fault);
+  Sum(device, arrays, has_fault ? SumFault::kNoBarrier : SumFault::kNone);
+}
+
+void SumWithDivergedBarrier(Device& device, const PlantedArrays& arrays, bool has_fault) {
+  Sum(device, arrays, has_fault ? SumFault::kDivergedBarrier : SumFault::kNone);
+}
+
+void SumWithUnwrittenShare(Device& device, const PlantedArrays& arrays, bool has_fault) {
+  Sum(device, arrays, has_fault ? SumFault::kUnwritten : SumFault::kNone);
 }
 
 void SumByWarp(Device& device, const PlantedArrays& arrays) {

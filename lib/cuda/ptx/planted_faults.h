@@ -20,6 +20,9 @@ struct PlantedArrays {
 void DoubleWithCapturedThis(Device& device, const PlantedArrays& arrays, bool has_fault);
 void DoubleWithIndexOffByOne(Device& device, const PlantedArrays& arrays, bool has_fault);
 void DoubleWithOtherParameter(Device& device, const PlantedArrays& arrays, bool has_fault);
+void DoubleMisaligned(Device& device, const PlantedArrays& arrays, bool has_fault);
+void SumWithDivergedBarrier(Device& device, const PlantedArrays& arrays, bool has_fault);
+void SumWithUnwrittenShare(Device& device, const PlantedArrays& arrays, bool has_fault);
 void SumWithUnsynchronisedRead(Device& device, const PlantedArrays& arrays, bool has_fault);
 void SumByWarp(Device& device, const PlantedArrays& arrays);
 void SumByWarpWithoutBarrier(Device& device, const PlantedArrays& arrays);

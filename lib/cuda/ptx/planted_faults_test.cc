@@ -71,7 +71,12 @@ TEST_CASE("ptx player: faults planted in kernels of nvcc are found") {
         Row{"a captured this", DoubleWithCapturedThis, false, outside},
         Row{"an index off by one", DoubleWithIndexOffByOne, false, outside},
         Row{"a parameter of another size", DoubleWithOtherParameter, false, outside},
-        Row{"an unsynchronised read", SumWithUnsynchronisedRead, true, race}}) {
+        Row{"an unsynchronised read", SumWithUnsynchronisedRead, true, race},
+        Row{"vectors that are not aligned", DoubleMisaligned, false, "a misaligned access"},
+        Row{"a barrier that not all threads reach", SumWithDivergedBarrier, true,
+            "a barrier of the block is not reached by all of its threads"},
+        Row{"shared memory that nobody wrote", SumWithUnwrittenShare, true,
+            "shared memory is read before it is written"}}) {
     CAPTURE(row.name);
     const Outcome sound = RunPlanted(row.run, row.is_sum, false);
     CHECK(sound.is_right);

@@ -1,6 +1,7 @@
 // Reports, when the program ends, what was played. A finding makes the program fail.
 //
-//   CKPLAN_PTX_LIST=1         lists the kernels that were not run
+//   CKPLAN_PTX_KERNELS=FILE   appends a line for each kernel: "run: NAME" or "not run: NAME";
+//                             scripts/kernel_coverage.py adds up the lines of several programs
 //   CKPLAN_PTX_LAUNCHES=FILE  writes a line of JSON for each launch, with its instructions and the
 //                             bytes and sectors that it read and wrote (traffic.h)
 #include <cstdio>
@@ -20,7 +21,8 @@ struct ReportAtExit {
     if (const char* path = std::getenv("CKPLAN_PTX_LAUNCHES")) WriteLaunches(path);
   }
   ~ReportAtExit() {
-    if (ReportPlayed(std::getenv("CKPLAN_PTX_LIST") != nullptr)) return;
+    if (const char* path = std::getenv("CKPLAN_PTX_KERNELS")) AppendKernels(path);
+    if (ReportPlayed()) return;
     std::fflush(nullptr);
     std::_Exit(kFailed);
   }
