@@ -29,4 +29,18 @@ TEST_CASE("repeatable: all other operations may run twice") {
 }
 
 }  // namespace
+TEST_CASE("repeatable: the type says what draws random numbers") {
+  for (const char* const type : {"aten.native_dropout.default", "aten.rand_like.default", "Dropout",
+                                 "ai.onnx.RandomNormal"}) {
+    CAPTURE(type);
+    CHECK(IsRandomByType(type));
+    CHECK_FALSE(MayRepeatByType(type));
+  }
+  for (const char* const type : {"aten.topk.default", "aten.mm.default",
+                                 "aten._scaled_dot_product_flash_attention.default"}) {
+    CAPTURE(type);
+    CHECK_FALSE(IsRandomByType(type));
+  }
+}
+
 }  // namespace ckplan
