@@ -16,9 +16,16 @@ bool IsFirstGradient(const OpSpec& spec, size_t position) {
   return true;
 }
 
+// What the threads read of the channels, from the cache: so many floats for each kWide elements.
+int64_t ChannelTerms(const OpSpec& spec, int64_t floats) {
+  return spec.input(0).elements() / kWide * floats * SizeOf(ElementType::kFloat32);
+}
+
 Kernels ForwardBatchNorm(const OpSpec& spec) {
+  constexpr int64_t kTerms = 4;  // Mean, inverse deviation, scale and bias.
   const int64_t x = BytesOf(spec.input(0));
-  return {Pass("moments", x, 0), Pass("normalise", x, BytesOf(spec.output(0)))};
+  const int64_t y = BytesOf(spec.output(0));
+  return {Pass("moments", x, 0), Cached("normalise", x, y, x + y + ChannelTerms(spec, kTerms))};
 }
 Kernels BackwardBatchNorm(const OpSpec& spec, size_t position) {
   const int64_t x = BytesOf(spec.input(0));
@@ -26,7 +33,8 @@ Kernels BackwardBatchNorm(const OpSpec& spec, size_t position) {
   Kernels kernels;
   if (IsFirstGradient(spec, position)) kernels.push_back(Pass("sums of gradients", x + dy, 0));
   if (position == 0) {
-    kernels.push_back(Pass("gradient", x + dy, x));
+    constexpr int64_t kTerms = 5;  // Moments, two sums and the scale.
+    kernels.push_back(Cached("gradient", x + dy, x, 2 * x + dy + ChannelTerms(spec, kTerms)));
   } else {
     kernels.push_back(Pass("gradient of channels", 0, BytesOf(spec.input(position))));
   }
