@@ -15,11 +15,19 @@ from ckplan.answer import InfeasibleError, PlanError
 from ckplan.planning import PlanWarning
 from ckplan.torch import private
 from ckplan.torch.api import Backend, PlannedFunction, compile
-from ckplan.torch.errors import EstimateError, ExportError, ReplayError
+from ckplan.torch.errors import (
+    EstimateError,
+    ExportError,
+    MissingKernelError,
+    ReplayError,
+    SizeAboveBoundError,
+    UnboundedSizeError,
+)
 from ckplan.torch.estimation.answer import Estimate
 from ckplan.torch.estimation.estimating import estimate
 from ckplan.torch.exporting import export
 from ckplan.torch.named import backends
+from ckplan.torch.operators import may_run_again
 from ckplan.torch.policies import Policy, policy
 from ckplan.torch.report import GraphReport, Report
 from ckplan.torch.request import Options, Plan
@@ -34,6 +42,7 @@ __all__ = [
     "ExportError",
     "GraphReport",
     "InfeasibleError",
+    "MissingKernelError",
     "Options",
     "Plan",
     "PlanError",
@@ -44,9 +53,12 @@ __all__ = [
     "ReplayError",
     "Report",
     "backends",
+    "SizeAboveBoundError",
+    "UnboundedSizeError",
     "compile",
     "estimate",
     "export",
+    "may_run_again",
     "policy",
 ]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import torch
@@ -11,8 +13,9 @@ from torch import fx, nn
 
 import ckplan
 from ckplan.torch import backend, obstacles, private
+from ckplan.torch.bounds import Bounds
 from ckplan.torch.constraints import Patterns
-from ckplan.torch.errors import ReplayError
+from ckplan.torch.errors import MissingKernelError, ReplayError
 from ckplan.torch.report import Report
 from ckplan.torch.request import Options, Request
 
@@ -61,6 +64,7 @@ def compile(
     keep: Patterns = (),
     recompute: Patterns = (),
     never_rerun: Patterns = (),
+    bounds: Bounds | None = None,
     fullgraph: bool = False,
 ) -> Any:
     """Returns the model or function with training that stays within a memory budget.
@@ -85,6 +89,10 @@ def compile(
     keep, recompute, never_rerun: constraints by patterns, like the options of ``ckplan plan``: the
         name of a module for all that is in it, ``"layers.*.attention"``, or an operator,
         ``"op:gelu"``; or a list of patterns, of which the last one that matches decides.
+    bounds: the most that sizes can be which depend on data: ``{"u0": 4096}``, or by a line of the
+        model's code, ``{"torch.where(": 4096}``. With it, and be it ``{}``, such sizes do not end a
+        graph; an error names those without a bound. A step with a larger size raises
+        ``SizeAboveBoundError``.
     fullgraph: raise an error if the model does not become one graph.
 
     Raises ValueError for an argument that cannot be understood; the program ``ckplan`` reads the
@@ -105,6 +113,7 @@ def compile(
         keep,
         recompute,
         never_rerun,
+        bounds,
     )
     private.check_version(compiler)
     planned: PlannedFunction[..., Any] = PlannedFunction(model, request, fullgraph)
@@ -148,6 +157,7 @@ class Backend:
         keep: Patterns = (),
         recompute: Patterns = (),
         never_rerun: Patterns = (),
+        bounds: Bounds | None = None,
     ):
         request = Request(
             budget,
@@ -163,6 +173,7 @@ class Backend:
             keep,
             recompute,
             never_rerun,
+            bounds,
         )
         private.check_version(compiler)
         self.report = Report(request)
@@ -204,7 +215,12 @@ class PlannedFunction(Generic[Parameters, Result]):
         self._model = model
         self._fullgraph = fullgraph
         self._has_run = False
+        self._bounds = request.bounds
         self._use(backend.Backend(request, self.ckplan))
+
+    def _tracing(self) -> AbstractContextManager[Any]:
+        """Returns the context in which PyTorch traces sizes that depend on data, if asked to."""
+        return contextlib.nullcontext() if self._bounds is None else private.sizes_of_data()
 
     def _use(self, planner: backend.Backend) -> None:
         self._backend = planner
@@ -225,11 +241,17 @@ class PlannedFunction(Generic[Parameters, Result]):
             for note in obstacles.before_the_first_call(self._model):
                 self.ckplan.say(note)
         try:
-            output: Result = self._call(*args, **kwargs)
+            with self._tracing():
+                output: Result = self._call(*args, **kwargs)
         except private.compiler_failure() as failure:
             inner = getattr(failure, "inner_exception", None)
-            if isinstance(inner, (ckplan.PlanError, ReplayError, ValueError)):
+            if isinstance(inner, (ckplan.PlanError, MissingKernelError, ReplayError, ValueError)):
                 raise inner from None
+            raise
+        except Exception as failure:
+            missing = obstacles.missing_kernel(str(failure))
+            if missing is not None:
+                raise MissingKernelError(missing) from failure
             raise
         if not (self._has_run or self.ckplan.graphs or self.ckplan.notes):
             if obstacles.is_trained(output):

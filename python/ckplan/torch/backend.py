@@ -19,7 +19,12 @@ from ckplan.torch.capture import capture
 from ckplan.torch.constraints import Constraints
 from ckplan.torch.costs import set_costs
 from ckplan.torch.dropping import DROPPED, Unused, without_gradients
-from ckplan.torch.errors import ReplayError, UnsupportedGraphError
+from ckplan.torch.errors import (
+    MissingKernelError,
+    ReplayError,
+    UnboundedSizeError,
+    UnsupportedGraphError,
+)
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.judge import replay_modules
 from ckplan.torch.parts import Part, Parts
@@ -48,6 +53,9 @@ class Backend:
     def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         """Compiles a graph that torch.compile has found."""
         self._is_part = private.ends_in_graph_break(module)
+        missing = obstacles.missing_kernel(private.why_it_ends(module))
+        if missing is not None:
+            raise MissingKernelError(missing)
         self._before_part()
         part = self.parts.enter(private.compiled_frame())
         step = None
@@ -94,6 +102,8 @@ class Backend:
         try:
             captured = self._capture(joint, options)
         except UnsupportedGraphError as error:
+            if self._request.bounds is not None and isinstance(error, UnboundedSizeError):
+                raise
             entry.refusal = str(error)
             entry.operations = sum(node.op == "call_function" for node in joint.graph.nodes)
             warnings.warn(f"a graph is not planned: {error}", ckplan.PlanWarning, stacklevel=2)
@@ -219,6 +229,7 @@ class Backend:
             replays_random=request.compiler == "eager",
             arriving=request.total is not None,
             dropped=dropped,
+            bounds=request.bounds,
         )
         set_costs(captured, request.costs, fuses=request.compiler == "inductor")
         self.constraints.apply(captured)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from ckplan.torch import collector, private
+from ckplan.torch import bounds, collector, private
 from ckplan.torch.capture import is_tangent, tensors_in
 from ckplan.torch.graph import JointGraph, Operation
 from ckplan.torch.randomness import generator_state, replay
@@ -34,14 +34,16 @@ _Key = fx.Node | int
 class Modules:
     """The forward and the backward module, in AOT autograd's calling convention.
 
-    The forward module takes the inputs of the step, and returns its results and then the values
-    that it saves. The backward module takes the saved values, and then the gradients of the
-    results.
+    The forward module takes the inputs of the step, and returns its results, the tensors that it
+    saves, and then sizes that depend on data. The backward module takes these sizes, the saved
+    tensors, and then the gradients of the results.
     """
 
     forward: fx.GraphModule
     backward: fx.GraphModule
     num_forward_outputs: int
+    num_numbers: int = 0
+    """How many of the saved values are no tensors."""
 
 
 @collector.paused
@@ -70,15 +72,19 @@ class _Builder:
         for node in inputs:
             if node not in tangents:
                 forward.place(node, node)
+        forward.compute_numbers()
         forward.run(self._before)
         for copy in captured.boundary_copies:
             forward.copy(copy)
         returned = [forward.read(node) for node in captured.forward_outputs]
-        saved = {key: forward.memory[key] for key in self._saved(forward)}
+        keys = self._saved(forward)
+        numbers = [key for key in keys if key in forward.numbers]
+        tensors = [key for key in keys if key not in forward.numbers]
+        saved = {key: forward.memory[key] for key in tensors + numbers}
 
-        backward = _Half(captured, self._rerun_random)
-        for key, made in saved.items():
-            backward.place(key, made)
+        backward = _Half(captured, self._rerun_random, forward)
+        for key in numbers + tensors:
+            backward.place(key, saved[key])
         for node in tangents:
             backward.place(node, node)
         backward.run(self._after)
@@ -91,6 +97,7 @@ class _Builder:
             fx.GraphModule(self._joint, forward.graph, "PlannedForward"),
             fx.GraphModule(self._joint, backward.graph, "PlannedBackward"),
             count,
+            len(numbers),
         )
 
     def _saved(self, forward: _Half) -> list[_Key]:
@@ -121,8 +128,14 @@ class _Builder:
 class _Half:
     """One of the two modules, while its graph is being built."""
 
-    def __init__(self, captured: JointGraph, rerun_random: set[int]):
+    def __init__(
+        self, captured: JointGraph, rerun_random: set[int], before: _Half | None = None
+    ):
         self.graph = fx.Graph()
+        # Sizes that depend on data are computed and checked once, in one of the modules.
+        self.numbers: set[_Key] = set()
+        self._missing = list(before._missing if before else captured.numbers)
+        self._unchecked = list(before._unchecked if before else captured.checks)
         # The node of this graph with the present version of each kept value.
         self.memory: dict[_Key, fx.Node] = {}
         self._copied: set[fx.Node] = set()
@@ -138,6 +151,28 @@ class _Half:
     def run(self, operations: Iterable[Operation]) -> None:
         for operation in operations:
             self._run(operation)
+            self.compute_numbers()
+
+    def compute_numbers(self) -> None:
+        """Computes all sizes and other numbers whose operands are there, and checks bounds.
+
+        Right after an operation, its results are in memory in any case.
+        """
+        if not self._missing and not self._unchecked:
+            return
+        for row in [row for row in self._unchecked if self._has(row.node)]:
+            size = self.read(row.node)
+            self.graph.call_function(bounds.check, (size, row.dim, row.bound, row.words))
+            self._unchecked.remove(row)
+        for node in list(self._missing):
+            if all(self._has(source) for source in node.all_input_nodes):
+                self.memory[node] = self.copy(node)
+                self.numbers.add(node)
+                self._missing.remove(node)
+
+    def _has(self, node: fx.Node) -> bool:
+        roots = _roots_of(self._captured, node)
+        return all(root in self.memory or root.op == "get_attr" for root in roots)
 
     def copy(self, node: fx.Node) -> fx.Node:
         """Copies the node into this graph, reading the present versions."""
@@ -240,6 +275,8 @@ class _Half:
 
 def _roots_of(captured: JointGraph, node: fx.Node) -> list[fx.Node]:
     """Returns the nodes in memory from which views can make the node's tensor."""
+    if node in captured.numbers:
+        return [node]
     root = captured.roots.get(node)
     if root is node or (root is not None and _is_same_item(node, root)):
         return [root]

@@ -16,6 +16,7 @@ from torch import fx
 from torch._ops import OpOverload
 
 from ckplan.torch import operators, private, storages
+from ckplan.torch.bounds import Bounds, bounded
 from ckplan.torch.errors import UnsupportedGraphError
 from ckplan.torch.graph import CONSTANT, PARAMETER_GRADIENT, JointGraph, Operation
 
@@ -28,6 +29,7 @@ def capture(
     replays_random: bool = True,
     arriving: bool = False,
     dropped: Collection[int] = (),
+    bounds: Bounds | None = None,
 ) -> JointGraph:
     """Returns the joint graph of a training step.
 
@@ -35,11 +37,13 @@ def capture(
     results, which count in the peak. None stands for all inputs. ``replays_random`` says that
     random operations may run again, because the generator is restored when the graph runs.
     ``arriving`` counts the gradients of parameters in the peak from the run that makes them.
-    ``dropped`` are positions of forward outputs that the caller does not hold.
+    ``dropped`` are positions of forward outputs that the caller does not hold. ``bounds`` are the
+    most that sizes can be which depend on data.
 
-    Raises UnsupportedGraphError.
+    Raises UnsupportedGraphError, and UnboundedSizeError for a size without a bound.
     """
     walk = _Capture(joint, replays_random)
+    walk.graph.checks = bounded(joint, bounds)
     walk.outputs(num_forward_outputs)
     for node in joint.graph.nodes:
         walk.visit(node)
@@ -56,6 +60,8 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from tensors_in(item)
+    elif isinstance(value, dict):
+        yield from tensors_in(list(value.values()))
 
 
 def storage_bytes(tensor: torch.Tensor) -> int:
@@ -64,11 +70,12 @@ def storage_bytes(tensor: torch.Tensor) -> int:
         size = tensor.untyped_storage().nbytes()
     except (NotImplementedError, RuntimeError) as error:
         raise UnsupportedGraphError(f"a tensor without a storage: {error}") from error
-    if not isinstance(size, int):
+    most = private.most(size)
+    if most is None:
         raise UnsupportedGraphError(
             "sizes that depend on data, or on a batch size left open, which dynamic=False closes"
         )
-    return size
+    return most
 
 
 def _sizes(
@@ -102,7 +109,7 @@ def is_held_by_caller(tangent: torch.Tensor) -> bool:
 
     ``loss.backward()`` holds the gradient of the loss itself, which has one element.
     """
-    return tangent.numel() == 1 or not private.frees_gradients()
+    return private.most(tangent.numel()) == 1 or not private.frees_gradients()
 
 
 class _Capture:
@@ -144,7 +151,9 @@ class _Capture:
         elif node.op == "call_function":
             if node.target is operator.getitem:
                 self._getitem(node)
-            elif isinstance(node.target, OpOverload):
+            elif operators.is_number(node):
+                self.graph.numbers[node] = None
+            elif isinstance(node.target, OpOverload) or operators.is_opaque(node):
                 if not operators.is_mutation(node):
                     self._call(node)
             else:
@@ -156,7 +165,8 @@ class _Capture:
         """Adds the boundary after the last operation that it reads from."""
         graph = self.graph
         outputs = enumerate(graph.forward_outputs)
-        roots = {i: self._root(node) for i, node in outputs if isinstance(node, fx.Node)}
+        made = ((i, node) for i, node in outputs if isinstance(node, fx.Node))
+        roots = {i: self._root(node) for i, node in made if not operators.is_number(node)}
         returned = [graph.value_of[root] for root in dict.fromkeys(roots.values())]
         held = {graph.value_of[root] for i, root in roots.items() if i not in dropped}
         copied = [

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import flop_registry
 from ckplan.answer import ask
 from ckplan.torch.capture import storage_bytes, tensors_in
 from ckplan.torch.graph import JointGraph
-from ckplan.torch.private import real_tensors, storage_key
+from ckplan.torch.private import most, real_tensors, storage_key
 
 
 @dataclass(frozen=True)
@@ -182,13 +182,28 @@ def _is_matrix_work(node: fx.Node) -> bool:
 def flops(node: fx.Node) -> float:
     """FLOPs of matrix products, convolutions and attention; of all else one for each element."""
     packet = getattr(node.target, "overloadpacket", None)
-    outputs = node.meta.get("val")
+    outputs = _at_most(node.meta.get("val"))
     if packet in flop_registry:
-        args, kwargs = fx.map_arg((node.args, node.kwargs), lambda source: source.meta["val"])
+        args, kwargs = fx.map_arg(
+            (node.args, node.kwargs), lambda source: _at_most(source.meta["val"])
+        )
         return float(flop_registry[packet](*args, **kwargs, out_val=outputs))
     tensors = [*tensors_in(outputs)]
     tensors += [t for source in node.all_input_nodes for t in tensors_in(source.meta.get("val"))]
-    return float(max((tensor.numel() for tensor in tensors), default=0))
+    return float(max((most(tensor.numel()) or 0 for tensor in tensors), default=0))
+
+
+def _at_most(value: Any) -> Any:
+    """Returns tensors of the bounds of their sizes, where these depend on data."""
+    if isinstance(value, torch.Tensor):
+        if all(isinstance(size, int) for size in value.shape):
+            return value
+        sizes = [most(size) or 0 for size in value.shape]
+        with real_tensors():
+            return torch.empty(sizes, dtype=value.dtype, device="meta")
+    if isinstance(value, (tuple, list)):
+        return type(value)(_at_most(item) for item in value)
+    return most(value) if isinstance(value, torch.SymInt) else value
 
 
 def _example(node: fx.Node) -> Any:
@@ -200,6 +215,8 @@ def _like(value: Any) -> Any:
         return type(value)(_like(item) for item in value)
     if not isinstance(value, torch.Tensor):
         return value
+    if not all(isinstance(size, int) for size in value.shape):
+        return torch.zeros(_at_most(value).shape, dtype=value.dtype, device=value.device)
     shape, stride = tuple(value.shape), tuple(value.stride())
     # Zeros are valid as indices, and slow in no operator.
     made = torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from ckplan.torch import operators
+from ckplan.torch import operators, private
 from ckplan.torch.building import notes_of
 from ckplan.torch.capture import is_tangent, tensors_in
 from ckplan.torch.errors import UnsupportedGraphError
@@ -66,7 +66,7 @@ def beyond_the_loss(joint: fx.GraphModule, num_outputs: int) -> Unused | None:
 
 
 def _is_scalar(node: fx.Node) -> bool:
-    return all(tensor.numel() == 1 for tensor in _tensors(node))
+    return all(private.most(tensor.numel()) == 1 for tensor in _tensors(node))
 
 
 def without_gradients(joint: fx.GraphModule, absent: Collection[int]) -> fx.GraphModule:
@@ -205,7 +205,7 @@ def saving_again(forward: fx.GraphModule, num_outputs: int) -> fx.GraphModule:
         reads_updated = updated.intersection(node.all_input_nodes)
         if node.op != "call_function":
             continue
-        if _acts(node) and operators.schema_name(node):
+        if _acts(node) and operators.schema_name(node) and not operators.is_number(node):
             raise UnsupportedGraphError(f"operation {node.name} ({node.target}) runs once")
         if reads_updated and not operators.ignores_running_statistics(node):
             raise UnsupportedGraphError(f"operation {node.name} reads what the step updates")

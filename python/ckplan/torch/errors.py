@@ -10,6 +10,18 @@ class UnsupportedGraphError(Exception):
     """
 
 
+class UnboundedSizeError(UnsupportedGraphError, ValueError):
+    """A size depends on data, and no bound was named for it. The text says where it arises."""
+
+
+class SizeAboveBoundError(RuntimeError):
+    """A size that depends on data is above the bound that was named for it."""
+
+
+class MissingKernelError(RuntimeError):
+    """An operator has no fake kernel. The text says what to register."""
+
+
 class ReplayError(RuntimeError):
     """The modules built from a plan need other memory than planned. They are not used."""
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from torch import fx
 
+from ckplan.torch.bounds import Check
+
 VALUE = "value"
 CONSTANT = "constant"
 PARAMETER_GRADIENT = "parameter_gradient"
@@ -73,6 +75,10 @@ class JointGraph:
     forward_outputs: list[Any] = field(default_factory=list)
     backward_outputs: list[Any] = field(default_factory=list)
     boundary_copies: list[fx.Node] = field(default_factory=list)
+    numbers: dict[fx.Node, None] = field(default_factory=dict)
+    """The nodes that compute sizes and other numbers, in order. They need no memory."""
+    checks: list[Check] = field(default_factory=list)
+    """The sizes that depend on data, with their bounds."""
     parameter_bytes: int = 0
     """Of the constants that are parameters or buffers, not inputs."""
     trained_bytes: int = 0

@@ -62,7 +62,8 @@ def replay_modules(
     for memory in _distinct(forward, [r for i, r in enumerate(returned) if i not in dropped]):
         memory.users += 1  # The caller holds the results until the end.
     inputs = _inputs(modules.backward)
-    for node, source in zip(inputs, saved):
+    numbers = modules.num_numbers
+    for node, source in zip(inputs, saved[len(saved) - numbers :] + saved[: len(saved) - numbers]):
         backward.hold(node, forward.memories[source])
     for node in inputs[len(saved) :]:
         tensor = next(tensors_in(node.meta["val"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
@@ -9,6 +10,10 @@ from torch import fx, nn
 
 from ckplan.torch import private
 
+
+_WITHOUT_KERNEL = re.compile(
+    r"no fake impl registered for <CustomOpDef\(([\w:]+)\)>|unsupported operator: (\w+)\.(\w+)"
+)
 
 CHECKPOINTS = (
     "the model's own gradient checkpointing is on: it may divide the graph, and the plan decides "
@@ -56,6 +61,19 @@ def is_trained(output: Any) -> bool:
     """Returns whether any value that a model returns requires a gradient."""
     tensors = torch.utils._pytree.tree_leaves(output)
     return any(isinstance(tensor, torch.Tensor) and tensor.requires_grad for tensor in tensors)
+
+
+def missing_kernel(words: str) -> str | None:
+    """Says what to register, if these words of PyTorch say that an operator has no fake kernel."""
+    found = _WITHOUT_KERNEL.search(words)
+    if found is None:
+        return None
+    name = found[1] or f"{found[2]}::{found[3]}"
+    return (
+        f"{name} has no fake kernel, so that the sizes of its results are not known before it "
+        f'runs: register one by torch.library.register_fake("{name}"), a function of the same '
+        "arguments that returns empty tensors of these sizes"
+    )
 
 
 def _named(names: list[str], most: int = 4) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import Any
 
 import torch
 from torch import fx
 from torch._ops import OpOverload
+
+from ckplan.torch import private
 
 _COLLECTIVES = frozenset(
     {"_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "c10d"}
@@ -32,6 +35,75 @@ _ROOTS = frozenset({"self", "fn", "mod", "args"})
 
 # Arguments that switch randomness off if they are zero.
 _PROBABILITIES = ("dropout_p", "p", "dropout")
+
+
+# Operators of these namespaces are PyTorch's own: a second run computes the same.
+_OWN = frozenset({"aten", "prims", "prim", "rngprims", "quantized", "inductor", "inductor_prims"})
+
+_SIZES = frozenset(
+    {
+        "aten::sym_size",
+        "aten::sym_stride",
+        "aten::sym_numel",
+        "aten::sym_storage_offset",
+        "aten::_local_scalar_dense",
+        "aten::item",
+        "aten::_assert_scalar",
+        "aten::sym_constrain_range",
+        "aten::sym_constrain_range_for_size",
+    }
+)
+
+_repeatable: set[str] = set()
+
+
+def may_run_again(*names: str) -> None:
+    """Says that a second run of these operators computes the same, so that plans may repeat them.
+
+    names: as ``"mylib::scale"``, or the name of a Triton kernel. By default a plan runs an operator
+        that is not PyTorch's own once, because nobody can see what it does.
+
+    Raises ValueError for what is no name.
+    """
+    for name in names:
+        if not isinstance(name, str) or not name.replace("::", "").isidentifier():
+            raise ValueError(f'"mylib::scale" is the name of an operator, {name!r} is not')
+    _repeatable.update(names)
+
+
+def name_of(node: fx.Node) -> str:
+    """Returns the name of an operator or kernel, also of one that PyTorch has wrapped."""
+    wrapper = private.opaque_operator(node.target)
+    if wrapper is None:
+        return schema_name(node)
+    if wrapper.startswith("triton"):
+        return private.kernel_name(node.kwargs["kernel_idx"])  # type: ignore[arg-type]
+    inner = node.args[0]
+    return inner._schema.name if isinstance(inner, OpOverload) else wrapper
+
+
+def is_opaque(node: fx.Node) -> bool:
+    """Returns whether nobody knows what an operation does, besides the sizes of its results."""
+    if private.opaque_operator(node.target) is not None:
+        return True
+    namespace = schema_name(node).split("::")[0]
+    return namespace not in _OWN and bool(namespace) and not is_collective(node)
+
+
+def is_number(node: fx.Node) -> bool:
+    """Returns whether the result is a size or another number, or nothing but a check of one."""
+    value = node.meta.get("val")
+    if node.op != "call_function" or isinstance(value, torch.Tensor) or _has_tensor(value):
+        return False
+    if isinstance(node.target, OpOverload):
+        return schema_name(node) in _SIZES
+    kinds = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
+    return node.target is not operator.getitem and isinstance(value, kinds)
+
+
+def _has_tensor(value: Any) -> bool:
+    leaves = torch.utils._pytree.tree_leaves(value)
+    return any(isinstance(leaf, torch.Tensor) for leaf in leaves)
 
 
 def schema_name(node: fx.Node) -> str:
@@ -86,8 +158,10 @@ def is_random(node: fx.Node) -> bool:
 
 
 def runs_once(node: fx.Node) -> bool:
-    """Returns whether a second run could do harm: communication, and fixed choices."""
-    return is_collective(node) or schema_name(node) in _CHOICES
+    """Returns whether a second run could do harm: communication, choices, unknown operators."""
+    if is_collective(node) or schema_name(node) in _CHOICES:
+        return True
+    return is_opaque(node) and name_of(node) not in _repeatable
 
 
 def ignores_running_statistics(node: fx.Node) -> bool:

@@ -113,6 +113,67 @@ def storage_watch(tensor: torch.Tensor) -> Callable[[], bool]:
     return lambda: not reference.expired()
 
 
+def data_symbol(size: torch.SymInt) -> str | None:
+    """Returns the name of the symbol that a size is, if it depends on data: ``u0``.
+
+    ``torch.fx.experimental.symbolic_shapes``, since 2.0: sizes have expressions of sympy.
+    """
+    expression = size.node.expr
+    is_one = getattr(expression, "is_Symbol", False)
+    return str(expression) if is_one and str(expression).startswith("u") else None
+
+
+def set_bound(size: torch.SymInt, bound: int) -> None:
+    """Sets the most that a symbol can be (``ShapeEnv.constrain_symbol_range``, since 2.1)."""
+    size.node.shape_env.constrain_symbol_range(size.node.expr, 0, bound)
+
+
+def most(size: int | torch.SymInt) -> int | None:
+    """Returns the most that a size can be; None if that is not known.
+
+    Uses ``ShapeEnv.bound_sympy``, since 2.2, which computes with ranges.
+    """
+    if isinstance(size, int):
+        return size
+    upper = size.node.shape_env.bound_sympy(size.node.expr).upper
+    return int(upper) if upper.is_Integer else None
+
+
+def sizes_of_data() -> AbstractContextManager[Any]:
+    """Within this context TorchDynamo traces operations whose results' sizes depend on data.
+
+    ``torch._dynamo.config.capture_dynamic_output_shape_ops`` and ``capture_scalar_outputs``, since
+    2.0.
+    """
+    from torch._dynamo import config
+
+    patched: AbstractContextManager[Any] = config.patch(
+        capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True
+    )
+    return patched
+
+
+def opaque_operator(target: Any) -> str | None:
+    """Returns the name of an operator of PyTorch that calls a function which writes to arguments.
+
+    ``torch._higher_order_ops.auto_functionalize``, since 2.1, and ``triton_kernel_wrap``, since
+    2.2. They write to copies of the arguments, and return these.
+    """
+    name = getattr(target, "_name", "")
+    known = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
+    return name if name in known and not isinstance(target, torch._ops.OpOverload) else None
+
+
+def kernel_name(index: int) -> str:
+    """Returns the name of a Triton kernel (``triton_kernel_wrap.kernel_side_table``, since 2.2)."""
+    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
+
+    kernel = kernel_side_table.get_kernel(index)
+    while not hasattr(kernel, "__name__") and hasattr(kernel, "fn"):
+        kernel = kernel.fn
+    return str(getattr(kernel, "__name__", ""))
+
+
 def saved_output_descriptor(index: int) -> Any:
     """``descriptors.SavedForBackwardsAOTOutput``, since 2.9; None before."""
     try:
@@ -153,6 +214,11 @@ def ends_in_graph_break(module: fx.GraphModule) -> bool:
     """Returns whether another graph follows (``compile_subgraph_reason``, since 2.0)."""
     reason = getattr(module, "compile_subgraph_reason", None)
     return bool(getattr(reason, "graph_break", False))
+
+
+def why_it_ends(module: fx.GraphModule) -> str:
+    """Returns why a graph ends where it does (``compile_subgraph_reason``, since 2.0)."""
+    return str(getattr(getattr(module, "compile_subgraph_reason", None), "reason", ""))
 
 
 def is_any_fake(arguments: Iterable[Any]) -> bool:

@@ -13,6 +13,7 @@ import ckplan
 from ckplan.answer import ask
 from ckplan.planning import share_meant
 from ckplan.torch import cache
+from ckplan.torch.bounds import Bounds, checked
 from ckplan.torch.constraints import FIELDS, Patterns, patterns
 from ckplan.torch.graph import JointGraph
 
@@ -44,6 +45,7 @@ class Options(TypedDict, total=False):
     keep: Patterns
     recompute: Patterns
     never_rerun: Patterns
+    bounds: Bounds | None
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,13 @@ class Request:
     keep: Patterns = ()
     recompute: Patterns = ()
     never_rerun: Patterns = ()
+    bounds: Bounds | None = None
 
     def __post_init__(self) -> None:
         if (self.budget is None) == (self.total is None):
             raise ValueError('say how much memory: either budget="60%" or total="16GiB"')
         self._check_limit()
+        checked(self.bounds)
         if self.compiler not in ("eager", "inductor"):
             raise ValueError(f'compiler is "eager" or "inductor", not {self.compiler!r}')
         if self.returns not in ("all", "loss"):

@@ -103,10 +103,13 @@ class Step:
         self._apart: list[int] = []
         self._tracker: Tracker | None = None
         self._is_begun = False
-        self._num_outputs = self._num_saved = 0
+        # Of the saved values, some are sizes that depend on data. They are the first ones that
+        # the backward module takes, and the last ones that the forward module returns.
+        self._num_outputs = self._num_saved = self._num_numbers = 0
         self._first_made: int | None = None
         self._forward: fx.GraphModule | None = None
         self._tangents: list[torch.Tensor] = []
+        self._is_open = False
         self._waiting = Waiting()
         self._latest: tuple[int, Results] | None = None
         self._node_type: type[Any] | None = None
@@ -137,7 +140,9 @@ class Step:
         self._forward = forward
         self._first_made = first_made(forward, self._num_outputs)
         (output,) = forward.graph.find_nodes(op="output")
-        self._num_saved = len(output.args[0]) - self._num_outputs
+        saved = output.args[0][self._num_outputs :]
+        self._num_saved = len(saved)
+        self._num_numbers = sum(_is_number(node) for node in saved)
         self._tracker = Tracker()
 
     def _plan_for_loss(self, joint: fx.GraphModule, options: dict[str, Any]) -> Any:
@@ -179,6 +184,8 @@ class Step:
         call = private.box(module)
         inputs = module.graph.find_nodes(op="placeholder")
         self._tangents = [node.meta["val"] for node in inputs if is_tangent(node)]
+        sizes = [size for tangent in self._tangents for size in tangent.shape]
+        self._is_open = not all(isinstance(size, int) for size in sizes)
         self._num_saved = next((i for i, n in enumerate(inputs) if is_tangent(n)), len(inputs))
 
         def run(arguments: list[Any]) -> Any:
@@ -204,6 +211,8 @@ class Step:
         if private.uses_compiled_autograd():
             return
         for node in private.compiled_nodes(outputs):
+            if self._is_open:
+                return  # Zeros for gradients that do not arrive could not be made.
             if self._node_type is None and _has_saved(node, self._first_made, made):
                 self._node_type = type(node)
             if type(node) is self._node_type:
@@ -267,9 +276,10 @@ class Step:
     def _run_lean(self, lean: _Lean, arguments: list[Any]) -> list[Any]:
         call = _Call(lean, list(arguments), [generator_state(device) for device in lean.devices])
         results = self._measure(lean.forward, arguments)
-        call.save(_apart_from(results[: self._num_outputs], results[self._num_outputs :]))
-        nothing = torch.empty(0)
-        saved = [nothing] * self._num_saved
+        kept = _apart_from(results[: self._num_outputs], results[self._num_outputs :])
+        call.save(_numbers_first(kept))
+        nothing: Any = torch.empty(0)
+        saved = [nothing] * (self._num_saved - self._num_numbers) + [0] * self._num_numbers
         assert self._first_made is not None
         saved[self._first_made] = made = torch.empty(0)
         made.ckplan_call = call  # type: ignore[attr-defined]
@@ -301,8 +311,10 @@ class Step:
         """
         if self._first_made is None:
             return None
-        results = self._waiting.end(saved[self._first_made])
-        call: _Call | None = getattr(saved[self._first_made], "ckplan_call", None)
+        made = saved[self._num_numbers + self._first_made]
+        results = self._waiting.end(made)
+        call: _Call | None = getattr(made, "ckplan_call", None)
+        del made
         dropped = frozenset(results.dropped(call.saved if call else saved) if results else ())
         if call is None:
             unused = Unused(absent, dropped)
@@ -338,8 +350,8 @@ class Step:
         inputs = list(call.inputs)
         try:
             if self._tracker is None:
-                return list(call.lean.save_again(inputs))
-            return list(self._tracker.run(call.lean.save_again, inputs))
+                return _numbers_first(call.lean.save_again(inputs))
+            return _numbers_first(self._tracker.run(call.lean.save_again, inputs))
         finally:
             for device, state in zip(call.lean.devices, before):
                 set_generator_state(device, state)
@@ -364,6 +376,16 @@ def _apart_from(returned: Sequence[Any], saved: Sequence[Any]) -> list[Any]:
     """
     ids = {id(result) for result in returned if isinstance(result, torch.Tensor)}
     return [tensor.detach() if id(tensor) in ids else tensor for tensor in saved]
+
+
+def _numbers_first(saved: Sequence[Any]) -> list[Any]:
+    """Returns the values that a forward module saves in the order in which backward takes them."""
+    numbers = [value for value in saved if not isinstance(value, torch.Tensor)]
+    return numbers + [value for value in saved if isinstance(value, torch.Tensor)]
+
+
+def _is_number(node: fx.Node) -> bool:
+    return not isinstance(node.meta.get("val"), torch.Tensor)
 
 
 def _check_unchanged(pairs: Iterable[tuple[Any, int]]) -> None:

@@ -33,7 +33,7 @@ def unreduced_bytes(node: fx.Node) -> int:
     sources = [source.meta.get("val") for source in node.all_input_nodes]
     shapes = [source.shape for source in sources if isinstance(source, torch.Tensor)]
     shape: tuple[int, ...] = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
-    return math.prod(shape) * result.element_size()
+    return math.prod(private.most(size) or 0 for size in shape) * result.element_size()
 
 
 @functools.cache

@@ -87,6 +87,9 @@ class Tracker:
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    # Among them are those that PyTorch wraps operators in which write to their arguments.
+    supports_higher_order_operators = True
+
     def __init__(self, tracker: Tracker, inputs: dict[int, Callable[[], bool]]):
         super().__init__()  # type: ignore[no-untyped-call]
         self._tracker = tracker

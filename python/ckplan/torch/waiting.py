@@ -71,5 +71,6 @@ def first_made(forward: fx.GraphModule, num_outputs: int) -> int | None:
     (output,) = forward.graph.find_nodes(op="output")
     for position, node in enumerate(output.args[0][num_outputs:]):
         if isinstance(node, fx.Node) and node.op == "call_function":
-            return position
+            if any(True for _ in tensors_in(node.meta.get("val"))):
+                return position
     return None

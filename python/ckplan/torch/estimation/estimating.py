@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ckplan.torch import private
+from ckplan.torch.bounds import Bounds, checked
 from ckplan.torch.capture import storage_bytes
 from ckplan.torch.costs import device_named, set_costs
 from ckplan.torch.estimation import devices, optimizers, planning, sizes
@@ -51,6 +52,7 @@ def estimate(
     expandable_segments: bool = False,
     largest: str | Iterable[str] = (),
     added_times: Iterable[int | None] = sizes.ADDED,
+    bounds: Bounds | None = None,
     effort: str = "quick",
 ) -> Estimate:
     """Says whether training a model fits a device, without the device and without its weights.
@@ -78,10 +80,13 @@ def estimate(
     largest: the names of sizes whose largest value is sought, such as ``"batch"``.
     added_times: by plans that add at most these times to a step, in percent; None stands for
         keeping everything.
+    bounds: the most that sizes can be which depend on data, as in ``ckplan.torch.compile``.
     effort: of the search for plans, as ``ckplan plan --effort``.
 
     Raises ValueError for an argument that cannot be understood, TypeError for one of another kind,
-    EstimateError if the model cannot be captured as one graph, and ckplan.PlanError.
+    EstimateError if the model cannot be captured as one graph, UnboundedSizeError for a size that
+    depends on data and has no bound, MissingKernelError for an operator of whose results nobody
+    knows the sizes, and ckplan.PlanError.
     """
     private.check_version("eager")
     case = Case(
@@ -93,11 +98,12 @@ def estimate(
         optimizer,
         master_weights,
         expandable_segments,
+        checked(bounds),
     )
     optimizers.check(optimizer)
     wanted = sizes.wanted(largest, sizes_of(example_inputs))
     added = sizes.check_added(added_times)
-    step = trace_step(make_model, example_inputs, case.precision, loss)
+    step = trace_step(make_model, example_inputs, case.precision, loss, case.bounds)
     measured = case.measured(step)
     found = _answer(measured, effort)
     found.precision, found.shard = precision, shard
@@ -120,6 +126,7 @@ class Case:
     optimizer: str | optimizers.Make
     master_weights: bool
     expandable: bool
+    bounds: Bounds | None = None
 
     @property
     def memory_bytes(self) -> int:

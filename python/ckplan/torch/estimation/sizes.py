@@ -104,7 +104,9 @@ class Search:
 
     def _capture(self, name: str, value: int) -> Measured:
         inputs = inputs_at(self._inputs, {**self._sizes, name: value})
-        step = trace_step(self._make, inputs, self._case.precision, self._loss)
+        step = trace_step(
+            self._make, inputs, self._case.precision, self._loss, self._case.bounds
+        )
         return dataclasses.replace(self._first, step=step, graph=self._case.graph(step))
 
     def _need(self, measured: Measured, added: int | None) -> int:

@@ -18,8 +18,15 @@ from torch import Tensor, fx, nn
 
 from ckplan.torch import collector, private
 from ckplan.torch.capture import capture
-from ckplan.torch.errors import EstimateError, UnsupportedGraphError
+from ckplan.torch.bounds import Bounds
+from ckplan.torch.errors import (
+    EstimateError,
+    MissingKernelError,
+    UnboundedSizeError,
+    UnsupportedGraphError,
+)
 from ckplan.torch.graph import JointGraph
+from ckplan.torch.obstacles import missing_kernel
 
 PRECISIONS: dict[str, tuple[torch.dtype, torch.dtype | None]] = {
     "fp32": (torch.float32, None),
@@ -46,12 +53,27 @@ class Precision:
         return Precision(*PRECISIONS[name])
 
 
+@dataclass(frozen=True)
+class Traced:
+    """The joint graph that AOT autograd has made."""
+
+    joint: fx.GraphModule
+    options: dict[str, Any]
+    bounds: Bounds | None
+
+    def graph(self, arriving: bool) -> JointGraph:
+        """Returns the joint graph. Raises UnsupportedGraphError."""
+        static = self.options.get("static_lifetime_input_indices")
+        parameters = None if static is None else set(static)
+        outputs = self.options["num_fwd_outputs"]
+        return capture(self.joint, outputs, parameters, arriving=arriving, bounds=self.bounds)
+
+
 @dataclass
 class Step:
     """A captured training step, and the tensors that exist before it."""
 
-    joint: fx.GraphModule
-    options: dict[str, Any]
+    traced: Traced
     model: nn.Module
     inputs: list[Tensor]
     name: str
@@ -61,11 +83,10 @@ class Step:
 
         Raises EstimateError.
         """
-        static = self.options.get("static_lifetime_input_indices")
-        parameters = None if static is None else set(static)
-        outputs = self.options["num_fwd_outputs"]
         try:
-            graph = capture(self.joint, outputs, parameters, arriving=arriving)
+            graph = self.traced.graph(arriving)
+        except UnboundedSizeError:
+            raise
         except UnsupportedGraphError as error:
             raise EstimateError(f"the step of {self.name} cannot be planned: {error}") from error
         for operation in graph.operations:
@@ -115,7 +136,7 @@ class _Training(nn.Module):
             return self._loss(self.model(*args, **kwargs))
 
 
-class _Traced(Exception):
+class _Done(Exception):
     """Ends the compilation once the joint graph is there."""
 
 
@@ -125,8 +146,12 @@ def trace_step(
     example_inputs: Any,
     precision: Precision,
     loss: Callable[[Any], Tensor] | None = None,
+    bounds: Bounds | None = None,
 ) -> Step:
-    """Returns a step of the model that ``make_model`` makes. Raises EstimateError, TypeError."""
+    """Returns a step of the model that ``make_model`` makes.
+
+    Raises EstimateError, UnboundedSizeError, MissingKernelError, TypeError.
+    """
     if isinstance(make_model, nn.Module) or not callable(make_model):
         raise TypeError(
             "make_model is a function that makes the model, so that it is made of fake tensors: "
@@ -143,9 +168,9 @@ def trace_step(
     _check_device(model)
     with mode:
         args, kwargs = _fake_inputs(example_inputs, precision)
-    joint, options = _trace_joint(model, args, kwargs, precision, loss, mode)
+    traced = _trace_joint(model, args, kwargs, precision, loss, mode, bounds)
     tensors = [leaf for leaf in private.flatten((args, kwargs))[0] if isinstance(leaf, Tensor)]
-    return Step(joint, options, model, tensors, type(model).__name__)
+    return Step(traced, model, tensors, type(model).__name__)
 
 
 def _trace_joint(
@@ -155,25 +180,33 @@ def _trace_joint(
     precision: Precision,
     loss: Callable[[Any], Tensor] | None,
     mode: Any,
-) -> tuple[fx.GraphModule, dict[str, Any]]:
-    found: list[tuple[fx.GraphModule, dict[str, Any]]] = []
+    bounds: Bounds | None,
+) -> Traced:
+    found: list[Traced] = []
 
-    def partition(joint: fx.GraphModule, _: Any, **options: Any) -> Any:
-        found.append((joint, options))
-        raise _Traced
+    def backend(module: fx.GraphModule, inputs: list[Any]) -> Any:
+        traced = _joint(module, inputs, bounds)
+        if traced is None:
+            return module.forward
+        found.append(traced)
+        raise _Done
 
-    backend = private.aot_autograd(
-        fw_compiler=lambda graph, _: graph,
-        partition_fn=partition,
-        keep_inference_input_mutations=True,
-    )
     training = _Training(model, loss, precision.autocast)
     compiled = torch.compile(training, backend=backend, dynamic=False, fullgraph=True)
     name = type(model).__name__
     try:
-        with mode, torch.enable_grad(), private.quiet_compiler(), private.logs_left_out():
+        with (
+            mode,
+            torch.enable_grad(),
+            private.quiet_compiler(),
+            private.logs_left_out(),
+            private.sizes_of_data(),
+        ):
             compiled(*args, **kwargs)
     except Exception as error:
+        missing = missing_kernel(str(error))
+        if missing is not None:
+            raise MissingKernelError(missing) from error
         if not found:
             raise EstimateError(f"{name} cannot be traced as one graph: {_first(error)}") from error
     if not found:
@@ -182,6 +215,24 @@ def _trace_joint(
             "pass loss=, a function from the result to the loss, or pass labels to the model"
         )
     return found[0]
+
+
+def _joint(module: fx.GraphModule, inputs: list[Any], bounds: Bounds | None) -> Traced | None:
+    """Returns the joint graph of what TorchDynamo has found; None if nothing is trained."""
+    found: list[Traced] = []
+
+    def partition(joint: fx.GraphModule, _: Any, **options: Any) -> Any:
+        found.append(Traced(joint, options, bounds))
+        raise _Done
+
+    backend = private.aot_autograd(
+        fw_compiler=lambda graph, _: graph,
+        partition_fn=partition,
+        keep_inference_input_mutations=True,
+    )
+    with contextlib.suppress(_Done):
+        backend(module, inputs)
+    return found[0] if found else None
 
 
 def loss_of(output: Any) -> Any:
