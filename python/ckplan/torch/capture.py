@@ -198,11 +198,12 @@ class _Capture:
         """Sets how many bytes of the constants are parameters."""
         graph = self.graph
         inputs = self._joint.graph.find_nodes(op="placeholder")
-        values = {
-            graph.value_of[node]
+        graph.parameters = {
+            position
             for position, node in enumerate(inputs)
             if not is_tangent(node) and (parameters is None or position in parameters)
         }
+        values = {graph.value_of[inputs[position]] for position in graph.parameters}
         graph.parameter_bytes = sum(graph.values[value].bytes for value in values)
 
     def mark_gradients(self, parameters: set[int] | None, arriving: bool) -> None:

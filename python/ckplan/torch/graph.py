@@ -41,10 +41,14 @@ class Operation:
     module: str = ""
     title: str = "boundary"
     """Its name, where it has no node."""
+    named: str | None = None
+    """Its name, where operations of equal layers share a node."""
 
     @property
     def name(self) -> str:
         """Returns the node's name."""
+        if self.named is not None:
+            return self.named
         return self.title if self.node is None else self.node.name
 
     @property
@@ -79,6 +83,8 @@ class JointGraph:
     """The nodes that compute sizes and other numbers, in order. They need no memory."""
     checks: list[Check] = field(default_factory=list)
     """The sizes that depend on data, with their bounds."""
+    parameters: set[int] = field(default_factory=set)
+    """The positions of parameters and buffers among the inputs of the step."""
     parameter_bytes: int = 0
     """Of the constants that are parameters or buffers, not inputs."""
     trained_bytes: int = 0

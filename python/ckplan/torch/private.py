@@ -306,6 +306,19 @@ def compiled_frame() -> int:
     return 0 if current is None or current.frame_id is None else current.frame_id
 
 
+def copy_notes(made: Any, source: Any) -> Any:
+    """Gives a copy of TorchDynamo's graph, or of a node of it, what AOT autograd looks for.
+
+    These attributes say which inputs are parameters: ``_dynamo_source`` of inputs, since 2.1, and
+    ``_param_name_to_source`` of the module, since 2.0. Returns the copy.
+    """
+    made.meta = dict(source.meta)
+    for name in ("_dynamo_source", "_param_name_to_source"):
+        if hasattr(source, name):
+            setattr(made, name, getattr(source, name))
+    return made
+
+
 def has_backward_hooks(module: torch.nn.Module) -> bool:
     """``Module._backward_hooks``, since 0.1, and ``_backward_pre_hooks``, since 2.0."""
     return bool(module._backward_hooks or module._backward_pre_hooks)

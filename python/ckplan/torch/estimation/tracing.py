@@ -25,6 +25,8 @@ from ckplan.torch.errors import (
     UnboundedSizeError,
     UnsupportedGraphError,
 )
+from ckplan.torch.estimation.lengthening import lengthened
+from ckplan.torch.estimation.repeats import Repeat, shortened, updates_buffers
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.obstacles import missing_kernel
 
@@ -55,18 +57,27 @@ class Precision:
 
 @dataclass(frozen=True)
 class Traced:
-    """The joint graph that AOT autograd has made."""
+    """The joint graph that AOT autograd has made, maybe without equal layers."""
 
     joint: fx.GraphModule
     options: dict[str, Any]
+    repeats: list[Repeat]
     bounds: Bounds | None
 
     def graph(self, arriving: bool) -> JointGraph:
-        """Returns the joint graph. Raises UnsupportedGraphError."""
+        """Returns the joint graph of all layers. Raises UnsupportedGraphError."""
         static = self.options.get("static_lifetime_input_indices")
         parameters = None if static is None else set(static)
         outputs = self.options["num_fwd_outputs"]
-        return capture(self.joint, outputs, parameters, arriving=arriving, bounds=self.bounds)
+        graph = capture(
+            self.joint, outputs, parameters, arriving=arriving, bounds=self.bounds
+        )
+        if not self.repeats:
+            return graph
+        whole = lengthened(graph, list(self.joint.graph.nodes), self.repeats)
+        if whole is None:
+            raise UnsupportedGraphError("its layers differ")
+        return whole
 
 
 @dataclass
@@ -185,7 +196,7 @@ def _trace_joint(
     found: list[Traced] = []
 
     def backend(module: fx.GraphModule, inputs: list[Any]) -> Any:
-        traced = _joint(module, inputs, bounds)
+        traced = _traced(module, inputs, bounds)
         if traced is None:
             return module.forward
         found.append(traced)
@@ -217,12 +228,27 @@ def _trace_joint(
     return found[0]
 
 
-def _joint(module: fx.GraphModule, inputs: list[Any], bounds: Bounds | None) -> Traced | None:
-    """Returns the joint graph of what TorchDynamo has found; None if nothing is trained."""
+def _traced(module: fx.GraphModule, inputs: list[Any], bounds: Bounds | None) -> Traced | None:
+    """Returns the joint graph of what TorchDynamo has found; None if nothing is trained.
+
+    It is that of few of the equal layers, if it can be lengthened.
+    """
+    short = None if updates_buffers(module) else shortened(module, inputs)
+    if short is not None:
+        found = _joint(short.module, short.inputs, short.repeats, bounds)
+        with contextlib.suppress(UnsupportedGraphError):
+            if found is not None and found.graph(arriving=False):
+                return found
+    return _joint(module, inputs, [], bounds)
+
+
+def _joint(
+    module: fx.GraphModule, inputs: list[Any], repeats: list[Repeat], bounds: Bounds | None
+) -> Traced | None:
     found: list[Traced] = []
 
     def partition(joint: fx.GraphModule, _: Any, **options: Any) -> Any:
-        found.append(Traced(joint, options, bounds))
+        found.append(Traced(joint, options, repeats, bounds))
         raise _Done
 
     backend = private.aot_autograd(
