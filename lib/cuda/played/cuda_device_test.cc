@@ -166,9 +166,10 @@ TEST_CASE("cuda device: memory is released after the work that was queued earlie
   device->Upload(from, numbers.data(), 40);
   device->Copy(pooled, from, 40);
   device->Copy(to, pooled, 40);
+  const int64_t allocations = UseOfPlayedRuntime().allocations;
   device->ReleasePooled(pooled);
   CHECK(FindPlayedRange(pooled).bytes == 40);
-  CHECK(UseOfPlayedRuntime().allocations == 2);
+  CHECK(UseOfPlayedRuntime().allocations == allocations - 1);
   device->Release(from);
   CHECK(UseOfPlayedRuntime().queued == 0);
   CHECK(FindPlayedRange(pooled).bytes == 0);
