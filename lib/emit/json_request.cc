@@ -74,7 +74,10 @@ class FieldReader {
   void operator()(const WordsMember& member) const {
     member.set(&request_, value_.Choice({member.words.begin(), member.words.end()}));
   }
-  void operator()(std::string PlanRequest::*member) const { request_.*member = value_.Text(); }
+  void operator()(std::string PlanRequest::*member) const {
+    if (member == &PlanRequest::workspaces) value_.Choice({"file"});  // Plans do not name the file.
+    request_.*member = value_.Text();
+  }
   void operator()(int64_t PlanRequest::*member) const {
     request_.*member = value_.Integer(1, kMaxTotalBytes.count());
   }
