@@ -134,8 +134,10 @@ class _Half:
         self.graph = fx.Graph()
         # Sizes that depend on data are computed and checked once, in one of the modules.
         self.numbers: set[_Key] = set()
-        self._missing = list(before._missing if before else captured.numbers)
-        self._unchecked = list(before._unchecked if before else captured.checks)
+        self._missing: list[fx.Node] = list(before._missing if before else captured.numbers)
+        self._unchecked: list[bounds.Check] = list(
+            before._unchecked if before else captured.checks
+        )
         # The node of this graph with the present version of each kept value.
         self.memory: dict[_Key, fx.Node] = {}
         self._copied: set[fx.Node] = set()

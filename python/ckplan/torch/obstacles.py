@@ -23,7 +23,8 @@ CHECKPOINTS = (
 
 NO_GRAPH = (
     "PyTorch compiled no graph of the model, so it trains in eager mode, without a plan: "
-    "fullgraph=True, or TORCH_LOGS=graph_breaks in the environment, says where and why"
+    "fullgraph=True, or TORCH_LOGS=graph_breaks in the environment, says where and why, and "
+    "bounds={} plans sizes that depend on data"
 )
 
 SMALL_BYTES = 1 << 20

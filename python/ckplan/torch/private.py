@@ -125,7 +125,8 @@ def data_symbol(size: torch.SymInt) -> str | None:
 
 def set_bound(size: torch.SymInt, bound: int) -> None:
     """Sets the most that a symbol can be (``ShapeEnv.constrain_symbol_range``, since 2.1)."""
-    size.node.shape_env.constrain_symbol_range(size.node.expr, 0, bound)
+    ranges: Any = size.node.shape_env
+    ranges.constrain_symbol_range(size.node.expr, 0, bound)
 
 
 def most(size: int | torch.SymInt) -> int | None:
@@ -135,7 +136,8 @@ def most(size: int | torch.SymInt) -> int | None:
     """
     if isinstance(size, int):
         return size
-    upper = size.node.shape_env.bound_sympy(size.node.expr).upper
+    ranges: Any = size.node.shape_env
+    upper = ranges.bound_sympy(size.node.expr).upper
     return int(upper) if upper.is_Integer else None
 
 
@@ -168,7 +170,7 @@ def kernel_name(index: int) -> str:
     """Returns the name of a Triton kernel (``triton_kernel_wrap.kernel_side_table``, since 2.2)."""
     from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 
-    kernel = kernel_side_table.get_kernel(index)
+    kernel: Any = kernel_side_table.get_kernel(index)
     while not hasattr(kernel, "__name__") and hasattr(kernel, "fn"):
         kernel = kernel.fn
     return str(getattr(kernel, "__name__", ""))
