@@ -169,3 +169,49 @@ def test_an_estimate_counts_the_bounds():
     compiled(batch()).backward()
     step = trace_step(Sparse, (batch(),), Precision.named("fp32"), None, BOUNDS)
     assert len(step.graph(arriving=False).operations) == compiled.ckplan.graphs[0].operations
+
+
+def every_expert(self, states, chosen, weights):
+    """Computes each expert on the tokens that chose it; transformers' own loop visits those hit."""
+    out = torch.zeros_like(states)
+    for expert in range(self.num_experts):
+        token, place = torch.where(chosen == expert)
+        gate, up = nn.functional.linear(states[token], self.gate_up_proj[expert]).chunk(2, dim=-1)
+        made = nn.functional.linear(self.act_fn(gate) * up, self.down_proj[expert])
+        out = out.index_add(0, token, made * weights[token, place, None])
+    return out
+
+
+def test_mixtral_of_transformers_with_a_bound_on_the_tokens_of_an_expert():
+    transformers = pytest.importorskip("transformers")
+    experts = pytest.importorskip("transformers.integrations.moe").ALL_EXPERTS_FUNCTIONS
+    experts.register("every", every_expert)
+
+    class Mixtral(nn.Module):
+        def __init__(self):
+            super().__init__()
+            config = transformers.MixtralConfig(
+                vocab_size=64,
+                hidden_size=32,
+                intermediate_size=64,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                num_key_value_heads=2,
+                num_local_experts=4,
+                use_cache=False,
+                # PyTorch traces other operators for fused attention than eager mode runs.
+                attn_implementation="eager",
+                experts_implementation="every",
+            )
+            self.model = transformers.MixtralForCausalLM(config)
+
+        def forward(self, ids):
+            return self.model(input_ids=ids, labels=ids).loss
+
+    def ids():
+        return torch.randint(64, (2, 32))
+
+    report = train_both(Mixtral, ids, budget="60%", bounds={"torch.where(chosen": 64})
+    (graph,) = report.graphs
+    assert graph.measured_peak_bytes <= graph.plan.peak_bytes
+    assert graph.plan.added_cost > 0
