@@ -35,7 +35,7 @@ void CheckKernels(const std::vector<KernelCase>& cases) {
 }
 
 // Numbers of elements in a row that a warp, a block and a large block reduce (TeamSize).
-constexpr int64_t kLengths[] = {40, 600, 17000};
+constexpr int64_t kLengths[] = {40, 600, 2000, 17000};
 
 // ---- Reductions ---------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ TEST_CASE("cuda kernels: updates of rows that several indices name") {
 
 TEST_CASE("cuda kernels: lines of all lengths, also side by side") {
   std::vector<KernelCase> cases;
-  for (const char* operands : {"3x5x9", "2x600", "2x17000"}) {
+  for (const char* operands : {"3x5x9", "2x600", "2x2000", "2x17000"}) {
     const std::string_view text(operands);
     const bool is_side_by_side = text == "3x5x9";
     const char* const axis = is_side_by_side ? "axis=1" : "axis=-1";

@@ -42,6 +42,17 @@ NetText Residual() {
        {"v3", {4}}}};
 }
 
+// Scores and a mask, in rows that a warp holds with several elements a thread.
+NetText WideScores() {
+  return {
+      "g (float[N,3,16] x) => (float[N,3,200] y) {"
+      "  s = MatMul(x, w)"
+      "  masked = Add(s, mask)"
+      "  y = Softmax(masked)"
+      "}",
+      {{"w", {16, 200}}, {"mask", {3, 200}}}};
+}
+
 // Attention as exporters write it, and a layer after it.
 NetText Attention() {
   return {
@@ -101,7 +112,7 @@ TEST_CASE("fusion: plans with joined operators compute the same gradients in the
   const auto backend = MakeTestBackend();
   for (const ActivationType type : StoredTypes(*backend)) {
     CAPTURE(NameOf(type));
-    for (const NetText& net : {Residual(), Attention()}) {
+    for (const NetText& net : {Residual(), Attention(), WideScores()}) {
       SmallStep small(*backend, net, 3, type);
       const PlacedProgram keep_all = small.KeepAll();
       for (uint64_t seed = 1; seed <= 10; ++seed) {
