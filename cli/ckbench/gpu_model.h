@@ -15,7 +15,7 @@ namespace ckplan {
 struct GpuRates {
   double bytes_per_second = 0;         // Between memory and the chip.
   double cached_bytes_per_second = 0;  // Between the caches and the threads.
-  double flops_per_second = 0;         // Of products and convolutions, of float32.
+  double flops_per_second = 0;         // For products and convolutions of float32.
   double half_flops_per_second = 0;    // The same of bfloat16.
   double kernel_seconds = 0;           // From the end of one kernel to the work of the next.
 };

@@ -58,7 +58,7 @@ NodeId FindOutput(const StepGraph& step, const StepLinks& links, TensorId probab
 
 struct AttentionBytes {
   int64_t q = 0, k = 0, v = 0, output = 0, scores = 0, mask = 0;
-  int64_t flops = 0;  // Of one of the two products.
+  int64_t flops = 0;  // What one of the two products takes.
 };
 
 AttentionBytes BytesOfAttention(const StepGraph& step, const AttentionNodes& nodes) {

@@ -9,7 +9,7 @@
 
 namespace ckplan {
 
-// Who makes and who reads each tensor of a step.
+// The operators that make and that read each tensor of a step.
 class StepLinks {
  public:
   explicit StepLinks(const StepGraph& step);

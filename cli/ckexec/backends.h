@@ -26,7 +26,7 @@ Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options);
 struct DescribedBackend {
   std::string device;  // Its name in the table of devices.
   std::unique_ptr<Backend> backend;
-  int64_t product_workspace_bytes = 0;  // Of each product by cuBLAS.
+  int64_t product_workspace_bytes = 0;  // What cuBLAS is given for each product.
 };
 
 // Returns the backend for the device that the options name. kUsage: there is no such device.

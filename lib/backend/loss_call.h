@@ -22,7 +22,7 @@ inline size_t ClassAxis(const std::vector<int64_t>& dims) {
 
 struct LossCall {
   LossKind kind = LossKind::kGiven;
-  uint64_t seed = 0;  // Of this output.
+  uint64_t seed = 0;  // Each output has its own.
   const Operand& output;
   const void* contents = nullptr;
   void* gradient = nullptr;

@@ -21,7 +21,7 @@ namespace ckplan::cuda {
 
 struct DeviceOptions {
   // Convolutions, and products of matrices, of float32 may be computed in TF32: 10 bits of mantissa
-  // instead of 23. PyTorch allows it for convolutions alone, unless told otherwise.
+  // instead of 23. By default PyTorch allows it for convolutions alone.
   bool allow_tf32 = false;
   bool allow_tf32_products = false;
   // Maximum workspace, in bytes, of one call of a library. The default is 256 MiB, or more for a

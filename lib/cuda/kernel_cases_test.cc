@@ -41,7 +41,7 @@ constexpr int64_t kLengths[] = {40, 600, 2000, 17000};
 
 struct ReducedOp {
   std::string_view type;
-  std::string_view range;  // Of the elements.
+  std::string_view range;  // From which elements are drawn.
 };
 constexpr ReducedOp kFloatReductions[] = {
     {"ReduceSum", ""},          {"ReduceMean", ""},

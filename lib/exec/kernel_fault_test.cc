@@ -131,7 +131,7 @@ void FindsWrongGradientOfEachRun(ActivationType type) {
   }
 }
 
-// Of the steps that follow the four runs, an asynchronous device runs two for each schedule.
+// After the four runs, an asynchronous device runs two steps for each schedule.
 void FindsWrongGradientOfTimedSteps(ActivationType type) {
   const int steps = FaultyStep(type).IsAsynchronous() ? 4 : 2;
   for (int damaged = 0; damaged < steps; ++damaged) {

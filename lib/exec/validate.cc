@@ -165,7 +165,7 @@ class Validator {
 
   struct TimedRuns {
     std::vector<SecondsOfNodes> nodes;
-    std::vector<double> steps;  // Of an asynchronous device, undisturbed.
+    std::vector<double> steps;  // Undisturbed steps, on an asynchronous device.
   };
 
   // The two schedules take turns, so that a machine that becomes slower slows both.

@@ -18,7 +18,7 @@ constexpr int64_t kMaxListed = 1'000'000;
 
 // A lower score is better.
 struct Score {
-  int64_t excess = 0;  // Of the peak above the budget, in hundredths of the budget, rounded up.
+  int64_t excess = 0;  // The peak less the budget, in hundredths of the budget, rounded up.
   Cost overhead;
   Bytes peak;
 
@@ -28,7 +28,7 @@ struct Score {
 // What an option costs and saves if it is taken alone.
 struct Effect {
   Cost overhead;
-  Bytes saved;  // Of what is in memory when the backward pass begins.
+  Bytes saved;  // How much less is in memory when the backward pass begins.
 };
 
 class Search {

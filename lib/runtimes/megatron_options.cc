@@ -142,7 +142,7 @@ class Layer {
 
 struct RecomputableModule {
   std::string name;
-  std::vector<int32_t> regions;  // Of all layers.
+  std::vector<int32_t> regions;  // All layers have these.
 };
 
 std::vector<RecomputableModule> ModulesOf(const std::vector<const Block*>& layers,

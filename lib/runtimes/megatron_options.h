@@ -1,4 +1,4 @@
-// What Megatron-LM can be told to recompute, as options of one unit:
+// What options of Megatron-LM can have recomputed, as options of one unit:
 //
 //   --recompute-granularity full --recompute-method uniform    chunks of n layers
 //   --recompute-granularity full --recompute-method block      each of the first n layers

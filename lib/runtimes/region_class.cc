@@ -68,7 +68,7 @@ bool HasNameInEagerMode(const Operation& op) {
 // The operations of a region that a selective checkpoint may save.
 struct Savable {
   std::vector<bool> always;       // By position: those that must not run twice.
-  std::vector<size_t> positions;  // Of the others, those with the most cost for a byte first.
+  std::vector<size_t> positions;  // The others, those with the most cost for a byte first.
 };
 
 Savable SavableOf(const RegionRuns& runs, int32_t region) {

@@ -17,7 +17,7 @@ namespace ckplan {
 struct Calls {
   std::string op;
   std::vector<int64_t> calls;
-  int64_t count = 0;  // Of all calls.
+  int64_t count = 0;  // How many calls there are.
 };
 
 // What the plan does with a region.
@@ -37,7 +37,7 @@ struct RuntimePlan {
   bool fits = false;
   bool is_exact = false;  // No plan of the class is better.
   std::vector<PlannedRegion> regions;
-  RuntimeSetting setting;  // Of kinds with one setting for all layers.
+  RuntimeSetting setting;  // Filled for kinds with one setting for all layers.
   int64_t layers = 0;      // How many repeated blocks the model has.
 };
 

@@ -33,7 +33,7 @@ TABLE = [
 SIDE_BY_SIDE = [("resnet50", 256), ("bert_base_512", 32), ("gpt2_small", 8)]
 WAYS_OF_PYTORCH = ["eager", "checkpoint", "knob"]
 
-# Options of ckexec for each precision. `default` is what PyTorch does unless told otherwise:
+# Options of ckexec for each precision. `default` is what PyTorch does by itself:
 # convolutions in TF32, products in float32.
 PRECISIONS = {
     "fp32": [],

@@ -45,7 +45,7 @@ class CudnnConvolutions {
   CudnnApi api_;
   DeviceOptions options_;
   cudnnHandle_t handle_;                       // Null for a device that is only described.
-  std::optional<CudnnDescriptor> properties_;  // Of a device that is only described.
+  std::optional<CudnnDescriptor> properties_;  // Set for a device that is only described.
   std::map<std::pair<ConvolutionShape, ConvPass>, std::shared_ptr<const CudnnPlan>> plans_;
 };
 

@@ -142,7 +142,7 @@ TEST_CASE("shared library: a real python3 names the folders of all parts of its 
         std::vector{machine.At("one/nvidia/cublas/lib"), machine.At("two/nvidia/cudnn/lib")});
 }
 
-TEST_CASE("shared library: a machine without it, or without python3, is told what to install") {
+TEST_CASE("shared library: without it, or without python3, the message says what to install") {
   const Machine machine;
   CHECK(FoldersOfPython().empty());
   const auto missing = SharedLibrary::Open("cuDNN 9", {"libcudnn.so.9"}, {machine.At("none")});

@@ -25,7 +25,7 @@ struct Traffic {
 // Accesses of one instruction of a warp. Each is aligned, so that it lies within one sector.
 struct WarpAccess {
   bool is_read = true;
-  int64_t bytes = 0;  // Of each thread.
+  int64_t bytes = 0;  // What each thread accesses.
   std::array<uint64_t, kLanes> addresses{};
   size_t threads = 0;
 };

@@ -43,7 +43,7 @@ enum class LinkOperand : uint8_t {
 
 struct ChainLink {
   LinkKind kind = LinkKind::kAdd;
-  size_t position = 0;  // Of the operand that is not carried.
+  size_t position = 0;  // Where the operand is that is not carried.
   LinkOperand operand = LinkOperand::kNone;
 };
 

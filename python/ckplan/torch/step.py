@@ -103,7 +103,7 @@ class Step:
         self._apart: list[int] = []
         self._tracker: Tracker | None = None
         self._is_begun = False
-        # Of the saved values, some are sizes that depend on data. They are the first ones that
+        # Some of the saved values are sizes that depend on data. They are the first ones that
         # the backward module takes, and the last ones that the forward module returns.
         self._num_outputs = self._num_saved = self._num_numbers = 0
         self._first_made: int | None = None

@@ -100,7 +100,7 @@ def test_a_history_may_begin_anywhere(begin):
         (18, {"address": B}, "before request 10 the segment 0x20000000 is given back, which is in use"),
     ],
 )
-def test_another_answer_is_told_from_the_own(position, changed, said):
+def test_another_answer_is_seen(position, changed, said):
     events = list(HISTORY)
     events[position] = dataclasses.replace(events[position], **changed)
     assert said in replay(Snapshot(0, events, SEGMENTS)).difference
