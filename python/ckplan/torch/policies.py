@@ -222,7 +222,8 @@ def _contexts(region: Region) -> Any:
         is_saved = call in region.saved.get(name, ())
         return CheckpointPolicy.MUST_SAVE if is_saved else CheckpointPolicy.PREFER_RECOMPUTE
 
-    first, again = create_selective_checkpoint_contexts(choose)
+    make: Any = create_selective_checkpoint_contexts  # PyTorch does not say its types.
+    first, again = make(choose)
     return _checked(first, region, seen), again
 
 

@@ -269,14 +269,14 @@ def test_torchtitans_pass_runs_again_what_the_policy_says():
     module = pytest.importorskip(f"{folder}.remat_using_tags_for_fwd_loss_bwd_graph_pass")
     make, batch = NETWORKS["encoder"]
     step = tracing.trace_step(make, batch(), tracing.Precision.named("fp32"), loss_of)
-    graph = step.graph(arriving=False)
+    joint, graph = step.traced.joint, step.graph(arriving=False)
     found = policy_of("encoder", "torchtitan", "60%")
     assert found.fits
     layers = {region.modules[0]: region.saved for region in found.regions}
     seen: collections.Counter[tuple[str, str]] = collections.Counter()
     path_of = {operation.node: operation.module for operation in graph.operations}
     backward: set[fx.Node] = set()
-    for node in step.joint.graph.nodes:
+    for node in joint.graph.nodes:
         if is_tangent(node) or backward.intersection(node.all_input_nodes):
             backward.add(node)
             node.meta["autograd_backward"] = node.op == "call_function"
@@ -288,7 +288,7 @@ def test_torchtitans_pass_runs_again_what_the_policy_says():
             seen[layer or "", name] += 1
             tag = CheckpointPolicy.MUST_SAVE if is_saved else CheckpointPolicy.MUST_RECOMPUTE
             node.meta |= {"recompute": tag, "ac_graph_id": 0}
-    made = module.remat_using_tags_for_fwd_loss_bwd_graph(step.joint)
+    made = module.remat_using_tags_for_fwd_loss_bwd_graph(joint)
     names = {operation.name for operation in graph.operations}
     again = [n.name for n in made.graph.nodes if n.name.removesuffix("_recomputed") in names]
     again = [name for name in again if name.endswith("_recomputed")]

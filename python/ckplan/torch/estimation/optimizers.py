@@ -138,7 +138,8 @@ class _Weights:
         for parameter, mine in pairs:
             assert parameter.grad is not None
             mine.grad = parameter.grad.float()
-        with _Answers():  # type: ignore[no-untyped-call]
+        answers: Any = _Answers  # PyTorch does not say the types of its base.
+        with answers():
             optimizer.step()
         for parameter, mine in pairs:
             mine.grad = None
