@@ -42,15 +42,15 @@ NetText Residual() {
        {"v3", {4}}}};
 }
 
-// Scores and a mask, in rows that a warp holds with several elements a thread.
+// Scores and a mask, in rows that are long for a warp.
 NetText WideScores() {
   return {
-      "g (float[N,3,16] x) => (float[N,3,200] y) {"
+      "g (float[N,3,16] x) => (float[N,3,600] y) {"
       "  s = MatMul(x, w)"
       "  masked = Add(s, mask)"
       "  y = Softmax(masked)"
       "}",
-      {{"w", {16, 200}}, {"mask", {3, 200}}}};
+      {{"w", {16, 600}}, {"mask", {3, 600}}}};
 }
 
 // Attention as exporters write it, and a layer after it.
