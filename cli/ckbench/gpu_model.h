@@ -16,7 +16,7 @@ struct GpuRates {
   double bytes_per_second = 0;         // Between memory and the chip.
   double cached_bytes_per_second = 0;  // Between the caches and the threads.
   double flops_per_second = 0;         // For products and convolutions of float32.
-  double half_flops_per_second = 0;    // The same of bfloat16.
+  double half_flops_per_second = 0;    // For those of bfloat16.
   double kernel_seconds = 0;           // From the end of one kernel to the work of the next.
 };
 

@@ -25,7 +25,7 @@ namespace ckplan::cuda {
 
 // Number of elements that one thread reads at once if possible: 16 bytes of float32, 8 of bfloat16.
 inline constexpr int64_t kVector = 4;
-// The same where tensors are walked from end to end: 16 bytes of bfloat16, twice 16 of float32.
+// Where tensors are walked from end to end, a thread has 16 bytes of bfloat16, twice 16 of float32.
 inline constexpr int64_t kWide = 8;
 
 // Returns the upper half of a float32, rounded to nearest, ties to even; NaN stays NaN.

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kTeam < kBlockThreads ? kBlockThreads : kTeam)
   }
 }
 
-// The same with a warp for each row, whatever its length.
+// Like ForRows, with a warp for each row, whatever its length.
 template <typename Body>
 void ForRowsByWarps(Device& device, int64_t rows, const Body& body) {
   if (rows <= 0) return;

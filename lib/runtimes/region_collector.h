@@ -20,7 +20,7 @@ class RegionCollector {
   // checkpointed, because it has no forward operations or one that must not run twice.
   int32_t Add(const std::vector<const ModuleOps*>& modules, Rerun rerun,
               const std::vector<OpId>& readers_backward = {});
-  // The same for a region whose operations can be saved, so that they may be of any kind.
+  // Does the same for a region whose operations can be saved, so that they may be of any kind.
   int32_t AddToSave(const std::vector<const ModuleOps*>& modules, Rerun rerun,
                     const std::vector<OpId>& readers_backward = {});
   // Returns the option that checkpoints the blocks in chunks of `size`; without regions if one of

@@ -44,7 +44,7 @@ bool IsModelled(std::string_view type);
 
 // What any kernels of this call must move: each operand that is read, and each result, once.
 int64_t LeastForward(const OpSpec& spec);
-// The same for all gradients of the operator together.
+// Returns the same for all gradients of the operator together.
 int64_t LeastBackward(const OpSpec& spec);
 
 }  // namespace ckplan::cuda
