@@ -32,13 +32,6 @@ std::string ShortClass(const std::string& name) {
   return dot == std::string::npos ? name : name.substr(dot + 1);
 }
 
-// The cost beyond that of a training step without recomputation, relative to that step.
-double OverheadRatio(const PlanFigures& figures, Cost overhead) {
-  PlanFigures changed = figures;
-  changed.overhead = overhead;
-  return StepOverheadRatio(changed);
-}
-
 std::string ModulesJson(const Plan& plan, const ModulePlan& found) {
   JsonWriter json;
   json.BeginObject(JsonLayout::kLines);
@@ -82,19 +75,8 @@ TextTable ModulesTable(const Plan& plan, const ModulePlan& found) {
     table.rows.push_back({module.path.empty() ? "(the model)" : module.path,
                           ShortClass(module.class_name), std::to_string(module.call_count),
                           std::to_string(module.node_count), HumanBytes(module.recomputed),
-                          SignedPercent(OverheadRatio(plan.figures, module.overhead))});
+                          SignedPercent(AddedShare(plan, module.overhead))});
   }
-  return table;
-}
-
-TextTable FiguresTable(const Plan& plan, const ModulePlan& found) {
-  const PlanFigures& figures = plan.figures;
-  TextTable table;
-  table.columns = {{""}, {"keep all", true}, {"plan", true}, {"modules", true}};
-  table.rows = {
-      {"peak", HumanBytes(figures.baseline_peak), HumanBytes(figures.peak), HumanBytes(found.peak)},
-      {"time", SignedPercent(0), SignedPercent(StepOverheadRatio(figures)),
-       SignedPercent(OverheadRatio(figures, found.overhead))}};
   return table;
 }
 
@@ -107,7 +89,7 @@ std::string VerdictText(const Plan& plan, const ModulePlan& found) {
   if (found.modules.empty()) {
     return fmt::format("no module has to be wrapped to keep {}", HumanBytes(found.budget));
   }
-  const double lost = OverheadRatio(plan.figures, found.overhead) - StepOverheadRatio(plan.figures);
+  const double lost = AddedShare(plan, found.overhead) - StepOverheadRatio(plan.figures);
   return fmt::format(
       "wrapped in torch.utils.checkpoint, they keep {}, at {} of a step compared with the plan",
       HumanBytes(found.budget), SignedPercent(lost));
@@ -119,8 +101,9 @@ std::string ModulesText(const Plan& plan, const ModulePlan& found, const Termina
   if (!found.modules.empty()) {
     text += ModulesTable(plan, found).Text(0, terminal.table_width()) + "\n";
   }
-  return text + FiguresTable(plan, found).Text(0, terminal.table_width()) + "\n" +
-         VerdictText(plan, found) + "\n";
+  text +=
+      BesidePlanTable(plan, "modules", found.peak, found.overhead).Text(0, terminal.table_width());
+  return text + "\n" + VerdictText(plan, found) + "\n";
 }
 
 // What plans of other runtimes are searched within: the budget of the plan, or its peak if it has

@@ -9,7 +9,6 @@
 
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/runtime_settings.h"
-#include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
 #include "lib/emit/json_writer.h"
@@ -17,12 +16,6 @@
 
 namespace ckplan {
 namespace {
-
-double AddedShare(const Plan& plan, Cost overhead) {
-  PlanFigures changed = plan.figures;
-  changed.overhead = overhead;
-  return StepOverheadRatio(changed);
-}
 
 std::string ModuleText(const PlannedRegion& region) {
   return region.modules.size() == 1
@@ -55,18 +48,6 @@ TextTable RegionsTable(const Plan& plan, const RuntimePlan& found) {
     if (names_saved) row.push_back(SavedText(region));
     table.rows.push_back(std::move(row));
   }
-  return table;
-}
-
-TextTable FiguresTable(const Plan& plan, const RuntimePlan& found) {
-  const PlanFigures& figures = plan.figures;
-  TextTable table;
-  table.columns = {
-      {""}, {"keep all", true}, {"plan", true}, {std::string(InfoOf(found.kind).name), true}};
-  table.rows = {
-      {"peak", HumanBytes(figures.baseline_peak), HumanBytes(figures.peak), HumanBytes(found.peak)},
-      {"time", SignedPercent(0), SignedPercent(StepOverheadRatio(figures)),
-       SignedPercent(AddedShare(plan, found.overhead))}};
   return table;
 }
 
@@ -116,6 +97,23 @@ void WriteRegion(JsonWriter& json, const PlannedRegion& region) {
 
 }  // namespace
 
+double AddedShare(const Plan& plan, Cost overhead) {
+  PlanFigures changed = plan.figures;
+  changed.overhead = overhead;
+  return StepOverheadRatio(changed);
+}
+
+TextTable BesidePlanTable(const Plan& plan, std::string heading, Bytes peak, Cost overhead) {
+  const PlanFigures& figures = plan.figures;
+  TextTable table;
+  table.columns = {{""}, {"keep all", true}, {"plan", true}, {std::move(heading), true}};
+  table.rows = {
+      {"peak", HumanBytes(figures.baseline_peak), HumanBytes(figures.peak), HumanBytes(peak)},
+      {"time", SignedPercent(0), SignedPercent(StepOverheadRatio(figures)),
+       SignedPercent(AddedShare(plan, overhead))}};
+  return table;
+}
+
 std::string RuntimePlanText(const Plan& plan, const RuntimePlan& found, const Terminal& terminal) {
   std::string text = fmt::format("{}   {}   for {}\n\n", Printable(plan.model.name, kLongestName),
                                  Printable(plan.request.algorithm), InfoOf(found.kind).name);
@@ -123,8 +121,10 @@ std::string RuntimePlanText(const Plan& plan, const RuntimePlan& found, const Te
   if (!keeps_everything) {
     text += RegionsTable(plan, found).Text(0, terminal.table_width()) + "\n";
   }
-  text += FiguresTable(plan, found).Text(0, terminal.table_width()) + "\n";
-  text += VerdictText(plan, found) + "\n\n";
+  const std::string_view heading = InfoOf(found.kind).name;
+  text += BesidePlanTable(plan, std::string(heading), found.peak, found.overhead)
+              .Text(0, terminal.table_width());
+  text += "\n" + VerdictText(plan, found) + "\n\n";
   return text + (keeps_everything ? "nothing has to be recomputed, so nothing is to be set\n"
                                   : RuntimeSettings(found));
 }

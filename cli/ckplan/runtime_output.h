@@ -4,10 +4,19 @@
 #include <string>
 
 #include "cli/common/terminal.h"
+#include "cli/common/text_table.h"
+#include "lib/base/units.h"
 #include "lib/plan/plan.h"
 #include "lib/runtimes/runtime_plan.h"
 
 namespace ckplan {
+
+// Returns what a plan with this overhead adds to a step, as a share of the plan's step without
+// recomputation.
+double AddedShare(const Plan& plan, Cost overhead);
+
+// Compares the peak and the added time of keeping everything, of the plan, and of `heading`.
+TextTable BesidePlanTable(const Plan& plan, std::string heading, Bytes peak, Cost overhead);
 
 std::string RuntimePlanText(const Plan& plan, const RuntimePlan& found, const Terminal& terminal);
 // As `ckplan schema runtime` describes it.
