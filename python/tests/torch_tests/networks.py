@@ -9,6 +9,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
+class TwoParts(nn.Module):
+    """Two modules with a graph break between them, so two graphs are captured."""
+
+    def __init__(self, first: nn.Module, second: nn.Module):
+        super().__init__()
+        self.first, self.second = first, second
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        torch._dynamo.graph_break()
+        return self.second(x)
+
+
 class Bottleneck(nn.Module):
     """The block of ResNet50."""
 

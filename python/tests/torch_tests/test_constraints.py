@@ -9,6 +9,7 @@ import ckplan.torch
 import pytest
 import torch
 from torch import nn
+from torch_tests.networks import TwoParts
 from torch_tests.training import train_both
 
 from ckplan.torch.request import Request
@@ -82,21 +83,12 @@ def test_the_last_pattern_that_matches_decides(tmp_path):
     assert recomputed(f"@{file}") == [name for name in layers if "gelu" not in name]
 
 
-class Broken(nn.Module):
-    """Two parts with a graph break between them."""
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = mlp(), mlp()
-
-    def forward(self, x):
-        x = self.first(x)
-        torch._dynamo.graph_break()
-        return self.second(x)
+def broken() -> TwoParts:
+    return TwoParts(mlp(), mlp())
 
 
 def test_a_pattern_may_match_in_one_of_several_graphs():
-    report = train_both(Broken, rows, budget="100%", recompute="second.1", keep="first")
+    report = train_both(broken, rows, budget="100%", recompute="second.1", keep="first")
     first, second = report.graphs
     assert not first.recomputed
     assert set(second.recomputed) <= {f"second.1.{place}" for place in range(3)}
@@ -115,10 +107,10 @@ def test_a_pattern_may_match_in_one_of_several_graphs():
     ],
 )
 def test_a_pattern_that_matches_nothing_is_an_error(constraints, message):
-    planned = ckplan.torch.compile(Broken(), budget="100%", **constraints)
+    planned = ckplan.torch.compile(broken(), budget="100%", **constraints)
     with pytest.raises(ValueError, match=message):
         planned(rows())
-    model = Broken()
+    model = broken()
     model.compile(backend=ckplan.torch.Backend(budget="100%", **constraints), dynamic=False)
     output = model(rows()).sum()
     with pytest.raises(ValueError, match=message):

@@ -9,6 +9,7 @@ import ckplan.torch
 import pytest
 import torch
 from torch import nn
+from torch_tests.networks import TwoParts
 from torch_tests.training import assert_same, train
 
 from ckplan.torch import named
@@ -44,21 +45,12 @@ def test_a_model_trains_by_a_plan_under_the_name():
     assert planner.summary().startswith("ckplan: budget 70%, best")
 
 
-class Broken(nn.Module):
-    """Two parts with a graph break between them."""
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = mlp(), mlp()
-
-    def forward(self, x):
-        x = self.first(x)
-        torch._dynamo.graph_break()
-        return self.second(x)
+def broken() -> TwoParts:
+    return TwoParts(mlp(), mlp())
 
 
 def test_each_torch_compile_has_its_own_planner():
-    models = [compiled(Broken(), budget="100%"), compiled(Broken(), budget="min", algo="dtr")]
+    models = [compiled(broken(), budget="100%"), compiled(broken(), budget="min", algo="dtr")]
     for model in models:
         model(rows()).sum().backward()
     planners = ckplan.torch.backends()

@@ -12,6 +12,7 @@ from torch import nn
 
 from ckplan.torch.parts import Part, Parts
 from ckplan.torch.request import Request
+from torch_tests.networks import TwoParts
 from torch_tests.training import train_both
 
 
@@ -22,17 +23,9 @@ def mlp(width: int, layers: int = 4) -> nn.Sequential:
     return nn.Sequential(*parts)
 
 
-class Broken(nn.Module):
-    """Two parts with a graph break between them; the second needs more memory."""
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = mlp(32), mlp(32, layers=8)
-
-    def forward(self, x):
-        x = self.first(x)
-        torch._dynamo.graph_break()
-        return self.second(x)
+def broken() -> TwoParts:
+    """The second part needs more memory."""
+    return TwoParts(mlp(32), mlp(32, layers=8))
 
 
 class Block(nn.Module):
@@ -69,7 +62,7 @@ def keep_all_peaks(make) -> list[int]:
 
 
 def test_a_budget_in_per_cent_is_for_each_part():
-    report = train_both(Broken, rows, budget="70%")
+    report = train_both(broken, rows, budget="70%")
     assert len(report.graphs) == 2
     for graph in report.graphs:
         assert graph.plan.peak_bytes <= 0.7 * graph.plan.keep_all_peak_bytes
@@ -125,9 +118,9 @@ def test_a_models_own_checkpoints_are_named():
 
 
 def test_a_budget_in_bytes_is_divided_in_proportion_to_what_parts_need():
-    peaks = keep_all_peaks(Broken)
+    peaks = keep_all_peaks(broken)
     budget = int(0.75 * sum(peaks))
-    report = train_both(Broken, rows, budget=budget)
+    report = train_both(broken, rows, budget=budget)
     first, second = report.graphs
     assert first.share_bytes == budget * peaks[0] // sum(peaks)
     # The second part gets the memory that the first part leaves of its share.
@@ -151,8 +144,8 @@ def test_parts_that_are_compiled_before_the_first_one_runs_share_the_budget():
 
 
 def test_the_first_step_needs_no_more_than_the_budget_either():
-    peaks = keep_all_peaks(Broken)
-    report = train_both(Broken, rows, steps=1, budget=sum(peaks))
+    peaks = keep_all_peaks(broken)
+    report = train_both(broken, rows, steps=1, budget=sum(peaks))
     first, second = report.graphs
     assert first.saved_bytes + second.plan.peak_bytes <= sum(peaks)
     assert first.share_bytes is None
@@ -173,16 +166,16 @@ def test_layers_that_share_a_graph_share_the_budget():
 
 def test_a_budget_below_what_all_parts_need():
     with pytest.raises(ckplan.InfeasibleError, match="part 1 needs .* bytes more"):
-        train_both(Broken, rows, budget=max(keep_all_peaks(Broken)) // 3)
+        train_both(broken, rows, budget=max(keep_all_peaks(broken)) // 3)
 
 
 def test_total_counts_the_parameters_of_all_parts():
-    parameters = 4 * sum(p.numel() for p in Broken().parameters())
-    peaks = keep_all_peaks(Broken)
+    parameters = 4 * sum(p.numel() for p in broken().parameters())
+    peaks = keep_all_peaks(broken)
     total = 2 * parameters + 2 * sum(peaks)
-    report = train_both(Broken, rows, total=total)
+    report = train_both(broken, rows, total=total)
     first, second = report.graphs
-    trained = 4 * sum(p.numel() for p in Broken().second.parameters())
+    trained = 4 * sum(p.numel() for p in broken().second.parameters())
     assert parameters + trained + first.plan.peak_bytes <= total
     assert parameters + first.saved_bytes + second.plan.peak_bytes <= total
 
@@ -203,6 +196,6 @@ def test_a_backend_in_place_takes_another_batch_for_the_same_part():
 
 
 def test_a_backend_in_place_counts_the_runs_of_one_step():
-    planner = train_in_place(Broken(), 1 << 20, [8] * 20 + [16])
+    planner = train_in_place(broken(), 1 << 20, [8] * 20 + [16])
     assert [graph.part for graph in planner.report.graphs] == [0, 1, 0, 1]
     assert [part.calls for part in planner._planner.parts.found] == [1, 1]
