@@ -236,7 +236,7 @@ TextTable CheckpointsTable(const DiffSummary& summary) {
   TextTable table;
   table.columns = {
       {"checkpoints"}, {"nodes", true}, {"bytes", true}, {"", false, TableColumn::Fit::kElide}};
-  const std::pair<std::string_view, const Checkpoints&> sides[] = {
+  const std::pair<std::string_view, const ComparedCheckpoints&> sides[] = {
       {"old alone", summary.old_only}, {"new alone", summary.new_only}, {"both", summary.both}};
   for (const auto& [title, checkpoints] : sides) {
     const size_t count = checkpoints.names.size();

@@ -36,7 +36,7 @@ void WriteVerdict(const PlanVerdict& verdict, JsonWriter* json) {
 }
 
 void WriteCheckpoints(const DiffSummary& diff, JsonWriter* json) {
-  const std::pair<std::string_view, const Checkpoints&> sides[] = {
+  const std::pair<std::string_view, const ComparedCheckpoints&> sides[] = {
       {"old_only", diff.old_only}, {"new_only", diff.new_only}, {"both", diff.both}};
   json->Key("checkpoints").BeginObject(JsonLayout::kLines);
   for (const auto& [key, checkpoints] : sides) {

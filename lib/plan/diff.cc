@@ -118,7 +118,7 @@ class Differ {
       summary_.group_of.push_back(found.group);
       diff_.changes.push_back(std::move(found));
     }
-    for (Checkpoints* const checkpoints :
+    for (ComparedCheckpoints* const checkpoints :
          {&summary_.old_only, &summary_.new_only, &summary_.both}) {
       std::vector<const Row*>& rows = rows_of_[checkpoints];
       std::stable_sort(rows.begin(), rows.end(),
@@ -173,7 +173,7 @@ class Differ {
   DiffSummary& summary_;
   std::vector<MatchedRows> nodes_;
   std::vector<Found> found_;  // One for each change.
-  std::map<Checkpoints*, std::vector<const Row*>> rows_of_;
+  std::map<ComparedCheckpoints*, std::vector<const Row*>> rows_of_;
 };
 
 const std::vector<std::string>* ModulesAt(const ModulesOfRows& modules, size_t row) {

@@ -29,7 +29,7 @@ struct GroupChange {
 };
 
 // Nodes whose results wait in memory for the backward pass.
-struct Checkpoints {
+struct ComparedCheckpoints {
   std::vector<std::string> names;  // The largest first, then in the order of the plan.
   Bytes bytes;
 };
@@ -50,9 +50,9 @@ struct PlanVerdict {
 
 struct DiffSummary {
   PlanVerdict verdict;
-  Checkpoints old_only;
-  Checkpoints new_only;
-  Checkpoints both;  // With the bytes of the new plan.
+  ComparedCheckpoints old_only;
+  ComparedCheckpoints new_only;
+  ComparedCheckpoints both;  // With the bytes of the new plan.
   GroupKind grouped_by = GroupKind::kRun;
   std::vector<GroupChange> groups;  // The groups with a change in them, sorted as changes are.
   std::vector<size_t> group_of;     // The group of each of PlanDiff::changes.
