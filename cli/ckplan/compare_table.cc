@@ -98,6 +98,9 @@ std::vector<std::string> CellsOf(const AlgorithmRow& row, const Comparison& comp
   if (columns.has_bounds) {
     for (std::string& cell : BoundCells(row)) cells.push_back(std::move(cell));
   }
+  if (comparison.request.offload) {
+    cells.push_back(row.plan ? AmountIn(unit, row.plan->figures.offload->host_peak) : "-");
+  }
   cells.push_back(StatusTextOf(row, comparison));
   if (columns.has_times) cells.push_back(fmt::format("{:.2f} s", row.seconds));
   return cells;
@@ -144,6 +147,7 @@ TextTable CompareTable(const Comparison& comparison, const ByteUnit& unit,
   if (columns.has_bounds) {
     table.columns.insert(table.columns.end(), {{"bound", true}, {"gap", true}});
   }
+  if (comparison.request.offload) table.columns.push_back({"on host", true});
   table.columns.push_back({"status"});
   if (columns.has_times) table.columns.push_back({std::string(kSolveColumn), true});
   for (const AlgorithmRow& row : comparison.rows) {
@@ -179,6 +183,7 @@ std::string CompareLegend(std::string_view unit, std::string_view tables) {
         "bound: the least time that a plan, or one in the same order, can add; gap: this plan's "
         "time above it\n";
   }
+  if (shows("  on host  ")) text += "on host: the most that values need there\n";
   if (shows(kProvenMark)) text += kProvenNote;
   return text;
 }

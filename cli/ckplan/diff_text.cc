@@ -73,6 +73,12 @@ TextTable FiguresTable(const ComparedPlans& plans) {
   table.columns = {{""}, {"old", true}, {"new", true}, {"change", true}, {"", true}};
   table.rows.push_back(BytesRow("peak", older.peak, newer.peak));
   table.rows.push_back(BytesRow("arena", older.arena, newer.arena));
+  if (older.offload || newer.offload) {
+    const OffloadFigures before = older.offload.value_or(OffloadFigures{});
+    const OffloadFigures after = newer.offload.value_or(OffloadFigures{});
+    table.rows.push_back(BytesRow("on host", before.host_peak, after.host_peak));
+    table.rows.push_back(BytesRow("copied", before.transferred, after.transferred));
+  }
   AddTimeRows(plans, &table);
   const PlanDiff& diff = plans.diff;
   table.rows.push_back({"kept", std::to_string(diff.old_kept), std::to_string(diff.new_kept),

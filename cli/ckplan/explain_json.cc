@@ -37,7 +37,7 @@ class ExplanationJson {
       json_.Key("other_micro_batches_bytes").Amount(peak.other_micro_batches);
     }
     json_.Key("by_kind").BeginObject(JsonLayout::kInline);
-    for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
+    for (size_t kind = 0; kind < ShownKinds(traced_.plan.schedule); ++kind) {
       const std::string_view name = NameOf(static_cast<MemoryKind>(kind));
       json_.Key(std::string(name) + "_bytes").Amount(peak.by_kind[kind]);
     }
@@ -186,6 +186,18 @@ class ExplanationJson {
     json_.Key("again_step");
     tensor.again_at ? json_.Integer(*tensor.again_at) : json_.Null();
     WriteMeasured("if_kept", tensor.if_kept);
+    if (!tensor.copies.empty()) WriteCopies(tensor.copies);
+    json_.End();
+  }
+
+  void WriteCopies(const std::vector<LinkCopy>& copies) {
+    json_.Key("copies").BeginArray(JsonLayout::kLines);
+    for (const LinkCopy& copy : copies) {
+      json_.BeginObject(JsonLayout::kInline);
+      json_.Key("way").Text(copy.way == CopyWay::kOut ? "out" : "in");
+      json_.Key("step").Integer(copy.step);
+      json_.Key("begin_cost").Amount(copy.begin).Key("end_cost").Amount(copy.end).End();
+    }
     json_.End();
   }
 

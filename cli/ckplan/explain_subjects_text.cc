@@ -100,12 +100,33 @@ class SubjectsWriter : ExplanationWriter {
                       StepList(stay.reads)));
     }
     if (tensor.gap && tensor.if_freed) WriteIfFreed(tensor);
+    WriteCopies(tensor);
     if (tensor.if_kept) {
+      const std::string_view instead =
+          tensor.copies.empty() ? "instead of run again at" : "on the device until";
       Row("if kept",
-          fmt::format("instead of run again at {}: {}",
-                      StepText(static_cast<size_t>(*tensor.again_at)), Outcome(*tensor.if_kept)));
+          fmt::format("{} {}: {}", instead, StepText(AgainAt(tensor)), Outcome(*tensor.if_kept)));
     }
     Row("so", SentenceOf(tensor));
+  }
+
+  // The step at which a tensor that is not kept comes back, or the end.
+  size_t AgainAt(const TensorExplanation& tensor) const {
+    const auto last = static_cast<int32_t>(traced_.steps().size()) - 1;
+    return static_cast<size_t>(tensor.again_at.value_or(last));
+  }
+
+  void WriteCopies(const TensorExplanation& tensor) {
+    std::string_view label = "on host";
+    for (const LinkCopy& copy : tensor.copies) {
+      const Cost duration = copy.end - copy.begin;
+      Row(std::exchange(label, ""),
+          fmt::format("copied {} at step {}, in {:.1f}% of a step: from {:.1f}% to {:.1f}%",
+                      copy.way == CopyWay::kOut ? "out" : "back", copy.step,
+                      100 * Ratio(duration.count(), StepCost().count()),
+                      100 * Ratio(copy.begin.count(), StepCost().count()),
+                      100 * Ratio(copy.end.count(), StepCost().count())));
+    }
   }
 
   void WriteIfFreed(const TensorExplanation& tensor) {
@@ -186,8 +207,33 @@ class SubjectsWriter : ExplanationWriter {
             "it is run again, though it need not be: kept, the plan fits as well and "
             "saves {:.1f}% of a step; another algorithm may do so",
             100 * Ratio(-Added(*tensor.if_kept).count(), StepCost().count()));
+      case Reason::kMoved:
+        return WhyMoved(tensor, budget);
     }
     return "";
+  }
+
+  std::string WhyMoved(const TensorExplanation& tensor, Bytes budget) const {
+    if (!tensor.if_kept) return "it is moved to the host";
+    const Bytes peak = tensor.if_kept->peak;
+    const std::string saved = fmt::format(
+        "{:.1f}% of a step", 100 * Ratio(-Added(*tensor.if_kept).count(), StepCost().count()));
+    if (budget > Bytes(0) && peak > budget) {
+      return fmt::format(
+          "it is moved to the host: on the device, the plan would be {} over its "
+          "budget of {}, and save {}",
+          HumanBytes(peak - budget), HumanBytes(budget), saved);
+    }
+    if (peak > figures_.peak) {
+      return fmt::format(
+          "it is moved to the host: on the device, the peak would be {} higher, and "
+          "the plan would save {}",
+          HumanBytes(peak - figures_.peak), saved);
+    }
+    return fmt::format(
+        "it is moved to the host, though it need not be: on the device, the plan "
+        "fits as well and saves {}",
+        saved);
   }
 
   void WriteTable(const std::vector<ExplainedSubject>& subjects) {
@@ -222,6 +268,11 @@ class SubjectsWriter : ExplanationWriter {
     return {subject.name, "-", std::string(action), "-", "no", "-", "-", "-"};
   }
 
+  std::string ActionWord(const TensorExplanation& tensor, NodeId maker) const {
+    if (!tensor.copies.empty()) return "move";
+    return maker.is_none() ? "given" : std::string(NameOf(traced_.plan.decisions[maker].action));
+  }
+
   std::vector<std::string> RowOf(const ExplainedSubject& explained, size_t i) const {
     const TensorExplanation& tensor = explained.tensors[i];
     const NodeId maker = graph_.MakerOf(tensor.tensor);
@@ -231,7 +282,7 @@ class SubjectsWriter : ExplanationWriter {
                                  : graph_.NameOf(explained.subject.tensors[i]);
     return {name,
             maker.is_none() ? "-" : std::string(graph_.OpOf(maker)),
-            maker.is_none() ? "given" : std::string(NameOf(traced_.plan.decisions[maker].action)),
+            ActionWord(tensor, maker),
             HumanBytes(graph_.BytesOf(tensor.tensor)),
             IsAtPeak(tensor) ? "yes" : "no",
             then ? SignedBytes(then->peak - figures_.peak) : "-",

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/base/read_file.h"
+#include "lib/emit/json_decisions.h"
 #include "lib/emit/json_plan.h"
 #include "lib/planner/plan_file.h"
 #include "lib/planner/planner.h"
@@ -77,7 +78,7 @@ const char* const kWords[] = {
     "exact-dp", "auto",      "recompute", "f",        "b",         "free",     "loss",
     "t",        "g",         "w",         "model",    "1",         "ns",       "float32",
     "bf16",     "chen-sqrt", "0",         "B",        "C",         "segments", "point",
-    "k",        "bytes",
+    "k",        "bytes",     "out",       "drop",     "in",        "half",     "full",
 };
 // Words of requests for several devices.
 const char* const kDeviceWords[] = {"1f1b",  "gpipe", "fsdp", "zero1",   "zero2",
@@ -296,6 +297,17 @@ const Example kExamples[] = {
      [](PlanRequest* request) {
        request->algorithm = "torch-budget";
        request->align_bytes = 64;
+     }},
+    {"whose values move to the host", "testdata/graphs/joint_small.json",
+     [](PlanRequest* request) {
+       request->algorithm = "given";
+       request->decisions =
+           ReadDecisionsJson(ReadWholeFile("testdata/decisions/joint_small_offload.json").value(),
+                             "decisions")
+               .value();
+       request->offload = Link{"pcie4", 1'000'000'000'000, 1'000'000'000'000, 1, Duplex::kFull};
+       request->host_budget = Bytes(10'000);
+       request->never_offload = {"mix2"};
      }},
     {"of a model whose gradients arrive", "testdata/models/tiny_mlp.onnx",
      [](PlanRequest* request) {

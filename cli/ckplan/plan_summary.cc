@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/ckplan/offload_text.h"
 #include "cli/ckplan/request_text.h"
 #include "cli/common/command_line.h"
 #include "cli/common/request_flags.h"
@@ -135,6 +136,7 @@ class SummaryWriter {
                                           : fmt::format(", {} of a forward pass",
                                                         SignedPercent(ForwardOverhead(f_)))));
     WriteSegments();
+    WriteOffload();
     WriteBounds();
     Row("runs", RunsText(source_.step().node_count(), facts_));
     WriteKept();
@@ -304,6 +306,13 @@ class SummaryWriter {
     Row("", fmt::format("M^(i) of the segments, in {}: {}", unit.name, fmt::join(amounts, ", ")));
   }
 
+  void WriteOffload() {
+    std::string_view label = "offload";
+    for (const std::string& text : OffloadTexts(source_.step(), plan_)) {
+      Row(std::exchange(label, ""), text);
+    }
+  }
+
   void WriteBounds() {
     std::string_view label = "bounds";
     for (const std::string& text : BoundTexts(f_)) Row(std::exchange(label, ""), text);
@@ -317,6 +326,9 @@ class SummaryWriter {
     std::string parts = fmt::format(
         "kept {} + recomputed {} + {} {}", HumanBytes(facts_.kept), HumanBytes(facts_.recomputed),
         source_.joint ? "backward" : "gradients", HumanBytes(facts_.gradients));
+    if (facts_.loaded > Bytes(0)) {
+      parts += fmt::format(" + loaded {}", HumanBytes(facts_.loaded));
+    }
     if (facts_.passing > Bytes(0)) {
       parts += fmt::format(" + passing {}", HumanBytes(facts_.passing));
     }

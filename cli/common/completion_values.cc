@@ -5,6 +5,7 @@
 
 #include "cli/common/completion.h"
 #include "lib/cost/cost_model.h"
+#include "lib/cost/link.h"
 #include "lib/emit/emitters.h"
 #include "lib/emit/schemas.h"
 #include "lib/plan/knob.h"
@@ -42,6 +43,14 @@ Words AlgorithmNames() {
 Words DeviceNames() {
   Words words;
   for (const Device& device : Devices()) words.push_back(device.name);
+  return words;
+}
+
+Words LinkNames() {
+  Words words;
+  const Result<std::vector<LinkPreset>> links = ListLinks();
+  if (!links.ok()) return words;
+  for (const LinkPreset& link : *links) words.push_back(link.name);
   return words;
 }
 
@@ -101,6 +110,7 @@ ValueCompletion CompletionOf(const CommandDescription&, const OptionDescription&
   if (flag == "--cost" && option.form == "MODEL") return {Kind::kWords, CostModels(), true};
   if (flag == "--cost") return {Kind::kWords, {"file:"}, true};
   if (flag == "--memory") return {Kind::kWords, DeviceNames()};
+  if (flag == "--offload") return {Kind::kWords, LinkNames()};
   if (flag == "--emit") return {Kind::kWords, EmitterWords(option), true};
   if (flag == "--knob") return {Kind::kWords, KnobWords()};
   return {IsFile(option.form) ? Kind::kFiles : Kind::kNothing};

@@ -71,6 +71,12 @@ constexpr std::array kRows = {
             "tensors not to keep for backward: op:Relu, '!layer4*'"},
     FlagRow{"never_rerun", Group::kConstraints, "--never-rerun", "NAME|@FILE",
             "operations that must not run twice: op:TopK"},
+    FlagRow{"offload", Group::kConstraints, "--offload", "LINK[:OUT[/IN]]",
+            "move values to the host over a link, GB/s: pcie4, pcie5:50/50, c2c"},
+    FlagRow{"host_memory", Group::kConstraints, "--host-memory", "SIZE",
+            "limit on the host's memory for moved values: 64GiB"},
+    FlagRow{"never_offload", Group::kConstraints, "--never-offload", "NAME|@FILE",
+            "tensors that stay on the device: op:Softmax, 'layer1*'"},
     FlagRow{"setting", Group::kPlanning, "--knob", "NAME=N|SIZE",
             "setting of the algorithm's own knob: segments=5, B=120MiB"},
     FlagRow{"objective", Group::kPlanning, "--objective", "",
@@ -266,6 +272,12 @@ Result<Done> RequestFlags::ReadRow(size_t row_index, const Given& given, PlanReq
   }
   if (const auto* sharding = std::get_if<std::optional<Sharding> PlanRequest::*>(&member)) {
     CKPLAN_ASSIGN_OR_RETURN(request->**sharding, ReadSharding(form, *given.text));
+  }
+  if (const auto* link = std::get_if<std::optional<Link> PlanRequest::*>(&member)) {
+    CKPLAN_ASSIGN_OR_RETURN(request->**link, ReadLink(form, *given.text));
+  }
+  if (const auto* size = std::get_if<std::optional<Bytes> PlanRequest::*>(&member)) {
+    CKPLAN_ASSIGN_OR_RETURN(request->**size, ParseSize(*given.text, LongFlag(row)));
   }
   if (const auto* decisions = std::get_if<std::optional<Decisions> PlanRequest::*>(&member)) {
     CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadJsonFile(*given.text, "decisions.json"));

@@ -177,6 +177,14 @@ Result<Sharding> ReadSharding(const FlagForm& form, const std::string& text) {
   return Sharding{static_cast<ShardingSystem>(system - std::begin(kShardingSystems)), devices};
 }
 
+Result<Link> ReadLink(const FlagForm& form, std::string_view text) {
+  Result<Link> link = ParseLink(text);
+  if (link.ok()) return link;
+  Error error = std::move(link).error();
+  error.message = fmt::format("{}: {}", form.flag, error.message);
+  return error;
+}
+
 // Reads "10%" or "10". kUsage: it is no percentage from 0 to 1000.
 Result<Budget> ReadAddedTime(const FlagForm& form, std::string_view text) {
   constexpr double kMost = 1000;

@@ -33,6 +33,8 @@ Result<PipelineStage> ReadStage(const FlagForm& form, std::string_view text);
 Result<Done> ReadNames(const FlagForm& form, const std::vector<std::string>& texts,
                        std::vector<std::string>* names);
 Result<Sharding> ReadSharding(const FlagForm& form, const std::string& text);
+// Reads "pcie5:50/50,half": see lib/cost/link.h.
+Result<Link> ReadLink(const FlagForm& form, std::string_view text);
 // Reads "10%" or "10". kUsage: it is no percentage from 0 to 1000.
 Result<Budget> ReadAddedTime(const FlagForm& form, std::string_view text);
 

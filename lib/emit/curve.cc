@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -31,6 +32,12 @@ std::string_view PhaseOf(const TracedPlan& traced, size_t k) {
     case StepKind::kRun:
       if (traced.has_run[k]) return kRecompute;
       return traced.graph.IsBackward(step) ? kBackward : kForward;
+    case StepKind::kOut:
+      return "out";
+    case StepKind::kDrop:
+      return "drop";
+    case StepKind::kIn:
+      return "in";
   }
   return "";
 }
@@ -38,8 +45,8 @@ std::string_view PhaseOf(const TracedPlan& traced, size_t k) {
 // Returns an empty text for the loss.
 std::string NodeOf(const TrainingStep& graph, const Step& step) {
   if (step.kind == StepKind::kLoss) return "";
-  const bool is_free = step.kind == StepKind::kFree;
-  return graph.NameOf(is_free ? graph.MakerOf(step.tensor()) : step.node());
+  const bool is_of_tensor = step.kind == StepKind::kFree || step.is_transfer();
+  return graph.NameOf(is_of_tensor ? graph.MakerOf(step.tensor()) : step.node());
 }
 
 // The curve without a prediction.
@@ -59,11 +66,14 @@ MemoryCurve CurveOf(const TrainingStep& graph, const Plan& plan, std::string_vie
   return curve;
 }
 
-void AppendRow(const MemoryCurve& curve, size_t step, Bytes constants, std::string* text) {
+void AppendRow(const MemoryCurve& curve, size_t step, size_t kinds, Bytes constants,
+               std::string* text) {
   const auto out = std::back_inserter(*text);
   fmt::format_to(out, "{},{},{}", step, curve.phases[step], CsvCell(Printable(curve.nodes[step])));
   const StepMemory& memory = curve.steps[step];
-  for (const Bytes bytes : memory.by_kind) fmt::format_to(out, ",{}", bytes.count());
+  for (size_t kind = 0; kind < kinds; ++kind) {
+    fmt::format_to(out, ",{}", memory.by_kind[kind].count());
+  }
   fmt::format_to(out, ",{},{},{},", memory.total().count(), memory.after.count(),
                  constants.count());
   if (curve.predicted[step]) fmt::format_to(out, "{}", curve.predicted[step]->count());
@@ -91,7 +101,11 @@ MemoryCurve TraceCurve(const TrainingStep& step, const Plan& plan, const StepPre
 std::string WriteCurveCsv(std::span<const MemoryCurve> curves) {
   const bool has_two = curves.size() == 2;
   std::string text = has_two ? "plan,step,phase,node" : "step,phase,node";
-  for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
+  size_t kinds = 0;
+  for (const MemoryCurve& curve : curves) {
+    kinds = std::max(kinds, ShownKinds(curve.plan->schedule));
+  }
+  for (size_t kind = 0; kind < kinds; ++kind) {
     text += fmt::format(",{}_bytes", NameOf(static_cast<MemoryKind>(kind)));
   }
   text += ",memory_bytes,after_bytes,constant_bytes,predicted_bytes\n";
@@ -99,7 +113,7 @@ std::string WriteCurveCsv(std::span<const MemoryCurve> curves) {
     const Bytes constants = TotalConstants(curve.plan->figures);
     for (size_t step = 0; step < curve.steps.size(); ++step) {
       if (has_two) text += &curve == curves.data() ? "old," : "new,";
-      AppendRow(curve, step, constants, &text);
+      AppendRow(curve, step, kinds, constants, &text);
     }
   }
   return text;

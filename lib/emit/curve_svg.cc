@@ -30,7 +30,7 @@ constexpr size_t kLongestLabel = 80;
 // The colours are those of Okabe and Ito, which colour-blind readers can distinguish; kept and
 // recomputed are as in dot.cc.
 constexpr std::array<std::string_view, kMemoryKinds> kKindColours = {
-    "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#F0E442"};
+    "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#F0E442", "#D55E00"};
 // These are CSS classes as well.
 constexpr std::array<std::string_view, 2> kPlanNames = {"old", "new"};
 

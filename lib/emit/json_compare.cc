@@ -18,6 +18,11 @@ void WriteFigures(const Plan& plan, JsonWriter* json) {
   json->Key("baseline_peak_bytes").Amount(figures.baseline_peak);
   json->Key("arena_bytes").Amount(figures.arena);
   json->Key("overhead_cost").Amount(figures.overhead);
+  if (figures.offload) {
+    json->Key("stall_cost").Amount(figures.offload->stall);
+    json->Key("host_peak_bytes").Amount(figures.offload->host_peak);
+    json->Key("transfer_bytes").Amount(figures.offload->transferred);
+  }
   json->Key("forward_cost").Amount(figures.forward_cost);
   json->Key("backward_cost").Amount(figures.backward_cost);
   json->Key("lower_bound_cost").Amount(figures.lower_bound_cost);

@@ -19,9 +19,11 @@ using Form = Decisions::Form;
 // Follows the order of Decisions::Form.
 constexpr std::array<std::string_view, 5> kForms = {"kept", "checkpoints", "mirror_counts",
                                                     "lower_sets", "order"};
-constexpr std::array kStepWords = {kForwardStep, kLossStep, kBackwardStep, kFreeStep, kRunStep};
+constexpr std::array kStepWords = {kForwardStep, kLossStep, kBackwardStep, kFreeStep,
+                                   kRunStep,     kOutStep,  kDropStep,     kInStep};
 constexpr std::array kStepKinds = {StepKind::kForward, StepKind::kLoss, StepKind::kBackward,
-                                   StepKind::kFree, StepKind::kRun};
+                                   StepKind::kFree,    StepKind::kRun,  StepKind::kOut,
+                                   StepKind::kDrop,    StepKind::kIn};
 constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 
 // ---- Writing ----
@@ -73,8 +75,7 @@ DecidedStep ReadStep(const JsonView& json, ReadWhat read_what) {
   if (!json.is_array() || json.size() == 0) {
     json.Fault(
         "must be a step: [\"f\", node], [\"loss\"], [\"b\", node] or [\"free\", tensor]; of a "
-        "joint "
-        "graph [\"r\", operation]");
+        "joint graph [\"r\", operation], [\"out\", value], [\"drop\", value] or [\"in\", value]");
     return {};
   }
   DecidedStep step{ReadStepKind(json.at(0)), {}};
@@ -104,7 +105,8 @@ class PlanNames {
   }
 
   NameOrId Find(StepKind kind, const JsonView& json) const {
-    return (kind == StepKind::kFree ? tensors_ : nodes_).Find(json.Integer());
+    const bool is_of_tensor = kind == StepKind::kFree || IsTransfer(kind);
+    return (is_of_tensor ? tensors_ : nodes_).Find(json.Integer());
   }
 
  private:

@@ -21,6 +21,11 @@ void WriteSide(std::string_view key, const PlanDigest& plan, int64_t kept, JsonW
   WriteField("cost_model", plan.request, json);
   WriteField("cost_unit", plan.request, json);
   json->Key("overhead_cost").Amount(figures.overhead);
+  if (figures.offload) {
+    json->Key("stall_cost").Amount(figures.offload->stall);
+    json->Key("host_peak_bytes").Amount(figures.offload->host_peak);
+    json->Key("transfer_bytes").Amount(figures.offload->transferred);
+  }
   json->Key("forward_cost").Amount(figures.forward_cost);
   json->Key("backward_cost").Amount(figures.backward_cost);
   json->Key("kept_nodes").Integer(kept);
@@ -78,6 +83,7 @@ void WriteChange(const NodeChange& change, const std::string& group, bool has_pe
   json->Key("held_bytes").Amount(change.held);
   json->Key("at_peak_bytes");
   has_peaks ? json->Amount(change.at_peak) : json->Null();
+  if (change.moved != Bytes(0)) json->Key("moved_bytes").Amount(change.moved);
   json->Key("group").Text(group);
   json->End();
 }
@@ -108,6 +114,7 @@ void WriteTextOrNull(std::string_view key, const std::string& text, JsonWriter* 
 ChangeWords WordsOf(const NodeChange& change) {
   if (change.old_runs == 0) return {"+", "new"};
   if (change.new_runs == 0) return {"-", "gone"};
+  if (change.moved > Bytes(0)) return {"~", "move"};
   switch (change.kind) {
     case NodeChange::Kind::kKept: {
       const bool is_smaller = change.old_runs == change.new_runs && change.held < Bytes(0);

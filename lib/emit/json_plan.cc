@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -146,6 +147,11 @@ PlanFigures ReadFigures(const JsonView& json, PlanKind kind) {
   if (!budget.is_null()) figures.paper.budget = ReadBytes(budget);
   figures.paper.peak = ReadBytes(paper["peak_bytes"]);
   figures.paper.overhead = ReadOverhead(paper["overhead_cost"], kind);
+  if (json.has("host_peak_bytes")) {
+    figures.offload = {ReadBytes(json["host_peak_bytes"]), ReadBytes(json["host_arena_bytes"]),
+                       Cost(json["stall_cost"].Integer(0, kMaxOverhead)),
+                       Bytes(json["transfer_bytes"].Integer(0, kMaxOverhead))};
+  }
   if (json.has("setting")) figures.setting = ReadSetting(json["setting"]);
   return figures;
 }
@@ -226,6 +232,30 @@ void ReadPeakParts(const JsonView& root, PlanDigest* digest) {
   }
   if (left > 0) live.Fault(fmt::format("is {} bytes less than peak_bytes", left));
   digest->rest = rest;
+}
+
+// Adds to each row the bytes of its values that are copied to the host.
+void ReadMoved(const JsonView& root, PlanDigest* digest) {
+  std::unordered_map<int64_t, std::pair<size_t, Bytes>> rows;
+  const JsonView nodes = root["nodes"];
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!nodes.at(i).has("outputs")) continue;
+    const JsonView outputs = nodes.at(i)["outputs"];
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      rows[outputs.at(k)["id"].Integer()] = {i, Bytes(outputs.at(k)["bytes"].Integer())};
+    }
+  }
+  std::set<int64_t> moved;
+  const JsonView steps = root["schedule"]["steps"];
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const JsonView step = steps.at(k);
+    const bool is_out = step.is_array() && step.size() == 2 && step.at(0).is_text() &&
+                        step.at(0).Text() == kOutStep;
+    if (!is_out || !moved.insert(step.at(1).Integer()).second) continue;
+    const auto row = rows.find(step.at(1).Integer());
+    if (row == rows.end()) return step.at(1).Fault("no node has this tensor");
+    digest->rows[row->second.first].moved += row->second.second;
+  }
 }
 
 // ---- Reading: what refers to the graph ----
@@ -311,9 +341,11 @@ class GraphPartReader {
   }
 
   Step ReadRun(const JsonView& json) const {
-    json.at(0).Choice({kRunStep});
+    const size_t kind = json.at(0).Choice({kRunStep, kOutStep, kDropStep, kInStep});
     if (json.size() > 2) json.Fault(fmt::format("has {} members, must have 2", json.size()));
-    return Step::Run(FindNode(json.at(1)));
+    if (kind == 0) return Step::Run(FindNode(json.at(1)));
+    const TensorId value = FindIn(tensors_, json.at(1), ids_.tensor_word());
+    return kind == 1 ? Step::Out(value) : kind == 2 ? Step::Drop(value) : Step::In(value);
   }
 
   NodeId FindNode(const JsonView& id) const { return FindIn(nodes_, id, ids_.node_word()); }
@@ -336,9 +368,8 @@ class GraphPartReader {
   std::unordered_map<int64_t, TensorId> tensors_;
 };
 
-std::vector<Bytes> ReadOffsets(const JsonView& root) {
+std::vector<Bytes> ReadOffsets(const JsonView& list) {
   std::vector<Bytes> offsets;
-  const JsonView list = root["arena"]["offset_bytes"];
   offsets.reserve(list.size());
   for (size_t i = 0; i < list.size(); ++i) offsets.emplace_back(list.at(i).Integer());
   return offsets;
@@ -389,6 +420,7 @@ Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& wher
   for (size_t i = 0; i < nodes.size(); ++i)
     digest.rows.push_back(ReadRow(nodes.at(i), kind, &total));
   if (root.has("peak")) ReadPeakParts(root, &digest);
+  if (digest.request.offload) ReadMoved(root, &digest);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   return digest;
 }
@@ -411,7 +443,9 @@ Result<Plan> ReadPlan(std::string_view text, PlanIds ids, const TensorGraph* gra
   const std::string misplaced = reader.ReadNodes(root["nodes"], &plan);
   plan.schedule = reader.ReadSchedule(root["schedule"]);
   if (root.has("peak")) plan.peak = reader.ReadPeak(root["peak"]);
-  plan.offsets = ReadOffsets(root);
+  const JsonView arena = root["arena"];
+  plan.offsets = ReadOffsets(arena["offset_bytes"]);
+  if (arena.has("host_offset_bytes")) plan.host_offsets = ReadOffsets(arena["host_offset_bytes"]);
   const std::optional<std::vector<Bytes>> peaks = ReadSegmentPeaks(root);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   if (!misplaced.empty()) {

@@ -22,7 +22,7 @@ class PlanWriter {
 
   std::string Write() && {
     json_.BeginObject(JsonLayout::kLines);
-    json_.Key("schema_version").Text(kSchemaVersion);
+    json_.Key("schema_version").Text(plan_.request.offload ? kOffloadVersion : kSchemaVersion);
     json_.Key("tool").BeginObject(JsonLayout::kInline);
     json_.Key("name").Text("ckplan").Key("version").Text(CKPLAN_VERSION).End();
     WriteModel();
@@ -36,7 +36,13 @@ class PlanWriter {
     json_.Key("arena").BeginObject(JsonLayout::kLines);
     json_.Key("offset_bytes").BeginArray(JsonLayout::kWrapped);
     for (const Bytes offset : plan_.offsets) json_.Amount(offset);
-    json_.End().End();
+    json_.End();
+    if (plan_.request.offload) {
+      json_.Key("host_offset_bytes").BeginArray(JsonLayout::kWrapped);
+      for (const Bytes offset : plan_.host_offsets) json_.Amount(offset);
+      json_.End();
+    }
+    json_.End();
     json_.End();
     return std::move(json_).Finish();
   }
@@ -83,6 +89,7 @@ class PlanWriter {
       json_.End();
     }
     json_.Key("overhead_cost").Amount(figures.overhead);
+    if (figures.offload) WriteOffload(*figures.offload);
     json_.Key("forward_cost").Amount(figures.forward_cost);
     json_.Key("backward_cost").Amount(figures.backward_cost);
     json_.Key("lower_bound_cost").Amount(figures.lower_bound_cost);
@@ -112,6 +119,13 @@ class PlanWriter {
       WriteSetting(*figures.setting, &json_);
     }
     json_.End();
+  }
+
+  void WriteOffload(const OffloadFigures& offload) {
+    json_.Key("stall_cost").Amount(offload.stall);
+    json_.Key("host_peak_bytes").Amount(offload.host_peak);
+    json_.Key("host_arena_bytes").Amount(offload.host_arena);
+    json_.Key("transfer_bytes").Amount(offload.transferred);
   }
 
   void WriteCertificate(const Certificate& certificate) {
@@ -188,6 +202,15 @@ class PlanWriter {
         break;
       case StepKind::kRun:
         json_.Text(kRunStep).Integer(ids_.nodes[step.node()]);
+        break;
+      case StepKind::kOut:
+        json_.Text(kOutStep).Integer(ids_.tensors[step.tensor()]);
+        break;
+      case StepKind::kDrop:
+        json_.Text(kDropStep).Integer(ids_.tensors[step.tensor()]);
+        break;
+      case StepKind::kIn:
+        json_.Text(kInStep).Integer(ids_.tensors[step.tensor()]);
         break;
     }
     json_.End();

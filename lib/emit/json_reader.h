@@ -110,6 +110,8 @@ class JsonDocument {
 // Checks that the major number of root["schema_version"] is 1; an absent version passes if
 // `may_lack`. Minor versions only add fields, and readers ignore unknown ones.
 inline constexpr std::string_view kSchemaVersion = "1.0";
+// The version of plans that may move values to the host.
+inline constexpr std::string_view kOffloadVersion = "1.1";
 void CheckSchemaVersion(const JsonView& root, bool may_lack);
 
 }  // namespace ckplan

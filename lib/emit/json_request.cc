@@ -1,5 +1,8 @@
 #include "lib/emit/json_request.h"
 
+#include <iterator>
+#include <utility>
+
 #include "lib/emit/json_decisions.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/plan/knob.h"
@@ -24,6 +27,19 @@ class FieldWriter {
   void operator()(bool PlanRequest::*member) const { json_.Boolean(request_.*member); }
   void operator()(Budget PlanRequest::*member) const {
     json_.Amount((request_.*member).in_bytes());
+  }
+  void operator()(std::optional<Bytes> PlanRequest::*member) const {
+    json_.Amount(request_.*member);
+  }
+  void operator()(std::optional<Link> PlanRequest::*member) const {
+    const Link& link = *(request_.*member);
+    json_.BeginObject(JsonLayout::kInline);
+    json_.Key("link").Text(link.name);
+    json_.Key("out_bytes_per_second").Integer(link.out_bytes_per_second);
+    json_.Key("in_bytes_per_second").Integer(link.in_bytes_per_second);
+    json_.Key("latency_ns").Integer(link.latency_ns);
+    json_.Key("duplex").Text(NameOf(link.duplex));
+    json_.End();
   }
   void operator()(DimSizes PlanRequest::*member) const {
     json_.BeginObject(JsonLayout::kInline);
@@ -84,6 +100,19 @@ class FieldReader {
   void operator()(bool PlanRequest::*member) const { request_.*member = value_.Boolean(); }
   void operator()(Budget PlanRequest::*member) const {
     if (!value_.is_null()) request_.*member = Budget::Of(Bytes(value_.Integer(0, kMaxBudget)));
+  }
+  void operator()(std::optional<Bytes> PlanRequest::*member) const {
+    if (!value_.is_null()) request_.*member = Bytes(value_.Integer(0, kMaxBudget));
+  }
+  void operator()(std::optional<Link> PlanRequest::*member) const {
+    Link link;
+    link.name = value_["link"].Text();
+    link.out_bytes_per_second = value_["out_bytes_per_second"].Integer(1, kMaxLinkRate);
+    link.in_bytes_per_second = value_["in_bytes_per_second"].Integer(1, kMaxLinkRate);
+    link.latency_ns = value_["latency_ns"].Integer(0, kMaxLatency);
+    link.duplex = static_cast<Duplex>(
+        value_["duplex"].Choice({std::begin(kDuplexWords), std::end(kDuplexWords)}));
+    request_.*member = std::move(link);
   }
   void operator()(DimSizes PlanRequest::*member) const {
     value_.ForEachMember([&](const std::string& name, const JsonView& size) {
@@ -148,6 +177,7 @@ KnobSetting ReadSetting(const JsonView& json) {
 void WriteField(const RequestField& field, const PlanRequest& request, JsonWriter* json) {
   if (field.in_file == InFile::kNever) return;
   if (field.in_file == InFile::kUnlessDefault && IsDefault(field, request)) return;
+  if (field.in_file == InFile::kWithOffload && !request.offload) return;
   json->Key(field.key);
   std::visit(FieldWriter(request, json), field.member);
 }

@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "lib/base/printable.h"
 #include "lib/emit/proto_writer.h"
 #include "lib/emit/viewers.h"
 #include "lib/schedule/training_step.h"
+#include "lib/schedule/transfers.h"
 
 namespace ckplan {
 namespace {
@@ -59,10 +61,16 @@ constexpr int64_t kScheduleTrack = 2;
 constexpr int64_t kMemoryTrack = 3;
 constexpr int64_t kConstantsTrack = 4;
 constexpr int64_t kFirstKindTrack = 5;
+constexpr int64_t kFirstLinkTrack = kFirstKindTrack + int64_t{kMemoryKinds};  // Out, then in.
 
 class PerfettoTrace {
  public:
-  explicit PerfettoTrace(const TracedPlan& traced) : traced_(traced), graph_(traced.graph) {}
+  explicit PerfettoTrace(const TracedPlan& traced)
+      : traced_(traced), graph_(traced.graph), kinds_(ShownKinds(traced.plan.schedule)) {
+    if (HasTransfers(traced.plan.schedule)) {
+      transfers_ = TransfersOf(traced.graph, traced.plan.schedule);
+    }
+  }
 
   std::string Write() && {
     DescribeTracks();
@@ -72,6 +80,7 @@ class PerfettoTrace {
     Count(kConstantsTrack, TotalConstants(traced_.plan.figures));
     for (size_t k = 0; k < memory.size(); ++k) WriteStep(k, memory[k]);
     if (!memory.empty()) WriteMemory(StepMemory{});
+    if (transfers_) WriteLink();
     return std::move(trace_).Take();
   }
 
@@ -105,19 +114,27 @@ class PerfettoTrace {
             .Integer(track::kUuid, kProcessTrack)
             .Message(track::kProcess,
                      ProtoWriter().Integer(track::kPid, kPid).Text(track::kProcessName, name)));
-    Describe(ProtoWriter()
-                 .Integer(track::kUuid, kScheduleTrack)
-                 .Integer(track::kParent, kProcessTrack)
-                 .Message(track::kThread, ProtoWriter()
-                                              .Integer(track::kPid, kPid)
-                                              .Integer(track::kTid, kPid)
-                                              .Text(track::kThreadName, "schedule")));
+    DescribeThread(kScheduleTrack, kPid, "schedule");
+    if (transfers_) {
+      DescribeThread(kFirstLinkTrack, kPid + 1, "link out");
+      DescribeThread(kFirstLinkTrack + 1, kPid + 2, "link in");
+    }
     DescribeCounter(kMemoryTrack, "memory");
     DescribeCounter(kConstantsTrack, "constants");
-    for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
+    for (size_t kind = 0; kind < kinds_; ++kind) {
       DescribeCounter(kFirstKindTrack + static_cast<int64_t>(kind),
                       fmt::format("memory: {}", NameOf(static_cast<MemoryKind>(kind))));
     }
+  }
+
+  void DescribeThread(int64_t uuid, int64_t thread, std::string_view name) {
+    Describe(ProtoWriter()
+                 .Integer(track::kUuid, uuid)
+                 .Integer(track::kParent, kProcessTrack)
+                 .Message(track::kThread, ProtoWriter()
+                                              .Integer(track::kPid, kPid)
+                                              .Integer(track::kTid, thread)
+                                              .Text(track::kThreadName, name)));
   }
 
   void DescribeCounter(int64_t uuid, std::string_view name) {
@@ -142,7 +159,7 @@ class PerfettoTrace {
 
   void WriteMemory(const StepMemory& memory) {
     Count(kMemoryTrack, memory.total());
-    for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
+    for (size_t kind = 0; kind < kinds_; ++kind) {
       // Unchanged values need no event.
       if (now_ > 0 && memory.by_kind[kind] == last_.by_kind[kind]) continue;
       Count(kFirstKindTrack + static_cast<int64_t>(kind), memory.by_kind[kind]);
@@ -151,13 +168,11 @@ class PerfettoTrace {
   }
 
   void WriteStep(size_t k, const StepMemory& memory) {
+    if (transfers_) WriteWait(transfers_->steps[k]);
     WriteMemory(memory);
     const Step& step = traced_.steps()[k];
-    ProtoWriter begin;
-    begin.Integer(event::kType, event::kBegin)
-        .Integer(event::kTrack, kScheduleTrack)
-        .Text(event::kCategory, CategoryOf(k))
-        .Text(event::kName, Printable(traced_.NameOfStep(k), kLongestName));
+    if (step.is_transfer()) return;
+    ProtoWriter begin = Begin(kScheduleTrack, CategoryOf(k), traced_.NameOfStep(k));
     begin.Message(event::kAnnotation, Argument("step", static_cast<int64_t>(k)));
     if (step.kind != StepKind::kLoss && step.kind != StepKind::kFree) {
       begin.Message(event::kAnnotation, Argument("operator", graph_.OpOf(step.node())));
@@ -165,8 +180,46 @@ class PerfettoTrace {
       if (!modules.empty()) begin.Message(event::kAnnotation, Argument("module", modules.back()));
     }
     Add(begin);
-    now_ += std::max(graph_.CostOf(step).count(), int64_t{1});
-    Add(ProtoWriter().Integer(event::kType, event::kEnd).Integer(event::kTrack, kScheduleTrack));
+    now_ = transfers_ ? transfers_->steps[k].end.count()
+                      : now_ + std::max(graph_.CostOf(step).count(), int64_t{1});
+    End(kScheduleTrack);
+  }
+
+  // Moves the time to the beginning of the step.
+  void WriteWait(const StepTime& time) {
+    if (time.waits > Cost(0)) {
+      now_ = (time.begin - time.waits).count();
+      Add(Begin(kScheduleTrack, "wait", "wait for a copy"));
+      now_ = time.begin.count();
+      End(kScheduleTrack);
+    }
+    now_ = time.begin.count();
+  }
+
+  void WriteLink() {
+    for (const LinkCopy& copy : transfers_->copies) {
+      const int64_t track = kFirstLinkTrack + (copy.way == CopyWay::kOut ? 0 : 1);
+      now_ = copy.begin.count();
+      ProtoWriter begin = Begin(track, "copy", graph_.NameOf(copy.value));
+      begin.Message(event::kAnnotation, Argument("step", int64_t{copy.step}));
+      begin.Message(event::kAnnotation, Argument("bytes", copy.bytes.count()));
+      Add(begin);
+      now_ = copy.end.count();
+      End(track);
+    }
+  }
+
+  static ProtoWriter Begin(int64_t track, std::string_view category, std::string_view name) {
+    ProtoWriter begin;
+    begin.Integer(event::kType, event::kBegin)
+        .Integer(event::kTrack, track)
+        .Text(event::kCategory, category)
+        .Text(event::kName, Printable(name, kLongestName));
+    return begin;
+  }
+
+  void End(int64_t track) {
+    Add(ProtoWriter().Integer(event::kType, event::kEnd).Integer(event::kTrack, track));
   }
 
   std::string_view CategoryOf(size_t k) const {
@@ -188,6 +241,8 @@ class PerfettoTrace {
 
   const TracedPlan& traced_;
   const TrainingStep graph_;
+  const size_t kinds_;
+  std::optional<Transfers> transfers_;  // Absent if nothing is moved.
   Packets trace_;
   StepMemory last_;
   int64_t now_ = 0;

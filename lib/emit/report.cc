@@ -16,6 +16,7 @@
 #include "lib/plan/request_fields.h"
 #include "lib/schedule/timeline.h"
 #include "lib/schedule/training_step.h"
+#include "lib/schedule/transfers.h"
 
 namespace ckplan {
 namespace {
@@ -49,7 +50,7 @@ class GraphText {
   // The kinds of memory in words, in the order of their numbers.
   void WriteKinds() {
     json_.Key("kinds").BeginArray(JsonLayout::kInline);
-    for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
+    for (size_t kind = 0; kind < ShownKinds(traced_.plan.schedule); ++kind) {
       json_.Text(traced_.NameOfKind(static_cast<MemoryKind>(kind)));
     }
     json_.End();
@@ -125,6 +126,9 @@ char PhaseOf(const TracedPlan& traced, size_t k) {
   if (traced.has_run[k]) return 'r';
   if (step.kind == StepKind::kLoss) return 'l';
   if (step.kind == StepKind::kFree) return 'x';
+  if (step.kind == StepKind::kOut) return 'o';
+  if (step.kind == StepKind::kDrop) return 'd';
+  if (step.kind == StepKind::kIn) return 'i';
   return traced.graph.IsBackward(step) ? 'b' : 'f';
 }
 
@@ -222,6 +226,43 @@ class PlanText {
     WriteList(&json_, "keep_all", KeepAllMemory(traced_),
               [&](Bytes bytes) { json_.Amount(bytes); });
     WriteSpans(memory.spans);
+    if (HasTransfers(plan_.schedule)) WriteOffload();
+  }
+
+  // Writes what the link and the operations do over time.
+  void WriteOffload() {
+    const Transfers transfers = TransfersOf(traced_.graph, plan_.schedule);
+    std::string ways;
+    for (const LinkCopy& copy : transfers.copies) ways += copy.way == CopyWay::kOut ? 'o' : 'i';
+    json_.Key("offload").BeginObject(JsonLayout::kLines);
+    json_.Key("link").Text(Shown(PhraseOf(FieldOf("offload"), plan_.request)));
+    json_.Key("host_peak").Amount(transfers.host_peak);
+    json_.Key("transferred").Amount(transfers.transferred);
+    json_.Key("stall").Amount(transfers.stall);
+    json_.Key("makespan").Amount(transfers.makespan);
+    json_.Key("copy_ways").Text(ways);
+    WriteList(&json_, "copy_of", transfers.copies,
+              [&](const LinkCopy& copy) { json_.Integer(copy.value.index()); });
+    WriteList(&json_, "copy_times", transfers.copies,
+              [&](const LinkCopy& copy) { json_.Amount(copy.begin).Amount(copy.end); });
+    WriteList(&json_, "step_waits", transfers.steps,
+              [&](const StepTime& time) { json_.Amount(time.waits); });
+    WriteWork(transfers);
+    json_.End();
+  }
+
+  // Writes the times at which operations run without a wait between them, and the waits.
+  void WriteWork(const Transfers& transfers) {
+    std::vector<Cost> work, waits;
+    for (const StepTime& time : transfers.steps) {
+      if (time.waits > Cost(0)) waits.insert(waits.end(), {time.begin - time.waits, time.begin});
+      if (time.end == time.begin) continue;
+      const bool goes_on = !work.empty() && work.back() == time.begin;
+      if (goes_on) work.back() = time.end;
+      if (!goes_on) work.insert(work.end(), {time.begin, time.end});
+    }
+    WriteList(&json_, "work", work, [&](Cost time) { json_.Amount(time); });
+    WriteList(&json_, "waits", waits, [&](Cost time) { json_.Amount(time); });
   }
 
   void WriteSpans(const std::vector<MemorySpan>& spans) {

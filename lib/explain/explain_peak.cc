@@ -125,7 +125,8 @@ class PeakExplainer {
           FreedAfter(traced_, item.version, LastUseBefore(item));
       if (!schedule) continue;
       steps += static_cast<int64_t>(schedule->steps.size());
-      found_.next.push_back({i, Simulator(graph_).Run(*schedule).value()});
+      const Result<Simulation> then = Simulator(graph_).Run(*schedule);
+      if (then.ok()) found_.next.push_back({i, *then});
     }
     std::stable_sort(found_.next.begin(), found_.next.end(),
                      [](const Release& a, const Release& b) {

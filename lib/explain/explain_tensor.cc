@@ -8,6 +8,7 @@
 #include "lib/explain/what_if.h"
 #include "lib/schedule/simulate.h"
 #include "lib/schedule/training_step.h"
+#include "lib/schedule/transfers.h"
 
 namespace ckplan {
 namespace {
@@ -71,11 +72,28 @@ class TensorExplainer {
     return gap.to - gap.from > found_.gap->to - found_.gap->from;
   }
 
+  // Returns nothing if the change breaks a rule of transfers.
   std::optional<Simulation> Measure(const Schedule& schedule) {
     work_ -= static_cast<int64_t>(schedule.steps.size());
     const Result<Simulation> measured = Simulator(graph_).Run(schedule);
+    if (!measured.ok() && HasTransfers(traced_.plan.schedule)) return std::nullopt;
     CKPLAN_CHECK(measured.ok(), "a plan with one decision changed is a training step");
     return *measured;
+  }
+
+  void ListCopies() {
+    if (!HasTransfers(traced_.plan.schedule)) return;
+    for (const LinkCopy& copy : TransfersOf(graph_, traced_.plan.schedule).copies) {
+      if (copy.value == found_.tensor) found_.copies.push_back(copy);
+    }
+  }
+
+  Reason ReasonToMove() {
+    for (const LinkCopy& copy : found_.copies) {
+      if (copy.way == CopyWay::kIn && !found_.again_at) found_.again_at = copy.step;
+    }
+    found_.if_kept = Measure(LeftOnDevice(traced_, found_.tensor));
+    return Reason::kMoved;
   }
 
   Reason ReasonOf() {
@@ -87,6 +105,8 @@ class TensorExplainer {
       return Reason::kNotMeasured;
     }
     PollStop();
+    ListCopies();
+    if (!found_.copies.empty()) return ReasonToMove();
     if (found_.stays.size() > 1) {
       const Stay& again = found_.stays[1];
       found_.again_at = again.since;
@@ -100,6 +120,9 @@ class TensorExplainer {
       if (schedule) found_.if_freed = Measure(*schedule);
     }
     if (found_.if_kept) return ReasonToRecompute();
+    if (found_.again_at || (may_be_freed && found_.gap && !found_.if_freed)) {
+      return Reason::kNotMeasured;
+    }
     if (!found_.gap) return Reason::kUsedAtOnce;
     if (traced_.constraints && traced_.constraints->is_kept[maker()]) return Reason::kToBeKept;
     if (traced_.constraints && traced_.constraints->runs_once[maker()]) return Reason::kToRunOnce;
@@ -165,6 +188,8 @@ std::string_view NameOf(Reason reason) {
       return "higher-peak";
     case Reason::kAffordable:
       return "affordable";
+    case Reason::kMoved:
+      return "moved";
   }
   CKPLAN_CHECK(false, "every reason has a name");
 }

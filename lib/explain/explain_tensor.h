@@ -8,6 +8,7 @@
 #include "lib/base/units.h"
 #include "lib/explain/traced_plan.h"
 #include "lib/schedule/simulate.h"
+#include "lib/schedule/transfer_clock.h"
 
 namespace ckplan {
 
@@ -43,6 +44,7 @@ enum class Reason : uint8_t {
   kOverBudget,  // would need more than the budget.
   kHigherPeak,  // would raise the peak; the plan has no budget.
   kAffordable,  // would fit: the plan could be better here.
+  kMoved,       // It is moved to the host.
 };
 
 std::string_view NameOf(Reason reason);  // The name in JSON: "within-budget".
@@ -61,9 +63,11 @@ struct TensorExplanation {
   };
   std::optional<Gap> gap;
   std::optional<Simulation> if_freed;  // If it is released in the gap.
-  // The step of its first run beyond one, and the figures if the version before it is kept.
+  // The step of its first run beyond one or, if it is moved to the host, of the first copy back;
+  // and the figures if the version before it is kept.
   std::optional<int32_t> again_at;
   std::optional<Simulation> if_kept;
+  std::vector<LinkCopy> copies;  // Its copies to the host and back, in order.
 };
 
 // Measures changes as long as `work`, which counts down, is above zero.

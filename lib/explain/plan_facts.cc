@@ -24,6 +24,7 @@ void FillMemory(const TracedPlan& traced, PlanFacts* facts) {
   facts->passing = peak.of(MemoryKind::kPassing);
   facts->gradients = peak.of(MemoryKind::kGradients);
   facts->workspace = peak.of(MemoryKind::kWorkspace);
+  facts->loaded = peak.of(MemoryKind::kLoaded);
   facts->peak_step = traced.NameOfStep(peak_step);
 }
 

@@ -26,12 +26,13 @@ struct RecomputedGroup {
 struct PlanFacts {
   std::string peak_step;  // "backward of conv1"
   int64_t kept_tensors = 0;
-  // The memory in use when the peak is first reached; the five add up to the peak.
+  // The memory in use when the peak is first reached; the six add up to the peak.
   Bytes kept;
   Bytes recomputed;
   Bytes passing;  // Forward results that no backward step will read before they are released.
   Bytes gradients;
   Bytes workspace;
+  Bytes loaded;  // Results that were copied back from the host.
 
   int64_t run_twice = 0;  // Number of nodes that run forward twice.
   int64_t run_more_often = 0;

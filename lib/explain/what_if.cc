@@ -110,6 +110,13 @@ std::optional<Schedule> FreedAfter(const TracedPlan& traced, int32_t version, in
   return Freeing(traced, version, step).Run();
 }
 
+Schedule LeftOnDevice(const TracedPlan& traced, TensorId value) {
+  Schedule schedule = traced.plan.schedule;
+  std::erase_if(schedule.steps,
+                [&](const Step& step) { return step.is_transfer() && step.tensor() == value; });
+  return schedule;
+}
+
 Schedule KeptInstead(const TracedPlan& traced, int32_t version) {
   Schedule schedule = traced.plan.schedule;
   schedule.steps.erase(schedule.steps.begin() + traced.version(version).made_at);

@@ -2,7 +2,8 @@
 // schedule, which the simulator measures, so the figures are exact. They are those of this plan
 // changed in one place, not of the best plan with that decision.
 //
-// Both changes require plans that free by liveness.
+// All changes require plans that free by liveness. With transfers, the first two may break a rule
+// of lib/schedule/transfers.h, so that they cannot be measured.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,9 @@ std::optional<Schedule> FreedAfter(const TracedPlan& traced, int32_t version, in
 // Leaves out the run that makes the version, which is a run beyond the first, and the runs that
 // only it needed. The version before stays in memory instead.
 Schedule KeptInstead(const TracedPlan& traced, int32_t version);
+
+// Leaves out all transfers of the value, which then stays on the device while the plan moves it.
+Schedule LeftOnDevice(const TracedPlan& traced, TensorId value);
 
 // Limit of measuring, in steps of schedules: less than a second.
 inline constexpr int64_t kWhatIfSteps = 4'000'000;

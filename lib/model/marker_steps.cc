@@ -126,6 +126,9 @@ std::string_view WordOf(StepKind kind) {
     case StepKind::kFree:
       return "free";
     case StepKind::kRun:
+    case StepKind::kOut:
+    case StepKind::kDrop:
+    case StepKind::kIn:
       break;
   }
   CKPLAN_CHECK(false, "the steps of a model are forward and backward steps");

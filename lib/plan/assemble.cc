@@ -7,6 +7,7 @@
 #include "lib/schedule/simulate.h"
 #include "lib/schedule/static_allocation.h"
 #include "lib/schedule/timeline.h"
+#include "lib/schedule/transfers.h"
 
 namespace ckplan {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 // Returns the decision on each operation that follows from the runs of a joint graph.
 IdVector<NodeId, NodeDecision> DecisionsOf(const JointGraph& graph, const Schedule& schedule) {
   IdVector<OpId, int32_t> run_count(graph.ops().size());
-  for (const Step& step : schedule.steps) ++run_count[step.node()];
+  for (const OpId run : RunsOf(schedule)) ++run_count[run];
   IdVector<NodeId, NodeDecision> decisions;
   for (const int32_t count : run_count) {
     const NodeAction action = count == 0   ? NodeAction::kDrop
@@ -23,6 +24,15 @@ IdVector<NodeId, NodeDecision> DecisionsOf(const JointGraph& graph, const Schedu
     decisions.push_back({action, 0, std::max(0, count - 1)});
   }
   return decisions;
+}
+
+void AddOffload(const TrainingStep& step, const Schedule& schedule, const Simulation& simulation,
+                Plan* plan) {
+  const Transfers transfers = TransfersOf(step, schedule);
+  HostArena arena = PlaceOnHost(transfers.host);
+  plan->figures.offload = {simulation.host_peak, arena.bytes, simulation.stall,
+                           simulation.transferred};
+  plan->host_offsets = std::move(arena.offsets);
 }
 
 StaticAllocations StaticAllocationsOf(const TensorGraph& graph, const Schedule& schedule) {
@@ -95,6 +105,7 @@ Plan AssemblePlan(const TrainingStep& step, const Schedule& schedule,
     plan.decisions = DecisionsOf(step.forward(), timeline, segment_of);
     plan.figures.static_allocations = StaticAllocationsOf(step.forward(), schedule);
   }
+  if (step.link() != nullptr) AddOffload(step, schedule, simulation, &plan);
   plan.labels = LabelsOf(step);
   plan.schedule = schedule;
   plan.peak = PeakMomentOf(timeline);

@@ -18,6 +18,8 @@ namespace ckplan {
 // their offsets (schedule/arena.h).
 //
 // The overhead of a joint graph's plan is below zero if operations that no result needs never run.
+// If the step has a link to the host, the plan has the figures of the transfers and the offsets of
+// the copies there.
 Plan AssemblePlan(const TrainingStep& step, const Schedule& schedule,
                   IdVector<NodeId, int32_t> segment_of = {},
                   Arena (*place)(const Timeline& timeline) = PlaceBuffers);

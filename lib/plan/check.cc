@@ -93,12 +93,41 @@ void CompareFigures(const GraphFigures& graph, const Plan& plan, const Replayed&
   CheckCurve(plan, graph.forward_cost + graph.backward_cost, faults);
 }
 
+// Checks what the plan says about the host.
+void CompareOffload(const TrainingStep& step, const Plan& plan, const Moves& moves,
+                    std::vector<std::string>* faults) {
+  const std::optional<OffloadFigures>& claimed = plan.figures.offload;
+  if (claimed.has_value() != plan.request.offload.has_value()) {
+    faults->push_back(claimed ? "host_peak_bytes: the plan may not use the host"
+                              : "host_peak_bytes: missing");
+    return;
+  }
+  if (!claimed) {
+    if (!plan.host_offsets.empty()) faults->push_back("host_offset_bytes: nothing is on the host");
+    return;
+  }
+  const Result<HostMemory> host =
+      LayOutOnHost(step.joint(), moves.on_host, plan.host_offsets, plan.request.align_bytes);
+  if (!host.ok()) return faults->push_back(host.error().message);
+  CompareClaim("host_peak_bytes", claimed->host_peak, host->highest, faults);
+  CompareClaim("host_arena_bytes", claimed->host_arena, host->end, faults);
+  CompareClaim("stall_cost", claimed->stall, moves.waiting, faults);
+  CompareClaim("transfer_bytes", claimed->transferred, moves.moved, faults);
+  const std::optional<Bytes>& budget = plan.request.host_budget;
+  if (budget && host->highest > *budget) {
+    faults->push_back(fmt::format("the host's peak of {} bytes is above its budget of {} bytes",
+                                  host->highest.count(), budget->count()));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> CheckPlan(const TrainingStep& step, const Plan& plan) {
+  const Link* const link = plan.request.offload ? &*plan.request.offload : nullptr;
+  if (link != nullptr && !step.is_joint()) return {"offload: a forward graph cannot have it"};
   const Result<Replayed> replay = ReplaySteps(
       step, plan.schedule,
-      {plan.request.order == StepOrder::kFree, &plan.offsets, plan.request.align_bytes});
+      {plan.request.order == StepOrder::kFree, link, &plan.offsets, plan.request.align_bytes});
   if (!replay.ok()) return {replay.error().message};
   const Result<Replayed> baseline = ReplaySteps(step, WithoutRecomputation(step), {});
   if (!baseline.ok()) return {"without recomputation: " + baseline.error().message};
@@ -124,6 +153,7 @@ std::vector<std::string> CheckPlan(const TrainingStep& step, const Plan& plan) {
                                  replay->slab.allocations()));
   }
   CompareRequest(plan, peak, &faults);
+  CompareOffload(step, plan, replay->moves, &faults);
   for (std::string& broken : BrokenConstraints(step, plan.request, plan.schedule)) {
     faults.push_back(std::move(broken));
   }

@@ -4,7 +4,8 @@
 //
 // It recomputes every figure and looks for: steps that the graph does not have or that must not run
 // twice, reads of absent tensors, something needed that never runs, an order of steps that the
-// request does not allow, memory left at the end, two buffers in one place at one time, figures or
+// request does not allow, memory left at the end, two buffers in one place at one time, transfers
+// to the host against their rules (lib/schedule/transfers.h), figures or
 // decisions that differ from the steps, a peak above the budget, a bound that does not hold, and
 // names and sizes of nodes that differ from the graph's.
 // docs/plan-format.md lists what the checker cannot know.

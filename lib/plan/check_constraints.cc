@@ -100,44 +100,47 @@ struct Asked {
   std::vector<bool> runs_once;
 };
 
+// Returns which things the patterns choose. The last pattern that matches decides. If the first
+// pattern begins with "!", everything that no pattern matches is included.
+std::vector<bool> Chosen(std::string_view field, const std::vector<std::string>& patterns,
+                         const std::vector<Nameable>& things, std::vector<std::string>* faults) {
+  if (patterns.size() > kMostPatterns) {
+    faults->push_back(
+        fmt::format("constraints: request.{}: {} patterns are too many", field, patterns.size()));
+    return std::vector<bool>(things.size());
+  }
+  const bool begins_with_all = !patterns.empty() && patterns.front().starts_with("!");
+  std::vector<bool> chosen;
+  for (const Nameable& thing : things) chosen.push_back(begins_with_all && !thing.names.empty());
+  for (const std::string& text : patterns) {
+    const Pattern pattern(text);
+    bool is_any = false;
+    for (size_t i = 0; i < things.size(); ++i) {
+      PollStop();
+      if (things[i].names.empty() || !pattern.IsMeant(things[i])) continue;
+      is_any = true;
+      chosen[i] = !pattern.leaves_out();
+    }
+    if (is_any) continue;
+    faults->push_back(fmt::format("constraints: request.{}: {} \"{}\"", field,
+                                  pattern.is_too_long() ? "too long is" : "nothing is called",
+                                  text));
+  }
+  return chosen;
+}
+
 // `makers` are the nodes that may be kept or recomputed, with the names of their results, and
 // nothing for others. `runners` are the nodes that may be required to run once.
 Asked WhatIsAsked(const PlanRequest& request, const std::vector<Nameable>& makers,
                   const std::vector<Nameable>& runners, std::vector<std::string>* faults) {
-  // The last pattern that matches decides. If the first pattern begins with "!", everything that no
-  // pattern matches is included.
-  const auto choose = [&](std::string_view field, const std::vector<std::string>& patterns,
-                          const std::vector<Nameable>& things) {
-    if (patterns.size() > kMostPatterns) {
-      faults->push_back(
-          fmt::format("constraints: request.{}: {} patterns are too many", field, patterns.size()));
-      return std::vector<bool>(things.size());
-    }
-    const bool begins_with_all = !patterns.empty() && patterns.front().starts_with("!");
-    std::vector<bool> chosen;
-    for (const Nameable& thing : things) chosen.push_back(begins_with_all && !thing.names.empty());
-    for (const std::string& text : patterns) {
-      const Pattern pattern(text);
-      bool is_any = false;
-      for (size_t i = 0; i < things.size(); ++i) {
-        PollStop();
-        if (things[i].names.empty() || !pattern.IsMeant(things[i])) continue;
-        is_any = true;
-        chosen[i] = !pattern.leaves_out();
-      }
-      if (is_any) continue;
-      faults->push_back(fmt::format("constraints: request.{}: {} \"{}\"", field,
-                                    pattern.is_too_long() ? "too long is" : "nothing is called",
-                                    text));
-    }
-    return chosen;
-  };
-  return {choose("keep", request.keep, makers), choose("recompute", request.recompute, makers),
-          choose("never_rerun", request.never_rerun, runners)};
+  return {Chosen("keep", request.keep, makers, faults),
+          Chosen("recompute", request.recompute, makers, faults),
+          Chosen("never_rerun", request.never_rerun, runners, faults)};
 }
 
 bool HasNone(const PlanRequest& request) {
-  return request.keep.empty() && request.recompute.empty() && request.never_rerun.empty();
+  return request.keep.empty() && request.recompute.empty() && request.never_rerun.empty() &&
+         request.never_offload.empty();
 }
 
 // How often each node has run, and at which step last.
@@ -179,6 +182,7 @@ size_t StepsOfForwardPass(const JointGraph& graph, const Schedule& schedule,
   std::vector<bool> has_run(graph.ops().size());
   size_t end = 0;
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
+    if (schedule.steps[k].kind != StepKind::kRun) continue;
     const auto op = static_cast<size_t>(schedule.steps[k].index);
     if (is_backward[op]) break;
     if (!has_run[op]) end = k + 1;
@@ -243,6 +247,36 @@ std::vector<std::string> BrokenInNodes(const TensorGraph& graph, const PlanReque
   return faults;
 }
 
+// Adds the faults of transfers: kept, recomputed and named values stay on the device, and with them
+// the values whose memory they share.
+void JudgeTransfers(const JointGraph& graph, const Asked& asked, const PlanRequest& request,
+                    const Schedule& schedule, std::vector<std::string>* faults) {
+  std::vector<Nameable> values;
+  for (const Value& value : graph.values()) {
+    values.emplace_back();
+    if (value.maker.is_none()) continue;
+    const Operation& maker = graph.op(value.maker);
+    values.back() = {{value.name, maker.name}, maker.op};
+  }
+  const std::vector<bool> is_named = Chosen("never_offload", request.never_offload, values, faults);
+  IdVector<ValueId, std::string_view> stays(graph.values().size());  // Why; empty if it may move.
+  for (const ValueId v : graph.values().ids()) {
+    const Value& value = graph.value(v);
+    if (value.maker.is_none()) continue;
+    const auto maker = static_cast<size_t>(value.maker.index());
+    if (asked.is_kept[maker]) stays[value.storage] = "to be kept";
+    if (asked.is_recomputed[maker]) stays[value.storage] = "to be recomputed";
+    if (is_named[static_cast<size_t>(v.index())]) stays[value.storage] = "never to be on the host";
+  }
+  for (size_t k = 0; k < schedule.steps.size(); ++k) {
+    if (schedule.steps[k].kind != StepKind::kOut) continue;
+    const ValueId v = schedule.steps[k].tensor();
+    if (stays[v].empty()) continue;
+    faults->push_back(fmt::format("constraints: step {}: \"{}\" is copied to the host, and is {}",
+                                  k, graph.value(v).name, stays[v]));
+  }
+}
+
 std::vector<std::string> BrokenInRuns(const JointGraph& graph, const PlanRequest& request,
                                       const Schedule& schedule) {
   std::vector<std::string> faults;
@@ -270,6 +304,7 @@ std::vector<std::string> BrokenInRuns(const JointGraph& graph, const PlanRequest
     return (count.runs[at] > 1 && count.last[at] >= end) || !is_made_again[value];
   };
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
+    if (schedule.steps[k].kind != StepKind::kRun) continue;
     const auto at = static_cast<size_t>(schedule.steps[k].index);
     const Operation& op = graph.op(schedule.steps[k].node());
     if (is_backward[at] || (k >= end && count.runs[at] > 0)) {
@@ -280,6 +315,7 @@ std::vector<std::string> BrokenInRuns(const JointGraph& graph, const PlanRequest
     count.Add(at, k);
     JudgeRepeat(asked, count, at, op.name, &faults);
   }
+  JudgeTransfers(graph, asked, request, schedule, &faults);
   return faults;
 }
 

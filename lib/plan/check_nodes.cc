@@ -180,6 +180,10 @@ class ScheduleReplay {
         break;
       case StepKind::kRun:
         return "a run of an operation, which only joint graphs have";
+      case StepKind::kOut:
+      case StepKind::kDrop:
+      case StepKind::kIn:
+        return "a copy to the host or back, which only joint graphs have";
       case StepKind::kFree:
         if (!is_explicit) return "a free in a schedule whose frees follow from liveness";
         dying = {step.tensor()};

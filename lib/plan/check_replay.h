@@ -10,6 +10,7 @@
 #include "lib/base/units.h"
 #include "lib/graph/joint_graph.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/plan/check_moves.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/slab.h"
 #include "lib/schedule/schedule.h"
@@ -18,6 +19,7 @@ namespace ckplan {
 
 struct ReplayOptions {
   bool is_order_free = false;  // Backward steps need not mirror the forward ones.
+  const Link* link = nullptr;  // Null if nothing may be moved to the host.
   // Those of the buffers. If null, overlaps are not checked.
   const std::vector<Bytes>* offsets = nullptr;
   int64_t alignment = 1;
@@ -26,10 +28,11 @@ struct ReplayOptions {
 struct Replayed {
   Slab slab;
   int32_t peak_step = 0;
-  Cost overhead;
-  Bytes saved;  // Memory after the loss and the frees that follow it, without gradients.
+  Cost overhead;  // With transfers, of the makespan.
+  Bytes saved;    // Memory after the loss and the frees that follow it, without gradients.
   bool is_own_order = false;                 // First runs come in the order of the graph.
   IdVector<NodeId, NodeDecision> decisions;  // Without segments.
+  Moves moves = {};                          // Of a joint graph.
 };
 
 // Replays steps one at a time. kCheckFailed: the first fault, since later ones may follow from it.

@@ -25,9 +25,12 @@ bool Counts(ValueKind kind) {
 // Replays runs one at a time; stops at the first fault, since later ones may follow from it.
 class RunsReplay {
  public:
-  RunsReplay(const JointGraph& graph, std::vector<OpId> runs, const ReplayOptions& options)
+  // Keeps references to all but the options.
+  RunsReplay(const JointGraph& graph, const std::vector<Step>& steps, const Moves& moves,
+             const ReplayOptions& options)
       : graph_(graph),
-        runs_(std::move(runs)),
+        steps_(steps),
+        moves_(moves),
         slab_(options.offsets, options.alignment),
         run_count_(graph.ops().size()),
         may_replace_(graph.values().size()),
@@ -40,10 +43,13 @@ class RunsReplay {
   std::optional<std::string> Run() {
     if (auto fault = CountRuns()) return fault;
     FindDeaths();
-    for (size_t k = 0; k < runs_.size(); ++k) {
+    for (size_t k = 0; k < steps_.size(); ++k) {
       PollStop();
       const Bytes highest = slab_.highest();
-      RunStep(k);
+      for (const ValueId v : dying_[k]) last_death_[v] = k;
+      if (IsRun(k)) RunStep(k);
+      if (!moves_.back[k].empty()) BringBack(moves_.back[k]);
+      for (const ValueId v : dying_[k]) LetGo(v);
       if (slab_.fault()) return fmt::format("step {}: {}", k, *slab_.fault());
       if (slab_.highest() > highest) peak_step_ = static_cast<int32_t>(k);
     }
@@ -56,6 +62,19 @@ class RunsReplay {
   const IdVector<OpId, int32_t>& run_count() const { return run_count_; }
 
  private:
+  bool IsRun(size_t k) const { return steps_[k].kind == StepKind::kRun; }
+  const Operation& OpAt(size_t k) const { return graph_.op(steps_[k].node()); }
+
+  // What the step makes and reads. A copy to the host and a drop read their value.
+  const std::vector<ValueId>& MadeAt(size_t k) const {
+    return IsRun(k) ? OpAt(k).writes : moves_.back[k];
+  }
+  std::vector<ValueId> ReadAt(size_t k) const {
+    if (IsRun(k)) return OpAt(k).reads;
+    if (steps_[k].kind == StepKind::kIn) return {};
+    return {steps_[k].tensor()};
+  }
+
   bool IsMade(ValueId v) const { return !graph_.value(v).maker.is_none(); }
 
   const Value& StorageOf(ValueId v) const { return graph_.value(graph_.value(v).storage); }
@@ -68,16 +87,17 @@ class RunsReplay {
 
   // Checks everything except memory.
   std::optional<std::string> CountRuns() {
-    for (size_t k = 0; k < runs_.size(); ++k) {
+    for (size_t k = 0; k < steps_.size(); ++k) {
       PollStop();
-      const Operation& op = graph_.op(runs_[k]);
+      if (!IsRun(k)) continue;
+      const Operation& op = OpAt(k);
       for (const ValueId read : op.reads) {
         if (IsMade(read) && run_count_[graph_.value(read).maker] == 0) {
           return fmt::format("step {}: \"{}\" reads \"{}\", which has not been made", k, op.name,
                              graph_.value(read).name);
         }
       }
-      if (++run_count_[runs_[k]] > 1 && !op.may_repeat) {
+      if (++run_count_[steps_[k].node()] > 1 && !op.may_repeat) {
         return fmt::format("step {}: \"{}\" must not run twice", k, op.name);
       }
       const auto sum = CheckedAdd(cost_.count(), op.cost.count());
@@ -96,31 +116,29 @@ class RunsReplay {
     return std::nullopt;
   }
 
-  // Goes through the runs from the end. The first read of a value that it meets is the last read of
-  // the version that the run before it makes.
+  // Goes through the steps from the end. The first read of a value that it meets is the last read
+  // of the version that the step before it makes.
   void FindDeaths() {
-    dying_.resize(runs_.size());
+    dying_.resize(steps_.size());
     std::map<ValueId, size_t> wanted_at;
-    for (const ValueId result : graph_.results()) wanted_at[result] = runs_.size();
+    for (const ValueId result : graph_.results()) wanted_at[result] = steps_.size();
     for (const ValueId v : graph_.values().ids()) {
-      if (graph_.value(v).kind == ValueKind::kArrivingGradient) wanted_at[v] = runs_.size();
+      if (graph_.value(v).kind == ValueKind::kArrivingGradient) wanted_at[v] = steps_.size();
     }
-    for (size_t k = runs_.size(); k-- > 0;) {
+    for (size_t k = steps_.size(); k-- > 0;) {
       PollStop();
-      const Operation& op = graph_.op(runs_[k]);
-      for (const ValueId write : op.writes) {
+      for (const ValueId write : MadeAt(k)) {
         const auto wish = wanted_at.find(write);
         const size_t death = wish == wanted_at.end() ? k : wish->second;
         if (wish != wanted_at.end()) wanted_at.erase(wish);
-        if (death < runs_.size() && HasMemory(write)) dying_[death].push_back(write);
+        if (death < steps_.size() && HasMemory(write)) dying_[death].push_back(write);
       }
-      for (const ValueId read : op.reads) wanted_at.emplace(read, k);
+      for (const ValueId read : ReadAt(k)) wanted_at.emplace(read, k);
     }
   }
 
   void RunStep(size_t k) {
-    const Operation& op = graph_.op(runs_[k]);
-    for (const ValueId v : dying_[k]) last_death_[v] = k;
+    const Operation& op = OpAt(k);
     std::vector<ValueId> with_memory_of_their_own;
     for (const ValueId write : op.writes) {
       if (!HasMemory(write)) continue;
@@ -139,10 +157,17 @@ class RunsReplay {
       Hold(write, slab_.Allocate(LiveBuffer::Tensor(write, value.bytes), "\"" + value.name + "\""));
     }
     if (op.workspace > Bytes(0)) {
-      slab_.Release(slab_.Allocate(LiveBuffer::Workspace(runs_[k], op.workspace),
+      slab_.Release(slab_.Allocate(LiveBuffer::Workspace(steps_[k].node(), op.workspace),
                                    "the workspace of \"" + op.name + "\""));
     }
-    for (const ValueId v : dying_[k]) LetGo(v);
+  }
+
+  // Makes the first value, and the others in its memory.
+  void BringBack(const std::vector<ValueId>& values) {
+    const Value& value = graph_.value(values.front());
+    const int block =
+        slab_.Allocate(LiveBuffer::Tensor(values.front(), value.bytes), "\"" + value.name + "\"");
+    for (const ValueId back : values) Hold(back, block);
   }
 
   // Returns the block of a read that dies here and is alone in it, if `write` may take it over.
@@ -170,7 +195,8 @@ class RunsReplay {
   }
 
   const JointGraph& graph_;
-  const std::vector<OpId> runs_;
+  const std::vector<Step>& steps_;
+  const Moves& moves_;
   Slab slab_;
   IdVector<OpId, int32_t> run_count_;
   IdVector<ValueId, std::vector<ValueId>> may_replace_;  // Reads whose memory a write may take.
@@ -182,22 +208,22 @@ class RunsReplay {
   Cost cost_;
 };
 
-// Returns the runs of the schedule, or a fault if it has other steps.
-Result<std::vector<OpId>> CheckedRuns(const JointGraph& graph, const Schedule& schedule) {
-  std::vector<OpId> runs;
+// Checks that the schedule has only steps of joint graphs, and that its operations exist.
+Result<Done> CheckSteps(const JointGraph& graph, const Schedule& schedule) {
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
     const Step& step = schedule.steps[k];
-    if (step.kind != StepKind::kRun) {
+    const bool is_move =
+        step.kind == StepKind::kOut || step.kind == StepKind::kDrop || step.kind == StepKind::kIn;
+    if (step.kind != StepKind::kRun && !is_move) {
       return MakeError(ErrorCode::kCheckFailed,
                        fmt::format("step {} is no run of an operation", k));
     }
-    if (static_cast<size_t>(step.index) >= graph.ops().size()) {
+    if (!is_move && static_cast<size_t>(step.index) >= graph.ops().size()) {
       return MakeError(ErrorCode::kCheckFailed,
                        fmt::format("step {}: there is no operation of number {}", k, step.index));
     }
-    runs.push_back(step.node());
   }
-  return runs;
+  return Done{};
 }
 
 // Whether operations run for the first time in the order of the graph.
@@ -205,6 +231,7 @@ bool AreInOwnOrder(const JointGraph& graph, const Schedule& schedule) {
   IdVector<OpId, bool> has_run(graph.ops().size());
   OpId last(0);
   for (const Step& step : schedule.steps) {
+    if (step.kind != StepKind::kRun) continue;
     const OpId op = step.node();
     if (has_run[op]) continue;
     has_run[op] = true;
@@ -218,11 +245,13 @@ bool AreInOwnOrder(const JointGraph& graph, const Schedule& schedule) {
 
 Result<Replayed> ReplayRuns(const JointGraph& graph, const Schedule& schedule,
                             const ReplayOptions& options) {
-  CKPLAN_ASSIGN_OR_RETURN(std::vector<OpId> runs, CheckedRuns(graph, schedule));
-  RunsReplay replay(graph, std::move(runs), options);
+  CKPLAN_RETURN_IF_ERROR(CheckSteps(graph, schedule));
+  CKPLAN_ASSIGN_OR_RETURN(Moves moves, FollowMoves(graph, schedule, options.link));
+  RunsReplay replay(graph, schedule.steps, moves, options);
   if (const auto fault = replay.Run()) return MakeError(ErrorCode::kCheckFailed, *fault);
   const GraphFigures figures = FiguresOf(graph);
-  const Cost overhead = replay.cost() - figures.forward_cost - figures.backward_cost;
+  const Cost time = options.link == nullptr ? replay.cost() : moves.makespan;
+  const Cost overhead = time - figures.forward_cost - figures.backward_cost;
   Replayed found{
       replay.slab(), replay.peak_step(), overhead, Bytes(0), AreInOwnOrder(graph, schedule), {}};
   for (const int32_t count : replay.run_count()) {
@@ -231,6 +260,7 @@ Result<Replayed> ReplayRuns(const JointGraph& graph, const Schedule& schedule,
                                            : NodeAction::kRecompute;
     found.decisions.push_back({action, 0, std::max(0, count - 1)});
   }
+  found.moves = std::move(moves);
   return found;
 }
 

@@ -11,6 +11,7 @@
 #include "lib/plan/diff_groups.h"
 #include "lib/plan/diff_summary.h"
 #include "lib/schedule/training_step.h"
+#include "lib/schedule/transfers.h"
 
 namespace ckplan {
 namespace {
@@ -50,12 +51,16 @@ Partners MatchRows(const PlanDigest& older, const PlanDigest& newer) {
   return partners;
 }
 
-bool IsKept(const Row* row) { return row != nullptr && row->decision.action == NodeAction::kKeep; }
+bool IsKept(const Row* row) {
+  if (row == nullptr || row->decision.action != NodeAction::kKeep) return false;
+  return row->moved == Bytes(0) || row->moved < row->bytes;
+}
+Bytes MovedBy(const Row* row) { return row == nullptr ? Bytes(0) : row->moved; }
 int32_t RunsOf(const Row* row) {
   const bool runs = row != nullptr && row->decision.action != NodeAction::kDrop;
   return runs ? row->decision.recompute_count + 1 : 0;
 }
-Bytes HeldBy(const Row* row) { return IsKept(row) ? row->bytes : Bytes(0); }
+Bytes HeldBy(const Row* row) { return IsKept(row) ? row->bytes - row->moved : Bytes(0); }
 
 Bytes AtPeak(const Row* row) { return row == nullptr ? Bytes(0) : row->at_peak; }
 
@@ -65,9 +70,10 @@ int64_t CountKept(const PlanDigest& digest) {
 }
 
 bool HaveEqualFigures(const PlanFigures& a, const PlanFigures& b) {
-  return std::tuple(a.peak, a.baseline_peak, a.arena, a.overhead, a.forward_cost,
-                    a.backward_cost) ==
-         std::tuple(b.peak, b.baseline_peak, b.arena, b.overhead, b.forward_cost, b.backward_cost);
+  return a.offload == b.offload &&
+         std::tuple(a.peak, a.baseline_peak, a.arena, a.overhead, a.forward_cost,
+                    a.backward_cost) == std::tuple(b.peak, b.baseline_peak, b.arena, b.overhead,
+                                                   b.forward_cost, b.backward_cost);
 }
 
 Bytes Magnitude(Bytes bytes) { return bytes < Bytes(0) ? Bytes(0) - bytes : bytes; }
@@ -95,12 +101,13 @@ class Differ {
     change.old_runs = RunsOf(node.older);
     change.new_runs = RunsOf(node.newer);
     change.held = HeldBy(node.newer) - HeldBy(node.older);
+    change.moved = MovedBy(node.newer) - MovedBy(node.older);
     if (diff_.rest) change.at_peak = AtPeak(node.newer) - AtPeak(node.older);
     NoteCheckpoint(node);
     const bool is_kept = IsKept(node.newer);
     const bool was_kept = IsKept(node.older);
-    change.is_as_before =
-        is_kept == was_kept && change.old_runs == change.new_runs && change.held == Bytes(0);
+    change.is_as_before = is_kept == was_kept && change.old_runs == change.new_runs &&
+                          change.held == Bytes(0) && change.moved == Bytes(0);
     change.kind = is_kept    ? NodeChange::Kind::kKept
                   : was_kept ? NodeChange::Kind::kNotKept
                              : NodeChange::Kind::kRecomputed;
@@ -240,6 +247,10 @@ PlanDigest DigestOf(const TrainingStep& step, const Plan& plan) {
     for (const TensorId output : outputs) row.bytes += step.BytesOf(output);
     if (!outputs.empty()) row.tensor = step.RawNameOf(outputs.front());
     digest.rows.push_back(std::move(row));
+  }
+  for (const TensorId moved : MovedValues(plan.schedule)) {
+    const NodeId maker = step.MakerOf(moved);
+    digest.rows[static_cast<size_t>(maker.index())].moved += step.BytesOf(moved);
   }
   if (!plan.peak) return digest;
   digest.rest.emplace();

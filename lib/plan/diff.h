@@ -33,8 +33,9 @@ struct PlanDigest {
     std::string tensor;  // Its first output.
     std::string op;
     NodeDecision decision;
-    Bytes bytes;    // The size of all its outputs together.
-    Bytes at_peak;  // The size of those outputs that are in memory at the peak.
+    Bytes bytes;             // The size of all its outputs together.
+    Bytes at_peak;           // The size of those outputs that are in memory at the peak.
+    Bytes moved = Bytes(0);  // The size of those outputs that are copied to the host.
   };
   // What is in memory at the peak in addition to the rows' tensors.
   struct PeakRest {
@@ -48,7 +49,7 @@ struct PlanDigest {
   std::optional<PeakRest> rest;  // Absent if the file does not say what is in memory at the peak.
 };
 
-// In a joint graph, a result is held if its operation runs once.
+// In a joint graph, a result is held if its operation runs once and it is not moved to the host.
 PlanDigest DigestOf(const TrainingStep& step, const Plan& plan);
 
 struct NodeChange {
@@ -65,6 +66,7 @@ struct NodeChange {
   int32_t new_runs = 0;
   Bytes held;     // How many more bytes are held; negative if fewer.
   Bytes at_peak;  // How many more bytes are in memory at the peak; negative if fewer.
+  Bytes moved;    // How many more bytes are copied to the host; negative if fewer.
 };
 
 // The part of the peak's change that no change of a node accounts for: new minus old.

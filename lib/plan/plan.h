@@ -33,6 +33,16 @@ struct StaticAllocations {
   bool operator==(const StaticAllocations&) const = default;
 };
 
+// What a plan that may move values to the host needs of it. All are zero if it moves none.
+struct OffloadFigures {
+  Bytes host_peak;
+  Bytes host_arena;   // What the offsets of copies (Plan::host_offsets) need.
+  Cost stall;         // Part of the overhead: the time that runs and drops wait for copies.
+  Bytes transferred;  // Bytes of all copies, to the host and back.
+
+  bool operator==(const OffloadFigures&) const = default;
+};
+
 struct PlanFigures {
   bool is_optimal = false;  // Within the class that `guarantee` names.
   std::string guarantee;    // "optimal canonical strategy for Eq. 2; costs rounded to 17 ns"
@@ -43,7 +53,8 @@ struct PlanFigures {
   Bytes other_micro_batches;
   Bytes arena;
   std::optional<StaticAllocations> static_allocations;  // Absent in files that leave them out.
-  // Cost of all forward runs beyond the first of each node; for a joint graph see assemble.h.
+  // Cost of all forward runs beyond the first of each node; for a joint graph see assemble.h. With
+  // transfers, the makespan beyond the cost of running each operation once.
   Cost overhead;
   Cost forward_cost;   // One forward pass.
   Cost backward_cost;  // One backward pass.
@@ -55,6 +66,7 @@ struct PlanFigures {
   ConstantMemory constants;
   Bytes optimizer_state;
   PaperFigures paper;
+  std::optional<OffloadFigures> offload;  // Present if the request has a link to the host.
   // The setting of the algorithm's knob, given or found; absent if it has none or if the plan
   // belongs to none.
   std::optional<KnobSetting> setting;
@@ -139,6 +151,8 @@ struct Plan {
   std::optional<PeakMoment> peak;  // Absent in files that leave it out.
   // One offset per buffer of the schedule's Timeline, in order of allocation; see timeline.h.
   std::vector<Bytes> offsets;
+  // One offset in the host's memory per copy, in the order of the `out` steps; see host_meter.h.
+  std::vector<Bytes> host_offsets;
 
   bool operator==(const Plan&) const = default;
 };

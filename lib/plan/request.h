@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "lib/base/name_patterns.h"
+#include "lib/base/units.h"
+#include "lib/cost/link.h"
 #include "lib/ops/autograd.h"
 #include "lib/parallel/division.h"
 #include "lib/plan/budget.h"
@@ -95,6 +97,9 @@ struct PlanRequest {
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
   std::vector<std::string> stage_cuts;  // Names; none: stages are balanced.
   int64_t align_bytes = 1;
+  // The link over which plans may move values to the host and back (lib/schedule/transfers.h);
+  // nothing: every value stays on the device, and then none of the other two fields of offload.
+  std::optional<Link> offload;
 
   // What to plan.
   std::string algorithm = std::string(kDefaultAlgorithm);  // A name from the registry.
@@ -118,6 +123,10 @@ struct PlanRequest {
   NamePatterns keep;         // Nodes, tensors: made once, and there for the backward pass.
   NamePatterns recompute;    // Nodes, tensors: not kept for the backward pass.
   NamePatterns never_rerun;  // Nodes, operations: run once.
+  // With `offload`: a limit on the memory of the host for moved values, and the tensors, or all
+  // that these nodes make, that stay on the device. Kept and recomputed ones stay there as well.
+  std::optional<Bytes> host_budget;
+  NamePatterns never_offload;
   // If false, tensors are released explicitly: see lower_without_liveness.h.
   bool uses_liveness = true;
 

@@ -131,6 +131,20 @@ const std::array kFields = {
                  .member = &PlanRequest::never_rerun,
                  .scope = {.in_tables = InTables::kPatterns},
                  .words = "never run again"},
+    RequestField{.name = "never_offload",
+                 .key = "never_offload",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = &PlanRequest::never_offload,
+                 .scope = {.is_of_offload = true, .in_tables = InTables::kPatterns},
+                 .words = "never on the host"},
+    RequestField{.name = "host_memory",
+                 .key = "host_budget_bytes",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kWithOffload,
+                 .member = &PlanRequest::host_budget,
+                 .scope = {.is_of_offload = true, .in_tables = InTables::kCounting},
+                 .words = "host memory"},
     RequestField{.name = "decisions",
                  .key = "decisions",
                  .part = Part::kPlan,
@@ -195,6 +209,15 @@ const std::array kFields = {
         .spoken = kSpokenGradients,
         .scope = {.in_tables = InTables::kCounting},
         .words = "gradients of parameters"},
+    RequestField{.name = "offload",
+                 .key = "offload",
+                 .part = Part::kGraph,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = &PlanRequest::offload,
+                 .difference = "the plans' links to the host are {} and {}; that alone changes "
+                               "their times",
+                 .scope = {.in_tables = InTables::kCounting},
+                 .words = "values moved to the host over"},
     RequestField{
         .name = "freeze",
         .key = "freeze",
@@ -326,6 +349,10 @@ struct Texts {
   static List Of(const std::optional<PipelineStage>& stage) {
     return stage ? List{TextOf(*stage)} : List();
   }
+  static List Of(const std::optional<Link>& link) { return link ? List{TextOf(*link)} : List(); }
+  static List Of(const std::optional<Bytes>& bytes) {
+    return bytes ? List{std::to_string(bytes->count())} : List();
+  }
   static List Of(const std::optional<Sharding>& sharding) {
     return sharding ? List{TextOf(*sharding)} : List();
   }
@@ -351,6 +378,10 @@ struct Texts {
 std::string Spoken(const RequestField& field, const PlanRequest& request) {
   if (const auto* budget = std::get_if<Budget PlanRequest::*>(&field.member)) {
     const std::optional<Bytes> bytes = (request.**budget).in_bytes();
+    if (bytes) return fmt::format("{} ({} bytes)", HumanBytes(*bytes), bytes->count());
+  }
+  if (const auto* amount = std::get_if<std::optional<Bytes> PlanRequest::*>(&field.member)) {
+    const std::optional<Bytes>& bytes = request.**amount;
     if (bytes) return fmt::format("{} ({} bytes)", HumanBytes(*bytes), bytes->count());
   }
   if (!field.spoken.empty()) {
@@ -460,7 +491,9 @@ std::vector<RequestDifference> EachDifference(const PlanRequest& older, const Pl
 }
 
 bool HaveSameCosts(const PlanRequest& a, const PlanRequest& b) {
-  return a.cost_model == b.cost_model && a.cost_unit == b.cost_unit;
+  // A graph file's own costs are in a unit that it does not say, which offload takes as ns.
+  constexpr std::string_view kOwnCosts = "graph";
+  return a.cost_model == b.cost_model && (a.cost_unit == b.cost_unit || a.cost_model == kOwnCosts);
 }
 
 }  // namespace ckplan

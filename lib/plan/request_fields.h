@@ -24,13 +24,12 @@ struct WordsMember {
   void (*set)(PlanRequest* request, size_t word);
 };
 
-using RequestMember =
-    std::variant<std::string PlanRequest::*, int64_t PlanRequest::*, bool PlanRequest::*,
-                 Budget PlanRequest::*, DimSizes PlanRequest::*, InputShapes PlanRequest::*,
-                 NamePatterns PlanRequest::*, std::optional<Sharding> PlanRequest::*,
-                 std::optional<PipelineStage> PlanRequest::*,
-                 std::optional<KnobSetting> PlanRequest::*, std::optional<Decisions> PlanRequest::*,
-                 WordsMember>;
+using RequestMember = std::variant<
+    std::string PlanRequest::*, int64_t PlanRequest::*, bool PlanRequest::*, Budget PlanRequest::*,
+    DimSizes PlanRequest::*, InputShapes PlanRequest::*, NamePatterns PlanRequest::*,
+    std::optional<Sharding> PlanRequest::*, std::optional<PipelineStage> PlanRequest::*,
+    std::optional<KnobSetting> PlanRequest::*, std::optional<Decisions> PlanRequest::*,
+    std::optional<Link> PlanRequest::*, std::optional<Bytes> PlanRequest::*, WordsMember>;
 
 // The scope of a field: the sources and algorithms that it applies to, and the tables that show it.
 struct FieldScope {
@@ -40,6 +39,8 @@ struct FieldScope {
   std::string_view not_for_graph_files = {};
   // True if the field describes a stage of a pipeline. It does not apply to a whole model.
   bool is_of_pipelines = false;
+  // True if the field has no meaning for plans that may not move values to the host.
+  bool is_of_offload = false;
   // True if the field instructs the named algorithm. Other algorithms are asked without it.
   bool is_of_algorithm = false;
   // The place in tables of many plans, as text and as JSON, where the field stands if it does not
@@ -53,12 +54,13 @@ struct RequestField {
     kGraph,  // How the model becomes a graph.
     kPlan,   // How the graph is planned.
   };
-  enum class InFile { kRequired, kUnlessDefault, kNever };
+  enum class InFile { kRequired, kUnlessDefault, kWithOffload, kNever };
 
   std::string_view name;  // The name by which errors (Remedy) and programs refer to the field.
   std::string_view key;   // The key in plan files, if `in_file` is not kNever.
   Part part = Part::kPlan;
-  // Whether plan files have the field; kUnlessDefault: only if it is not the default.
+  // Whether plan files have the field; kUnlessDefault: only if it is not the default;
+  // kWithOffload: if the plan may move values to the host.
   InFile in_file = InFile::kRequired;
   RequestMember member;
   // The sentence that a comparison prints for two plans that differ in this field, with {} for each

@@ -4,20 +4,33 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/cost/link.h"
 #include "lib/graph/joint_graph.h"
 #include "lib/plan/knob.h"
 #include "lib/plan/solver.h"
+#include "lib/schedule/schedule.h"
 
 namespace ckplan {
+
+// What plans may move to the host, beside the graph that they are for.
+struct OffloadTerms {
+  Link link;
+  std::optional<Bytes> host_budget;  // On the memory of the host for moved values.
+  IdVector<ValueId, bool> may_move;  // MovableValues, less those that have to stay.
+};
 
 struct RunOutcome {
   std::vector<OpId> runs;   // A plan of the graph whose first runs are in the graph's own order.
   bool is_optimal = false;  // For this setting, in the class that `guarantee` names.
   std::string guarantee;
+  // The runs with the transfers among them, if the plan moves values.
+  std::optional<Schedule> schedule = {};
 };
 
 // The counterpart of PreparedSolver.

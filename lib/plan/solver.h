@@ -87,6 +87,14 @@ class PreparedRunSolver;  // lib/plan/run_solver.h
 using PrepareRuns = Result<std::unique_ptr<PreparedRunSolver>> (*)(const JointGraph& graph,
                                                                    const SolveLimits& limits);
 
+struct OffloadTerms;  // lib/plan/run_solver.h
+
+// Prepares an algorithm whose plans move values to the host and back. Both must outlive the
+// returned object.
+using PrepareOffload = Result<std::unique_ptr<PreparedRunSolver>> (*)(const JointGraph& graph,
+                                                                      const OffloadTerms& terms,
+                                                                      const SolveLimits& limits);
+
 enum class Guarantee { kNone, kBaseline, kHeuristic, kOptimalInClass };
 enum class GraphClass { kChainOfSplittingVertices, kAnyDag };
 
@@ -106,6 +114,8 @@ struct SolverInfo {
                                                      const SolveLimits& limits) = nullptr;
   // Decides on the operations of a training step; null for algorithms that need a forward graph.
   PrepareRuns prepare_runs = nullptr;
+  // Moves values to the host and back; null for algorithms whose plans leave all on the device.
+  PrepareOffload prepare_offload = nullptr;
 };
 
 }  // namespace ckplan

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "lib/plan/request_fields.h"
 #include "lib/planner/obedience.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/registry.h"
@@ -149,12 +150,38 @@ Result<Done> CheckForForward(const SolverInfo& info, const TensorGraph& graph,
   return info.name == kBestAlgorithm ? CheckForBest(request) : Done{};
 }
 
+// Refuses the limits of offload for plans that leave every value on the device.
+Result<Done> CheckOffload(const SolverInfo& info, const TrainingStep& step,
+                          const PlanRequest& request) {
+  if (request.offload) {
+    if (step.is_joint()) return Done{};
+    return MakeError(ErrorCode::kUsage,
+                     "values move to the host in plans of joint graphs; this is a forward graph");
+  }
+  for (const RequestField& field : RequestFields()) {
+    if (!field.scope.is_of_offload || IsDefault(field, request)) continue;
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("{} is for plans that may move values to the host", PhraseOf(field, request)),
+        {},
+        {"add", {{"offload", "pcie4"}}}};
+  }
+  const bool only_moves = info.prepare_offload != nullptr && info.prepare_runs == nullptr;
+  if (!only_moves) return Done{};
+  return Error{ErrorCode::kUsage,
+               fmt::format("{} plans by moving values to the host", info.name),
+               {},
+               {"add", {{"offload", "pcie4"}}}};
+}
+
 Result<Done> CheckForJoint(const SolverInfo& info, const TrainingStep& step,
                            const PlanRequest& request) {
   if (!CanPlan(info, step)) {
     Error error = NotForRuns(fmt::format("{} is", info.name),
                              {"use", {{"algorithm", std::string(kBestAlgorithm)}}});
-    if (request.gradients == ParameterGradients::kArriving) {
+    if (request.offload && step.has_forward()) {
+      error.notes.push_back("a step that may move values to the host is planned as a joint graph");
+    } else if (request.gradients == ParameterGradients::kArriving) {
       error.notes.push_back(
           "a step whose gradients of parameters arrive is planned as a joint graph");
     }
@@ -199,6 +226,7 @@ Result<Done> CheckSetting(const SolverInfo& info, const PlanRequest& request) {
 
 Result<Done> CheckRequest(const SolverInfo& info, const TrainingStep& step,
                           const PlanRequest& request) {
+  CKPLAN_RETURN_IF_ERROR(CheckOffload(info, step, request));
   return step.is_joint() ? CheckForJoint(info, step, request)
                          : CheckForForward(info, step.forward(), request);
 }

@@ -128,6 +128,21 @@ Result<Done> CheckPatterns(const TensorGraph& whole, const std::vector<NodeId>& 
   return Done{};
 }
 
+// Values move to the host in plans of one device that has the whole model.
+Result<Done> CheckOffloadOfDevice(const PlanRequest& request) {
+  if (!request.offload || !IsOfOneDevice(request)) return Done{};
+  if (request.pipeline) {
+    return CannotBeBoth(
+        "the micro-batches in flight in a stage share its link to the host and the host's memory, "
+        "which the plan of one micro-batch cannot know",
+        "offload");
+  }
+  return CannotBeBoth(
+      "devices that divide the constants gather them while the step runs and share links and the "
+      "host, which the plan of one device cannot know",
+      "offload");
+}
+
 }  // namespace
 
 Result<Done> CheckDeviceRequest(const PlanRequest& request) {
@@ -144,6 +159,7 @@ Result<Done> CheckDeviceRequest(const PlanRequest& request) {
                  {},
                  {"add", {{"micro_batches", "N"}}}};
   }
+  CKPLAN_RETURN_IF_ERROR(CheckOffloadOfDevice(request));
   if (request.gradients == ParameterGradients::kConstant) return Done{};
   if (request.pipeline) {
     return CannotBeBoth(

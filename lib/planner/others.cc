@@ -39,7 +39,8 @@ std::vector<Schedule> SchedulesOfOthers(const PlanProblem& problem, const Others
   request.order = StepOrder::kModel;
   const PlanProblem own{
       problem.step,       request,         problem.budget,        problem.wants_least_peak,
-      problem.most_added, problem.balance, problem.is_recomputed, problem.rules};
+      problem.most_added, problem.balance, problem.is_recomputed, problem.rules,
+      problem.offload};
   Simulator simulator(problem.step);
   std::vector<Schedule> schedules;
   const auto add = [&](const SolverInfo& info) {

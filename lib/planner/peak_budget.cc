@@ -24,6 +24,10 @@ std::string Described(const TrainingStep& of, const Step& step) {
       return fmt::format("backward of \"{}\"", of.NameOf(step.node()));
     case StepKind::kRun:
       return fmt::format("the run of \"{}\"", of.NameOf(step.node()));
+    case StepKind::kOut:
+    case StepKind::kDrop:
+    case StepKind::kIn:
+      return DescribeStep(of, step, /*has_run=*/false);
     case StepKind::kForward:
     case StepKind::kFree:
       break;

@@ -14,6 +14,7 @@
 #include "lib/plan/objective.h"
 #include "lib/plan/paper_figures.h"
 #include "lib/plan/request.h"
+#include "lib/plan/run_solver.h"
 #include "lib/runs/run_rules.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/training_step.h"
@@ -33,6 +34,8 @@ struct PlanProblem {
   // Empty and null if there are none.
   IdVector<OpId, bool> is_recomputed = {};
   const RunRules* rules = nullptr;
+  // Null if every value stays on the device: step.link() is null then as well.
+  const OffloadTerms* offload = nullptr;
 
   // Whether the peak is a part of what is asked, and not only a limit.
   bool seeks_peak() const { return wants_least_peak || most_added || balance; }
@@ -52,7 +55,9 @@ struct PlanProblem {
 };
 
 struct Answer {
-  Schedule schedule;  // A plan of the step; the caller checks whether it fits.
+  // A plan of the step; the caller checks whether it fits. It has transfers only if the problem has
+  // `offload`, and heeds its terms.
+  Schedule schedule;
   bool is_optimal = false;
   std::string guarantee;
   IdVector<NodeId, int32_t> segment_of = {};    // Empty: there is one segment, or none.

@@ -11,6 +11,7 @@
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
 #include "lib/plan/check_constraints.h"
+#include "lib/plan/offload_terms.h"
 #include "lib/plan/optimizer_state.h"
 #include "lib/plan/request_fields.h"
 #include "lib/planner/best_planner.h"
@@ -103,7 +104,7 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
 
 // Returns the problem that the request poses for the step, without constraints.
 PlanProblem ProblemOf(const TrainingStep& step, const PlanRequest& request) {
-  return {step,
+  return {step.WithLink(request.offload ? &*request.offload : nullptr),
           request,
           BudgetInBytes(step, request),
           PeakBudgetOf(request).kind == Budget::Kind::kMin,
@@ -125,6 +126,11 @@ auto WithProblem(const SolverInfo& info, const TrainingStep& step, const PlanReq
       PlanProblem problem = ProblemOf(constrained.step(), request);
       problem.is_recomputed = constrained.is_recomputed();
       problem.rules = constrained.rules();
+      std::optional<OffloadTerms> terms;
+      if (request.offload) {
+        CKPLAN_ASSIGN_OR_RETURN(terms, OffloadTermsOf(step, request));
+        problem.offload = &*terms;
+      }
       return use(problem);
     });
   });

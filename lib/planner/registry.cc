@@ -194,8 +194,8 @@ constexpr std::array kAliases = {
 std::span<const SolverInfo> AllSolvers() { return kSolvers; }
 
 bool DecidesOnRuns(const SolverInfo& info) {
-  return info.prepare_runs != nullptr || info.name == kBestAlgorithm ||
-         info.name == kGivenAlgorithm;
+  return info.prepare_runs != nullptr || info.prepare_offload != nullptr ||
+         info.name == kBestAlgorithm || info.name == kGivenAlgorithm;
 }
 
 bool CanPlan(const SolverInfo& info, const TrainingStep& step) {

@@ -27,6 +27,7 @@ Result<RunOutcome> Obeying(const PlanProblem& problem, Result<RunOutcome> solved
     return solved;
   }
   solved->runs = problem.Obeying(solved->runs);
+  solved->schedule.reset();
   solved->is_optimal = false;
   solved->guarantee += kChangedToObey;
   return solved;
@@ -34,6 +35,10 @@ Result<RunOutcome> Obeying(const PlanProblem& problem, Result<RunOutcome> solved
 
 // The number of settings that are tried of a knob that limits the peak.
 constexpr int64_t kLimitsTried = 16;
+
+Schedule ScheduleFor(const RunOutcome& outcome) {
+  return outcome.schedule ? *outcome.schedule : ScheduleOfRuns(outcome.runs);
+}
 
 // Returns how far a plan is above what the problem allows; 0 if it fits.
 int64_t ExcessOf(const PlanProblem& problem, const CurvePoint& point) {
@@ -58,7 +63,7 @@ Result<std::vector<int64_t>> SettingsFor(const PlanProblem& problem, const Solve
   std::vector<int64_t> settings;
   if (limits_peak && problem.balance && problem.rules == nullptr) {
     CKPLAN_ASSIGN_OR_RETURN(const RunOutcome least, solver->Solve(knob.min, limits));
-    const Bytes peak = Simulator(problem.step).Run(least.runs).value().peak;
+    const Bytes peak = Simulator(problem.step).Run(ScheduleFor(least)).value().peak;
     settings.push_back(knob.min);
     for (const Bytes budget : CurveBudgets(peak, KeepAllPeak(problem.step))) {
       settings.push_back(std::clamp(budget.count(), knob.min, knob.max));
@@ -78,7 +83,7 @@ Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLim
   if (!problem.has_budget()) {
     return Obeying(problem, solver->Solve(knob.preset, limits));
   }
-  Simulator simulator(problem.step.joint());
+  Simulator simulator(problem.step);
   std::optional<RunOutcome> best;
   CurvePoint best_point;
   const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit;
@@ -92,7 +97,7 @@ Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLim
     const bool is_refused = !solved.ok() && solved.error().code == ErrorCode::kInfeasible;
     if (is_refused && limits_peak && setting != settings.back()) continue;
     CKPLAN_ASSIGN_OR_RETURN(RunOutcome outcome, std::move(solved));
-    const Simulation simulation = simulator.Run(outcome.runs).value();
+    const Simulation simulation = simulator.Run(ScheduleFor(outcome)).value();
     const CurvePoint point{simulation.peak, simulation.overhead};
     if (best && !IsBetterRun(problem, point, best_point)) continue;
     best_point = point;
@@ -104,9 +109,12 @@ Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLim
 }  // namespace
 
 Result<Answer> SolveByRuns(const PlanProblem& problem, const SolveLimits& limits,
-                           PrepareRuns prepare) {
+                           const SolverInfo& info) {
+  const JointGraph& graph = problem.step.joint();
+  const bool moves = problem.offload != nullptr && info.prepare_offload != nullptr;
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedRunSolver> solver,
-                          prepare(problem.step.joint(), limits));
+                          moves ? info.prepare_offload(graph, *problem.offload, limits)
+                                : info.prepare_runs(graph, limits));
   const Knob knob = solver->knob();
   // Plans that are changed afterwards may need more than the limit that they were made for.
   const bool is_limit = knob.kind == Knob::Kind::kPeakLimit && problem.rules == nullptr &&
@@ -117,7 +125,7 @@ Result<Answer> SolveByRuns(const PlanProblem& problem, const SolveLimits& limits
     outcome = Obeying(problem, solver->Solve(knob.min, limits));
   }
   if (!outcome.ok()) return std::move(outcome).error();
-  return Answer{ScheduleOfRuns(outcome->runs), outcome->is_optimal, std::move(outcome->guarantee)};
+  return Answer{ScheduleFor(*outcome), outcome->is_optimal, std::move(outcome->guarantee)};
 }
 
 }  // namespace ckplan

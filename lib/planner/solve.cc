@@ -15,12 +15,12 @@
 namespace ckplan {
 namespace {
 
-// Returns the runs of the decisions or, without decisions, those of keeping everything.
+// Returns the steps of the decisions or, without decisions, those of keeping everything.
 Result<Answer> SolveGivenRuns(const PlanProblem& problem) {
   const std::optional<Decisions>& decisions = problem.request.decisions;
-  CKPLAN_ASSIGN_OR_RETURN(const std::vector<OpId> runs,
-                          RunsOfDecisions(problem.step.joint(), decisions ? &*decisions : nullptr));
-  return Answer{ScheduleOfRuns(runs), false, std::string(kGuaranteeOfDecisions)};
+  CKPLAN_ASSIGN_OR_RETURN(Schedule schedule,
+                          StepsOfDecisions(problem.step, decisions ? &*decisions : nullptr));
+  return Answer{std::move(schedule), false, std::string(kGuaranteeOfDecisions)};
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ Result<Answer> SolveBy(const SolverInfo& info, const PlanProblem& problem,
   const StopScope scope(limits.stop);
   PollStop();
   return info.name == kGivenAlgorithm ? SolveGivenRuns(problem)
-                                      : SolveByRuns(problem, limits, info.prepare_runs);
+                                      : SolveByRuns(problem, limits, info);
 }
 
 }  // namespace ckplan

@@ -25,7 +25,8 @@ namespace {
 
 constexpr std::string_view kOwnCosts = "graph";  // The name in plans of a graph file's own costs.
 constexpr std::string_view kWorkspacesOfFile = "file";  // The name of a file in plans.
-constexpr std::string_view kModelCosts = "flops";       // The default of a request for a model.
+constexpr std::string_view kNanoseconds = "ns";
+constexpr std::string_view kModelCosts = "flops";  // The default of a request for a model.
 
 Error NotForGraphFiles(std::string_view what, std::string_view why, std::string_view field) {
   return Error{ErrorCode::kUsage,
@@ -109,6 +110,44 @@ Result<Done> LetGradientsArrive(Source* source) {
                  "which of its nodes makes the gradients of which parameters",
                  {},
                  {"leave out", {{"gradients", ""}}}};
+  }
+  return Done{};
+}
+
+// Changes the source into a joint graph, whose plans may move values to the host.
+void LetValuesMove(Source* source) {
+  if (!source->joint) {
+    Expansion expansion = ExpandTensorGraph(source->graph);
+    source->joint = WithModules(expansion, source->modules);
+    source->step_of = std::move(expansion.step_of);
+  }
+}
+
+// Copies take nanoseconds, so costs must be in that unit. A graph file does not say its own.
+Result<Done> SettleUnitForOffload(Source* source) {
+  PlanRequest& request = source->request;
+  if (request.cost_unit == kNanoseconds) return Done{};
+  if (request.cost_model != kOwnCosts) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("moving values to the host takes nanoseconds, and costs by \"{}\" "
+                             "have no unit of time",
+                             request.cost_model),
+                 {},
+                 {"use", {{"cost_model", source->is_model ? "flops" : "file:PATH"}}}};
+  }
+  request.cost_unit = kNanoseconds;
+  source->warnings.push_back(
+      fmt::format("{}: its costs are taken as nanoseconds, the unit of copies to the host",
+                  source->identity.name));
+  return Done{};
+}
+
+Result<Done> Align(Source* source) {
+  const int64_t alignment = source->request.align_bytes;
+  if (alignment <= 1) return Done{};
+  CKPLAN_ASSIGN_OR_RETURN(source->graph, AlignSizes(source->graph, alignment));
+  if (source->joint) {
+    CKPLAN_ASSIGN_OR_RETURN(source->joint, AlignSizes(*source->joint, alignment));
   }
   return Done{};
 }
@@ -312,19 +351,21 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
     if (request.gradients == ParameterGradients::kArriving) {
       CKPLAN_RETURN_IF_ERROR(LetGradientsArrive(&source));
     }
+    if (request.offload) CKPLAN_RETURN_IF_ERROR(SettleUnitForOffload(&source));
     CKPLAN_RETURN_IF_ERROR(CheckOptimizer(&source));
-    if (request.align_bytes <= 1) return source;
-    CKPLAN_ASSIGN_OR_RETURN(source.graph, AlignSizes(source.graph, request.align_bytes));
-    if (source.joint) {
-      CKPLAN_ASSIGN_OR_RETURN(source.joint, AlignSizes(*source.joint, request.align_bytes));
-    }
+    CKPLAN_RETURN_IF_ERROR(Align(&source));
+    // Workspaces and gradients are rounded up one by one, before the expansion adds them up.
+    if (request.offload) LetValuesMove(&source);
     return source;
   });
 }
 
 TrainingStep Source::step() const {
   if (!joint) return TrainingStep(graph, &modules);
-  return step_of.empty() ? TrainingStep(*joint) : TrainingStep(*joint, graph, step_of);
+  const Link* const link = request.offload ? &*request.offload : nullptr;
+  const TrainingStep step =
+      step_of.empty() ? TrainingStep(*joint) : TrainingStep(*joint, graph, step_of);
+  return step.WithLink(link);
 }
 
 }  // namespace ckplan

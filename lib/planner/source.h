@@ -32,8 +32,8 @@ struct Source {
   ModuleCalls modules = {};
   std::vector<AbsentValue> absent_values = {};
   std::optional<int64_t> constant_batch = std::nullopt;  // See Model::constant_batch.
-  // Set for a joint graph file, and for a model whose gradients arrive (ParameterGradients). Plans
-  // are then plans of this graph.
+  // Set for a joint graph file, for a model whose gradients arrive (ParameterGradients), and for
+  // any graph whose values may move to the host. Plans are then plans of this graph.
   std::optional<JointGraph> joint = std::nullopt;
   // What each operation of `joint` is in a schedule of `graph`; empty for a joint graph file.
   std::vector<Step> step_of = {};

@@ -36,7 +36,10 @@ std::string TextOf(const TensorGraph& graph, const Schedule& schedule) {
         text += "-" + graph.node(graph.tensor(step.tensor()).producer).name;
         break;
       case StepKind::kRun:
-        FAIL("a run in the schedule of a forward graph");
+      case StepKind::kOut:
+      case StepKind::kDrop:
+      case StepKind::kIn:
+        FAIL("a step of a joint graph in the schedule of a forward graph");
     }
   }
   return text;

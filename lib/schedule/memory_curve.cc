@@ -112,6 +112,8 @@ std::string_view NameOf(MemoryKind kind) {
       return "gradients";
     case MemoryKind::kWorkspace:
       return "workspace";
+    case MemoryKind::kLoaded:
+      return "loaded";
   }
   CKPLAN_CHECK(false, "every kind has a name");
 }
@@ -155,13 +157,15 @@ std::vector<MemoryKind> MemoryKindsOf(const TrainingStep& of, const Schedule& sc
   IdVector<NodeId, bool> has_run(of.node_count());
   std::vector<bool> is_first;  // For each step, whether its operation runs for the first time.
   for (const Step& step : schedule.steps) {
-    is_first.push_back(!has_run[step.node()]);
-    has_run[step.node()] = true;
+    is_first.push_back(!step.is_transfer() && !has_run[step.node()]);
+    if (!step.is_transfer()) has_run[step.node()] = true;
   }
   const bool has_backward = of.HasBackward();
   const int32_t first_backward = FirstBackward(of, schedule);
   for (const Version& version : timeline.versions) {
-    if (!is_first[static_cast<size_t>(version.made_at)]) {
+    if (schedule.steps[static_cast<size_t>(version.made_at)].is_transfer()) {
+      kinds.push_back(MemoryKind::kLoaded);
+    } else if (!is_first[static_cast<size_t>(version.made_at)]) {
       kinds.push_back(MemoryKind::kRecomputed);
     } else {
       kinds.push_back(has_backward ? KindOfFirst(of, schedule, version, first_backward)
@@ -169,6 +173,10 @@ std::vector<MemoryKind> MemoryKindsOf(const TrainingStep& of, const Schedule& sc
     }
   }
   return kinds;
+}
+
+size_t ShownKinds(const Schedule& schedule) {
+  return HasTransfers(schedule) ? kMemoryKinds : static_cast<size_t>(MemoryKind::kLoaded);
 }
 
 Bytes StepMemory::total() const { return std::accumulate(by_kind.begin(), by_kind.end(), Bytes()); }

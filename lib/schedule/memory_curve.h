@@ -20,14 +20,17 @@ enum class MemoryKind : uint8_t {
   kRecomputed,  // Results that are computed again after the loss.
   kGradients,
   kWorkspace,
+  kLoaded,  // Results that were copied back from the host.
 };
-inline constexpr size_t kMemoryKinds = 5;
+inline constexpr size_t kMemoryKinds = 6;
+// The number of kinds that tables show, from the first on: plans without transfers load nothing.
+size_t ShownKinds(const Schedule& schedule);
 
 std::string_view NameOf(MemoryKind kind);  // "kept", "passing", ...
 // The kind of a version in a forward graph's timeline.
 MemoryKind KindOf(const Timeline& timeline, const Version& version);
 // The kinds of the timeline's versions. In a joint graph, the results of first runs of backward
-// operations count as gradients.
+// operations count as gradients, and what an `in` makes is loaded.
 std::vector<MemoryKind> MemoryKindsOf(const TrainingStep& of, const Schedule& schedule,
                                       const Timeline& timeline);
 

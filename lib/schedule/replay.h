@@ -12,6 +12,11 @@
 //     and no other version is in that memory.
 //   - While a step runs, memory holds what was live before, what the step writes, and the step's
 //     workspace.
+//   - Transfers move a value that has memory of its own (step_table.h). `out` and `drop` read the
+//     value's version. Between them no step makes the value, and nothing takes over its memory,
+//     since the version is still to be read. After the drop, the value and the aliases that share
+//     the version's memory are away: nothing can read them. `in` makes a new version of the value
+//     in memory of its own, and new versions of those aliases in the same memory.
 // The gradients of a forward graph are not values here (see gradients.h).
 #pragma once
 
@@ -30,13 +35,18 @@ namespace ckplan {
 // The reason why a sequence cannot be replayed.
 struct ReplayFault {
   enum class Kind : uint8_t {
-    kAbsentRead,  // The step reads a value that is not in memory.
-    kAbsentFree,  // The step frees a value that is not in memory.
-    kStillThere,  // The step makes a value that has not been freed. Only with explicit frees.
-    kNeverFreed,  // A value is still in memory at the end. Only with explicit frees.
+    kAbsentRead,    // The step reads a value that is not in memory.
+    kAbsentFree,    // The step frees a value that is not in memory.
+    kStillThere,    // The step makes a value that has not been freed. Only with explicit frees.
+    kNeverFreed,    // A value is still in memory at the end. Only with explicit frees.
+    kCopyUnderWay,  // The step makes, copies or loads a value between its `out` and its `drop`.
+    kNoCopy,        // The step drops a value of which no copy is under way.
+    kNotOnHost,     // The step loads a value that has never been dropped.
+    kNeverDropped,  // A copy is still under way at the end; the step is the number of steps.
+    kUnreadLoad,    // No run reads what the step loads.
   };
   Kind kind = Kind::kAbsentRead;
-  size_t step = 0;  // The number of steps for kNeverFreed.
+  size_t step = 0;  // The number of steps for kNeverFreed and others, which say so.
   int32_t value = -1;
 };
 
@@ -78,6 +88,25 @@ class Replay {
     int32_t living = 0;       // Number of live versions in it.
     int32_t first_value = 0;  // The value that it was allocated for.
   };
+  // A step that loads a value. A load is read if a run reads the value's version or an alias's.
+  struct Load {
+    int32_t step = 0;
+    int32_t value = 0;
+    bool is_read = false;
+  };
+  // What Read knows of a value of a table with transfers.
+  struct Place {
+    int32_t block = kNone;  // The version that has the memory of the newest version.
+    int32_t load = kNone;   // The load that made the newest version, if one did.
+    bool is_away = false;   // Its newest version was dropped, or in memory that was.
+    bool is_on_host = false;
+    bool is_copied = false;  // Between its `out` and its `drop`.
+  };
+  // An alias that comes back with its storage.
+  struct Revival {
+    int32_t step = 0;
+    int32_t alias = 0;
+  };
 
   Version& NewestOf(int32_t value) {
     return versions_[static_cast<size_t>(newest_[static_cast<size_t>(value)])];
@@ -86,13 +115,28 @@ class Replay {
   using Takers = std::span<const int32_t>;
 
   std::optional<ReplayFault> ReadStep(int32_t step, FreePolicy frees);
+  std::optional<ReplayFault> ReadTransfer(int32_t step);
+  std::optional<ReplayFault> PlaceRun(int32_t step);
+  std::optional<ReplayFault> FaultAtEnd() const;
+  void MakeVersion(int32_t value, int32_t step);
+  void TakeAway(int32_t value);
+  void BringBack(int32_t value, int32_t step);
+  bool IsLoad(int32_t kind) const {
+    return kind >= table_.first_transfer && table_.TransferOf(kind) == StepKind::kIn;
+  }
   bool CanBeTaken(int32_t value, int32_t step);
   Takers TakersOf(int32_t kind, int32_t step);
   int32_t TakenBy(int32_t write, int32_t step, Takers* takers);
   template <typename Sink>
   void ReportWrites(int32_t kind, int32_t step, Sink* sink);
   template <typename Sink>
+  void ReportVersion(int32_t value, int32_t buffer, Sink* sink);
+  template <typename Sink>
+  void ReportLoad(int32_t value, int32_t step, Sink* sink);
+  template <typename Sink>
   void ReleaseIfDead(int32_t value, int32_t step, Sink* sink);
+
+  Place& PlaceOf(int32_t value) { return places_[static_cast<size_t>(value)]; }
 
   const StepTable& table_;
   std::span<const int32_t> steps_;
@@ -100,13 +144,18 @@ class Replay {
   std::vector<int32_t> newest_;    // Version of each value, or kNone.
   std::vector<Buffer> buffers_;
   size_t reported_ = 0;  // Number of versions reported so far.
+  // These are empty unless the table has transfers.
+  std::vector<Place> places_;
+  std::vector<Load> loads_;
+  std::vector<Revival> revivals_;  // In the order of the steps.
+  size_t revived_ = 0;             // Number of revivals reported so far.
 };
 
 template <typename Sink>
 void Replay::Report(Sink* sink) {
   newest_.assign(table_.bytes.size(), kNone);
   buffers_.clear();
-  reported_ = 0;
+  reported_ = revived_ = 0;
   for (size_t k = 0; k < steps_.size(); ++k) {
     PollStop();
     const auto step = static_cast<int32_t>(k);
@@ -114,10 +163,14 @@ void Replay::Report(Sink* sink) {
     if (kind < 0) {
       ReleaseIfDead(FreeOf(kind), step, sink);
     } else {
-      ReportWrites(kind, step, sink);
+      const size_t first_revival = revived_;
+      IsLoad(kind) ? ReportLoad(table_.MovedBy(kind), step, sink) : ReportWrites(kind, step, sink);
       sink->Work(kind);
       for (const int32_t read : table_.reads[kind]) ReleaseIfDead(read, step, sink);
       for (const int32_t write : table_.writes[kind]) ReleaseIfDead(write, step, sink);
+      for (size_t i = first_revival; i < revived_; ++i) {
+        ReleaseIfDead(revivals_[i].alias, step, sink);
+      }
     }
     sink->EndStep(kind);
   }
@@ -140,12 +193,29 @@ void Replay::ReportWrites(int32_t kind, int32_t step, Sink* sink) {
         sink->Allocate(buffer, write);
       }
     }
-    newest_[at] = static_cast<int32_t>(reported_);
-    Version& version = versions_[reported_++];
-    version.buffer = buffer;
-    if (buffer != kNone) ++buffers_[static_cast<size_t>(buffer)].living;
-    sink->Make(write, buffer, version.last_read);
+    ReportVersion(write, buffer, sink);
   }
+}
+
+template <typename Sink>
+void Replay::ReportVersion(int32_t value, int32_t buffer, Sink* sink) {
+  newest_[static_cast<size_t>(value)] = static_cast<int32_t>(reported_);
+  Version& version = versions_[reported_++];
+  version.buffer = buffer;
+  if (buffer != kNone) ++buffers_[static_cast<size_t>(buffer)].living;
+  sink->Make(value, buffer, version.last_read);
+}
+
+// Reports the value that this step loads, and the aliases that come back with it.
+template <typename Sink>
+void Replay::ReportLoad(int32_t value, int32_t step, Sink* sink) {
+  const auto buffer = static_cast<int32_t>(buffers_.size());
+  buffers_.push_back({0, value});
+  sink->Allocate(buffer, value);
+  for (; revived_ < revivals_.size() && revivals_[revived_].step == step; ++revived_) {
+    ReportVersion(revivals_[revived_].alias, buffer, sink);
+  }
+  ReportVersion(value, buffer, sink);
 }
 
 template <typename Sink>

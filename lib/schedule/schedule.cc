@@ -1,5 +1,7 @@
 #include "lib/schedule/schedule.h"
 
+#include <algorithm>
+
 namespace ckplan {
 
 Schedule KeepAllSchedule(const std::vector<NodeId>& order) {
@@ -43,6 +45,9 @@ const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step)
       return graph.outputs();
     case StepKind::kFree:
     case StepKind::kRun:
+    case StepKind::kOut:
+    case StepKind::kDrop:
+    case StepKind::kIn:
       return kNothing;
   }
   return kNothing;
@@ -58,8 +63,15 @@ Schedule ScheduleOfRuns(std::span<const NodeId> runs) {
 std::vector<NodeId> RunsOf(const Schedule& schedule) {
   std::vector<NodeId> runs;
   runs.reserve(schedule.steps.size());
-  for (const Step& step : schedule.steps) runs.push_back(step.node());
+  for (const Step& step : schedule.steps) {
+    if (!step.is_transfer()) runs.push_back(step.node());
+  }
   return runs;
+}
+
+bool HasTransfers(const Schedule& schedule) {
+  return std::any_of(schedule.steps.begin(), schedule.steps.end(),
+                     [](const Step& step) { return step.is_transfer(); });
 }
 
 }  // namespace ckplan

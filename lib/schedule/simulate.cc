@@ -7,6 +7,7 @@
 #include "lib/base/stop.h"
 #include "lib/schedule/gradients.h"
 #include "lib/schedule/peak_meter.h"
+#include "lib/schedule/transfers.h"
 
 namespace ckplan {
 namespace {
@@ -68,11 +69,14 @@ Simulator::Simulator(const TrainingStep& step)
     : of_(step), table_(TableOf(step)), replay_(table_) {}
 
 Result<Simulation> Simulator::Run(const Schedule& schedule) {
+  const bool has_transfers = HasTransfers(schedule);
+  if (has_transfers && of_.is_joint()) AddTransfers(of_.joint(), &table_);
   CKPLAN_RETURN_IF_ERROR(CheckRuns(schedule));
   if (!of_.is_joint()) CKPLAN_RETURN_IF_ERROR(CheckOrder(schedule));
   const std::vector<int32_t> kinds = KindsOf(of_, schedule);
   if (const auto fault = replay_.Read(kinds, schedule.frees)) return FaultOf(schedule, *fault);
   CKPLAN_RETURN_IF_ERROR(CheckNeeded());
+  if (has_transfers) return MeasureTransfers();
   if (of_.is_joint()) {
     PeakMeter meter(table_);
     replay_.Report(&meter);
@@ -88,6 +92,21 @@ Result<Simulation> Simulator::Run(const Schedule& schedule) {
                     meter.cost() - graph.forward_cost(), others};
 }
 
+// Measures the schedule that the replay has read.
+Simulation Simulator::MeasureTransfers() {
+  PeakMeter meter(table_);
+  HostMeter host(table_);
+  TransferClock clock(table_, *of_.link());
+  EachSink<PeakMeter, HostMeter, TransferClock> sinks(&meter, &host, &clock);
+  replay_.Report(&sinks);
+  Simulation simulation{meter.peak(), meter.peak_step(), meter.cost(),
+                        clock.makespan() - of_.joint().cost()};
+  simulation.stall = clock.stall();
+  simulation.host_peak = host.peak();
+  simulation.transferred = clock.transferred();
+  return simulation;
+}
+
 Error Simulator::FaultOf(const Schedule& schedule, const ReplayFault& fault) const {
   const std::string tensor =
       fmt::format("{} \"{}\"", of_.tensor_word(), of_.NameOf(TensorId(fault.value)));
@@ -98,6 +117,18 @@ Error Simulator::FaultOf(const Schedule& schedule, const ReplayFault& fault) con
       return StepError(schedule, fault.step, "frees a tensor that is not in memory");
     case ReplayFault::Kind::kStillThere:
       return StepError(schedule, fault.step, "makes a tensor that is in memory already");
+    case ReplayFault::Kind::kCopyUnderWay:
+      return StepError(schedule, fault.step,
+                       "changes " + tensor + " while its copy to the host is under way");
+    case ReplayFault::Kind::kNoCopy:
+      return StepError(schedule, fault.step, "has no copy to the host to wait for");
+    case ReplayFault::Kind::kNotOnHost:
+      return StepError(schedule, fault.step, "loads what is not on the host");
+    case ReplayFault::Kind::kUnreadLoad:
+      return StepError(schedule, fault.step, "loads what no run reads");
+    case ReplayFault::Kind::kNeverDropped:
+      return MakeError(ErrorCode::kInvalidInput,
+                       fmt::format("schedule: {} is copied to the host and never dropped", tensor));
     case ReplayFault::Kind::kNeverFreed:
       break;
   }
@@ -105,13 +136,15 @@ Error Simulator::FaultOf(const Schedule& schedule, const ReplayFault& fault) con
 }
 
 Error Simulator::StepError(const Schedule& schedule, size_t step, const std::string& fault) const {
-  static constexpr const char* kVerbs[] = {"forward", "loss", "backward", "free", "run"};
+  static constexpr const char* kVerbs[] = {"forward", "loss", "backward", "free",
+                                           "run",     "out",  "drop",     "in"};
   const Step& s = schedule.steps[step];
   std::string what = kVerbs[static_cast<size_t>(s.kind)];
   const auto index = static_cast<size_t>(s.index);
-  if (s.kind == StepKind::kFree && index < of_.tensor_count()) {
+  const bool is_of_tensor = s.kind == StepKind::kFree || s.is_transfer();
+  if (is_of_tensor && index < of_.tensor_count()) {
     what += fmt::format(" of \"{}\"", of_.NameOf(s.tensor()));
-  } else if (s.kind != StepKind::kLoss && index < of_.node_count()) {
+  } else if (!is_of_tensor && s.kind != StepKind::kLoss && index < of_.node_count()) {
     what += fmt::format(" of \"{}\"", of_.NameOf(s.node()));
   }
   return MakeError(ErrorCode::kInvalidInput,
@@ -129,6 +162,10 @@ Result<Done> Simulator::CheckRuns(const Schedule& schedule) {
       if (!may_free) return StepError(schedule, k, "frees what this schedule may not free");
       continue;
     }
+    if (step.is_transfer()) {
+      CKPLAN_RETURN_IF_ERROR(CheckTransfer(schedule, k));
+      continue;
+    }
     if ((step.kind == StepKind::kRun) != of_.is_joint()) {
       return StepError(schedule, k, "is for the other form of a training step");
     }
@@ -142,6 +179,19 @@ Result<Done> Simulator::CheckRuns(const Schedule& schedule) {
     }
   }
   return Done{};
+}
+
+// Checks what does not depend on other steps.
+Result<Done> Simulator::CheckTransfer(const Schedule& schedule, size_t k) const {
+  const Step& step = schedule.steps[k];
+  if (!of_.is_joint()) return StepError(schedule, k, "is for the other form of a training step");
+  if (of_.link() == nullptr) return StepError(schedule, k, "needs a link to the host");
+  if (schedule.frees == FreePolicy::kExplicit) return StepError(schedule, k, "needs liveness");
+  if (static_cast<size_t>(step.index) >= of_.tensor_count()) {
+    return StepError(schedule, k, "moves what the graph does not have");
+  }
+  if (table_.may_move[static_cast<size_t>(step.index)]) return Done{};
+  return StepError(schedule, k, "moves a result, or what has no memory of its own");
 }
 
 Result<Done> Simulator::CheckNeeded() const {

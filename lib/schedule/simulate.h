@@ -9,7 +9,8 @@
 //   backward(n)      allocates gradients, see gradients.h
 // A version of a tensor lives from the step that makes it to its last read (replay.h). Each other
 // micro-batch in flight adds, during the whole schedule, what it has in memory after the loss
-// without its gradients. Constants (parameters, inputs, ...) are not in these figures.
+// without its gradients. Constants (parameters, inputs, ...) are not in these figures. Schedules of
+// joint graphs may move values to the host and back, as transfers.h says.
 //
 // Cost: O(reads and writes of all steps). The constructor lays the graph out flat once, so the many
 // schedules of a budget search are replayed at more than 10 million steps a second.
@@ -36,8 +37,13 @@ struct Simulation {
   Bytes peak;
   size_t peak_step = 0;  // The first step that needs `peak`.
   Cost cost;             // The cost of all runs; for a forward graph, of all forward runs.
-  Cost overhead;         // `cost` beyond one run of each node or operation.
+  // The time beyond one run of each node or operation: `cost` and `stall` less that.
+  Cost overhead;
   Bytes other_micro_batches = Bytes(0);  // Part of `peak`.
+  // Zero without transfers.
+  Cost stall = Cost(0);  // The time that runs and drops wait for copies.
+  Bytes host_peak = Bytes(0);
+  Bytes transferred = Bytes(0);  // Bytes of all copies, to the host and back.
 };
 
 // The peak of keeping everything in the graph's own order, which budgets in percent refer to.
@@ -49,8 +55,9 @@ class Simulator {
 
   // Returns kInvalidInput if the schedule is not a training step of the graph: a step that the
   // graph does not have or that must not run twice, a read of an absent tensor, something needed
-  // that never runs, a backward in an order that backward_order.h does not allow, or memory that is
-  // still live at the end. The error names the step and the tensor.
+  // that never runs, a backward in an order that backward_order.h does not allow, memory that is
+  // still live at the end, or a transfer against the rules of transfers.h. The error names the step
+  // and the tensor.
   Result<Simulation> Run(const Schedule& schedule);
   // Measures these runs of a joint graph.
   Result<Simulation> Run(std::span<const OpId> runs) { return Run(ScheduleOfRuns(runs)); }
@@ -66,6 +73,8 @@ class Simulator {
   class ForwardMeter;
 
   Result<Done> CheckRuns(const Schedule& schedule);
+  Result<Done> CheckTransfer(const Schedule& schedule, size_t k) const;
+  Simulation MeasureTransfers();
   Result<Done> CheckNeeded() const;
   std::string NameOfKind(size_t kind) const;
   Result<Done> CheckOrder(const Schedule& schedule);
@@ -75,7 +84,7 @@ class Simulator {
   Error StepError(const Schedule& schedule, size_t step, const std::string& fault) const;
 
   const TrainingStep of_;
-  const StepTable table_;
+  StepTable table_;  // Has transfers after the first schedule that has any.
   Replay replay_;
   GradientProfile profile_;
   std::optional<BackwardPrecedence> precedence_;  // Set when a schedule is not mirrored.

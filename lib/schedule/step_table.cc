@@ -138,6 +138,49 @@ StepTable TableOf(const TrainingStep& step) {
   return step.is_joint() ? TableOfJoint(step.joint()) : TableOfForward(step.forward());
 }
 
+IdVector<ValueId, bool> MovableValues(const JointGraph& graph) {
+  IdVector<ValueId, bool> may_move;
+  for (const ValueId id : graph.values().ids()) {
+    may_move.push_back(graph.value(id).storage == id && IsInMemory(graph, id));
+  }
+  // Arriving gradients are results.
+  for (const ValueId id : graph.results()) may_move[graph.value(id).storage] = false;
+  return may_move;
+}
+
+void AddTransfers(const JointGraph& graph, StepTable* table) {
+  if (table->has_transfers()) return;
+  const IdVector<ValueId, bool> may_move = MovableValues(graph);
+  table->may_move.assign(may_move.begin(), may_move.end());
+  table->first_transfer = static_cast<int32_t>(graph.ops().size());
+  std::vector<std::vector<int32_t>> aliases(graph.values().size());
+  for (const ValueId id : graph.values().ids()) {
+    const Value& value = graph.value(id);
+    table->storage_of.push_back(value.storage.index());
+    const bool is_alias = value.storage != id && !value.maker.is_none();
+    if (is_alias) aliases[static_cast<size_t>(value.storage.index())].push_back(id.index());
+    const int32_t only[] = {id.index()};
+    for (int32_t i = 0; i < StepTable::kTransferKinds; ++i) {
+      const bool is_in = i + 1 == StepTable::kTransferKinds;
+      table->reads.Append(is_in ? std::span<const int32_t>() : only);
+      table->writes.Append(is_in ? std::span<const int32_t>(only) : std::span<const int32_t>());
+      table->in_place.Append({});
+    }
+  }
+  table->aliases = FlatLists(aliases);
+  const size_t kinds = table->reads.size();
+  table->workspace.resize(kinds);
+  table->cost.resize(kinds);
+  table->may_repeat.resize(kinds, true);
+  table->is_needed.resize(kinds, false);
+}
+
+StepTable TableFor(const TrainingStep& step, const Schedule& schedule) {
+  StepTable table = TableOf(step);
+  if (HasTransfers(schedule)) AddTransfers(step.joint(), &table);
+  return table;
+}
+
 int32_t KindOf(const TensorGraph& graph, const Step& step) {
   const auto nodes = static_cast<int32_t>(graph.nodes().size());
   if (step.kind == StepKind::kForward) return step.index;
@@ -150,6 +193,10 @@ std::vector<int32_t> KindsOf(const TrainingStep& of, const Schedule& schedule) {
   for (const Step& step : schedule.steps) {
     if (step.kind == StepKind::kFree) {
       kinds.push_back(FreeOf(step.index));
+    } else if (step.is_transfer()) {
+      const int32_t first = static_cast<int32_t>(of.node_count());
+      const int32_t way = static_cast<int32_t>(step.kind) - static_cast<int32_t>(StepKind::kOut);
+      kinds.push_back(first + StepTable::kTransferKinds * step.index + way);
     } else {
       kinds.push_back(step.kind == StepKind::kRun ? step.index : KindOf(of.forward(), step));
     }

@@ -6,9 +6,13 @@
 // gradients follow rules of their own (gradients.h). In a joint graph, kinds are operations and
 // values are values; only those that an operation makes, of a kind that IsCountedInPeak, are in
 // memory, and the others are counted with the constants.
+//
+// A joint graph's table may have pseudo-kinds for transfers after its operations (AddTransfers):
+// `out` and `drop` of a value read it, and `in` writes it.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "lib/base/flat_lists.h"
@@ -41,9 +45,33 @@ struct StepTable {
   // Otherwise it may do so for each of its writes, whose pairs are adjacent and in the order of the
   // writes.
   bool has_one_taker = false;
+
+  // The first kind that is a transfer. The next three are for tables that have transfers only.
+  int32_t first_transfer = std::numeric_limits<int32_t>::max();
+  std::vector<int32_t> storage_of;  // Indexed by value: the end of its chain of aliases.
+  FlatLists aliases;                // Indexed by value: the values whose storage it is, ascending.
+  std::vector<bool> may_move;       // Indexed by value: see MovableValues.
+
+  bool has_transfers() const { return !storage_of.empty(); }
+  // For kinds from `first_transfer` on.
+  StepKind TransferOf(int32_t kind) const {
+    return static_cast<StepKind>(static_cast<int32_t>(StepKind::kOut) +
+                                 (kind - first_transfer) % kTransferKinds);
+  }
+  int32_t MovedBy(int32_t kind) const { return (kind - first_transfer) / kTransferKinds; }
+
+  static constexpr int32_t kTransferKinds = 3;
 };
 
+// Without transfers, whether or not the step has a link to a host.
 StepTable TableOf(const TrainingStep& step);
+// The values that plans may move to the host: those that have memory of their own which counts in
+// the peak and that holds no result, neither in an alias nor as an arriving gradient.
+IdVector<ValueId, bool> MovableValues(const JointGraph& graph);
+// Adds the pseudo-kinds of the transfers of all values, unless the table has them.
+void AddTransfers(const JointGraph& graph, StepTable* table);
+// Returns the table with what the schedule needs.
+StepTable TableFor(const TrainingStep& step, const Schedule& schedule);
 
 // Returns the kind of a step of a forward graph. The step must not be a free.
 int32_t KindOf(const TensorGraph& graph, const Step& step);
@@ -51,7 +79,8 @@ int32_t KindOf(const TensorGraph& graph, const Step& step);
 // FreeOf encodes the freeing of a value among kinds of steps; the next function decodes it.
 constexpr int32_t FreeOf(int32_t value) { return -1 - value; }
 
-// Translates the steps of a schedule, which must all be of the graph's form, for replays.
+// Translates the steps of a schedule, which must all be of the graph's form, for replays. Transfers
+// need a table that has them.
 std::vector<int32_t> KindsOf(const TrainingStep& of, const Schedule& schedule);
 
 }  // namespace ckplan

@@ -57,7 +57,7 @@ class GradientTimelineSink : public TimelineSink {
 }  // namespace
 
 Timeline BuildTimeline(const TrainingStep& step, const Schedule& schedule) {
-  const StepTable table = TableOf(step);
+  const StepTable table = TableFor(step, schedule);
   const std::vector<int32_t> kinds = KindsOf(step, schedule);
   Replay replay(table);
   const auto fault = replay.Read(kinds, schedule.frees);

@@ -50,6 +50,12 @@ TrainingStep TrainingStep::WithJoint(const JointGraph& graph) const {
   return other;
 }
 
+TrainingStep TrainingStep::WithLink(const Link* link) const {
+  TrainingStep other = *this;
+  other.link_ = link;
+  return other;
+}
+
 const std::string& TrainingStep::name() const {
   return is_joint() ? joint_->name() : forward_->name();
 }
@@ -147,6 +153,7 @@ Step TrainingStep::RunOf(NodeId node) const {
 }
 
 const std::vector<TensorId>& TrainingStep::ReadsOf(const Step& step) const {
+  if (step.is_transfer()) return kNothing;
   return is_joint() ? joint_->op(step.node()).reads : ckplan::ReadsOf(*forward_, step);
 }
 
@@ -156,6 +163,7 @@ const std::vector<TensorId>& TrainingStep::MakesOf(const Step& step) const {
 }
 
 bool TrainingStep::IsBackward(const Step& step) const {
+  if (step.is_transfer()) return false;
   return is_joint() ? joint_->op(step.node()).phase == Phase::kBackward
                     : step.kind == StepKind::kBackward;
 }
@@ -181,6 +189,10 @@ Bytes TrainingStep::OwnNeedOf(const Step& step) const {
       return sum + forward_->node(step.node()).backward_workspace;
     case StepKind::kRun:
       return sum + OwnNeed(*joint_, joint_->op(step.node()));
+    case StepKind::kOut:
+    case StepKind::kDrop:
+    case StepKind::kIn:
+      return BytesOf(step.tensor());
     case StepKind::kLoss:
     case StepKind::kFree:
       break;
@@ -224,6 +236,12 @@ std::string DescribeStep(const TrainingStep& of, const Step& step, bool has_run)
       return "the release of " + of.NameOf(step.tensor());
     case StepKind::kRun:
       return (has_run ? "another run of " : "run of ") + of.NameOf(step.node());
+    case StepKind::kOut:
+      return "the copy to the host of " + of.NameOf(step.tensor());
+    case StepKind::kDrop:
+      return "the drop of " + of.NameOf(step.tensor());
+    case StepKind::kIn:
+      return "the copy back of " + of.NameOf(step.tensor());
   }
   return "";
 }

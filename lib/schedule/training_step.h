@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "lib/base/units.h"
+#include "lib/cost/link.h"
 #include "lib/graph/joint_graph.h"
 #include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
@@ -38,6 +39,10 @@ class TrainingStep {
 
   // This step with another joint graph of the same operations and values.
   TrainingStep WithJoint(const JointGraph& graph) const;
+  // This step on a device with a link to its host, over which plans may move values (transfers.h).
+  // `link` may be null, and must outlive the step.
+  TrainingStep WithLink(const Link* link) const;
+  const Link* link() const { return link_; }  // Null if values stay on the device.
 
   bool is_joint() const { return joint_ != nullptr; }
   const JointGraph& joint() const { return *joint_; }  // Only for the joint form.
@@ -110,6 +115,7 @@ class TrainingStep {
   const JointGraph* joint_ = nullptr;
   const std::vector<Step>* step_of_ = nullptr;
   const ModuleCalls* modules_ = nullptr;  // Null if there are none.
+  const Link* link_ = nullptr;
 };
 
 // Describes a step: "backward of conv1". `has_run` says whether the step's node has run before.

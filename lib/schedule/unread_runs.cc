@@ -31,6 +31,7 @@ Schedule WithoutUnreadRuns(const TrainingStep& of, const Schedule& schedule) {
       for (const TensorId output : outputs) is_read[output] = false;
     }
     for (const TensorId read : of.ReadsOf(*step)) is_read[read] = true;
+    if (step->kind == StepKind::kOut) is_read[step->tensor()] = true;
     kept.steps.push_back(*step);
   }
   std::reverse(kept.steps.begin(), kept.steps.end());

@@ -57,6 +57,9 @@ class NaiveSimulation {
         return lists(graph_.outputs());
       case StepKind::kFree:
       case StepKind::kRun:
+      case StepKind::kOut:
+      case StepKind::kDrop:
+      case StepKind::kIn:
         return false;
     }
     return false;

@@ -176,11 +176,10 @@ class DecisionReader {
     if (decisions_.has_frees()) schedule.frees = FreePolicy::kExplicit;
     for (const DecidedStep& step : decisions_.order) {
       PollStop();
-      if (step.kind == StepKind::kRun) {
-        names_.Fault("order",
-                     fmt::format("step {} is a run of a joint graph's operation; forward graphs "
-                                 "have [\"f\", node], [\"loss\"] and [\"b\", node]",
-                                 schedule.steps.size()));
+      if (step.kind == StepKind::kRun || IsTransfer(step.kind)) {
+        names_.Fault("order", fmt::format("step {} is one of joint graphs; forward graphs "
+                                          "have [\"f\", node], [\"loss\"] and [\"b\", node]",
+                                          schedule.steps.size()));
         return {};
       }
       if (step.kind == StepKind::kLoss) {

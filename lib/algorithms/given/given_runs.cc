@@ -23,13 +23,13 @@ Error ForForwardGraphs(std::string_view form) {
                   form));
 }
 
-// Reads decisions as runs. On faults (see `names_`) the runs are invalid.
+// Reads decisions as steps. On faults (see `names_`) the steps are invalid.
 class RunReader {
  public:
   RunReader(const JointGraph& graph, const Decisions& decisions)
       : graph_(graph), decisions_(decisions), names_(graph) {}
 
-  Result<std::vector<OpId>> Read() {
+  Result<Schedule> Read() {
     switch (decisions_.form) {
       case Decisions::Form::kKept:
         return ReadKept();
@@ -42,11 +42,11 @@ class RunReader {
       case Decisions::Form::kLowerSets:
         return ForForwardGraphs("lower sets");
     }
-    return std::vector<OpId>();
+    return Schedule();
   }
 
  private:
-  Result<std::vector<OpId>> ReadKept() {
+  Result<Schedule> ReadKept() {
     const OpId border = FirstBackward();
     if (border.is_none()) {
       names_.Fault("kept", fmt::format("no operation is of the phase \"{}\", before which values "
@@ -62,7 +62,7 @@ class RunReader {
     for (const OpId op : graph_.ops().ids()) {
       if (op >= border) runs.Run(op);
     }
-    return std::vector<OpId>(std::move(runs).Take());
+    return ScheduleOfRuns(std::move(runs).Take());
   }
 
   // Returns none if the graph has no such phase.
@@ -102,13 +102,15 @@ class RunReader {
     return kept;
   }
 
-  Result<std::vector<OpId>> ReadOrder() {
-    std::vector<OpId> runs;
+  Result<Schedule> ReadOrder() {
+    Schedule schedule;
     for (size_t k = 0; k < decisions_.order.size(); ++k) {
       PollStop();
       const DecidedStep& step = decisions_.order[k];
       if (step.kind == StepKind::kRun) {
-        runs.push_back(names_.FindNode(step.what, "order"));
+        schedule.steps.push_back(Step::Run(names_.FindNode(step.what, "order")));
+      } else if (IsTransfer(step.kind)) {
+        schedule.steps.push_back({step.kind, names_.FindTensor(step.what, "order").index()});
       } else {
         names_.Fault("order",
                      fmt::format("step {} is one of forward graphs; those of a joint graph "
@@ -117,7 +119,7 @@ class RunReader {
       }
     }
     CKPLAN_RETURN_IF_ERROR(names_.Status());
-    return runs;
+    return schedule;
   }
 
   const JointGraph& graph_;
@@ -126,9 +128,9 @@ class RunReader {
 };
 
 // Returns whether the costs of all runs together exceed the limit for a plan.
-bool IsTooCostly(const JointGraph& graph, const std::vector<OpId>& runs) {
+bool IsTooCostly(const JointGraph& graph, const Schedule& schedule) {
   int64_t cost = 0;
-  for (const OpId op : runs) {
+  for (const OpId op : RunsOf(schedule)) {
     const auto sum = CheckedAdd(cost, graph.op(op).cost.count());
     if (!sum || *sum > kMaxDecidedCost) return true;
     cost = *sum;
@@ -138,15 +140,21 @@ bool IsTooCostly(const JointGraph& graph, const std::vector<OpId>& runs) {
 
 }  // namespace
 
-Result<std::vector<OpId>> RunsOfDecisions(const JointGraph& graph, const Decisions* decisions) {
+Result<Schedule> StepsOfDecisions(const TrainingStep& step, const Decisions* decisions) {
   if (decisions == nullptr) return NoDecisions();
-  CKPLAN_ASSIGN_OR_RETURN(std::vector<OpId> runs, RunReader(graph, *decisions).Read());
-  if (IsTooCostly(graph, runs)) {
+  CKPLAN_ASSIGN_OR_RETURN(Schedule schedule, RunReader(step.joint(), *decisions).Read());
+  if (HasTransfers(schedule) && step.link() == nullptr) {
+    return Error{ErrorCode::kUsage,
+                 "decisions: values are copied to the host, and the plan has no link to it",
+                 {},
+                 {"add", {{"offload", "pcie4"}}}};
+  }
+  if (IsTooCostly(step.joint(), schedule)) {
     return MakeError(ErrorCode::kInvalidInput,
                      "decisions: the costs of the runs together overflow");
   }
-  const Result<Simulation> simulation = Simulator(graph).Run(runs);
-  if (simulation.ok()) return runs;
+  const Result<Simulation> simulation = Simulator(step).Run(schedule);
+  if (simulation.ok()) return schedule;
   Error error = simulation.error();
   error.message = "decisions: " + error.message;
   return error;

@@ -12,11 +12,13 @@
 #include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
 #include "lib/plan/assemble.h"
+#include "lib/plan/check.h"
 #include "lib/planner/plan_file.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/random_joint_graph.h"
+#include "lib/testing/random_moves.h"
 
 namespace ckplan {
 namespace {
@@ -44,7 +46,9 @@ JointGraph Chain() { return ReadJointGraphJson(kGraph, "chain.json").value(); }
 
 Result<std::vector<OpId>> Judge(const JointGraph& graph, const std::string& decisions) {
   const Decisions read = ReadDecisionsJson(decisions, "d.json").value();
-  return RunsOfDecisions(graph, &read);
+  const Result<Schedule> steps = StepsOfDecisions(graph, &read);
+  if (!steps.ok()) return steps.error();
+  return RunsOf(*steps);
 }
 
 // Writes runs as "0 1 2".
@@ -129,7 +133,7 @@ TEST_CASE("given runs: decisions that do not fit the graph are refused, with wha
     CHECK(runs.error().code == row.code);
     CHECK(runs.error().message == row.message);
   }
-  CHECK(RunsOfDecisions(graph, nullptr).error().code == ErrorCode::kUsage);
+  CHECK(StepsOfDecisions(graph, nullptr).error().code == ErrorCode::kUsage);
   const JointGraph forward =
       ReadJointGraphJson(R"({"ops": [{"name": "a", "time": 1, "bytes": 2, "reads": []}]})",
                          "g.json")
@@ -164,6 +168,38 @@ TEST_CASE("given runs: any plan of a joint graph, written as decisions, gives th
   }
 }
 
+TEST_CASE("given runs: a plan with transfers, written as decisions, gives the same plan") {
+  const Link link{"pcie4", 2'000'000'000, 3'000'000'000, 1, Duplex::kHalf};
+  int with_transfers = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const JointGraph graph = RandomJointGraph(rng, Options(rng));
+    const TrainingStep step = TrainingStep(graph).WithLink(&link);
+    const Schedule schedule = RandomMoves(rng, graph);
+    if (!HasTransfers(schedule) || !Simulator(step).Run(schedule).ok()) continue;
+    ++with_transfers;
+    Plan plan = AssemblePlan(step, schedule, {}, PlaceTightly);
+    plan.request.offload = link;
+    PlanRequest request;
+    request.algorithm = std::string(kGivenAlgorithm);
+    request.offload = link;
+    request.decisions = ReadDecisionsJson(WritePlanJson(plan, graph), "plan.json").value();
+    const Result<Plan> again = MakePlan(graph, request, {});
+    REQUIRE(again.ok());
+    CHECK(again->schedule == plan.schedule);
+    CHECK(again->figures.overhead == plan.figures.overhead);
+    CHECK(again->figures.offload == plan.figures.offload);
+    // Written and read, the plan is the same, and the checker still accepts it.
+    const std::string text = WritePlanJson(*again, graph);
+    CHECK(ReadPlanJson(text, graph, "plan.json").value() == *again);
+    CHECK(CheckPlan(graph, *again).empty());
+    request.offload.reset();
+    CHECK(MakePlan(graph, request, {}).error().remedy.settings.front().name == "offload");
+  }
+  CHECK(with_transfers > 150);
+}
+
 TEST_CASE("given runs: operations with kept values run once, and keeping everything adds nothing") {
   int dropped = 0;
   for (uint64_t seed = 1; seed <= 500; ++seed) {
@@ -178,12 +214,13 @@ TEST_CASE("given runs: operations with kept values run once, and keeping everyth
       is_kept[id] = rng.Chance(percent);
       if (is_kept[id]) decisions.sets.front().push_back({"", graph.value(id).file_id});
     }
-    const Result<std::vector<OpId>> runs = RunsOfDecisions(graph, &decisions);
-    REQUIRE(runs.ok());
-    if (percent == 100) CHECK(*runs == OwnOrder(graph));
+    const Result<Schedule> steps = StepsOfDecisions(graph, &decisions);
+    REQUIRE(steps.ok());
+    const std::vector<OpId> runs = RunsOf(*steps);
+    if (percent == 100) CHECK(runs == OwnOrder(graph));
     for (const OpId id : graph.ops().ids()) {
       const std::vector<ValueId>& writes = graph.op(id).writes;
-      const auto count = std::count(runs->begin(), runs->end(), id);
+      const auto count = std::count(runs.begin(), runs.end(), id);
       CHECK(count >= 1);
       dropped += count > 1 ? 1 : 0;
       const bool keeps_all =

@@ -1,8 +1,8 @@
 // Texts and elements that all parts of the page use.
 
 // The kinds of memory as styles; what readers see is PlanData.kindName.
-const KINDS = ["kept", "passing", "recomputed", "gradients", "workspace"];
-const PHASE_NAMES = {f: "forward", r: "run again", l: "loss", b: "backward", x: "release"};
+const KINDS = ["kept", "passing", "recomputed", "gradients", "workspace", "loaded"];
+const PHASE_NAMES = {f: "forward", r: "run again", l: "loss", b: "backward", x: "release", o: "copy out", d: "drop", i: "copy back"};
 const ACTIONS = {k: "keep", r: "recompute", t: "transient", d: "drop"};
 const LETTERS = "ABCDEFGH";
 

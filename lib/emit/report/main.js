@@ -18,12 +18,22 @@ class Page {
     document.getElementById("summary").append(...summaryOf(this.plans));
     this.curve = new CurveChart(this.plans, this.data.curves);
     document.getElementById("curve-body").append(...this.curve.elements());
+    this.writeLinks();
     document.getElementById("tensors-body").append(...this.table.elements());
     this.writeControls();
     this.showPlans();
     new ResizeObserver(() => this.resize()).observe(document.getElementById("memory-panels"));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.drawCharts());
     document.getElementById("theme").addEventListener("click", () => this.switchTheme());
+  }
+
+  // Shows the section of copies only if a plan moves values.
+  writeLinks() {
+    const heading = LinkLanes.heading(this.plans);
+    if (!heading) return;
+    const section = element("section", {id: "links", "aria-labelledby": "links-title"}, element("h2", {id: "links-title"}, heading),
+      element("div", {class: "panels"}, ...this.plans.map((plan) => new LinkLanes(plan).figure(this.plans.length > 1))));
+    document.getElementById("live").before(section);
   }
 
   writeHead() {

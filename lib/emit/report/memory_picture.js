@@ -103,6 +103,9 @@ class MemoryPicture {
     } else if (kind === "workspace") {
       context.moveTo(0, 4);
       context.lineTo(8, 4);
+    } else if (kind === "loaded") {
+      context.moveTo(4, 0);
+      context.lineTo(4, 8);
     }
     context.stroke();
     return this.context.createPattern(tile, "repeat");

@@ -41,12 +41,13 @@ class PlanData {
     });
   }
 
-  // Computes where each step begins, in units of cost. A step without cost gets a small width, so that it
-  // can be pointed at.
+  // Computes where each step begins, in units of cost and with its wait for a copy. A step without cost gets a
+  // small width, so that it can be pointed at.
   sumTimes() {
     this.timeBegin = new Float64Array(this.stepCount + 1);
     for (let k = 0; k < this.stepCount; ++k) {
-      this.timeBegin[k + 1] = this.timeBegin[k] + Math.max(this.costOf(k), 1);
+      const wait = this.columns.offload ? this.columns.offload.step_waits[k] : 0;
+      this.timeBegin[k + 1] = this.timeBegin[k] + Math.max(this.costOf(k) + wait, 1);
     }
   }
 
@@ -63,7 +64,7 @@ class PlanData {
 
   costOf(step) {
     const phase = this.columns.phases[step];
-    if (phase === "l" || phase === "x") return 0;
+    if ("lxodi".includes(phase)) return 0;
     const costs = phase === "b" && !this.graph.joint ? this.graph.backward_cost : this.graph.run_cost;
     return costs[this.columns.step_of[step]];
   }
@@ -87,7 +88,8 @@ class PlanData {
     const phase = this.columns.phases[step];
     const index = this.columns.step_of[step];
     if (phase === "l") return ["the loss", ""];
-    if (phase === "x") return ["the release of ", this.graph.tensors[index]];
+    const ofTensor = {x: "the release of ", o: "the copy to the host of ", d: "the drop of ", i: "the copy back of "};
+    if (phase in ofTensor) return [ofTensor[phase], this.graph.tensors[index]];
     const words = this.graph.joint ? {f: "run of ", r: "another run of ", b: "run of "} : {f: "forward of ", r: "recomputation of ", b: "backward of "};
     return [words[phase], this.graph.nodes[index]];
   }
@@ -95,7 +97,7 @@ class PlanData {
   // Names the step's work in a way that is equal in all plans; runs after the first have no such name.
   workOf(step) {
     const phase = this.columns.phases[step];
-    if (phase === "r" || phase === "x") return "";
+    if ("rxodi".includes(phase)) return "";
     return phase === "l" ? "loss" : `${phase === "b"} ${this.graph.nodes[this.columns.step_of[step]]}`;
   }
 
@@ -133,7 +135,7 @@ class PlanData {
   }
 
   // The kind in words: what backward operations of a joint graph make are more than gradients.
-  kindName(kind) { return this.graph.kinds[kind]; }
+  kindName(kind) { return this.graph.kinds[kind] ?? KINDS[kind]; }
 
   // Whether the step makes or reads the span, or works in it.
   isUsedAt(span, step) {

@@ -37,6 +37,12 @@ class FieldFiller {
   void operator()(std::optional<KnobSetting> PlanRequest::*member) const {
     request_.*member = {"segments", 5};
   }
+  void operator()(std::optional<Link> PlanRequest::*member) const {
+    request_.*member = Link{"pcie5", 25'000'000'000, 26'500'000'000, 20'000, Duplex::kHalf};
+  }
+  void operator()(std::optional<Bytes> PlanRequest::*member) const {
+    request_.*member = Bytes(12345);
+  }
   void operator()(std::optional<Decisions> PlanRequest::*member) const {
     request_.*member = {Decisions::Form::kMirrorCounts, {}, {{{"a", -1}, 2}}, {}};
   }

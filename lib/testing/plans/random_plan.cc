@@ -76,6 +76,11 @@ Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   if (rng.Chance(50)) figures.paper.budget = bytes();
   figures.paper.peak = bytes(), figures.paper.overhead = cost();
   if (rng.Chance(50)) figures.setting = {"B", bytes().count()};
+  if (!plan.request.offload) plan.request.host_budget.reset();  // It is in files only beside it.
+  if (plan.request.offload) {
+    figures.offload = {bytes(), bytes(), cost(), bytes()};
+    for (int i = 0; i < 3; ++i) plan.host_offsets.push_back(bytes());
+  }
   for ([[maybe_unused]] const NodeId id : graph.nodes().ids()) {
     plan.decisions.push_back({static_cast<NodeAction>(rng.Between(0, 2)),
                               static_cast<int32_t>(rng.Between(0, 3)),

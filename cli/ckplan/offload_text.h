@@ -1,0 +1,18 @@
+// What a plan's summary says about values that are moved to the host.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/plan/plan.h"
+#include "lib/schedule/training_step.h"
+
+namespace ckplan {
+
+// Returns the lines, the first of which says the link; none for a plan without `offload`.
+std::vector<std::string> OffloadTexts(const TrainingStep& step, const Plan& plan);
+
+// "pcie4, 25 GB/s out and 20 GB/s in, half duplex, 10 us a copy"
+std::string LinkText(const Link& link);
+
+}  // namespace ckplan

@@ -1,0 +1,147 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "lib/plan/check.h"
+#include "lib/plan/offload_terms.h"
+#include "lib/planner/planner.h"
+#include "lib/planner/registry.h"
+#include "lib/planner/source.h"
+#include "lib/schedule/simulate.h"
+#include "lib/schedule/step_table.h"
+#include "lib/testing/small_ops.h"
+
+namespace ckplan {
+namespace {
+
+PlanRequest OverLink(const std::string& text) {
+  PlanRequest request;
+  request.algorithm = "keep-all";
+  request.offload = ParseLink(text).value();
+  return request;
+}
+
+PlanRequest TinyModel(const std::string& link) {
+  PlanRequest request = OverLink(link);
+  request.dims = {{"N", 8}};
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("offload: a model is planned as its joint graph, with the peak of the model") {
+  const std::string model = "testdata/models/tiny_mlp.onnx";
+  PlanRequest request = TinyModel("pcie4");
+  for (const int64_t align : {1, 512}) {
+    request.align_bytes = align;
+    const Source source = LoadSource(model, request).value();
+    REQUIRE(source.joint.has_value());
+    CHECK(source.step().link() != nullptr);
+    PlanRequest plain = request;
+    plain.offload.reset();
+    CHECK(KeepAllPeak(source.step()) == KeepAllPeak(LoadSource(model, plain).value().step()));
+    const Plan plan = MakePlan(source, request, {}).value();
+    CHECK(plan.figures.offload == OffloadFigures{});
+    CHECK(CheckPlan(source.step(), plan).empty());
+  }
+}
+
+TEST_CASE("offload: every algorithm answers, and those that only recompute move nothing") {
+  PlanRequest request = TinyModel("pcie4");
+  const Source source = LoadSource("testdata/models/tiny_mlp.onnx", request).value();
+  int answered = 0;
+  for (const SolverInfo& info : AllSolvers()) {
+    if (info.prepare_offload != nullptr) continue;
+    CAPTURE(info.name);
+    request.algorithm = info.name;
+    const Result<Plan> plan = MakePlan(source, request, {});
+    if (!plan.ok()) continue;  // For chains, or without the solver of integer programs.
+    ++answered;
+    CHECK_FALSE(HasTransfers(plan->schedule));
+    CHECK(CheckPlan(source.step(), *plan).empty());
+  }
+  CHECK(answered > 15);
+}
+
+TEST_CASE("offload: costs of a graph file are taken as nanoseconds, with a note") {
+  for (const char* file : {"testdata/graphs/joint_small.json", "testdata/graphs/skips.json"}) {
+    CAPTURE(file);
+    const Source source = LoadSource(file, OverLink("pcie4")).value();
+    CHECK(source.request.cost_unit == "ns");
+    REQUIRE(source.warnings.size() == 1);
+    CHECK(source.warnings[0].find("its costs are taken as nanoseconds") != std::string::npos);
+    PlanRequest units = OverLink("pcie4");
+    units.cost_model = "unit";
+    CHECK_FALSE(LoadSource(file, units).ok());
+  }
+  PlanRequest request = TinyModel("pcie4");
+  CHECK(LoadSource("testdata/models/tiny_mlp.onnx", request)->warnings.empty());
+  request.cost_model = "paper";
+  const Error error = LoadSource("testdata/models/tiny_mlp.onnx", request).error();
+  CHECK(error.code == ErrorCode::kUsage);
+  CHECK(error.remedy.settings.front().name == "cost_model");
+}
+
+TEST_CASE("offload: a stage and divided constants are refused by their names") {
+  PlanRequest request = TinyModel("pcie4");
+  request.sharding = Sharding{ShardingSystem::kFsdp, 8};
+  CHECK(LoadSource("testdata/models/tiny_mlp.onnx", request).error().message.find("gather") !=
+        std::string::npos);
+  request.sharding.reset();
+  request.pipeline = PipelineStage{2, 0};
+  request.micro_batches = 4;
+  CHECK(LoadSource("testdata/models/tiny_mlp.onnx", request).error().message.find("in flight") !=
+        std::string::npos);
+}
+
+TEST_CASE("offload: limits without a link, and a forward graph with one, are refused") {
+  const JointGraph graph = GraphOfOps({{"a", 8, 1, {}}, {"b", 2, 1, {0}}}, 1);
+  PlanRequest request;
+  request.algorithm = "keep-all";
+  request.host_budget = Bytes(5);
+  CHECK(MakePlan(graph, request, {}).error().remedy.settings.front().name == "offload");
+  request.host_budget.reset();
+  request.never_offload = {"a"};
+  CHECK(MakePlan(graph, request, {}).error().remedy.settings.front().name == "offload");
+  request = TinyModel("pcie4");
+  const Source source = LoadSource("testdata/models/tiny_mlp.onnx", request).value();
+  CHECK(MakePlan(TrainingStep(source.graph), request, {}).error().code == ErrorCode::kUsage);
+}
+
+TEST_CASE("offload: what is kept, recomputed or named stays on the device") {
+  JointGraphParts parts = PartsOf(
+      GraphOfOps({{"a", 8, 1, {}}, {"b", 8, 1, {0}}, {"c", 8, 1, {1}}, {"d", 8, 1, {0, 2}}}, 3));
+  parts.values[ValueId(1)].alias_of = ValueId(0);
+  const JointGraph graph = JointGraph::Create(std::move(parts)).value();
+  const auto may_move = [&](NamePatterns PlanRequest::*field, const std::string& pattern) {
+    PlanRequest request = OverLink("pcie4");
+    if (!pattern.empty()) request.*field = {pattern};
+    const OffloadTerms terms = OffloadTermsOf(graph, request).value();
+    return std::vector<bool>(terms.may_move.begin(), terms.may_move.end());
+  };
+  // b is in the memory of a, and d is the result.
+  CHECK(may_move(&PlanRequest::keep, "") == std::vector<bool>{true, false, true, false});
+  CHECK(may_move(&PlanRequest::keep, "c") == std::vector<bool>{true, false, false, false});
+  CHECK(may_move(&PlanRequest::keep, "b") == std::vector<bool>{false, false, true, false});
+  CHECK(may_move(&PlanRequest::recompute, "c") == std::vector<bool>{true, false, false, false});
+  CHECK(may_move(&PlanRequest::never_offload, "op:b") ==
+        std::vector<bool>{false, false, true, false});
+  PlanRequest request = OverLink("pcie4");
+  request.never_offload = {"nothing"};
+  CHECK(OffloadTermsOf(graph, request).error().code == ErrorCode::kUsage);
+}
+
+TEST_CASE("offload: gradients that are added up in place stay, since a copy would meet the sum") {
+  const PlanRequest request = OverLink("pcie4");
+  const Source source = LoadSource("testdata/graphs/skips.json", request).value();
+  const OffloadTerms terms = OffloadTermsOf(source.step(), request).value();
+  const IdVector<ValueId, bool> movable = MovableValues(*source.joint);
+  int held_back = 0;
+  for (const ValueId id : movable.ids()) {
+    CHECK((movable[id] || !terms.may_move[id]));
+    held_back += movable[id] && !terms.may_move[id];
+  }
+  CHECK(held_back > 0);
+}
+
+}  // namespace ckplan

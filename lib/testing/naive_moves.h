@@ -1,0 +1,331 @@
+// A second simulator of schedules with transfers, for tests and fuzzers. It is as plain as possible
+// and slow, and shares no code with the simulator or the checker: it looks up by the definitions of
+// lib/schedule/transfers.h which version a step reads, and where that version is.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "lib/cost/link.h"
+#include "lib/graph/joint_graph.h"
+#include "lib/schedule/schedule.h"
+
+namespace ckplan {
+
+struct NaiveFigures {
+  int64_t peak = 0;
+  int64_t host_peak = 0;
+  int64_t makespan = 0;
+  int64_t stall = 0;
+  int64_t transferred = 0;
+
+  bool operator==(const NaiveFigures&) const = default;
+};
+
+class NaiveMoves {
+ public:
+  // Every step must be a run or a transfer that the graph has. Refers to its arguments.
+  NaiveMoves(const JointGraph& graph, const Schedule& schedule, const Link& link)
+      : graph_(graph), steps_(schedule.steps), link_(link) {}
+
+  // Returns nothing if the schedule breaks a rule.
+  std::optional<NaiveFigures> Measure() {
+    for (size_t k = 0; k < steps_.size(); ++k) {
+      if (!IsAllowed(k)) return std::nullopt;
+    }
+    if (!EndsWell()) return std::nullopt;
+    NaiveFigures figures;
+    figures.peak = DevicePeak();
+    figures.host_peak = HostPeak();
+    MeasureTime(&figures);
+    return figures;
+  }
+
+ private:
+  // A version of a value: the step that made it.
+  struct Version {
+    ValueId value;
+    size_t step = 0;
+    auto operator<=>(const Version&) const = default;
+  };
+
+  template <typename T>
+  static bool Lists(const std::vector<T>& list, const T& item) {
+    return std::find(list.begin(), list.end(), item) != list.end();
+  }
+
+  bool IsRun(size_t k) const { return steps_[k].kind == StepKind::kRun; }
+  const Operation& OpAt(size_t k) const { return graph_.op(steps_[k].node()); }
+
+  ValueId RootOf(ValueId value) const {
+    while (!graph_.value(value).alias_of.is_none()) value = graph_.value(value).alias_of;
+    return value;
+  }
+  bool IsMade(ValueId value) const { return !graph_.value(value).maker.is_none(); }
+  bool IsResult(ValueId value) const { return Lists(graph_.results(), value); }
+  bool IsCounted(ValueId value) const {
+    const Value& root = graph_.value(RootOf(value));
+    return !root.maker.is_none() &&
+           (root.kind == ValueKind::kValue || root.kind == ValueKind::kArrivingGradient);
+  }
+
+  bool MayMove(ValueId value) const {
+    if (RootOf(value) != value || !IsCounted(value)) return false;
+    return std::none_of(graph_.results().begin(), graph_.results().end(),
+                        [&](ValueId result) { return RootOf(result) == value; });
+  }
+
+  // Whether the step makes a version of the value.
+  bool Makes(size_t k, ValueId value) {
+    if (IsRun(k)) return Lists(OpAt(k).writes, value);
+    if (steps_[k].kind != StepKind::kIn || RootOf(value) != steps_[k].tensor()) return false;
+    if (value == steps_[k].tensor()) return true;
+    const std::optional<Version> old = Newest(value, k);  // An alias comes back if it is away.
+    return old && IsDropped(BlockOf(*old), k);
+  }
+
+  // The newest version that a step before k has made, in memory or not.
+  std::optional<Version> Newest(ValueId value, size_t k) {
+    const auto known = newest_.find({value, k});
+    if (known != newest_.end()) return known->second;
+    std::optional<Version> found;
+    for (size_t made = k; made-- > 0 && !found;) {
+      if (Makes(made, value)) found = Version{value, made};
+    }
+    return newest_[{value, k}] = found;
+  }
+
+  // The version whose making allocated the memory that this version is in.
+  Version BlockOf(const Version& version) {
+    const ValueId base = graph_.value(version.value).alias_of;
+    if (!IsRun(version.step)) return {steps_[version.step].tensor(), version.step};
+    if (base.is_none() || !IsMade(base)) return version;
+    return BlockOf(*Newest(base, version.step));
+  }
+
+  bool IsDropped(const Version& block, size_t k) {
+    for (size_t drop = block.step + 1; drop < k; ++drop) {
+      const bool is_drop = steps_[drop] == Step::Drop(block.value);
+      if (is_drop && Newest(block.value, drop) == block) return true;
+    }
+    return false;
+  }
+
+  // Whether the last transfer to the host before k is an `out` without its drop.
+  bool IsUnderWay(ValueId value, size_t k) const {
+    bool is_under_way = false;
+    for (size_t i = 0; i < k; ++i) {
+      if (steps_[i] == Step::Out(value)) is_under_way = true;
+      if (steps_[i] == Step::Drop(value)) is_under_way = false;
+    }
+    return is_under_way;
+  }
+
+  bool IsThere(ValueId value, size_t k) {
+    const std::optional<Version> newest = Newest(value, k);
+    return newest && !IsDropped(BlockOf(*newest), k);
+  }
+
+  bool IsAllowed(size_t k) {
+    const Step& step = steps_[k];
+    if (IsRun(k)) {
+      const Operation& op = OpAt(k);
+      const auto before = std::count(steps_.begin(), steps_.begin() + static_cast<long>(k), step);
+      if (before > 0 && !op.may_repeat) return false;
+      for (const ValueId read : op.reads) {
+        if (IsMade(read) && !IsThere(read, k)) return false;
+      }
+      return std::none_of(op.writes.begin(), op.writes.end(),
+                          [&](ValueId write) { return IsUnderWay(write, k); });
+    }
+    const ValueId value = step.tensor();
+    if (!MayMove(value)) return false;
+    if (step.kind == StepKind::kOut) return IsThere(value, k) && !IsUnderWay(value, k);
+    if (step.kind == StepKind::kDrop) return IsUnderWay(value, k);
+    const auto end = steps_.begin() + static_cast<long>(k);
+    return std::find(steps_.begin(), end, Step::Drop(value)) != end && !IsUnderWay(value, k);
+  }
+
+  bool EndsWell() {
+    for (const OpId id : graph_.ops().ids()) {
+      const bool runs = std::find(steps_.begin(), steps_.end(), Step::Run(id)) != steps_.end();
+      if (graph_.is_needed(id) && !runs) return false;
+    }
+    for (const ValueId value : graph_.values().ids()) {
+      if (IsUnderWay(value, steps_.size())) return false;
+    }
+    for (size_t k = 0; k < steps_.size(); ++k) {
+      if (steps_[k].kind == StepKind::kIn && !FirstReader(k)) return false;
+    }
+    return true;
+  }
+
+  // The first run that reads what the `in` at step k makes.
+  std::optional<size_t> FirstReader(size_t k) {
+    for (size_t run = k + 1; run < steps_.size(); ++run) {
+      if (!IsRun(run)) continue;
+      for (const ValueId read : OpAt(run).reads) {
+        const std::optional<Version> version = IsMade(read) ? Newest(read, run) : std::nullopt;
+        if (version && version->step == k) return run;
+      }
+    }
+    return std::nullopt;
+  }
+
+  bool Reads(size_t k, ValueId value) const {
+    if (IsRun(k)) return Lists(OpAt(k).reads, value);
+    return steps_[k] == Step::Out(value) || steps_[k] == Step::Drop(value);
+  }
+
+  // The last step at which the version is needed; the number of steps for the last of a result.
+  size_t DeathOf(const Version& version) {
+    size_t death = version.step;
+    for (size_t k = version.step + 1; k < steps_.size(); ++k) {
+      if (Reads(k, version.value) && Newest(version.value, k) == version) death = k;
+    }
+    const bool is_last = Newest(version.value, steps_.size()) == version;
+    return is_last && IsResult(version.value) ? steps_.size() : death;
+  }
+
+  // The versions that step k makes, in the order in which they find memory.
+  std::vector<Version> MadeBy(size_t k) {
+    std::vector<Version> made;
+    if (IsRun(k)) {
+      for (const ValueId write : OpAt(k).writes) made.push_back({write, k});
+    } else if (steps_[k].kind == StepKind::kIn) {
+      made.push_back({steps_[k].tensor(), k});
+      for (const ValueId value : graph_.values().ids()) {
+        if (value != steps_[k].tensor() && Makes(k, value)) made.push_back({value, k});
+      }
+    }
+    return made;
+  }
+
+  struct Held {
+    size_t buffer = 0;
+    size_t dies = 0;
+  };
+
+  // Returns the buffer of a read that dies at this step and is alone there, if there is one.
+  std::optional<size_t> TakenOver(const Version& version, const std::map<Version, Held>& held) {
+    for (const auto& [to, from] : OpAt(version.step).in_place) {
+      if (to != version.value || !IsCounted(from)) continue;
+      if (graph_.value(RootOf(from)).bytes != graph_.value(to).bytes) continue;
+      const Held& read = held.at(*Newest(from, version.step));
+      const auto others = std::count_if(held.begin(), held.end(), [&](const auto& other) {
+        return other.second.buffer == read.buffer && other.second.dies >= version.step;
+      });
+      if (read.dies == version.step && others == 1) return read.buffer;
+    }
+    return std::nullopt;
+  }
+
+  int64_t DevicePeak() {
+    std::vector<int64_t> sizes;
+    std::map<Version, Held> held;
+    int64_t peak = 0;
+    for (size_t k = 0; k < steps_.size(); ++k) {
+      for (const Version& version : MadeBy(k)) {
+        if (!IsCounted(version.value)) continue;
+        const Version block = BlockOf(version);
+        std::optional<size_t> buffer;
+        if (block != version) {
+          buffer = held.at(block).buffer;
+        } else if (IsRun(k)) {
+          buffer = TakenOver(version, held);
+        }
+        if (!buffer) {
+          buffer = sizes.size();
+          sizes.push_back(graph_.value(version.value).bytes.count());
+        }
+        held[version] = {*buffer, DeathOf(version)};
+      }
+      std::set<size_t> live;
+      for (const auto& [version, place] : held) {
+        if (place.dies >= k) live.insert(place.buffer);
+      }
+      int64_t now = IsRun(k) ? OpAt(k).workspace.count() : 0;
+      for (const size_t buffer : live) now += sizes[buffer];
+      peak = std::max(peak, now);
+    }
+    return peak;
+  }
+
+  // The step at which the host no longer needs the copy that the `out` at step k makes.
+  size_t EndOnHost(size_t k) {
+    size_t end = k;
+    for (size_t i = k + 1; i < steps_.size() && steps_[i] != steps_[k]; ++i) {
+      if (steps_[i] == Step::Drop(steps_[k].tensor())) end = i;
+      if (steps_[i] == Step::In(steps_[k].tensor())) end = *FirstReader(i);
+    }
+    return end;
+  }
+
+  int64_t HostPeak() {
+    int64_t peak = 0;
+    for (size_t k = 0; k < steps_.size(); ++k) {
+      int64_t now = 0;
+      for (size_t out = 0; out <= k; ++out) {
+        if (steps_[out].kind != StepKind::kOut || EndOnHost(out) < k) continue;
+        now += graph_.value(steps_[out].tensor()).bytes.count();
+      }
+      peak = std::max(peak, now);
+    }
+    return peak;
+  }
+
+  int64_t CopyTime(bool is_out, ValueId value) const {
+    const int64_t rate = is_out ? link_.out_bytes_per_second : link_.in_bytes_per_second;
+    const int64_t scaled = graph_.value(value).bytes.count() * 1'000'000'000;
+    return link_.latency_ns + (scaled + rate - 1) / rate;
+  }
+
+  void MeasureTime(NaiveFigures* figures) const {
+    int64_t now = 0;
+    int64_t work = 0;
+    std::map<bool, int64_t> free;        // By whether the copy is to the host.
+    std::map<ValueId, int64_t> on_host;  // When the value's copy is complete.
+    std::map<ValueId, int64_t> back;     // When the value's load is; erased when it is waited for.
+    const auto copy = [&](bool is_out, ValueId value, int64_t earliest) {
+      const bool link = is_out || link_.duplex == Duplex::kHalf;
+      free[link] = std::max(free[link], earliest) + CopyTime(is_out, value);
+      figures->transferred += graph_.value(value).bytes.count();
+      return free[link];
+    };
+    for (size_t k = 0; k < steps_.size(); ++k) {
+      if (IsRun(k)) {
+        for (const ValueId read : OpAt(k).reads) {
+          if (back.count(RootOf(read)) == 0) continue;
+          now = std::max(now, back[RootOf(read)]);
+          back.erase(RootOf(read));
+        }
+        now += OpAt(k).cost.count();
+        work += OpAt(k).cost.count();
+        for (const ValueId write : OpAt(k).writes) back.erase(write);
+        continue;
+      }
+      const ValueId value = steps_[k].tensor();
+      if (steps_[k].kind == StepKind::kOut) {
+        on_host[value] =
+            copy(true, value, back.count(value) == 0 ? now : std::max(now, back[value]));
+      } else if (steps_[k].kind == StepKind::kDrop) {
+        now = std::max(now, on_host[value]);
+      } else {
+        back[value] = copy(false, value, std::max(now, on_host[value]));
+      }
+    }
+    figures->makespan = now;
+    figures->stall = now - work;
+  }
+
+  const JointGraph& graph_;
+  const std::vector<Step>& steps_;
+  const Link& link_;
+  std::map<std::pair<ValueId, size_t>, std::optional<Version>> newest_;  // Of Newest.
+};
+
+}  // namespace ckplan

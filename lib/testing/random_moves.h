@@ -1,0 +1,21 @@
+// Random schedules with transfers. Most of them are valid, and the others break one rule or
+// another. The same seed gives the same schedule on every platform.
+#pragma once
+
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "lib/cost/link.h"
+#include "lib/graph/joint_graph.h"
+#include "lib/schedule/schedule.h"
+
+namespace ckplan {
+
+// Returns a random plan of the graph with transfers of the values that may be moved. With a small
+// probability, a step is at the wrong place, lacking or of a value that must stay.
+Schedule RandomMoves(Rng& rng, const JointGraph& graph);
+
+// Returns a link on which copies take about as long as the operations of a random graph.
+Link RandomLink(Rng& rng);
+
+}  // namespace ckplan
