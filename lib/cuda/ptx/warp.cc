@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "lib/cuda/ptx/compute.h"
+#include "lib/cuda/ptx/matrix_product.h"
 #include "lib/cuda/ptx/with_type.h"
 
 namespace ckplan::ptx {
@@ -115,6 +116,13 @@ void Warp::RunGroup(LaneMask group, int32_t pc, int32_t stop) {
         break;
       case Opcode::kCopyParameters:
         CopyParameters(instruction, active);
+        break;
+      case Opcode::kMatrixProduct:
+        if (active != kAllLanes) {
+          Report(instruction, "a product is not reached by all threads of the warp together");
+        }
+        ComputeProduct(launch_.program.products[static_cast<size_t>(instruction.target)],
+                       registers_);
         break;
       default:
         Compute(instruction, registers_, active, carries_);
