@@ -22,8 +22,8 @@ struct KernelCase {
   double tolerance = 1e-5;
 };
 
-void CheckKernels(const std::vector<KernelCase>& cases) {
-  const auto backend = MakeTestBackend();
+void CheckKernels(const std::vector<KernelCase>& cases, const DeviceOptions& options = {}) {
+  const auto backend = MakeTestBackend(options);
   for (const KernelCase& each : cases) {
     const reference::CaseRow row{each.type, each.operands, each.attributes, each.tolerance};
     std::string message;
@@ -235,6 +235,39 @@ TEST_CASE("cuda kernels: planes and rows of all lengths") {
         {"InstanceNormalization", fmt::format("f2x3x{0} f3! f3! -> f2x3x{0}", length), "", 1e-3});
   }
   CheckKernels(cases);
+}
+
+// ---- Attention ----------------------------------------------------------------------------------
+
+std::string AttentionOf(int64_t queries, int64_t keys, int64_t size) {
+  return fmt::format(
+      "batch=1 heads=2 key_heads=1 queries={} keys={} size={} value_size={} "
+      "bias_dims=[1,1,{},{}] scale=0.1",
+      queries, keys, size, size, queries, keys);
+}
+
+TEST_CASE("cuda kernels: fused attention with rows of up to 64 and up to 128 elements") {
+  std::vector<KernelCase> cases;
+  for (const int64_t size : {20, 72}) {
+    cases.push_back(
+        {"FusedAttention",
+         fmt::format("f1x2x70x{0} f1x1x90x{0} f1x1x90x{0} _ f70x90 -> f1x2x70x{0}", size),
+         AttentionOf(70, 90, size)});
+  }
+  CheckKernels(cases);
+}
+
+TEST_CASE("cuda kernels: tensor cores take 10 bits of a factor of fused attention in TF32") {
+  DeviceOptions options;
+  options.allow_tf32 = options.allow_tf32_products = true;
+  std::vector<KernelCase> cases;
+  for (const int64_t size : {20, 72}) {
+    cases.push_back(
+        {"FusedAttention",
+         fmt::format("f1x2x20x{0} f1x1x30x{0} f1x1x30x{0} _ f20x30 -> f1x2x20x{0}", size),
+         AttentionOf(20, 30, size), 1e-2});
+  }
+  CheckKernels(cases, options);
 }
 
 TEST_CASE("cuda kernels: maps along more than four axes") {

@@ -20,6 +20,7 @@ set(ckplan_cuda_sources
   ops/conv.cu
   ops/einsum.cu
   ops/element.cu
+  ops/fused_attention.cu
   ops/gather.cu
   ops/generate.cu
   ops/group_norm.cu

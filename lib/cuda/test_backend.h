@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "lib/backend/backend.h"
+#include "lib/cuda/device.h"
 
 namespace ckplan::cuda {
 
@@ -12,6 +13,8 @@ namespace ckplan::cuda {
 // at it afterwards, which takes minutes with the workspace that is usual for a GPU.
 inline constexpr int64_t kTestWorkspace = int64_t{64} << 10;
 
-std::unique_ptr<Backend> MakeTestBackend();
+// The workspace's limit is kTestWorkspace, whatever the options say.
+std::unique_ptr<Backend> MakeTestBackend(DeviceOptions options);
+inline std::unique_ptr<Backend> MakeTestBackend() { return MakeTestBackend(DeviceOptions()); }
 
 }  // namespace ckplan::cuda

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "lib/ops/fused_attention.h"
 #include "lib/ops/judge.h"
 #include "lib/ops/sizes.h"
 
@@ -151,7 +152,9 @@ Result<AttentionShape> ReadAttentionShape(const OpSpec& spec) {
 std::span<const FamilyRow> AttentionFamily() {
   static constexpr FamilyRow kRows[] = {
       {"Attention", JudgeBy<ReadAttentionShape>,
-       "one output, no cache, cap or window; the mask gets no gradient"}};
+       "one output, no cache, cap or window; the mask gets no gradient"},
+      {"FusedAttention", JudgeBy<ReadFusedAttentionShape>,
+       "heads of at most 128 elements; no gradient of what is broadcast over queries or keys"}};
   return kRows;
 }
 

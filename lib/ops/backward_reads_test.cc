@@ -49,6 +49,12 @@ TEST_CASE("backward reads: as the letters of the table say, and only for request
       {{"Attention", "f1x1x2x4 f1x1x2x4 f1x1x2x4 f2x2 -> f1x1x2x4"},
        "x0 x1 x2 s",
        "x0 x1 x2 x3 y0 s"},
+      // Scores are computed again, and masked again.
+      {{"FusedAttention", "f1x1x2x4 f1x1x2x4 f1x1x2x4 b2x2~ f2x2 -> f1x1x2x4",
+        "batch=1 heads=1 key_heads=1 queries=2 keys=2 size=4 value_size=4 mask_dims=[1,1,2,2] "
+        "bias_dims=[1,1,2,2]"},
+       "x0 x1 x2 x3 x4 y0 s",
+       "x0 x1 x2 x3 x4 y0 s"},
   };
   for (const Row& row : rows) {
     const OpSpec spec = reference::SpecOfCase(row.op);

@@ -44,6 +44,15 @@ int64_t DimFromEnd(const Operand& operand, size_t from_end) {
 
 AttentionSizes CountAttention(const OpSpec& spec) {
   AttentionSizes sizes;
+  if (spec.type == "FusedAttention") {
+    sizes.batch = spec.Int("batch", 1);
+    sizes.heads = spec.Int("heads", 1);
+    sizes.queries = spec.Int("queries", 1);
+    sizes.keys = spec.Int("keys", 1);
+    sizes.query_width = spec.Int("size", 1);
+    sizes.value_width = spec.Int("value_size", 1);
+    return sizes;
+  }
   const Operand& q = spec.input(0);
   const Operand& k = spec.input(1);
   const Operand& v = spec.input(2);

@@ -89,6 +89,7 @@ enum class Statistic : uint8_t {
   kGruReserve,   // Three gates and the recurrent part of the candidate state.
   kRnnReserve,   // Nothing but the hidden states themselves.
   kAttention,    // The probabilities; under kTorch the logarithm of each row's sum, 4 bytes a row.
+  kLogSums,      // The logarithm of each row's sum of exponentials, 4 bytes a row.
 };
 
 // How FLOPs are counted. The count is multiplied by the `amount` of the operator's row.

@@ -219,6 +219,48 @@ TEST_CASE("refusals: losses") {
 }
 
 // A statistic must have the size that forward saves, and must exist if a gradient is requested.
+TEST_CASE("refusals: fused attention") {
+  const Refusal rows[] = {
+      {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x4",
+        "batch=0 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4"},
+       "its attribute batch is 0"},
+      {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x4",
+        "batch=2 heads=3 key_heads=2 queries=5 keys=6 size=4 value_size=4"},
+       "no multiple of its 2 heads"},
+      {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x4",
+        "batch=2 heads=3 key_heads=3 queries=5 keys=7 size=4 value_size=4"},
+       "its operand k has 144 elements instead of 2 x 3 x 7 x 4"},
+      {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x4",
+        "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4 q_axes='bhds'"},
+       "is \"bhds\", no order of the axes"},
+      {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x4",
+        "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4 y_axes='bhhd'"},
+       "is \"bhhd\", no order of the axes"},
+      {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 b5x6~ -> f2x3x5x4",
+        "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4 mask_dims=[1,1,5,5]"},
+       "its mask has 30 elements as [1,1,5,5]"},
+      {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 b5x6~ -> f2x3x5x4",
+        "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4"},
+       "its mask has 30 elements as []"},
+      {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 f3x5x6~ -> f2x3x5x4",
+        "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4 mask_dims=[3,1,5,6]"},
+       "its mask has 90 elements as [3,1,5,6]"},
+      {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 i5x6 -> f2x3x5x4",
+        "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4 mask_dims=[1,1,5,6]"},
+       "its mask is int64",
+       kUnsupported},
+      {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 _ f2x1x1x6 -> f2x3x5x4",
+        "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4 bias_dims=[2,1,1,6]"},
+       "its bias gets a gradient",
+       kUnsupported},
+      {{"FusedAttention", "f1x1x5x129 f1x1x6x129 f1x1x6x4 -> f1x1x5x4",
+        "batch=1 heads=1 key_heads=1 queries=5 keys=6 size=129 value_size=4"},
+       "129 and 4 elements, more than 128",
+       kUnsupported},
+  };
+  CheckRefusals(rows);
+}
+
 TEST_CASE("refusals: saved statistics") {
   const reference::CaseRow rows[] = {
       {"BatchNormalization", "f3x4x5 f4! f4! f4* f4* -> f3x4x5"},
@@ -228,6 +270,8 @@ TEST_CASE("refusals: saved statistics") {
       {"LSTM", "f4x2x3 f1x20x3! f1x20x5! -> f4x1x2x5"},
       {"GRU", "f4x2x3 f1x15x3! f1x15x5! -> f4x1x2x5"},
       {"Attention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x4"},
+      {"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x4",
+       "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4"},
   };
   for (const reference::CaseRow& row : rows) {
     CAPTURE(row.type);

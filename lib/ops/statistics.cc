@@ -52,6 +52,8 @@ class StatisticCounter {
         return Reserve(0);
       case Statistic::kAttention:
         return Attention();
+      case Statistic::kLogSums:
+        return LogSums();
     }
     return {};
   }
@@ -94,11 +96,14 @@ class StatisticCounter {
 
   SavedStatistic Attention() const {
     const AttentionSizes sizes = CountAttention(spec_);
-    if (is_torch_) {
-      return Saved("logsumexp", {sizes.batch, sizes.heads, sizes.queries, kScaleBytes});
-    }
+    if (is_torch_) return LogSums();
     return Saved("probabilities",
                  {sizes.batch, sizes.heads, sizes.queries, sizes.keys, SavedBytes()});
+  }
+
+  SavedStatistic LogSums() const {
+    const AttentionSizes sizes = CountAttention(spec_);
+    return Saved("logsumexp", {sizes.batch, sizes.heads, sizes.queries, kScaleBytes});
   }
 
   const OpSpec& spec_;

@@ -48,6 +48,11 @@ TEST_CASE("statistics: sizes worked out by hand") {
       {{"Attention", "f2x3x10x16 f2x3x12x16 f2x3x12x8 -> f2x3x10x8"},
        "probabilities 2880",
        "logsumexp 240"},
+      {{"FusedAttention", "f2x10x48 f2x12x48 f2x12x24 -> f2x10x24",
+        "batch=2 heads=3 key_heads=3 queries=10 keys=12 size=16 value_size=8 q_axes='bshd' "
+        "k_axes='bshd' v_axes='bshd' y_axes='bshd'"},
+       "logsumexp 240",
+       "logsumexp 240"},
   };
   for (const Row& row : rows) {
     const OpSpec spec = reference::SpecOfCase(row.op);

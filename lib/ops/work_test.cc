@@ -98,6 +98,11 @@ TEST_CASE("work: attention counts two products and a softmax for each query and 
       "Attention", "f2x10x48 f2x8x48~ f2x8x24~ _ f2x3x4x16~ f2x3x4x8~ -> f2x10x24",
       "q_num_heads=3 kv_num_heads=3"};
   CHECK(WorkOfCase(joined).forward_flops == flops);
+  const reference::CaseRow fused = {
+      "FusedAttention", "f2x10x48 f2x12x48~ f2x12x24~ -> f2x10x24",
+      "batch=2 heads=3 key_heads=3 queries=10 keys=12 size=16 value_size=8 q_axes='bshd' "
+      "k_axes='bshd' v_axes='bshd' y_axes='bshd'"};
+  CHECK(WorkOfCase(fused).forward_flops == flops);
 }
 
 TEST_CASE("work: data movement has no FLOPs, and a gather reads only the selected elements") {

@@ -15,6 +15,7 @@
 #include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/matmul_kernel.h"
+#include "lib/cpu/ops/fused_attention.h"
 #include "lib/cpu/ops/softmax_row.h"
 #include "lib/cpu/parallel.h"
 #include "lib/ops/sizes.h"
@@ -248,7 +249,8 @@ Result<std::unique_ptr<PreparedOp>> PrepareAttention(const OpSpec& spec) {
   return Guarded(spec, [&] { return std::make_unique<AttentionOp>(spec, shape); });
 }
 
-constexpr OpRow kAttentionOps[] = {{"Attention", PrepareAttention}};
+constexpr OpRow kAttentionOps[] = {{"Attention", PrepareAttention},
+                                   {"FusedAttention", PrepareFusedAttention}};
 
 }  // namespace
 

@@ -8,9 +8,8 @@
 
 namespace ckplan::cuda {
 
-std::unique_ptr<Backend> MakeTestBackend() {
+std::unique_ptr<Backend> MakeTestBackend(DeviceOptions options) {
   constexpr int kSkipped = 77;  // The exit code that CTest counts as skipped.
-  DeviceOptions options;
   options.workspace_limit = kTestWorkspace;
   auto backend = OpenBackend(options);
   if (!backend.ok()) {

@@ -10,9 +10,8 @@
 
 namespace ckplan::cuda {
 
-std::unique_ptr<Device> MakeHostDevice() {
+std::unique_ptr<Device> MakeHostDevice(DeviceOptions options) {
   setenv("CKEXEC_CUDA_PATH", CKPLAN_PLAYED_LIBRARIES, 1);
-  DeviceOptions options;
   options.workspace_limit = kTestWorkspace;
   Result<std::unique_ptr<Device>> device = OpenCudaDevice(options, OpenCudaLibraries);
   CKPLAN_CHECK(device.ok(), "the emulated machine has a GPU and its libraries");

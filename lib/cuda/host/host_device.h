@@ -11,6 +11,7 @@
 
 namespace ckplan::cuda {
 
-std::unique_ptr<Device> MakeHostDevice();
+// The workspace's limit is kTestWorkspace, whatever the options say.
+std::unique_ptr<Device> MakeHostDevice(DeviceOptions options = {});
 
 }  // namespace ckplan::cuda

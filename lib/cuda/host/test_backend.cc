@@ -5,6 +5,8 @@
 
 namespace ckplan::cuda {
 
-std::unique_ptr<Backend> MakeTestBackend() { return MakeBackend(MakeHostDevice()); }
+std::unique_ptr<Backend> MakeTestBackend(DeviceOptions options) {
+  return MakeBackend(MakeHostDevice(options));
+}
 
 }  // namespace ckplan::cuda

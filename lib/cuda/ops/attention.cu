@@ -15,6 +15,7 @@
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
 #include "lib/cuda/ops/attention_layout.h"
+#include "lib/cuda/ops/fused_attention.h"
 #include "lib/cuda/scalar_math.h"
 
 namespace ckplan::cuda {
@@ -286,7 +287,8 @@ Result<std::unique_ptr<PreparedOp>> PrepareAttention(const OpSpec& spec, Device&
   return Prepared<AttentionOp>(spec, device, shape);
 }
 
-constexpr OpRow kAttentionOps[] = {{"Attention", PrepareAttention}};
+constexpr OpRow kAttentionOps[] = {{"Attention", PrepareAttention},
+                                   {"FusedAttention", PrepareFusedAttention}};
 
 }  // namespace
 
