@@ -120,6 +120,7 @@ void AddDimOptions(CommandLine& line, ExecOptions& options) {
   options.request.Add(line, "dims");
   options.request.Add(line, "input_shapes");
   options.request.Add(line, "batch");
+  options.request.Add(line, "fused");
 }
 
 void AddPlanCostOption(CommandLine& line, ExecOptions& options) {

@@ -29,7 +29,9 @@ const SmallModel kModels[] = {kMlp,
                               kSqueezeNet,
                               {"resnet18", "-D N=2 --input-shape x=2,3,32,32", true, true},
                               {"small_bert", "-D N=2"},
-                              {"small_gpt2", "-D N=2"}};
+                              {"small_gpt2", "-D N=2"},
+                              {"small_bert", "-D N=2 --fuse attention"},
+                              {"small_gpt2", "-D N=2 --fuse attention"}};
 
 constexpr const char* kMeasured = "--cost file:costs.json";
 
@@ -119,6 +121,7 @@ TEST_CASE("played cuda: plans of small networks are proven in the arena and with
   for (const SmallModel& model : kModels) {
     for (const bool is_half : {false, true}) {
       CAPTURE(model.name);
+      CAPTURE(model.sizes);
       CAPTURE(is_half);
       const Session session(model, is_half);
       CheckPlayed(session.Profile(), model);

@@ -103,6 +103,8 @@ constexpr std::array kRows = {
             "backward reads what it needs, or what PyTorch keeps"},
     FlagRow{"activation_type", Group::kReading, "--activation-type", "",
             "type of stored activations; model: the model's own"},
+    FlagRow{"fused", Group::kReading, "--fuse", "",
+            "read the operators of an attention as one, which saves no scores"},
     FlagRow{"gradients", Group::kReading, "--gradients", "",
             "parameter gradients: as constants, or in the peak from when they are made"},
     FlagRow{"freeze", Group::kReading, "--freeze", "NAME|@FILE",

@@ -69,6 +69,8 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
                                                "torch",
                                                "--activation-type",
                                                "bf16",
+                                               "--fuse",
+                                               "attention",
                                                "--gradients",
                                                "arriving",
                                                "--freeze",
@@ -106,6 +108,7 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
   CHECK(request.cost_model == "file:c.json");
   CHECK(request.autograd == Autograd::kTorch);
   CHECK(request.activation_type == ActivationType::kBFloat16);
+  CHECK(request.fused == FusedOperators::kAttention);
   CHECK(request.gradients == ParameterGradients::kArriving);
   CHECK(request.keep == NamePatterns{"a", "b"});
   CHECK(request.recompute == NamePatterns{"op:Relu"});

@@ -68,12 +68,14 @@ struct SmallStep::State {
   std::unique_ptr<ConstantStore> constants;
 };
 
-SmallStep::SmallStep(Backend& backend, const NetText& net, int64_t batch, ActivationType type)
+SmallStep::SmallStep(Backend& backend, const NetText& net, int64_t batch, ActivationType type,
+                     FusedOperators fused)
     : state_(std::make_unique<State>(backend)) {
   state_->file.Write(ModelFileBytes(net.graph, net.parameters, net.opset));
   const std::string& path = state_->file.path();
   LoadOptions options = batch == 0 ? LoadOptions() : BatchOf(batch);
   options.activation_type = type;
+  options.fused = fused;
   const Result<Model> model = LoadModel(path, options);
   REQUIRE_MESSAGE(model.ok(), model.error().message);
   LowerOptions lower;

@@ -38,7 +38,8 @@ class SmallStep {
  public:
   // `batch` is the size of dimension N; 0 leaves N unbound.
   SmallStep(Backend& backend, const NetText& net, int64_t batch = 0,
-            ActivationType type = ActivationType::kOfModel);
+            ActivationType type = ActivationType::kOfModel,
+            FusedOperators fused = FusedOperators::kNone);
   ~SmallStep();
 
   const StepGraph& step() const;

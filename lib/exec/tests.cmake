@@ -2,6 +2,7 @@
 set(ckplan_exec_tests
   constant_store_test.cc
   fault_test.cc
+  fused_attention_test.cc
   fusion_test.cc
   gradient_test.cc
   kernel_fault_test.cc

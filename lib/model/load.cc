@@ -22,6 +22,7 @@
 #include "lib/model/expand_batch.h"
 #include "lib/model/facts.h"
 #include "lib/model/functions.h"
+#include "lib/model/fuse_attention.h"
 #include "lib/model/model_impl.h"
 #include "lib/model/module_calls.h"
 #include "lib/model/parse_file.h"
@@ -294,6 +295,7 @@ Result<Model> Load(const std::string& path, const LoadOptions& options) {
     if (!bound.dims.empty() && impl->constant_batch != 1) impl->constant_batch.reset();
     CKPLAN_RETURN_IF_ERROR(ExpandGraph(*impl, bound, file));
   }
+  if (options.fused == FusedOperators::kAttention) FuseAttention(*impl);
   CKPLAN_RETURN_IF_ERROR(FreezeParameters(*impl, options.freeze));
   CKPLAN_RETURN_IF_ERROR(SetActivationType(*impl, options.activation_type));
   AddWarnings(*impl, file);

@@ -35,4 +35,13 @@ inline std::string_view NameOf(ActivationType type) {
   return kActivationTypeWords[static_cast<size_t>(type)];
 }
 
+// Which operators that exporters write apart are read as one. kAttention: the products, the scale,
+// the mask and the softmax of an attention (lib/model/fuse_attention.h).
+enum class FusedOperators { kNone, kAttention };
+
+inline constexpr std::string_view kFusedOperatorsWords[] = {"none", "attention"};
+inline std::string_view NameOf(FusedOperators fused) {
+  return kFusedOperatorsWords[static_cast<size_t>(fused)];
+}
+
 }  // namespace ckplan

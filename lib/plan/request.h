@@ -88,6 +88,7 @@ struct PlanRequest {
   std::string workspaces;
   Autograd autograd = Autograd::kMinimal;
   ActivationType activation_type = ActivationType::kOfModel;
+  FusedOperators fused = FusedOperators::kNone;
   ParameterGradients gradients = ParameterGradients::kConstant;
   NamePatterns freeze;               // Parameters of the model that are not trained.
   std::optional<Sharding> sharding;  // Among devices; nothing: one has everything.

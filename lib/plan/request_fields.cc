@@ -21,6 +21,8 @@ using InTables = FieldScope::InTables;
 constexpr std::array<std::string_view, 2> kSpokenGradients = {"with the constants",
                                                               "as they arrive"};
 constexpr std::array<std::string_view, 3> kSpokenTypes = {"the model says", "float32", "bf16"};
+constexpr std::array<std::string_view, 2> kSpokenFused = {"each operator apart",
+                                                          "attention as one operator"};
 constexpr std::array<std::string_view, 2> kSpokenMasterWeights = {"without", "with"};
 constexpr std::array<std::string_view, 2> kSpokenLiveness = {"a segment at a time",
                                                              "as soon as nothing reads them"};
@@ -198,6 +200,17 @@ const std::array kFields = {
         .scope = {.subject = "a type of activations is",
                   .not_for_graph_files = "has sizes of its own"},
         .words = "activations stored as"},
+    RequestField{.name = "fused",
+                 .key = "fused",
+                 .part = Part::kGraph,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = WordsOf<&PlanRequest::fused>(kFusedOperatorsWords),
+                 .difference = "the plans read {} and {}; that alone changes their bytes and times",
+                 .spoken = kSpokenFused,
+                 .scope = {.subject = "fused operators are",
+                           .not_for_graph_files = "has its nodes as they are",
+                           .in_tables = InTables::kCounting},
+                 .words = "operators read as one"},
     RequestField{
         .name = "gradients",
         .key = "gradients",

@@ -278,7 +278,7 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
   CKPLAN_ASSIGN_OR_RETURN(
       Model model,
       LoadModel(path, {request.dims, request.input_shapes, request.activation_type, request.freeze,
-                       planned, request.optional_dims, request.batch}));
+                       planned, request.optional_dims, request.batch, request.fused}));
   CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
   ModelSource source{std::move(model), std::move(lowered), request};
   source.request.dims = source.model.dims();
