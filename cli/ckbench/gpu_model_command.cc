@@ -30,6 +30,7 @@ CommandLine GpuModelCommandLine(GpuModelRequest* request) {
   line.Positional("MODEL", "the model to derive it for", &request->file);
   request->flags.Add(line, "dims");
   request->flags.Add(line, "input_shapes");
+  request->flags.Add(line, "fused");
   line.Choice("--type", {"fp32", "tf32", "bf16"},
               "how products are computed, bf16: activations are stored so, too (default tf32)",
               &request->precision);

@@ -13,8 +13,10 @@ namespace {
 
 constexpr GpuRates kRates = {1e12, 1e13, 1e14, 1e14, 1e-6};
 
-StepGraph StepOf(const std::string& model, DimSizes dims, ActivationType type) {
+StepGraph StepOf(const std::string& model, DimSizes dims, ActivationType type,
+                 FusedOperators fused = FusedOperators::kNone) {
   PlanRequest request;
+  request.fused = fused;
   request.dims = std::move(dims);
   request.activation_type = type;
   request.cost_model.clear();
@@ -85,6 +87,34 @@ TEST_CASE("gpu-model: PyTorch stores no scores in fused attention, and adds bias
   }
   // Adds that are no biases: two of embeddings, and two residuals for each of the two layers.
   CHECK(Find(fused, "Add", false)->torch.kernels == 2 + 2 * 2);
+}
+
+TEST_CASE(
+    "gpu-model: attention that is read as one operator has PyTorch's kernels beside its own") {
+  const DimSizes dims = {{"N", 2}};
+  const auto apart =
+      ModelOfStep(StepOf("small_bert.onnx", dims, ActivationType::kOfModel), {kRates});
+  const StepGraph step =
+      StepOf("small_bert.onnx", dims, ActivationType::kOfModel, FusedOperators::kAttention);
+  const auto fused = ModelOfStep(step, {kRates});
+  KernelSum torch_apart, torch_fused;
+  for (const GpuModelRow& row : apart) torch_apart += row.torch;
+  for (const GpuModelRow& row : fused) torch_fused += row.torch;
+  CHECK(torch_fused.kernels == torch_apart.kernels);
+  CHECK(torch_fused.bytes == torch_apart.bytes);
+  const GpuModelRow* forward = Find(fused, "FusedAttention", false);
+  REQUIRE(forward != nullptr);
+  CHECK(forward->ours.kernels == 2);  // One for each layer.
+  // Dot products, the gradient of queries, those of keys and values, and the copy of the latter.
+  CHECK(Find(fused, "FusedAttention", true)->ours.kernels == 2 * 4);
+  // What the kernels of both move beside is the mask, and the logarithms of sums.
+  int64_t log_sums = 0, mask = 0;
+  for (const StepNode& node : step.nodes) {
+    if (node.spec.type != "FusedAttention") continue;
+    log_sums += node.spec.statistic_bytes;
+    mask += node.spec.input(3).bytes();
+  }
+  CHECK(forward->ours.bytes == forward->torch.bytes + log_sums + mask);
 }
 
 TEST_CASE("gpu-model: rows of kernels add up to those of operators") {

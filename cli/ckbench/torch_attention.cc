@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/cuda/traffic/kernel_list.h"
+#include "lib/ops/fused_attention.h"
 
 namespace ckplan {
 namespace {
@@ -107,7 +108,25 @@ TorchNode PlainAttention(const AttentionBytes& bytes, bool has_mask) {
   return torch;
 }
 
+TorchNode AttentionOf(const AttentionBytes& bytes, TorchAttention attention, bool has_mask) {
+  return attention == TorchAttention::kFused ? FusedAttention(bytes)
+                                             : PlainAttention(bytes, has_mask);
+}
+
 }  // namespace
+
+TorchNode TorchAttentionKernels(const OpSpec& spec, TorchAttention attention) {
+  const auto shape = ReadFusedAttentionShape(spec);
+  if (!shape.ok()) return {};
+  AttentionBytes bytes;
+  bytes.q = BytesOf(spec.input(0));
+  bytes.k = BytesOf(spec.input(1));
+  bytes.v = BytesOf(spec.input(2));
+  bytes.output = BytesOf(spec.output(0));
+  bytes.scores = shape->rows() * shape->keys * SizeOf(spec.output(0).type);
+  bytes.flops = shape->rows() * shape->keys * (shape->size + shape->value_size);
+  return AttentionOf(bytes, attention, shape->mask.is_present);
+}
 
 StepLinks::StepLinks(const StepGraph& step)
     : step_(step),
@@ -151,8 +170,7 @@ void ReplaceAttention(const StepGraph& step, const AttentionNodes& nodes, TorchA
   for (const NodeId node : nodes.others) torch[node] = {};
   torch[nodes.scores] = {};
   torch[nodes.softmax] = {};
-  torch[nodes.output] = attention == TorchAttention::kFused ? FusedAttention(bytes)
-                                                            : PlainAttention(bytes, nodes.has_mask);
+  torch[nodes.output] = AttentionOf(bytes, attention, nodes.has_mask);
 }
 
 }  // namespace ckplan

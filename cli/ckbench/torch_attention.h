@@ -35,6 +35,9 @@ struct AttentionNodes {
 std::optional<AttentionNodes> FindAttention(const StepGraph& step, const StepLinks& links,
                                             NodeId softmax);
 
+// The kernels of an attention that is one operator of the step.
+TorchNode TorchAttentionKernels(const OpSpec& spec, TorchAttention attention);
+
 // Gives the kernels of all nodes of the attention to the MatMul of probabilities and values.
 void ReplaceAttention(const StepGraph& step, const AttentionNodes& nodes, TorchAttention attention,
                       IdVector<NodeId, TorchNode>& torch);

@@ -160,7 +160,9 @@ IdVector<NodeId, TorchNode> TorchKernels(const StepGraph& step, TorchAttention a
   const StepLinks links(step);
   IdVector<NodeId, TorchNode> torch;
   for (const StepNode& node : step.nodes) {
-    TorchNode kernels = KernelsOf(node);
+    TorchNode kernels = node.spec.type == "FusedAttention"
+                            ? TorchAttentionKernels(node.spec, attention)
+                            : KernelsOf(node);
     if (IsBiasOf(node, links)) kernels.forward.clear();
     torch.push_back(std::move(kernels));
   }

@@ -8,6 +8,8 @@
 //   Mul, MatMul, Add, Softmax, IsNaN, Where, MatMul and the Transposes around them
 //                                  scaled_dot_product_attention
 //   Transpose elsewhere, Split     views
+//
+// An attention that the model is read with as one operator (--fuse attention) has the same kernels.
 #pragma once
 
 #include <vector>

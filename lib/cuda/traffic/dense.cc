@@ -3,6 +3,7 @@
 
 #include "lib/cuda/traffic/kernel_list.h"
 #include "lib/ops/conv.h"
+#include "lib/ops/fused_attention.h"
 #include "lib/ops/matmul.h"
 
 namespace ckplan::cuda {
@@ -96,9 +97,59 @@ Kernels BackwardConvolution(const OpSpec& spec, size_t position) {
   return kernels;
 }
 
+// ---- Fused attention ----
+
+constexpr int64_t kDotBytes = 4;  // Of one dot product of a row of the output and its gradient.
+
+// What the kernels of both passes read beside the output and its gradient.
+int64_t AttentionInputs(const OpSpec& spec) {
+  int64_t bytes = 0;
+  for (const Operand& input : spec.inputs) bytes += BytesOf(input);
+  return bytes;
+}
+// The operations of one of the two products of the forward pass, on average.
+int64_t AttentionFlops(const OpSpec& spec) {
+  const auto shape = ReadFusedAttentionShape(spec);
+  if (!shape.ok()) return 0;
+  return shape->rows() * shape->keys * (shape->size + shape->value_size);
+}
+int64_t AttentionDots(const OpSpec& spec) {
+  const auto shape = ReadFusedAttentionShape(spec);
+  return shape.ok() ? shape->rows() * kDotBytes : 0;
+}
+
+Kernels ForwardAttention(const OpSpec& spec) {
+  return {Product("attention", AttentionInputs(spec),
+                  BytesOf(spec.output(0)) + spec.statistic_bytes, 2 * AttentionFlops(spec))};
+}
+
+// Scores and their gradients are computed again for queries, for keys and values together, and for
+// a mask or bias. The gradient of values waits in the workspace for its turn.
+Kernels BackwardAttention(const OpSpec& spec, size_t position) {
+  Kernels kernels;
+  const bool is_first =
+      std::none_of(spec.inputs.begin(), spec.inputs.begin() + static_cast<int64_t>(position),
+                   [](const Operand& input) { return input.has_gradient; });
+  const int64_t y = BytesOf(spec.output(0));
+  if (is_first) kernels.push_back(Pass("dots", 2 * y, AttentionDots(spec)));
+  const int64_t v = BytesOf(spec.input(2));
+  if (position == 2 && spec.input(1).has_gradient) {
+    kernels.push_back(Pass("copy", v, v));
+    return kernels;
+  }
+  const int64_t read = AttentionInputs(spec) + y + spec.statistic_bytes + AttentionDots(spec);
+  const bool keeps = position == 1 && spec.input(2).has_gradient;
+  const int64_t products = position == 0 ? 3 : (position > 2 ? 2 : (keeps ? 4 : 3));
+  kernels.push_back(Product(position == 0 ? "queries" : (position > 2 ? "term" : "keys"), read,
+                            BytesOf(spec.input(position)) + (keeps ? v : 0),
+                            products * AttentionFlops(spec)));
+  return kernels;
+}
+
 constexpr TrafficRow kDenseRows[] = {
     {"Conv", ForwardConvolution, BackwardConvolution},
     {"ConvTranspose", ForwardConvolution, BackwardConvolution},
+    {"FusedAttention", ForwardAttention, BackwardAttention},
     {"Gemm", ForwardProduct, BackwardProduct},
     {"MatMul", ForwardProduct, BackwardProduct},
 };
