@@ -7,6 +7,8 @@
 #include "cli/ckbench/commands.h"
 #include "cli/ckbench/gpu_model.h"
 #include "cli/common/request_flags.h"
+#include "lib/cuda/traffic/element_orders.h"
+#include "lib/exec/element_orders.h"
 #include "lib/planner/source.h"
 
 namespace ckplan {
@@ -138,7 +140,8 @@ Result<ExitCode> RunGpuModel(std::vector<std::string> arguments) {
                                  request.file));
   }
   CKPLAN_ASSIGN_OR_RETURN(const ModelSource source, LoadModelSource(request.file, wanted));
-  CKPLAN_ASSIGN_OR_RETURN(const StepGraph step, BuildStepGraph(source.model, source.lowered));
+  CKPLAN_ASSIGN_OR_RETURN(StepGraph step, BuildStepGraph(source.model, source.lowered));
+  ChooseOrders(step, cuda::OrdersOf);
   GpuModelOptions options;
   options.rates = RatesOf(device, precision);
   options.attention =

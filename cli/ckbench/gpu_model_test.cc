@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/cuda/traffic/element_orders.h"
+#include "lib/exec/element_orders.h"
 #include "lib/planner/source.h"
 
 namespace ckplan {
@@ -24,6 +26,7 @@ StepGraph StepOf(const std::string& model, DimSizes dims, ActivationType type,
   REQUIRE(source.ok());
   auto step = BuildStepGraph(source->model, source->lowered);
   REQUIRE(step.ok());
+  ChooseOrders(*step, cuda::OrdersOf);
   return std::move(*step);
 }
 
@@ -63,6 +66,18 @@ TEST_CASE("gpu-model: joined operators have a row of their own, and move less th
   CHECK(Find(rows, "Relu", false)->ours.kernels == 0);
   CHECK(joined.kernels < single.kernels);
   CHECK(joined.bytes < single.bytes * 2 / 3);
+}
+
+TEST_CASE("gpu-model: in bfloat16 the images alone are moved to channels last") {
+  const StepGraph step = StepOf("resnet18.onnx", {{"N", 2}}, ActivationType::kBFloat16);
+  GpuModelOptions options{kRates};
+  options.has_kernels = true;
+  const auto rows = ModelOfStep(step, options);
+  const GpuModelRow* const forward = Find(rows, "Conv: layout", false);
+  REQUIRE(forward != nullptr);
+  constexpr int64_t kImages = 2 * 3 * 224 * 224 * 2;
+  CHECK(forward->ours.bytes == 2 * kImages);
+  CHECK(Find(rows, "Conv: layout", true)->ours.bytes == 2 * kImages);  // For the weights' gradient.
 }
 
 TEST_CASE("gpu-model: PyTorch stores no scores in fused attention, and adds biases in products") {

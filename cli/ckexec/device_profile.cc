@@ -13,6 +13,7 @@
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
 #include "lib/emit/json_writer.h"
+#include "lib/exec/element_orders.h"
 #include "lib/exec/placed_program.h"
 #include "lib/exec/step_operators.h"
 
@@ -42,7 +43,8 @@ Result<Done> CheckOptions(const ExecOptions& options) {
 
 Result<std::vector<NodeOnDevice>> NodesOn(Backend& backend, const ModelAndPlan& planned,
                                           const Screen& screen) {
-  CKPLAN_ASSIGN_OR_RETURN(const StepGraph step, BuildStepGraph(planned.model, planned.lowered));
+  CKPLAN_ASSIGN_OR_RETURN(StepGraph step, BuildStepGraph(planned.model, planned.lowered));
+  ChooseOrders(step, backend);
   CKPLAN_ASSIGN_OR_RETURN(const StepOperators operators, PrepareOperators(backend, step));
   for (const std::string& note : step.notes) screen.Note(note);
   std::vector<NodeOnDevice> nodes;

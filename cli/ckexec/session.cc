@@ -9,6 +9,7 @@
 #include "cli/common/files.h"
 #include "cli/common/size_arg.h"
 #include "lib/emit/json_plan.h"
+#include "lib/exec/element_orders.h"
 #include "lib/model/annotate.h"
 #include "lib/model/check_markers.h"
 #include "lib/model/file_rows.h"
@@ -143,6 +144,7 @@ Result<StepOnBackend> StepOnBackend::Create(Backend& backend, const ModelAndPlan
   CKPLAN_ASSIGN_OR_RETURN(const uint64_t seed, SeedOf(options));
   StepOnBackend step;
   CKPLAN_ASSIGN_OR_RETURN(StepGraph graph, BuildStepGraph(planned.model, planned.lowered));
+  ChooseOrders(graph, backend);
   step.graph = std::make_unique<const StepGraph>(std::move(graph));
   CKPLAN_ASSIGN_OR_RETURN(StepOperators operators, PrepareOperators(backend, *step.graph));
   step.operators = std::make_unique<const StepOperators>(std::move(operators));

@@ -21,6 +21,7 @@
 #include "lib/backend/loss_call.h"
 #include "lib/base/check.h"
 #include "lib/base/result.h"
+#include "lib/ops/element_order.h"
 #include "lib/ops/op_spec.h"
 
 namespace ckplan {
@@ -148,6 +149,9 @@ class Backend : public DeviceMemory {
   // kUnsupported: there is no kernel for this operator, or none for these attributes, shapes or
   // types.
   virtual Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) = 0;
+
+  // Returns in which orders of their elements the operator takes its tensors.
+  virtual ElementOrders OrdersOf(const OpSpec&) const { return ElementOrders::kOfModel; }
 
   // Returns how many of these operators, from the first on, Fuse accepts; below 2: none.
   virtual size_t FusibleLength(std::span<const ChainedOp>) const { return 0; }

@@ -23,6 +23,8 @@ class ForwardingBackend : public Backend {
     return backend_->Prepare(spec);
   }
 
+  ElementOrders OrdersOf(const OpSpec& spec) const override { return backend_->OrdersOf(spec); }
+
   size_t FusibleLength(std::span<const ChainedOp> chain) const override {
     return backend_->FusibleLength(chain);
   }

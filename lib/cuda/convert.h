@@ -1,10 +1,13 @@
-// Conversions between float types. The libraries require both factors of a product in one type. The
-// parameters of an operator on bfloat16 are float32, so they are first rounded into the workspace.
+// Conversions between float types and between orders of elements. The libraries require both
+// factors of a product in one type, and all tensors of a convolution in one order. The parameters
+// of an operator on bfloat16 are float32, so they are first rounded into the workspace.
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 
 #include "lib/cuda/device.h"
+#include "lib/cuda/strided_copy.h"
 #include "lib/cuda/workspace.h"
 
 namespace ckplan::cuda {
@@ -18,16 +21,25 @@ ElementType CommonType(std::initializer_list<ElementType> types);
 void Convert(Device& device, int64_t count, const void* from, ElementType from_type, void* to,
              ElementType to_type);
 
-// A tensor in the type in which it is needed: the tensor itself, or a copy in the workspace.
+// How a tensor of four axes is stored.
+struct StoredAs {
+  ElementType type = ElementType::kFloat32;
+  bool is_channels_last = false;
+};
+
+// A tensor as it is needed: the tensor itself, or a copy in the workspace.
 class Conversion {
  public:
   Conversion() = default;
+  // Between types.
   Conversion(int64_t count, ElementType from, ElementType to, WorkspacePlan& plan)
       : count_(count), from_(from), to_(to) {
     if (is_needed()) offset_ = plan.Add(count * SizeOf(to));
   }
+  // Between types and orders.
+  Conversion(const Dims& dims, const StoredAs& from, const StoredAs& to, WorkspacePlan& plan);
 
-  bool is_needed() const { return from_ != to_; }
+  bool is_needed() const { return from_ != to_ || reorder_.has_value(); }
   // Converts if necessary, and returns `data` or the converted copy.
   const void* Apply(Device& device, const void* data, void* workspace) const;
 
@@ -46,6 +58,7 @@ class Conversion {
   int64_t count_ = 0;
   ElementType from_ = ElementType::kFloat32;
   ElementType to_ = ElementType::kFloat32;
+  std::optional<StridedCopy> reorder_;  // If the orders differ; it converts the type as well.
   int64_t offset_ = 0;
 };
 

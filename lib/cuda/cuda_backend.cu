@@ -10,6 +10,7 @@
 #include "lib/cuda/reduce.h"
 #include "lib/cuda/registry.h"
 #include "lib/cuda/step_loss.h"
+#include "lib/cuda/traffic/element_orders.h"
 #include "lib/ops/families.h"
 
 namespace ckplan::cuda {
@@ -86,6 +87,8 @@ class CudaBackend final : public Backend {
     CKPLAN_RETURN_IF_ERROR(JudgeOp(spec));
     return row->prepare(spec, *device_);
   }
+
+  ElementOrders OrdersOf(const OpSpec& spec) const override { return cuda::OrdersOf(spec); }
 
   size_t FusibleLength(std::span<const ChainedOp> chain) const override {
     return cuda::FusibleLength(chain);

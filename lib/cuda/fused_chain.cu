@@ -3,13 +3,14 @@
 // The kernel walks the links for each group of kWide elements. It learns which operators these are
 // when it runs, so one kernel serves all chains, and nvcc cannot join a product of one link and a
 // sum of the next into an operation that rounds once: each link rounds as its operator does.
-#include "lib/cuda/convert.h"
+#include "lib/cuda/channels.h"
 #include "lib/cuda/fused.h"
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
 #include "lib/cuda/ops/normalise_channel.h"
 #include "lib/cuda/scalar_math.h"
 #include "lib/ops/batch_norm.h"
+#include "lib/ops/element_order.h"
 #include "lib/ops/random.h"
 #include "lib/scalar/activation.h"
 #include "lib/scalar/binary.h"
@@ -80,24 +81,41 @@ struct ChainMap {
   int64_t count;
   Divider inner;  // The length of the last axis.
   FloatsIn x;
-  // The channels of a BatchNormalization.
+  // The channels of a BatchNormalization, and how its threads go by blocks of them, if they do.
   Divider positions, channels;
   NormaliseChannel normalise;
+  bool has_blocks;
+  ChannelBlocks blocks;
   int links;
   FusedLink link[kMaxLinks];
 
   CKPLAN_DEVICE void operator()(int64_t group) const {
+    if (has_blocks) return RunBlock(group);
     const int64_t first = group * kWide;
-    if (first + kWide <= count) return Run<kWide>(first);
-    for (int64_t i = first; i < count; ++i) Run<1>(i);
+    if (first + kWide <= count) return Run<kWide>(first, nullptr);
+    for (int64_t i = first; i < count; ++i) Run<1>(i, nullptr);
   }
 
+  CKPLAN_DEVICE void RunBlock(int64_t index) const {
+    const auto block = blocks.Find(index);
+    NormaliseChannel::Line lines[kWide];
+    CKPLAN_UNROLL
+    for (int k = 0; k < kWide; ++k) lines[k] = normalise.LineOf(block.channel() + k);
+    for (int64_t row = block.first; row < block.end; ++row) {
+      Run<kWide>(blocks.At(block, row) * kWide, lines);
+    }
+  }
+
+  // `lines` are those of the channels of these elements, or null.
   template <int kWidth>
-  CKPLAN_DEVICE void Run(int64_t first) const {
+  CKPLAN_DEVICE void Run(int64_t first, const NormaliseChannel::Line* lines) const {
     auto values = ChainGroup<kWidth>::Read(x, first);
     for (int i = 0; i < links; ++i) {
       const FusedLink& own = link[i];
-      if (own.kind == LinkKind::kBatchNorm) {
+      if (own.kind == LinkKind::kBatchNorm && lines != nullptr) {
+        CKPLAN_UNROLL
+        for (int k = 0; k < kWidth; ++k) values.at[k] = lines[k](values.at[k], 0);
+      } else if (own.kind == LinkKind::kBatchNorm) {
         Normalise(values, first);
       } else if (own.operand != LinkOperand::kNone) {
         Combine(own, values, first);
@@ -222,7 +240,7 @@ class FusedChain final : public FusedForward {
       : device_(device), ops_(ops.begin(), ops.end()), links_(LinksOf(ops)) {
     const OpSpec& first = *ops_[0].spec;
     map_.count = first.output(0).elements();
-    const Dims& dims = first.output(0).dims;
+    const Dims dims = StoredDims(first.output(0));
     map_.inner = Divider(dims.empty() ? 1 : dims.back());
     map_.links = static_cast<int>(ops_.size());
     for (size_t i = 0; i < ops_.size(); ++i) Prepare(*ops_[i].spec, i);
@@ -244,7 +262,7 @@ class FusedChain final : public FusedForward {
                        FloatsIn(calls[0].inputs[2], first.input(2).type)};
     }
     for (size_t i = 0; i < ops_.size(); ++i) Point(*ops_[i].spec, calls[i], i, map.link[i]);
-    ForEach(device_, CeilDiv(map.count, kWide), map);
+    ForEach(device_, map.has_blocks ? map.blocks.count() : CeilDiv(map.count, kWide), map);
   }
 
  private:
@@ -262,8 +280,11 @@ class FusedChain final : public FusedForward {
     if (own.kind != LinkKind::kBatchNorm) return;
     const auto shape = ReadBatchNormShape(spec);
     CKPLAN_CHECK(shape.ok(), "an operator that was prepared has a shape");
-    map_.positions = Divider(shape->view.positions);
-    map_.channels = Divider(shape->view.channels);
+    const Channels channels = Channels::Of(shape->view);
+    map_.positions = Divider(channels.positions);
+    map_.channels = Divider(channels.channels);
+    map_.has_blocks = ChannelBlocks::Cover(channels);
+    if (map_.has_blocks) map_.blocks = ChannelBlocks(channels);
   }
 
   // Sets the addresses of one link.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/cuda/test_backend.h"
+#include "lib/reference/check_bfloat16.h"
 #include "lib/reference/check_op.h"
 
 namespace ckplan::cuda {
@@ -287,6 +288,37 @@ TEST_CASE("cuda kernels: the largest elements of lines of all lengths") {
     }
   }
   CheckKernels(cases);
+}
+
+// ---- Channels last ------------------------------------------------------------------------------
+
+TEST_CASE("cuda kernels: channels that lie last, in blocks of eight and beside them") {
+  // Tables of rows of channels have one order either way.
+  CheckKernels({{"BatchNormalization", "f40x16 f16! f16! f16* f16* -> f40x16", ""},
+                {"BatchNormalization", "f9x24 f24! f24! f24* f24* -> f9x24", ""},
+                {"MeanVarianceNormalization", "f9x16x1x1 -> f9x16x1x1", "", 1e-4}});
+  const KernelCase cases[] = {
+      {"Conv", "f2x8x5x5 f16x8x3x3 f16 -> f2x16x5x5", "pads=[1,1,1,1] kernel_shape=[3,3]"},
+      {"Conv", "f2x3x5x5 f16x3x1x1 f16 -> f2x16x5x5", "kernel_shape=[1,1]"},
+      {"ConvTranspose", "f2x8x4x4 f8x8x2x2 f8 -> f2x8x5x5", "kernel_shape=[2,2]"},
+      {"BatchNormalization", "f3x16x5x4 f16! f16! f16* f16* -> f3x16x5x4", ""},
+      {"BatchNormalization", "f3x5x5x4 f5! f5! f5* f5* -> f3x5x5x4", ""},
+      {"MaxPool", "f2x8x6x6 -> f2x8x3x3", "kernel_shape=[2,2] strides=[2,2]"},
+      {"AveragePool", "f2x8x6x6 -> f2x8x3x3", "kernel_shape=[2,2] strides=[2,2]"},
+      {"GlobalAveragePool", "f1x8x40x40 -> f1x8x1x1", ""},
+      {"Add", "f2x8x3x4 f8x1x1 -> f2x8x3x4", ""},
+      {"Concat", "f2x8x3x4 f2x3x3x4 -> f2x11x3x4", "axis=1"},
+      {"Slice", "f2x8x6x6 i2=[1,2] i2=[4,5] i2=[2,-1] -> f2x8x3x3", ""},
+  };
+  const auto backend = MakeTestBackend();
+  for (const KernelCase& each : cases) {
+    const reference::CaseRow row{each.type, each.operands, each.attributes, each.tolerance};
+    std::string message;
+    for (const std::string& fault : reference::CheckChannelsLast(*backend, row, kCaseSeed)) {
+      message += fault + "\n";
+    }
+    CHECK_MESSAGE(message.empty(), message);
+  }
 }
 
 // ---- Sums over many elements --------------------------------------------------------------------

@@ -36,9 +36,10 @@ struct GemmShape {
 //   x [batch, groups * in_channels, in...]    w [groups * out_channels, in_channels, kernel...]
 //   y [batch, groups * out_channels, out...]
 //
-// All tensors have one type; sums are computed in float32.
+// All tensors have one type and one order; sums are computed in float32.
 struct ConvolutionShape {
   ElementType type = ElementType::kFloat32;
+  bool is_channels_last = false;  // In memory; the weights as well. Only with two spatial axes.
   int64_t batch = 1, groups = 1;
   int64_t in_channels = 1, out_channels = 1;  // Per group.
   // One entry per spatial axis. `pads` applies to both sides.

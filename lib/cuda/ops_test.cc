@@ -26,11 +26,13 @@ void CheckCases(std::span<const reference::CaseRow> rows, Check check = referenc
   }
 }
 
-// Runs each case in float32, and again with activations and their gradients as bfloat16.
-#define CKPLAN_FAMILY(Name)                                           \
-  TEST_CASE("cuda: " #Name) { CheckCases(reference::Name##Cases()); } \
-  TEST_CASE("cuda: " #Name ", stored as bfloat16") {                  \
-    CheckCases(reference::Name##Cases(), reference::CheckBFloat16);   \
+// Runs each case in float32, with activations and their gradients as bfloat16, and with the
+// channels last, where the operator takes them so.
+#define CKPLAN_FAMILY(Name)                                             \
+  TEST_CASE("cuda: " #Name) { CheckCases(reference::Name##Cases()); }   \
+  TEST_CASE("cuda: " #Name ", stored as bfloat16") {                    \
+    CheckCases(reference::Name##Cases(), reference::CheckBFloat16);     \
+    CheckCases(reference::Name##Cases(), reference::CheckChannelsLast); \
   }
 #include "lib/ops/families.def"
 #undef CKPLAN_FAMILY

@@ -50,5 +50,6 @@ set(ckplan_cuda_sources
   ops/softmax.cu
   ops/top_k.cu
   ops/unary_math.cu
+  traffic/element_orders.cc
   traffic/fusion_rules.cc
 )

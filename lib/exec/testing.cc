@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "lib/exec/element_orders.h"
 #include "lib/exec/test_backend.h"
 #include "lib/model/testing.h"
 #include "lib/model/weights.h"
@@ -84,6 +85,7 @@ SmallStep::SmallStep(Backend& backend, const NetText& net, int64_t batch, Activa
   Result<StepGraph> built = BuildStepGraph(*model, *state_->lowered);
   REQUIRE_MESSAGE(built.ok(), built.error().message);
   state_->step = std::move(built).value();
+  ChooseOrders(*state_->step, backend);
   Result<StepOperators> operators = PrepareOperators(backend, *state_->step);
   REQUIRE_MESSAGE(operators.ok(), operators.error().notes.front());
   state_->operators = std::move(operators).value();

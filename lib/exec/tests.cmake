@@ -1,6 +1,7 @@
 # Tests of running steps, which are linked with one backend or another: see test_backend.h.
 set(ckplan_exec_tests
   constant_store_test.cc
+  element_orders_test.cc
   fault_test.cc
   fused_attention_test.cc
   fusion_test.cc

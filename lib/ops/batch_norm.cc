@@ -25,6 +25,10 @@ Result<ChannelView> ReadView(const OpSpec& spec) {
   view.samples = x[0];
   view.channels = x.size() > 1 ? x[1] : 1;
   view.positions = spec.input(0).elements() / (view.samples * view.channels);
+  if (spec.input(0).is_channels_last) {
+    view.samples *= view.positions;
+    view.positions = 1;
+  }
   return view;
 }
 

@@ -1,5 +1,5 @@
 // A tensor seen as samples x channels x positions, for operators that treat each channel
-// separately.
+// separately. If the channels lie last, each position is a sample.
 #pragma once
 
 #include <cstdint>

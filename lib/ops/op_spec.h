@@ -60,6 +60,9 @@ struct Operand {
   std::optional<KnownValue> known;  // Its contents, where they are known before the step.
   // Used in place of `type` in specs that the planner makes; absent in specs that are run.
   std::optional<PlannedTensor> planned;
+  // Whether the elements lie in memory with the channels, the second of four axes, after all
+  // others; see element_order.h. `dims` are those of the model all the same.
+  bool is_channels_last = false;
 
   int64_t elements() const;
   int64_t bytes() const { return planned ? planned->bytes : elements() * SizeOf(type); }

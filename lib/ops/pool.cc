@@ -104,6 +104,9 @@ Result<PoolShape> ReadPoolShape(const OpSpec& spec) {
   shape.counts_padding = spec.Int("count_include_pad", 0) != 0;
   shape.saves_output = spec.output(1).is_present && spec.output(1).is_read_by_backward;
   shape.is_column_major = spec.Int("storage_order", 0) == 1;
+  if (spec.input(0).is_channels_last || spec.output(0).is_channels_last) {
+    shape.interleaved = spec.input(0).dims[1];
+  }
   return shape;
 }
 

@@ -13,6 +13,9 @@ namespace ckplan {
 
 struct PoolShape {
   int64_t planes = 1;  // Samples times channels.
+  // How many planes lie interleaved in memory, element by element: the channels if they lie last,
+  // and one plane otherwise.
+  int64_t interleaved = 1;
   std::array<WindowAxis, 3> axes;
   bool counts_padding = false;  // Whether a mean also counts the padding.
   // Whether backward reads the index of each maximum in the second output, not in a statistic.

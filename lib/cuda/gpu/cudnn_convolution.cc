@@ -96,8 +96,7 @@ Result<std::unique_ptr<Convolution>> CudnnConvolutions::Prepare(const Convolutio
   std::shared_ptr<const CudnnPlan>& plan = plans_[{shape, pass}];
   if (!plan) {
     const CudnnTarget target{handle_, properties_ ? &*properties_ : nullptr};
-    CKPLAN_ASSIGN_OR_RETURN(
-        plan, MakeCudnnPlan(api_, target, shape, pass, TensorLayout::kChannelsFirst, options_));
+    CKPLAN_ASSIGN_OR_RETURN(plan, MakeCudnnPlan(api_, target, shape, pass, options_));
   }
   return std::unique_ptr<Convolution>(std::make_unique<CudnnConvolution>(api_, handle_, plan));
 }

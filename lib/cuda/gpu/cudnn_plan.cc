@@ -67,11 +67,11 @@ std::vector<int64_t> Joined(int64_t first, int64_t second, const std::vector<int
   return dims;
 }
 
-std::vector<int64_t> StridesOf(const std::vector<int64_t>& dims, TensorLayout layout) {
+std::vector<int64_t> StridesOf(const std::vector<int64_t>& dims, bool is_channels_last) {
   std::vector<int64_t> strides(dims.size(), 1);
-  int64_t stride = layout == TensorLayout::kChannelsLast ? dims[1] : 1;
+  int64_t stride = is_channels_last ? dims[1] : 1;
   for (size_t i = dims.size(); i-- > 0;) {
-    if (layout == TensorLayout::kChannelsLast && i == 1) continue;
+    if (is_channels_last && i == 1) continue;
     strides[i] = stride;
     stride *= dims[i];
   }
@@ -79,12 +79,12 @@ std::vector<int64_t> StridesOf(const std::vector<int64_t>& dims, TensorLayout la
 }
 
 Result<CudnnDescriptor> DescribeTensor(const CudnnApi& api, int64_t id, cudnnDataType_t type,
-                                       const std::vector<int64_t>& dims, TensorLayout layout) {
+                                       const std::vector<int64_t>& dims, bool is_channels_last) {
   CudnnDescriptor tensor(api, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   tensor.Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
       .Set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type)
       .Set(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
-      .Set(CUDNN_ATTR_TENSOR_STRIDES, StridesOf(dims, layout))
+      .Set(CUDNN_ATTR_TENSOR_STRIDES, StridesOf(dims, is_channels_last))
       .Set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kTensorAlignment);
   CKPLAN_RETURN_IF_ERROR(tensor.Finalize());
   return tensor;
@@ -106,24 +106,24 @@ Result<CudnnDescriptor> DescribeConvolution(const CudnnApi& api, const Convoluti
 // Returns the graph of the one operation. cuDNN derives the number of groups from the channels of x
 // and w.
 Result<CudnnDescriptor> DescribeGraph(const CudnnApi& api, const CudnnTarget& target,
-                                      const ConvolutionShape& shape, ConvPass pass,
-                                      TensorLayout layout) {
+                                      const ConvolutionShape& shape, ConvPass pass) {
   const PassNames names = NamesOf(pass);
+  const bool is_last = shape.is_channels_last;
   const cudnnDataType_t type =
       shape.type == ElementType::kBFloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
   CKPLAN_ASSIGN_OR_RETURN(
       const CudnnDescriptor x,
       DescribeTensor(api, kIdOfX, type,
-                     Joined(shape.batch, shape.groups * shape.in_channels, shape.in), layout));
+                     Joined(shape.batch, shape.groups * shape.in_channels, shape.in), is_last));
   CKPLAN_ASSIGN_OR_RETURN(
       const CudnnDescriptor w,
       DescribeTensor(api, kIdOfW, type,
                      Joined(shape.groups * shape.out_channels, shape.in_channels, shape.kernel),
-                     layout));
+                     is_last));
   CKPLAN_ASSIGN_OR_RETURN(
       const CudnnDescriptor y,
       DescribeTensor(api, kIdOfY, type,
-                     Joined(shape.batch, shape.groups * shape.out_channels, shape.out), layout));
+                     Joined(shape.batch, shape.groups * shape.out_channels, shape.out), is_last));
   CKPLAN_ASSIGN_OR_RETURN(const CudnnDescriptor convolution, DescribeConvolution(api, shape));
   CudnnDescriptor operation(api, names.operation);
   operation.Set(names.convolution, convolution)
@@ -279,10 +279,8 @@ Result<CudnnDescriptor> DescribeDevice(const CudnnApi& api, const std::string& p
 Result<std::shared_ptr<const CudnnPlan>> MakeCudnnPlan(const CudnnApi& api,
                                                        const CudnnTarget& target,
                                                        const ConvolutionShape& shape, ConvPass pass,
-                                                       TensorLayout layout,
                                                        const DeviceOptions& options) {
-  CKPLAN_ASSIGN_OR_RETURN(const CudnnDescriptor graph,
-                          DescribeGraph(api, target, shape, pass, layout));
+  CKPLAN_ASSIGN_OR_RETURN(const CudnnDescriptor graph, DescribeGraph(api, target, shape, pass));
   PlanSearch search(api, target, options,
                     options.allow_tf32 || shape.type == ElementType::kBFloat16);
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {

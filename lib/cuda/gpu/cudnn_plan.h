@@ -37,9 +37,6 @@ struct CudnnTarget {
 // plans, but runs nothing. kUnsupported: the library is older than 9.8, or refuses the properties.
 Result<CudnnDescriptor> DescribeDevice(const CudnnApi& api, const std::string& properties_json);
 
-// The order of the elements of all three tensors of a convolution in memory.
-enum class TensorLayout { kChannelsFirst, kChannelsLast };
-
 struct CudnnPlan {
   CudnnDescriptor configuration;
   CudnnDescriptor plan;
@@ -53,7 +50,6 @@ inline constexpr int64_t kIdOfX = 1, kIdOfW = 2, kIdOfY = 3;
 Result<std::shared_ptr<const CudnnPlan>> MakeCudnnPlan(const CudnnApi& api,
                                                        const CudnnTarget& target,
                                                        const ConvolutionShape& shape, ConvPass pass,
-                                                       TensorLayout layout,
                                                        const DeviceOptions& options);
 
 }  // namespace ckplan::cuda

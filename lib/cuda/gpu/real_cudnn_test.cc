@@ -132,28 +132,58 @@ TEST_CASE("real cudnn: groups, dilations, strides, three axes and small tensors 
   }
 }
 
+TEST_CASE("real cudnn: bf16 with the channels last has engines for few channels and for groups") {
+  ConvolutionShape last = Shape(ElementType::kBFloat16);
+  last.is_channels_last = true;
+  ConvolutionShape images = last;
+  images.in_channels = 3;
+  images.in = {224, 224};
+  images.kernel = {7, 7};
+  images.strides = {2, 2};
+  images.pads = {3, 3};
+  images.out = {112, 112};
+  ConvolutionShape grouped = last;
+  grouped.groups = 32;
+  grouped.in_channels = grouped.out_channels = 2;
+  ConvolutionShape depthwise = last;
+  depthwise.groups = 64;
+  depthwise.in_channels = depthwise.out_channels = 1;
+  for (const GpuDescription& gpu : {kA100, kH100, kB200}) {
+    CAPTURE(gpu.name);
+    const auto cudnn = CudnnFor(gpu);
+    for (const ConvolutionShape& each : {last, images, grouped, depthwise}) {
+      CAPTURE(each.groups);
+      CAPTURE(each.in_channels);
+      for (const ConvPass pass : kPasses) {
+        CAPTURE(static_cast<int>(pass));
+        Choose(*cudnn, each, pass);
+      }
+    }
+  }
+}
+
 // With channels first, the engines for bf16 copy all three tensors to the other order in their
-// workspace, so copies of our own would gain nothing.
+// workspace.
 TEST_CASE(
     "real cudnn: bf16 with channels first takes a copy of each tensor more than channels last") {
   const auto device = DescribeDevice(RealApi(), PropertiesJson(kH100));
   REQUIRE(device.ok());
   const CudnnTarget target{nullptr, &*device};
   const DeviceOptions unlimited{.workspace_limit = int64_t{1} << 33};
-  const ConvolutionShape shape = Shape(ElementType::kBFloat16);
   const int64_t image = 256 * 64 * 56 * 56;
   const int64_t copies = (2 * image + 64 * 64 * 3 * 3) * 2;
   constexpr int64_t kMiB = int64_t{1} << 20;
   for (const ConvPass pass : kPasses) {
     CAPTURE(static_cast<int>(pass));
-    const auto workspace = [&](TensorLayout layout) {
-      const auto plan = MakeCudnnPlan(RealApi(), target, shape, pass, layout, unlimited);
+    const auto workspace = [&](bool is_channels_last) {
+      ConvolutionShape shape = Shape(ElementType::kBFloat16);
+      shape.is_channels_last = is_channels_last;
+      const auto plan = MakeCudnnPlan(RealApi(), target, shape, pass, unlimited);
       REQUIRE(plan.ok());
       CHECK((*plan)->choice.uses_tensor_cores);
       return (*plan)->choice.workspace;
     };
-    const int64_t more =
-        workspace(TensorLayout::kChannelsFirst) - workspace(TensorLayout::kChannelsLast);
+    const int64_t more = workspace(false) - workspace(true);
     CHECK(more > copies - 2 * kMiB);
     CHECK(more < copies + 2 * kMiB);
   }

@@ -1,6 +1,7 @@
 // AveragePool and GlobalAveragePool.
 #include "lib/cuda/launch.h"
 #include "lib/cuda/ops/pool.h"
+#include "lib/cuda/reduce.h"
 
 namespace ckplan::cuda {
 
@@ -29,12 +30,11 @@ class AveragePoolOp final : public PreparedOp {
     const FloatsOut y(call.outputs[0], y_type_);
     const Counts counts = TableOfCounts();
     const PoolIndex index = index_;
-    const int64_t size = shape_.in();
     if (y.is_null()) return;
     ForEach(device_, shape_.planes * shape_.out(), [=] CKPLAN_KERNEL(int64_t o) {
       const PoolPlace place = index.FindOutput(o);
       float sum = 0;
-      index.ForInputs(place, [&](int64_t i) { sum += x[place.plane * size + i]; });
+      index.ForInputs(place, [&](int64_t i) { sum += x[index.InputAt(place, i)]; });
       y.Set(o, sum / counts.At(place.z, place.y, place.x));
     });
   }
@@ -48,8 +48,7 @@ class AveragePoolOp final : public PreparedOp {
       const PoolPlace place = index.FindInput(i);
       float sum = 0;
       index.ForOutputs(place, [&](int64_t z, int64_t y, int64_t x) {
-        const int64_t o = ((place.plane * index.out(0) + z) * index.out(1) + y) * index.out(2) + x;
-        sum += dy[o] / counts.At(z, y, x);
+        sum += dy[index.OutputAt(place, z, y, x)] / counts.At(z, y, x);
       });
       dx.Set(i, sum);
     });
@@ -76,6 +75,8 @@ class PlaneMeanOp final : public PreparedOp {
       : device_(device),
         planes_(shape.planes),
         size_(shape.in()),
+        lanes_(std::max<int64_t>(1, shape.interleaved)),
+        sums_(ReduceShape::Of(planes_, size_, /*is_columns=*/true)),
         count_(static_cast<float>(count)),
         x_type_(spec.input(0).type),
         y_type_(spec.output(0).type) {}
@@ -86,6 +87,7 @@ class PlaneMeanOp final : public PreparedOp {
     const int64_t size = size_;
     const float count = count_;
     if (y.is_null()) return;
+    if (lanes_.divisor() > 1) return SumColumns(x, y, call.workspace);
     ForRows(device_, planes_, size, [=] CKPLAN_KERNEL(const Team& team, int64_t plane) {
       const float sum = team.Sum(size, [&](int64_t i) { return x[plane * size + i]; });
       if (team.IsFirst()) y.Set(plane, sum / count);
@@ -95,16 +97,42 @@ class PlaneMeanOp final : public PreparedOp {
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     const FloatsIn dy(call.output_gradients[0], y_type_);
     const FloatsOut dx(gradient, x_type_);
-    const Divider by_plane(std::max<int64_t>(1, size_));
+    const Divider by_plane(std::max<int64_t>(1, size_)), lanes = lanes_;
     const float share = 1 / count_;
-    ForEach(device_, planes_ * size_,
-            [=] CKPLAN_KERNEL(int64_t i) { dx.Set(i, dy[by_plane.Quotient(i)] * share); });
+    ForEach(device_, planes_ * size_, [=] CKPLAN_KERNEL(int64_t i) {
+      int64_t lane = i;
+      const int64_t first = by_plane.Quotient(lanes.Split(lane)) * lanes.divisor();
+      dx.Set(i, dy[first + lane] * share);
+    });
+  }
+
+  OpWorkspace workspace() const override {
+    return {lanes_.divisor() > 1 ? sums_.workspace<float>() : 0, 0};
+  }
+
+  // Sums planes that lie interleaved. Public, because nvcc does not allow kernels in private
+  // methods.
+  void SumColumns(FloatsIn x, FloatsOut y, void* workspace) {
+    const Divider lanes = lanes_;
+    const int64_t size = size_;
+    const float count = count_;
+    Reduce(
+        device_, sums_, 0.0F,
+        [=] CKPLAN_KERNEL(int64_t plane, int64_t i) {
+          int64_t lane = plane;
+          const int64_t sample = lanes.Split(lane);
+          return x[(sample * size + i) * lanes.divisor() + lane];
+        },
+        SumOf(), [=] CKPLAN_KERNEL(int64_t plane, float sum) { y.Set(plane, sum / count); },
+        workspace);
   }
 
  private:
   Device& device_;
   int64_t planes_, size_;
-  float count_;  // Elements per mean, padding included.
+  Divider lanes_;     // Planes that lie interleaved.
+  ReduceShape sums_;  // Of such planes.
+  float count_;       // Elements per mean, padding included.
   ElementType x_type_, y_type_;
 };
 

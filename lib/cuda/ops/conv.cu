@@ -1,6 +1,7 @@
 // Conv and ConvTranspose; the forward pass of each is the gradient of the other's input. cuDNN pads
 // both sides equally. If a convolution pads them differently, the workspace holds a padded copy of
-// the larger tensor, or of its gradient.
+// the larger tensor, or of its gradient. If a tensor has its channels last, cuDNN gets all three
+// so, and the workspace holds copies of the others.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "lib/cuda/convert.h"
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
+#include "lib/cuda/traffic/element_orders.h"
 #include "lib/ops/conv.h"
 
 namespace ckplan::cuda {
@@ -22,9 +24,10 @@ struct ConvGeometry {
   ConvolutionShape shape;             // As passed to cuDNN: equal padding on both sides.
   bool pads = false;                  // `shape` describes a padded copy of the image.
   std::vector<int64_t> image, begin;  // Per spatial axis: image size, padding in front.
-  ElementType image_type, weights_type, map_type;
-  int64_t image_elements = 0, weights_elements = 0, map_elements = 0;
+  Dims image_dims, weights_dims, map_dims;
+  StoredAs image_as, weights_as, map_as;
 
+  StoredAs computed_as() const { return {shape.type, shape.is_channels_last}; }
   int64_t planes() const { return shape.batch * shape.groups * shape.in_channels; }
   int64_t padded_elements() const { return planes() * Product(shape.in); }
 };
@@ -94,6 +97,11 @@ class ConvRunner {
   static Result<std::unique_ptr<ConvRunner>> Make(const OpSpec& spec, Device& device,
                                                   const ConvGeometry& geometry, ConvPass pass) {
     auto convolution = device.libraries().PrepareConvolution(geometry.shape, pass);
+    if (!convolution.ok() && geometry.shape.is_channels_last) {
+      ConvGeometry other = geometry;
+      other.shape.is_channels_last = false;
+      return Make(spec, device, other, pass);
+    }
     if (!convolution.ok()) return Unsupported(spec, convolution.error().message);
     return Result<std::unique_ptr<ConvRunner>>(
         std::make_unique<ConvRunner>(device, geometry, pass, std::move(convolution).value()));
@@ -104,16 +112,16 @@ class ConvRunner {
       : device_(device),
         pass_(pass),
         type_(geometry.shape.type),
-        image_type_(geometry.image_type),
+        image_type_(geometry.image_as.type),
         pads_(geometry.pads),
         padding_(geometry),
         convolution_(std::move(convolution)),
-        weights_(geometry.weights_elements, geometry.weights_type, type_, plan_),
-        map_(geometry.map_elements, geometry.map_type, type_, plan_) {
+        weights_(geometry.weights_dims, geometry.weights_as, geometry.computed_as(), plan_),
+        map_(geometry.map_dims, geometry.map_as, geometry.computed_as(), plan_) {
     if (pads_) {
       padded_ = plan_.Add(geometry.padded_elements() * SizeOf(type_));
     } else {
-      image_ = Conversion(geometry.image_elements, image_type_, type_, plan_);
+      image_ = Conversion(geometry.image_dims, geometry.image_as, geometry.computed_as(), plan_);
     }
     scratch_ = plan_.Add(convolution_->workspace());
   }
@@ -166,41 +174,36 @@ class ConvRunner {
   int64_t padded_ = 0, scratch_ = 0;
 };
 
+Channels ChannelsOfOutput(const OpSpec& spec, const ConvShape& shape) {
+  const int64_t channels = shape.is_transposed ? shape.in_channels : shape.out_channels;
+  const int64_t positions = Product(shape.is_transposed ? shape.window.in : shape.window.out);
+  if (spec.output(0).is_channels_last) return {shape.batch * positions, channels, 1};
+  return {shape.batch, channels, positions};
+}
+
+struct AddBias {
+  FloatsIn terms;
+  struct Line {
+    float term;
+    CKPLAN_DEVICE float operator()(float x, float) const { return x + term; }
+  };
+  CKPLAN_DEVICE Line LineOf(int64_t channel) const { return {terms[channel]}; }
+};
+
 // The third input: one bias for each channel of the output.
 class ChannelBias {
  public:
   ChannelBias(const OpSpec& spec, const ConvShape& shape)
       : type_(spec.input(2).type),
         output_type_(spec.output(0).type),
-        count_(spec.output(0).elements()),
-        channels_(shape.is_transposed ? shape.in_channels : shape.out_channels),
-        positions_(Product(shape.is_transposed ? shape.window.in : shape.window.out)),
-        sums_({shape.batch, channels_, positions_}) {}
+        shape_(ChannelsOfOutput(spec, shape)),
+        sums_(shape_) {}
 
   int64_t workspace() const { return sums_.workspace<float>(); }
 
   void Add(Device& device, const void* bias, void* output) const {
-    const FloatsIn terms(bias, type_);
-    const FloatsIn from(output, output_type_);
-    const FloatsOut to(output, output_type_);
-    const Divider channels(channels_);
-    if (positions_ % kVector == 0) {
-      const Divider groups(positions_ / kVector);
-      ForEach(device, count_ / kVector, [=] CKPLAN_KERNEL(int64_t i) {
-        int64_t channel = groups.Quotient(i);
-        channels.Split(channel);
-        Float4 values = from.Load(i);
-        for (int k = 0; k < kVector; ++k) values.at[k] += terms[channel];
-        to.Store(i, values);
-      });
-      return;
-    }
-    const Divider positions(positions_);
-    ForEach(device, count_, [=] CKPLAN_KERNEL(int64_t i) {
-      int64_t channel = positions.Quotient(i);
-      channels.Split(channel);
-      to.Set(i, from[i] + terms[channel]);
-    });
+    MapChannels(device, shape_, FloatsOut(output, output_type_), AddBias{FloatsIn(bias, type_)},
+                FloatsIn(output, output_type_));
   }
 
   // Computes the gradient: for each channel, the sum over samples and positions.
@@ -214,7 +217,7 @@ class ChannelBias {
 
  private:
   ElementType type_, output_type_;
-  int64_t count_, channels_, positions_;  // Dimensions of the output.
+  Channels shape_;
   ChannelReduction sums_;
 };
 
@@ -273,15 +276,6 @@ class ConvOp final : public PreparedOp {
   std::unique_ptr<ChannelBias> bias_;
 };
 
-// Returns whether padding both sides by `begin` gives the output size, which cuDNN derives itself.
-bool FitsEvenPads(const Window& window) {
-  for (size_t i = 0; i < window.rank(); ++i) {
-    const int64_t room = window.in[i] + 2 * window.begin[i] - window.extent(i);
-    if (room < 0 || room / window.strides[i] + 1 != window.out[i]) return false;
-  }
-  return true;
-}
-
 ConvGeometry GeometryOf(const OpSpec& spec, const ConvShape& conv) {
   const Operand& image = conv.is_transposed ? spec.output(0) : spec.input(0);
   const Operand& map = conv.is_transposed ? spec.input(0) : spec.output(0);
@@ -310,14 +304,16 @@ ConvGeometry GeometryOf(const OpSpec& spec, const ConvShape& conv) {
   shape.pads = window.begin;
   geometry.image = window.in;
   geometry.begin = window.begin;
-  geometry.image_type = image.type;
-  geometry.weights_type = weights.type;
-  geometry.map_type = map.type;
-  geometry.image_elements = image.elements();
-  geometry.weights_elements = weights.elements();
-  geometry.map_elements = map.elements();
+  geometry.image_dims = image.dims;
+  geometry.weights_dims = weights.dims;
+  geometry.map_dims = map.dims;
+  geometry.image_as = {image.type, image.is_channels_last};
+  geometry.weights_as = {weights.type};
+  geometry.map_as = {map.type, map.is_channels_last};
+  geometry.shape.is_channels_last = image.is_channels_last || map.is_channels_last;
   geometry.pads = !FitsEvenPads(window);
   if (!geometry.pads) return geometry;
+  CKPLAN_CHECK(!shape.is_channels_last, "OrdersOf leaves uneven pads in the order of the model");
   for (size_t i = 0; i < window.rank(); ++i) {
     shape.pads[i] = 0;
     shape.in[i] = (window.out[i] - 1) * window.strides[i] + window.extent(i);

@@ -85,7 +85,7 @@ class MaxPoolOp final : public PreparedOp {
     void* indices = call.outputs.size() > 1 ? call.outputs[1] : nullptr;
     const MaxStore store{FloatsOut(call.outputs[0], y_type_), static_cast<int32_t*>(call.statistic),
                          static_cast<int64_t*>(indices), storage_};
-    if (shape_.is_one_window()) {
+    if (HasTeams()) {
       FindInPlanes(x, store);
     } else {
       FindInWindows(x, store);
@@ -98,7 +98,7 @@ class MaxPoolOp final : public PreparedOp {
     const MaxLookUp is_maximum{
         static_cast<const int32_t*>(call.statistic),
         shape_.saves_output ? static_cast<const int64_t*>(call.outputs[1]) : nullptr, storage_};
-    if (shape_.is_one_window()) {
+    if (HasTeams()) {
       PassPlanes(dy, is_maximum, dx);
     } else {
       PassWindows(dy, is_maximum, dx);
@@ -121,15 +121,14 @@ class MaxPoolOp final : public PreparedOp {
 
   void FindInWindows(FloatsIn x, MaxStore store) {
     const PoolIndex index = index_;
-    const int64_t size = shape_.in();
     ForEach(device_, shape_.planes * shape_.out(), [=] CKPLAN_KERNEL(int64_t o) {
       const PoolPlace place = index.FindOutput(o);
       Found found{-HUGE_VALF, -1};
       index.ForInputs(place, [&](int64_t i) {
-        const float value = x[place.plane * size + i];
+        const float value = x[index.InputAt(place, i)];
         found = GreaterOf()(found, Found{value, static_cast<int32_t>(i)});
       });
-      store(o, place.plane, found);
+      store(o, place.plane(), found);
     });
   }
 
@@ -145,20 +144,22 @@ class MaxPoolOp final : public PreparedOp {
 
   void PassWindows(FloatsIn dy, MaxLookUp is_maximum, FloatsOut dx) {
     const PoolIndex index = index_;
-    const int64_t size = shape_.in();
-    ForEach(device_, shape_.planes * size, [=] CKPLAN_KERNEL(int64_t i) {
+    ForEach(device_, shape_.planes * shape_.in(), [=] CKPLAN_KERNEL(int64_t i) {
       const PoolPlace place = index.FindInput(i);
-      const int64_t at = i - place.plane * size;
+      const int64_t at = index.InPlane(place);
       float sum = 0;
       index.ForOutputs(place, [&](int64_t z, int64_t y, int64_t x) {
-        const int64_t o = ((place.plane * index.out(0) + z) * index.out(1) + y) * index.out(2) + x;
-        if (is_maximum(o, place.plane, at)) sum += dy[o];
+        const int64_t o = index.OutputAt(place, z, y, x);
+        if (is_maximum(o, place.plane(), at)) sum += dy[o];
       });
       dx.Set(i, sum);
     });
   }
 
  private:
+  // Whether a team finds the maximum of a plane, whose elements are then neighbours.
+  bool HasTeams() const { return shape_.is_one_window() && shape_.interleaved == 1; }
+
   Device& device_;
   PoolShape shape_;
   PoolIndex index_;

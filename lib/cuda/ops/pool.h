@@ -11,33 +11,52 @@ namespace ckplan::cuda {
 Result<std::unique_ptr<PreparedOp>> PrepareAveragePool(const OpSpec& spec, Device& device);
 Result<std::unique_ptr<PreparedOp>> PrepareMaxPool(const OpSpec& spec, Device& device);
 
-// Position of an element in a tensor of planes.
+// Position of an element in a tensor of planes. Some planes lie interleaved; they are numbered from
+// `first` on.
 struct PoolPlace {
-  int64_t plane, z, y, x;
+  int64_t first, lane, z, y, x;
+
+  CKPLAN_DEVICE int64_t plane() const { return first + lane; }
 };
 
 // A plane has less than 2^31 elements, but positions reached by padding and dilation may be beyond.
 class PoolIndex {
  public:
-  explicit PoolIndex(const PoolShape& shape) {
+  explicit PoolIndex(const PoolShape& shape)
+      : lanes_(std::max<int64_t>(1, shape.interleaved)), in_(shape.in()), out_(shape.out()) {
     for (int i = 0; i < 3; ++i) axes_[i] = DeviceWindowAxis(shape.axes[static_cast<size_t>(i)]);
   }
 
   CKPLAN_DEVICE int64_t in(int axis) const { return axes_[axis].in.divisor(); }
   CKPLAN_DEVICE int64_t out(int axis) const { return axes_[axis].out.divisor(); }
+  // Returns the place of element i of the input in memory.
   CKPLAN_DEVICE PoolPlace FindInput(int64_t i) const {
-    const int64_t row = axes_[2].in.Split(i);
-    int64_t y = row;
+    int64_t x = lanes_.Split(i);
+    int64_t y = axes_[2].in.Split(x);
     int64_t z = axes_[1].in.Split(y);
-    const int64_t plane = axes_[0].in.Split(z);
-    return {plane, z, y, i};
+    const int64_t first = axes_[0].in.Split(z) * lanes_.divisor();
+    return {first, i, z, y, x};
   }
+  // Returns the place of element i of the output in memory.
   CKPLAN_DEVICE PoolPlace FindOutput(int64_t i) const {
-    const int64_t row = axes_[2].out.Split(i);
-    int64_t y = row;
+    int64_t x = lanes_.Split(i);
+    int64_t y = axes_[2].out.Split(x);
     int64_t z = axes_[1].out.Split(y);
-    const int64_t plane = axes_[0].out.Split(z);
-    return {plane, z, y, i};
+    const int64_t first = axes_[0].out.Split(z) * lanes_.divisor();
+    return {first, i, z, y, x};
+  }
+
+  // Returns where element `at` of the plane of a place lies in memory, in the input.
+  CKPLAN_DEVICE int64_t InputAt(const PoolPlace& place, int64_t at) const {
+    return place.first * in_ + at * lanes_.divisor() + place.lane;
+  }
+  // Returns where the output at this position in the plane of a place lies in memory.
+  CKPLAN_DEVICE int64_t OutputAt(const PoolPlace& place, int64_t z, int64_t y, int64_t x) const {
+    return place.first * out_ + ((z * out(1) + y) * out(2) + x) * lanes_.divisor() + place.lane;
+  }
+  // Returns the index of a place of the input in its plane.
+  CKPLAN_DEVICE int64_t InPlane(const PoolPlace& place) const {
+    return (place.z * in(1) + place.y) * in(2) + place.x;
   }
 
   // Calls visit(index in the plane) for each input in the window of this output, in order.
@@ -77,6 +96,8 @@ class PoolIndex {
   }
 
  private:
+  Divider lanes_;  // Planes that lie interleaved.
+  int64_t in_, out_;
   DeviceWindowAxis axes_[3];
 };
 

@@ -80,19 +80,19 @@ class PlainConvolution {
   template <typename Body>
   void ForProducts(const Body& body) const {
     const int64_t filters = shape_.groups * shape_.out_channels;
+    const int64_t channels = shape_.groups * shape_.in_channels;
     for (int64_t n = 0; n < shape_.batch; ++n) {
       for (int64_t f = 0; f < filters; ++f) {
         const int64_t group = f / shape_.out_channels;
         for (int64_t c = 0; c < shape_.in_channels; ++c) {
-          const int64_t channel =
-              n * shape_.groups * shape_.in_channels + group * shape_.in_channels + c;
+          const int64_t channel = group * shape_.in_channels + c;
           const int64_t* at = read_.data();
           for (int64_t p = 0; p < positions_; ++p) {
             for (int64_t tap = 0; tap < taps_; ++tap, ++at) {
               if (*at < 0) continue;
-              body(static_cast<size_t>(channel * inputs_ + *at),
-                   static_cast<size_t>((f * shape_.in_channels + c) * taps_ + tap),
-                   static_cast<size_t>((n * filters + f) * positions_ + p));
+              body(Place(n, channel, channels, *at, inputs_),
+                   Place(f, c, shape_.in_channels, tap, taps_),
+                   Place(n, f, filters, p, positions_));
             }
           }
         }
@@ -101,6 +101,13 @@ class PlainConvolution {
   }
 
  private:
+  // Returns where an element lies in memory.
+  size_t Place(int64_t sample, int64_t channel, int64_t channels, int64_t at, int64_t count) const {
+    const int64_t place = shape_.is_channels_last ? (sample * count + at) * channels + channel
+                                                  : (sample * channels + channel) * count + at;
+    return static_cast<size_t>(place);
+  }
+
   const ConvolutionShape& shape_;
   int64_t positions_, inputs_, taps_;
   std::vector<int64_t> read_;  // The input that each position reads with each tap, or -1.

@@ -130,11 +130,9 @@ void CheckTensor(const PlayedDescriptor& tensor) {
   const std::vector<int64_t> strides = tensor.Integers(CUDNN_ATTR_TENSOR_STRIDES);
   CKPLAN_CHECK(dims.size() == 4 || dims.size() == 5, "a convolution has two axes or three");
   CKPLAN_CHECK(strides.size() == dims.size(), "a tensor has a stride for each dimension");
-  int64_t stride = 1;
-  for (size_t i = dims.size(); i-- > 0; stride *= dims[i]) {
-    CKPLAN_CHECK(dims[i] > 0, "a tensor of cuDNN has elements");
-    CKPLAN_CHECK(strides[i] == stride, "tensors have no gaps");
-  }
+  CKPLAN_CHECK(std::all_of(dims.begin(), dims.end(), [](int64_t dim) { return dim > 0; }),
+               "a tensor of cuDNN has elements");
+  CKPLAN_CHECK(IsPlayedOrder(tensor, false) || IsPlayedOrder(tensor, true), "tensors have no gaps");
 }
 
 // Returns the convolution that an operation computes.
@@ -151,7 +149,14 @@ ConvolutionShape ShapeOf(const PlayedDescriptor& operation) {
   CKPLAN_CHECK(x_dims[0] == y_dims[0] && y_dims[1] == w_dims[0] && groups > 0 &&
                    x_dims[1] == w_dims[1] * groups && w_dims[0] % groups == 0,
                "the tensors of a convolution fit each other");
+  const auto are_ordered = [&](bool is_channels_last) {
+    return IsPlayedOrder(x, is_channels_last) && IsPlayedOrder(w, is_channels_last) &&
+           IsPlayedOrder(y, is_channels_last);
+  };
+  CKPLAN_CHECK(are_ordered(false) || are_ordered(true),
+               "the tensors of a convolution have one order");
   ConvolutionShape shape;
+  shape.is_channels_last = !are_ordered(false);
   shape.type = TypeOf(x) == CUDNN_DATA_BFLOAT16 ? ElementType::kBFloat16 : ElementType::kFloat32;
   shape.batch = x_dims[0];
   shape.groups = groups;

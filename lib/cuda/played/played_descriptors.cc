@@ -169,4 +169,16 @@ void CheckPlayedComplete(const PlayedDescriptor& descriptor) {
   }
 }
 
+bool IsPlayedOrder(const PlayedDescriptor& tensor, bool is_channels_last) {
+  const std::vector<int64_t> dims = tensor.Integers(CUDNN_ATTR_TENSOR_DIMENSIONS);
+  std::vector<int64_t> strides(dims.size(), 1);
+  int64_t stride = is_channels_last ? dims[1] : 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    if (is_channels_last && i == 1) continue;
+    strides[i] = stride;
+    stride *= dims[i];
+  }
+  return strides == tensor.Integers(CUDNN_ATTR_TENSOR_STRIDES);
+}
+
 }  // namespace ckplan::cuda

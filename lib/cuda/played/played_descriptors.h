@@ -58,4 +58,7 @@ void SetPlayedAttribute(PlayedDescriptor& descriptor, PlayedName name,
 // Checks that nothing is missing that the kind of the descriptor needs.
 void CheckPlayedComplete(const PlayedDescriptor& descriptor);
 
+// Returns whether the elements of a tensor lie in this order, without gaps.
+bool IsPlayedOrder(const PlayedDescriptor& tensor, bool is_channels_last);
+
 }  // namespace ckplan::cuda

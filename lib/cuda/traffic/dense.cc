@@ -3,6 +3,7 @@
 
 #include "lib/cuda/traffic/kernel_list.h"
 #include "lib/ops/conv.h"
+#include "lib/ops/element_order.h"
 #include "lib/ops/fused_attention.h"
 #include "lib/ops/matmul.h"
 
@@ -25,10 +26,10 @@ void AddReturn(const OpSpec& spec, const Operand& result, Kernels& kernels) {
   kernels.push_back(Pass("conversion", result.elements() * kHalf, BytesOf(result)));
 }
 
-// Tensor cores convolve bfloat16 with the channels last. The tensors of a model have them second,
-// so the library moves them into another order and back.
+// Tensor cores convolve bfloat16 with the channels last. A tensor in the order of the model is
+// moved into that order or back, by the library or by us.
 void AddLayout(const OpSpec& spec, const Operand& tensor, Kernels& kernels) {
-  if (!MultipliesHalves(spec)) return;
+  if (!MultipliesHalves(spec) || tensor.is_channels_last || HasOneOrder(tensor.dims)) return;
   kernels.push_back(Pass("layout", BytesOf(tensor), BytesOf(tensor)));
 }
 
@@ -155,12 +156,6 @@ constexpr TrafficRow kDenseRows[] = {
 };
 
 }  // namespace
-
-bool MultipliesHalves(const OpSpec& spec) {
-  return spec.input(0).type == ElementType::kBFloat16 ||
-         spec.input(1).type == ElementType::kBFloat16 ||
-         spec.output(0).type == ElementType::kBFloat16;
-}
 
 const TrafficRow* FindDenseRow(std::string_view type) {
   const auto* const found = std::find_if(std::begin(kDenseRows), std::end(kDenseRows),

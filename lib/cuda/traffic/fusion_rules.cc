@@ -4,6 +4,7 @@
 
 #include "lib/cuda/row_limits.h"
 #include "lib/ops/binary.h"
+#include "lib/ops/element_order.h"
 #include "lib/ops/softmax.h"
 
 namespace ckplan::cuda {
@@ -114,7 +115,7 @@ std::vector<ChainLink> LinksOf(std::span<const ChainedOp> ops) {
   const auto first = FirstLink(*ops[0].spec);
   if (!first) return links;
   links.push_back(*first);
-  const Dims& result = ops[0].spec->output(0).dims;
+  const Dims result = StoredDims(ops[0].spec->output(0));
   for (size_t i = 1; i < ops.size() && i < kMaxLinks; ++i) {
     const auto next = NextLink(ops[i], links.back().kind, result);
     if (!next) break;

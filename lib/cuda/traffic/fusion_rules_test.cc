@@ -46,6 +46,15 @@ size_t LengthOf(const std::vector<OpSpec>& specs, size_t carried = 0) {
   return FusibleLength(ops);
 }
 
+TEST_CASE("fusion rules: a normalisation with the channels last goes on with operators in memory") {
+  OpSpec norm = Norm(32);
+  norm.inputs[0].is_channels_last = norm.outputs[0].is_channels_last = true;
+  const Dims stored = {2, 6, 6, 4};
+  const OpSpec relu = Op("Relu", {Tensor(stored)}, Tensor(stored));
+  CHECK(LengthOf({norm, relu}) == 2);
+  CHECK(LengthOf({norm, Op("Relu", {Tensor(kImage)}, Tensor(kImage))}) == 0);
+}
+
 TEST_CASE("fusion rules: a batch normalisation, a residual and a ReLU are one") {
   const OpSpec add = Op("Add", {Tensor(kImage), Tensor(kImage)}, Tensor(kImage));
   const OpSpec relu = Op("Relu", {Tensor(kImage)}, Tensor(kImage));

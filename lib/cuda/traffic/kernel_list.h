@@ -1,6 +1,7 @@
 // How the rows of operators write down their kernels.
 #pragma once
 
+#include "lib/cuda/traffic/element_orders.h"
 #include "lib/cuda/traffic/kernel_traffic.h"
 
 namespace ckplan::cuda {
@@ -28,9 +29,6 @@ struct TrafficRow {
   Kernels (*forward)(const OpSpec& spec);
   Kernels (*backward)(const OpSpec& spec, size_t position);
 };
-
-// The type in which products and convolutions take their factors.
-bool MultipliesHalves(const OpSpec& spec);
 
 // Rows of products and convolutions, of normalisations and softmax, and of elementwise work.
 const TrafficRow* FindDenseRow(std::string_view type);

@@ -49,6 +49,33 @@ TEST_CASE("traffic: a product of bfloat16 rounds its weights first") {
   CHECK(kernels[1].engine == Engine::kMatrix);
 }
 
+// Weights are converted once in each direction that reads them, and their gradient back.
+TEST_CASE(
+    "traffic: tensors of a convolution of bfloat16 are moved unless their channels are last") {
+  const std::vector<int64_t> dims = {2, 8, 6, 6};
+  OpSpec conv = SpecOf("Conv", {Floats(dims, ElementType::kBFloat16), Floats({8, 8, 1, 1})},
+                       Floats(dims, ElementType::kBFloat16));
+  constexpr int64_t kTensor = 2 * 8 * 6 * 6 * 2;
+  const auto moves = [&conv] {
+    int64_t bytes = 0;
+    for (const Kernels& kernels :
+         {ForwardKernels(conv), BackwardKernels(conv, 0), BackwardKernels(conv, 1)}) {
+      for (const KernelTraffic& kernel : kernels) {
+        if (kernel.kernel == "layout") bytes += kernel.moved();
+      }
+    }
+    return bytes;
+  };
+  CHECK(moves() == 3 * 2 * 2 * kTensor);
+  conv.outputs[0].is_channels_last = true;
+  CHECK(moves() == 3 * 2 * kTensor);
+  conv.inputs[0].is_channels_last = true;
+  CHECK(moves() == 0);
+  // A tensor of one position needs no move, whatever its mark.
+  conv.inputs[0] = conv.outputs[0] = Floats({2, 8, 1, 1}, ElementType::kBFloat16);
+  CHECK(moves() == 0);
+}
+
 TEST_CASE("traffic: the first gradient of a batch normalisation computes the sums of all") {
   const OpSpec norm =
       SpecOf("BatchNormalization",
