@@ -27,6 +27,7 @@ struct ExecOptions {
   std::optional<std::string> seed;
   std::string loss;
   std::optional<std::string> runs;
+  bool uses_graphs = false;
   std::optional<std::string> steps;
   std::optional<std::string> learning_rate;
   std::optional<std::string> tensors;

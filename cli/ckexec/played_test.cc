@@ -166,6 +166,7 @@ TEST_CASE("played cuda: a planted fault is found") {
       {"a convolution reads another tensor", 70, "the GPU works within allocations"},
       {"an engine of a convolution hides that it is not deterministic", 6,
        "the plan is not proven"},
+      {"a graph loses its last piece of work", 6, "in a step that was recorded"},
   };
   const auto prepare = [](const Session& session) {
     CHECK(session.Profile().status == 0);
@@ -179,11 +180,31 @@ TEST_CASE("played cuda: a planted fault is found") {
   for (const Row& row : rows) {
     CAPTURE(row.fault);
     const bool needs_convolutions = std::string(row.fault).find("convolution") != std::string::npos;
-    const ProgramResult result = (needs_convolutions ? convolutions : plain).Validate(row.fault);
+    const bool needs_graphs = std::string(row.fault).find("graph") != std::string::npos;
+    const ProgramResult result = (needs_convolutions ? convolutions : plain)
+                                     .Validate(row.fault, needs_graphs ? "--graph" : "");
     CAPTURE(result.err);
     CHECK(result.status == row.status);
     CHECK(result.err.find(row.message) != std::string::npos);
     CHECK_FALSE((result.status == 0 && PlayedIn(result.err).is_clean));
+  }
+}
+
+TEST_CASE("played cuda: timed steps run as graphs, with the gradients of the step") {
+  for (const SmallModel& model : {kMlp, kSqueezeNet}) {
+    for (const bool is_half : {false, true}) {
+      CAPTURE(model.name);
+      CAPTURE(is_half);
+      const Session session(model, is_half);
+      CHECK(session.Profile().status == 0);
+      CHECK(session.Plan().status == 0);
+      const ProgramResult validated = session.Validate("", "--graph");
+      CheckPlayed(validated, model);
+      const auto report = nlohmann::json::parse(validated.out, nullptr, false);
+      REQUIRE(report.is_object());
+      CHECK(report["ok"] == true);
+      CHECK(report["plan"]["seconds"] > 0);
+    }
   }
 }
 

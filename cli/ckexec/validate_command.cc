@@ -39,6 +39,7 @@ void AddValidateOptions(CommandLine& line, ExecOptions& options) {
   line.Choice("--loss", {"given", "cross-entropy"},
               "loss function, which gives the outputs' gradients", &options.loss);
   line.Value("--runs", "N", "timed steps of each kind (default 3; 0 for none)", &options.runs);
+  line.Flag("--graph", "time steps of the cuda backend as CUDA graphs", &options.uses_graphs);
   line.Value("-o,--output", "FILE", "where to write the report as JSON; - for standard output",
              &options.output);
   line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
@@ -53,6 +54,13 @@ Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen) {
   if (options.loss == NameOf(LossKind::kCrossEntropy)) validate.loss = LossKind::kCrossEntropy;
   CKPLAN_RETURN_IF_ERROR(CheckOutput(options, options.output));
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
+  validate.records_steps = options.uses_graphs;
+  if (options.uses_graphs && !backend->IsAsynchronous()) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("--graph is for a GPU, and the {} backend has none; use --backend "
+                                 "cuda, or leave out --graph",
+                                 backend->name()));
+  }
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.model));
   CKPLAN_ASSIGN_OR_RETURN(const ModelAndPlan planned,

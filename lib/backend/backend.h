@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -118,6 +119,13 @@ class FusedForward {
   virtual void Run(std::span<const ForwardCall> calls) = 0;
 };
 
+// Work of a device that was recorded, and can be started again as a whole.
+class RecordedWork {
+ public:
+  virtual ~RecordedWork() = default;
+  virtual void Start() = 0;
+};
+
 struct OpSupport {
   std::string type;  // "Conv"
   bool has_gradient = false;
@@ -160,6 +168,11 @@ class Backend : public DeviceMemory {
   virtual std::unique_ptr<FusedForward> Fuse(std::span<const ChainedOp>) {
     CKPLAN_CHECK(false, "a backend that joins no operators is not asked to");
   }
+
+  // Calls `give`, and records the work that it gives to the device instead of starting it. That may
+  // be operators, AddScaled, Copy and Zero; nothing may be allocated, moved to or from the host, or
+  // waited for. Returns null, and does not call it, if the backend records nothing.
+  virtual std::unique_ptr<RecordedWork> Record(const std::function<void()>&) { return nullptr; }
 
   // Fills memory with kPoison, a bit pattern that arithmetic never produces; bytes after the last
   // whole multiple of 4 are filled with one bits.

@@ -24,6 +24,9 @@ class ForwardingBackend : public Backend {
   }
 
   ElementOrders OrdersOf(const OpSpec& spec) const override { return backend_->OrdersOf(spec); }
+  std::unique_ptr<RecordedWork> Record(const std::function<void()>& give) override {
+    return backend_->Record(give);
+  }
 
   size_t FusibleLength(std::span<const ChainedOp> chain) const override {
     return backend_->FusibleLength(chain);

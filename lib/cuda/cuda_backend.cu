@@ -89,6 +89,9 @@ class CudaBackend final : public Backend {
   }
 
   ElementOrders OrdersOf(const OpSpec& spec) const override { return cuda::OrdersOf(spec); }
+  std::unique_ptr<RecordedWork> Record(const std::function<void()>& give) override {
+    return device_->Record(give);
+  }
 
   size_t FusibleLength(std::span<const ChainedOp> chain) const override {
     return cuda::FusibleLength(chain);

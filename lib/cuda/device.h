@@ -44,6 +44,8 @@ class Device : public DeviceMemory {
   virtual std::string Describe() const = 0;
   virtual Libraries& libraries() = 0;
   virtual void* stream() const = 0;  // A cudaStream_t.
+  // As Backend::Record.
+  virtual std::unique_ptr<RecordedWork> Record(const std::function<void()>&) { return nullptr; }
   // The default is for devices that queue no work.
   virtual std::unique_ptr<DeviceClock> MakeClock() { return std::make_unique<HostClock>(); }
 

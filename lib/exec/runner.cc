@@ -78,6 +78,79 @@ Result<double> Runner::Run(const Program& program, BufferMemory& memory, RunObse
   return loss;
 }
 
+Result<std::unique_ptr<RecordedStep>> Runner::Record(const Program& program, BufferMemory& arena) {
+  step_seed_ = SeedFor(seed_, "step");
+  constants_.ClearGradients();
+  auto recorded = std::make_unique<RecordedStep>();
+  recorded->program = &program;
+  RunState state{program, std::vector<void*>(program.buffers.size(), nullptr)};
+  const FusedProgram fused(program, step_, operators_, backend_);
+  double loss = 0;
+  for (size_t begin = 0; begin < program.actions.size();) {
+    RecordedStep::Piece piece{begin, begin + 1, nullptr, {}};
+    if (program.actions[begin].kind == ActionKind::kLoss) {
+      piece.address = state.address;
+    } else {
+      while (piece.end < program.actions.size() &&
+             program.actions[piece.end].kind != ActionKind::kLoss) {
+        ++piece.end;
+      }
+      Result<Done> given = Done{};
+      piece.work =
+          backend_.Record([&] { given = Give(fused, piece.begin, piece.end, state, arena); });
+      CKPLAN_RETURN_IF_ERROR(given);
+      if (piece.work == nullptr) return std::unique_ptr<RecordedStep>();
+    }
+    CKPLAN_RETURN_IF_ERROR(RunPiece(piece, program, loss));
+    begin = piece.end;
+    recorded->pieces.push_back(std::move(piece));
+  }
+  backend_.Synchronize();
+  CKPLAN_RETURN_IF_ERROR(CheckNothingIsLeft(state));
+  return recorded;
+}
+
+Result<Done> Runner::Give(const FusedProgram& fused, size_t begin, size_t end, RunState& state,
+                          BufferMemory& memory) {
+  double loss = 0;
+  for (size_t at = begin; at < end; ++at) {
+    if (const FusedProgram::Group* group = fused.GroupOf(at)) {
+      CKPLAN_RETURN_IF_ERROR(RunFused(*group, at, state));
+    } else {
+      CKPLAN_RETURN_IF_ERROR(Execute(state.program.actions[at], state, memory, loss));
+    }
+  }
+  return Done{};
+}
+
+Result<Done> Runner::RunPiece(const RecordedStep::Piece& piece, const Program& program,
+                              double& loss) {
+  if (piece.work != nullptr) {
+    piece.work->Start();
+    return Done{};
+  }
+  const RunState state{program, piece.address};
+  return RunLoss(program.actions[piece.begin], state, loss);
+}
+
+Result<double> Runner::RunRecorded(const RecordedStep& recorded, RunObserver* observer) {
+  constants_.ClearGradients();
+  double loss = 0;
+  const RunState state{*recorded.program, {}};
+  for (const RecordedStep::Piece& piece : recorded.pieces) {
+    const auto& actions = recorded.program->actions;
+    if (observer != nullptr) {
+      CKPLAN_RETURN_IF_ERROR(observer->Before(actions[piece.begin], state));
+    }
+    CKPLAN_RETURN_IF_ERROR(RunPiece(piece, *recorded.program, loss));
+    if (observer != nullptr) {
+      CKPLAN_RETURN_IF_ERROR(observer->After(actions[piece.end - 1], state));
+    }
+  }
+  backend_.Synchronize();
+  return loss;
+}
+
 Result<Done> Runner::CheckNothingIsLeft(const RunState& state) const {
   for (size_t i = 0; i < state.address.size(); ++i) {
     if (state.address[i] == nullptr) continue;

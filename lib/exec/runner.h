@@ -35,6 +35,18 @@ class RunObserver {
   virtual Result<Done> After(const Action& action, const RunState& state) = 0;
 };
 
+// A step whose work is recorded, between its losses, at the addresses where it ran. It holds
+// pointers to the program.
+struct RecordedStep {
+  struct Piece {
+    size_t begin = 0, end = 0;           // Its actions: one loss, or all between two of them.
+    std::unique_ptr<RecordedWork> work;  // Null for a loss.
+    std::vector<void*> address;          // For a loss: as in RunState.
+  };
+  const Program* program = nullptr;
+  std::vector<Piece> pieces;
+};
+
 class Runner {
  public:
   // The arguments must outlive the runner. `spare_workspace` is device memory as large as the
@@ -50,7 +62,18 @@ class Runner {
   Result<double> Run(const Program& program, BufferMemory& memory, RunObserver* observer,
                      uint64_t number = 0);
 
+  // Runs one step, of number 0, in an arena, and records it. Buffers must keep their addresses
+  // until the last run of the recording. Returns null if the backend does not record.
+  Result<std::unique_ptr<RecordedStep>> Record(const Program& program, BufferMemory& arena);
+  // Runs the step again, and returns its loss. The observer is called at the first and the last
+  // action of each piece, and may be null.
+  Result<double> RunRecorded(const RecordedStep& recorded, RunObserver* observer);
+
  private:
+  // Gives the work of these actions to the device; no loss is among them.
+  Result<Done> Give(const FusedProgram& fused, size_t begin, size_t end, RunState& state,
+                    BufferMemory& memory);
+  Result<Done> RunPiece(const RecordedStep::Piece& piece, const Program& program, double& loss);
   Result<Done> CheckNothingIsLeft(const RunState& state) const;
   Result<Done> Execute(const Action& action, RunState& state, BufferMemory& memory, double& loss);
   Result<Done> Forward(const Action& action, const RunState& state);

@@ -136,12 +136,34 @@ double SmallStep::Run(const PlacedProgram& plan, LossKind kind) {
   return *value;
 }
 
+std::vector<double> SmallStep::RunRecorded(const PlacedProgram& plan, LossKind kind, int times) {
+  const Loss loss(kind, kSeed);
+  Runner runner(state_->backend, step(), operators(), constants(), loss, kSeed, nullptr);
+  const auto arena = ArenaMemory::Create(state_->backend, plan.program, plan.offsets,
+                                         plan.arena_bytes, /*poisons=*/false);
+  REQUIRE(arena.ok());
+  const auto recorded = runner.Record(plan.program, **arena);
+  REQUIRE_MESSAGE(recorded.ok(), recorded.error().message);
+  std::vector<double> losses;
+  for (int i = 0; *recorded != nullptr && i < times; ++i) {
+    const Result<double> value = runner.RunRecorded(**recorded, nullptr);
+    REQUIRE_MESSAGE(value.ok(), value.error().message);
+    losses.push_back(*value);
+  }
+  return losses;
+}
+
 ValidationReport SmallStep::Validate(const PlacedProgram& keep_all, const PlacedProgram& plan,
                                      int timed_runs) {
-  const Loss loss(LossKind::kGiven, kSeed);
-  Runner runner(state_->backend, step(), operators(), constants(), loss, kSeed, nullptr);
   ValidateOptions options;
   options.timed_runs = timed_runs;
+  return Validate(keep_all, plan, options);
+}
+
+ValidationReport SmallStep::Validate(const PlacedProgram& keep_all, const PlacedProgram& plan,
+                                     const ValidateOptions& options) {
+  const Loss loss(LossKind::kGiven, kSeed);
+  Runner runner(state_->backend, step(), operators(), constants(), loss, kSeed, nullptr);
   Result<ValidationReport> report =
       ValidateRuns(state_->backend, step(), constants(), runner, keep_all, plan, options);
   REQUIRE_MESSAGE(report.ok(), report.error().message);

@@ -57,8 +57,13 @@ class SmallStep {
 
   // Runs one step with the counting allocator. The gradients are then in constants().
   double Run(const PlacedProgram& plan, LossKind kind);
+  // Records one step in an arena, and runs the recording so many times. Returns the losses, or
+  // nothing if the backend does not record.
+  std::vector<double> RunRecorded(const PlacedProgram& plan, LossKind kind, int times);
   ValidationReport Validate(const PlacedProgram& keep_all, const PlacedProgram& plan,
                             int timed_runs = 0);
+  ValidationReport Validate(const PlacedProgram& keep_all, const PlacedProgram& plan,
+                            const ValidateOptions& options);
 
  private:
   struct State;

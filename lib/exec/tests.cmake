@@ -10,6 +10,7 @@ set(ckplan_exec_tests
   loss_test.cc
   order_test.cc
   program_test.cc
+  recorded_test.cc
   stopwatch_test.cc
   testing.cc
   train_test.cc)

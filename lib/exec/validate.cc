@@ -208,7 +208,25 @@ class Validator {
     runs.nodes.push_back(watch.Read());
     if (!backend_.IsAsynchronous() || has_failed()) return Done{};
     StepTimer timer(backend_);
+    if (options_.records_steps) return TimeRecorded(run, which, *arena, timer, runs);
     CKPLAN_RETURN_IF_ERROR(run_with(timer));
+    runs.steps.push_back(timer.Seconds());
+    return Done{};
+  }
+
+  Result<Done> TimeRecorded(const PlacedProgram& run, std::string_view which, ArenaMemory& arena,
+                            StepTimer& timer, TimedRuns& runs) {
+    CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<RecordedStep> recorded,
+                            runner_.Record(run.program, arena));
+    if (recorded == nullptr) {
+      return MakeError(ErrorCode::kUnsupported,
+                       fmt::format("the {} backend could not record a step; leave out --graph",
+                                   backend_.name()));
+    }
+    CompareGradients(which, "in a step that was recorded");
+    if (has_failed()) return Done{};
+    CKPLAN_RETURN_IF_ERROR(runner_.RunRecorded(*recorded, &timer));
+    CompareGradients(which, "in a recorded step");
     runs.steps.push_back(timer.Seconds());
     return Done{};
   }

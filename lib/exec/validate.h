@@ -27,6 +27,9 @@ struct ValidateOptions {
   uint64_t seed = 0;
   LossKind loss = LossKind::kGiven;
   int timed_runs = 3;  // For each of the two schedules; 0 measures no times.
+  // Whether whole steps are timed as recorded work, where the backend records it.
+  // `keep_all.seconds` and `plan.seconds` are then those of recorded steps.
+  bool records_steps = false;
 };
 
 // Predicted and measured figures of one schedule.

@@ -126,8 +126,9 @@ def add_papers(cases):
 def add_side_by_side(cases):
     for model, batch in SIDE_BY_SIDE:
         for precision in ("default", "bf16", "fp32"):
-            cases.add_plan("pytorch", model, sizes_of(batch), precision, "ckexec",
-                           ["--algo", "approx-dp"], budget="60%")
+            for label, validating in (("ckexec", []), ("ckexec, graphs", ["--graph"])):
+                cases.add_plan("pytorch", model, sizes_of(batch), precision, label,
+                               ["--algo", "approx-dp"], budget="60%", validating=validating)
             for way in WAYS_OF_PYTORCH:
                 cases.add(Case(f"pytorch/{model}/N={batch}/{precision}/{way}", "pytorch", "pytorch",
                                model, sizes_of(batch), precision, {"way": way, "batch": batch}))

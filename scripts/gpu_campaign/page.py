@@ -116,7 +116,7 @@ def side_groups(results, of_report, of_pytorch):
         start = " ".join(tables.network(result))
         if "report" in result:
             for run in ("keep_all", "plan"):
-                groups.append((f"{start} ckexec {run.replace('_', ' ')}",
+                groups.append((f"{start} {tables.label(case)} {run.replace('_', ' ')}",
                                [of_report(result["report"], run), None]))
         elif "pytorch" in result:
             groups.append((f"{start} PyTorch {tables.label(case)}",

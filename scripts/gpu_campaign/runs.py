@@ -120,7 +120,7 @@ class Runner:
         code, output, messages = machine.run(
             [machine.program("ckexec"), "validate", planned, "--cost", costs, *machine.backend(),
              *[part for part in self.precision(case) if part != "--bf16"], "--format", "json",
-             "--runs", str(self.runs)])
+             "--runs", str(self.runs), *case.details.get("validating", [])])
         if code not in (0, 6) or not output:
             raise Failure(status_of(code), messages[-KEPT_LINES:], code)
         return json.loads(output), [] if code == 0 else messages[-KEPT_LINES:]

@@ -164,9 +164,9 @@ def side_by_side(results):
         start = network(result)
         if "report" in result:
             report = result["report"]
-            rows.append([*start, "ckexec, keeping all", mib(whole(report, "keep_all")),
+            rows.append([*start, f"{label(case)}, keeping all", mib(whole(report, "keep_all")),
                          milliseconds(report["keep_all"]["seconds"]), ""])
-            rows.append([*start, "ckexec, approx-dp", mib(whole(report, "plan")),
+            rows.append([*start, f"{label(case)}, approx-dp", mib(whole(report, "plan")),
                          milliseconds(report["plan"]["seconds"]), verdict(result)])
         elif "pytorch" in result:
             side = result["pytorch"]

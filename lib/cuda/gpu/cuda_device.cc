@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,6 +82,24 @@ class EventClock final : public DeviceClock {
  private:
   cudaStream_t stream_;
   std::vector<cudaEvent_t> events_;
+};
+
+// Work that a stream has captured.
+class CapturedGraph final : public RecordedWork {
+ public:
+  CapturedGraph(cudaGraphExec_t graph, cudaStream_t stream) : graph_(graph), stream_(stream) {}
+  ~CapturedGraph() override {
+    (void)cudaStreamSynchronize(stream_);  // It may be at work.
+    (void)cudaGraphExecDestroy(graph_);
+  }
+  CapturedGraph(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(const CapturedGraph&) = delete;
+
+  void Start() override { CheckCuda(cudaGraphLaunch(graph_, stream_), "cudaGraphLaunch"); }
+
+ private:
+  cudaGraphExec_t graph_;
+  cudaStream_t stream_;
 };
 
 class CudaDevice final : public Device {
@@ -182,6 +201,20 @@ class CudaDevice final : public Device {
 
   Libraries& libraries() override { return *opened_.libraries; }
   void* stream() const override { return stream_; }
+
+  std::unique_ptr<RecordedWork> Record(const std::function<void()>& give) override {
+    CheckCuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
+              "cudaStreamBeginCapture");
+    give();
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t ready = nullptr;
+    cudaError_t status = cudaStreamEndCapture(stream_, &graph);
+    if (status == cudaSuccess) status = cudaGraphInstantiate(&ready, graph, 0);
+    if (graph != nullptr) (void)cudaGraphDestroy(graph);
+    if (status == cudaSuccess) return std::make_unique<CapturedGraph>(ready, stream_);
+    (void)cudaGetLastError();  // Clears the error: the caller starts the work itself.
+    return nullptr;
+  }
 
  private:
   CudaDevice(const DeviceOptions& options, const cudaDeviceProp& properties)

@@ -80,6 +80,48 @@ std::vector<int> Counted(int count) {
   return numbers;
 }
 
+TEST_CASE("cuda device: recorded work is done when it is started, as often as that is") {
+  const auto device = OpenOn(SmallMachine());
+  void* const from = Take(device->Allocate(4));
+  void* const to = Take(device->Allocate(4));
+  const auto count = [&](int number) { device->Upload(from, &number, 4); };
+  const auto found = [&] {
+    int number = 0;
+    device->Download(&number, to, 4);
+    return number;
+  };
+  device->Zero(to, 4);
+  count(5);
+  {
+    const auto recorded = device->Record([&] { device->Copy(to, from, 4); });
+    REQUIRE(recorded != nullptr);
+    CHECK(found() == 0);
+    recorded->Start();
+    CHECK(found() == 5);
+    count(6);
+    CHECK(found() == 5);
+    recorded->Start();
+    recorded->Start();
+    CHECK(found() == 6);
+    CHECK(UseOfPlayedRuntime().objects == 1);
+    recorded->Start();
+  }
+  CHECK(UseOfPlayedRuntime().objects == 0);
+  device->Release(from);
+  device->Release(to);
+}
+
+TEST_CASE("cuda device: nothing is recorded where the driver refuses") {
+  PlayedMachine refusing = SmallMachine();
+  refusing.failures["cudaGraphInstantiate"] = cudaErrorStreamCaptureUnsupported;
+  const auto other = OpenOn(refusing);
+  void* const memory = Take(other->Allocate(4));
+  CHECK(other->Record([&] { other->Zero(memory, 4); }) == nullptr);
+  CHECK(UseOfPlayedRuntime().objects == 0);
+  CHECK(cudaGetLastError() == cudaSuccess);
+  other->Release(memory);
+}
+
 TEST_CASE("cuda device: uploaded, copied and zeroed bytes can be read back") {
   const auto device = OpenOn(SmallMachine());
   const std::vector<int> numbers = Counted(100);

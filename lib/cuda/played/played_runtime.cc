@@ -1,198 +1,18 @@
 #include "lib/cuda/played/played_runtime.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/cuda/played/played_state.h"
 
 namespace ckplan::cuda {
 
 namespace {
-
-constexpr size_t kAlignment = 256;  // The alignment of cudaMalloc.
-constexpr int kPattern = 0xA7;      // Makes reads of unwritten memory stand out.
-
-struct PlayedStream {
-  std::deque<std::function<void()>> work;
-};
-
-// An event has a time once the work that was queued before it is done.
-struct PlayedEvent {
-  std::optional<std::chrono::steady_clock::time_point> time;
-};
-
-struct PlayedBlock {
-  std::unique_ptr<char, decltype(&std::free)> memory;
-  int64_t bytes = 0;
-  bool is_pooled = false;
-  bool is_released = false;  // Work that was queued before may still use it.
-};
-
-class PlayedRuntime {
- public:
-  explicit PlayedRuntime(PlayedMachine machine) : machine_(std::move(machine)) {}
-
-  const PlayedMachine& machine() const { return machine_; }
-  bool IsPlanted(const std::string& fault) const { return machine_.faults.count(fault) > 0; }
-
-  void CountCall(const char* call) { ++calls_[call]; }
-  const std::map<std::string, int64_t>& calls() const { return calls_; }
-  void CountObjects(int64_t change) { objects_ += change; }
-
-  // Returns the error that the machine lets the call return instead of doing its work, if any.
-  std::optional<cudaError_t> Failure(const char* call) {
-    const auto failure = machine_.failures.find(call);
-    if (failure == machine_.failures.end()) return std::nullopt;
-    return Fail(failure->second);
-  }
-  cudaError_t Fail(cudaError_t error) { return last_error_ = error; }
-  cudaError_t TakeLastError() { return std::exchange(last_error_, cudaSuccess); }
-
-  cudaStream_t AddStream() {
-    has_context_ = true;
-    auto stream = std::make_unique<PlayedStream>();
-    auto* const handle = reinterpret_cast<cudaStream_t>(stream.get());
-    streams_.emplace(handle, std::move(stream));
-    return handle;
-  }
-  PlayedStream& Find(cudaStream_t stream) {
-    const auto found = streams_.find(stream);
-    CKPLAN_CHECK(found != streams_.end(), "work is given to a stream that is alive");
-    return *found->second;
-  }
-  void Remove(cudaStream_t stream) {
-    Synchronize(stream);
-    streams_.erase(stream);
-  }
-  void Enqueue(cudaStream_t stream, std::function<void()> work) {
-    auto& queue = Find(stream).work;
-    queue.push_back(std::move(work));
-    if (!machine_.defers_work) Synchronize(stream);
-  }
-  void Synchronize(cudaStream_t stream) {
-    auto& queue = Find(stream).work;
-    while (!queue.empty()) {
-      const std::function<void()> next = std::move(queue.front());
-      queue.pop_front();
-      next();
-    }
-  }
-
-  cudaEvent_t AddEvent() {
-    auto event = std::make_shared<PlayedEvent>();
-    auto* const handle = reinterpret_cast<cudaEvent_t>(event.get());
-    events_.emplace(handle, std::move(event));
-    return handle;
-  }
-  std::shared_ptr<PlayedEvent> Find(cudaEvent_t event) {
-    const auto found = events_.find(event);
-    CKPLAN_CHECK(found != events_.end(), "an event is alive");
-    return found->second;
-  }
-  void Remove(cudaEvent_t event) {
-    (void)Find(event);
-    events_.erase(event);
-  }
-
-  int64_t FreeBytes() const {
-    return machine_.total_bytes - (has_context_ ? machine_.context_bytes : 0) - used_bytes_;
-  }
-  int64_t pooled_peak() const { return pooled_peak_; }
-  void ResetPooledPeak() { pooled_peak_ = pooled_bytes_; }
-
-  cudaError_t Take(void** memory, size_t size, bool is_pooled) {
-    const auto bytes = static_cast<int64_t>(size);
-    constexpr int64_t kLargestHole = 4096;
-    const bool finds_no_hole =
-        is_pooled && bytes > kLargestHole && IsPlanted("the pool is fragmented");
-    if (bytes > FreeBytes() || finds_no_hole) return Fail(cudaErrorMemoryAllocation);
-    const size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
-    auto* const start = static_cast<char*>(std::aligned_alloc(kAlignment, rounded));
-    CKPLAN_CHECK(start != nullptr, "tests fit into the host");
-    std::memset(start, kPattern, rounded);
-    blocks_.emplace(start, PlayedBlock{{start, &std::free}, bytes, is_pooled});
-    ++allocations_;
-    used_bytes_ += bytes;
-    if (is_pooled) pooled_bytes_ += bytes;
-    pooled_peak_ = std::max(pooled_peak_, pooled_bytes_);
-    *memory = start;
-    return cudaSuccess;
-  }
-  // Ends the program's ownership of the block, and returns its size. Its memory remains until it is
-  // forgotten.
-  int64_t Release(void* memory, bool is_pooled) {
-    const auto found = blocks_.find(static_cast<char*>(memory));
-    CKPLAN_CHECK(found != blocks_.end() && found->second.is_pooled == is_pooled &&
-                     !found->second.is_released,
-                 "what is freed was allocated, and in the same way");
-    PlayedBlock& block = found->second;
-    block.is_released = true;
-    --allocations_;
-    used_bytes_ -= block.bytes;
-    if (is_pooled) pooled_bytes_ -= block.bytes;
-    return block.bytes;
-  }
-  void Forget(void* memory) { blocks_.erase(static_cast<char*>(memory)); }
-  // For work that is done now: also memory that was released after the work was queued.
-  PlayedRange RangeOf(const void* memory) const {
-    const PlayedBlock* const block = BlockOf(memory);
-    return block == nullptr ? PlayedRange{} : PlayedRange{block->memory.get(), block->bytes};
-  }
-  // For work that is being queued.
-  void CheckRange(const void* memory, size_t bytes) const {
-    const PlayedBlock* const block = BlockOf(memory);
-    const PlayedRange range = block == nullptr || block->is_released
-                                  ? PlayedRange{}
-                                  : PlayedRange{block->memory.get(), block->bytes};
-    const auto* const start = static_cast<const char*>(memory);
-    const auto* const first = static_cast<const char*>(range.begin);
-    CKPLAN_CHECK(first != nullptr && start + bytes <= first + range.bytes,
-                 "the GPU works within allocations");
-  }
-
-  PlayedUse Use() const {
-    PlayedUse use{allocations_,
-                  used_bytes_,
-                  static_cast<int64_t>(streams_.size()),
-                  static_cast<int64_t>(events_.size()),
-                  0,
-                  objects_};
-    for (const auto& [handle, stream] : streams_) {
-      use.queued += static_cast<int64_t>(stream->work.size());
-    }
-    return use;
-  }
-
- private:
-  // Returns the block with the address, or null.
-  const PlayedBlock* BlockOf(const void* memory) const {
-    const auto* const start = static_cast<const char*>(memory);
-    auto after = blocks_.upper_bound(const_cast<char*>(start));
-    if (after == blocks_.begin()) return nullptr;
-    const auto& [first, block] = *--after;
-    return start <= first + block.bytes ? &block : nullptr;
-  }
-
-  PlayedMachine machine_;
-  std::map<std::string, int64_t> calls_;
-  int64_t objects_ = 0;
-  cudaError_t last_error_ = cudaSuccess;
-  bool has_context_ = false;
-  int64_t allocations_ = 0;  // Not released.
-  int64_t used_bytes_ = 0;
-  int64_t pooled_bytes_ = 0;
-  int64_t pooled_peak_ = 0;
-  std::map<char*, PlayedBlock> blocks_;
-  std::map<cudaStream_t, std::unique_ptr<PlayedStream>> streams_;
-  std::map<cudaEvent_t, std::shared_ptr<PlayedEvent>> events_;
-};
 
 // CUDA's functions have no argument that says on which machine they are called.
 std::unique_ptr<PlayedRuntime>& Runtime() {
@@ -359,6 +179,51 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
     if (runtime.IsPlanted("nobody waits for the stream")) return cudaSuccess;
     runtime.Synchronize(stream);
+    return cudaSuccess;
+  });
+}
+
+// ---- Graphs -------------------------------------------------------------------------------------
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    runtime.BeginCapture(stream);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    *graph = runtime.EndCapture(stream);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* started, cudaGraph_t graph, unsigned long long) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    *started = runtime.Instantiate(graph);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    runtime.Remove(graph);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t started, cudaStream_t stream) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    runtime.Launch(started, stream);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t started) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    CKPLAN_CHECK(runtime.Use().queued == 0, "a graph is destroyed when its work is done");
+    runtime.Remove(started);
     return cudaSuccess;
   });
 }

@@ -1,0 +1,254 @@
+// The state of the emulated runtime (played_runtime.h), which alone includes it: streams and their
+// work, events, graphs, and memory.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/check.h"
+#include "lib/cuda/played/played_runtime.h"
+
+namespace ckplan::cuda {
+
+inline constexpr size_t kPlayedAlignment = 256;  // The alignment of cudaMalloc.
+inline constexpr int kPattern = 0xA7;            // Makes reads of unwritten memory stand out.
+
+using PlayedWork = std::vector<std::function<void()>>;
+
+struct PlayedStream {
+  std::deque<std::function<void()>> work;
+  // The work that is captured instead of queued, while that goes on.
+  std::optional<PlayedWork> captured;
+};
+
+// An event has a time once the work that was queued before it is done.
+struct PlayedEvent {
+  std::optional<std::chrono::steady_clock::time_point> time;
+};
+
+struct PlayedBlock {
+  std::unique_ptr<char, decltype(&std::free)> memory;
+  int64_t bytes = 0;
+  bool is_pooled = false;
+  bool is_released = false;  // Work that was queued before may still use it.
+};
+
+class PlayedRuntime {
+ public:
+  explicit PlayedRuntime(PlayedMachine machine) : machine_(std::move(machine)) {}
+
+  const PlayedMachine& machine() const { return machine_; }
+  bool IsPlanted(const std::string& fault) const { return machine_.faults.count(fault) > 0; }
+
+  void CountCall(const char* call) { ++calls_[call]; }
+  const std::map<std::string, int64_t>& calls() const { return calls_; }
+  void CountObjects(int64_t change) { objects_ += change; }
+
+  // Returns the error that the machine lets the call return instead of doing its work, if any.
+  std::optional<cudaError_t> Failure(const char* call) {
+    const auto failure = machine_.failures.find(call);
+    if (failure == machine_.failures.end()) return std::nullopt;
+    return Fail(failure->second);
+  }
+  cudaError_t Fail(cudaError_t error) { return last_error_ = error; }
+  cudaError_t TakeLastError() { return std::exchange(last_error_, cudaSuccess); }
+
+  cudaStream_t AddStream() {
+    has_context_ = true;
+    auto stream = std::make_unique<PlayedStream>();
+    auto* const handle = reinterpret_cast<cudaStream_t>(stream.get());
+    streams_.emplace(handle, std::move(stream));
+    return handle;
+  }
+  PlayedStream& Find(cudaStream_t stream) {
+    const auto found = streams_.find(stream);
+    CKPLAN_CHECK(found != streams_.end(), "work is given to a stream that is alive");
+    return *found->second;
+  }
+  void Remove(cudaStream_t stream) {
+    Synchronize(stream);
+    streams_.erase(stream);
+  }
+  void Enqueue(cudaStream_t stream, std::function<void()> work) {
+    PlayedStream& found = Find(stream);
+    if (found.captured) return found.captured->push_back(std::move(work));
+    found.work.push_back(std::move(work));
+    if (!machine_.defers_work) Synchronize(stream);
+  }
+  void Synchronize(cudaStream_t stream) {
+    CheckNothingIsCaptured("nobody waits for a stream while its work is captured");
+    auto& queue = Find(stream).work;
+    while (!queue.empty()) {
+      const std::function<void()> next = std::move(queue.front());
+      queue.pop_front();
+      next();
+    }
+  }
+
+  // Memory is neither taken nor freed, and nothing is waited for, while work is captured.
+  void CheckNothingIsCaptured(const char* why) const {
+    for (const auto& [handle, stream] : streams_) CKPLAN_CHECK(!stream->captured, why);
+  }
+  void BeginCapture(cudaStream_t stream) {
+    CheckNothingIsCaptured("one stream is captured at a time");
+    Find(stream).captured.emplace();
+  }
+  cudaGraph_t EndCapture(cudaStream_t stream) {
+    std::optional<PlayedWork>& captured = Find(stream).captured;
+    CKPLAN_CHECK(captured.has_value(), "a capture ends that began");
+    auto graph = std::make_unique<PlayedWork>(*std::exchange(captured, std::nullopt));
+    auto* const handle = reinterpret_cast<cudaGraph_t>(graph.get());
+    graphs_.emplace(handle, std::move(graph));
+    CountObjects(1);
+    return handle;
+  }
+  cudaGraphExec_t Instantiate(cudaGraph_t graph) {
+    const auto found = graphs_.find(graph);
+    CKPLAN_CHECK(found != graphs_.end(), "a graph is alive");
+    auto copy = std::make_unique<PlayedWork>(*found->second);
+    auto* const handle = reinterpret_cast<cudaGraphExec_t>(copy.get());
+    started_graphs_.emplace(handle, std::move(copy));
+    CountObjects(1);
+    return handle;
+  }
+  void Launch(cudaGraphExec_t graph, cudaStream_t stream) {
+    const auto found = started_graphs_.find(graph);
+    CKPLAN_CHECK(found != started_graphs_.end(), "a graph that is started is alive");
+    const bool loses_one = IsPlanted("a graph loses its last piece of work");
+    for (size_t i = 0; i + (loses_one ? 1 : 0) < found->second->size(); ++i) {
+      Enqueue(stream, (*found->second)[i]);
+    }
+  }
+  void Remove(cudaGraph_t graph) {
+    CKPLAN_CHECK(graphs_.erase(graph) == 1, "a graph is alive");
+    CountObjects(-1);
+  }
+  void Remove(cudaGraphExec_t graph) {
+    CKPLAN_CHECK(started_graphs_.erase(graph) == 1, "a graph that was made ready is alive");
+    CountObjects(-1);
+  }
+
+  cudaEvent_t AddEvent() {
+    auto event = std::make_shared<PlayedEvent>();
+    auto* const handle = reinterpret_cast<cudaEvent_t>(event.get());
+    events_.emplace(handle, std::move(event));
+    return handle;
+  }
+  std::shared_ptr<PlayedEvent> Find(cudaEvent_t event) {
+    const auto found = events_.find(event);
+    CKPLAN_CHECK(found != events_.end(), "an event is alive");
+    return found->second;
+  }
+  void Remove(cudaEvent_t event) {
+    (void)Find(event);
+    events_.erase(event);
+  }
+
+  int64_t FreeBytes() const {
+    return machine_.total_bytes - (has_context_ ? machine_.context_bytes : 0) - used_bytes_;
+  }
+  int64_t pooled_peak() const { return pooled_peak_; }
+  void ResetPooledPeak() { pooled_peak_ = pooled_bytes_; }
+
+  cudaError_t Take(void** memory, size_t size, bool is_pooled) {
+    CheckNothingIsCaptured("no memory is taken while work is captured");
+    const auto bytes = static_cast<int64_t>(size);
+    constexpr int64_t kLargestHole = 4096;
+    const bool finds_no_hole =
+        is_pooled && bytes > kLargestHole && IsPlanted("the pool is fragmented");
+    if (bytes > FreeBytes() || finds_no_hole) return Fail(cudaErrorMemoryAllocation);
+    const size_t rounded = (size + kPlayedAlignment - 1) / kPlayedAlignment * kPlayedAlignment;
+    auto* const start = static_cast<char*>(std::aligned_alloc(kPlayedAlignment, rounded));
+    CKPLAN_CHECK(start != nullptr, "tests fit into the host");
+    std::memset(start, kPattern, rounded);
+    blocks_.emplace(start, PlayedBlock{{start, &std::free}, bytes, is_pooled});
+    ++allocations_;
+    used_bytes_ += bytes;
+    if (is_pooled) pooled_bytes_ += bytes;
+    pooled_peak_ = std::max(pooled_peak_, pooled_bytes_);
+    *memory = start;
+    return cudaSuccess;
+  }
+  // Ends the program's ownership of the block, and returns its size. Its memory remains until it is
+  // forgotten.
+  int64_t Release(void* memory, bool is_pooled) {
+    CheckNothingIsCaptured("no memory is freed while work is captured");
+    const auto found = blocks_.find(static_cast<char*>(memory));
+    CKPLAN_CHECK(found != blocks_.end() && found->second.is_pooled == is_pooled &&
+                     !found->second.is_released,
+                 "what is freed was allocated, and in the same way");
+    PlayedBlock& block = found->second;
+    block.is_released = true;
+    --allocations_;
+    used_bytes_ -= block.bytes;
+    if (is_pooled) pooled_bytes_ -= block.bytes;
+    return block.bytes;
+  }
+  void Forget(void* memory) { blocks_.erase(static_cast<char*>(memory)); }
+  // For work that is done now: also memory that was released after the work was queued.
+  PlayedRange RangeOf(const void* memory) const {
+    const PlayedBlock* const block = BlockOf(memory);
+    return block == nullptr ? PlayedRange{} : PlayedRange{block->memory.get(), block->bytes};
+  }
+  // For work that is being queued.
+  void CheckRange(const void* memory, size_t bytes) const {
+    const PlayedBlock* const block = BlockOf(memory);
+    const PlayedRange range = block == nullptr || block->is_released
+                                  ? PlayedRange{}
+                                  : PlayedRange{block->memory.get(), block->bytes};
+    const auto* const start = static_cast<const char*>(memory);
+    const auto* const first = static_cast<const char*>(range.begin);
+    CKPLAN_CHECK(first != nullptr && start + bytes <= first + range.bytes,
+                 "the GPU works within allocations");
+  }
+
+  PlayedUse Use() const {
+    PlayedUse use{allocations_,
+                  used_bytes_,
+                  static_cast<int64_t>(streams_.size()),
+                  static_cast<int64_t>(events_.size()),
+                  0,
+                  objects_};
+    for (const auto& [handle, stream] : streams_) {
+      use.queued += static_cast<int64_t>(stream->work.size());
+    }
+    return use;
+  }
+
+ private:
+  // Returns the block with the address, or null.
+  const PlayedBlock* BlockOf(const void* memory) const {
+    const auto* const start = static_cast<const char*>(memory);
+    auto after = blocks_.upper_bound(const_cast<char*>(start));
+    if (after == blocks_.begin()) return nullptr;
+    const auto& [first, block] = *--after;
+    return start <= first + block.bytes ? &block : nullptr;
+  }
+
+  PlayedMachine machine_;
+  std::map<std::string, int64_t> calls_;
+  int64_t objects_ = 0;
+  cudaError_t last_error_ = cudaSuccess;
+  bool has_context_ = false;
+  int64_t allocations_ = 0;  // Not released.
+  int64_t used_bytes_ = 0;
+  int64_t pooled_bytes_ = 0;
+  int64_t pooled_peak_ = 0;
+  std::map<char*, PlayedBlock> blocks_;
+  std::map<cudaStream_t, std::unique_ptr<PlayedStream>> streams_;
+  std::map<cudaEvent_t, std::shared_ptr<PlayedEvent>> events_;
+  std::map<cudaGraph_t, std::unique_ptr<PlayedWork>> graphs_;
+  std::map<cudaGraphExec_t, std::unique_ptr<PlayedWork>> started_graphs_;
+};
+
+}  // namespace ckplan::cuda
