@@ -93,6 +93,8 @@ TEST_CASE("shared library: it is found where pip, uv and conda install it") {
             "project/.venv/lib/python3.13/site-packages/nvidia/cu13/lib"},
         Row{"pip install --user", "HOME", "home",
             "home/.local/lib/python3.11/site-packages/nvidia/cublas/lib"},
+        Row{"pip of Debian", "VIRTUAL_ENV", "usr",
+            "usr/lib/python3/dist-packages/nvidia/cudnn/lib"},
         Row{"conda", "CONDA_PREFIX", "conda/envs/x", "conda/envs/x/lib"},
         Row{"conda's CUDA", "CONDA_PREFIX", "conda", "conda/targets/x86_64-linux/lib"},
         Row{"pip in conda", "CONDA_PREFIX", "conda",
