@@ -115,7 +115,8 @@ class FactFinder {
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
       if (!IsDifferentiable(rule, own.spec, i)) continue;
       const ValueFacts& input = facts_.value(operation.inputs[i]);
-      may_be_trained = may_be_trained || (input.may_be_trained && passes_training);
+      may_be_trained = may_be_trained || (input.may_be_trained && passes_training &&
+                                          !IsPlainNumber(rule, operation.inputs[i]));
       is_literal = is_literal || (input.is_literal && i == 0 && rule.is_movement());
       is_frozen = is_frozen || input.is_frozen;
     }
@@ -160,11 +161,15 @@ class FactFinder {
     }
   }
 
+  // Exporters move plain numbers (a scale, an epsilon, the branches of a mask) into initializers of
+  // one element.
+  bool IsPlainNumber(const OpRule& rule, ValueIndex input) const {
+    return ElementCount(model_.value(input).dims) == 1 && !rule.has(traits::kWeights);
+  }
+
   bool IsTrainedHere(const OpRule& rule, ValueIndex input) const {
     const ValueFacts& facts = facts_.value(input);
-    const bool is_single = ElementCount(model_.value(input).dims) == 1;
-    // Exporters move plain numbers (a scale, an epsilon) into initializers of one element.
-    if (is_single && !rule.has(traits::kWeights)) return false;
+    if (IsPlainNumber(rule, input)) return false;
     if (facts.may_be_trained) return true;
     return facts.is_literal && TakesLiteralWeights(rule, model_.value(input).dims);
   }

@@ -316,6 +316,15 @@ TEST_CASE("lower: masks and plain numbers in the file are not parameters") {
   CHECK(lowered.graph.constants().parameter_gradients == Bytes(2 * 4));
 }
 
+// The mask is made of two numbers once, outside the step; nothing sums up its gradient.
+TEST_CASE("lower: a mask that is computed from plain numbers is not trained") {
+  const ModelGraph lowered = LowerText(
+      "g (float[2,2] x) => (float[2,2] y) <float[2] w = {1,2}, float zero = {0.0},"
+      " float low = {-100.0}, bool[2,2] allowed = {1,0,1,1}> "
+      "{ mask = Where(allowed, zero, low) h = Mul(x, w) y = Add(h, mask) }");
+  CHECK(lowered.graph.constants().parameter_gradients == Bytes(2 * 4));
+}
+
 TEST_CASE("lower: shape arithmetic vanishes, integers of the batch that are read are tensors") {
   const ModelGraph lowered = LowerText(
       "g (int64[N,5] ids) => (float[N,5,2] y) <float[9,2] table = "
