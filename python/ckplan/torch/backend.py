@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import warnings
 from collections.abc import Callable, Collection
@@ -17,7 +16,7 @@ from ckplan.torch import obstacles, private
 from ckplan.torch.building import Modules, build
 from ckplan.torch.capture import capture
 from ckplan.torch.constraints import Constraints
-from ckplan.torch.costs import set_costs
+from ckplan.torch.costs import device_of, set_costs
 from ckplan.torch.dropping import DROPPED, Unused, without_gradients
 from ckplan.torch.errors import (
     MissingKernelError,
@@ -26,6 +25,9 @@ from ckplan.torch.errors import (
     UnsupportedGraphError,
 )
 from ckplan.torch.graph import JointGraph
+from ckplan.torch.inductor import private as inductor
+from ckplan.torch.inductor.costs import set_fused_costs
+from ckplan.torch.inductor.deciding import Chosen, PartDecision
 from ckplan.torch.judge import replay_modules
 from ckplan.torch.parts import Part, Parts
 from ckplan.torch.report import GraphReport, Report, recomputed_modules
@@ -44,7 +46,9 @@ class Backend:
         self.report = report
         self.parts = Parts(request, known)
         self.constraints = Constraints(request.constraints())
-        self._request = request
+        self.request = request
+        # What Inductor was given so far: for a part, its graph and its limit.
+        self.chosen: dict[tuple[int, bytes, str], Chosen] = {}
         self._is_part = False
         self._steps: list[Step] = []
         # The plans made so far: for a part and its graph, the report, the plan and the note.
@@ -59,11 +63,10 @@ class Backend:
         self._before_part()
         part = self.parts.enter(private.compiled_frame())
         step = None
-        if self._request.compiler == "inductor":
-            partition = functools.partial(self._partition, part)
-            compiled = private.compile_with_inductor(module, inputs, partition)
+        if self.request.compiler == "inductor":
+            compiled = inductor.compile(module, inputs, PartDecision(self, part))
         else:
-            uses_loss_alone = self._request.returns == "loss" and not self._is_part
+            uses_loss_alone = self.request.returns == "loss" and not self._is_part
             step = Step(self, part, uses_loss_alone)
             self._steps.append(step)
             compiler = private.aot_autograd(
@@ -92,21 +95,17 @@ class Backend:
     def with_shares(self) -> Backend:
         """Returns a backend that plans all parts again, each for its share of the limit."""
         self.report.graphs.clear()
-        return Backend(self._request, self.report, self.parts.found)
+        return Backend(self.request, self.report, self.parts.found)
 
     def plan(
         self, part: int, joint: fx.GraphModule, inputs: Any, **options: Any
     ) -> tuple[tuple[fx.GraphModule, fx.GraphModule], GraphReport, list[int]]:
         """Returns the two modules, their report, and which gradients are counted apart."""
-        entry = self._begin(part, joint)
+        entry = self.begin(part, joint)
         try:
-            captured = self._capture(joint, options)
+            captured = self.capture(joint, options)
         except UnsupportedGraphError as error:
-            if self._request.bounds is not None and isinstance(error, UnboundedSizeError):
-                raise
-            entry.refusal = str(error)
-            entry.operations = sum(node.op == "call_function" for node in joint.graph.nodes)
-            warnings.warn(f"a graph is not planned: {error}", ckplan.PlanWarning, stacklevel=2)
+            self.refuse(entry, joint, error)
             return private.default_partition(joint, inputs, **options), entry, []
         entry, plan = self._plan_once(captured, entry)
         built = self._build(joint, captured, entry, plan)
@@ -120,11 +119,11 @@ class Backend:
         Returns modules that keep everything, in case the caller uses more in some call after all,
         and the planned modules. Returns None if there is no such plan.
         """
-        entry = self._begin(part, joint)
+        entry = self.begin(part, joint)
         try:
-            everything = self._capture(joint, options)
+            everything = self.capture(joint, options)
             lean = without_gradients(joint, unused.absent)
-            captured = self._capture(lean, options, unused.dropped)
+            captured = self.capture(lean, options, unused.dropped)
         except UnsupportedGraphError:
             self.report.graphs.remove(entry)
             return None
@@ -151,8 +150,8 @@ class Backend:
             return None
         try:
             lean = without_gradients(joint, unused.absent)
-            captured = self._capture(lean, options, unused.dropped)
-            plan = self._make_plan(captured, entry)
+            captured = self.capture(lean, options, unused.dropped)
+            plan = self.make_plan(captured, entry)
         except (UnsupportedGraphError, ckplan.PlanError):
             return None
         if plan.keep_all_peak_bytes >= first.keep_all_peak_bytes:
@@ -165,11 +164,24 @@ class Backend:
         self, entry: GraphReport, joint: fx.GraphModule, options: dict[str, Any]
     ) -> Built:
         """Plans the graph for a caller that uses all of its results after all."""
-        captured = self._capture(joint, options)
-        return self._build(joint, captured, entry, self._make_plan(captured, entry))
+        captured = self.capture(joint, options)
+        return self._build(joint, captured, entry, self.make_plan(captured, entry))
 
-    def _begin(self, part: int, joint: fx.GraphModule) -> GraphReport:
-        entry = GraphReport(part, is_compiled=self._request.compiler == "inductor")
+    def refuse(
+        self, entry: GraphReport, joint: fx.GraphModule, error: UnsupportedGraphError
+    ) -> None:
+        """Notes that a graph is not planned, and warns of it.
+
+        Raises the error if it is of sizes whose bounds the caller was to name.
+        """
+        if self.request.bounds is not None and isinstance(error, UnboundedSizeError):
+            raise error
+        entry.refusal = str(error)
+        entry.operations = sum(node.op == "call_function" for node in joint.graph.nodes)
+        warnings.warn(f"a graph is not planned: {error}", ckplan.PlanWarning, stacklevel=2)
+
+    def begin(self, part: int, joint: fx.GraphModule) -> GraphReport:
+        entry = GraphReport(part, is_compiled=self.request.compiler == "inductor")
         self.report.graphs.append(entry)
         self._warn_of_limit(part)
         if obstacles.has_checkpoints(joint):
@@ -188,16 +200,17 @@ class Backend:
         modules = build(joint, captured, plan.steps)
         apart = captured.parameter_gradients()
         entry.saved_bytes = _judge(modules, plan, apart, dropped)
-        entry.operations = len(captured.operations)
-        entry.plan = plan
-        entry.recomputed = recomputed_modules(captured, plan)
+        self.describe(entry, captured, plan)
         found = self.parts.found[entry.part]
         found.keep_all_peak_bytes, found.saved_bytes = plan.keep_all_peak_bytes, entry.saved_bytes
         return Built(modules.forward, modules.backward, apart)
 
-    def _partition(self, part: int, joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
-        modules, _, _ = self.plan(part, joint, inputs, **options)
-        return modules
+    def describe(self, entry: GraphReport, captured: JointGraph, plan: Plan | None) -> None:
+        """Completes a report with the plan, if there is one."""
+        entry.operations = len(captured.operations)
+        entry.plan = plan
+        if plan is not None:
+            entry.recomputed = recomputed_modules(captured, plan)
 
     def _counted(
         self, part: int, compiled: Callable[..., Any], step: Step | None
@@ -217,10 +230,10 @@ class Backend:
 
         return call
 
-    def _capture(
+    def capture(
         self, joint: fx.GraphModule, options: dict[str, Any], dropped: Collection[int] = ()
     ) -> JointGraph:
-        request = self._request
+        request = self.request
         static = options.get("static_lifetime_input_indices")
         captured = capture(
             joint,
@@ -231,7 +244,10 @@ class Backend:
             dropped=dropped,
             bounds=request.bounds,
         )
-        set_costs(captured, request.costs, fuses=request.compiler == "inductor")
+        if request.compiler == "inductor" and request.costs.partition(":")[0] == "roofline":
+            set_fused_costs(captured, device_of(captured, request.costs))
+        else:
+            set_costs(captured, request.costs, fuses=False)
         self.constraints.apply(captured)
         return captured
 
@@ -244,7 +260,7 @@ class Backend:
         """
         key = entry.part, hashlib.sha256(captured.to_bytes()).digest()
         if key not in self._plans:
-            plan = self._make_plan(captured, entry)
+            plan = self.make_plan(captured, entry)
             self._plans[key] = entry, plan, entry.note
             return entry, plan
         earlier, plan, note = self._plans[key]
@@ -253,12 +269,25 @@ class Backend:
         self.report.graphs.remove(entry)
         return earlier, plan
 
-    def _make_plan(self, captured: JointGraph, entry: GraphReport) -> Plan:
+    def make_plan(self, captured: JointGraph, entry: GraphReport) -> Plan:
         """Returns the plan within the limit, or within the part's share of it."""
-        request, parts, part = self._request, self.parts, entry.part
+        limit, is_divided = self.limit_of(captured, entry)
+        plan = self._plan_within(limit, captured, entry, is_divided)
+        if not self.request.is_relative:
+            left = self.parts.left_bytes(entry.part) - plan.peak_bytes
+            if left < 0:
+                raise _too_little(self.request, entry.part, str(-left))
+        return plan
+
+    def limit_of(self, captured: JointGraph, entry: GraphReport) -> tuple[int | str, bool]:
+        """Returns the limit of a part, and whether the part is known to be one of several.
+
+        Raises InfeasibleError if other parts leave nothing.
+        """
+        request, parts, part = self.request, self.parts, entry.part
         is_divided = self._is_part or part > 0 or parts.is_known(part)
         if request.is_relative:
-            return self._plan_within(request.limit, captured, entry, is_divided)
+            return request.limit, is_divided
         parts.describe(part, captured)
         left = parts.left_bytes(part)
         if left <= 0:
@@ -266,11 +295,7 @@ class Backend:
         limit = parts.limit(part, is_divided)
         if isinstance(limit, int) and is_divided:
             entry.share_bytes = limit
-        plan = self._plan_within(limit, captured, entry, is_divided)
-        left -= plan.peak_bytes
-        if left < 0:
-            raise _too_little(request, part, str(-left))
-        return plan
+        return limit, is_divided
 
     def _plan_within(
         self, limit: int | str, captured: JointGraph, entry: GraphReport, is_divided: bool
@@ -279,7 +304,7 @@ class Backend:
 
         Graph breaks make parts of any size, and a small part may have no memory to spare.
         """
-        request = self._request
+        request = self.request
         if limit == "min" != request.limit:  # The first of two plans (see Parts) is quick.
             request = dataclasses.replace(request, algo="dtr")
         try:

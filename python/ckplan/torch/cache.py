@@ -25,10 +25,33 @@ Accepted = TypeVar("Accepted")
 # A plan has a row for each operation, like its graph, and a step and an offset for each run.
 _BYTES_FOR_EACH_OF_THE_GRAPH = 16
 _LEAST_BYTES = 1 << 20
+_MOST_OF_NUMBERS = 1 << 26
 
 
 class AlienError(Exception):
     """The file is not the requested plan. The text says why."""
+
+
+def numbers(name: str) -> dict[str, int]:
+    """Returns the numbers that were stored by this name; none if there is no such file."""
+    folder = _folder()
+    try:
+        content = None if folder is None else _read(folder / f"{name}.json", _MOST_OF_NUMBERS)
+        found = {} if content is None else json.loads(content)
+    except (AlienError, OSError, ValueError, RecursionError):
+        return {}
+    rows = found.items() if isinstance(found, dict) else ()
+    return {key: size for key, size in rows if type(size) is int}
+
+
+def store_numbers(name: str, rows: dict[str, int]) -> None:
+    """Writes numbers into a file, replacing it."""
+    folder = _folder()
+    if folder is None:
+        return
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _replace(folder / f"{name}.json", json.dumps(rows, sort_keys=True).encode())
 
 
 class Kept:

@@ -7,7 +7,7 @@ import functools
 import json
 import math
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,9 +70,8 @@ def set_costs(graph: JointGraph, how: str, fuses: bool) -> None:
     ``ckplan devices``, ``flops`` or ``measure``. ``fuses`` says that a compiler will fuse pointwise
     operations. Raises ValueError.
     """
-    kind, _, name = how.partition(":")
-    if kind == "roofline":
-        _by_roofline(graph, device_named(name) if name else _present(graph), fuses)
+    if how.partition(":")[0] == "roofline":
+        _by_roofline(graph, device_of(graph, how), fuses)
     elif how == "flops":
         for operation in graph.operations:
             operation.cost = 0 if operation.node is None else round(flops(operation.node))
@@ -84,11 +83,17 @@ def set_costs(graph: JointGraph, how: str, fuses: bool) -> None:
         raise ValueError(f'costs is "roofline", "roofline:NAME", "flops" or "measure", not {how!r}')
 
 
+def device_of(graph: JointGraph, how: str) -> Device:
+    """Returns the device that ``how`` names, or else that the graph is on. Raises ValueError."""
+    kind, _, name = how.partition(":")
+    return device_named(name) if kind == "roofline" and name else _present(graph)
+
+
 def measure(node: fx.Node, seconds: float = 0.02) -> int:
     """The time of one call on tensors of the same form, the least of a few, in nanoseconds."""
     args, kwargs = fx.map_arg((node.args, node.kwargs), _example)
     device = next(tensors_in(node.meta["val"]), torch.empty(0)).device
-    wait = _barrier(device)
+    wait = barrier(device)
     best = math.inf
     start = time.perf_counter()
     for _ in range(5):
@@ -137,18 +142,21 @@ def roofline_ns(node: fx.Node, device: Device, fused: Container[fx.Node] = ()) -
     read = {k: v for source in node.all_input_nodes for k, v in _storages(source)}
     spared = {k: v for s in node.all_input_nodes if s in fused for k, v in _storages(s)}
     moved = sum({**read, **written}.values()) - sum(spared.values())
-    seconds = max(flops(node) / _most_flops(node, device), moved / device.bytes_per_second)
+    sizes = [tensor.element_size() for tensor in tensors_in(node.meta.get("val"))]
+    computing = flops(node) / most_flops(node.target, sizes, device)
+    seconds = max(computing, moved / device.bytes_per_second)
     return round(seconds * 1e9 + (0 if spared else device.launch_ns))
 
 
-def _most_flops(node: fx.Node, device: Device) -> float:
-    if not _is_matrix_work(node):
+def most_flops(operator: Any, sizes: Iterable[int], device: Device) -> float:
+    """Returns the FLOPs per second of an operator whose results have elements of these bytes."""
+    if getattr(operator, "overloadpacket", None) not in flop_registry:
         return device.vector_flops_per_second
-    if any(tensor.element_size() <= 2 for tensor in tensors_in(node.meta.get("val"))):
+    if any(size <= 2 for size in sizes):
         return device.half_matrix_flops_per_second
     # By default PyTorch computes convolutions in TF32, and products in full precision.
     # A CPU has one rate for both types.
-    is_convolution = "convolution" in str(node.target)
+    is_convolution = "convolution" in str(operator)
     may_use_tf32 = is_convolution or torch.get_float32_matmul_precision() != "highest"
     if may_use_tf32 or device.name == "cpu":
         return device.matrix_flops_per_second
@@ -172,11 +180,6 @@ def _storages(node: fx.Node) -> Iterator[tuple[int, int]]:
 def is_pointwise(node: fx.Node) -> bool:
     """Whether a compiler runs it together with operations before and after it."""
     return torch.Tag.pointwise in getattr(node.target, "tags", ())
-
-
-def _is_matrix_work(node: fx.Node) -> bool:
-    """Whether it is a matrix product, a convolution or attention."""
-    return getattr(node.target, "overloadpacket", None) in flop_registry
 
 
 def flops(node: fx.Node) -> float:
@@ -223,7 +226,8 @@ def _like(value: Any) -> Any:
     return made.zero_()
 
 
-def _barrier(device: torch.device) -> Callable[[], None]:
+def barrier(device: torch.device) -> Callable[[], None]:
+    """Returns a function that waits until a device has done all that it was given."""
     if device.type == "cpu":
         return lambda: None
     wait: Callable[[], None] = torch.get_device_module(device).synchronize

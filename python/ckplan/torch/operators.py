@@ -22,6 +22,10 @@ _CHOICES = frozenset(
     {"aten::topk", "aten::sort", "aten::argsort", "aten::argmax", "aten::argmin", "aten::nonzero"}
 )
 
+_ALLOCATIONS = frozenset(
+    {"aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty_strided"}
+)
+
 _TRAINING_BATCH_NORMS = frozenset(
     {"aten::_native_batch_norm_legit_functional", "aten::_batch_norm_with_update_functional"}
 )
@@ -137,6 +141,16 @@ def is_declared_view(node: fx.Node) -> bool:
         return False
     returns = node.target._schema.returns
     return any(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+
+
+def only_allocates(operator: Any) -> bool:
+    """Returns whether a call makes an empty tensor or a view, and runs nothing on a device."""
+    if not isinstance(operator, OpOverload):
+        return False
+    schema = operator._schema
+    if schema.name in _ALLOCATIONS or schema.name.startswith("prim::"):
+        return True
+    return any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
 
 
 def is_collective(node: fx.Node) -> bool:

@@ -1,6 +1,6 @@
 """Every name of PyTorch used here that PyTorch does not promise to keep, and since when it exists.
 
-Everything else that ``ckplan.torch`` uses is public. Both the oldest and the newest version below
+Those of Inductor are in ``inductor.private``. Everything else that ``ckplan.torch`` uses is public. Both the oldest and the newest version below
 are tested.
 """
 
@@ -18,11 +18,6 @@ from torch import fx
 from torch.fx.graph import CodeGen
 
 from ckplan.torch import collector
-
-try:
-    from torch._inductor.custom_graph_pass import CustomPartitionerFn as _CustomPartitionerFn
-except ImportError:  # Before 2.9.
-    _CustomPartitionerFn = object  # type: ignore[assignment, misc]
 
 OLDEST = (2, 8)
 """The oldest version of PyTorch that is tested."""
@@ -440,45 +435,3 @@ def check_version(compiler: str) -> None:
     if compiler == "inductor" and version() < INDUCTOR_SINCE:
         needed = ".".join(map(str, INDUCTOR_SINCE))
         raise RuntimeError(f'compiler="inductor" needs PyTorch {needed}, not {torch.__version__}')
-
-
-class _Partitioner(_CustomPartitionerFn):
-    """Divides joint graphs for Inductor, which pickles it for the keys of its cache."""
-
-    def __init__(self, partition: Callable[..., Any]):
-        self._partition = partition
-
-    def __call__(self, gm: fx.GraphModule, joint_inputs: Any, **kwargs: Any) -> Any:
-        kwargs.pop("compiler", None)
-        return self._partition(gm, joint_inputs, **kwargs)
-
-    def __deepcopy__(self, _: Any) -> _Partitioner:
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {}
-
-    def uuid(self) -> str:
-        # Inductor caches one of the two modules, whose code is part of its key.
-        return "ckplan"
-
-
-def compile_with_inductor(
-    module: fx.GraphModule, inputs: list[Any], partition: Callable[..., Any]
-) -> Callable[..., Any]:
-    """Compiles a graph with ``torch._inductor``; ``partition`` divides its joint graph.
-
-    Uses ``custom_graph_pass.CustomPartitionerFn`` and ``config.custom_partitioner_fn``, since 2.9;
-    ``torch._dynamo.lookup_backend``, since 2.0; and
-    ``torch._functorch.config.enable_autograd_cache``, since 2.5, which is turned off because a
-    graph from that cache would never be planned.
-    """
-    from torch._dynamo import lookup_backend
-    from torch._functorch import config as functorch_config
-    from torch._inductor import config as inductor_config
-
-    with (
-        inductor_config.patch(custom_partitioner_fn=_Partitioner(partition)),
-        functorch_config.patch(enable_autograd_cache=False),
-    ):
-        return lookup_backend("inductor")(module, inputs)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ckplan.planning import PlanWarning
 from ckplan.torch.graph import JointGraph
+from ckplan.torch.inductor.promise import Promise
 from ckplan.torch.request import Plan, Request
 
 
@@ -43,11 +44,17 @@ class GraphReport:
     """How often PyTorch has compiled the graph."""
     is_compiled: bool = False
     """Whether a compiler has the modules, so that nobody sees what they allocate."""
+    promise: Promise | None = None
+    """What is promised of a graph that Inductor compiles."""
+    not_promised: str = ""
+    """Why nothing is promised of a compiled graph."""
     recomputed: Counter[str] = field(default_factory=Counter)
     """How often the operations of a module, or of none, run again."""
 
     def line(self) -> str:
         """Returns the graph's figures in one line."""
+        if self.promise is not None:
+            return self._promise_line(self.promise)
         if self.plan is None:
             return f"graph {self.part}: {self.operations} operations, not planned: {self.refusal}"
         plan = self.plan
@@ -63,23 +70,71 @@ class GraphReport:
             + (f"; {self.note}" if self.note else "")
         )
 
+    def _promise_line(self, promise: Promise) -> str:
+        return (
+            f"graph {self.part}: {self.operations} operations, "
+            f"promised peak at most {size(promise.bytes)} "
+            f"({size(promise.replayed_bytes)} replayed, {size(promise.in_operators_bytes)} in "
+            f"operators), {percent(promise.bytes, promise.plain_bytes)} of plain Inductor's "
+            f"{size(promise.plain_bytes)}, {self._measured()}, "
+            f"{100 * promise.added_share:+.1f}% time predicted, {promise.way}, "
+            f"{promise.rounds} round{'s' if promise.rounds > 1 else ''} in "
+            f"{promise.seconds:.1f} s" + (f"; {self.note}" if self.note else "")
+        )
+
+    def note_measured(self, peak_bytes: int, retains_graph: bool) -> None:
+        """Records the peak of the first step that compiled code ran, and warns if it is too high."""
+        self.measured_peak_bytes = peak_bytes
+        if retains_graph:
+            self.note = "retain_graph keeps more than is promised"
+        if self.is_above_plan:
+            warnings.warn(
+                f"the first step of graph {self.part} needed {peak_bytes} bytes, where "
+                f"{self.step_peak_bytes} were promised; a graph that is retained for a second "
+                "backward pass keeps more, all else is a fault of ckplan.torch: please report it",
+                PlanWarning,
+                stacklevel=2,
+            )
+
     @property
     def step_peak_bytes(self) -> int:
         """Returns the planned peak of a step: earlier calls wait while the last one runs."""
+        if self.promise is not None:
+            return self.promise.bytes
         assert self.plan is not None
         return self.plan.peak_bytes + (self.calls - 1) * self.saved_bytes
+
+    @property
+    def unplanned_bytes(self) -> int:
+        """Returns what a step needs without a plan: keeping everything, or as plain Inductor."""
+        if self.promise is not None:
+            return self.promise.plain_bytes
+        assert self.plan is not None
+        return self.plan.keep_all_peak_bytes
+
+    @property
+    def added_share(self) -> float:
+        """Returns the added time as a share of a step without a plan."""
+        if self.promise is not None:
+            return self.promise.added_share
+        assert self.plan is not None
+        return self.plan.added_share
 
     @property
     def is_above_plan(self) -> bool:
         """Returns whether the first step needed more memory than planned."""
         measured = self.measured_peak_bytes
-        return self.plan is not None and measured is not None and measured > self.step_peak_bytes
+        has_plan = self.plan is not None or self.promise is not None
+        return has_plan and measured is not None and measured > self.step_peak_bytes
 
     def _measured(self) -> str:
         if self.measured_peak_bytes is not None:
-            above = ", ABOVE THE PLAN" if self.is_above_plan else ""
+            name = "PLAN" if self.promise is None else "PROMISE"
+            above = f", ABOVE THE {name}" if self.is_above_plan else ""
             return f"measured {size(self.measured_peak_bytes)}{above}"
-        return "not measured: compiled" if self.is_compiled else "measured after the first step"
+        if self.not_promised:
+            return f"not promised and not measured: {self.not_promised}"
+        return "measured after the first step"
 
 
 @dataclass
@@ -127,16 +182,16 @@ class Report:
         known = [
             graph
             for graph in self.graphs
-            if graph.plan is not None and (graph.measured_peak_bytes or graph.is_compiled)
+            if graph.promise is not None
+            or (graph.plan is not None and (graph.measured_peak_bytes or graph.is_compiled))
         ]
         if not known:
             return {}
         largest = max(known, key=lambda graph: graph.step_peak_bytes)
-        assert largest.plan is not None
         figures: Figures = {
             "ckplan_planned_peak_bytes": largest.step_peak_bytes,
-            "ckplan_keep_all_peak_bytes": largest.plan.keep_all_peak_bytes,
-            "ckplan_added_time_percent": 100 * largest.plan.added_share,
+            "ckplan_keep_all_peak_bytes": largest.unplanned_bytes,
+            "ckplan_added_time_percent": 100 * largest.added_share,
         }
         if largest.measured_peak_bytes is not None:
             figures["ckplan_measured_peak_bytes"] = largest.measured_peak_bytes

@@ -286,7 +286,8 @@ def _most(limit: int | str, content: bytes, recomputed: list[str]) -> int | str:
 
 
 @functools.lru_cache(maxsize=1)
-def _program_version() -> str:
+def program_version() -> str:
+    """Names the build of the program that plans."""
     program = ckplan.find_program()
     version = ask("--version").output.decode().strip()
     facts = program.stat()
@@ -295,5 +296,5 @@ def _program_version() -> str:
 
 
 def _key(content: bytes, limit: int | str, options: dict[str, Any]) -> str:
-    asked = json.dumps([_program_version(), str(limit), options], sort_keys=True)
+    asked = json.dumps([program_version(), str(limit), options], sort_keys=True)
     return hashlib.sha256(asked.encode() + b"\0" + content).hexdigest()

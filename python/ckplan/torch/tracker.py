@@ -68,12 +68,16 @@ class Tracker:
             number = self._numbers.pop(key)
             self._changes.append((number, -self._sizes[number]))
 
+    def size_of(self, tensor: torch.Tensor) -> int:
+        """Returns the bytes that the tensor's memory counts with."""
+        return tensor.untyped_storage().nbytes()
+
     def _note(self, tensor: torch.Tensor) -> None:
         key = storage_key(tensor)
         if key in self._watches:
             return
         number = len(self._sizes)
-        self._sizes.append(tensor.untyped_storage().nbytes())
+        self._sizes.append(self.size_of(tensor))
         self._devices.append(tensor.device.type)
         self._numbers[key] = number
         self._watches[key] = storage_watch(tensor)

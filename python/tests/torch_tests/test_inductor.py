@@ -1,17 +1,28 @@
-"""Tests modules compiled by Inductor: equal values up to rounding, and a checked plan."""
+"""Tests training that Inductor compiles: its memory is promised before it runs, and measured."""
 
 from __future__ import annotations
 
 import copy
 import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from torch_tests.training import train
+from torch_tests.networks import Vit, images
+from torch_tests.training import loss_of, train
 
+import ckplan
 import ckplan.torch
 from ckplan.torch import private
+from ckplan.torch.errors import ReplayError
+from ckplan.torch.inductor import deciding
+from ckplan.torch.inductor import private as inductor
+from ckplan.torch.inductor.promise import Promise
+from ckplan.torch.report import GraphReport
 
 pytestmark = [
     pytest.mark.skipif(private.version() < private.INDUCTOR_SINCE, reason="PyTorch is too old"),
@@ -19,20 +30,183 @@ pytestmark = [
 ]
 
 
-def test_inductor_trains_the_same_within_rounding(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+@pytest.fixture(scope="module", autouse=True)
+def _kernels(tmp_path_factory: Any) -> Any:
+    """Gives these tests a folder of compiled kernels of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
+        yield
+
+
+def mlp() -> nn.Module:
     torch.manual_seed(0)
-    layers = [part for _ in range(3) for part in (nn.Linear(32, 32), nn.GELU(), nn.Dropout(0.2))]
-    model = nn.Sequential(*layers)
-    planned = ckplan.torch.compile(
-        copy.deepcopy(model), budget="75%", effort="quick", compiler="inductor"
+    return nn.Sequential(*(part for _ in range(4) for part in (nn.Linear(32, 32), nn.GELU())))
+
+
+def allocated(step: Any, trained: list[nn.Parameter]) -> int:
+    """Returns the peak of a step by PyTorch's allocator, as the benchmark measures it."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+    try:
+        import inductor_peak
+    finally:
+        sys.path.pop(0)
+    return inductor_peak.allocated(step, list(trained))
+
+
+def planned(model: nn.Module, x: torch.Tensor, budget: int | str, **options: Any) -> Any:
+    """Returns the compiled step of a model, which has run once."""
+    step = ckplan.torch.compile(
+        lambda: loss_of(model(x)), budget, compiler="inductor", fullgraph=True, **options
     )
-    with torch._inductor.config.patch(fallback_random=True):
-        found = train(planned, lambda: torch.randn(16, 32), steps=2)
-    expected = train(model, lambda: torch.randn(16, 32), steps=2)
-    for ours, theirs in zip(found, expected):
-        for a, b in zip(ours, theirs):
+    torch.autograd.grad(step(), list(model.parameters()))
+    return step
+
+
+def settings() -> tuple[Any, ...]:
+    """Returns what compiling changes for a while."""
+    from torch._functorch import config as functorch_config
+    from torch._functorch._aot_autograd import graph_compile
+    from torch._inductor import config
+    from torch._inductor.graph import GraphLowering
+    from torch._inductor.virtualized import V
+
+    return (
+        inductor.settings(),
+        config.custom_partitioner_fn,
+        functorch_config.enable_autograd_cache,
+        functorch_config.activation_memory_budget,
+        graph_compile.aot_stage2_autograd,
+        GraphLowering._compile_to_module_lines,
+        type(V.choices),
+    )
+
+
+@pytest.mark.parametrize("budget", ["100%", "70%"])
+def test_the_allocator_counts_what_was_promised(budget):
+    before = settings()
+    model, x = mlp(), torch.randn(256, 32)
+    step = planned(model, x, budget)
+    (graph,) = step.ckplan.graphs
+    promise = graph.promise
+    assert promise.bytes == allocated(step, list(model.parameters()))
+    assert graph.measured_peak_bytes == promise.bytes
+    assert promise.bytes <= promise.plain_bytes * float(budget[:-1]) / 100
+    assert (promise.way == "as plain Inductor") == (budget == "100%")
+    assert "promised peak at most" in step.ckplan.summary()
+    assert settings() == before
+
+
+def test_what_operators_allocate_is_part_of_the_promise():
+    torch.manual_seed(0)
+    model, x = Vit(1, 16, 2, 16, 8), images(8, 16)
+    step = planned(model, x, "90%")
+    (graph,) = step.ckplan.graphs
+    assert graph.promise.bytes == allocated(step, list(model.parameters()))
+    assert graph.measured_peak_bytes == graph.promise.bytes
+
+
+def test_training_is_the_same_within_rounding():
+    model = mlp()
+    # The model returns more than the loss, whose gradient the caller brings.
+    ours = ckplan.torch.compile(copy.deepcopy(model), "75%", compiler="inductor")
+    found = train(ours, lambda: torch.randn(256, 32), steps=2)
+    expected = train(model, lambda: torch.randn(256, 32), steps=2)
+    for step, theirs in zip(found, expected):
+        for a, b in zip(step, theirs):
             torch.testing.assert_close(a, b)
-    (graph,) = planned.ckplan.graphs
+    (graph,) = ours.ckplan.graphs
+    assert graph.measured_peak_bytes == graph.promise.bytes
+    assert "planned" in graph.promise.way
+
+
+def test_flags_are_restored_after_a_failure(monkeypatch):
+    before = settings()
+
+    def fails(*_: Any) -> Any:
+        assert settings() != before
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(deciding.PartDecision, "_search", fails)
+    with pytest.raises(Exception, match="planted"):
+        planned(mlp(), torch.randn(256, 32), "70%")
+    assert settings() == before
+
+
+def test_a_budget_below_the_least_names_what_was_replayed():
+    with pytest.raises(ckplan.InfeasibleError, match="is too little for Inductor's code") as caught:
+        planned(mlp(), torch.randn(256, 32), 1000)
+    least = caught.value.least_bytes
+    assert least > 1000 and f"try budget={least}" in str(caught.value)
+    (graph,) = planned(mlp(), torch.randn(256, 32), least).ckplan.graphs
+    assert graph.promise.bytes == least
+
+
+def test_code_that_needs_other_memory_than_promised_is_not_used(monkeypatch):
+    replay, peaks = deciding.replay, []
+
+    def more(step: Any, apart: Any) -> Any:
+        found = replay(step, apart)
+        peaks.append(found.tensors_peak_bytes)
+        found._events.append((1 << 20, None))
+        return found
+
+    monkeypatch.setattr(deciding, "replay", more)
+    with pytest.raises(ReplayError, match=r"needs \d+ bytes where its replay promised \d+"):
+        planned(mlp(), torch.randn(256, 32), "100%")
+    assert peaks
+
+
+def test_a_step_above_the_promise_warns():
+    entry = GraphReport(0, promise=Promise(100, 10, 200, 50, 0.1, "planned", 2, 1.0))
+    entry.note_measured(110, False)
+    assert "ABOVE" not in entry.line()
+    with pytest.warns(ckplan.PlanWarning, match="needed 111 bytes, where 110 were promised"):
+        entry.note_measured(111, False)
+    assert "ABOVE THE PROMISE" in entry.line()
+    entry = GraphReport(0, promise=Promise(100, 10, 200, 50, 0.1, "planned", 2, 1.0))
+    entry.note_measured(90, True)
+    assert "retain_graph keeps more than is promised" in entry.line()
+
+
+def graph_with(value: Any, target: Any = torch.ops.aten.relu.default) -> Any:
+    graph = torch.fx.Graph()
+    node = graph.call_function(target, ())
+    node.meta["val"] = value
+    return SimpleNamespace(graph=graph)
+
+
+def test_what_cannot_be_promised_is_named():
+    plain = graph_with(torch.empty(1))
+    assert inductor.why_not_promised(plain) == ""
+    assert inductor.settings_not_promised() == ""
+    with torch._inductor.config.patch(cpp_wrapper=True):
+        assert "cpp_wrapper" in inductor.settings_not_promised()
+    with torch._inductor.config.patch({"triton.cudagraphs": True}):
+        assert "CUDA graph trees" in inductor.settings_not_promised()
+    region = graph_with(torch.empty(1), torch.ops.higher_order.invoke_subgraph)
+    assert "higher-order operator invoke_subgraph" in inductor.why_not_promised(region)
+    assert "communication" in inductor.why_not_promised(
+        graph_with(torch.empty(1), torch.ops._c10d_functional.all_reduce.default)
+    )
+
+
+def test_a_graph_without_a_promise_is_planned_as_before(monkeypatch):
+    monkeypatch.setattr(inductor, "settings_not_promised", lambda: "planted")
+    model, x = mlp(), torch.randn(256, 32)
+    step = planned(model, x, "75%")
+    (graph,) = step.ckplan.graphs
+    assert graph.promise is None
     assert graph.plan.peak_bytes <= 0.75 * graph.plan.keep_all_peak_bytes
-    assert "not measured" in planned.ckplan.summary()
+    assert "not promised and not measured: planted" in step.ckplan.summary()
+
+
+def test_retain_graph_is_noted():
+    model, x = mlp(), torch.randn(256, 32)
+    step = ckplan.torch.compile(
+        lambda: loss_of(model(x)), "100%", compiler="inductor", fullgraph=True
+    )
+    with torch._functorch.config.patch(donated_buffer=False):
+        loss = step()
+        loss.backward(retain_graph=True)
+    (graph,) = step.ckplan.graphs
+    assert "retain_graph" in graph.line()

@@ -1,0 +1,38 @@
+"""Calls of a replayed step made for real: tensors of the same forms, on the same machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from ckplan.torch.inductor.replay import Form, KernelCall, OperatorCall
+
+
+def machine(calls: Iterable[KernelCall | OperatorCall]) -> str:
+    """Returns a word for what determines how calls run, beside the calls themselves."""
+    devices = sorted({form.device for call in calls for form in call.forms()})
+    backends: Any = torch.backends
+    facts = [torch.__version__, torch.get_num_threads(), backends.mkldnn.is_available()]
+    if "cuda" in devices:
+        facts += [torch.cuda.get_device_name(), torch.version.cuda]
+        facts += [backends.cudnn.version(), backends.cudnn.benchmark]
+    text = json.dumps([devices, *facts], default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def example(call: OperatorCall) -> tuple[list[Any], dict[str, Any]]:
+    """Returns arguments of the forms of the call."""
+    return made(call.args), {name: made(value) for name, value in call.kwargs}
+
+
+def made(value: Any) -> Any:
+    """Returns a tensor of zeros, which are valid as indices, for each form."""
+    if isinstance(value, Form):
+        count = 1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride))
+        memory = torch.zeros(max(0, count), dtype=value.dtype, device=value.device)
+        return memory.as_strided(value.shape, value.stride)
+    return [made(item) for item in value] if isinstance(value, tuple) else value

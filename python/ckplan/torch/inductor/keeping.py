@@ -1,0 +1,68 @@
+"""Keeps what the rounds have chosen for a joint graph, so that a later process lowers it alone.
+
+The content of a file is not trusted: the recipe is lowered and replayed again, and used only if it
+comes to the same peak.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+
+import torch
+
+from ckplan.torch import cache
+from ckplan.torch.graph import JointGraph
+from ckplan.torch.inductor import private
+from ckplan.torch.inductor.rounds import KNOB, PLAIN, PLAN, Candidate, Evaluate, Recipe
+from ckplan.torch.request import Request, program_version
+
+_KINDS = (PLAIN, KNOB, PLAN)
+
+_LEAST = -1
+"""Stands for the limit ``"min"`` of a plan in a file."""
+
+
+class KeptChoice:
+    """The file of one choice, by all that it depends on."""
+
+    def __init__(self, captured: JointGraph, request: Request, limit: int | str):
+        facts = [
+            program_version(),
+            torch.__version__,
+            private.settings(),
+            torch.get_num_threads(),
+            str(limit),
+            repr(dataclasses.replace(request, budget="min", total=None)),
+        ]
+        text = json.dumps(facts).encode() + b"\0" + captured.to_bytes()
+        self._name = f"inductor-{hashlib.sha256(text).hexdigest()}"
+
+    def take(self, evaluate: Evaluate, plain: Candidate, most: int | None) -> Candidate | None:
+        """Returns the kept choice if its replay is what the file says, and within the limit."""
+        row = cache.numbers(self._name)
+        if set(row) != {"kind", "value", "near", "peak_bytes"} or row["kind"] >= len(_KINDS):
+            return None
+        recipe = Recipe(_KINDS[row["kind"]], _value(row), bool(row["near"]))
+        found = plain if recipe.kind == PLAIN else evaluate(recipe)
+        if found is None or found.peak_bytes != row["peak_bytes"]:
+            return None
+        return found if most is None or found.peak_bytes <= most else None
+
+    def store(self, chosen: Candidate) -> None:
+        recipe = chosen.recipe
+        value = 1000 * recipe.value if recipe.kind == KNOB else recipe.value
+        row = {
+            "kind": _KINDS.index(recipe.kind),
+            "value": _LEAST if value == "min" else int(value),
+            "near": int(recipe.near),
+            "peak_bytes": chosen.peak_bytes,
+        }
+        cache.store_numbers(self._name, row)
+
+
+def _value(row: dict[str, int]) -> float | int | str:
+    if _KINDS[row["kind"]] == KNOB:
+        return row["value"] / 1000
+    return "min" if row["value"] == _LEAST else row["value"]

@@ -1,0 +1,445 @@
+"""Every private name of PyTorch that planning for Inductor needs, and since when it exists.
+
+Inductor turns each of the two graphs of a step into a *wrapper*: Python code that allocates
+buffers, and calls kernels and operators. The replay needs the text of the wrapper, and that of
+graphs that are never compiled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import functools
+import types
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from ckplan.torch import operators, private
+
+try:
+    from torch._inductor.custom_graph_pass import CustomPartitionerFn as _CustomPartitionerFn
+except ImportError:  # Before 2.9.
+    _CustomPartitionerFn = object  # type: ignore[assignment, misc]
+
+Partition = Callable[..., Any]
+"""Divides a joint graph: takes its module, its inputs and the partitioner's options."""
+
+Call = Callable[[list[Any]], Any]
+
+
+class NotReplayedError(Exception):
+    """What Inductor has made of a graph cannot be replayed. The text says why."""
+
+
+@dataclass(frozen=True)
+class Flags:
+    """How Inductor may fuse."""
+
+    near: bool = False
+    """Fuses only operations that are close to each other, and only where no peak grows."""
+
+
+class Loaded:
+    """Stands for the module of a compiled wrapper, as Inductor uses it; ``run`` may be replaced."""
+
+    def __init__(self, module: Any):
+        self.__file__ = module.__file__
+        self.runner = getattr(module, "runner", None)
+        self.names: dict[str, Any] = vars(module)
+        """The module's own: Inductor keeps modules by their text, so others may have it, too."""
+        self.run: Call = module.call
+
+    def call(self, arguments: list[Any]) -> Any:
+        return self.run(arguments)
+
+
+@dataclass
+class Wrapper:
+    """The code that Inductor has made of one graph."""
+
+    text: str
+    is_backward: bool
+    inputs: list[Any]
+    """Tensors without memory, of the sizes and strides that it takes."""
+    constants: dict[str, Any]
+    """What it reads beside its inputs, by name."""
+    module: Loaded | None = None
+    """What runs it, if it is compiled."""
+
+
+@dataclass
+class Step:
+    """The two wrappers of a step, and what AOT autograd knows of them."""
+
+    wrappers: list[Wrapper] = field(default_factory=list)
+    num_outputs: int = 0
+    """The first outputs of the forward wrapper, which are not saved for backward."""
+    num_updated: int = 0
+    """How many of these are new values of inputs, which are freed when they are copied."""
+
+    @property
+    def forward(self) -> Wrapper:
+        return self._wrapper(False)
+
+    @property
+    def backward(self) -> Wrapper:
+        return self._wrapper(True)
+
+    def _wrapper(self, is_backward: bool) -> Wrapper:
+        found = [row for row in self.wrappers if row.is_backward == is_backward]
+        if len(found) != 1:
+            name = "backward" if is_backward else "forward"
+            raise NotReplayedError(f"Inductor made {len(found)} wrappers of the {name} graph")
+        return found[0]
+
+
+Lower = Callable[[Partition, Flags], Step]
+
+
+class Decision:
+    """What ``compile`` asks, for each joint graph that it comes to."""
+
+    def decide(self, lower: Lower) -> tuple[Partition, Flags]:
+        """Returns how the graph is to be divided. ``lower`` shows what Inductor would make of it."""
+        raise NotImplementedError
+
+    def compiled(self, step: Step) -> None:
+        """Is called with the wrappers that will run."""
+        raise NotImplementedError
+
+
+class Divided(Decision):
+    """Divides every joint graph by one partitioner, and lowers nothing before."""
+
+    def __init__(self, partition: Partition):
+        self._partition = partition
+
+    def decide(self, lower: Lower) -> tuple[Partition, Flags]:
+        return self._partition, Flags()
+
+    def compiled(self, step: Step) -> None:
+        pass
+
+
+class _Lowered(BaseException):
+    """Ends AOT autograd's work on a graph that is not to be compiled.
+
+    It is no Exception, because Inductor and AOT autograd handle these.
+    """
+
+
+class _Partitioner(_CustomPartitionerFn):
+    """Divides joint graphs for Inductor as ``partition`` does at that moment."""
+
+    def __init__(self) -> None:
+        self.partition: Partition | None = None
+
+    def __call__(self, gm: fx.GraphModule, joint_inputs: Any, **options: Any) -> Any:
+        options.pop("compiler", None)
+        assert self.partition is not None
+        return self.partition(gm, joint_inputs, **options)
+
+    def __deepcopy__(self, _: Any) -> _Partitioner:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def uuid(self) -> str:
+        return "ckplan"
+
+
+def min_cut(joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
+    """``torch._functorch.partitioners.min_cut_rematerialization_partition``, since 2.0.
+
+    It divides the joint graph for plain ``torch.compile``.
+    """
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    return min_cut_rematerialization_partition(joint, inputs, compiler="inductor", **options)
+
+
+def min_cut_within(budget: float) -> Partition:
+    """``torch._functorch.config.activation_memory_budget``, since 2.4: PyTorch's own knob."""
+    from torch._functorch import config
+
+    def partition(joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
+        with config.patch(activation_memory_budget=budget):
+            return min_cut(joint, inputs, **options)
+
+    return partition
+
+
+def copied(module: fx.GraphModule) -> fx.GraphModule:
+    """Returns a copy whose graph may be changed.
+
+    ``torch._subclasses.fake_tensor.unset_fake_temporarily``, since 2.1: constants are real tensors.
+    """
+    from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+    with unset_fake_temporarily():
+        return copy.deepcopy(module)
+
+
+def compile(module: fx.GraphModule, inputs: list[Any], decision: Decision) -> Callable[..., Any]:
+    """Compiles a graph with Inductor, whose joint graph is divided as ``decision`` says.
+
+    Uses ``torch._dynamo.lookup_backend``, since 2.0; ``custom_graph_pass.CustomPartitionerFn`` and
+    ``config.custom_partitioner_fn``, since 2.9. The caches of AOT autograd
+    (``torch._functorch.config.enable_autograd_cache``, since 2.5) and of Inductor's graphs
+    (``torch._inductor.config.fx_graph_cache``, since 2.2) are off: a graph from there would not be
+    planned, and their keys do not have how operations are fused. Kernels are cached.
+    """
+    from torch._dynamo import lookup_backend
+    from torch._functorch import config as functorch_config
+    from torch._inductor import config as inductor_config
+
+    partitioner = _Partitioner()
+    with (
+        inductor_config.patch(custom_partitioner_fn=partitioner, fx_graph_cache=False),
+        functorch_config.patch(enable_autograd_cache=False),
+        _in_stages(partitioner, decision),
+    ):
+        return lookup_backend("inductor")(module, inputs)
+
+
+@contextlib.contextmanager
+def _in_stages(partitioner: _Partitioner, decision: Decision) -> Iterator[None]:
+    """Makes AOT autograd divide and lower each joint graph as often as ``decision`` wants.
+
+    Replaces ``torch._functorch._aot_autograd.graph_compile.aot_stage2_autograd``, since 2.9, which
+    divides, lowers and compiles a joint graph. ``AOTConfig.force_non_lazy_backward_lowering``,
+    since 2.8, has it compile the backward graph at once.
+    """
+    from torch._functorch._aot_autograd import graph_compile
+
+    place: Any = graph_compile
+    original = place.aot_stage2_autograd
+
+    def staged(state: Any, capture: Any, *compilers: Any) -> Any:
+        config = dataclasses.replace(state.aot_config, force_non_lazy_backward_lowering=True)
+        state = dataclasses.replace(state, aot_config=config)
+
+        def run(joint: Any, partition: Partition, flags: Flags, step: Step, ends: bool) -> Any:
+            partitioner.partition = _noting(partition, step, state)
+            with _fusing(flags), _wrappers(step, ends):
+                return original(
+                    state, dataclasses.replace(capture, graph_module=joint), *compilers
+                )
+
+        def lower(partition: Partition, flags: Flags) -> Step:
+            step = Step()
+            with contextlib.suppress(_Lowered):
+                run(copied(capture.graph_module), partition, flags, step, True)
+            return step
+
+        partition, flags = decision.decide(lower)
+        step = Step()
+        compiled = run(capture.graph_module, partition, flags, step, False)
+        decision.compiled(step)
+        return compiled
+
+    place.aot_stage2_autograd = staged
+    try:
+        yield
+    finally:
+        place.aot_stage2_autograd = original
+
+
+def _noting(partition: Partition, step: Step, state: Any) -> Partition:
+    """Returns the partitioner, which notes how the outputs of the forward graph are divided."""
+
+    def noting(joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
+        step.num_outputs = options["num_fwd_outputs"]
+        step.num_updated = state.fw_metadata.num_mutated_inp_runtime_indices
+        return partition(joint, inputs, **options)
+
+    return noting
+
+
+def _is_not_compiled(_: list[Any]) -> Any:
+    raise AssertionError("this graph was lowered alone")
+
+
+@contextlib.contextmanager
+def _wrappers(step: Step, ends: bool) -> Iterator[None]:
+    """Notes the wrappers that Inductor makes; if ``ends``, they are not compiled.
+
+    Replaces ``torch._inductor.graph.GraphLowering._compile_to_module_lines``, since 2.8, which
+    writes a wrapper to a file and loads it, and only this compiles its kernels. Reads
+    ``example_inputs``, ``constants`` and ``is_backward`` of the graph, since 2.2.
+    """
+    from torch._inductor.graph import GraphLowering
+
+    place: Any = GraphLowering
+    original = place._compile_to_module_lines
+
+    def noting(graph: Any, code: Any) -> Any:
+        constants = {**graph.constants, **getattr(graph, "torchbind_constants", {})}
+        inputs = list(graph.example_inputs)
+        wrapper = Wrapper(code.value, bool(graph.is_backward), inputs, constants)
+        step.wrappers.append(wrapper)
+        if not ends:
+            wrapper.module = Loaded(original(graph, code))
+            return wrapper.module
+        if graph.is_backward:
+            raise _Lowered
+        return types.SimpleNamespace(__file__="", call=_is_not_compiled, runner=None)
+
+    place._compile_to_module_lines = noting
+    try:
+        yield
+    finally:
+        place._compile_to_module_lines = original
+
+
+@contextlib.contextmanager
+def _fusing(flags: Flags) -> Iterator[None]:
+    """Sets how Inductor fuses.
+
+    ``V.set_choices_handler`` and ``InductorChoices.can_fuse``, since 2.7;
+    ``config.fusion_memory_timeline_peak_memory_pct_threshold``, since about 2.14.
+    """
+    if not flags.near:
+        yield
+        return
+    from torch._inductor import config
+    from torch._inductor.virtualized import V
+
+    name = "fusion_memory_timeline_peak_memory_pct_threshold"
+    patch = {name: 0.0} if hasattr(config, name) else {}
+    choices: Any = type(V.choices)
+    with config.patch(patch), V.set_choices_handler(_near_choices(choices)()):
+        yield
+
+
+_NEAR = 8
+"""How far apart operations may be, in the order of the plan, that are fused nevertheless."""
+
+
+@functools.cache
+def _near_choices(choices: Any) -> Any:
+    class NearChoices(choices):  # type: ignore[misc]
+        @staticmethod
+        def can_fuse(scheduler: Any, node1: Any, node2: Any, shared_data_score: int) -> bool:
+            apart = max(
+                abs(node1.min_order - node2.max_order), abs(node2.min_order - node1.max_order)
+            )
+            return apart <= _NEAR and bool(
+                choices.can_fuse(scheduler, node1, node2, shared_data_score)
+            )
+
+    return NearChoices
+
+
+def settings() -> str:
+    """Returns Inductor's settings, on which its code depends (``save_config_portable``, since 2.1)."""
+    from torch._inductor import config
+
+    rows: Any = config.save_config_portable()
+    return repr(sorted((name, repr(value)) for name, value in rows.items()))
+
+
+def settings_not_promised() -> str:
+    """Returns the setting of Inductor that makes its memory unknown; empty if there is none.
+
+    ``torch._inductor.config.cpp_wrapper``, since 2.1, ``fx_wrapper``, since 2.9, and
+    ``triton.cudagraphs``, since 2.0. Only CUDA graphs use graph partitions.
+    """
+    from torch._inductor import config
+
+    if config.cpp_wrapper:
+        return "cpp_wrapper, whose code is not Python"
+    if getattr(config, "fx_wrapper", False):
+        return "fx_wrapper, whose code is a graph"
+    if config.triton.cudagraphs:
+        return "CUDA graph trees and their graph partitions, which have a pool of their own"
+    return ""
+
+
+def why_not_promised(joint: fx.GraphModule) -> str:
+    """Returns the name of what is in a graph whose memory is unknown; empty if nothing is."""
+    for node in joint.graph.nodes:
+        if isinstance(node.target, torch._ops.HigherOrderOperator):
+            return f"the higher-order operator {node.target}"
+        if operators.is_collective(node):
+            return f"communication by {node.target}, whose library has memory of its own"
+        if isinstance(node.meta.get("val"), torch.SymInt | torch.SymFloat | torch.SymBool):
+            return f"the size {node.name}, which is open"
+    return ""
+
+
+def keeps_graph() -> bool:
+    """Returns whether the backward pass that runs has ``retain_graph=True``.
+
+    ``torch._C._autograd._get_current_graph_task_keep_graph``, since 2.4.
+    """
+    keeps: Any = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
+    return bool(keeps()) if keeps is not None else False
+
+
+def is_profiled() -> bool:
+    """``torch.autograd._profiler_enabled``, since 1.x: only one profiler can run."""
+    autograd: Any = torch.autograd
+    return bool(autograd._profiler_enabled())
+
+
+@contextlib.contextmanager
+def allocations() -> Iterator[list[list[int]]]:
+    """Fills a list, at its end, with what each thread has allocated (or freed, below 0) on the CPU.
+
+    ``torch.autograd._enable_profiler_legacy``, since 1.9: unlike ``torch.profiler`` it starts in
+    microseconds and writes nothing. ``torch._C._profiler._ExperimentalConfig``, since 1.12.
+    """
+    from torch._C._profiler import _ExperimentalConfig
+
+    autograd: Any = torch.autograd
+    found: list[list[int]] = []
+    memory_alone = (False, True, False, False, False)
+    state = autograd.ProfilerState.CPU
+    config = autograd.ProfilerConfig(state, *memory_alone, _ExperimentalConfig())
+    autograd._enable_profiler_legacy(config)
+    try:
+        yield found
+    finally:
+        for thread in autograd._disable_profiler_legacy():
+            rows = [e.cpu_memory_usage() for e in thread if e.kind() == "memory_alloc"]
+            found.append(rows)
+
+
+def compiled_kernel(text: str) -> Callable[..., Any]:
+    """Compiles a kernel as a wrapper does (``async_compile.AsyncCompile``, since 2.0).
+
+    ``text`` is the wrapper's call of a method of ``async_compile``. Triton's kernels run by their
+    method ``run``, on a stream that ``torch._C._cuda_getCurrentRawStream``, since 1.x, names.
+    """
+    from torch._inductor.async_compile import AsyncCompile
+
+    names: dict[str, Any] = {"async_compile": AsyncCompile(), "torch": torch}
+    names["kernel"] = eval(text, names)
+    names["async_compile"].wait(names)
+    kernel = names["kernel"]
+    if not hasattr(kernel, "run"):
+        return kernel  # type: ignore[no-any-return]
+
+    def run(*args: Any) -> Any:
+        stream = torch._C._cuda_getCurrentRawStream(torch.cuda.current_device())
+        return kernel.run(*args, stream=stream)
+
+    return run
+
+
+def reinterpreted(tensor: Any, size: Any, stride: Any, offset: int = 0) -> Any:
+    """What ``torch._C._dynamo.guards._reinterpret_tensor``, since 2.1, does, with a dispatch."""
+    return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset)
+
+
+def real_tensors() -> AbstractContextManager[Any]:
+    """Within this context operations make real tensors."""
+    return private.real_tensors()

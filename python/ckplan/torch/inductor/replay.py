@@ -1,0 +1,254 @@
+"""Replays a step that Inductor has lowered, and counts its memory.
+
+The forward and the backward wrapper run one after the other on fake tensors, as AOT autograd would
+run them: the caller holds the results of the step to its end, and each saved tensor lives until the
+backward wrapper drops it. A Tracker counts the storages. What an operator allocates within its call
+is added at that call, from measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ckplan.torch import operators
+from ckplan.torch.capture import is_held_by_caller, tensors_in
+from ckplan.torch.inductor import private, wrapper
+from ckplan.torch.inductor.private import NotReplayedError
+from ckplan.torch.inductor.wrapper import Kernel
+from ckplan.torch.private import fake_mode, storage_key, storage_watch
+from ckplan.torch.tracker import Tracker
+
+CUDA_UNIT = 512
+"""PyTorch's allocator for CUDA gives multiples of these bytes."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is known of a tensor without its contents."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    device: str
+
+    @property
+    def bytes(self) -> int:
+        """Returns the bytes of its elements; where it repeats them, of what it reads."""
+        count = 1
+        for size, step in zip(self.shape, self.stride):
+            count *= size if step else 1
+        return count * self.dtype.itemsize
+
+
+def form_of(tensor: torch.Tensor) -> Form:
+    return Form(
+        tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device.type
+    )
+
+
+@dataclass(frozen=True)
+class OperatorCall:
+    """A call of an operator, by the forms of its tensors."""
+
+    operator: Any
+    args: tuple[Any, ...]
+    """The arguments, with forms instead of tensors."""
+    kwargs: tuple[tuple[str, Any], ...]
+    results: Any = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.operator} {self.args} {self.kwargs}"
+
+    def forms(self) -> Iterator[Form]:
+        """Yields the forms of all tensors that it takes."""
+        return forms_in((self.args, self.kwargs))
+
+
+def forms_in(value: Any) -> Iterator[Form]:
+    if isinstance(value, Form):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from forms_in(item)
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """A call of a kernel that Inductor has made, by the forms of its tensors."""
+
+    kernel: Kernel
+    args: tuple[Any, ...]
+    """All arguments, with forms instead of tensors."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.kernel.text} {self.args}"
+
+    def forms(self) -> Iterator[Form]:
+        """Yields the forms of all tensors that it takes."""
+        return forms_in(self.args)
+
+
+@dataclass
+class Replay:
+    """The memory of a step in bytes, without inputs, parameters and their gradients."""
+
+    calls: list[OperatorCall | KernelCall]
+    saved_bytes: int
+    changes: list[tuple[int, int]] = field(repr=False)
+    """The number of a storage, and the bytes that it adds; the last ones still live."""
+    _events: list[tuple[int, str | None]] = field(repr=False)
+    """The bytes that an event adds, or the key of an operator that runs at this point."""
+
+    @property
+    def tensors_peak_bytes(self) -> int:
+        """The most bytes of tensors at once."""
+        return self.peak_bytes({})
+
+    def peak_bytes(self, within: Mapping[str, int]) -> int:
+        """The most bytes at once, if the operators' calls need ``within`` beside their results."""
+        return peak_bytes(self._events, within)
+
+
+def replay(step: private.Step, apart: Collection[int]) -> Replay:
+    """Replays a step. ``apart`` are the positions of gradients that are counted elsewhere.
+
+    Raises NotReplayedError.
+    """
+    counter = Counter()
+    forward = wrapper.load(step.forward, counter.note_kernel)
+    backward = wrapper.load(step.backward, counter.note_kernel)
+    with torch.no_grad(), private.real_tensors(), fake_mode():
+        outputs = list(counter.run(forward, [_like(value) for value in step.forward.inputs]))
+        del outputs[: step.num_updated]
+        kept = step.num_outputs - step.num_updated
+        results, saved = outputs[:kept], outputs[kept:]
+        del outputs
+        counter.forget_dead()
+        saved_bytes = counter.live_bytes
+        brought = [_like(value) for value in step.backward.inputs[len(saved) :]]
+        counter.hold(brought)
+        held = [tensor for tensor in tensors_in(brought) if is_held_by_caller(tensor)]
+        saved += brought
+        del brought
+        gradients = list(counter.run(backward, saved))
+        counter.forget_dead()
+        counter.leave_out(gradients[i] for i in apart if i < len(gradients))
+        del results, held
+    return Replay(counter.calls, saved_bytes, counter.counted_changes(), counter.events())
+
+
+def peak_bytes(events: Iterable[tuple[int, str | None]], within: Mapping[str, int]) -> int:
+    """Returns the most bytes at once, if operators' calls need ``within`` beside their results.
+
+    An event adds bytes, or is the call of an operator, by its key.
+    """
+    live = peak = 0
+    for added, key in events:
+        live += added
+        peak = max(peak, live + within.get(key or "", 0))
+    return peak
+
+
+def _like(value: Any) -> Any:
+    """Returns a fake tensor of the form of another one."""
+    if not isinstance(value, torch.Tensor):
+        raise NotReplayedError(f"the wrapper takes {value!r}, which is no tensor")
+    shape, stride = [int(size) for size in value.shape], [int(size) for size in value.stride()]
+    return torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)
+
+
+class Counter(Tracker):
+    """Counts storages as a device's allocator does, and notes the calls between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[OperatorCall | KernelCall] = []
+        self._marks: list[tuple[int, str]] = []
+
+    def run(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
+        # A watch keeps its storage's number from being reused for another storage.
+        inputs = {storage_key(t): storage_watch(t) for t in tensors_in(arguments)}
+        with _Operators(self, inputs):
+            return call(arguments)
+
+    def counting(self, allocate: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns the function, which allocates without a dispatch, as one that also counts."""
+
+        def counting(*arguments: Any) -> Any:
+            self.forget_dead()
+            made = allocate(*arguments)
+            self.hold([made])
+            return made
+
+        return counting
+
+    @property
+    def live_bytes(self) -> int:
+        return sum(size for _, size in self._changes)
+
+    def size_of(self, tensor: torch.Tensor) -> int:
+        size = tensor.untyped_storage().nbytes()
+        if tensor.device.type != "cuda":
+            return size
+        return -(-size // CUDA_UNIT) * CUDA_UNIT
+
+    def note_kernel(self, kernel: Kernel, args: tuple[Any, ...]) -> None:
+        self.calls.append(KernelCall(kernel, _formed(args)))
+
+    def note_call(self, operator: Any, args: Any, kwargs: Any, result: Any) -> None:
+        named = tuple((name, _formed(value)) for name, value in sorted(kwargs.items()))
+        call = OperatorCall(operator, _formed(args), named, _formed(result))
+        self.calls.append(call)
+        self._marks.append((len(self._changes), call.key))
+
+    def counted_changes(self) -> list[tuple[int, int]]:
+        """Returns the number of a storage and the bytes that it adds, for each change."""
+        return [(number, size) for number, size in self._changes if number not in self._left_out]
+
+    def events(self) -> list[tuple[int, str | None]]:
+        """Returns all changes and calls in order, without what is left out."""
+        found: list[tuple[int, str | None]] = []
+        marks = iter([*self._marks, (len(self._changes) + 1, "")])
+        position, key = next(marks)
+        for index, (number, size) in enumerate([*self._changes, (-1, 0)]):
+            while position <= index:
+                found.append((0, key))
+                position, key = next(marks)
+            found.append((0 if number in self._left_out else size, None))
+        return found
+
+
+def _formed(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return form_of(value)
+    if isinstance(value, list | tuple):
+        return tuple(_formed(item) for item in value)
+    return value
+
+
+class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Passes each operator on, and notes its storages and the call itself."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, counter: Counter, inputs: dict[int, Callable[[], bool]]):
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._counter, self._inputs = counter, inputs
+
+    def __torch_dispatch__(
+        self, operator: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        self._counter.forget_dead()
+        result = operator(*args, **kwargs)
+        self._counter.note_results(result, self._inputs)
+        if not operators.only_allocates(operator):
+            self._counter.note_call(operator, args, kwargs, result)
+        return result

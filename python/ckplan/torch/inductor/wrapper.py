@@ -1,0 +1,135 @@
+"""Runs a wrapper of Inductor on tensors without memory, and calls no kernel.
+
+The wrapper is executed, not read: which buffer lives is decided by Python's reference counts, as
+when it really runs. Kernels are replaced, so that nothing is compiled; operators that it calls run
+on fake tensors.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ckplan.torch.inductor import private
+from ckplan.torch.inductor.private import Call, NotReplayedError
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel of a wrapper."""
+
+    name: str
+    text: str
+    """The call of Inductor's compiler that makes it."""
+
+
+OnKernel = Callable[[Kernel, tuple[Any, ...]], None]
+
+_COMPILER = "async_compile"
+
+
+def load(wrapper: private.Wrapper, on_kernel: OnKernel) -> Call:
+    """Returns the wrapper's ``call``, which is to be called with fake tensors.
+
+    ``on_kernel`` is called with each kernel that would run, and its arguments.
+    """
+    tree = ast.parse(wrapper.text)
+    body: list[ast.stmt] = []
+    names: dict[str, Any] = {"__name__": "ckplan_replay", **wrapper.constants}
+    for statement in tree.body:
+        kernel = _kernel(statement, wrapper.text)
+        if kernel is not None:
+            names[kernel.name] = _Stub(kernel, on_kernel)
+        elif not _is_of_compiler(statement):
+            body.append(statement)
+    kept = dict(names)
+    for statement in body:
+        _execute(statement, names)
+    names.update(kept)
+    names.update(_replacements(names))
+    call: Call | None = names.get("call")
+    if call is None:
+        raise NotReplayedError("the wrapper has no function call")
+    return call
+
+
+def _execute(statement: ast.stmt, names: dict[str, Any]) -> None:
+    code = compile(ast.Module([statement], []), "<wrapper>", "exec")
+    # A machine without the device may lack what only its kernels need, such as Triton.
+    is_import = isinstance(statement, ast.Import | ast.ImportFrom)
+    expected = (ImportError, AttributeError) if is_import or _is_alias(statement) else ()
+    with contextlib.suppress(*expected):
+        exec(code, names)
+
+
+def _is_alias(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Attribute)
+
+
+def _kernel(statement: ast.stmt, text: str) -> Kernel | None:
+    """Returns the kernel that a statement defines: ``name = async_compile.cpp_pybinding(...)``."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+        return None
+    called = statement.value.func
+    if not isinstance(called, ast.Attribute) or not isinstance(called.value, ast.Name):
+        return None
+    target = statement.targets[0]
+    if called.value.id != _COMPILER or not isinstance(target, ast.Name):
+        return None
+    segment = ast.get_source_segment(text, statement.value) or ""
+    return Kernel(target.id, segment)
+
+
+def _is_of_compiler(statement: ast.stmt) -> bool:
+    """Returns whether a statement makes, awaits or deletes what compiles kernels."""
+    if isinstance(statement, ast.If):
+        return True  # What benchmarks the module when it is run as a program.
+    if isinstance(statement, ast.Delete | ast.Expr | ast.Assign):
+        found = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+        return bool(found & {_COMPILER, "AsyncCompile"})
+    return False
+
+
+class _Stub:
+    """Stands for a kernel of the wrapper, which C++ kernels call and Triton kernels ``run``."""
+
+    def __init__(self, kernel: Kernel, on_kernel: OnKernel):
+        self._kernel, self._on_kernel = kernel, on_kernel
+
+    def __call__(self, *args: Any, **_: Any) -> None:
+        self._on_kernel(self._kernel, args)
+
+    run = __call__
+
+    def __getitem__(self, _: Any) -> _Stub:
+        return self  # kernel[grid](...)
+
+
+def _replacements(names: dict[str, Any]) -> dict[str, Any]:
+    """Returns what stands for the functions that the wrapper calls beside kernels and operators."""
+    found: dict[str, Any] = {"reinterpret_tensor": private.reinterpreted}
+    for name in names:
+        if name.startswith("assert_") or name == "run_intermediate_hooks":
+            found[name] = _nothing
+        elif name.startswith("empty_strided_") and name != "empty_strided_p2p":
+            # The type of the device follows: empty_strided_cuda, empty_strided_cpu_pinned.
+            found[name] = _allocator(name.split("_")[2])
+        elif name == "get_raw_stream":
+            found[name] = _nothing
+    return found
+
+
+def _allocator(device: str) -> Callable[..., torch.Tensor]:
+    def allocate(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
+        return torch.empty_strided(size, stride, dtype=dtype, device=device)
+
+    return allocate
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None

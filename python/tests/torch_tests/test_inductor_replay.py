@@ -1,0 +1,128 @@
+"""Tests the replay of Inductor's code by wrappers whose memory is counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from ckplan.torch.inductor import scratch
+from ckplan.torch.inductor.replay import KernelCall, OperatorCall, replay
+from ckplan.torch.inductor.private import NotReplayedError
+from ckplan.torch.inductor.wrapper import load
+from torch_tests import wrappers
+from torch_tests.wrappers import FORWARD, step
+
+
+def test_reference_counts_decide_what_lives():
+    found = replay(step(), apart=[])
+    # The loss and its gradient, d, e and f.
+    assert found.tensors_peak_bytes == 8 + 3 * 1024
+    assert found.saved_bytes == 1028
+
+
+def test_gradients_that_are_counted_elsewhere_are_left_out():
+    found = replay(step(), apart=[0, 1])
+    # b and d with the loss and its gradient; e and f are of parameters.
+    assert found.tensors_peak_bytes == 8 + 2 * 1024
+
+
+def test_a_name_that_is_deleted_later_costs_memory():
+    late = FORWARD.replace("; del a  # reuse", "").replace("    del c\n", "") + "    del a\n"
+    late = late.replace("b = reinterpret_tensor(a", "b = 2 * reinterpret_tensor(a")
+    assert replay(step(late), [0, 1]).tensors_peak_bytes > 3 * 1024
+
+
+def test_no_kernel_is_compiled_and_all_calls_are_known():
+    calls = replay(step(), [0, 1]).calls
+    kernels = [call.kernel.name for call in calls if isinstance(call, KernelCall)]
+    assert kernels == ["double"] * 5
+    (product,) = [call for call in calls if isinstance(call, OperatorCall)]
+    assert "aten.mm.out" in product.key
+    assert {form.shape for form in product.forms()} == {(16, 16)}
+
+
+def test_what_operators_need_is_added_at_their_call():
+    found = replay(step(), [0, 1])
+    (product,) = [call for call in found.calls if isinstance(call, OperatorCall)]
+    # When the product runs, b and c are there; the peak comes later.
+    assert found.peak_bytes({product.key: 8}) == found.tensors_peak_bytes
+    assert found.peak_bytes({product.key: 4096}) == 2 * 1024 + 4096
+
+
+def test_a_wrapper_of_another_form_is_not_replayed():
+    strange = wrappers.wrapper("    return ()", [])
+    strange.text = strange.text.replace("def call(", "def run(")
+    with pytest.raises(NotReplayedError, match="no function call"):
+        load(strange, lambda *_: None)
+    alone = step()
+    del alone.wrappers[1]
+    with pytest.raises(NotReplayedError, match="0 wrappers of the backward graph"):
+        replay(alone, [])
+    open_size = step()
+    open_size.wrappers[0].inputs = [7]
+    with pytest.raises(NotReplayedError, match="7, which is no tensor"):
+        replay(open_size, [])
+
+
+def convolution(size: int = 8) -> OperatorCall:
+    """Returns a call of an operator that allocates within it, as a replay notes it."""
+    body = f"""
+    x, weight = args
+    args.clear()
+    return (torch.ops.aten.convolution.default(x, weight, None, (2, 2), (0, 0), (1, 1), False, (0, 0), 1),)
+"""
+    forward = wrappers.wrapper(body, [torch.empty(2, 3, size, size), torch.empty(4, 3, 3, 3)])
+    whole = step()
+    whole.wrappers[0] = forward
+    nothing = "    tangent, = args\n    args.clear()\n    return ()"
+    whole.wrappers[1] = wrappers.wrapper(nothing, [torch.empty(())], is_backward=True)
+    calls = replay(whole, []).calls
+    return next(call for call in calls if isinstance(call, OperatorCall))
+
+
+def allocated_within(call: OperatorCall) -> int:
+    """Returns what the profiler records of the call beside its result."""
+    x, weight = torch.randn(2, 3, 8, 8), torch.randn(4, 3, 3, 3)
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profiled, torch.no_grad():
+        made = call.operator(x, weight, None, (2, 2), (0, 0), (1, 1), False, (0, 0), 1)
+    tree = profiled.profiler.kineto_results.experimental_event_tree()
+    live = peak = 0
+    for _, size in sorted(_allocations(tree)):
+        live += size
+        peak = max(peak, live)
+    return peak - made.untyped_storage().nbytes()
+
+
+def _allocations(events):
+    for event in events:
+        if event.tag == torch._C._profiler._EventType.Allocation:
+            yield event.start_time_ns, event.extra_fields.alloc_size
+        yield from _allocations(event.children)
+
+
+def test_what_an_operator_needs_is_what_the_allocator_records(monkeypatch):
+    monkeypatch.setattr(scratch, "_known", {})
+    call = convolution()
+    found = scratch.within_calls([call])
+    assert found == {call.key: allocated_within(call)}
+    assert found[call.key] > 0
+
+
+def test_each_call_is_measured_once_for_each_machine(monkeypatch):
+    monkeypatch.setattr(scratch, "_known", {})
+    call, measured = convolution(), []
+    measure = scratch._measure
+    monkeypatch.setattr(scratch, "_measure", lambda calls: measured.append(1) or measure(calls))
+    first = scratch.within_calls([call])
+    assert scratch.within_calls([call]) == first
+    monkeypatch.setattr(scratch, "_known", {})  # Another process.
+    assert scratch.within_calls([call]) == first
+    assert len(measured) == 1
+    scratch.within_calls([convolution(16)])
+    assert len(measured) == 2
+    monkeypatch.setattr(torch, "__version__", "99.0")
+    monkeypatch.setattr(scratch, "_known", {})
+    scratch.within_calls([call])
+    assert len(measured) == 3

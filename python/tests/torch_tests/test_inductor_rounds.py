@@ -1,0 +1,157 @@
+"""Tests how candidates for Inductor are chosen, without Inductor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ckplan.torch.inductor import rounds
+from ckplan.torch.inductor.keeping import KeptChoice
+from ckplan.torch.inductor.rounds import KNOB, PLAIN, PLAN, Candidate, Recipe, Search
+from ckplan.torch.request import Request
+
+LEAST = 300
+
+
+def candidate(recipe: Recipe, peak: int, cost: int, planned: int | None = None) -> Candidate:
+    plan: Any = None if planned is None else SimpleNamespace(peak_bytes=planned)
+    return Candidate(recipe, peak, peak, 0, cost, plan)
+
+
+PLAIN_ROW = candidate(Recipe(PLAIN), 1000, 100)
+
+
+class Model:
+    """Stands for Inductor: a plan of P bytes comes to ``grown(P)``, and less memory takes time."""
+
+    def __init__(self, grown: Callable[[int], int], knob: tuple[int, int] = (5000, 1)):
+        self.grown, self.knob = grown, knob
+        self.asked: list[Recipe] = []
+
+    def __call__(self, recipe: Recipe) -> Candidate | None:
+        self.asked.append(recipe)
+        if recipe.kind == KNOB:
+            return candidate(recipe, *self.knob)
+        planned = LEAST if recipe.value == "min" else max(LEAST, int(recipe.value))
+        if any(
+            row.kind == PLAN and row.near == recipe.near and row.value == recipe.value
+            for row in self.asked[:-1]
+        ):
+            return None
+        peak = self.grown(planned) + (0 if recipe.near else 50)
+        return candidate(recipe, peak, 2000 - planned - (0 if recipe.near else 10), planned)
+
+
+def test_plain_inductor_is_used_where_it_fits():
+    model = Model(lambda planned: planned)
+    assert Search(PLAIN_ROW, 1000, model).run() is PLAIN_ROW
+    assert model.asked == []
+
+
+def test_the_limit_is_lowered_until_the_replay_keeps_it():
+    model = Model(lambda planned: planned + 200)
+    best = Search(PLAIN_ROW, 700, model).run()
+    assert best.peak_bytes <= 700
+    assert model.asked[0] == Recipe(PLAN, 700, near=True)
+    assert best.plan is not None and best.plan.peak_bytes < 700
+
+
+def test_the_cheapest_that_fits_is_used():
+    knob = Model(lambda planned: planned, knob=(700, 3))
+    assert Search(PLAIN_ROW, 700, knob).run().recipe.kind == KNOB
+    too_large = Model(lambda planned: planned, knob=(701, 3))
+    assert Search(PLAIN_ROW, 700, too_large).run().recipe.kind == PLAN
+
+
+def test_a_replay_that_is_not_monotone_does_not_lose_the_best():
+    peaks = {700: 900, 500: 650}  # A plan of 500 bytes is the only one that fits.
+    model = Model(lambda planned: peaks.get(planned, 990))
+    assert Search(PLAIN_ROW, 700, model).run().peak_bytes in (650, 700)
+
+
+def test_there_are_no_more_rounds_than_promised_and_the_least_is_found():
+    model = Model(lambda planned: planned + 400)
+    search = Search(PLAIN_ROW, 500, model)
+    assert search.run().peak_bytes == LEAST + 400
+    assert len(search.tried) <= rounds.MOST_ROUNDS
+
+
+def test_no_round_begins_after_the_time(monkeypatch):
+    monkeypatch.setattr(rounds, "MOST_SECONDS", -1.0)
+    model = Model(lambda planned: planned)
+    assert Search(PLAIN_ROW, 700, model).run() is PLAIN_ROW
+    assert model.asked == []
+
+
+def test_the_same_question_has_the_same_answer():
+    runs = []
+    for _ in range(2):
+        model = Model(lambda planned: planned + planned % 7 * 30)
+        runs.append((Search(PLAIN_ROW, 600, model).run().recipe, model.asked))
+    assert runs[0] == runs[1]
+
+
+def test_min_is_the_least_replayed():
+    model = Model(lambda planned: planned, knob=(250, 7))
+    assert Search(PLAIN_ROW, None, model).run().recipe.kind == KNOB
+
+
+class Graph:
+    """Stands for a joint graph."""
+
+    def __init__(self, content: bytes = b"graph"):
+        self.content = content
+
+    def to_bytes(self) -> bytes:
+        return self.content
+
+
+def kept(content: bytes = b"graph", limit: str = "60%", **options: Any) -> KeptChoice:
+    graph: Any = Graph(content)
+    return KeptChoice(graph, Request(budget=limit, compiler="inductor", **options), limit)
+
+
+@pytest.mark.parametrize("recipe", [Recipe(PLAN, "min"), Recipe(KNOB, 0.2), Recipe(PLAN, 7, True)])
+def test_each_kind_of_choice_is_kept(recipe):
+    chosen = Model(lambda planned: planned)(recipe)
+    assert chosen is not None
+    kept().store(chosen)
+    again = kept().take(Model(lambda planned: planned), PLAIN_ROW, None)
+    assert again is not None and again.recipe == recipe
+
+
+def test_a_choice_is_kept_and_replayed_again():
+    model = Model(lambda planned: planned)
+    chosen = model(Recipe(PLAN, 600, near=True))
+    assert chosen is not None
+    kept().store(chosen)
+    again = kept().take(Model(lambda planned: planned), PLAIN_ROW, 600)
+    assert again is not None and again.recipe == chosen.recipe
+    assert kept(b"other").take(model, PLAIN_ROW, 600) is None
+    assert kept(limit="50%").take(model, PLAIN_ROW, 600) is None
+    assert kept(costs="flops").take(model, PLAIN_ROW, 600) is None
+
+
+def test_a_kept_choice_of_another_peak_is_not_used():
+    chosen = Model(lambda planned: planned)(Recipe(PLAN, 600, near=True))
+    assert chosen is not None
+    kept().store(chosen)
+    assert kept().take(Model(lambda planned: planned + 1), PLAIN_ROW, 700) is None
+    assert kept().take(Model(lambda planned: planned), PLAIN_ROW, 599) is None
+
+
+@pytest.mark.parametrize("name", ["torch", "settings"])
+def test_pytorch_and_its_settings_are_part_of_the_key(monkeypatch, name):
+    from ckplan.torch.inductor import keeping
+
+    chosen = Model(lambda planned: planned)(Recipe(PLAN, 600, near=True))
+    assert chosen is not None
+    kept().store(chosen)
+    if name == "torch":
+        monkeypatch.setattr(keeping.torch, "__version__", "99.0")
+    else:
+        monkeypatch.setattr(keeping.private, "settings", lambda: "other")
+    assert kept().take(Model(lambda planned: planned), PLAIN_ROW, 600) is None
