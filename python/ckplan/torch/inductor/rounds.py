@@ -23,8 +23,11 @@ MOST_SECONDS = 900.0
 
 PLAIN, KNOB, PLAN = "plain", "knob", "plan"
 
-_KNOBS = (0.5, 0.2)
-"""Values of PyTorch's knob that are tried."""
+_GENTLE_KNOB, _STRONG_KNOB = 0.5, 0.2
+"""Values of PyTorch's knob that are tried: where most is kept, and for the least memory."""
+
+_GENTLE_SHARE = 0.6
+"""The knob seldom reaches less than this part of plain Inductor's peak."""
 
 _NARROW = 0.02
 """A larger plan is sought if the limit leaves this part of it free."""
@@ -121,7 +124,7 @@ class Search:
 
     def _seek_least(self) -> None:
         self._try(Recipe(PLAN, "min", near=True))
-        self._try(Recipe(KNOB, _KNOBS[-1]))
+        self._try(Recipe(KNOB, _STRONG_KNOB))
         self._try(Recipe(PLAN, "min"))
 
     def _improve(self, most: int) -> None:
@@ -133,8 +136,8 @@ class Search:
             if free > _NARROW * most:
                 assert row.plan is not None
                 self._try(Recipe(PLAN, row.plan.peak_bytes + free, near=True))
-        for value in _KNOBS:
-            self._try(Recipe(KNOB, value))
+        if most >= _GENTLE_SHARE * self.tried[0].peak_bytes:
+            self._try(Recipe(KNOB, _GENTLE_KNOB))
 
 
 def _less(planned: int, found: int, most: int) -> int:
