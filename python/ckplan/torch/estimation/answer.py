@@ -149,6 +149,9 @@ class Estimate:
     plan: dict[str, Any] | None = None
     """The plan for the device, as docs/plan-format.md describes it."""
     planned: Need | None = None
+    planned_bytes: int = 0
+    """The peak of activations and gradients with which Inductor's code was found to fit."""
+    compiler: str = "eager"
     added_share: float = 0.0
     largest: list[Largest] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -168,6 +171,10 @@ class Estimate:
         Gradients that arrive count in ``total``, beside parameters and inputs. Divided ones are
         not in the plan. An estimate is of a step whose caller uses the loss alone.
         """
+        if self.compiler == "inductor":
+            is_divided = self.shard is not None and self.shard.startswith("fsdp")
+            limit = self.planned_bytes + (0 if is_divided else self.constant_bytes)
+            return f'{"budget" if is_divided else "total"}={limit}, compiler="inductor"'
         assert self.plan is not None
         peak = int(self.plan["result"]["peak_bytes"])
         if self.shard is not None and self.shard.startswith("fsdp"):

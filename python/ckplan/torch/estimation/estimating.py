@@ -15,7 +15,7 @@ from ckplan.torch import private
 from ckplan.torch.bounds import Bounds, checked
 from ckplan.torch.capture import storage_bytes
 from ckplan.torch.costs import device_named, set_costs
-from ckplan.torch.estimation import devices, optimizers, planning, sizes
+from ckplan.torch.estimation import compiled, devices, optimizers, planning, sizes
 from ckplan.torch.estimation.answer import Choice, Estimate, Line, Need
 from ckplan.torch.estimation.events import Trace, peak, trace
 from ckplan.torch.estimation.optimizers import OptimizerMemory
@@ -54,6 +54,7 @@ def estimate(
     added_times: Iterable[int | None] = sizes.ADDED,
     bounds: Bounds | None = None,
     effort: str = "quick",
+    compiler: str = "eager",
 ) -> Estimate:
     """Says whether training a model fits a device, without the device and without its weights.
 
@@ -82,13 +83,17 @@ def estimate(
         keeping everything.
     bounds: the most that sizes can be which depend on data, as in ``ckplan.torch.compile``.
     effort: of the search for plans, as ``ckplan plan --effort``.
+    compiler: ``"inductor"`` estimates a step that Inductor compiles, by a replay of the code that
+        it makes for fake tensors; nothing is compiled. Not with ``largest``.
 
     Raises ValueError for an argument that cannot be understood, TypeError for one of another kind,
     EstimateError if the model cannot be captured as one graph, UnboundedSizeError for a size that
     depends on data and has no bound, MissingKernelError for an operator of whose results nobody
     knows the sizes, and ckplan.PlanError.
     """
-    private.check_version("eager")
+    if compiler not in ("eager", "inductor"):
+        raise ValueError(f'compiler is "eager" or "inductor", not {compiler!r}')
+    private.check_version(compiler)
     case = Case(
         Precision.named(precision),
         _gpu(device),
@@ -105,7 +110,13 @@ def estimate(
     added = sizes.check_added(added_times)
     step = trace_step(make_model, example_inputs, case.precision, loss, case.bounds)
     measured = case.measured(step)
-    found = _answer(measured, effort)
+    if compiler == "inductor":
+        if wanted:
+            raise ValueError('largest needs compiler="eager": Inductor\'s code has no open sizes')
+        source = compiled.Source(make_model, example_inputs, loss)
+        found = compiled.answer(measured, _answer(measured, effort), source, effort)
+    else:
+        found = _answer(measured, effort)
     found.precision, found.shard = precision, shard
     found.sizes = sizes_of(example_inputs)
     for name in wanted:
@@ -213,9 +224,12 @@ class Measured:
 
     def need(self, steps: list[int]) -> Need:
         """Returns what training needs by a plan."""
-        ran = trace(self.graph, steps)
+        return self.need_of(trace(self.graph, steps), _TRACE)
+
+    def need_of(self, ran: Trace, source: str) -> Need:
+        """Returns what training needs with what a step has allocated; ``source`` knows that."""
         fixed = self.fixed()
-        lines = fixed + self._moment(ran)
+        lines = fixed + self._moment(ran, source)
         workspace = devices.matrix_workspace(self.case.device).bytes
         constants = [tensor.nbytes for tensor in (*self.parameters, *self.step.buffers())]
         constants.append(self.input_bytes)
@@ -231,11 +245,11 @@ class Measured:
         lines.append(Line("allocator", kept, least, kept, "replay of CUDACachingAllocator.cpp"))
         return Need(lines + outside)
 
-    def _moment(self, ran: Trace) -> list[Line]:
+    def _moment(self, ran: Trace, source: str) -> list[Line]:
         """Returns the lines of the moment of a step that needs most."""
         backward = peak(ran.events)[0]
         if backward >= self.optimizer_bytes():
-            return [Line.exact("activations and gradients", backward, _TRACE)]
+            return [Line.exact("activations and gradients", backward, source)]
         optimizer = self.optimizer
         lines = [Line.exact("the optimizer's step", optimizer.step_bytes, optimizer.source)]
         if not self.case.is_divided:

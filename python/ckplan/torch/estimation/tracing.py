@@ -163,6 +163,34 @@ def trace_step(
 
     Raises EstimateError, UnboundedSizeError, MissingKernelError, TypeError.
     """
+    found: list[Traced] = []
+
+    def backend(module: fx.GraphModule, inputs: list[Any]) -> Any:
+        traced = _traced(module, inputs, bounds)
+        if traced is None:
+            return module.forward
+        found.append(traced)
+        raise _Done
+
+    model, tensors = call_backend(
+        make_model, example_inputs, precision, loss, backend, lambda: bool(found)
+    )
+    return Step(found[0], model, tensors, type(model).__name__)
+
+
+def call_backend(
+    make_model: Callable[[], nn.Module],
+    example_inputs: Any,
+    precision: Precision,
+    loss: Callable[[Any], Tensor] | None,
+    backend: Callable[[fx.GraphModule, list[Any]], Any],
+    is_done: Callable[[], bool],
+) -> tuple[nn.Module, list[Tensor]]:
+    """Makes a model of fake tensors, and calls a backend of torch.compile with its step.
+
+    ``is_done`` says whether the backend has what it wants; it then ends by any Exception. Returns
+    the model and its inputs. Raises what ``trace_step`` does.
+    """
     if isinstance(make_model, nn.Module) or not callable(make_model):
         raise TypeError(
             "make_model is a function that makes the model, so that it is made of fake tensors: "
@@ -179,29 +207,6 @@ def trace_step(
     _check_device(model)
     with mode:
         args, kwargs = _fake_inputs(example_inputs, precision)
-    traced = _trace_joint(model, args, kwargs, precision, loss, mode, bounds)
-    tensors = [leaf for leaf in private.flatten((args, kwargs))[0] if isinstance(leaf, Tensor)]
-    return Step(traced, model, tensors, type(model).__name__)
-
-
-def _trace_joint(
-    model: nn.Module,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    precision: Precision,
-    loss: Callable[[Any], Tensor] | None,
-    mode: Any,
-    bounds: Bounds | None,
-) -> Traced:
-    found: list[Traced] = []
-
-    def backend(module: fx.GraphModule, inputs: list[Any]) -> Any:
-        traced = _traced(module, inputs, bounds)
-        if traced is None:
-            return module.forward
-        found.append(traced)
-        raise _Done
-
     training = _Training(model, loss, precision.autocast)
     compiled = torch.compile(training, backend=backend, dynamic=False, fullgraph=True)
     name = type(model).__name__
@@ -218,14 +223,18 @@ def _trace_joint(
         missing = missing_kernel(str(error))
         if missing is not None:
             raise MissingKernelError(missing) from error
-        if not found:
+        inner = getattr(error, "inner_exception", None)
+        if isinstance(inner, EstimateError):
+            raise inner from None
+        if not is_done():
             raise EstimateError(f"{name} cannot be traced as one graph: {_first(error)}") from error
-    if not found:
+    if not is_done():
         raise EstimateError(
             f"{name} has no loss to train by: its result is no number and has none called loss; "
             "pass loss=, a function from the result to the loss, or pass labels to the model"
         )
-    return found[0]
+    tensors = [leaf for leaf in private.flatten((args, kwargs))[0] if isinstance(leaf, Tensor)]
+    return model, tensors
 
 
 def _traced(module: fx.GraphModule, inputs: list[Any], bounds: Bounds | None) -> Traced | None:

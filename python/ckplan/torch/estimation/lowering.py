@@ -1,0 +1,106 @@
+"""What Inductor makes of a captured step: lowered and replayed on fake tensors, never compiled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import fx
+
+from ckplan.torch import private
+from ckplan.torch.bounds import Bounds
+from ckplan.torch.capture import capture
+from ckplan.torch.errors import EstimateError, UnsupportedGraphError
+from ckplan.torch.estimation.allocator import Event
+from ckplan.torch.estimation.events import Trace
+from ckplan.torch.inductor import private as inductor
+from ckplan.torch.inductor.costs import set_fused_costs
+from ckplan.torch.inductor.evaluating import Evaluation, Joint
+from ckplan.torch.inductor.rounds import PLAIN, Candidate, Recipe, Search
+from ckplan.torch.inductor.private import NotReplayedError
+from ckplan.torch.costs import device_named
+from ckplan.torch.request import Request
+
+
+@dataclass
+class Lowered:
+    """Plain Inductor's step, and the other ways to divide it that were tried."""
+
+    plain: Candidate
+    best: Candidate
+    """The cheapest within the limit, or the one of the least memory."""
+    tried: list[Candidate]
+
+
+class Done(Exception):
+    """Ends the compilation once everything is known."""
+
+
+class Lowering(inductor.Decision):
+    """Lowers one graph, and has it divided until it keeps ``most(plain)`` bytes."""
+
+    def __init__(
+        self,
+        device: str,
+        effort: str,
+        arriving: bool,
+        bounds: Bounds | None,
+        most: Callable[[Candidate], int],
+    ):
+        self.found: Lowered | None = None
+        self._device, self._effort = device, effort
+        self._arriving, self._bounds, self._most = arriving, bounds, most
+
+    def backend(self, module: fx.GraphModule, inputs: list[Any]) -> Any:
+        """Is a backend of torch.compile."""
+        return inductor.compile(module, inputs, self)
+
+    def decide(self, lower: inductor.Lower) -> Any:
+        joint = Joint()
+        plain_step = lower(joint.plain, inductor.Flags())
+        reason = inductor.why_not_promised(joint.module)
+        if reason:
+            raise EstimateError(f"what Inductor needs is not known: {reason}")
+        joint.captured = self._captured(joint)
+        request = Request(
+            budget="100%", effort=self._effort, costs=f"roofline:{self._device}", compiler="inductor"
+        )
+        evaluation = Evaluation(joint, request, lower, counts_operators=False)
+        try:
+            plain = evaluation.candidate(Recipe(PLAIN), plain_step, None)
+            search = Search(plain, self._most(plain), evaluation)
+            self.found = Lowered(plain, search.run(), search.tried)
+        except NotReplayedError as error:
+            raise EstimateError(f"Inductor's code cannot be replayed: {error}") from error
+        raise Done
+
+    def compiled(self, step: inductor.Step) -> None:
+        raise AssertionError("nothing is compiled")
+
+    def _captured(self, joint: Joint) -> Any:
+        static = joint.options.get("static_lifetime_input_indices")
+        try:
+            graph = capture(
+                joint.module,
+                joint.options["num_fwd_outputs"],
+                None if static is None else set(static),
+                replays_random=False,
+                arriving=self._arriving,
+                bounds=self._bounds,
+            )
+        except UnsupportedGraphError as error:
+            raise EstimateError(f"Inductor's graph cannot be planned: {error}") from error
+        set_fused_costs(graph, device_named(self._device))
+        return graph
+
+
+def trace_of(changes: Sequence[tuple[int, int]]) -> Trace:
+    """Returns the changes of a replay as the events of a step."""
+    live = Counter({number: 0 for number, _ in changes})
+    for number, size in changes:
+        live[number] += size
+    left = {number: number for number, size in live.items() if size > 0}
+    events = [Event(number, size) for number, size in changes]
+    return Trace(events, left, 1 + max(live, default=-1))

@@ -1,0 +1,158 @@
+"""Tests estimates of steps that Inductor compiles, and what its kernels are said to cost."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch_tests import wrappers
+from torch_tests.test_modules import captured_of
+from torch_tests.training import loss_of
+
+import ckplan.torch
+from ckplan.torch import costs, private
+from ckplan.torch.estimation.lowering import trace_of
+from ckplan.torch.inductor import costs as kernel_costs
+from ckplan.torch.inductor import deciding, timing
+from ckplan.torch.inductor.replay import KernelCall, OperatorCall, replay
+
+pytestmark = pytest.mark.skipif(
+    private.version() < private.INDUCTOR_SINCE, reason="PyTorch is too old"
+)
+
+
+class Mlp(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            *(part for _ in range(4) for part in (nn.Linear(32, 32), nn.GELU()))
+        )
+
+    def forward(self, x: Any) -> Any:
+        return {"loss": self.layers(x).square().mean()}
+
+
+X = torch.randn(256, 32)
+
+
+def estimate(x: torch.Tensor = X, **options: Any) -> Any:
+    return ckplan.torch.estimate(
+        Mlp, x, device="rtx4090-24g", precision="fp32", optimizer="sgd", **options
+    )
+
+
+class FoundError(Exception):
+    """Ends a compilation when the plain candidate is known."""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor looks for a compiler")
+def test_an_estimate_is_the_replay_of_the_step_that_trains(monkeypatch):
+    found: list[Any] = []
+
+    def ends(_: Any, __: Any, plain: Any, ___: Any) -> Any:
+        found.append(plain)
+        raise FoundError
+
+    monkeypatch.setattr(deciding.PartDecision, "_search", ends)
+    model = Mlp()
+    step = ckplan.torch.compile(
+        lambda: model(X)["loss"], total="1GiB", compiler="inductor", fullgraph=True
+    )
+    with pytest.raises(Exception, match="FoundError"):
+        step()
+    whole = estimate(compiler="inductor")
+    assert whole.backward_bytes == found[0].tensors_bytes
+    lines = {line.name: line for line in whole.keep_all.lines}
+    assert lines["activations and gradients"].bytes == whole.backward_bytes
+    assert "Inductor's code" in lines["activations and gradients"].source
+    assert whole.fits and whole.planned is None
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor looks for a compiler")
+def test_what_does_not_fit_is_divided_until_it_does():
+    x = torch.empty(1 << 16, 32)  # An activation has 8 MiB.
+    whole = estimate(x, compiler="inductor", context=0, memory="8GiB")
+    small = estimate(x, compiler="inductor", context=0, memory=whole.keep_all.bytes - (16 << 20))
+    assert not small.fits and small.planned is not None
+    assert small.planned.bytes < small.keep_all.bytes
+    assert 'compiler="inductor"' in small.arguments()
+    assert len(small.curve) > 1
+    assert small.curve[-1].peak_bytes >= small.backward_bytes
+
+
+def test_sizes_are_not_sought_in_compiled_code():
+    with pytest.raises(ValueError, match='largest needs compiler="eager"'):
+        estimate(compiler="inductor", largest="batch")
+    with pytest.raises(ValueError, match='compiler is "eager" or "inductor"'):
+        estimate(compiler="triton")
+
+
+def test_the_changes_of_a_replay_are_events_of_a_step():
+    found = replay(wrappers.step(), [])
+    trace = trace_of(found.changes)
+    live = peak = 0
+    for event in trace.events:
+        live += event.bytes
+        peak = max(peak, live)
+    assert peak == found.tensors_peak_bytes
+    assert sum(e.bytes for e in trace.events) == live == 8 + 2 * 1024  # The loss, e and f.
+    assert len(trace.left) == 4
+
+
+def test_kernels_cost_what_they_move_and_operators_what_they_compute():
+    device = costs.device_named("cpu")
+    calls = replay(wrappers.step(), []).calls
+    kernel = next(call for call in calls if isinstance(call, KernelCall))
+    moved = 2 * 1024 / device.bytes_per_second
+    assert kernel_costs.call_ns(kernel, device) == round(1e9 * moved + device.launch_ns)
+    product = next(call for call in calls if isinstance(call, OperatorCall))
+    work = 2 * 16**3 / device.matrix_flops_per_second
+    moved = 4 * 1024 / device.bytes_per_second
+    assert kernel_costs.call_ns(product, device) == round(
+        1e9 * max(work, moved) + device.launch_ns
+    )
+    whole = kernel_costs.step_cost(calls, "roofline", device)
+    assert whole == sum(kernel_costs.call_ns(call, device) for call in calls)
+
+
+def test_what_is_fused_away_costs_no_traffic(monkeypatch):
+    def chain(x: Any) -> Any:
+        return loss_of(torch.exp(torch.sin(torch.cos(x))) @ torch.ones(256, 256))
+
+    class Chain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(256, 256))
+
+        def forward(self, x: Any) -> Any:
+            return chain(x * self.scale)
+
+    graph = captured_of(monkeypatch, Chain(), torch.randn(256, 256))
+    device = costs.device_named("a100-80g")
+    kernel_costs.set_fused_costs(graph, device)
+    named = {operation.name: operation.cost for operation in graph.operations}
+    size = 4 * 256 * 256 / device.bytes_per_second * 1e9
+    assert named["cos"] < size / 2  # It neither reads nor writes memory.
+    assert named["exp"] >= size  # A product reads it.
+
+
+def test_each_kernel_is_timed_once(monkeypatch):
+    runs: list[str] = []
+
+    def compiled(text: str) -> Any:
+        runs.append(text)
+        return lambda *_: None
+
+    monkeypatch.setattr(timing, "_known", {})
+    monkeypatch.setattr(timing.private, "compiled_kernel", compiled)
+    calls = replay(wrappers.step(), []).calls
+    found = timing.times(calls)
+    assert set(found) == {call.key for call in calls} and min(found.values()) >= 0
+    known = len(runs)
+    assert known == len({call.key for call in calls if isinstance(call, KernelCall)})
+    monkeypatch.setattr(timing, "_known", {})  # Another process.
+    assert timing.times(calls) == found
+    assert len(runs) == known
