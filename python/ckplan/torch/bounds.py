@@ -75,6 +75,14 @@ def checked(bounds: Any) -> dict[str, int] | None:
     return dict(bounds)
 
 
+def are_by_code(bounds: Bounds | None) -> bool:
+    """Returns whether there are bounds, and none is for a symbol by its number.
+
+    Where few of the equal layers are traced, symbols have other numbers.
+    """
+    return bounds is not None and not any(re.fullmatch(r"u\d+", name) for name in bounds)
+
+
 def bounded(joint: fx.GraphModule, bounds: Bounds | None) -> list[Check]:
     """Gives each size that depends on data its bound, and returns what a step has to check.
 
@@ -119,12 +127,12 @@ def _origins(nodes: Iterable[fx.Node]) -> Iterator[Origin]:
             symbol = private.data_symbol(size)
             if symbol is not None and symbol not in seen:
                 seen.add(symbol)
-                place, code = _line(node)
+                place, code = line_of(node)
                 module, most = operators.module_path(node), private.most(size)
                 yield Origin(symbol, node, dim, module, place, code, most)
 
 
-def _line(node: fx.Node) -> tuple[str, str]:
+def line_of(node: fx.Node) -> tuple[str, str]:
     """Returns the file and line of the model's code, and the code there."""
     trace = node.stack_trace or ""
     calls = re.findall(r'File "(.+)", line (\d+), in .+\n\s*(.+)', trace)

@@ -166,10 +166,14 @@ def most_flops(operator: Any, sizes: Iterable[int], device: Device) -> float:
 def _by_roofline(graph: JointGraph, device: Device, fuses: bool) -> None:
     nodes = [operation.node for operation in graph.operations if operation.node is not None]
     fusible = {node for node in nodes if fuses and is_pointwise(node)}
+    # Operations of equal layers share a node.
+    known: dict[fx.Node, int] = {}
     for operation in graph.operations:
-        if operation.node is not None:
-            fused = fusible if operation.node in fusible else ()
-            operation.cost = roofline_ns(operation.node, device, fused)
+        node = operation.node
+        if node is not None:
+            if node not in known:
+                known[node] = roofline_ns(node, device, fusible if node in fusible else ())
+            operation.cost = known[node]
 
 
 def _storages(node: fx.Node) -> Iterator[tuple[int, int]]:

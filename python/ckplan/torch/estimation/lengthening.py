@@ -118,17 +118,20 @@ class _Short:
         graph = self.graph
         ends = len(graph.operations)
         self._forward: list[Run] = []
-        forward = self._runs(0, graph.boundary)
+        forward = self._runs(0, graph.boundary, len(repeats))
         self._forward = forward
-        backward = self._runs(graph.boundary + 1, ends)
+        backward = self._runs(graph.boundary + 1, ends, len(repeats))
         backward.reverse()
         _require(len(forward) == len(backward) == len(repeats))
         rows = zip(forward, backward, repeats)
         return [self._layers(one, other, repeat) for one, other, repeat in rows]
 
-    def _runs(self, begin: int, end: int) -> list[Run]:
+    def _runs(self, begin: int, end: int, count: int) -> list[Run]:
+        """Returns the longest runs, in order. Shorter ones are within a layer, as its experts."""
         found = runs(self._forms, self._same, begin, end)
-        return [run for run in found if _LEAST <= run.count <= KEPT + 1]
+        found = [run for run in found if _LEAST <= run.count <= KEPT + 1]
+        longest = sorted(found, key=lambda run: (run.start - run.end, run.start))[:count]
+        return sorted(longest, key=lambda run: run.start)
 
     def _same(self, position: int, period: int) -> bool:
         """Returns whether an operation is that of the next period."""

@@ -8,6 +8,7 @@ graph has the first two and the last five of these periods.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor, fx
 
 from ckplan.torch import private
+from ckplan.torch.bounds import line_of
 from ckplan.torch.estimation.periods import Run, runs
 
 KEPT = 7
@@ -82,7 +84,10 @@ class _Table:
         numbers: dict[Hashable, int] = {}
         for node in self.calls:
             reads: list[fx.Node] = []
-            form = (node.op, node.target, _form((node.args, node.kwargs), reads), _described(node))
+            # The line of code decides which bounds sizes have that depend on data.
+            line = line_of(node) if depends_on_data(node) else ()
+            arguments = _form((node.args, node.kwargs), reads)
+            form = (node.op, node.target, arguments, _described(node), line)
             self.forms.append(numbers.setdefault(form, len(numbers)))
             self._reads.append(reads)
         self._described = {node: _described(node) for node in self._inputs}
@@ -191,14 +196,27 @@ def _described(node: fx.Node) -> Hashable:
     return _description(node.meta.get("example_value"))
 
 
+def depends_on_data(node: fx.Node) -> bool:
+    """Returns whether a node's result has a size, or is a number, that depends on data."""
+    leaves, _ = private.flatten(node.meta.get("example_value"))
+    sizes = [size for leaf in leaves if isinstance(leaf, Tensor) for size in leaf.shape]
+    kinds = (torch.SymInt, torch.SymFloat, torch.SymBool)
+    return any(isinstance(value, kinds) for value in (*leaves, *sizes))
+
+
 def _description(value: Any) -> Hashable:
     if isinstance(value, Tensor):
-        shape, stride = map(str, value.shape), map(str, value.stride())
+        shape, stride = map(_size, value.shape), map(_size, value.stride())
         facts = (value.dtype, str(value.device), value.requires_grad, value.layout)
         return type(value).__name__, tuple(shape), tuple(stride), *facts
     if isinstance(value, (tuple, list)):
         return tuple(_description(item) for item in value)
-    return repr(value)
+    return _size(value)
+
+
+def _size(value: Any) -> str:
+    """Returns a number without the numbers of symbols, which each layer has of its own."""
+    return re.sub(r"\bu\d+", "u", repr(value))
 
 
 def updates_buffers(module: fx.GraphModule) -> bool:

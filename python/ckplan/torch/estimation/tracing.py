@@ -18,15 +18,22 @@ from torch import Tensor, fx, nn
 
 from ckplan.torch import collector, private
 from ckplan.torch.capture import capture
-from ckplan.torch.bounds import Bounds
+from ckplan.torch.bounds import Bounds, are_by_code
 from ckplan.torch.errors import (
     EstimateError,
     MissingKernelError,
     UnboundedSizeError,
     UnsupportedGraphError,
 )
+from ckplan.torch.estimation import regions
 from ckplan.torch.estimation.lengthening import lengthened
-from ckplan.torch.estimation.repeats import Repeat, shortened, updates_buffers
+from ckplan.torch.estimation.private import in_compilers_mode
+from ckplan.torch.estimation.repeats import (
+    Repeat,
+    depends_on_data,
+    shortened,
+    updates_buffers,
+)
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.obstacles import missing_kernel
 
@@ -163,19 +170,9 @@ def trace_step(
 
     Raises EstimateError, UnboundedSizeError, MissingKernelError, TypeError.
     """
-    found: list[Traced] = []
-
-    def backend(module: fx.GraphModule, inputs: list[Any]) -> Any:
-        traced = _traced(module, inputs, bounds)
-        if traced is None:
-            return module.forward
-        found.append(traced)
-        raise _Done
-
-    model, tensors = call_backend(
-        make_model, example_inputs, precision, loss, backend, lambda: bool(found)
-    )
-    return Step(found[0], model, tensors, type(model).__name__)
+    call = _fake_call(make_model, example_inputs, precision)
+    traced = _trace_joint(call, precision, loss, bounds)
+    return Step(traced, call.model, call.tensors(), type(call.model).__name__)
 
 
 def call_backend(
@@ -185,12 +182,32 @@ def call_backend(
     loss: Callable[[Any], Tensor] | None,
     backend: Callable[[fx.GraphModule, list[Any]], Any],
     is_done: Callable[[], bool],
-) -> tuple[nn.Module, list[Tensor]]:
+) -> None:
     """Makes a model of fake tensors, and calls a backend of torch.compile with its step.
 
-    ``is_done`` says whether the backend has what it wants; it then ends by any Exception. Returns
-    the model and its inputs. Raises what ``trace_step`` does.
+    ``is_done`` says whether the backend has what it wants; it then ends by any Exception. Raises
+    what ``trace_step`` does.
     """
+    _run(_fake_call(make_model, example_inputs, precision), precision, loss, backend, is_done)
+
+
+@dataclass(frozen=True)
+class _FakeCall:
+    """A model and the arguments of a call of it, all of fake tensors."""
+
+    mode: Any
+    model: nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def tensors(self) -> list[Tensor]:
+        leaves = private.flatten((self.args, self.kwargs))[0]
+        return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+
+
+def _fake_call(
+    make_model: Callable[[], nn.Module], example_inputs: Any, precision: Precision
+) -> _FakeCall:
     if isinstance(make_model, nn.Module) or not callable(make_model):
         raise TypeError(
             "make_model is a function that makes the model, so that it is made of fake tensors: "
@@ -207,18 +224,47 @@ def call_backend(
     _check_device(model)
     with mode:
         args, kwargs = _fake_inputs(example_inputs, precision)
-    training = _Training(model, loss, precision.autocast)
-    compiled = torch.compile(training, backend=backend, dynamic=False, fullgraph=True)
-    name = type(model).__name__
+    return _FakeCall(mode, model, args, kwargs)
+
+
+def _trace_joint(
+    call: _FakeCall,
+    precision: Precision,
+    loss: Callable[[Any], Tensor] | None,
+    bounds: Bounds | None,
+) -> Traced:
+    found: list[Traced] = []
+
+    def backend(module: fx.GraphModule, inputs: list[Any]) -> Any:
+        if is_marked and not _may_be_shorter(module, bounds):
+            raise regions.CannotInlineError("symbols need their numbers")
+        traced = _traced(*regions.inlined(module, inputs), bounds)
+        if traced is None:
+            return module.forward
+        found.append(traced)
+        raise _Done
+
+    # With layers that TorchDynamo cannot trace once, it traces the whole model.
+    with regions.marked(call.model) as is_marked, contextlib.suppress(Exception):
+        if is_marked:
+            _call_compiled(call, precision, loss, backend)
+    if found:
+        return found[0]
+    is_marked = False
+    _run(call, precision, loss, backend, lambda: bool(found))
+    return found[0]
+
+
+def _run(
+    call: _FakeCall,
+    precision: Precision,
+    loss: Callable[[Any], Tensor] | None,
+    backend: Callable[[fx.GraphModule, list[Any]], Any],
+    is_done: Callable[[], bool],
+) -> None:
+    name = type(call.model).__name__
     try:
-        with (
-            mode,
-            torch.enable_grad(),
-            private.quiet_compiler(),
-            private.logs_left_out(),
-            private.sizes_of_data(),
-        ):
-            compiled(*args, **kwargs)
+        _call_compiled(call, precision, loss, backend)
     except Exception as error:
         missing = missing_kernel(str(error))
         if missing is not None:
@@ -233,8 +279,24 @@ def call_backend(
             f"{name} has no loss to train by: its result is no number and has none called loss; "
             "pass loss=, a function from the result to the loss, or pass labels to the model"
         )
-    tensors = [leaf for leaf in private.flatten((args, kwargs))[0] if isinstance(leaf, Tensor)]
-    return model, tensors
+
+
+def _call_compiled(
+    call: _FakeCall,
+    precision: Precision,
+    loss: Callable[[Any], Tensor] | None,
+    backend: Callable[[fx.GraphModule, list[Any]], Any],
+) -> None:
+    training = _Training(call.model, loss, precision.autocast)
+    compiled = torch.compile(training, backend=backend, dynamic=False, fullgraph=True)
+    with (
+        call.mode,
+        torch.enable_grad(),
+        private.quiet_compiler(),
+        private.logs_left_out(),
+        private.sizes_of_data(),
+    ):
+        compiled(*call.args, **call.kwargs)
 
 
 def _traced(module: fx.GraphModule, inputs: list[Any], bounds: Bounds | None) -> Traced | None:
@@ -242,13 +304,21 @@ def _traced(module: fx.GraphModule, inputs: list[Any], bounds: Bounds | None) ->
 
     It is that of few of the equal layers, if it can be lengthened.
     """
-    short = None if updates_buffers(module) else shortened(module, inputs)
+    may_be = _may_be_shorter(module, bounds) and not updates_buffers(module)
+    short = shortened(module, inputs) if may_be else None
     if short is not None:
         found = _joint(short.module, short.inputs, short.repeats, bounds)
         with contextlib.suppress(UnsupportedGraphError):
             if found is not None and found.graph(arriving=False):
                 return found
     return _joint(module, inputs, [], bounds)
+
+
+def _may_be_shorter(module: fx.GraphModule, bounds: Bounds | None) -> bool:
+    """Returns whether sizes that depend on data have the same bounds in a graph of few layers."""
+    graphs = [part.graph for part in module.modules() if isinstance(part, fx.GraphModule)]
+    nodes = [node for graph in graphs for node in graph.nodes]
+    return are_by_code(bounds) or not any(depends_on_data(node) for node in nodes)
 
 
 def _joint(
@@ -266,7 +336,7 @@ def _joint(
         keep_inference_input_mutations=True,
     )
     with contextlib.suppress(_Done):
-        backend(module, inputs)
+        backend(module, in_compilers_mode(inputs))
     return found[0] if found else None
 
 

@@ -1,0 +1,48 @@
+"""The names of PyTorch that only estimates use, and that PyTorch does not promise to keep.
+
+All others are in ``ckplan.torch.private``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+
+def uses_regions_again() -> bool:
+    """Returns whether TorchDynamo uses the graph of a region again for other layers.
+
+    ``torch._dynamo.variables.invoke_subgraph``, since about 2.13; before, each call was traced.
+    """
+    return importlib.util.find_spec("torch._dynamo.variables.invoke_subgraph") is not None
+
+
+def region(function: Callable[..., Any], most: int) -> Callable[..., Any]:
+    """``torch.compiler.nested_compile_region``, since 2.8, for ``most`` kinds of calls."""
+    marked: Callable[..., Any] = torch.compiler.nested_compile_region(
+        function, max_reuse_entries=most
+    )
+    return marked
+
+
+def is_region(node: fx.Node) -> bool:
+    """Returns whether a node calls another graph (``torch.ops.higher_order.invoke_subgraph``)."""
+    return node.op == "call_function" and getattr(node.target, "_name", "") == "invoke_subgraph"
+
+
+def in_compilers_mode(inputs: list[Any]) -> list[Any]:
+    """Returns fake tensors of the caller as those of the mode that TorchDynamo traces in.
+
+    AOT autograd does that by itself since about 2.10. ``torch._guards.TracingContext``, since 2.0.
+    """
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    mode: Any = None if context is None else context.fake_mode
+    if mode is None:
+        return inputs
+    return [mode.from_tensor(value) if isinstance(value, Tensor) else value for value in inputs]
