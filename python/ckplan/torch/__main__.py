@@ -71,6 +71,7 @@ def _estimate(asked: argparse.Namespace) -> int:
             context=asked.context,
             expandable_segments=asked.expandable_segments,
             largest=asked.largest,
+            returns=asked.returns,
             effort=asked.effort,
         )
         if asked.report:
@@ -126,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--context", metavar="SIZE", help="what the CUDA context takes")
     add("--expandable-segments", action="store_true", help="the allocator's setting of that name")
     add("--largest", action="append", default=[], metavar="SIZE", help="seek its largest value")
+    add("--returns", default="loss", help="loss, or all where the loop holds all results [%(default)s]")
     add("--effort", default="quick", help="of the search for plans [%(default)s]")
     add("--format", default="text", choices=("text", "json"))
     add("--report", metavar="FILE", help="write the plan's page for a browser")

@@ -65,6 +65,13 @@ def beyond_the_loss(joint: fx.GraphModule, num_outputs: int) -> Unused | None:
     return Unused(absent, frozenset(i for i in dropped if not _is_scalar(results[i])))
 
 
+def beyond_first_number(joint: fx.GraphModule) -> list[int]:
+    """Returns the positions of all tangents but the first of one element, which is the loss's."""
+    tangents = [node for node in joint.graph.find_nodes(op="placeholder") if is_tangent(node)]
+    loss = next((i for i, node in enumerate(tangents) if _is_scalar(node)), None)
+    return [i for i in range(len(tangents)) if i != loss]
+
+
 def _is_scalar(node: fx.Node) -> bool:
     return all(private.most(tensor.numel()) == 1 for tensor in _tensors(node))
 

@@ -162,7 +162,7 @@ def _operation_json(operation: Operation) -> dict[str, Any]:
     row: dict[str, Any] = {
         "id": operation.id,
         "name": operation.name,
-        "op": "boundary" if operation.node is None else str(operation.node.target),
+        "op": operation.title if operation.node is None else str(operation.node.target),
         "phase": "backward" if operation.is_backward else "forward",
         "reads": operation.reads,
         "writes": operation.writes,

@@ -159,6 +159,9 @@ class Estimate:
     """The joint graph's file, which the plan is of."""
     constant_bytes: int = 0
     """Parameters, buffers and inputs of the whole model."""
+    before_bytes: int = 0
+    """What the caller holds of the step before."""
+    returns: str = "loss"
 
     @property
     def fits(self) -> bool:
@@ -169,17 +172,17 @@ class Estimate:
         """Returns the arguments of ``ckplan.torch.compile`` by which the plan's peak is a limit.
 
         Gradients that arrive count in ``total``, beside parameters and inputs. Divided ones are
-        not in the plan. An estimate is of a step whose caller uses the loss alone.
+        not in the plan, and neither is what the caller holds of the step before.
         """
         if self.compiler == "inductor":
             is_divided = self.shard is not None and self.shard.startswith("fsdp")
             limit = self.planned_bytes + (0 if is_divided else self.constant_bytes)
             return f'{"budget" if is_divided else "total"}={limit}, compiler="inductor"'
         assert self.plan is not None
-        peak = int(self.plan["result"]["peak_bytes"])
+        limit = int(self.plan["result"]["peak_bytes"]) - self.before_bytes
         if self.shard is not None and self.shard.startswith("fsdp"):
-            return f'budget={peak}, returns="loss"'
-        return f'total={self.constant_bytes + peak}, returns="loss"'
+            return f'budget={limit}, returns="{self.returns}"'
+        return f'total={self.constant_bytes + limit}, returns="{self.returns}"'
 
     def to_json(self) -> dict[str, Any]:
         """Returns the answer as schemas/estimate.schema.json describes it."""
@@ -193,6 +196,7 @@ class Estimate:
             "precision": self.precision,
             "optimizer": self.optimizer,
             "shard": self.shard,
+            "returns": self.returns,
             "device": self.device,
             "memory_bytes": self.memory_bytes,
             "parameters": self.parameters,

@@ -18,6 +18,7 @@ from ckplan.torch.costs import device_named, set_costs
 from ckplan.torch.estimation import compiled, devices, optimizers, planning, sizes
 from ckplan.torch.estimation.answer import Choice, Estimate, Line, Need
 from ckplan.torch.estimation.events import Trace, peak, trace
+from ckplan.torch.estimation.holding import bytes_before
 from ckplan.torch.estimation.optimizers import OptimizerMemory
 from ckplan.torch.estimation.rehearsal import rehearse
 from ckplan.torch.estimation.sharding import Shard
@@ -53,6 +54,7 @@ def estimate(
     largest: str | Iterable[str] = (),
     added_times: Iterable[int | None] = sizes.ADDED,
     bounds: Bounds | None = None,
+    returns: str = "loss",
     effort: str = "quick",
     compiler: str = "eager",
 ) -> Estimate:
@@ -82,6 +84,9 @@ def estimate(
     added_times: by plans that add at most these times to a step, in percent; None stands for
         keeping everything.
     bounds: the most that sizes can be which depend on data, as in ``ckplan.torch.compile``.
+    returns: ``"loss"`` for a training loop that uses the loss alone, ``"all"`` for one that holds
+        all results of the model until the model has returned again, as
+        ``outputs = model(**batch)`` does.
     effort: of the search for plans, as ``ckplan plan --effort``.
     compiler: ``"inductor"`` estimates a step that Inductor compiles, by a replay of the code that
         it makes for fake tensors; nothing is compiled. Not with ``largest``.
@@ -104,20 +109,25 @@ def estimate(
         master_weights,
         expandable_segments,
         checked(bounds),
+        returns,
     )
+    if returns not in ("all", "loss"):
+        raise ValueError(f'returns is "all" or "loss", not {returns!r}')
     optimizers.check(optimizer)
     wanted = sizes.wanted(largest, sizes_of(example_inputs))
     added = sizes.check_added(added_times)
-    step = trace_step(make_model, example_inputs, case.precision, loss, case.bounds)
+    if compiler == "inductor" and wanted:
+        raise ValueError('largest needs compiler="eager": Inductor\'s code has no open sizes')
+    if compiler == "inductor" and returns != "loss":
+        raise ValueError('returns="all" needs compiler="eager"')
+    step = case.step(make_model, example_inputs, loss)
     measured = case.measured(step)
     if compiler == "inductor":
-        if wanted:
-            raise ValueError('largest needs compiler="eager": Inductor\'s code has no open sizes')
         source = compiled.Source(make_model, example_inputs, loss)
         found = compiled.answer(measured, _answer(measured, effort), source, effort)
     else:
         found = _answer(measured, effort)
-    found.precision, found.shard = precision, shard
+    found.precision, found.shard, found.returns = precision, shard, returns
     found.sizes = sizes_of(example_inputs)
     for name in wanted:
         search = sizes.Search(make_model, example_inputs, loss, case, measured, effort)
@@ -138,6 +148,7 @@ class Case:
     master_weights: bool
     expandable: bool
     bounds: Bounds | None = None
+    returns: str = "loss"
 
     @property
     def memory_bytes(self) -> int:
@@ -148,6 +159,12 @@ class Case:
     def is_divided(self) -> bool:
         """Returns whether devices divide parameters, gradients and the optimizer's state."""
         return self.shard is not None and self.shard.system == "fsdp"
+
+    def step(
+        self, make: Callable[[], nn.Module], inputs: Any, loss: Callable[[Any], Tensor] | None
+    ) -> Step:
+        """Returns a captured step."""
+        return trace_step(make, inputs, self.precision, loss, self.bounds, self.returns)
 
     def graph(self, step: Step) -> JointGraph:
         """Returns the graph of a captured step, with the times of the device."""
@@ -305,6 +322,7 @@ def _answer(measured: Measured, effort: str) -> Estimate:
         curve=_curve(measured, needed, everything, free),
         graph=content,
         constant_bytes=graph.constant_bytes(),
+        before_bytes=bytes_before(graph),
     )
     if not found.fits:
         _plan_for_device(measured, found, effort)

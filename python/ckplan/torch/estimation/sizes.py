@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ckplan.torch.errors import EstimateError
 from ckplan.torch.estimation import planning
 from ckplan.torch.estimation.answer import Largest
-from ckplan.torch.estimation.tracing import inputs_at, sizes_of, trace_step
+from ckplan.torch.estimation.tracing import inputs_at, sizes_of
 
 if TYPE_CHECKING:
     from ckplan.torch.estimation.estimating import Case, Measured
@@ -104,9 +104,7 @@ class Search:
 
     def _capture(self, name: str, value: int) -> Measured:
         inputs = inputs_at(self._inputs, {**self._sizes, name: value})
-        step = trace_step(
-            self._make, inputs, self._case.precision, self._loss, self._case.bounds
-        )
+        step = self._case.step(self._make, inputs, self._loss)
         return dataclasses.replace(self._first, step=step, graph=self._case.graph(step))
 
     def _need(self, measured: Measured, added: int | None) -> int:

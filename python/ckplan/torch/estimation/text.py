@@ -24,6 +24,7 @@ def _head(found: Estimate) -> str:
     if found.parameters < 10**8:
         count = f"{found.parameters / 1e6:.2f} million parameters"
     asked = [found.model, count, sizes, found.precision, found.optimizer, found.shard or ""]
+    asked.append("all results held" if found.returns == "all" else "")
     left = found.memory_bytes - found.keep_all.bytes
     room = f"{size(left)} are left" if left >= 0 else f"{size(-left)} are missing"
     verdict = found.keep_all.verdict(found.memory_bytes)

@@ -19,6 +19,7 @@ from torch import Tensor, fx, nn
 from ckplan.torch import collector, private
 from ckplan.torch.capture import capture
 from ckplan.torch.bounds import Bounds, are_by_code
+from ckplan.torch.dropping import beyond_first_number, without_gradients
 from ckplan.torch.errors import (
     EstimateError,
     MissingKernelError,
@@ -26,6 +27,7 @@ from ckplan.torch.errors import (
     UnsupportedGraphError,
 )
 from ckplan.torch.estimation import regions
+from ckplan.torch.estimation.holding import hold_results
 from ckplan.torch.estimation.lengthening import lengthened
 from ckplan.torch.estimation.private import in_compilers_mode
 from ckplan.torch.estimation.repeats import (
@@ -63,22 +65,32 @@ class Precision:
 
 
 @dataclass(frozen=True)
+class _Asked:
+    """What a step is traced by, besides the model and its inputs."""
+
+    precision: Precision
+    loss: Callable[[Any], Tensor] | None
+    bounds: Bounds | None
+    holds: bool
+    """The caller holds all results, not the loss alone."""
+
+
+@dataclass(frozen=True)
 class Traced:
     """The joint graph that AOT autograd has made, maybe without equal layers."""
 
     joint: fx.GraphModule
     options: dict[str, Any]
     repeats: list[Repeat]
-    bounds: Bounds | None
+    asked: _Asked
 
     def graph(self, arriving: bool) -> JointGraph:
         """Returns the joint graph of all layers. Raises UnsupportedGraphError."""
         static = self.options.get("static_lifetime_input_indices")
         parameters = None if static is None else set(static)
         outputs = self.options["num_fwd_outputs"]
-        graph = capture(
-            self.joint, outputs, parameters, arriving=arriving, bounds=self.bounds
-        )
+        bounds = self.asked.bounds
+        graph = capture(self.joint, outputs, parameters, arriving=arriving, bounds=bounds)
         if not self.repeats:
             return graph
         whole = lengthened(graph, list(self.joint.graph.nodes), self.repeats)
@@ -109,6 +121,8 @@ class Step:
             raise EstimateError(f"the step of {self.name} cannot be planned: {error}") from error
         for operation in graph.operations:
             operation.module = self._module(operation.module)
+        if self.traced.asked.holds:
+            hold_results(graph)
         return graph
 
     def _module(self, path: str) -> str:
@@ -136,22 +150,25 @@ class _Training(nn.Module):
 
     ROOT = "model"
 
-    def __init__(
-        self,
-        model: nn.Module,
-        loss: Callable[[Any], Tensor] | None,
-        autocast: torch.dtype | None,
-    ):
+    def __init__(self, model: nn.Module, asked: _Asked):
         super().__init__()
         self.model = model
-        self._loss = loss_of if loss is None else loss
-        self._autocast = autocast
+        self._loss = loss_of if asked.loss is None else asked.loss
+        self._autocast = asked.precision.autocast
+        self._holds = asked.holds
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         if self._autocast is None:
-            return self._loss(self.model(*args, **kwargs))
+            return self._step(*args, **kwargs)
         with torch.autocast("cpu", dtype=self._autocast):
-            return self._loss(self.model(*args, **kwargs))
+            return self._step(*args, **kwargs)
+
+    def _step(self, *args: Any, **kwargs: Any) -> Any:
+        result = self.model(*args, **kwargs)
+        loss = self._loss(result)
+        if not self._holds or loss is None:
+            return loss
+        return loss, *(tensor for tensor in _tensors_in(result) if tensor is not loss)
 
 
 class _Done(Exception):
@@ -165,13 +182,16 @@ def trace_step(
     precision: Precision,
     loss: Callable[[Any], Tensor] | None = None,
     bounds: Bounds | None = None,
+    returns: str = "loss",
 ) -> Step:
     """Returns a step of the model that ``make_model`` makes.
 
+    ``returns`` is ``"all"`` where the caller holds all that the model returns.
     Raises EstimateError, UnboundedSizeError, MissingKernelError, TypeError.
     """
     call = _fake_call(make_model, example_inputs, precision)
-    traced = _trace_joint(call, precision, loss, bounds)
+    asked = _Asked(precision, loss, bounds, returns == "all")
+    traced = _trace_joint(call, asked)
     return Step(traced, call.model, call.tensors(), type(call.model).__name__)
 
 
@@ -188,7 +208,8 @@ def call_backend(
     ``is_done`` says whether the backend has what it wants; it then ends by any Exception. Raises
     what ``trace_step`` does.
     """
-    _run(_fake_call(make_model, example_inputs, precision), precision, loss, backend, is_done)
+    asked = _Asked(precision, loss, bounds=None, holds=False)
+    _run(_fake_call(make_model, example_inputs, precision), asked, backend, is_done)
 
 
 @dataclass(frozen=True)
@@ -227,18 +248,13 @@ def _fake_call(
     return _FakeCall(mode, model, args, kwargs)
 
 
-def _trace_joint(
-    call: _FakeCall,
-    precision: Precision,
-    loss: Callable[[Any], Tensor] | None,
-    bounds: Bounds | None,
-) -> Traced:
+def _trace_joint(call: _FakeCall, asked: _Asked) -> Traced:
     found: list[Traced] = []
 
     def backend(module: fx.GraphModule, inputs: list[Any]) -> Any:
-        if is_marked and not _may_be_shorter(module, bounds):
+        if is_marked and not _may_be_shorter(module, asked.bounds):
             raise regions.CannotInlineError("symbols need their numbers")
-        traced = _traced(*regions.inlined(module, inputs), bounds)
+        traced = _traced(*regions.inlined(module, inputs), asked)
         if traced is None:
             return module.forward
         found.append(traced)
@@ -247,24 +263,23 @@ def _trace_joint(
     # With layers that TorchDynamo cannot trace once, it traces the whole model.
     with regions.marked(call.model) as is_marked, contextlib.suppress(Exception):
         if is_marked:
-            _call_compiled(call, precision, loss, backend)
+            _call_compiled(call, asked, backend)
     if found:
         return found[0]
     is_marked = False
-    _run(call, precision, loss, backend, lambda: bool(found))
+    _run(call, asked, backend, lambda: bool(found))
     return found[0]
 
 
 def _run(
     call: _FakeCall,
-    precision: Precision,
-    loss: Callable[[Any], Tensor] | None,
+    asked: _Asked,
     backend: Callable[[fx.GraphModule, list[Any]], Any],
     is_done: Callable[[], bool],
 ) -> None:
     name = type(call.model).__name__
     try:
-        _call_compiled(call, precision, loss, backend)
+        _call_compiled(call, asked, backend)
     except Exception as error:
         missing = missing_kernel(str(error))
         if missing is not None:
@@ -283,11 +298,10 @@ def _run(
 
 def _call_compiled(
     call: _FakeCall,
-    precision: Precision,
-    loss: Callable[[Any], Tensor] | None,
+    asked: _Asked,
     backend: Callable[[fx.GraphModule, list[Any]], Any],
 ) -> None:
-    training = _Training(call.model, loss, precision.autocast)
+    training = _Training(call.model, asked)
     compiled = torch.compile(training, backend=backend, dynamic=False, fullgraph=True)
     with (
         call.mode,
@@ -299,19 +313,19 @@ def _call_compiled(
         compiled(*call.args, **call.kwargs)
 
 
-def _traced(module: fx.GraphModule, inputs: list[Any], bounds: Bounds | None) -> Traced | None:
+def _traced(module: fx.GraphModule, inputs: list[Any], asked: _Asked) -> Traced | None:
     """Returns the joint graph of what TorchDynamo has found; None if nothing is trained.
 
     It is that of few of the equal layers, if it can be lengthened.
     """
-    may_be = _may_be_shorter(module, bounds) and not updates_buffers(module)
+    may_be = _may_be_shorter(module, asked.bounds) and not updates_buffers(module)
     short = shortened(module, inputs) if may_be else None
     if short is not None:
-        found = _joint(short.module, short.inputs, short.repeats, bounds)
+        found = _joint(short.module, short.inputs, short.repeats, asked)
         with contextlib.suppress(UnsupportedGraphError):
             if found is not None and found.graph(arriving=False):
                 return found
-    return _joint(module, inputs, [], bounds)
+    return _joint(module, inputs, [], asked)
 
 
 def _may_be_shorter(module: fx.GraphModule, bounds: Bounds | None) -> bool:
@@ -322,12 +336,15 @@ def _may_be_shorter(module: fx.GraphModule, bounds: Bounds | None) -> bool:
 
 
 def _joint(
-    module: fx.GraphModule, inputs: list[Any], repeats: list[Repeat], bounds: Bounds | None
+    module: fx.GraphModule, inputs: list[Any], repeats: list[Repeat], asked: _Asked
 ) -> Traced | None:
     found: list[Traced] = []
 
     def partition(joint: fx.GraphModule, _: Any, **options: Any) -> Any:
-        found.append(Traced(joint, options, repeats, bounds))
+        # No gradient arrives for what the caller holds besides the loss.
+        if asked.holds:
+            joint = without_gradients(joint, beyond_first_number(joint))
+        found.append(Traced(joint, options, repeats, asked))
         raise _Done
 
     backend = private.aot_autograd(
@@ -351,6 +368,21 @@ def loss_of(output: Any) -> Any:
         numbers = [item for item in output if isinstance(item, Tensor) and item.numel() == 1]
         return numbers[0] if len(numbers) == 1 else None
     return None
+
+
+def _tensors_in(output: Any) -> Iterator[Tensor]:
+    """Yields the tensors in a model's results. TorchDynamo traces this."""
+    if isinstance(output, Tensor):
+        yield output
+    elif isinstance(output, Mapping):
+        for value in output.values():
+            yield from _tensors_in(value)
+    elif isinstance(output, (tuple, list)):
+        for value in output:
+            yield from _tensors_in(value)
+    elif isinstance(getattr(output, "layers", None), list):  # A cache of transformers.
+        for layer in output.layers:
+            yield from _tensors_in((getattr(layer, "keys", None), getattr(layer, "values", None)))
 
 
 def sizes_of(example_inputs: Any) -> dict[str, int]:
