@@ -11,7 +11,7 @@ from torch_tests.networks import Bert
 from torch_tests.training import loss_of
 
 from ckplan.torch.errors import EstimateError
-from ckplan.torch.estimation import tracing
+from ckplan.torch.estimation import sizes, tracing
 from ckplan.torch.estimation.sizes import _largest, _Polynomials
 
 FP32 = tracing.Precision.named("fp32")
@@ -70,3 +70,35 @@ def test_the_largest_size_is_found_from_either_side(most, base, known, expected)
 
     assert _largest(fits, base, known) == expected
     assert len(asked) < 20
+
+
+@pytest.mark.parametrize("base", [4, 8])
+def test_no_row_needs_more_than_the_device_has(base, monkeypatch):
+    """A search with more time to spend may find a worse plan, and captures have other costs."""
+
+    def need(_, measured, added):
+        planned = {None: 20, 10: 12, 30: 13}[added] * measured.size
+        return planned + (7 if measured.is_captured and measured.size != base else 0)
+
+    class Curve:
+        sizes = (base, 2 * base, 3 * base)
+
+        def __init__(self, *_):
+            pass
+
+        def at(self, size):
+            return measured_at(size, False)
+
+    def measured_at(size, is_captured=True):
+        graph = SimpleNamespace(values=[size])
+        return SimpleNamespace(size=size, is_captured=is_captured, graph=graph, input_bytes=size)
+
+    monkeypatch.setattr(sizes, "_Polynomials", Curve)
+    monkeypatch.setattr(sizes.Search, "_need", need)
+    monkeypatch.setattr(sizes.Search, "_capture", lambda _, name, size: measured_at(size))
+    case = SimpleNamespace(memory_bytes=100)
+    search = sizes.Search(None, torch.zeros(base, 2), None, case, measured_at(base), "quick")
+    rows = search.rows("batch", (None, 10, 30))
+    assert [row.added_percent for row in rows] == [None, 10, 30]
+    assert [row.value for row in rows] == [5, 8, 8]
+    assert all(row.need_bytes <= case.memory_bytes for row in rows)

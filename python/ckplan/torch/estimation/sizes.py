@@ -81,7 +81,12 @@ class Search:
         known = None
         for added in added_times:
             known = _largest(functools.partial(self._fits, curve, added), base, known)
-            rows.append(self._checked(name, curve, added, known))
+            row = self._checked(name, curve, added, known)
+            if rows and rows[-1].value == row.value and row.value is not None:
+                # The plan of the row before may add this time, too, and is known to fit.
+                row = min(rows[-1], row, key=lambda one: one.need_bytes or 0)
+                row = dataclasses.replace(row, added_percent=added)
+            rows.append(row)
         return rows
 
     def _fits(self, curve: _Polynomials, added: int | None, size: int) -> bool:
@@ -95,12 +100,14 @@ class Search:
         if value == self._sizes[name]:
             return Largest(name, added, value, self._need(self._first, added))
         predicted, captured = curve.at(value), self._capture(name, value)
-        if captured.graph.values != predicted.graph.values:
+        same = captured.graph.values == predicted.graph.values
+        if not same or captured.input_bytes != predicted.input_bytes:
             raise EstimateError(
                 f"{name}={value} has other bytes than sizes {', '.join(map(str, curve.sizes))} let "
                 f"expect, so that the largest {name} is not known: estimate single sizes instead"
             )
-        return Largest(name, added, value, self._need(captured, added))
+        # The bytes are equal, so the plan that was found for the prediction is one of the capture.
+        return Largest(name, added, value, self._need(predicted, added))
 
     def _capture(self, name: str, value: int) -> Measured:
         inputs = inputs_at(self._inputs, {**self._sizes, name: value})
