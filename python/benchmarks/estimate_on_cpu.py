@@ -1,7 +1,8 @@
 """Prints how many bytes an estimate is off what training on a CPU measures, for 25 networks.
 
-    python python/benchmarks/estimate_on_cpu.py [NAME...] [--optimizer adamw]
+    python python/benchmarks/estimate_on_cpu.py [NAME...] [--optimizer adamw] [--journal FILE]
 
+With a journal, a run that was cut goes on where it was.
 Every column is the estimate's figure, with the difference in brackets where there is one. The
 networks are small or get small inputs, so that they train in seconds. Needs torchvision and
 transformers; nothing is downloaded, since weights are random. A network whose package is missing is
@@ -25,6 +26,7 @@ from ckplan.torch.estimation import optimizers
 from ckplan.torch.estimation.events import peak, trace
 from ckplan.torch.estimation.tracing import Precision, trace_step
 from ckplan.torch.tracker import Tracker
+from journal import Journal, add_argument
 from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -216,22 +218,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="parts of names of networks")
     parser.add_argument("--optimizer", default="adamw", choices=("adamw", "adam", "sgd"))
+    add_argument(parser)
     asked = parser.parse_args()
-    torch.manual_seed(1)
-    head, off, count, start = [], 0, 0, time.process_time()
+    journal = Journal(asked.journal, ("torch", "torchvision", "transformers"), asked.optimizer)
+    head, off, count, spent = [], 0, 0, 0.0
     for name, make, batch in networks():
         if asked.names and not any(part in name for part in asked.names):
             continue
-        ours = estimated(make, batch, asked.optimizer)
-        theirs = measured(make, batch, asked.optimizer)
+        found = journal.row(name, lambda: _both(make, batch, asked.optimizer))
+        ours, theirs = found["estimated"], found["measured"]
         if not head:
             head = ["network", *ours]
             print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}", flush=True)
         cells = [_cell(ours[key], theirs[key]) for key in ours]
         off += sum(abs(ours[key] - theirs[key]) for key in ours)
-        count += 1
+        count, spent = count + 1, spent + found["seconds"]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
-    print(f"\n{count} networks, {off} bytes off, {time.process_time() - start:.0f} s of CPU time")
+    print(f"\n{count} networks, {off} bytes off, {spent:.0f} s of CPU time")
+
+
+def _both(make: Make, batch: list[Tensor], optimizer: str) -> dict[str, Any]:
+    """Returns the figures of the estimate, the measured ones, and the CPU time for both."""
+    start = time.process_time()
+    torch.manual_seed(1)
+    ours, theirs = estimated(make, batch, optimizer), measured(make, batch, optimizer)
+    return {"estimated": ours, "measured": theirs, "seconds": time.process_time() - start}
 
 
 def _cell(ours: int, theirs: int) -> str:

@@ -1,6 +1,9 @@
 """Prints what the plans of other runtimes lose against free plans.
 
     python python/benchmarks/other_runtimes.py [NETWORK...] [--budgets 80 60 40] [--kinds sac ...]
+        [--journal FILE]
+
+With a journal, a run that was cut goes on where it was.
 
 The networks are those of transformers, on fake tensors in bfloat16 and without their weights, so
 training takes no memory. A budget is a share of what keeping everything needs. A cell has the time
@@ -12,6 +15,7 @@ peak that was found, in percent of keeping everything. Needs transformers.
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +27,7 @@ from torch import nn
 from ckplan.torch.costs import set_costs
 from ckplan.torch.estimation.tracing import Precision, trace_step
 from ckplan.torch.policies import Policy, policy
+from journal import Journal, add_argument
 
 KINDS = ("sac", "torchtitan", "checkpoint", "megatron", "transformers", "deepspeed")
 
@@ -85,27 +90,48 @@ def main() -> None:
     parser.add_argument("--budgets", nargs="*", type=int, default=[80, 60, 40])
     parser.add_argument("--kinds", nargs="*", default=list(KINDS))
     parser.add_argument("--effort", default="quick")
+    add_argument(parser)
     asked = parser.parse_args()
+    journal = Journal(asked.journal, ("torch", "transformers"), asked.effort)
     heads = ["network (keeping all)", "budget", "free plan", *asked.kinds]
     print("| " + " | ".join(heads) + " |\n|" + " --- |" * len(heads))
     for name in asked.networks:
-        content = graph_of(*NETWORKS[name])
         for budget in asked.budgets:
-            print(row(name, content, budget, asked.kinds, asked.effort), flush=True)
+            print(row(name, budget, asked.kinds, asked.effort, journal), flush=True)
 
 
-def row(name: str, content: bytes, budget: int, kinds: list[str], effort: str) -> str:
+@functools.cache
+def known(name: str) -> tuple[bytes, int]:
+    """Returns the graph of a network, and the peak of keeping everything."""
+    content = graph_of(*NETWORKS[name])
+    return content, ckplan.plan(content, algo="keep-all")["result"]["peak_bytes"]
+
+
+def row(name: str, budget: int, kinds: list[str], effort: str, journal: Journal) -> str:
     """Returns the row of a network and a budget in percent."""
-    keep_all = ckplan.plan(content, algo="keep-all")["result"]["peak_bytes"]
-    cells = [f"{name} ({keep_all / 2**20:,.0f} MiB)", f"{budget} %"]
-    try:
-        plan = ckplan.plan(content, budget=f"{budget}%", effort=effort)
-    except ckplan.InfeasibleError as error:
-        least = error.least_bytes or keep_all
-        cells += [f"least {100 * least / keep_all:.0f} %", *["no plan"] * len(kinds)]
-    else:
-        added = plan["result"]["overhead_cost"] / _step_cost(plan)
-        cells += [f"{100 * added:+.1f}", *(_cell(_found(plan, kind, content)) for kind in kinds)]
+    plan: dict[str, Any] | None = None
+
+    def free() -> list[str]:
+        nonlocal plan
+        content, keep_all = known(name)
+        cells = [f"{name} ({keep_all / 2**20:,.0f} MiB)", f"{budget} %"]
+        try:
+            plan = ckplan.plan(content, budget=f"{budget}%", effort=effort)
+        except ckplan.InfeasibleError as error:
+            return [*cells, f"least {100 * (error.least_bytes or keep_all) / keep_all:.0f} %"]
+        return [*cells, f"{100 * plan['result']['overhead_cost'] / _step_cost(plan):+.1f}"]
+
+    def of(kind: str) -> str:
+        nonlocal plan
+        if plan is None:
+            plan = ckplan.plan(known(name)[0], budget=f"{budget}%", effort=effort)
+        return _cell(_found(plan, kind, known(name)[0]))
+
+    cells = journal.row(f"{name} {budget}", free)
+    has_plan = not cells[-1].startswith("least")
+    for kind in kinds:
+        find = functools.partial(of, kind)
+        cells = [*cells, journal.row(f"{name} {budget} {kind}", find) if has_plan else "no plan"]
     return "| " + " | ".join(cells) + " |"
 
 

@@ -1,9 +1,11 @@
 """Prints estimates beside peaks that others have measured on GPUs, and published.
 
-    python python/benchmarks/published_peaks.py [NAME...]
+    python python/benchmarks/published_peaks.py [NAME...] [--journal FILE]
 
-The rows are those of published_peaks.json, each with its source. Nothing is tuned on them. Needs
-torchvision and transformers; nothing is downloaded and nothing is trained.
+The rows are those of published_peaks.json, each with its source. Nothing is tuned on them. The loop
+that trained the language models holds all results of a step until the next one has made its own.
+With a journal, a run that was cut goes on where it was. Needs torchvision and transformers; nothing
+is downloaded and nothing is trained.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any
 
 import ckplan.torch
 import torch
+from journal import Journal, add_argument
 from torch import Tensor, nn
 
 ROWS = Path(__file__).with_suffix(".json")
@@ -65,6 +68,7 @@ def estimate(row: dict[str, Any]) -> ckplan.torch.Estimate:
         context=0,  # The measurement begins when the context is there.
         optimizer=lambda parameters: kind(parameters, lr=1e-3),
         precision="fp32",
+        returns="all" if "sequence" in row else "loss",
     )
 
 
@@ -72,38 +76,35 @@ def main() -> None:
     """Prints a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="parts of names of rows")
+    add_argument(parser)
     asked = parser.parse_args()
-    errors: dict[str, list[float]] = {"of the estimate": [], "with logits": [], "of xMem": []}
-    print("| training | measured, MiB | estimate | error | with logits | xMem's | not known |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    journal = Journal(asked.journal, ("torch", "torchvision", "transformers"))
+    errors: dict[str, list[float]] = {"of the estimate": [], "of xMem": []}
+    print("| training | measured, MiB | estimate | error | xMem's | not known |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for row in json.loads(ROWS.read_text())["rows"]:
         if asked.names and not any(part in row["name"] for part in asked.names):
             continue
-        need, measured = estimate(row).keep_all, row["measured_bytes"]
-        held = need.bytes + _logits(row)
-        found = need.bytes, held, row["their_estimate_bytes"]
-        percent = [100 * (size - measured) / measured for size in found]
+        found = journal.row(row["name"], lambda: _figures(row))
+        measured = row["measured_bytes"]
+        sizes = found["bytes"], row["their_estimate_bytes"]
+        percent = [100 * (size - measured) / measured for size in sizes]
         for rows, error in zip(errors.values(), percent):
             rows.append(error)
-        ours, with_logits, theirs = (f"{error:+.1f} %" for error in percent)
-        unknown = ", ".join(name.removesuffix(" workspaces") for name in need.unknown)
+        ours, theirs = (f"{error:+.1f} %" for error in percent)
+        unknown = ", ".join(name.removesuffix(" workspaces") for name in found["unknown"])
         print(
-            f"| [{row['name']}]({row['source']}) | {measured // MIB:,} | {need.bytes // MIB:,} | "
-            f"{ours} | {with_logits if held > need.bytes else ''} | {theirs} | {unknown} |",
+            f"| [{row['name']}]({row['source']}) | {measured // MIB:,} | {found['bytes'] // MIB:,} "
+            f"| {ours} | {theirs} | {unknown} |",
             flush=True,
         )
     print(f"\n{len(errors['of xMem'])} rows; medians of the errors without their signs: ", end="")
     print(", ".join(f"{statistics.median(map(abs, e)):.1f} % {n}" for n, e in errors.items()))
 
 
-def _logits(row: dict[str, Any]) -> int:
-    """Returns the bytes of the logits, which the loop of these rows holds to the end of a step.
-
-    An estimate is of a step that drops them.
-    """
-    if "sequence" not in row:
-        return 0
-    return int(4 * row["batch"] * row["sequence"] * row["model"]["settings"]["vocab_size"])
+def _figures(row: dict[str, Any]) -> dict[str, Any]:
+    need = estimate(row).keep_all
+    return {"bytes": need.bytes, "unknown": need.unknown}
 
 
 if __name__ == "__main__":

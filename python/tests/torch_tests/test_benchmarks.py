@@ -13,7 +13,7 @@ import torch
 from ckplan.torch import private
 from torch_tests.networks import NETWORKS, Bert
 
-pytestmark = pytest.mark.skipif(
+traces_for_inductor = pytest.mark.skipif(
     private.version() < private.INDUCTOR_SINCE, reason="PyTorch is too old"
 )
 
@@ -37,6 +37,7 @@ def small() -> Bert:
     return Bert(layers=6, width=32, heads=4, words=64, length=64)
 
 
+@traces_for_inductor
 def test_checkpoints_save_memory_where_pytorch_compiles_them(against_torch):
     # Without Inductor's decompositions the partitioner keeps the tensors that checkpoints would
     # free.
@@ -49,6 +50,7 @@ def test_checkpoints_save_memory_where_pytorch_compiles_them(against_torch):
     assert point.flops > 0.2
 
 
+@traces_for_inductor
 def test_both_sides_are_given_one_graph_and_the_budget_holds(against_torch):
     batch = torch.zeros(8, 64, dtype=torch.long)
     step = against_torch.trace(small(), batch, "inductor")
@@ -87,3 +89,28 @@ def test_each_published_peak_has_its_source_and_setting():
         assert len(kinds) == 1 and ("sequence" in row) == (kinds == {"transformers"})
         images = table.inputs(row) if "sequence" not in row else ()
         assert all(len(tensor) == row["batch"] for tensor in images)
+
+
+def test_a_journal_goes_on_after_the_rows_that_it_has(tmp_path):
+    Journal, path = benchmark("journal").Journal, tmp_path / "rows.jsonl"
+    found = []
+
+    def find(value):
+        return lambda: found.append(value) or [value, {"bytes": value}]
+
+    first = Journal(path, ("torch",), "quick")
+    assert first.row("one", find(1)) == [1, {"bytes": 1}]
+    assert first.row("one", find(7)) == [1, {"bytes": 1}]
+    first.row("two", find(2))
+    # The run is cut while it writes a third row, and is started again.
+    with path.open("a") as file:
+        file.write('{"name": "three", "of"')
+    again = Journal(path, ("torch",), "quick")
+    rows = [again.row(name, find(9)) for name in ("one", "two", "three")]
+    assert [row[0] for row in rows] == [1, 2, 9]
+    assert found == [1, 2, 9]
+    assert [row[0] for row in (again.row("three", find(8)), first.row("one", find(8)))] == [9, 1]
+    # Other options or versions make other rows.
+    assert Journal(path, ("torch",), "normal").row("one", find(5))[0] == 5
+    assert Journal(path, ("torch", "no-such-package"), "quick").row("one", find(6))[0] == 6
+    assert Journal(None, ("torch",), "quick").row("one", find(4))[0] == 4

@@ -1,0 +1,56 @@
+"""Keeps what benchmarks find in a file, line by line, so that a run that was cut goes on there.
+
+``--journal FILE`` names the file. A line has the name of a row, the versions of what it was found
+with, and what was found; the same command prints the whole table from it once all rows are there.
+Rows of other versions are found again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+
+def add_argument(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--journal`` to a command line."""
+    parser.add_argument(
+        "--journal", type=Path, metavar="FILE", help="keep rows there, and go on after those there"
+    )
+
+
+class Journal:
+    """The rows that were found, by their names."""
+
+    def __init__(self, path: Path | None, packages: Iterable[str], options: object = None):
+        """``options`` are those of the command line that change rows."""
+        self._path = path
+        self._about = {name: _version(name) for name in packages} | {"options": repr(options)}
+        self._rows: dict[str, Any] = {}
+        if path is not None and path.exists():
+            lines = [line for line in path.read_text().splitlines(True) if line.endswith("\n")]
+            # A line without an end was being written as the run was cut.
+            path.write_text("".join(lines))
+            rows = map(json.loads, lines)
+            self._rows = {row["name"]: row["found"] for row in rows if row["of"] == self._about}
+
+    def row(self, name: str, find: Callable[[], Any]) -> Any:
+        """Returns what is known of a row, or finds it. What is found can be written as JSON."""
+        if name not in self._rows:
+            found = json.loads(json.dumps(find()))
+            if self._path is not None:
+                line = {"name": name, "of": self._about, "found": found}
+                with self._path.open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+            self._rows[name] = found
+        return self._rows[name]
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "none"
