@@ -15,10 +15,12 @@ import ckplan
 from ckplan.torch import backend, obstacles, private
 from ckplan.torch.bounds import Bounds
 from ckplan.torch.constraints import Patterns
-from ckplan.torch.errors import MissingKernelError, ReplayError
+from ckplan.torch.errors import MissingKernelError, OffloadError, ReplayError
 from ckplan.torch.report import Report
 from ckplan.torch.request import Options, Request
 
+
+_OWN_ERRORS = (MissingKernelError, OffloadError, ReplayError)
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -65,6 +67,9 @@ def compile(
     recompute: Patterns = (),
     never_rerun: Patterns = (),
     bounds: Bounds | None = None,
+    offload: str | None = None,
+    host_memory: int | str | None = None,
+    never_offload: Patterns = (),
     fullgraph: bool = False,
 ) -> Any:
     """Returns the model or function with training that stays within a memory budget.
@@ -93,6 +98,9 @@ def compile(
         model's code, ``{"torch.where(": 4096}``. With it, and be it ``{}``, such sizes do not end a
         graph; an error names those without a bound. A step with a larger size raises
         ``SizeAboveBoundError``.
+    offload, host_memory, never_offload: plans may move activations to the host and back over a
+        link, ``"pcie5"`` or another one that ``--offload`` of ``ckplan plan`` takes, within
+        ``"64GiB"`` of host memory; results of operations that match the patterns stay.
     fullgraph: raise an error if the model does not become one graph.
 
     Raises ValueError for an argument that cannot be understood; the program ``ckplan`` reads the
@@ -114,6 +122,9 @@ def compile(
         recompute,
         never_rerun,
         bounds,
+        offload,
+        host_memory,
+        never_offload,
     )
     private.check_version(compiler)
     planned: PlannedFunction[..., Any] = PlannedFunction(model, request, fullgraph)
@@ -158,6 +169,9 @@ class Backend:
         recompute: Patterns = (),
         never_rerun: Patterns = (),
         bounds: Bounds | None = None,
+        offload: str | None = None,
+        host_memory: int | str | None = None,
+        never_offload: Patterns = (),
     ):
         request = Request(
             budget,
@@ -174,6 +188,9 @@ class Backend:
             recompute,
             never_rerun,
             bounds,
+            offload,
+            host_memory,
+            never_offload,
         )
         private.check_version(compiler)
         self.report = Report(request)
@@ -245,7 +262,7 @@ class PlannedFunction(Generic[Parameters, Result]):
                 output: Result = self._call(*args, **kwargs)
         except private.compiler_failure() as failure:
             inner = getattr(failure, "inner_exception", None)
-            if isinstance(inner, (ckplan.PlanError, MissingKernelError, ReplayError, ValueError)):
+            if isinstance(inner, (ckplan.PlanError, ValueError, *_OWN_ERRORS)):
                 raise inner from None
             raise
         except Exception as failure:

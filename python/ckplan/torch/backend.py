@@ -28,7 +28,8 @@ from ckplan.torch.graph import JointGraph
 from ckplan.torch.inductor import private as inductor
 from ckplan.torch.inductor.costs import set_fused_costs
 from ckplan.torch.inductor.deciding import Chosen, PartDecision
-from ckplan.torch.judge import replay_modules
+from ckplan.torch.judge import Replay, replay_modules
+from ckplan.torch.offload.moving import prepare
 from ckplan.torch.parts import Part, Parts
 from ckplan.torch.report import GraphReport, Report, recomputed_modules
 from ckplan.torch.request import Plan, Request, make_plan
@@ -197,12 +198,20 @@ class Backend:
         dropped: Collection[int] = (),
     ) -> Built:
         """Builds the modules of a plan, checks their memory, and completes the report."""
-        modules = build(joint, captured, plan.steps)
+        modules = build(
+            joint,
+            captured,
+            plan.schedule,
+            on_host=plan.on_host,
+            is_compiled=self.request.compiler == "inductor",
+        )
         apart = captured.parameter_gradients()
-        entry.saved_bytes = _judge(modules, plan, apart, dropped)
+        replay = _judged(modules, plan, apart, dropped)
+        entry.saved_bytes, entry.saved_host_bytes = replay.saved_bytes, replay.saved_host_bytes
         self.describe(entry, captured, plan)
         found = self.parts.found[entry.part]
         found.keep_all_peak_bytes, found.saved_bytes = plan.keep_all_peak_bytes, entry.saved_bytes
+        found.saved_host_bytes = entry.saved_host_bytes
         return Built(modules.forward, modules.backward, apart)
 
     def describe(self, entry: GraphReport, captured: JointGraph, plan: Plan | None) -> None:
@@ -249,6 +258,8 @@ class Backend:
         else:
             set_costs(captured, request.costs, fuses=False)
         self.constraints.apply(captured)
+        if request.offload is not None:
+            prepare(captured, is_compiled=request.compiler == "inductor")
         return captured
 
     def _plan_once(self, captured: JointGraph, entry: GraphReport) -> tuple[GraphReport, Plan]:
@@ -307,8 +318,9 @@ class Backend:
         request = self.request
         if limit == "min" != request.limit:  # The first of two plans (see Parts) is quick.
             request = dataclasses.replace(request, algo="dtr")
+        host_memory = self.parts.host_left_bytes(entry.part)
         try:
-            return make_plan(captured, request, limit)
+            return make_plan(captured, request, limit, host_memory)
         except ckplan.InfeasibleError as error:
             least = error.least_bytes
             if not is_divided or least is None:
@@ -318,7 +330,7 @@ class Backend:
                 self.report.say(obstacles.SMALL_PARTS)
             else:
                 warnings.warn(f"a part of a model: {entry.note}", ckplan.PlanWarning, stacklevel=2)
-            return make_plan(captured, request, least)
+            return make_plan(captured, request, least, host_memory)
 
     def _warn_of_limit(self, part: int) -> None:
         """Warns that TorchDynamo compiles a part only so often, and then runs it in eager mode."""
@@ -345,12 +357,15 @@ def _too_little(request: Request, part: int, missing: str) -> ckplan.InfeasibleE
     return ckplan.InfeasibleError(message, INFEASIBLE)
 
 
-def _judge(modules: Modules, plan: Plan, apart: list[int], dropped: Collection[int]) -> int:
-    """Refuses modules that need other memory than planned. Returns the bytes saved for backward."""
+def _judged(modules: Modules, plan: Plan, apart: list[int], dropped: Collection[int]) -> Replay:
+    """Returns what modules need. Raises ReplayError if it is other memory than planned."""
     replay = replay_modules(modules, apart, dropped)
-    if replay.peak_bytes != plan.peak_bytes:
-        raise ReplayError(
-            f"the modules of a plan need {replay.peak_bytes} bytes where the plan says "
-            f"{plan.peak_bytes}: they are not used; please report it"
-        )
-    return replay.saved_bytes
+    needed = {"": replay.peak_bytes, " of host memory": replay.host_peak_bytes}
+    planned = {"": plan.peak_bytes, " of host memory": plan.host_peak_bytes}
+    for what, size in needed.items():
+        if size != planned[what]:
+            raise ReplayError(
+                f"the modules of a plan need {size} bytes{what} where the plan says "
+                f"{planned[what]}: they are not used; please report it"
+            )
+    return replay

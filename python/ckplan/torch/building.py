@@ -10,24 +10,44 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx
 
 from ckplan.torch import bounds, collector, private
 from ckplan.torch.capture import is_tangent, tensors_in
+from ckplan.torch.errors import OffloadError
 from ckplan.torch.graph import JointGraph, Operation
+from ckplan.torch.offload import steps as transfers
+from ckplan.torch.offload.emitting import Compiled, Eager, Emitter
+from ckplan.torch.offload.host import HostMemory
+from ckplan.torch.offload.steps import Placement, Transfer
 from ckplan.torch.randomness import generator_state, replay
 
 # Notes of other passes that describe the joint graph's own partition.
 _STALE_NOTES = ("saved_tensor_with_no_vc_check", "recompute", "ac_graph_id")
 
+
+class _HostCopy(NamedTuple):
+    """The key of a root's copy on the host."""
+
+    root: fx.Node
+
+
+class _Move(NamedTuple):
+    """A transfer of a root. ``offset`` is the place of the copy that an ``out`` makes."""
+
+    kind: str
+    root: fx.Node
+    offset: int
+
+
 # The key of a kept value: the root in whose memory it lies, or the id of a random operation that
-# runs again, for the generator's state before its first run.
-_Key = fx.Node | int
+# runs again, for the generator's state before its first run, or a copy on the host.
+_Key = fx.Node | int | _HostCopy
 
 
 @dataclass
@@ -47,28 +67,55 @@ class Modules:
 
 
 @collector.paused
-def build(joint: fx.GraphModule, captured: JointGraph, steps: list[int]) -> Modules:
-    """Returns the modules that run the operations of ``captured`` in the order of ``steps``."""
-    return _Builder(joint, captured, steps).build()
+def build(
+    joint: fx.GraphModule,
+    captured: JointGraph,
+    steps: Sequence[transfers.Step],
+    *,
+    on_host: Placement = Placement(),
+    is_compiled: bool = False,
+) -> Modules:
+    """Returns the modules that run the operations of ``captured`` in the order of ``steps``.
+
+    ``on_host`` has the places of copies on the host, and ``is_compiled`` says that a compiler gets
+    the modules. Raises OffloadError for a transfer of what cannot be moved.
+    """
+    return _Builder(joint, captured, steps, on_host, is_compiled).build()
 
 
 class _Builder:
-    def __init__(self, joint: fx.GraphModule, captured: JointGraph, steps: list[int]):
+    def __init__(
+        self,
+        joint: fx.GraphModule,
+        captured: JointGraph,
+        steps: Sequence[transfers.Step],
+        on_host: Placement,
+        is_compiled: bool,
+    ):
         self._joint = joint
         self._captured = captured
         self._descriptors = _output_descriptors(joint)
-        runs = Counter(steps)
+        runs = Counter(step for step in steps if not isinstance(step, Transfer))
         random = [operation for operation in captured.operations if operation.is_random]
         self._rerun_random = {operation.id for operation in random if runs[operation.id] > 1}
+        moved = _moved(captured, steps)
+        self._emitter: Emitter = Compiled() if is_compiled and moved else Eager(HostMemory(on_host))
+        offsets = iter(on_host.offsets)
+        actions: list[Operation | _Move] = []
+        for step in steps:
+            if isinstance(step, Transfer):
+                offset = next(offsets, 0) if step.kind == transfers.OUT else 0
+                actions.append(_Move(step.kind, moved[step.value], offset))
+            else:
+                actions.append(captured.operations[step])
         cut = steps.index(captured.boundary)
-        self._before = [captured.operations[step] for step in steps[:cut]]
-        self._after = [captured.operations[step] for step in steps[cut + 1 :]]
+        self._before, self._after = actions[:cut], actions[cut + 1 :]
 
     def build(self) -> Modules:
         captured = self._captured
         inputs = self._joint.graph.find_nodes(op="placeholder")
         tangents = [node for node in inputs if is_tangent(node)]
-        forward = _Half(captured, self._rerun_random)
+        forward = _Half(captured, self._rerun_random, self._emitter)
         for node in inputs:
             if node not in tangents:
                 forward.place(node, node)
@@ -77,12 +124,14 @@ class _Builder:
         for copy in captured.boundary_copies:
             forward.copy(copy)
         returned = [forward.read(node) for node in captured.forward_outputs]
+        if self._emitter.waits_before_backward:
+            forward.wait_for_all()
         keys = self._saved(forward)
         numbers = [key for key in keys if key in forward.numbers]
         tensors = [key for key in keys if key not in forward.numbers]
         saved = {key: forward.memory[key] for key in tensors + numbers}
 
-        backward = _Half(captured, self._rerun_random, forward)
+        backward = _Half(captured, self._rerun_random, self._emitter, forward)
         for key in numbers + tensors:
             backward.place(key, saved[key])
         for node in tangents:
@@ -104,19 +153,28 @@ class _Builder:
         """Returns the values that the backward module needs from forward, in the order of use."""
         captured = self._captured
         needed: dict[_Key, None] = {}
-        made: set[fx.Node] = set()
+        made: set[_Key] = set()
 
         def need(nodes: Iterable[fx.Node]) -> None:
             for root in (root for node in nodes for root in _roots_of(captured, node)):
                 if root.op != "get_attr" and root not in made and root in forward.memory:
                     needed[root] = None
 
-        for operation in self._after:
-            need(operation.call.all_input_nodes)
-            made.update(_tensors_made(operation.call))
-            if operation.id in forward.memory:
-                needed[operation.id] = None
+        for action in self._after:
+            if isinstance(action, _Move):
+                copy = _HostCopy(action.root)
+                if action.kind != transfers.IN:
+                    need([action.root])
+                if action.kind != transfers.OUT and copy not in made:
+                    needed[copy] = None
+                made.add(copy if action.kind == transfers.OUT else action.root)
+                continue
+            need(action.call.all_input_nodes)
+            made.update(_tensors_made(action.call))
+            if action.id in forward.memory:
+                needed[action.id] = None
         need(node for node in captured.backward_outputs if isinstance(node, fx.Node))
+        needed.update((_HostCopy(root), None) for root in forward.arriving if root in needed)
         return list(needed)
 
     def _saved_descriptors(self, returned: int, kept: int) -> list[Any]:
@@ -129,7 +187,11 @@ class _Half:
     """One of the two modules, while its graph is being built."""
 
     def __init__(
-        self, captured: JointGraph, rerun_random: set[int], before: _Half | None = None
+        self,
+        captured: JointGraph,
+        rerun_random: set[int],
+        emitter: Emitter,
+        before: _Half | None = None,
     ):
         self.graph = fx.Graph()
         # Sizes that depend on data are computed and checked once, in one of the modules.
@@ -140,20 +202,33 @@ class _Half:
         )
         # The node of this graph with the present version of each kept value.
         self.memory: dict[_Key, fx.Node] = {}
+        # The roots whose copies back nobody has waited for.
+        self.arriving: dict[fx.Node, None] = dict(before.arriving) if before else {}
+        self._given: set[_Key] = set()
         self._copied: set[fx.Node] = set()
         self._captured = captured
         self._rerun_random = rerun_random
+        self._emitter = emitter
 
     def place(self, key: _Key, node: fx.Node) -> None:
         """Adds an input like ``node`` to this module, which brings a kept value."""
         made = self.graph.create_node("placeholder", node.name, name=node.name)
         made.meta = notes_of(node)
         self.memory[key] = made
+        self._given.add(key)
 
-    def run(self, operations: Iterable[Operation]) -> None:
-        for operation in operations:
-            self._run(operation)
+    def run(self, actions: Iterable[Operation | _Move]) -> None:
+        for action in actions:
+            if isinstance(action, _Move):
+                self._move(action)
+                continue
+            self._run(action)
             self.compute_numbers()
+
+    def wait_for_all(self) -> None:
+        """Waits for all copies back that are under way."""
+        for root in list(self.arriving):
+            self._present(root)
 
     def compute_numbers(self) -> None:
         """Computes all sizes and other numbers whose operands are there, and checks bounds.
@@ -209,6 +284,35 @@ class _Half:
             if item.target is operator.getitem and self._captured.roots.get(item) is item:
                 self.memory[item] = self._item(made, item)
 
+    def _move(self, move: _Move) -> None:
+        root, copy = move.root, _HostCopy(move.root)
+        if move.kind == transfers.OUT:
+            self.memory[copy] = self._emitter.out(self.graph, self._present(root), move.offset)
+        elif move.kind == transfers.DROP:
+            host, poisons = self.memory[copy], self._is_ours(root)
+            dropped = self._emitter.drop(self.graph, host, self.memory.pop(root), poisons)
+            self.memory[copy] = dropped
+        else:
+            self.memory[root] = self._emitter.load(self.graph, self.memory[copy])
+            self.arriving[root] = None
+
+    def _is_ours(self, root: fx.Node) -> bool:
+        """Returns whether nobody but this module can hold a root's tensor.
+
+        The backward module runs twice if its graph is retained, autograd may pass a gradient to
+        several graphs, and a caller may hold a result of which the plan assumes that it is dropped.
+        """
+        returned = (self._captured.roots.get(n) for n in self._captured.forward_outputs)
+        return root not in self._given and root not in returned
+
+    def _present(self, root: fx.Node) -> fx.Node:
+        """Returns the node with a root's present version, after the wait for it, if any."""
+        if root in self.arriving:
+            del self.arriving[root]
+            host = self.memory[_HostCopy(root)]
+            self.memory[root] = self._emitter.wait(self.graph, self.memory[root], host)
+        return self.memory[root]
+
     def _item(self, made: fx.Node, item: fx.Node) -> fx.Node:
         taken = self.graph.create_node(
             "call_function", operator.getitem, (made, item.args[1]), name=self._name(item)
@@ -239,7 +343,7 @@ class _Half:
         ``views`` has the views that one reader has already made.
         """
         if node in self.memory:
-            return self.memory[node]
+            return self._present(node)
         if node in views:
             return views[node]
         if node.op == "get_attr":
@@ -273,6 +377,20 @@ class _Half:
             return f"{node.name}_again"
         self._copied.add(node)
         return node.name
+
+
+def _moved(captured: JointGraph, steps: Sequence[transfers.Step]) -> dict[int, fx.Node]:
+    """Returns the roots of all values that are moved. Raises OffloadError."""
+    roots = {value: node for node, value in captured.value_of.items()}
+    shared = {value.alias_of for value in captured.values if value.alias_of is not None}
+    wanted = {step.value for step in steps if isinstance(step, Transfer)}
+    for value in sorted(wanted):
+        name = captured.values[value].name
+        if value in shared:
+            raise OffloadError(f"the plan moves {name}, whose memory others hold as well")
+        if value not in roots:
+            raise OffloadError(f"the plan moves {name}, which nothing reads")
+    return {value: roots[value] for value in wanted}
 
 
 def _roots_of(captured: JointGraph, node: fx.Node) -> list[fx.Node]:

@@ -2,7 +2,8 @@
 
 A pattern names a module, and with it everything inside, or operators by ``op:``. docs/constraints.md
 says what the constraints mean. What is kept or never runs again is marked in the graph's file as
-having no second run; what is recomputed is named to the program.
+having no second run; what is recomputed, and what is never moved to the host, is named to the
+program.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ckplan.torch.graph import JointGraph, Operation
 Patterns = str | Sequence[str]
 """One pattern, or several, of which the last one that matches decides."""
 
-FIELDS = ("keep", "recompute", "never_rerun")
+FIELDS = ("keep", "recompute", "never_rerun", "never_offload")
 """The arguments of ``compile`` that are patterns."""
 
 _VIEWS = "; views of a tensor are no operations, and take no memory"
@@ -80,6 +81,8 @@ class Constraints:
                 )
         for operation in kept + once:
             operation.repeats = False
+        stays = {operation.id for operation in kept + self._chosen("never_offload", operations)}
+        graph.never_offloaded += [row.name for row in operations if row.id in stays]
         held = _held_by_others(graph)
         graph.recomputed = [
             operation.name

@@ -26,6 +26,10 @@ class ReplayError(RuntimeError):
     """The modules built from a plan need other memory than planned. They are not used."""
 
 
+class OffloadError(RuntimeError):
+    """Values of a graph cannot be moved to the host. The text says why."""
+
+
 class ExportError(RuntimeError):
     """PyTorch cannot export a model, or only for one size of a dimension that should be open."""
 

@@ -95,6 +95,9 @@ class JointGraph:
     """The same of what is within the memory of their gradients, as the file needs it."""
     recomputed: list[str] = field(default_factory=list)
     """The names of operations that plans must recompute. The file does not have them."""
+    never_offloaded: list[str] = field(default_factory=list)
+    """The names of operations whose results plans must not move to the host. Nor does it have
+    these."""
 
     def add_value(
         self, name: str, size: int, kind: str = VALUE, alias_of: int | None = None

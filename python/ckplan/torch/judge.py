@@ -17,6 +17,8 @@ from torch import fx
 from ckplan.torch import operators, private, storages
 from ckplan.torch.building import Modules
 from ckplan.torch.capture import is_held_by_caller, storage_bytes, tensors_in
+from ckplan.torch.offload.emitting import kind_of
+from ckplan.torch.offload.steps import OUT
 from ckplan.torch.randomness import generator_state
 
 
@@ -28,6 +30,9 @@ class Replay:
     forward_peak_bytes: int
     saved_bytes: int
     """What is in memory between the two modules."""
+    host_peak_bytes: int = 0
+    """Of copies on the host, which all other figures leave out."""
+    saved_host_bytes: int = 0
 
 
 @dataclass(eq=False)
@@ -36,6 +41,7 @@ class _Memory:
 
     bytes: int
     users: int = 0
+    is_host: bool = False
 
 
 def replay_modules(
@@ -70,13 +76,17 @@ def replay_modules(
         memory = _Memory(storage_bytes(tensor), users=int(is_held_by_caller(tensor)))
         kept.append(memory)
         backward.hold(node, [memory])
-    held = sum(memory.bytes for memory in kept)
+    held = sum(memory.bytes for memory in kept if not memory.is_host)
     # Results that the caller drops are freed before the backward pass, unless it reads them.
-    saved_bytes = backward.live = sum(memory.bytes for memory in kept if memory.users > 0)
+    live = [memory for memory in kept if memory.users > 0]
+    backward.live = sum(memory.bytes for memory in live if not memory.is_host)
+    backward.host_live = sum(memory.bytes for memory in live if memory.is_host)
+    saved_bytes, saved_host_bytes = backward.live, backward.host_live
     backward.exclude(_outputs(modules.backward), uncounted_gradients)
     backward.run()
     peak = max(forward.peak, held, backward.peak)
-    return Replay(peak, max(forward.peak, held), saved_bytes)
+    host_peak = max(forward.host_peak, saved_host_bytes, backward.host_peak)
+    return Replay(peak, max(forward.peak, held), saved_bytes, host_peak, saved_host_bytes)
 
 
 class _Pass:
@@ -86,6 +96,8 @@ class _Pass:
         self.memories: dict[fx.Node, list[_Memory]] = {}
         self.live = 0
         self.peak = 0
+        self.host_live = 0
+        self.host_peak = 0
         self._nodes = list(module.graph.nodes)
         self._keys: dict[fx.Node, list[int]] = {}
         self._uncounted: set[fx.Node] = set()
@@ -114,10 +126,22 @@ class _Pass:
     def _run(self, node: fx.Node) -> None:
         self.hold(node, self._result(node))
         self.peak = max(self.peak, self.live)
+        self.host_peak = max(self.host_peak, self.host_live)
+
+    def _count(self, memory: _Memory, sign: int) -> None:
+        if memory.is_host:
+            self.host_live += sign * memory.bytes
+        else:
+            self.live += sign * memory.bytes
 
     def _result(self, node: fx.Node) -> list[_Memory]:
         if node.op == "get_attr" or node.target is generator_state:
             return [_Memory(0)]  # A constant, or a generator's few bytes on the CPU.
+        if kind_of(node) is not None:  # A copy has the size of what it is a copy of.
+            (original,) = self.memories[node.all_input_nodes[0]]
+            copy = _Memory(original.bytes, is_host=kind_of(node) == OUT)
+            self._count(copy, 1)
+            return [copy]
         shared: dict[int, _Memory] = {}
         arguments = [memory for s in node.all_input_nodes for memory in self.memories.get(s, [])]
         for source in node.all_input_nodes:
@@ -130,7 +154,7 @@ class _Pass:
             if memory is None:
                 size = 0 if node in self._uncounted else self._counted_bytes(node, tensor)
                 memory = _Memory(size)
-                self.live += size
+                self._count(memory, 1)
             memories.append(memory)
         return memories
 
@@ -146,7 +170,7 @@ class _Pass:
             for memory in self.memories.get(node, []):
                 memory.users -= 1
                 if memory.users == 0:
-                    self.live -= memory.bytes
+                    self._count(memory, -1)
 
 
 def _keys(node: fx.Node) -> list[int]:

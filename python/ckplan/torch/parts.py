@@ -30,6 +30,8 @@ class Part:
     keep_all_peak_bytes: int = 0
     saved_bytes: int = 0
     """What its plan keeps between the passes."""
+    saved_host_bytes: int = 0
+    """What its plan keeps on the host between the passes."""
     calls: int = 0
     """How often it ran in this call of the model, or waited at once for its backward pass."""
 
@@ -111,6 +113,19 @@ class Parts:
         """What the limit leaves for a part, beside all that others keep while it runs."""
         left = self._request.limit_bytes - self._reserved_bytes(number)
         return left - sum(self._kept_bytes(earlier) for earlier in range(number))
+
+    def host_left_bytes(self, number: int) -> int | None:
+        """What the limit on host memory leaves for each call of a part; None if there is none.
+
+        Parts before it keep their copies while it runs, and so do its own calls that wait.
+        """
+        limit = self._request.host_limit_bytes
+        if limit is None:
+            return None
+        calls = [max(1, part.calls) for part in (self._known or self.found)]
+        earlier = zip(self.found[:number], calls)
+        left = limit - sum(part.saved_host_bytes * count for part, count in earlier)
+        return max(0, left) // (calls[number] if self.is_known(number) else 1)
 
     def share_bytes(self, number: int) -> int:
         """The share of a known part, of what those before it have left."""

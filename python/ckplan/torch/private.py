@@ -18,6 +18,7 @@ from torch import fx
 from torch.fx.graph import CodeGen
 
 from ckplan.torch import collector
+from ckplan.torch.errors import OffloadError
 
 OLDEST = (2, 8)
 """The oldest version of PyTorch that is tested."""
@@ -205,6 +206,22 @@ def recompile_limit() -> int:
 
     limit: int = config.recompile_limit
     return limit
+
+
+def offload_operators() -> Any:
+    """``torch.ops.ao``: copies to the host and back, for graphs that are compiled.
+
+    Importing ``torch._functorch._activation_offloading.offload_ops`` registers them. 2.15 has it, and
+    2.8 does not. Raises OffloadError.
+    """
+    try:
+        import torch._functorch._activation_offloading.offload_ops  # noqa: F401
+    except ImportError:
+        raise OffloadError(
+            f"PyTorch {torch.__version__} has no operators for offload in compiled graphs; update "
+            'it, or use compiler="eager"'
+        ) from None
+    return torch.ops.ao
 
 
 def ends_in_graph_break(module: fx.GraphModule) -> bool:

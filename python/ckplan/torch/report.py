@@ -35,9 +35,13 @@ class GraphReport:
     """The graph's share of a limit that is for several."""
     saved_bytes: int = 0
     """What is in memory between the forward and the backward pass."""
+    saved_host_bytes: int = 0
+    """What is on the host between the forward and the backward pass."""
     measured_peak_bytes: int | None = None
     """Of the first step, all its calls of the graph; None before its end, and where it is not
     measured."""
+    measured_host_peak_bytes: int | None = None
+    """The same of copies on the host."""
     calls: int = 1
     """How many calls of the graph waited at once for their backward passes."""
     compilations: int = 1
@@ -66,6 +70,7 @@ class GraphReport:
             + (f"{size(self.step_peak_bytes)} of {self.calls} calls, " if self.calls > 1 else "")
             + f"{self._measured()}, "
             f"{100 * plan.added_share:+.1f}% time, {sum(self.recomputed.values())} runs again"
+            + self._moved(plan)
             + (f", its share {size(self.share_bytes)}" if self.share_bytes else "")
             + (f"; {self.note}" if self.note else "")
         )
@@ -121,11 +126,31 @@ class GraphReport:
         return self.plan.added_share
 
     @property
+    def step_host_peak_bytes(self) -> int:
+        """Returns the planned peak of copies on the host in a step."""
+        assert self.plan is not None
+        return self.plan.host_peak_bytes + (self.calls - 1) * self.saved_host_bytes
+
+    @property
     def is_above_plan(self) -> bool:
         """Returns whether the first step needed more memory than planned."""
-        measured = self.measured_peak_bytes
-        has_plan = self.plan is not None or self.promise is not None
-        return has_plan and measured is not None and measured > self.step_peak_bytes
+        measured, on_host = self.measured_peak_bytes, self.measured_host_peak_bytes
+        if (self.plan is None and self.promise is None) or measured is None:
+            return False
+        is_above = measured > self.step_peak_bytes
+        return is_above or (on_host is not None and on_host > self.step_host_peak_bytes)
+
+    def _moved(self, plan: Plan) -> str:
+        """Returns what the plan moves to the host and back."""
+        if not plan.transfer_bytes:
+            return ""
+        measured = self.measured_host_peak_bytes
+        return (
+            f", {size(plan.transfer_bytes)} moved, on the host at most "
+            f"{size(self.step_host_peak_bytes)}"
+            + (f", measured {size(measured)}" if measured is not None else "")
+            + f", {percent(plan.stall_cost, plan.step_cost)} time waiting"
+        )
 
     def _measured(self) -> str:
         if self.measured_peak_bytes is not None:
@@ -195,6 +220,8 @@ class Report:
         }
         if largest.measured_peak_bytes is not None:
             figures["ckplan_measured_peak_bytes"] = largest.measured_peak_bytes
+        if largest.plan.transfer_bytes:
+            figures["ckplan_planned_host_peak_bytes"] = largest.step_host_peak_bytes
         return figures
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
@@ -16,6 +17,7 @@ from ckplan.torch import cache
 from ckplan.torch.bounds import Bounds, checked
 from ckplan.torch.constraints import FIELDS, Patterns, patterns
 from ckplan.torch.graph import JointGraph
+from ckplan.torch.offload.steps import Placement, Step, Transfer, step_of
 
 # A step that makes nothing but the gradient of a parameter of one number: what plans of it say of
 # the request, the program says of the request for any graph.
@@ -46,6 +48,9 @@ class Options(TypedDict, total=False):
     recompute: Patterns
     never_rerun: Patterns
     bounds: Bounds | None
+    offload: str | None
+    host_memory: int | str | None
+    never_offload: Patterns
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,9 @@ class Request:
     recompute: Patterns = ()
     never_rerun: Patterns = ()
     bounds: Bounds | None = None
+    offload: str | None = None
+    host_memory: int | str | None = None
+    never_offload: Patterns = ()
 
     def __post_init__(self) -> None:
         if (self.budget is None) == (self.total is None):
@@ -78,6 +86,10 @@ class Request:
             raise ValueError(f'returns is "all" or "loss", not {self.returns!r}')
         if self.returns == "loss" and self.compiler != "eager":
             raise ValueError('returns="loss" needs compiler="eager"')
+        if self.offload is None and (self.host_memory is not None or self.never_offload):
+            raise ValueError('host_memory and never_offload are for plans with offload="pcie5"')
+        if self.offload is not None and self.costs == "flops":
+            raise ValueError('offload needs times: costs="roofline" or "measure", not "flops"')
         for name, listed in self.constraints().items():
             object.__setattr__(self, name, listed)  # Files of patterns are read once.
         self._understood()
@@ -87,7 +99,9 @@ class Request:
         return {name: patterns(name, getattr(self, name)) for name in FIELDS}
 
     def _understood(self) -> Understood:
-        return _understood(self.limit, self.optimizer, self.master_weights)
+        return _understood(
+            self.limit, self.optimizer, self.master_weights, self.offload, self.host_memory
+        )
 
     def _check_limit(self) -> None:
         """Raises ValueError for a limit that cannot be read, and says what was probably meant."""
@@ -120,13 +134,25 @@ class Request:
         """Whether the limit depends on the graph: ``"60%"`` or ``"min"``."""
         return isinstance(self.limit, str) and (self.limit == "min" or self.limit.endswith("%"))
 
+    @property
+    def host_limit_bytes(self) -> int | None:
+        """The limit on host memory in bytes; None if there is none."""
+        return self._understood().host_limit_bytes
+
+    def beside_the_limit(self) -> dict[str, Any]:
+        """What plans say of the request, beside the algorithm, the limits and the effort."""
+        return self._understood().request
+
     def optimizer_state(self, trained: Iterable[tuple[int, int, int]]) -> int:
         """Bytes of the optimizer's state for these tensors, as the graph of a step lists them."""
         return state_bytes(self.optimizer, self.master_weights, tuple(trained))
 
     def words(self) -> str:
-        """The limit in words, for people."""
-        return f"budget {self.budget}" if self.total is None else f"total {self.total}"
+        """The limits in words, for people."""
+        words = f"budget {self.budget}" if self.total is None else f"total {self.total}"
+        if self.offload is not None:
+            words += f", offload {self.offload}"
+        return words if self.host_memory is None else f"{words}, host memory {self.host_memory}"
 
     def constraint_words(self) -> str:
         """The constraints in words, each after a comma."""
@@ -137,9 +163,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of one graph: its steps are ids of operations."""
+    """The plan of one graph."""
 
-    steps: list[int]
+    schedule: list[Step]
+    """All steps: runs, and transfers to the host and back."""
     peak_bytes: int
     keep_all_peak_bytes: int
     budget_bytes: int | None
@@ -152,6 +179,28 @@ class Plan:
     """The whole plan, with the keys of docs/plan-format.md."""
     graph: bytes = field(repr=False, compare=False)
     """The joint graph that it is of, as a file (docs/joint-graphs.md)."""
+    host_peak_bytes: int = 0
+    """The most bytes that copies on the host take at once."""
+    stall_cost: int = 0
+    """The part of the added time in which the device waits for copies."""
+    transfer_bytes: int = 0
+
+    @property
+    def steps(self) -> list[int]:
+        """The operations that run, by their ids, in order."""
+        return [step for step in self.schedule if not isinstance(step, Transfer)]
+
+    @property
+    def on_host(self) -> Placement:
+        """The places of copies in the memory of the host."""
+        link = self.document["request"].get("offload")
+        if link is None:
+            return Placement()
+        return Placement(
+            self.document["arena"].get("host_offset_bytes", ()),
+            self.document["result"]["host_arena_bytes"],
+            link["duplex"] == "half",
+        )
 
     @property
     def added_share(self) -> float:
@@ -166,26 +215,37 @@ class Understood:
     limit_bytes: int
     """Only of limits that are not relative."""
     request: dict[str, Any]
-    """What plans say of such a request, beside the algorithm, the budget and the effort."""
+    """What plans say of such a request, beside the algorithm, the limits and the effort."""
+    host_limit_bytes: int | None = None
 
 
 @functools.cache
-def _understood(limit: int | str, optimizer: str, master_weights: bool) -> Understood:
+def _understood(
+    limit: int | str,
+    optimizer: str,
+    master_weights: bool,
+    offload: str | None = None,
+    host_memory: int | str | None = None,
+) -> Understood:
     """Asks the program once for each limit and optimizer. Raises ValueError if it refuses them."""
     try:
-        plan = ckplan.plan(
+        plan = _planned(
             _SMALLEST_STEP,
             budget=limit,
             optimizer=optimizer,
             master_weights=master_weights,
             algo="keep-all",
+            offload=offload,
+            host_memory=host_memory,
         )
     except ckplan.PlanError as error:
         if error.kind != "usage":
             raise
         # The program names its flags, which are arguments here.
         raise ValueError(str(error).removeprefix("--")) from None
-    return Understood(plan["request"]["budget_bytes"], _beside_the_limit(plan))
+    asked = plan["request"]
+    host_limit: int | None = asked.get("host_budget_bytes")
+    return Understood(asked["budget_bytes"], _beside_the_limit(plan), host_limit)
 
 
 @functools.cache
@@ -210,15 +270,25 @@ def state_bytes(
     return int(plan["result"]["constant_bytes"]["optimizer_state"])
 
 
+def _planned(graph: Any, **options: Any) -> dict[str, Any]:
+    """Returns the program's plan of a graph whose costs are nanoseconds, which its file cannot say."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*costs are taken as nanoseconds", ckplan.PlanWarning)
+        return ckplan.plan(graph, **options)
+
+
 def _beside_the_limit(plan: dict[str, Any]) -> dict[str, Any]:
-    own = ("algorithm", "budget_bytes", "effort")
+    own = ("algorithm", "budget_bytes", "effort", "host_budget_bytes")
     return {key: value for key, value in plan["request"].items() if key not in own}
 
 
-def make_plan(graph: JointGraph, request: Request, limit: int | str) -> Plan:
+def make_plan(
+    graph: JointGraph, request: Request, limit: int | str, host_memory: int | None = None
+) -> Plan:
     """Plans the graph, or takes the plan from the cache.
 
-    ``limit`` is a number of bytes or what ``--budget`` takes. Raises ckplan.PlanError, among them
+    ``limit`` is a number of bytes or what ``--budget`` takes, and ``host_memory`` a number of bytes
+    for copies on the host; None is no limit. Raises ckplan.PlanError, among them
     ckplan.InfeasibleError.
     """
     content = graph.to_bytes()
@@ -229,15 +299,19 @@ def make_plan(graph: JointGraph, request: Request, limit: int | str) -> Plan:
         "time_limit": request.time_limit,
         "recompute": graph.recomputed,
     }
+    if request.offload is not None:
+        options["offload"] = request.offload
+        options["host_memory"] = host_memory
+        options["never_offload"] = graph.never_offloaded
     if request.algo == "best":
         options["effort"] = request.effort
     kept = cache.Kept(_key(content, limit, options), content)
     plan = kept.take(
-        lambda found: _accept(found, content, request, graph.recomputed),
+        lambda found: _accept(found, graph, content, request, host_memory),
         lambda: _most(limit, content, graph.recomputed),
     )
     if plan is None:
-        made = ckplan.plan(content, budget=limit, **options)
+        made = _planned(content, budget=limit, **options)
         kept.store(made)
         plan = _read(made, content)
     return plan
@@ -246,7 +320,7 @@ def make_plan(graph: JointGraph, request: Request, limit: int | str) -> Plan:
 def _read(plan: dict[str, Any], graph: bytes) -> Plan:
     result = plan["result"]
     return Plan(
-        steps=[step[1] for step in plan["schedule"]["steps"]],
+        schedule=[step_of(step) for step in plan["schedule"]["steps"]],
         peak_bytes=result["peak_bytes"],
         keep_all_peak_bytes=result["baseline_peak_bytes"],
         budget_bytes=plan["request"]["budget_bytes"],
@@ -257,22 +331,30 @@ def _read(plan: dict[str, Any], graph: bytes) -> Plan:
         guarantee=result["guarantee"],
         document=plan,
         graph=graph,
+        host_peak_bytes=result.get("host_peak_bytes", 0),
+        stall_cost=result.get("stall_cost", 0),
+        transfer_bytes=result.get("transfer_bytes", 0),
     )
 
 
-def _accept(found: Any, graph: bytes, request: Request, recomputed: list[str]) -> Plan:
+def _accept(
+    found: Any, graph: JointGraph, content: bytes, request: Request, host_memory: int | None
+) -> Plan:
     """The plan of a file, all of whose figures are right, if it answers what is asked now.
 
     The program reads a graph as the plan says, so a plan that says anything else is of another
     problem.
     """
-    expected = dict(_understood(request.limit, request.optimizer, request.master_weights).request)
-    if recomputed:
-        expected["recompute"] = recomputed
+    expected = dict(request.beside_the_limit())
+    if graph.recomputed:
+        expected["recompute"] = graph.recomputed
+    if request.offload is not None and graph.never_offloaded:
+        expected["never_offload"] = graph.never_offloaded
     is_by = found["request"]["algorithm"] == request.algo
-    if not is_by or _beside_the_limit(found) != expected:
+    is_within = found["request"].get("host_budget_bytes") == host_memory
+    if not (is_by and is_within) or _beside_the_limit(found) != expected:
         raise cache.AlienError("it answers another request")
-    return _read(found, graph)
+    return _read(found, content)
 
 
 def _most(limit: int | str, content: bytes, recomputed: list[str]) -> int | str:

@@ -30,6 +30,7 @@ from ckplan.torch.dropping import (
     saving_again,
 )
 from ckplan.torch.errors import UnsupportedGraphError
+from ckplan.torch.offload.host import settled
 from ckplan.torch.randomness import generator_state, set_generator_state
 from ckplan.torch.report import GraphReport
 from ckplan.torch.tracker import Tracker
@@ -166,7 +167,7 @@ class Step:
         return everything.forward, everything.backward
 
     def compile_forward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
-        call = private.box(module)
+        call = settled(private.box(module))
 
         def run(arguments: list[Any]) -> Any:
             self._choose()
@@ -181,7 +182,7 @@ class Step:
         return private.mark_boxed(run)
 
     def compile_backward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
-        call = private.box(module)
+        call = settled(private.box(module))
         inputs = module.graph.find_nodes(op="placeholder")
         self._tangents = [node.meta["val"] for node in inputs if is_tangent(node)]
         sizes = [size for tangent in self._tangents for size in tangent.shape]
@@ -196,6 +197,7 @@ class Step:
             gradients = self._run_backward(call, arguments)
             if self._tracker is not None and not self.is_waiting():
                 self._entry.measured_peak_bytes = self._tracker.peak_bytes()
+                self._entry.measured_host_peak_bytes = self._tracker.host_peak_bytes()
                 self._tracker = None
                 _warn_above_plan(self._entry)
             return gradients
@@ -254,7 +256,7 @@ class Step:
 
     def _measure_anew(self) -> None:
         self._tracker, self._is_begun = Tracker(), False
-        self._entry.measured_peak_bytes = None
+        self._entry.measured_peak_bytes = self._entry.measured_host_peak_bytes = None
 
     def _make_lean(self, built: Built, unused: Unused) -> _Lean | None:
         """Returns None if the first forward module must not run again."""
@@ -264,11 +266,11 @@ class Step:
         except UnsupportedGraphError:
             return None
         return _Lean(
-            private.box(built.forward),
-            private.box(built.backward),
+            settled(private.box(built.forward)),
+            settled(private.box(built.backward)),
             built.apart,
             unused,
-            private.box(again),
+            settled(private.box(again)),
             inputs_kept(self._forward),
             random_devices(self._forward),
         )
@@ -336,7 +338,7 @@ class Step:
         if self._lean is None:
             return
         self._lean, self._has_left, self._tracker = None, True, None
-        for name in ("plan", "operations", "saved_bytes", "recomputed", "note"):
+        for name in ("plan", "operations", "saved_bytes", "saved_host_bytes", "recomputed", "note"):
             if name in self._first_entry:
                 setattr(self._entry, name, self._first_entry[name])
         self._backend.report.say(HELD_AFTER_ALL)
@@ -359,10 +361,16 @@ class Step:
 
 def _warn_above_plan(entry: GraphReport) -> None:
     if entry.is_above_plan:
+        assert entry.plan is not None
+        on_host = (
+            f", and {entry.measured_host_peak_bytes} on the host, where "
+            f"{entry.step_host_peak_bytes} were planned"
+        )
         warnings.warn(
             f"the first step of graph {entry.part} needed {entry.measured_peak_bytes} bytes, where "
-            f"{entry.step_peak_bytes} were planned; a graph that is retained for a second "
-            "backward pass keeps more, all else is a fault of ckplan.torch: please report it",
+            f"{entry.step_peak_bytes} were planned{on_host if entry.plan.transfer_bytes else ''}; a "
+            "graph that is retained for a second backward pass keeps more, all else is a fault of "
+            "ckplan.torch: please report it",
             ckplan.PlanWarning,
             stacklevel=2,
         )

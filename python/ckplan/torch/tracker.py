@@ -7,6 +7,7 @@ not ask an allocator, so it works on every device, to the byte.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Container, Iterable
 from typing import Any
 
@@ -14,11 +15,15 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ckplan.torch.capture import tensors_in
+from ckplan.torch.offload.host import is_on_host
 from ckplan.torch.private import storage_key, storage_watch
 
 
 class Tracker:
-    """The memory of one step: its forward module, its saved values, and its backward module."""
+    """The memory of one step: its forward module, its saved values, and its backward module.
+
+    Copies on the host are counted apart.
+    """
 
     def __init__(self) -> None:
         self._watches: dict[int, Callable[[], bool]] = {}
@@ -28,6 +33,7 @@ class Tracker:
         self._sizes: list[int] = []
         self._devices: list[str] = []
         self._left_out: set[int] = set()
+        self._on_host: set[int] = set()
 
     def run(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
         """Calls a boxed module, and tracks the memory of all tensors that it makes."""
@@ -49,17 +55,18 @@ class Tracker:
                 self._left_out.add(number)
 
     def peak_bytes(self) -> int:
-        """Returns the most bytes at once, without excluded memory."""
-        live = peak = 0
-        for number, size in self._changes:
-            if number not in self._left_out:
-                live += size
-                peak = max(peak, live)
-        return peak
+        """Returns the most bytes at once, without excluded memory and copies on the host."""
+        apart = self._left_out | self._on_host
+        return _most(size for number, size in self._changes if number not in apart)
+
+    def host_peak_bytes(self) -> int:
+        """Returns the most bytes of copies on the host at once."""
+        return _most(size for number, size in self._changes if number in self._on_host)
 
     def changes(self, device: str) -> list[tuple[int, int]]:
         """Returns all changes on devices of a type: the number of a storage, and what it adds."""
-        return [(n, size) for n, size in self._changes if self._devices[n] == device]
+        ours = {n for n, type in enumerate(self._devices) if type == device} - self._on_host
+        return [(n, size) for n, size in self._changes if n in ours]
 
     def forget_dead(self) -> None:
         """Records which storages are gone."""
@@ -80,6 +87,8 @@ class Tracker:
         self._sizes.append(self.size_of(tensor))
         self._devices.append(tensor.device.type)
         self._numbers[key] = number
+        if is_on_host(key):
+            self._on_host.add(number)
         self._watches[key] = storage_watch(tensor)
         self._changes.append((number, self._sizes[number]))
 
@@ -88,6 +97,11 @@ class Tracker:
         for tensor in tensors_in(result):
             if storage_key(tensor) not in inputs:
                 self._note(tensor)
+
+
+def _most(changes: Iterable[int]) -> int:
+    """Returns the largest sum of the first changes, however many."""
+    return max(itertools.accumulate(changes, initial=0))
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -86,6 +86,8 @@ def test_what_does_not_fit_is_divided_until_it_does():
 def test_sizes_are_not_sought_in_compiled_code():
     with pytest.raises(ValueError, match='largest needs compiler="eager"'):
         estimate(compiler="inductor", largest="batch")
+    with pytest.raises(ValueError, match='returns="all" needs compiler="eager"'):
+        estimate(compiler="inductor", returns="all")
     with pytest.raises(ValueError, match='compiler is "eager" or "inductor"'):
         estimate(compiler="triton")
 

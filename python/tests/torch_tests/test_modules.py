@@ -119,10 +119,10 @@ def test_names_of_copied_nodes_are_found_at_once(monkeypatch):
             self._graph_namespace._used_names = names
             made.append(self)
 
-    def build_counting(*arguments: Any) -> Any:
+    def build_counting(*arguments: Any, **options: Any) -> Any:
         with monkeypatch.context() as patch:
             patch.setattr(building.fx, "Graph", Graph)
-            return build(*arguments)
+            return build(*arguments, **options)
 
     monkeypatch.setattr(backend, "build", build_counting)
     CountingSet.asked = 0
@@ -135,10 +135,10 @@ def test_names_of_copied_nodes_are_found_at_once(monkeypatch):
 def test_the_garbage_collector_rests_while_modules_are_built(monkeypatch):
     phases = []
 
-    def build_watched(*arguments: Any) -> Any:
+    def build_watched(*arguments: Any, **options: Any) -> Any:
         gc.callbacks.append(lambda phase, details: phases.append(phase))
         try:
-            return build(*arguments)
+            return build(*arguments, **options)
         finally:
             gc.callbacks.pop()
 
@@ -162,8 +162,8 @@ def test_modules_of_another_peak_than_planned_are_refused(monkeypatch, change):
 
 
 def test_a_plan_that_reads_what_it_has_not_made_is_refused(monkeypatch):
-    def wrong(joint: Any, graph: JointGraph, steps: list[int]) -> Any:
-        return build(joint, graph, [step for step in steps if step != 0])
+    def wrong(joint: Any, graph: JointGraph, steps: list[int], **options: Any) -> Any:
+        return build(joint, graph, [step for step in steps if step != 0], **options)
 
     monkeypatch.setattr(backend, "build", wrong)
     model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))

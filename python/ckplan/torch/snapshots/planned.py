@@ -48,6 +48,8 @@ def read(plan: str | os.PathLike[str], graph: str | os.PathLike[str] | None = No
     if answer.exit_code != 0:
         raise answer.refusal()
     content = _document(beside)
+    if document.get("request", {}).get("offload"):
+        raise SnapshotError(f"{path}: it moves values to the host; plan again without --offload")
     if document.get("request", {}).get("align_bytes") != 1:
         raise SnapshotError(f"{path}: its bytes are rounded; plan again without --align")
     try:

@@ -1,0 +1,1 @@
+"""Runs the steps of a plan that move values to the host and back (docs/offload.md)."""
