@@ -23,6 +23,21 @@
 namespace ckplan {
 namespace {
 
+// Leaves only what holds for every plan: results must be made, at least once.
+void ForgetProofs(const PlanProblem& problem, int64_t overhead, Answer* answer) {
+  const Cost least = problem.step.LeastOverhead();
+  answer->lower_bound = least;
+  answer->certificate = Certificate{OverheadProof::kRunOnce,
+                                    BoundScope::kAnyOrder,
+                                    Cost(0),
+                                    {Bytes(0), PeakProof::kWorkingSet, BoundScope::kAnyOrder},
+                                    Bytes(0)};
+  answer->is_optimal = Cost(overhead) == least;
+  answer->guarantee = answer->is_optimal
+                          ? "optimal: nothing runs twice"
+                          : "heuristic: nothing is proven about plans that move values";
+}
+
 OthersWork OthersFor(SearchEffort effort) {
   return {WorkOfOthers(effort), /*wants_own_order=*/true,
           /*wants_slow=*/effort != SearchEffort::kQuick};
@@ -42,6 +57,8 @@ Answer OutcomeOf(const PlanProblem& problem, const BestOutcome& best) {
   Answer answer{ScheduleOfRuns(*best.runs), best.is_optimal, GuaranteeOf(problem, best)};
   answer.lower_bound = Cost(best.lower_bound);
   answer.certificate = Certificate{best.proof, best.scope, Cost(0), best.least_peak, Bytes(0)};
+  // These are proofs about plans that leave every value on the device.
+  if (problem.offload != nullptr) ForgetProofs(problem, best.overhead, &answer);
   return answer;
 }
 
@@ -75,7 +92,7 @@ Result<Answer> SolveBestForLeastPeak(const PlanProblem& problem, BestProblem* sh
   CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
   Answer outcome = OutcomeOf(problem, best);
   PeakBound& bound = outcome.certificate->peak;
-  if (least.bound.bytes > bound.bytes) bound = least.bound;
+  if (least.bound.bytes > bound.bytes && problem.offload == nullptr) bound = least.bound;
   const bool is_least = bound.bytes.count() == again.budget;
   outcome.is_optimal &= is_least;
   if (is_least)
@@ -233,6 +250,7 @@ Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& l
   if (best.runs) return OutcomeOf(problem, best);
   options.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(Answer least, SolveBestForLeastPeak(problem, &shared, options, limits));
+  if (problem.offload != nullptr) return least;
   const bool is_proven = best.least_peak.bytes > *problem.budget;
   least.note = WhatIsProven(is_proven ? best.least_peak : least.certificate->peak, problem);
   return least;

@@ -1,7 +1,12 @@
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "lib/base/read_file.h"
+#include "lib/emit/json_decisions.h"
+#include "lib/emit/json_joint_graph.h"
 #include "lib/plan/check.h"
 #include "lib/plan/offload_terms.h"
 #include "lib/planner/planner.h"
@@ -129,6 +134,53 @@ TEST_CASE("offload: what is kept, recomputed or named stays on the device") {
   PlanRequest request = OverLink("pcie4");
   request.never_offload = {"nothing"};
   CHECK(OffloadTermsOf(graph, request).error().code == ErrorCode::kUsage);
+}
+
+TEST_CASE("offload: without a search for copies, best claims no proof that copies could refute") {
+  PlanRequest request = OverLink("c2c");
+  request.algorithm = kBestAlgorithm;
+  request.effort = SearchEffort::kQuick;
+  const Source source = LoadSource("testdata/graphs/joint_small.json", request).value();
+  for (const Budget::Kind kind :
+       {Budget::Kind::kMin, Budget::Kind::kBalanced, Budget::Kind::kNone}) {
+    request.budget = {kind, Bytes(0), 0};
+    const Plan plan = MakePlan(source, request, {}).value();
+    if (HasTransfers(plan.schedule)) continue;
+    CHECK(plan.figures.lower_bound_cost == Cost(0));
+    CHECK(plan.figures.certificate->peak.bytes == Bytes(0));
+  }
+  request.budget = Budget::Of(Bytes(4'000));
+  const Error refused = MakePlan(source, request, {}).error();
+  for (const std::string& note : refused.notes) CHECK(note.find("proven") == std::string::npos);
+}
+
+// Each case has random steps, and the figures of another program that replays them; null if that
+// program finds a rule broken.
+TEST_CASE("offload: saved schedules have the figures that another program finds") {
+  const auto cases =
+      nlohmann::json::parse(ReadWholeFile("testdata/regress/offload_cases.json").value());
+  CHECK(cases.size() == 20);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    CAPTURE(i);
+    const auto& link = cases[i]["link"];
+    PlanRequest request;
+    request.algorithm = std::string(kGivenAlgorithm);
+    request.offload =
+        Link{link["link"], link["out_bytes_per_second"], link["in_bytes_per_second"],
+             link["latency_ns"], link["duplex"] == "half" ? Duplex::kHalf : Duplex::kFull};
+    request.decisions =
+        ReadDecisionsJson(nlohmann::json{{"order", cases[i]["steps"]}}.dump(), "steps").value();
+    const JointGraph graph = ReadJointGraphJson(cases[i]["graph"].dump(), "graph").value();
+    const Result<Plan> plan = MakePlan(graph, request, {});
+    const auto& want = cases[i]["want"];
+    REQUIRE(plan.ok() != want.is_null());
+    if (want.is_null()) continue;
+    CHECK(plan->figures.peak.count() == want["peak_bytes"]);
+    CHECK(plan->figures.offload->host_peak.count() == want["host_peak_bytes"]);
+    CHECK((plan->figures.overhead + graph.cost()).count() == want["makespan"]);
+    CHECK(plan->figures.offload->stall.count() == want["stall_cost"]);
+    CHECK(plan->figures.offload->transferred.count() == want["transfer_bytes"]);
+  }
 }
 
 TEST_CASE("offload: gradients that are added up in place stay, since a copy would meet the sum") {
