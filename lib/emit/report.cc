@@ -235,7 +235,7 @@ class PlanText {
     std::string ways;
     for (const LinkCopy& copy : transfers.copies) ways += copy.way == CopyWay::kOut ? 'o' : 'i';
     json_.Key("offload").BeginObject(JsonLayout::kLines);
-    json_.Key("link").Text(Shown(PhraseOf(FieldOf("offload"), plan_.request)));
+    json_.Key("link").Text(Shown(TextOf(*plan_.request.offload)));
     json_.Key("host_peak").Amount(transfers.host_peak);
     json_.Key("transferred").Amount(transfers.transferred);
     json_.Key("stall").Amount(transfers.stall);

@@ -43,6 +43,9 @@ TEST_CASE("request: each difference in how plans were made is reported in a sent
       {[](PlanRequest* r) { r->gradients = ParameterGradients::kArriving; },
        "the plans count gradients of parameters with the constants and as they arrive; that alone "
        "changes their peaks"},
+      {[](PlanRequest* r) { r->offload = ParseLink("pcie4").value(); },
+       "the plans' links to the host are none and pcie4:26.775/26.775; that alone changes their "
+       "times"},
       {[](PlanRequest* r) {
          r->freeze = {"*.weight", "!*lora*"};
        },
@@ -173,6 +176,8 @@ TEST_CASE("request: values are said as people type them") {
   request.pipeline = {4, 1};
   request.stage_cuts = {"a", "b"};
   request.optimizer = Optimizer::kMomentum;
+  request.offload = ParseLink("pcie5:50/49.5,half").value();
+  request.host_budget = Bytes(64);
   const auto texts = [&](std::string_view field) { return TextsOf(FieldOf(field), request); };
   CHECK(texts("budget") == std::vector<std::string>{"62.5%"});
   CHECK(texts("total_budget") == std::vector<std::string>{"min"});
@@ -186,6 +191,8 @@ TEST_CASE("request: values are said as people type them") {
   CHECK(texts("pipeline") == std::vector<std::string>{"4/1"});
   CHECK(texts("stage_cuts") == std::vector<std::string>{"a", "b"});
   CHECK(texts("optimizer") == std::vector<std::string>{"momentum"});
+  CHECK(texts("offload") == std::vector<std::string>{"pcie5:50/49.5,half"});
+  CHECK(texts("host_memory") == std::vector<std::string>{"64"});
   CHECK(TextsOf(FieldOf("budget"), PlanRequest()).empty());
 }
 
