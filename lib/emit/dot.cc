@@ -9,6 +9,7 @@
 
 #include "lib/base/check.h"
 #include "lib/emit/dot_text.h"
+#include "lib/schedule/transfers.h"
 
 namespace ckplan {
 namespace {
@@ -21,9 +22,10 @@ class DotWriter {
   std::string Write() && {
     WriteInputs();
     if (plan_ != nullptr) {
-      const std::string_view legend =
-          step_.is_joint() ? "box: runs once   ellipse: runs again   hexagon: dropped"
-                           : "box: keep   ellipse: recompute   hexagon: transient";
+      std::string legend = step_.is_joint()
+                               ? "box: runs once   ellipse: runs again   hexagon: dropped"
+                               : "box: keep   ellipse: recompute   hexagon: transient";
+      if (HasTransfers(plan_->schedule)) legend += "   dashed: moved to the host";
       picture_.Title(plan_->figures, plan_->request.algorithm, legend);
     }
     if (step_.is_joint()) {
@@ -76,11 +78,16 @@ class DotWriter {
 
   // Writes one edge per tensor and reader. Ids are positions, so the order of edges is fixed.
   void WriteEdges() {
+    IdVector<TensorId, bool> is_moved(step_.tensor_count());
+    if (plan_ != nullptr) {
+      for (const TensorId moved : MovedValues(plan_->schedule)) is_moved[moved] = true;
+    }
     for (const TensorId id : step_.tensor_ids()) {
       const NodeId maker = step_.MakerOf(id);
       const std::string from = maker.is_none() ? InputId(id) : fmt::format("n{}", maker.index());
       for (const NodeId reader : step_.ReadersOf(id)) {
-        picture_.Edge(from, reader.index(), step_.BytesOf(id), step_.RawNameOf(id));
+        picture_.Edge(from, reader.index(), step_.BytesOf(id), step_.RawNameOf(id),
+                      is_moved[step_.StorageOf(id)]);
       }
     }
   }

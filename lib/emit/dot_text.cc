@@ -64,9 +64,10 @@ void DotPicture::Node(size_t depth, int32_t index, std::string_view name, std::s
   Line(depth, "n{} [label=\"{}\", {}];", index, label, style);
 }
 
-void DotPicture::Edge(std::string_view from, int32_t to, Bytes bytes, std::string_view name) {
-  Line(1, "{} -> n{} [label=\"{}\", tooltip=\"{}\"];", from, to, HumanBytes(bytes),
-       EscapeForDot(name));
+void DotPicture::Edge(std::string_view from, int32_t to, Bytes bytes, std::string_view name,
+                      bool is_moved) {
+  Line(1, "{} -> n{} [label=\"{}\", tooltip=\"{}\"{}];", from, to, HumanBytes(bytes),
+       EscapeForDot(name), is_moved ? ", style=dashed" : "");
 }
 
 std::string DotPicture::Finish() && {

@@ -41,7 +41,9 @@ class DotPicture {
   // Writes a node named n0, n1, ... by its index; `decision` is null if there is no plan.
   void Node(size_t depth, int32_t index, std::string_view name, std::string_view op,
             const NodeDecision* decision);
-  void Edge(std::string_view from, int32_t to, Bytes bytes, std::string_view name);
+  // `is_moved`: the value is on the host for a part of the step.
+  void Edge(std::string_view from, int32_t to, Bytes bytes, std::string_view name,
+            bool is_moved = false);
 
   std::string Finish() &&;
 

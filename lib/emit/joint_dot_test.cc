@@ -51,6 +51,20 @@ TEST_CASE("joint dot: a graph, to the byte") {
 )");
 }
 
+TEST_CASE("joint dot: the edges of values that move to the host are dashed") {
+  const JointGraph graph = Small();
+  const Link link;
+  const ValueId a(1);
+  const Schedule schedule{
+      {Step::Run(OpId(0)), Step::Out(a), Step::Drop(a), Step::In(a), Step::Run(OpId(2))}};
+  const Plan plan = AssemblePlan(TrainingStep(graph).WithLink(&link), schedule);
+  const std::string text = WriteDot(graph, &plan);
+  CHECK(text.find("n0 -> n2 [label=\"2.00 KiB\", tooltip=\"a\", style=dashed];") !=
+        std::string::npos);
+  CHECK(text.find("v0 -> n0 [label=\"1 B\", tooltip=\"x\"];") != std::string::npos);
+  CHECK(text.find("dashed: moved to the host") != std::string::npos);
+}
+
 TEST_CASE("joint dot: operations that run again or never run are marked") {
   const JointGraph graph = Small();
   Plan plan = AssembleRuns(graph, std::vector<OpId>{OpId(0), OpId(0), OpId(2)});

@@ -10,11 +10,14 @@
 #include "lib/emit/report_page.h"
 #include "lib/plan/assemble.h"
 #include "lib/schedule/lower.h"
+#include "lib/schedule/simulate.h"
 #include "lib/schedule/training_step.h"
+#include "lib/schedule/transfers.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
 #include "lib/testing/random_joint_graph.h"
+#include "lib/testing/random_moves.h"
 
 namespace ckplan {
 namespace {
@@ -188,6 +191,42 @@ TEST_CASE("report: its data are the memory of the plan, for graphs of either kin
     CHECK(data["graphs"][0]["nodes"].size() == graph->node_count());
     CheckMemory(data["plans"][0], traced);
   }
+}
+
+TEST_CASE("report: a plan that moves values has the times of its copies, its work and its waits") {
+  int shown_plans = 0;
+  for (uint64_t seed = 0; seed < Instances(100); ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const JointGraph graph = RandomJointGraph(rng);
+    const Link link = RandomLink(rng);
+    const TrainingStep step = TrainingStep(graph).WithLink(&link);
+    const Schedule schedule = RandomMoves(rng, graph);
+    if (!HasTransfers(schedule) || !Simulator(step).Run(schedule).ok()) continue;
+    ++shown_plans;
+    Plan plan = AssemblePlan(step, schedule);
+    plan.request.offload = link;
+    const TracedPlan traced = TracePlan(step, plan);
+    const ReportPlan shown{"plan.json", &traced};
+    const json data = json::parse(DataOf(WriteReport({&shown, 1}, {})));
+    CHECK(data["graphs"][0]["kinds"][5] == "loaded");
+    CheckMemory(data["plans"][0], traced);
+    const json& offload = data["plans"][0]["offload"];
+    const Transfers transfers = TransfersOf(step, schedule);
+    const size_t copies = transfers.copies.size();
+    CHECK(offload["copy_ways"].get<std::string>().size() == copies);
+    CHECK(offload["copy_of"].size() == copies);
+    CHECK(offload["copy_times"].size() == 2 * copies);
+    CHECK(offload["step_waits"].size() == schedule.steps.size());
+    int64_t time = 0;
+    for (const char* const list : {"work", "waits"}) {
+      for (size_t i = 0; i < offload[list].size(); i += 2) {
+        time += offload[list][i + 1].get<int64_t>() - offload[list][i].get<int64_t>();
+      }
+    }
+    CHECK(time == transfers.makespan.count());
+  }
+  CHECK(shown_plans > Instances(30));
 }
 
 }  // namespace

@@ -16,9 +16,13 @@
 #include "lib/emit/pickle_writer.h"
 #include "lib/plan/assemble.h"
 #include "lib/schedule/lower.h"
+#include "lib/schedule/simulate.h"
+#include "lib/schedule/transfers.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/plans/random_planned.h"
 #include "lib/testing/random_graph.h"
+#include "lib/testing/random_joint_graph.h"
+#include "lib/testing/random_moves.h"
 
 namespace ckplan {
 namespace {
@@ -206,6 +210,56 @@ TEST_CASE("perfetto: a slice for each step, and counters whose maximum is the pe
     CHECK(slices == random.plan.schedule.steps.size());
     CHECK(highest == random.plan.figures.peak.count());
   }
+}
+
+TEST_CASE("perfetto: a plan that moves values has a slice for each copy and each wait") {
+  int traced_plans = 0;
+  for (uint64_t seed = 0; seed < Instances(100); ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const JointGraph graph = RandomJointGraph(rng);
+    const Link link = RandomLink(rng);
+    const TrainingStep step = TrainingStep(graph).WithLink(&link);
+    const Schedule schedule = RandomMoves(rng, graph);
+    if (!HasTransfers(schedule) || !Simulator(step).Run(schedule).ok()) continue;
+    ++traced_plans;
+    Plan plan = AssemblePlan(step, schedule);
+    plan.request.offload = link;
+    std::map<uint64_t, std::string> threads;  // By track.
+    std::map<std::string, int64_t> begun;     // Slices, by thread.
+    std::map<std::string, int64_t> time;      // Of slices of the category, or of the link.
+    std::map<uint64_t, std::pair<std::string, int64_t>> open;
+    const std::string trace = WritePerfetto(TracePlan(step, plan));
+    for (const Field& packet : FieldsOf(trace)) {
+      const std::vector<Field> fields = FieldsOf(packet.text);
+      const auto described =
+          std::find_if(fields.begin(), fields.end(), [](const Field& f) { return f.number == 60; });
+      if (described != fields.end()) {
+        for (const Field& field : FieldsOf(described->text)) {
+          if (field.number != 4) continue;
+          threads[FieldOf(described->text, 1).value] = std::string(FieldOf(field.text, 5).text);
+        }
+        continue;
+      }
+      const auto now = static_cast<int64_t>(FieldOf(packet.text, 8).value);
+      const std::string_view event = FieldOf(packet.text, 11).text;
+      const uint64_t track = FieldOf(event, 11).value;
+      if (FieldOf(event, 9).value == 1) {
+        CHECK(open.count(track) == 0);
+        open[track] = {std::string(FieldOf(event, 22).text), now};
+        ++begun[threads.at(track)];
+      } else if (FieldOf(event, 9).value == 2) {
+        time[open.at(track).first] += now - open.at(track).second;
+        open.erase(track);
+      }
+    }
+    const Transfers transfers = TransfersOf(step, schedule);
+    CHECK(begun["link out"] + begun["link in"] == static_cast<int64_t>(transfers.copies.size()));
+    CHECK(time["wait"] == transfers.stall.count());
+    CHECK(time["wait"] + time["forward"] + time["backward"] + time["recompute"] ==
+          transfers.makespan.count());
+  }
+  CHECK(traced_plans > Instances(30));
 }
 
 TEST_CASE("memory-viz: blocks are allocated and freed in the arena as the plan says") {
