@@ -1,3 +1,4 @@
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -6,6 +7,7 @@
 #include "cli/fuzzing/plan_targets.h"
 #include "cli/fuzzing/testdata_graphs.h"
 #include "lib/base/check.h"
+#include "lib/base/rng.h"
 #include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
 #include "lib/plan/assemble.h"
@@ -14,8 +16,10 @@
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
 #include "lib/schedule/timeline.h"
+#include "lib/testing/naive_moves.h"
 #include "lib/testing/naive_runs.h"
 #include "lib/testing/naive_simulation.h"
+#include "lib/testing/random_moves.h"
 
 namespace ckplan {
 namespace {
@@ -25,20 +29,52 @@ constexpr size_t kMaxPlannedOps = 10;
 // sanitizers.
 constexpr size_t kMaxSearchedOps = 4;
 
+void CheckMoves(const JointGraph& graph, const Plan& plan) {
+  const std::optional<NaiveFigures> naive =
+      NaiveMoves(graph, plan.schedule, *plan.request.offload).Measure();
+  CKPLAN_CHECK(naive.has_value(), "an accepted plan obeys the rules of transfers");
+  CKPLAN_CHECK(naive->peak == plan.figures.peak.count(), "an accepted plan states its peak");
+  CKPLAN_CHECK(naive->host_peak == plan.figures.offload->host_peak.count(),
+               "an accepted plan states its peak on the host");
+  CKPLAN_CHECK(naive->makespan - graph.cost().count() == plan.figures.overhead.count(),
+               "an accepted plan states its overhead");
+}
+
 // A plan that the checker has accepted must also pass the plainest check.
 void CheckAgain(const JointGraph& graph, const Plan& plan) {
   const std::vector<OpId> runs = RunsOf(plan.schedule);
-  NaiveRuns naive(graph, runs);
-  CKPLAN_CHECK(naive.Peak() == plan.figures.peak, "an accepted plan states its peak");
-  CKPLAN_CHECK(naive.TotalCost() - graph.cost() == plan.figures.overhead,
-               "an accepted plan states its overhead");
-  const std::vector<Buffer> buffers = BuildTimeline(graph, runs).buffers;
+  if (plan.request.offload) {
+    CheckMoves(graph, plan);
+  } else {
+    NaiveRuns naive(graph, runs);
+    CKPLAN_CHECK(naive.Peak() == plan.figures.peak, "an accepted plan states its peak");
+    CKPLAN_CHECK(naive.TotalCost() - graph.cost() == plan.figures.overhead,
+                 "an accepted plan states its overhead");
+  }
+  const std::vector<Buffer> buffers = BuildTimeline(graph, plan.schedule).buffers;
   for (const std::string& fault : NaiveArenaFaults(buffers, plan.offsets)) {
     CKPLAN_CHECK(fault.empty(), fault);
   }
   const Result<Plan> again = ReadPlanJson(WritePlanJson(plan, graph), graph, "written.json");
   CKPLAN_CHECK(again.ok(), "a plan that was written can be read");
   CKPLAN_CHECK(*again == plan, "a plan that is written and read is the same plan");
+}
+
+// A random schedule with transfers is a plan for the simulator, the checker and the plainest check
+// alike, or for none of them.
+void CheckRandomMoves(const JointGraph& graph) {
+  Rng rng(graph.values().size());
+  const Link link = RandomLink(rng);
+  const TrainingStep step = TrainingStep(graph).WithLink(&link);
+  const Schedule schedule = RandomMoves(rng, graph);
+  const bool is_valid = NaiveMoves(graph, schedule, link).Measure().has_value();
+  CKPLAN_CHECK(Simulator(step).Run(schedule).ok() == is_valid, "two simulators agree");
+  if (!is_valid) return;
+  Plan plan = AssemblePlan(step, schedule);
+  plan.request.algorithm = "dtr";
+  plan.request.offload = link;
+  CKPLAN_CHECK(CheckPlan(graph, plan).empty(), "the checker accepts what the simulator does");
+  CheckAgain(graph, plan);
 }
 
 // Plans by an algorithm, for the least budget, and for one between that and the peak of the graph's
@@ -84,6 +120,7 @@ void FuzzJointGraph(FuzzInput input) {
   CheckJointGraph(*graph);
   if (graph->ops().size() > kMaxPlannedOps) return;
   for (const JointGraph& counted : {*graph, WithArrivingGradients(*graph)}) {
+    CheckRandomMoves(counted);
     for (const std::string_view algorithm : {"keep-all", "dtr", "torch-budget"}) {
       PlanBy(algorithm, counted);
     }

@@ -280,8 +280,13 @@ class NaiveMoves {
 
   int64_t CopyTime(bool is_out, ValueId value) const {
     const int64_t rate = is_out ? link_.out_bytes_per_second : link_.in_bytes_per_second;
-    const int64_t scaled = graph_.value(value).bytes.count() * 1'000'000'000;
-    return link_.latency_ns + (scaled + rate - 1) / rate;
+    const __int128 scaled = __int128{graph_.value(value).bytes.count()} * 1'000'000'000;
+    const __int128 time = link_.latency_ns + (scaled + rate - 1) / rate;
+    return static_cast<int64_t>(std::min<__int128>(time, kLongestCopy.count()));
+  }
+
+  static int64_t Later(int64_t time, int64_t more) {
+    return std::min(time + more, kLastMoment.count());
   }
 
   void MeasureTime(NaiveFigures* figures) const {
@@ -292,7 +297,7 @@ class NaiveMoves {
     std::map<ValueId, int64_t> back;     // When the value's load is; erased when it is waited for.
     const auto copy = [&](bool is_out, ValueId value, int64_t earliest) {
       const bool link = is_out || link_.duplex == Duplex::kHalf;
-      free[link] = std::max(free[link], earliest) + CopyTime(is_out, value);
+      free[link] = Later(std::max(free[link], earliest), CopyTime(is_out, value));
       figures->transferred += graph_.value(value).bytes.count();
       return free[link];
     };
@@ -303,7 +308,7 @@ class NaiveMoves {
           now = std::max(now, back[RootOf(read)]);
           back.erase(RootOf(read));
         }
-        now += OpAt(k).cost.count();
+        now = Later(now, OpAt(k).cost.count());
         work += OpAt(k).cost.count();
         for (const ValueId write : OpAt(k).writes) back.erase(write);
         continue;
