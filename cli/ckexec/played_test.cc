@@ -167,6 +167,7 @@ TEST_CASE("played cuda: a planted fault is found") {
       {"an engine of a convolution hides that it is not deterministic", 6,
        "the plan is not proven"},
       {"a graph loses its last piece of work", 6, "in a step that was recorded"},
+      {"a graph loses work the second time", 6, "in a recorded step"},
   };
   const auto prepare = [](const Session& session) {
     CHECK(session.Profile().status == 0);

@@ -85,6 +85,22 @@ TEST_CASE("element orders: an operator that needs the model's order binds all th
   CHECK(TensorsWithChannelsLast(half.step()) == std::vector<std::string>{"a", "b"});
 }
 
+TEST_CASE("element orders: a constant that lies in the model's order binds what it is added to") {
+  const auto backend = MakeTestBackend();
+  if (!backend->StoresBFloat16()) return;
+  const NetText net{
+      "g (float[N,4,6,6] x) => (float[N,4,6,6] y) {"
+      "  a = Conv(x, w1)"
+      "  b = Add(a, mask)"
+      "  c = Conv(b, w2)"
+      "  d = Relu(c)"
+      "  y = Conv(d, w2)"
+      "}",
+      {{"w1", {4, 4, 1, 1}}, {"w2", {4, 4, 1, 1}}, {"mask", {4, 6, 6}}}};
+  const SmallStep half(*backend, net, 2, ActivationType::kBFloat16);
+  CHECK(TensorsWithChannelsLast(half.step()) == std::vector<std::string>{"c", "d"});
+}
+
 TEST_CASE("element orders: plans compute the same gradients in the same memory") {
   const auto backend = MakeTestBackend();
   for (const ActivationType type : StoredTypes(*backend)) {

@@ -25,6 +25,12 @@ inline constexpr int kPattern = 0xA7;            // Makes reads of unwritten mem
 
 using PlayedWork = std::vector<std::function<void()>>;
 
+// A graph that was made ready.
+struct PlayedGraph {
+  PlayedWork work;
+  int64_t starts = 0;
+};
+
 struct PlayedStream {
   std::deque<std::function<void()>> work;
   // The work that is captured instead of queued, while that goes on.
@@ -115,7 +121,7 @@ class PlayedRuntime {
   cudaGraphExec_t Instantiate(cudaGraph_t graph) {
     const auto found = graphs_.find(graph);
     CKPLAN_CHECK(found != graphs_.end(), "a graph is alive");
-    auto copy = std::make_unique<PlayedWork>(*found->second);
+    auto copy = std::make_unique<PlayedGraph>(PlayedGraph{*found->second});
     auto* const handle = reinterpret_cast<cudaGraphExec_t>(copy.get());
     started_graphs_.emplace(handle, std::move(copy));
     CountObjects(1);
@@ -124,9 +130,12 @@ class PlayedRuntime {
   void Launch(cudaGraphExec_t graph, cudaStream_t stream) {
     const auto found = started_graphs_.find(graph);
     CKPLAN_CHECK(found != started_graphs_.end(), "a graph that is started is alive");
-    const bool loses_one = IsPlanted("a graph loses its last piece of work");
-    for (size_t i = 0; i + (loses_one ? 1 : 0) < found->second->size(); ++i) {
-      Enqueue(stream, (*found->second)[i]);
+    PlayedGraph& started = *found->second;
+    const bool loses_one =
+        IsPlanted("a graph loses its last piece of work") ||
+        (started.starts++ > 0 && IsPlanted("a graph loses work the second time"));
+    for (size_t i = 0; i + (loses_one ? 1 : 0) < started.work.size(); ++i) {
+      Enqueue(stream, started.work[i]);
     }
   }
   void Remove(cudaGraph_t graph) {
@@ -248,7 +257,7 @@ class PlayedRuntime {
   std::map<cudaStream_t, std::unique_ptr<PlayedStream>> streams_;
   std::map<cudaEvent_t, std::shared_ptr<PlayedEvent>> events_;
   std::map<cudaGraph_t, std::unique_ptr<PlayedWork>> graphs_;
-  std::map<cudaGraphExec_t, std::unique_ptr<PlayedWork>> started_graphs_;
+  std::map<cudaGraphExec_t, std::unique_ptr<PlayedGraph>> started_graphs_;
 };
 
 }  // namespace ckplan::cuda
