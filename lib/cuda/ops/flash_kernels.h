@@ -183,7 +183,7 @@ struct FlashLane {
 
 // Combines what the four threads that share a row have found. `shared` has four numbers a row.
 template <typename Combine>
-CKPLAN_DEVICE void ReduceRows(const FlashLane& own, float* shared, const Combine& combine,
+CKPLAN_KERNEL void ReduceRows(const FlashLane& own, float* shared, const Combine& combine,
                               float (&values)[2]) {
   CKPLAN_UNROLL
   for (int half = 0; half < 2; ++half) shared[own.Row(half) * 4 + own.lane % 4] = values[half];
@@ -225,7 +225,7 @@ CKPLAN_DEVICE void StoreRows(const FlashLane& own, const float (&sums)[kTiles][4
 
 // Rounds a tile to the type of factors and leaves it in shared memory, for its own warp.
 template <typename T, int kTiles, int kRows, int kColumns>
-CKPLAN_DEVICE void ShareTile(const FlashLane& own, const float (&values)[kTiles][4],
+CKPLAN_KERNEL void ShareTile(const FlashLane& own, const float (&values)[kTiles][4],
                              SharedRows<T, kRows, kColumns>& to) {
   __syncwarp();  // The warp has read what was there.
   CKPLAN_UNROLL
