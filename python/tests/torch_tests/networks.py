@@ -140,6 +140,13 @@ class Bert(nn.Module):
         return self.head(self.layers(x))
 
 
+class Stack(nn.Sequential):
+    """Modules in a row. PyTorch 2.8 compiles no model in place whose class is one of its own."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x)
+
+
 class Gpt(nn.Module):
     """A decoder whose output weights are its embedding's; returns logits and the loss."""
 

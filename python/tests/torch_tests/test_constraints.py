@@ -9,7 +9,7 @@ import ckplan.torch
 import pytest
 import torch
 from torch import nn
-from torch_tests.networks import TwoParts
+from torch_tests.networks import Stack, TwoParts
 from torch_tests.training import train_both
 
 from ckplan.torch.request import Request
@@ -60,13 +60,6 @@ def test_what_is_never_to_run_again_may_be_named_by_operator():
     graph = report.graphs[0].plan
     assert max(Counter(graph.steps).values()) > 1, "dropout may run again"
     assert set(runs(report)) <= {f"{layer}.2" for layer in range(4)}
-
-
-class Stack(nn.Sequential):
-    """PyTorch 2.8 compiles no model in place whose class is its own."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return super().forward(x)
 
 
 def recomputed(*patterns: str) -> list[str]:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from ckplan.torch import private
 from ckplan.torch.estimation import optimizers
 from ckplan.torch.tracker import Tracker
 
@@ -87,12 +88,23 @@ FUSED = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagr
 """Those that a CPU runs fused."""
 
 
+UNKNOWN = (
+    (torch.optim.ASGD, {"foreach": False}),
+    (torch.optim.Rprop, {"foreach": False}),
+    (torch.optim.Rprop, {"foreach": True}),
+    (torch.optim.Adagrad, {"fused": True}),
+)
+"""Those that PyTorch 2.8 cannot run on fake tensors of a CUDA device, or not on that device."""
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("way", [{"foreach": False}, {"foreach": True}, {"fused": True}])
 @pytest.mark.parametrize(("kind", "options"), OPTIMIZERS)
 def test_a_step_is_that_of_a_real_run(kind, options, way, dtype):
     if "fused" in way and kind not in FUSED:
         pytest.skip("PyTorch has no fused step")
+    if private.version() == private.OLDEST and (kind, way) in UNKNOWN:
+        pytest.skip("PyTorch 2.8 does not run it on fake tensors")
 
     def make(trained):
         return kind(trained, lr=1e-3, **options, **way)

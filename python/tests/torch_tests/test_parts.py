@@ -12,7 +12,7 @@ from torch import nn
 
 from ckplan.torch.parts import Part, Parts
 from ckplan.torch.request import Request
-from torch_tests.networks import TwoParts
+from torch_tests.networks import Stack, TwoParts
 from torch_tests.training import train_both
 
 
@@ -190,8 +190,8 @@ def train_in_place(model: nn.Module, budget: int, sizes: list[int]) -> ckplan.to
 
 def test_a_backend_in_place_takes_another_batch_for_the_same_part():
     # The part has two plans, each of which may use the whole limit.
-    needed = train_in_place(mlp(32), 1 << 30, [64]).report.graphs[0].plan.keep_all_peak_bytes
-    planner = train_in_place(mlp(32), needed * 5 // 4, [64, 64, 80])
+    needed = train_in_place(Stack(*mlp(32)), 1 << 30, [64]).report.graphs[0].plan.keep_all_peak_bytes
+    planner = train_in_place(Stack(*mlp(32)), needed * 5 // 4, [64, 64, 80])
     assert [graph.part for graph in planner.report.graphs] == [0, 0]
 
 

