@@ -220,7 +220,7 @@ class Report:
         }
         if largest.measured_peak_bytes is not None:
             figures["ckplan_measured_peak_bytes"] = largest.measured_peak_bytes
-        if largest.plan.transfer_bytes:
+        if largest.plan is not None and largest.plan.transfer_bytes:
             figures["ckplan_planned_host_peak_bytes"] = largest.step_host_peak_bytes
         return figures
 

@@ -95,7 +95,7 @@ class _Writer:
     def __init__(self, module: fx.GraphModule):
         self.graph = fx.Graph()
         self._module = module
-        self._made: dict[fx.Node, Any] = {}
+        self._made: dict[Any, Any] = {}
 
     def add(self, node: fx.Node) -> None:
         if private.is_region(node):
@@ -105,7 +105,7 @@ class _Writer:
         elif node.op != "get_attr" or not all(private.is_region(user) for user in node.users):
             self._made[node] = self._copy(node, self._made)
 
-    def _copy(self, node: fx.Node, made: dict[fx.Node, Any]) -> fx.Node:
+    def _copy(self, node: fx.Node, made: dict[Any, Any]) -> fx.Node:
         copy = self.graph.node_copy(node, lambda read: made[read])
         found: fx.Node = names.copy_notes(copy, node)
         return found
@@ -118,7 +118,7 @@ class _Writer:
         inputs = inner.find_nodes(op="placeholder")
         if len(inputs) != len(operands):
             raise CannotInlineError(f"{node.name} has {len(operands)} arguments")
-        made = {
+        made: dict[Any, Any] = {
             one: self._made[other] if isinstance(other, fx.Node) else other
             for one, other in zip(inputs, operands)
         }
