@@ -246,11 +246,17 @@ bool AreInOwnOrder(const JointGraph& graph, const Schedule& schedule) {
 Result<Replayed> ReplayRuns(const JointGraph& graph, const Schedule& schedule,
                             const ReplayOptions& options) {
   CKPLAN_RETURN_IF_ERROR(CheckSteps(graph, schedule));
-  CKPLAN_ASSIGN_OR_RETURN(Moves moves, FollowMoves(graph, schedule, options.link));
+  const bool has_moves = std::any_of(schedule.steps.begin(), schedule.steps.end(),
+                                     [](const Step& step) { return step.kind != StepKind::kRun; });
+  Moves moves;
+  moves.back.resize(schedule.steps.size());
+  if (has_moves) {
+    CKPLAN_ASSIGN_OR_RETURN(moves, FollowMoves(graph, schedule, options.link));
+  }
   RunsReplay replay(graph, schedule.steps, moves, options);
   if (const auto fault = replay.Run()) return MakeError(ErrorCode::kCheckFailed, *fault);
   const GraphFigures figures = FiguresOf(graph);
-  const Cost time = options.link == nullptr ? replay.cost() : moves.makespan;
+  const Cost time = has_moves ? moves.makespan : replay.cost();
   const Cost overhead = time - figures.forward_cost - figures.backward_cost;
   Replayed found{
       replay.slab(), replay.peak_step(), overhead, Bytes(0), AreInOwnOrder(graph, schedule), {}};
