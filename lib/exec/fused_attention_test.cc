@@ -41,9 +41,10 @@ NetText AttentionNet(const std::string& scores, const std::string& output) {
       {{"w", {12, 12}}, {"wk", {12, 12}}, {"wv", {12, 12}}, {"wo", {12, 12}}, {"bias", {2, 8, 8}}}};
 }
 
-using Gradients = std::map<std::string, std::vector<float>>;
+using GradientsByName = std::map<std::string, std::vector<float>>;
 
-Gradients GradientsOf(const NetText& net, ActivationType type, FusedOperators fused, double* loss) {
+GradientsByName GradientsOf(const NetText& net, ActivationType type, FusedOperators fused,
+                            double* loss) {
   const auto backend = MakeTestBackend();
   SmallStep small(*backend, net, kBatch, type, fused);
   int64_t attentions = 0;
@@ -53,7 +54,7 @@ Gradients GradientsOf(const NetText& net, ActivationType type, FusedOperators fu
   }
   CHECK(attentions == (fused == FusedOperators::kAttention ? 1 : 0));
   *loss = small.Run(small.KeepAll(), LossKind::kGiven);
-  Gradients gradients;
+  GradientsByName gradients;
   for (const ConstantId leaf : small.constants().trained()) {
     gradients[small.step().constants[leaf].name] = small.constants().DownloadGradient(leaf);
   }
@@ -62,8 +63,8 @@ Gradients GradientsOf(const NetText& net, ActivationType type, FusedOperators fu
 
 void CheckSame(const NetText& net, ActivationType type) {
   double apart_loss = 0, fused_loss = 0;
-  const Gradients apart = GradientsOf(net, type, FusedOperators::kNone, &apart_loss);
-  const Gradients fused = GradientsOf(net, type, FusedOperators::kAttention, &fused_loss);
+  const GradientsByName apart = GradientsOf(net, type, FusedOperators::kNone, &apart_loss);
+  const GradientsByName fused = GradientsOf(net, type, FusedOperators::kAttention, &fused_loss);
   const double tolerance = type == ActivationType::kBFloat16 ? 0.03 : 1e-5;
   CHECK(fused_loss == doctest::Approx(apart_loss).epsilon(tolerance));
   REQUIRE(fused.size() == apart.size());
