@@ -154,6 +154,21 @@ TEST_CASE("offload: without a search for copies, best claims no proof that copie
   for (const std::string& note : refused.notes) CHECK(note.find("proven") == std::string::npos);
 }
 
+TEST_CASE("offload: decisions that need more of the host than is allowed are refused") {
+  PlanRequest request = OverLink("pcie4");
+  request.algorithm = std::string(kGivenAlgorithm);
+  request.decisions =
+      ReadDecisionsJson(ReadWholeFile("testdata/decisions/joint_small_offload.json").value(), "d")
+          .value();
+  const Source source = LoadSource("testdata/graphs/joint_small.json", request).value();
+  request.host_budget = Bytes(8'000);
+  CHECK(MakePlan(source, request, {}).value().figures.offload->host_peak == Bytes(8'000));
+  request.host_budget = Bytes(7'999);
+  const Error error = MakePlan(source, request, {}).error();
+  CHECK(error.code == ErrorCode::kInfeasible);
+  CHECK(error.remedy.settings.front().value == "8000");
+}
+
 // Each case has random steps, and the figures of another program that replays them; null if that
 // program finds a rule broken.
 TEST_CASE("offload: saved schedules have the figures that another program finds") {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
@@ -85,6 +86,21 @@ Error Refusal(const PlanProblem& problem, const SolverInfo& info, const Answer& 
   return error;
 }
 
+// Refuses a plan that needs more of the host than the request allows.
+Result<Done> CheckHostMemory(const SolverInfo& info, const Plan& plan) {
+  const std::optional<Bytes>& budget = plan.request.host_budget;
+  if (!budget || !plan.figures.offload || plan.figures.offload->host_peak <= *budget) return Done{};
+  const Bytes needed = plan.figures.offload->host_peak;
+  return Error{
+      ErrorCode::kInfeasible,
+      fmt::format("infeasible: the plan by {} needs {} ({} bytes) on the host, and may use "
+                  "{} ({} bytes)",
+                  info.name, HumanBytes(needed), needed.count(), HumanBytes(*budget),
+                  budget->count()),
+      {},
+      {"try", {{"host_memory", std::to_string(needed.count())}}}};
+}
+
 Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
                            const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const Answer answer, SolveBy(info, problem, limits));
@@ -99,6 +115,7 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
   if (!problem.Fits(plan.figures.peak, plan.figures.overhead)) {
     return Refusal(problem, info, answer, plan);
   }
+  CKPLAN_RETURN_IF_ERROR(CheckHostMemory(info, plan));
   return Checked(problem, std::move(plan));
 }
 
