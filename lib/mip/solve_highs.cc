@@ -345,6 +345,10 @@ Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
   }
   Highs_run(highs.get());  // The returned code is ignored, since the model's status says more.
   if (interrupt.thrown) std::rethrow_exception(interrupt.thrown);
+  if (Highs_getModelStatus(highs.get()) == kHighsModelStatusSolveError) {
+    // HiGHS's solution misses HiGHS's tolerance: it proved nothing, and has no figures.
+    return MipOutcome{.work = interrupt.work};
+  }
   CKPLAN_ASSIGN_OR_RETURN(const MipStatus status,
                           StatusOf(Highs_getModelStatus(highs.get()), model));
   MipOutcome outcome = Read(highs.get(), status, model, is_linear);

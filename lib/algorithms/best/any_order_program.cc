@@ -63,6 +63,8 @@ class AnyOrderProgram {
   const ProgramUnits& units() const { return units_; }
   // Returns whether some moment has no room for its own operation.
   bool is_hopeless() const { return is_hopeless_; }
+  // No column exceeds 1.
+  static size_t BeyondOne(double /*cost*/) { return 0; }
 
   AnyOrderPlan Read(const std::vector<double>& values) const {
     const auto is_one = [&](const Flag& flag) {

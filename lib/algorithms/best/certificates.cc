@@ -19,14 +19,28 @@ constexpr int32_t kNone = -1;
 // No sum here exceeds kMaxTotalBytes, since each value counts at most once in it.
 class WorkingSets {
  public:
-  explicit WorkingSets(const RunProblem& problem)
+  // Values that may move to the host need not stay anywhere.
+  explicit WorkingSets(const RunProblem& problem, const std::vector<bool>& may_move = {})
       : problem_(problem),
+        may_move_(may_move.empty() ? std::vector<bool>(problem.bytes.size()) : may_move),
         is_required_(RequiredOps(problem)),
         kept_beside_(static_cast<size_t>(problem.op_count)),
         reader_of_(kept_beside_.size(), kNone),
         before_reader_of_(kept_beside_.size(), kNone),
         after_maker_of_(kept_beside_.size(), kNone) {}
 
+  // Returns the largest working set, or what the last run of a result's maker needs if that is
+  // more, with the operation.
+  std::pair<int64_t, OpId> Largest(int64_t max_work) {
+    const std::vector<int64_t> bytes = Find(max_work);
+    std::pair<int64_t, OpId> largest = AtTheEnd();
+    for (size_t op = 0; op < bytes.size(); ++op) {
+      if (bytes[op] > largest.first) largest = {bytes[op], OpId(op)};
+    }
+    return largest;
+  }
+
+ private:
   // Returns the working set of each operation that every plan must run; zero for the others.
   std::vector<int64_t> Find(int64_t max_work) {
     AddUnrepeatable(max_work);
@@ -61,10 +75,10 @@ class WorkingSets {
     return least.second.is_none() ? std::pair{int64_t{0}, OpId()} : least;
   }
 
- private:
   int64_t BytesOf(int32_t value) const { return problem_.bytes[static_cast<size_t>(value)]; }
   bool IsCountedResult(int32_t value) const {
-    return problem_.is_result[static_cast<size_t>(value)] && BytesOf(value) > 0;
+    const auto at = static_cast<size_t>(value);
+    return problem_.is_result[at] && !may_move_[at] && BytesOf(value) > 0;
   }
 
   int64_t Alone(int32_t op) const {
@@ -82,7 +96,8 @@ class WorkingSets {
       const int32_t maker = problem_.maker[static_cast<size_t>(value)];
       if (maker == kNone || BytesOf(value) == 0) continue;
       const auto at = static_cast<size_t>(maker);
-      if (is_required_[at] && !problem_.may_repeat[at]) values.push_back(value);
+      const bool must_stay = !problem_.may_repeat[at] && !may_move_[static_cast<size_t>(value)];
+      if (is_required_[at] && must_stay) values.push_back(value);
     }
     std::stable_sort(values.begin(), values.end(),
                      [&](int32_t a, int32_t b) { return BytesOf(a) > BytesOf(b); });
@@ -139,6 +154,7 @@ class WorkingSets {
   }
 
   const RunProblem& problem_;
+  const std::vector<bool> may_move_;
   const std::vector<bool> is_required_;
   std::vector<int64_t> kept_beside_;  // In bytes, by operation.
   // Per operation, the last visited value that it reads; that it or a required descendant reads;
@@ -284,19 +300,17 @@ class OrderCuts {
 }  // namespace
 
 Certificates FindCertificates(const RunProblem& problem, int64_t max_work) {
-  WorkingSets sets(problem);
-  const std::vector<int64_t> bytes = sets.Find(max_work);
   Certificates found;
-  std::tie(found.least_peak_any_plan, found.at) = sets.AtTheEnd();
-  for (size_t op = 0; op < bytes.size(); ++op) {
-    if (bytes[op] <= found.least_peak_any_plan) continue;
-    found.least_peak_any_plan = bytes[op];
-    found.at = OpId(op);
-  }
+  std::tie(found.least_peak_any_plan, found.at) = WorkingSets(problem).Largest(max_work);
   std::tie(found.least_peak_once_any_order, found.once_at) =
       OrderCuts(problem, RequiredOps(problem))
           .BestBound({found.least_peak_any_plan, found.at}, max_work);
   return found;
+}
+
+std::pair<int64_t, OpId> LeastPeakWithCopies(const RunProblem& problem,
+                                             const std::vector<bool>& may_move, int64_t max_work) {
+  return WorkingSets(problem, may_move).Largest(max_work);
 }
 
 }  // namespace ckplan

@@ -17,6 +17,8 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "lib/runs/run_problem.h"
 
@@ -32,5 +34,11 @@ struct Certificates {
 
 // `max_work` counts visited arcs of the graph: 10^8 take about half a second.
 Certificates FindCertificates(const RunProblem& problem, int64_t max_work = 100'000'000);
+
+// Returns `least_peak_any_plan` and `at` for plans that may copy some values to the host and back:
+// only what may neither move nor be made again must stay. Cuts prove nothing about such plans.
+std::pair<int64_t, OpId> LeastPeakWithCopies(const RunProblem& problem,
+                                             const std::vector<bool>& may_move,
+                                             int64_t max_work = 100'000'000);
 
 }  // namespace ckplan

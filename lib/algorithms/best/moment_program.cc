@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "lib/algorithms/best/program_units.h"
 #include "lib/base/stop.h"
@@ -15,12 +16,16 @@ namespace {
 class MomentProgram {
  public:
   MomentProgram(const RunProblem& problem, std::span<const OpId> order, const ChargedSteps& charged,
-                int64_t budget)
+                int64_t budget, const CopyTimes* times)
       : problem_(problem),
         order_(order),
         moments_(charged.moments),
         budget_(budget),
-        units_(problem, budget) {
+        may_move_(times == nullptr ? std::vector<bool>(problem.bytes.size()) : times->may_move),
+        units_(UnitsOf(problem, budget, times)) {
+    if (times != nullptr) {
+      copies_.emplace(problem, order, moments_, *times, units_.cost, &model_);
+    }
     position_.resize(static_cast<size_t>(problem.op_count));
     for (size_t i = 0; i < order.size(); ++i) {
       position_[static_cast<size_t>(order[i].index())] = static_cast<int32_t>(i);
@@ -28,6 +33,7 @@ class MomentProgram {
     for (size_t j = 0; j < moments_.size(); ++j) AddColumns(j);
     for (size_t j = 0; j < moments_.size(); ++j) AddRows(j);
     for (const ChargedRerun& rerun : charged.reruns) ChargeRerun(rerun);
+    for (const ChargedWindow& window : charged.windows) copies_->AddWindow(window, reruns_);
   }
 
   const MipModel& model() const { return model_; }
@@ -35,14 +41,24 @@ class MomentProgram {
   // Returns whether some moment has no room for its own operation.
   bool is_hopeless() const { return is_hopeless_; }
 
+  // Returns how much columns may exceed 1 together in a solution of this cost.
+  size_t BeyondOne(double cost) const { return copies_ ? copies_->WaitsBeyondOne(cost) : 0; }
+
   MomentPlan Read(const std::vector<double>& values) const {
+    const auto is_set = [&](int column) {
+      return column != kNoColumn && values[static_cast<size_t>(column)] > 0.5;
+    };
     MomentPlan plan;
-    for (const std::vector<int>& columns : kept_) {
-      std::vector<bool>& kept = plan.kept.emplace_back(columns.size());
-      for (size_t u = 0; u < columns.size(); ++u) {
-        kept[u] = columns[u] != kNoColumn && values[static_cast<size_t>(columns[u])] > 0.5;
+    for (size_t j = 0; j < kept_.size(); ++j) {
+      std::vector<bool>& kept = plan.kept.emplace_back();
+      for (const int column : kept_[j]) kept.push_back(is_set(column));
+      if (!copies_) continue;
+      std::vector<bool>& loaded = plan.loaded.emplace_back();
+      for (int32_t u = 0; u < problem_.value_count; ++u) {
+        loaded.push_back(!kept[At(u)] && is_set(copies_->LoadOf(j, u)));
       }
     }
+    if (copies_) plan.exceeded = copies_->Exceeded(values, reruns_);
     return plan;
   }
 
@@ -100,6 +116,7 @@ class MomentProgram {
       if (!problem_.may_repeat[maker] || reruns[maker] != kNoColumn) continue;
       reruns[maker] = AddRerun(maker);
     }
+    if (copies_) copies_->AddMoment(kept);
   }
 
   int AddRerun(size_t op) {
@@ -107,11 +124,19 @@ class MomentProgram {
     return model_.AddColumn({.cost = cost, .upper = 1, .is_integer = true});
   }
 
-  // Adds kept + rerun >= bound for a value made before moment j.
+  static ProgramUnits UnitsOf(const RunProblem& problem, int64_t budget, const CopyTimes* times) {
+    ProgramUnits units(problem, budget);
+    if (times != nullptr) units.AddTimes(times->out), units.AddTimes(times->in);
+    return units;
+  }
+
+  // Adds kept + rerun >= bound for a value made before moment j; it may be loaded as well.
   void AddAvailability(size_t j, int32_t value, double bound, std::vector<MipEntry> entries) {
     entries.push_back({kept_[j][static_cast<size_t>(value)], 1});
     const int rerun = RerunOf(j, problem_.maker[static_cast<size_t>(value)]);
     if (rerun != kNoColumn) entries.push_back({rerun, 1});
+    const int load = copies_ ? copies_->LoadOf(j, value) : kNoColumn;
+    if (load != kNoColumn) entries.push_back({load, 1});
     model_.AddRow(bound, kMipInfinity, std::move(entries));
   }
 
@@ -214,7 +239,7 @@ class MomentProgram {
     for (int32_t u = 0; u < problem_.value_count; ++u) {
       const auto at = static_cast<size_t>(u);
       const bool is_made = problem_.maker[at] >= 0 && MadeAt(u) <= moments_[j];
-      if (!is_made || problem_.bytes[at] < units_.bytes) continue;
+      if (!is_made || may_move_[at] || problem_.bytes[at] < units_.bytes) continue;
       const int column = AddThrough(j, u);
       if (column != kNoColumn) entry->second.push_back({u, column});
     }
@@ -241,6 +266,7 @@ class MomentProgram {
   const std::span<const OpId> order_;
   const std::span<const int32_t> moments_;
   const int64_t budget_;
+  const std::vector<bool> may_move_;  // By value: whether it may be copied to the host and back.
   const ProgramUnits units_;
   std::vector<int32_t> position_;  // The position of each operation in the order.
   bool is_hopeless_ = false;
@@ -248,14 +274,16 @@ class MomentProgram {
   std::vector<std::vector<int>> kept_;                   // Columns of a^j, by value.
   std::vector<std::vector<int>> reruns_;                 // Columns of r^j, by operation.
   std::map<size_t, std::vector<ValueThrough>> through_;  // By interval, for constraint (5).
+  std::optional<MomentCopies> copies_;                   // With a link.
 };
 
 }  // namespace
 
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
                                    const ChargedSteps& charged, int64_t budget,
-                                   const ProgramLimits<MomentPlan>& limits) {
-  return SolveProgram<MomentPlan>(MomentProgram(problem, order, charged, budget), limits);
+                                   const ProgramLimits<MomentPlan>& limits,
+                                   const CopyTimes* times) {
+  return SolveProgram<MomentPlan>(MomentProgram(problem, order, charged, budget, times), limits);
 }
 
 Runs ExpandMoments(const RunProblem& problem, std::span<const OpId> order,

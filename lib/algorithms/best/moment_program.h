@@ -14,6 +14,8 @@
 //   (5) for chosen pairs of an operation and an interval: if it runs again there, the values
 //       in memory throughout the interval leave room for its reads, writes and workspace.
 //       These values are in memory at moment j+1, or the end, and not remade in interval j.
+// With a link to the host, values that may move can also come back from there; moment_copies.h has
+// the columns and rows for that, and (5) is about the values that may not move.
 // Runs before the first moment, repeats within one interval, and memory at all other times are not
 // charged. So the least cost of the program is a lower bound of the overhead of every plan that
 // keeps the order and the budget: docs/bounds.md has the proof.
@@ -24,6 +26,8 @@
 #include <span>
 #include <vector>
 
+#include "lib/algorithms/best/copy_times.h"
+#include "lib/algorithms/best/moment_copies.h"
 #include "lib/algorithms/best/solve_program.h"
 #include "lib/base/result.h"
 #include "lib/runs/run_problem.h"
@@ -31,7 +35,10 @@
 namespace ckplan {
 
 struct MomentPlan {
-  std::vector<std::vector<bool>> kept;  // For each moment: a^j, by value.
+  std::vector<std::vector<bool>> kept;    // For each moment: a^j, by value.
+  std::vector<std::vector<bool>> loaded;  // For each moment: l^j, by value. Empty without a link.
+  // Windows that copies must fit into, that are not in the program and that the plan exceeds.
+  std::vector<ChargedWindow> exceeded;
 };
 
 // "Every plan" in ProgramOutcome means every plan in this order.
@@ -45,17 +52,20 @@ struct ChargedRerun {
   auto operator<=>(const ChargedRerun&) const = default;
 };
 
-// The steps whose memory is constrained.
+// The steps whose memory is constrained, and the windows of copies.
 struct ChargedSteps {
-  std::vector<int32_t> moments;      // Positions in the order, ascending.
-  std::vector<ChargedRerun> reruns;  // Each belongs to one of the moments.
+  std::vector<int32_t> moments;             // Positions in the order, ascending.
+  std::vector<ChargedRerun> reruns;         // Each belongs to one of the moments.
+  std::vector<ChargedWindow> windows = {};  // Each belongs to one of the moments.
 };
 
-// `order` has every operation once, each after the makers of its reads. kUnsupported: built without
-// a MIP solver, or too large for it.
+// `order` has every operation once, each after the makers of its reads. If `times` is given, plans
+// may copy values to the host and back. kUnsupported: built without a MIP solver, or too large for
+// it.
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
                                    const ChargedSteps& charged, int64_t budget,
-                                   const ProgramLimits<MomentPlan>& limits);
+                                   const ProgramLimits<MomentPlan>& limits,
+                                   const CopyTimes* times = nullptr);
 
 // Returns the runs of such a plan. Within an interval, missing values are recomputed just before
 // they are read; at its end, those that the next moment needs are.

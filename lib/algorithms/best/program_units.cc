@@ -26,6 +26,10 @@ ProgramUnits::ProgramUnits(const RunProblem& problem, int64_t budget)
   while (budget / bytes > kMaxUnits) bytes *= 2;
 }
 
+void ProgramUnits::AddTimes(const std::vector<int64_t>& times) {
+  for (const int64_t time : times) cost = std::gcd(cost, time);
+}
+
 int64_t ProgramUnits::ProvenCost(double bound, size_t columns) const {
   if (!(bound > 0)) return 0;
   // Reduced costs are feasible to within kMipTolerance in each column; the second term covers

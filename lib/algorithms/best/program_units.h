@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "lib/mip/mip.h"
 #include "lib/runs/run_problem.h"
@@ -19,7 +20,10 @@ struct ProgramUnits {
   // A multiple of the greatest common divisor of all sizes. Sizes are rounded down to it, so that
   // values which fit the budget are never refused.
   int64_t bytes = 1;
-  int64_t cost = 1;  // The greatest common divisor of all costs.
+  int64_t cost = 1;  // The greatest common divisor of all costs, and of all added times.
+
+  // Makes `cost` divide these times as well.
+  void AddTimes(const std::vector<int64_t>& times);
 
   // Returns the proven lower bound of the cost, for a program with this many columns, all at most
   // 1: the solver's bound less a margin for rounding, rounded up to a whole multiple of the unit.

@@ -37,12 +37,16 @@ struct ProgramLimits {
   std::function<bool(const Plan&)> is_plan_enough = nullptr;
   // The search ends once every plan is proven to add more.
   std::optional<int64_t> enough = std::nullopt;
+  // Solves the linear relaxation alone, which has a bound and no plan. There `work` does not limit
+  // the iterations, of which there are about as many as rows.
+  bool is_relaxed = false;
 };
 
 // `Program` has
 //   model()         the program, with sizes and costs in
 //   units(),
-//   is_hopeless()   whether building it already showed that it has no solution, and
+//   is_hopeless()   whether building it already showed that it has no solution,
+//   BeyondOne(cost) how much columns may exceed 1 together in a solution of this cost, and
 //   Read(values)    the plan of a solution.
 // kUnsupported: built without a MIP solver, or too large for it.
 template <typename Plan, typename Program>
@@ -53,9 +57,13 @@ Result<ProgramOutcome<Plan>> SolveProgram(const Program& program,
   outcome.is_infeasible = program.is_hopeless();
   if (outcome.is_infeasible) return outcome;
   const size_t columns = program.model().columns().size();
+  const auto proven = [&](double bound) {
+    return program.units().ProvenCost(bound, columns + program.BeyondOne(bound));
+  };
   MipLimits mip;
   mip.work = limits.work;
   MipOptions options;
+  options.relax = limits.is_relaxed;
   if (limits.is_worth_proving) {
     options.is_worth_proving = [&](const std::vector<double>& values) {
       return limits.is_worth_proving(program.Read(values));
@@ -68,9 +76,7 @@ Result<ProgramOutcome<Plan>> SolveProgram(const Program& program,
     };
   }
   if (limits.enough) {
-    options.is_bound_enough = [&](double bound) {
-      return program.units().ProvenCost(bound, columns) > *limits.enough;
-    };
+    options.is_bound_enough = [&](double bound) { return proven(bound) > *limits.enough; };
   }
   const int64_t iterations = limits.work / IterationWork(columns);
   if (!IsWorthBeginning(program.model().rows().size(), iterations)) return outcome;
@@ -78,8 +84,8 @@ Result<ProgramOutcome<Plan>> SolveProgram(const Program& program,
   outcome.work += solved.work;
   outcome.is_infeasible = solved.status == MipStatus::kInfeasible;
   if (outcome.is_infeasible) return outcome;
-  outcome.lower_bound = program.units().ProvenCost(solved.bound, columns);
-  if (!solved.values) return outcome;
+  outcome.lower_bound = proven(solved.bound);
+  if (!solved.values || limits.is_relaxed) return outcome;
   outcome.plan = program.Read(*solved.values);
   outcome.plan_cost = program.units().CostOf(solved.objective);
   outcome.is_exact = outcome.plan_cost <= outcome.lower_bound;
