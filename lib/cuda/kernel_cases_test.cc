@@ -252,8 +252,8 @@ TEST_CASE("cuda kernels: fused attention with rows of up to 64 and up to 128 ele
   for (const int64_t size : {20, 72}) {
     cases.push_back(
         {"FusedAttention",
-         fmt::format("f1x2x70x{0} f1x1x90x{0} f1x1x90x{0} _ f70x90 -> f1x2x70x{0}", size),
-         AttentionOf(70, 90, size)});
+         fmt::format("f1x2x20x{0} f1x1x30x{0} f1x1x30x{0} _ f20x30 -> f1x2x20x{0}", size),
+         AttentionOf(20, 30, size)});
   }
   CheckKernels(cases);
 }

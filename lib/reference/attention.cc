@@ -175,7 +175,7 @@ constexpr CaseRow kAttentionCases[] = {
      "k_axes='bshd' v_axes='bshd' y_axes='bshd'"},
     {"FusedAttention", "f5x2x12 f6x2x12 f2x3x6x4 -> f5x2x12",
      "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4 q_axes='sbhd' k_axes='sbhd' "
-     "y_axes='sbhd' is_causal=1"},
+     "y_axes='sbhd' is_causal=1 scale=0.5"},
     {"FusedAttention", "f2x6x5x4 f2x7x8 f2x2x7x3 -> f2x6x5x3",
      "batch=2 heads=6 key_heads=2 queries=5 keys=7 size=4 value_size=3 k_axes='bshd' scale=0.25"},
     {"FusedAttention", "f2x4x5x4~ f2x1x6x4 f2x1x6x4~ -> f2x4x5x4",
@@ -192,7 +192,8 @@ constexpr CaseRow kAttentionCases[] = {
     {"FusedAttention", "f1x2x3x4 f1x2x4x4 f1x2x4x4 b3x4@[1,1,0,0,0,0,0,0,1,1,1,1] -> f1x2x3x4",
      "batch=1 heads=2 key_heads=2 queries=3 keys=4 size=4 value_size=4 mask_dims=[1,1,3,4]"},
     {"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 _ f3x5x6! -> f2x3x5x4",
-     "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4 bias_dims=[1,3,5,6]"},
+     "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4 bias_dims=[1,3,5,6] "
+     "scale=0.5"},
     {"FusedAttention", "f4x3x5x4 f4x3x5x4 f4x3x5x4 f2x1x5x5* f1x3x5x5 -> f4x3x5x4",
      "batch=4 heads=3 key_heads=3 queries=5 keys=5 size=4 value_size=4 mask_dims=[2,1,5,5] "
      "bias_dims=[1,3,5,5]"},
@@ -204,6 +205,9 @@ constexpr CaseRow kAttentionCases[] = {
     {"FusedAttention", "f2x150x2x24 f2x77x2x24 f2x77x2x40 b2x1x1x77~ -> f2x150x2x40",
      "batch=2 heads=2 key_heads=2 queries=150 keys=77 size=24 value_size=40 q_axes='bshd' "
      "k_axes='bshd' v_axes='bshd' y_axes='bshd' mask_dims=[2,1,1,77] scale=0.2"},
+    {"FusedAttention", "f1x1x5x72 f1x1x6x72 f1x1x6x72 _ f5x6 -> f1x1x5x72",
+     "batch=1 heads=1 key_heads=1 queries=5 keys=6 size=72 value_size=72 bias_dims=[1,1,5,6] "
+     "scale=0.1"},
     {"FusedAttention", "f1x1x70x128 f1x1x130x128 f1x1x130x128 -> f1x1x70x128",
      "batch=1 heads=1 key_heads=1 queries=70 keys=130 size=128 value_size=128 scale=0.0883"},
 };
