@@ -127,6 +127,20 @@ TEST_CASE("transfers: a copy on the host stays good for another run and a second
   CHECK(TransfersOf(step, schedule).host == std::vector<HostCopy>{{kA, Bytes(8), 1, 8}});
 }
 
+TEST_CASE("transfers: the host needs a copy until its last load is read, not until all loads are") {
+  // b is a view of a. The first load brings it back, and d reads it after c has read the second.
+  JointGraphParts parts = PartsOf(
+      GraphOfOps({{"a", 8, 10, {}}, {"b", 8, 0, {0}}, {"c", 1, 30, {0}}, {"d", 2, 5, {1, 2}}}));
+  parts.values[kB].alias_of = kA;
+  const JointGraph graph = JointGraph::Create(std::move(parts)).value();
+  const TrainingStep step = TrainingStep(graph).WithLink(&kLink);
+  const Schedule schedule = InSteps(
+      {Op(0), Op(1), Step::Out(kA), Step::Drop(kA), Step::In(kA), Step::In(kA), Op(2), Op(3)});
+  REQUIRE(Simulator(step).Run(schedule).ok());
+  CHECK(TransfersOf(step, schedule).host == std::vector<HostCopy>{{kA, Bytes(8), 2, 6}});
+  CHECK(NaiveMoves(graph, schedule, kLink).Measure()->host_peak == 8);
+}
+
 TEST_CASE("transfers: every rule has a schedule that breaks it") {
   const JointGraph graph = Skip();
   const Step out = Step::Out(kA);
