@@ -41,7 +41,7 @@ int EndGpu(int status) {
              "left: {} allocations, {} streams, {} events, {} queued, {} objects of libraries\n",
              left.allocations, left.streams, left.events, left.queued, left.objects);
   const bool is_clean = left.allocations == 0 && left.streams == 0 && left.events == 0 &&
-                        left.queued == 0 && left.objects == 0;
+                        left.queued == 0 && left.objects == 0 && left.pinned == 0;
   return is_clean ? status : static_cast<int>(ExitCode::kInternal);
 }
 

@@ -3,8 +3,13 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +20,8 @@
 
 namespace ckplan {
 namespace {
+
+using nlohmann::json;
 
 struct SmallModel {
   std::string name;
@@ -34,6 +41,43 @@ const SmallModel kModels[] = {kMlp,
                               {"small_gpt2", "-D N=2 --fuse attention"}};
 
 constexpr const char* kMeasured = "--cost file:costs.json";
+
+// Returns the steps that run everything once, and that keep each result of the forward pass which
+// later steps read only after a while on the host meanwhile.
+json OrderWithMoves(const json& graph) {
+  std::map<size_t, std::vector<json>> moves;  // By the position of the run before which they come.
+  const json& ops = graph["ops"];
+  const auto has = [](const json& list, const json& value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+  };
+  std::set<int64_t> shared;
+  for (const json& value : graph["values"]) {
+    if (value.contains("alias_of")) shared.insert(value["alias_of"].get<int64_t>());
+  }
+  for (const json& value : graph["values"]) {
+    const json& id = value["id"];
+    if (value["bytes"] == 0 || value.contains("alias_of") || shared.count(id) > 0) continue;
+    std::optional<size_t> last;  // The last step so far that makes or reads it.
+    for (size_t at = 0; at < ops.size(); ++at) {
+      const bool is_made = has(ops[at]["writes"], id);
+      if (is_made && ops[at]["phase"] != "forward") break;
+      if (!is_made && !(last && has(ops[at]["reads"], id))) continue;
+      if (last && at - *last > 3) {
+        moves[*last + 1].push_back({"out", id});
+        moves[*last + 2].push_back({"drop", id});
+        moves[at].push_back({"in", id});
+        break;
+      }
+      last = at;
+    }
+  }
+  json order = json::array();
+  for (size_t at = 0; at < ops.size(); ++at) {
+    for (const json& move : moves[at]) order.push_back(move);
+    order.push_back({"r", ops[at]["id"]});
+  }
+  return order;
+}
 
 // A folder with the files of one model, and the commands that a user would type in it.
 class Session {
@@ -57,6 +101,21 @@ class Session {
                     CKPLAN_BINARY, Path(), model_.sizes, costs,
                     is_half_ ? "--activation-type bf16" : "", files));
   }
+  // Makes a plan that moves values to the host and back.
+  ProgramResult PlanToMove() const {
+    const std::string graph = fmt::format("{} graph {} {} {} --align 256 {} --joint -o -",
+                                          CKPLAN_BINARY, Path(), model_.sizes, kMeasured, type());
+    const ProgramResult found = Run(graph);
+    CAPTURE(found.err);
+    REQUIRE(found.status == 0);
+    const json order = {{"order", OrderWithMoves(json::parse(found.out))}};
+    std::ofstream(folder_ / "order.json") << order.dump();
+    return Run(
+        fmt::format("{0} {1} {2} {3} {4} --align 256 --algo given --decisions order.json "
+                    "--offload pcie4 -q -o plan.json && {0} apply plan.json {1} {3} -q -o "
+                    "planned.onnx",
+                    CKPLAN_BINARY, Path(), model_.sizes, kMeasured, type()));
+  }
   ProgramResult Validate(const std::string& fault = "", const std::string& option = "") const {
     return ValidateBy(fmt::format("{} {}", kMeasured, option), fault);
   }
@@ -68,6 +127,7 @@ class Session {
   }
 
  private:
+  const char* type() const { return is_half_ ? "--activation-type bf16" : ""; }
   std::string Path() const {
     return fmt::format("'{}/testdata/models/{}.onnx'", CKPLAN_PROJECT_DIR, model_.name);
   }
@@ -140,6 +200,46 @@ TEST_CASE("played cuda: plans of small networks are proven in the arena and with
             report["keep_all"]["counted_peak"]["total_bytes"]);
     }
   }
+}
+
+TEST_CASE("played cuda: plans that move values to the host are proven") {
+  for (const SmallModel& model : kModels) {
+    for (const bool is_half : {false, true}) {
+      CAPTURE(model.name);
+      CAPTURE(is_half);
+      const Session session(model, is_half);
+      CHECK(session.Profile().status == 0);
+      const ProgramResult planned = session.PlanToMove();
+      CAPTURE(planned.err);
+      REQUIRE(planned.status == 0);
+      for (const std::string streams : {"", "side streams hurry"}) {
+        CAPTURE(streams);
+        const ProgramResult validated = session.Validate(streams);
+        CheckPlayed(validated, model);
+        const auto report = json::parse(validated.out, nullptr, false);
+        REQUIRE(report.is_object());
+        CHECK(report["ok"] == true);
+        const json& run = report["plan"];
+        CHECK(run["counted_peak"]["total_bytes"] <
+              report["keep_all"]["counted_peak"]["total_bytes"]);
+        CHECK(run["counted_peak"]["total_bytes"] == run["predicted_peak_bytes"]);
+        CHECK(run["host"]["peak_bytes"] > 0);
+        CHECK(run["host"]["peak_bytes"] == run["host"]["predicted_peak_bytes"]);
+        CHECK(run["host"]["counted_peak_bytes"] == run["host"]["predicted_peak_bytes"]);
+      }
+    }
+  }
+}
+
+TEST_CASE("played cuda: streams that do not wait for each other are found") {
+  const Session session(kSqueezeNet, false);
+  CHECK(session.Profile().status == 0);
+  CHECK(session.PlanToMove().status == 0);
+  const ProgramResult result = session.Validate("no stream waits for another");
+  CAPTURE(result.err);
+  CHECK(result.status == 6);
+  CHECK(result.err.find("what came back from the host is not what was copied there") !=
+        std::string::npos);
 }
 
 // Each fault is one of the GPU, of a library or of the code that calls them. It ends the program at

@@ -14,6 +14,7 @@
 #include "lib/model/check_markers.h"
 #include "lib/model/file_rows.h"
 #include "lib/planner/plan_file.h"
+#include "lib/schedule/expand.h"
 
 namespace ckplan {
 namespace {
@@ -81,6 +82,10 @@ Result<ActivationType> ActivationTypeOf(const ExecOptions& options, const PlanHe
                   plan != nullptr ? "plan without --activation-type bf16" : "leave out --bf16"));
 }
 
+TrainingStep StepOf(const Expansion& expansion, const TensorGraph& graph, const Link& link) {
+  return TrainingStep(expansion.graph, graph, expansion.step_of).WithLink(&link);
+}
+
 Error WithLimit(Error error, const ExecOptions& options) {
   if (error.code == ErrorCode::kInfeasible && options.memory_limit) {
     error.notes.push_back(
@@ -122,9 +127,12 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
   if (request.align_bytes > 1) {
     CKPLAN_ASSIGN_OR_RETURN(aligned, AlignSizes(aligned, request.align_bytes));
   }
-  CKPLAN_ASSIGN_OR_RETURN(Plan plan, ReadPlanJson(text->text, aligned, text->where));
-  std::vector<std::string> faults =
-      JudgePlan(aligned, source.model.identity(), source.request, plan);
+  // A plan that may move values to the host is one of the graph's expansion.
+  std::optional<Expansion> expansion;
+  if (request.offload) expansion = ExpandTensorGraph(aligned);
+  const TrainingStep step = expansion ? StepOf(*expansion, aligned, *request.offload) : aligned;
+  CKPLAN_ASSIGN_OR_RETURN(Plan plan, ReadPlanJson(text->text, step, text->where));
+  std::vector<std::string> faults = JudgePlan(step, source.model.identity(), source.request, plan);
   if (faults.empty() && text->is_embedded) {
     CKPLAN_ASSIGN_OR_RETURN(const FoundMarkers found, ReadMarkers(options.model));
     faults = FaultsOfMarkers(

@@ -39,6 +39,12 @@ std::string PeakParts(const ValidationReport& report) {
   std::string text = fmt::format("  at its peak: activations {}, gradients {}, workspaces {}\n",
                                  HumanBytes(peak.tensors), HumanBytes(peak.gradients),
                                  HumanBytes(peak.workspaces));
+  const RunFigures& run = report.plan;
+  if (run.host_bytes > Bytes(0)) {
+    text += fmt::format("  on the host: predicted {}, measured {} in a block of {}, counted {}\n",
+                        HumanBytes(run.predicted_host_peak), HumanBytes(run.host_peak),
+                        HumanBytes(run.host_bytes), HumanBytes(run.counted_host_peak));
+  }
   if (!report.has_planned_workspaces) {
     const bool has_any = report.unplanned_workspace > Bytes(0);
     text += fmt::format("  outside the plan: workspaces of up to {}{}\n",
@@ -121,6 +127,14 @@ void WriteRun(JsonWriter& json, std::string_view key, const RunFigures& run) {
   }
   json.Key("arena_bytes").Amount(run.arena_bytes);
   json.Key("arena_used_bytes").Amount(run.arena_used);
+  if (run.host_bytes > Bytes(0)) {
+    json.Key("host").BeginObject(JsonLayout::kInline);
+    json.Key("predicted_peak_bytes").Amount(run.predicted_host_peak);
+    json.Key("peak_bytes").Amount(run.host_peak);
+    json.Key("counted_peak_bytes").Amount(run.counted_host_peak);
+    json.Key("block_bytes").Amount(run.host_bytes);
+    json.End();
+  }
   json.Key("loss").Decimal(run.loss, 9);
   WriteSeconds(json, "seconds", run.seconds);
   WriteSeconds(json, "recompute_seconds", run.recompute_seconds);

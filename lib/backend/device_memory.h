@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "lib/backend/thread_link.h"
 #include "lib/base/result.h"
 
 namespace ckplan {
@@ -39,6 +41,12 @@ class DeviceMemory {
   // Returns the uses of the device's memory besides allocations, such as contexts and library
   // handles.
   virtual std::vector<MemoryUse> Overheads() const { return {}; }
+
+  // Returns a link to the memory of the host. It must not outlive the device. The default is for
+  // devices whose memory is the host's.
+  virtual std::unique_ptr<CopyLink> MakeCopyLink(const CopyLinkOptions& options) {
+    return std::make_unique<ThreadLink>(options);
+  }
 
   // Upload and Download wait until the bytes have been copied.
   virtual void Upload(void* to_device, const void* from_host, int64_t bytes) = 0;

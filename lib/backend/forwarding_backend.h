@@ -45,6 +45,9 @@ class ForwardingBackend : public Backend {
   bool IsAsynchronous() const override { return backend_->IsAsynchronous(); }
   std::unique_ptr<DeviceClock> MakeClock() override { return backend_->MakeClock(); }
   std::vector<MemoryUse> Overheads() const override { return backend_->Overheads(); }
+  std::unique_ptr<CopyLink> MakeCopyLink(const CopyLinkOptions& options) override {
+    return backend_->MakeCopyLink(options);
+  }
 
   void Upload(void* to, const void* from, int64_t bytes) override {
     backend_->Upload(to, from, bytes);

@@ -79,6 +79,9 @@ class CudaBackend final : public Backend {
   bool StoresBFloat16() const override { return true; }
   bool IsAsynchronous() const override { return true; }
   std::unique_ptr<DeviceClock> MakeClock() override { return device_->MakeClock(); }
+  std::unique_ptr<CopyLink> MakeCopyLink(const CopyLinkOptions& options) override {
+    return device_->MakeCopyLink(options);
+  }
   std::vector<OpSupport> Operators() const override { return cuda::Operators(); }
 
   Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {

@@ -54,7 +54,10 @@ ArenaMemory::ArenaMemory(Backend& backend, const Program& program, std::vector<B
                          bool poisons)
     : BufferMemory(program), backend_(backend), offsets_(std::move(offsets)), poisons_(poisons) {}
 
-ArenaMemory::~ArenaMemory() { backend_.Release(slab_); }
+ArenaMemory::~ArenaMemory() {
+  EndCopies();
+  backend_.Release(slab_);
+}
 
 Result<std::unique_ptr<ArenaMemory>> ArenaMemory::Create(Backend& backend, const Program& program,
                                                          std::vector<Bytes> offsets,
@@ -112,6 +115,7 @@ CountingMemory::CountingMemory(Backend& backend, const Program& program, From fr
       memory_(program.buffers.size(), nullptr) {}
 
 CountingMemory::~CountingMemory() {
+  EndCopies();
   for (void* memory : memory_) Release(memory);
 }
 

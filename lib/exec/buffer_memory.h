@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "lib/backend/backend.h"
 #include "lib/base/result.h"
+#include "lib/exec/host_copies.h"
 #include "lib/exec/program.h"
 
 namespace ckplan {
@@ -35,13 +37,21 @@ class BufferMemory {
   Result<void*> Begin(int32_t buffer, int32_t step);
   void End(int32_t buffer);
 
+  // Lets the program copy to the host; needed if it does.
+  void UseHost(std::unique_ptr<HostCopies> copies) { host_ = std::move(copies); }
+  HostCopies* host() { return host_.get(); }
+
   const MeasuredPeak& peak() const { return peak_; }
+  Bytes host_peak() const { return host_ == nullptr ? Bytes(0) : host_->peak(); }
   Bytes live() const { return live_.total; }
 
  protected:
   const ProgramBuffer& buffer(int32_t index) const {
     return program_.buffers[static_cast<size_t>(index)];
   }
+  // Waits for all copies to the host and back. A step that fails leaves some under way, so memory
+  // is released after this.
+  void EndCopies() { host_.reset(); }
   virtual Result<void*> Take(int32_t buffer) = 0;
   virtual void Give(int32_t buffer) = 0;
 
@@ -49,6 +59,7 @@ class BufferMemory {
   void Count(int32_t buffer, int64_t sign);
 
   const Program& program_;
+  std::unique_ptr<HostCopies> host_;
   MeasuredPeak live_;
   MeasuredPeak peak_;
 };

@@ -27,12 +27,35 @@ Result<Done> BufferWatch::Before(const Action& action, const RunState& state) {
     case ActionKind::kLoss:
       return CheckRead(action, state,
                        state.program.output_buffers[static_cast<size_t>(action.position)]);
+    case ActionKind::kOut:
+    case ActionKind::kDrop:
+      return CheckRead(action, state, action.buffer);
+    case ActionKind::kIn:
+    case ActionKind::kArrive:
+    case ActionKind::kForget:
+      return Done{};
     case ActionKind::kAllocate:
     case ActionKind::kRelease:
       record(action.buffer).reset();
       return Done{};
   }
   return Done{};
+}
+
+// What is loaded is recorded when the wait for it has ended: before, nobody may read it.
+Result<Done> BufferWatch::WatchTransfer(const Action& action, const RunState& state) {
+  copied_.resize(state.program.copies.size());
+  Record& copied = copied_[static_cast<size_t>(action.copy)];
+  if (action.kind == ActionKind::kOut) copied = *record(action.buffer);
+  if (action.kind != ActionKind::kArrive) return Done{};
+  const void* const memory = state.address[static_cast<size_t>(action.buffer)];
+  record(action.buffer) = copied;
+  if (backend_.Inspect(memory, copied.bytes, copied.type) == copied.digest) return Done{};
+  return MakeError(ErrorCode::kCheckFailed,
+                   fmt::format("{} needs {}, but what came back from the host is not what was "
+                               "copied there after step {}",
+                               StepText(step_, state.program, action),
+                               BufferText(step_, state.program, action.buffer), copied.written_at));
 }
 
 Result<Done> BufferWatch::CheckReads(const Action& action, const RunState& state) {
@@ -124,6 +147,12 @@ Result<Done> BufferWatch::After(const Action& action, const RunState& state) {
       return Write(action, state, action.buffer, step_.tensors[tensor],
                    BufferText(step_, state.program, action.buffer));
     }
+    case ActionKind::kOut:
+    case ActionKind::kArrive:
+      return WatchTransfer(action, state);
+    case ActionKind::kDrop:
+    case ActionKind::kIn:
+    case ActionKind::kForget:
     case ActionKind::kAllocate:
     case ActionKind::kRelease:
       return Done{};

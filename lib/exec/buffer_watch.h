@@ -6,8 +6,9 @@
 // Together with the poison in the arena, this proves what accounting alone cannot: that freed
 // memory is not read, that no two live buffers share memory, and that a recomputed tensor equals
 // the one that was dropped. A GPU's arithmetic turns poison into an ordinary NaN, so no call may
-// make NaNs of operands that have none. It costs about one more pass over the memory that each call
-// touches.
+// make NaNs of operands that have none. A buffer that is being copied to the host must stay as it
+// is until the copy is waited for, and a copy back must bring what was copied. It costs about one
+// more pass over the memory that each call touches.
 #pragma once
 
 #include <optional>
@@ -46,6 +47,7 @@ class BufferWatch final : public RunObserver {
     int32_t written_at = 0;  // The step that wrote it.
   };
 
+  Result<Done> WatchTransfer(const Action& action, const RunState& state);
   Result<Done> CheckReads(const Action& action, const RunState& state);
   Result<Done> CheckRead(const Action& action, const RunState& state, int32_t buffer);
   void LookAtConstants(const StepNode& node);
@@ -63,6 +65,7 @@ class BufferWatch final : public RunObserver {
   const ConstantStore& constants_;
   Reference& reference_;
   std::vector<std::optional<Record>> records_;  // By buffer.
+  std::vector<Record> copied_;                  // By copy: the buffer that it was made of.
   // Whether the constant of each root has a NaN; filled as constants are read.
   IdVector<ConstantId, std::optional<bool>> constant_has_nan_;
   bool reads_nan_ = false;  // Whether the present action reads a NaN.

@@ -7,6 +7,8 @@
 #include "lib/plan/plan.h"
 #include "lib/schedule/arena.h"
 #include "lib/schedule/backward_order.h"
+#include "lib/schedule/expand.h"
+#include "lib/schedule/forward_transfers.h"
 #include "lib/schedule/simulate.h"
 #include "lib/schedule/timeline.h"
 
@@ -28,6 +30,33 @@ Error OtherWorkspace(const Node& planned, const OpWorkspace& real) {
                   "and plan with those costs",
                   planned.name, planned.forward_workspace.count(),
                   planned.backward_workspace.count(), real.forward, real.backward));
+}
+
+Error NotRunnable(const Error& why) {
+  return MakeError(ErrorCode::kCheckFailed,
+                   fmt::format("the plan cannot be run: {}; plan it again", why.message));
+}
+
+// Places a plan of the graph's expansion.
+Result<PlacedProgram> PlaceTransfers(const StepGraph& step, const SizedGraph& run,
+                                     const Plan& plan) {
+  const Expansion expansion = ExpandTensorGraph(run.graph);
+  const Link& link = *plan.request.offload;
+  const TrainingStep joint =
+      TrainingStep(expansion.graph, run.graph, expansion.step_of).WithLink(&link);
+  const auto replayed = Simulator(joint).Run(plan.schedule);
+  if (!replayed.ok()) return NotRunnable(replayed.error());
+  CKPLAN_ASSIGN_OR_RETURN(const Schedule forward,
+                          InForwardForm(run.graph, expansion, plan.schedule));
+  PlacedProgram ready = PlaceProgram(step, run, forward);
+  ready.is_half_duplex = link.duplex == Duplex::kHalf;
+  if (run.has_planned_sizes) {
+    ready.predicted_peak = plan.figures.peak;
+    ready.host_offsets = plan.host_offsets;
+    ready.host_bytes = plan.figures.offload->host_arena;
+    ready.predicted_host_peak = plan.figures.offload->host_peak;
+  }
+  return ready;
 }
 
 }  // namespace
@@ -66,16 +95,17 @@ PlacedProgram PlaceProgram(const StepGraph& step, const SizedGraph& run, const S
   Arena arena = PlaceBuffers(timeline);
   ready.offsets = std::move(arena.offsets);
   ready.arena_bytes = arena.bytes;
+  HostArena host = PlaceOnHost(ready.program.copies);
+  ready.host_offsets = std::move(host.offsets);
+  ready.host_bytes = host.bytes;
+  ready.predicted_host_peak = HostPeakOf(ready.program.copies);
   return ready;
 }
 
 Result<PlacedProgram> PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan) {
+  if (plan.request.offload) return PlaceTransfers(step, run, plan);
   const auto replayed = Simulator(run.graph).Run(plan.schedule);
-  if (!replayed.ok()) {
-    return MakeError(
-        ErrorCode::kCheckFailed,
-        fmt::format("the plan cannot be run: {}; plan it again", replayed.error().message));
-  }
+  if (!replayed.ok()) return NotRunnable(replayed.error());
   PlacedProgram ready = PlaceProgram(step, run, plan.schedule);
   if (run.has_planned_sizes) {
     ready.offsets = plan.offsets;
@@ -87,6 +117,24 @@ Result<PlacedProgram> PlaceByPlan(const StepGraph& step, const SizedGraph& run, 
 
 PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const Schedule& planned) {
   return PlaceProgram(step, run, KeepAllSchedule(ForwardOrderOfSameGradients(run.graph, planned)));
+}
+
+PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const Plan& plan) {
+  if (!plan.request.offload) return PlaceKeepAll(step, run, plan.schedule);
+  return PlaceProgram(step, run, KeepAllInOwnOrder(run.graph));
+}
+
+Result<std::unique_ptr<ArenaMemory>> ArenaFor(Backend& backend, const PlacedProgram& placed,
+                                              bool poisons) {
+  CKPLAN_ASSIGN_OR_RETURN(auto arena, ArenaMemory::Create(backend, placed.program, placed.offsets,
+                                                          placed.arena_bytes, poisons));
+  if (placed.program.copies.empty()) return arena;
+  const HostCopiesOptions options{{placed.is_half_duplex, poisons}, poisons};
+  CKPLAN_ASSIGN_OR_RETURN(
+      auto host,
+      HostCopies::InSlab(backend, placed.program, placed.host_offsets, placed.host_bytes, options));
+  arena->UseHost(std::move(host));
+  return arena;
 }
 
 Bytes LargestWorkspace(const StepOperators& operators) {

@@ -1,10 +1,12 @@
 // A schedule ready to be run: its program, and the place of each buffer in the arena.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "lib/backend/backend.h"
 #include "lib/base/result.h"
+#include "lib/exec/buffer_memory.h"
 #include "lib/exec/program.h"
 #include "lib/exec/step_operators.h"
 #include "lib/model/step_graph.h"
@@ -18,6 +20,11 @@ struct PlacedProgram {
   std::vector<Bytes> offsets;
   Bytes arena_bytes;
   Bytes predicted_peak;
+  // Of the copies on the host. All are empty or zero if the schedule makes none.
+  std::vector<Bytes> host_offsets;
+  Bytes host_bytes;  // The size of the block that they lie in.
+  Bytes predicted_host_peak;
+  bool is_half_duplex = false;
   // Whether workspaces are buffers of the program; if not, they lie outside the arena.
   bool has_workspaces = false;
 };
@@ -38,12 +45,21 @@ Result<SizedGraph> GraphToRun(const StepGraph& step, const StepOperators& operat
 
 // Places the schedule with newly computed offsets.
 PlacedProgram PlaceProgram(const StepGraph& step, const SizedGraph& run, const Schedule& schedule);
-// Places the plan's schedule, with the plan's own offsets where they fit. kCheckFailed: the
-// schedule is no training step of the graph. ArenaMemory checks the offsets.
+// Places the plan's schedule, with the plan's own offsets where they fit. A plan that copies to the
+// host is one of a joint graph, whose buffers are others than the step's, so only its offsets on
+// the host are used. kCheckFailed: the schedule is no training step of the graph. ArenaMemory and
+// HostCopies check the offsets.
 Result<PlacedProgram> PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan);
-// Places the schedule that keeps everything. Its order computes the same gradients as `planned`,
-// bit for bit.
+// Place the schedule that keeps everything. Its order computes the same gradients as the plan, bit
+// for bit.
 PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const Schedule& planned);
+PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const Plan& plan);
+
+// Returns the memory of the program: an arena, and a block of the host's memory if it copies
+// there. With `poisons` the arena is one that proves a plan: see ArenaMemory. The copies are then
+// made as late as the link can.
+Result<std::unique_ptr<ArenaMemory>> ArenaFor(Backend& backend, const PlacedProgram& placed,
+                                              bool poisons);
 
 // Returns the largest workspace of any node. A program without workspaces needs this much memory
 // outside the arena.

@@ -1,8 +1,10 @@
 #include "lib/exec/program.h"
 
 #include <algorithm>
+#include <map>
 
 #include "lib/base/check.h"
+#include "lib/schedule/forward_transfers.h"
 #include "lib/schedule/gradients.h"
 
 namespace ckplan {
@@ -27,11 +29,13 @@ class ProgramBuilder {
     }
     program_.steps = schedule_.steps.size();
     FindTensorReleases();
+    FindLastLoads();
     for (at_ = 0; at_ < schedule_.steps.size(); ++at_) {
       const Step& step = schedule_.steps[at_];
       if (step.kind == StepKind::kForward) Forward(step.node());
       if (step.kind == StepKind::kLoss) Loss();
       if (step.kind == StepKind::kBackward) Backward(step.node());
+      if (step.is_transfer()) Move(step);
       for (const int32_t buffer : tensor_releases_[at_]) Emit(ActionKind::kRelease, buffer);
     }
     return std::move(program_);
@@ -101,6 +105,97 @@ class ProgramBuilder {
     }
   }
 
+  // Finds the steps that load a host's copy for the last time, and those that drop a value which
+  // nothing loads: there, or when what they load has been read, the copy ends.
+  void FindLastLoads() {
+    is_last_use_.assign(schedule_.steps.size(), false);
+    std::map<int32_t, size_t> last_use;  // By the number of the value.
+    for (size_t at = 0; at < schedule_.steps.size(); ++at) {
+      const Step& step = schedule_.steps[at];
+      if (!step.is_transfer()) continue;
+      if (step.kind == StepKind::kOut && last_use.count(step.index) > 0) {
+        is_last_use_[last_use[step.index]] = true;
+      }
+      last_use[step.index] = at;
+    }
+    for (const auto& [value, at] : last_use) is_last_use_[at] = true;
+  }
+
+  // ---- Transfers --------------------------------------------------------------------------------
+
+  void Move(const Step& step) {
+    const bool is_gradient = IsGradientTransfer(graph_, step);
+    const TensorId tensor = is_gradient ? TensorOfGradientTransfer(graph_, step) : step.tensor();
+    int32_t& copy = copy_of_[step.index];
+    if (step.kind == StepKind::kIn) {
+      const int32_t buffer = is_gradient ? BringBackGradient(tensor) : BringBackTensor(tensor);
+      EmitTransfer(ActionKind::kIn, buffer, copy);
+      arriving_[buffer] = {copy, is_last_use_[at_], false};
+      return;
+    }
+    const int32_t buffer = is_gradient ? BufferOf(replay_.BufferOf(tensor)) : current_[tensor];
+    if (step.kind == StepKind::kOut) {
+      Await(buffer);
+      copy = static_cast<int32_t>(program_.copies.size());
+      const auto now = static_cast<int32_t>(at_);
+      program_.copies.push_back({tensor, graph_.tensor(tensor).bytes, now, now});
+      EmitTransfer(ActionKind::kOut, buffer, copy);
+      return;
+    }
+    EmitTransfer(ActionKind::kDrop, buffer, copy);
+    if (is_last_use_[at_]) Forget(copy);
+    if (is_gradient) return replay_.TakeAway(tensor);
+    current_[tensor] = kNoBuffer;  // FindTensorReleases has its release.
+  }
+
+  int32_t BringBackTensor(TensorId tensor) {
+    ++next_version_;
+    return current_[tensor] = AllocateNext(BufferKind::kTensor);
+  }
+  int32_t BringBackGradient(TensorId tensor) {
+    replay_.BringBack(tensor);
+    return BufferOf(replay_.BufferOf(tensor));
+  }
+
+  Action& EmitTransfer(ActionKind kind, int32_t buffer, int32_t copy) {
+    Action& action = Emit(kind, buffer);
+    action.copy = copy;
+    return action;
+  }
+
+  // Waits for the copy back into a buffer that is about to be copied to the host again.
+  void Await(int32_t buffer) {
+    const auto found = arriving_.find(buffer);
+    if (found == arriving_.end() || found->second.has_arrived) return;
+    found->second.has_arrived = true;
+    EmitTransfer(ActionKind::kArrive, buffer, found->second.copy);
+  }
+
+  // Waits for the copy back into a buffer that a run is about to read, if there is one. The host's
+  // copy ends at the first run that reads what was loaded from it last.
+  void Arrive(int32_t buffer) {
+    Await(buffer);
+    const auto found = arriving_.find(buffer);
+    if (found == arriving_.end()) return;
+    const Arrival arrival = found->second;
+    arriving_.erase(found);
+    if (arrival.is_last) Forget(arrival.copy);
+  }
+  void Arrive(const std::vector<TensorId>& tensors) {
+    for (const TensorId tensor : tensors) Arrive(current_[tensor]);
+  }
+  void ArriveGradient(TensorId tensor) {
+    const int32_t gradient = replay_.BufferOf(tensor);
+    if (gradient != replay_.kNoBuffer) Arrive(BufferOf(gradient));
+  }
+
+  void Forget(int32_t copy) {
+    program_.copies[static_cast<size_t>(copy)].last_step = static_cast<int32_t>(at_);
+    EmitTransfer(ActionKind::kForget, kNoBuffer, copy);
+  }
+
+  // ---- Runs -------------------------------------------------------------------------------------
+
   Call& NewCall(NodeId id) {
     const StepNode& node = step_.nodes[id];
     Call call;
@@ -121,6 +216,7 @@ class ProgramBuilder {
 
   void Forward(NodeId id) {
     const StepNode& node = step_.nodes[id];
+    Arrive(graph_.node(id).inputs);
     Call& call = NewCall(id);  // Its inputs are the versions before this step.
     call.is_recomputation = has_run_[id] != 0;
     has_run_[id] = 1;
@@ -140,6 +236,7 @@ class ProgramBuilder {
   }
 
   void Loss() {
+    Arrive(graph_.outputs());
     replay_.Loss();
     const auto& outputs = graph_.outputs();
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -152,6 +249,9 @@ class ProgramBuilder {
 
   void Backward(NodeId id) {
     const StepNode& node = step_.nodes[id];
+    Arrive(graph_.node(id).backward_reads);
+    for (const TensorId output : graph_.node(id).outputs) ArriveGradient(output);
+    for (const TensorId input : graph_.node(id).inputs) ArriveGradient(input);
     Call& call = NewCall(id);
     bool arrives = false;
     for (const TensorId output : node.outputs) {
@@ -219,6 +319,14 @@ class ProgramBuilder {
   IdVector<NodeId, char> has_run_;
   std::vector<int32_t> gradient_buffers_;
   std::vector<std::vector<int32_t>> tensor_releases_;  // By step.
+  struct Arrival {
+    int32_t copy = -1;
+    bool is_last = false;  // Whether the host's copy ends then.
+    bool has_arrived = false;
+  };
+  std::map<int32_t, Arrival> arriving_;  // By buffer.
+  std::map<int32_t, int32_t> copy_of_;   // The newest copy of each value, by its number in steps.
+  std::vector<bool> is_last_use_;        // By step.
   size_t next_buffer_ = 0;
   size_t next_version_ = 0;
   size_t next_trained_ = 0;

@@ -10,6 +10,7 @@
 
 #include "lib/graph/tensor_graph.h"
 #include "lib/model/step_graph.h"
+#include "lib/schedule/host_meter.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/timeline.h"
 
@@ -27,6 +28,12 @@ enum class ActionKind : uint8_t {
   kBackward,
   kAdd,   // `buffer` += `from`.
   kCopy,  // `buffer` = `from`.
+  // Copies over the link to the host; `copy` is the one on the host.
+  kOut,     // Begins to copy `buffer` to the host.
+  kDrop,    // Waits until that copy is complete.
+  kIn,      // Begins to copy the host's copy into `buffer`.
+  kArrive,  // Waits until that copy is complete.
+  kForget,  // The host's copy ends.
 };
 
 struct Action {
@@ -36,6 +43,7 @@ struct Action {
   int32_t from = kNoBuffer;
   int32_t call = -1;
   int32_t position = -1;
+  int32_t copy = -1;
 };
 
 // The buffers of one forward or backward step. Each list has one entry for each operand of the
@@ -61,11 +69,14 @@ struct Program {
   std::vector<Action> actions;
   std::vector<Call> calls;
   std::vector<ProgramBuffer> buffers;  // The buffers of the timeline, in its order.
+  std::vector<HostCopy> copies;        // On the host, in the order in which they begin.
   // The buffers that hold the graph's outputs when the loss is computed.
   std::vector<int32_t> output_buffers;
   size_t steps = 0;
 };
 
+// A schedule may have transfers (lib/schedule/forward_transfers.h).
+//
 // `graph` is the step's graph, possibly with workspaces and aligned sizes; `timeline` is the
 // timeline of `graph` and `schedule`.
 Program BuildProgram(const StepGraph& step, const TensorGraph& graph, const Schedule& schedule,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/base/check.h"
 #include "lib/exec/seeded.h"
 
 namespace ckplan {
@@ -193,6 +194,34 @@ Result<Done> Runner::Execute(const Action& action, RunState& state, BufferMemory
                     step_.tensors[tensor].bytes());
       return Done{};
     }
+    case ActionKind::kOut:
+    case ActionKind::kDrop:
+    case ActionKind::kIn:
+    case ActionKind::kArrive:
+    case ActionKind::kForget:
+      CKPLAN_CHECK(memory.host() != nullptr, "a program that copies to the host is given a host");
+      return Transfer(action, state, *memory.host());
+  }
+  return Done{};
+}
+
+Result<Done> Runner::Transfer(const Action& action, const RunState& state, HostCopies& host) {
+  void* const address =
+      action.buffer == kNoBuffer ? nullptr : state.address[static_cast<size_t>(action.buffer)];
+  switch (action.kind) {
+    case ActionKind::kOut:
+      return host.Out(action.copy, address);
+    case ActionKind::kDrop:
+      host.Drop(action.copy);
+      break;
+    case ActionKind::kIn:
+      host.In(action.copy, address);
+      break;
+    case ActionKind::kArrive:
+      host.Arrive(action.copy);
+      break;
+    default:
+      host.Forget(action.copy);
   }
   return Done{};
 }

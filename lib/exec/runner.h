@@ -78,6 +78,7 @@ class Runner {
   Result<Done> Execute(const Action& action, RunState& state, BufferMemory& memory, double& loss);
   Result<Done> Forward(const Action& action, const RunState& state);
   Result<Done> Backward(const Action& action, const RunState& state);
+  static Result<Done> Transfer(const Action& action, const RunState& state, HostCopies& host);
   Result<Done> RunLoss(const Action& action, const RunState& state, double& loss);
 
   // The addresses of one call's operands; null where an operand has no memory.

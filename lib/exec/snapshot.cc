@@ -65,9 +65,7 @@ Result<std::string> TakeSnapshot(Backend& backend, const StepGraph& step,
   CKPLAN_ASSIGN_OR_RETURN(
       const DeviceBlock workspace,
       DeviceBlock::Allocate(backend, plan.has_workspaces ? Bytes(0) : LargestWorkspace(operators)));
-  CKPLAN_ASSIGN_OR_RETURN(const auto arena,
-                          ArenaMemory::Create(backend, plan.program, plan.offsets, plan.arena_bytes,
-                                              /*poisons=*/false));
+  CKPLAN_ASSIGN_OR_RETURN(const auto arena, ArenaFor(backend, plan, /*poisons=*/false));
   const Loss descended(loss, seed);
   Runner runner(backend, step, operators, constants, descended, seed, workspace.get());
   Snapshot snapshot(backend, step);

@@ -7,8 +7,11 @@
 #include "lib/exec/test_backend.h"
 #include "lib/model/testing.h"
 #include "lib/model/weights.h"
+#include "lib/schedule/expand.h"
+#include "lib/schedule/forward_transfers.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/simulate.h"
+#include "lib/testing/random_moves.h"
 #include "lib/testing/random_schedule.h"
 
 namespace ckplan {
@@ -118,6 +121,30 @@ PlacedProgram SmallStep::Random(Rng& rng, int percent) const {
   KeptSet kept{IdVector<NodeId, bool>(run.graph.nodes().size())};
   for (const NodeId id : run.graph.nodes().ids()) kept.is_kept[id] = rng.Chance(percent);
   return PlaceProgram(step(), run, LowerStrategy(run.graph, kept));
+}
+
+PlacedProgram SmallStep::RandomMoves(Rng& rng, int percent) const {
+  const SizedGraph run = Graph();
+  const Expansion expansion = ExpandTensorGraph(run.graph);
+  const Link link = RandomLink(rng);
+  KeptSet kept{IdVector<NodeId, bool>(run.graph.nodes().size())};
+  for (const NodeId id : run.graph.nodes().ids()) kept.is_kept[id] = rng.Chance(percent);
+  const std::vector<OpId> runs = RunsOf(expansion, LowerStrategy(run.graph, kept));
+  const TrainingStep joint =
+      TrainingStep(expansion.graph, run.graph, expansion.step_of).WithLink(&link);
+  Schedule schedule = WithRandomMoves(rng, expansion.graph, runs);
+  while (!Simulator(joint).Run(schedule).ok() ||
+         !InForwardForm(run.graph, expansion, schedule).ok()) {
+    schedule = WithRandomMoves(rng, expansion.graph, runs);
+  }
+  const Simulation expected = Simulator(joint).Run(schedule).value();
+  PlacedProgram placed =
+      PlaceProgram(step(), run, InForwardForm(run.graph, expansion, schedule).value());
+  placed.is_half_duplex = link.duplex == Duplex::kHalf;
+  // The same memory in both forms.
+  CHECK(placed.predicted_peak == expected.peak);
+  CHECK(placed.predicted_host_peak == expected.host_peak);
+  return placed;
 }
 
 PlacedProgram SmallStep::RandomOrder(Rng& rng, int percent) const {

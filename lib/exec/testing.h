@@ -51,6 +51,8 @@ class SmallStep {
   PlacedProgram KeepAll() const;
   // Keeps the results of each node with a probability of `percent` %.
   PlacedProgram Random(Rng& rng, int percent) const;
+  // As Random, and moves tensors and gradients to the host and back at random.
+  PlacedProgram RandomMoves(Rng& rng, int percent) const;
   // Makes steps in a random order that need not be mirrored (lib/schedule/backward_order.h). After
   // each step, results are dropped with a probability of `percent` %.
   PlacedProgram RandomOrder(Rng& rng, int percent) const;

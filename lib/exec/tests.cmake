@@ -6,6 +6,7 @@ set(ckplan_exec_tests
   fused_attention_test.cc
   fusion_test.cc
   gradient_test.cc
+  host_copies_test.cc
   kernel_fault_test.cc
   loss_test.cc
   order_test.cc

@@ -11,8 +11,7 @@ Result<std::vector<TrainedStep>> Train(Backend& backend, const StepGraph& step,
                                        const PlacedProgram& plan, const TrainOptions& options,
                                        const std::function<void(const TrainedStep&)>& after_step) {
   CKPLAN_RETURN_IF_ERROR(RequireLoss(options.loss, step));
-  CKPLAN_ASSIGN_OR_RETURN(const auto arena, ArenaMemory::Create(backend, plan.program, plan.offsets,
-                                                                plan.arena_bytes, false));
+  CKPLAN_ASSIGN_OR_RETURN(const auto arena, ArenaFor(backend, plan, /*poisons=*/false));
   CKPLAN_ASSIGN_OR_RETURN(
       const DeviceBlock workspace,
       DeviceBlock::Allocate(backend, plan.has_workspaces ? Bytes(0) : LargestWorkspace(operators)));

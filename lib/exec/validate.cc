@@ -42,6 +42,8 @@ class Validator {
   Result<Done> Prove(const PlacedProgram& run, std::string_view which, RunFigures& figures) {
     figures.predicted_peak = run.predicted_peak;
     figures.arena_bytes = run.arena_bytes;
+    figures.predicted_host_peak = run.predicted_host_peak;
+    figures.host_bytes = run.host_bytes;
     CKPLAN_RETURN_IF_ERROR(RunInArena(run, which, figures));
     if (has_failed()) return Done{};
     CKPLAN_RETURN_IF_ERROR(RunCounting(run, which, figures));
@@ -51,8 +53,7 @@ class Validator {
 
   // Runs with a poisoned arena, under a BufferWatch.
   Result<Done> RunInArena(const PlacedProgram& run, std::string_view which, RunFigures& figures) {
-    auto arena =
-        ArenaMemory::Create(backend_, run.program, run.offsets, run.arena_bytes, /*poisons=*/true);
+    auto arena = ArenaFor(backend_, run, /*poisons=*/true);
     if (!arena.ok()) return RecordPlanFault(arena.error(), which);
     BufferWatch watch(backend_, step_, constants_, reference_);
     const Result<double> loss = runner_.Run(run.program, **arena, &watch);
@@ -60,6 +61,7 @@ class Validator {
     figures.loss = *loss;
     figures.arena_peak = (*arena)->peak();
     figures.arena_used = (*arena)->used();
+    figures.host_peak = (*arena)->host_peak();
     CompareGradients(which, "in the arena");
     return Done{};
   }
@@ -86,6 +88,11 @@ class Validator {
   Result<bool> TryCounting(const PlacedProgram& run, std::string_view which, RunFigures& figures,
                            CountingMemory::From from, bool may_lack_room) {
     CountingMemory memory(backend_, run.program, from);
+    if (!run.program.copies.empty()) {
+      CKPLAN_ASSIGN_OR_RETURN(auto host, HostCopies::Apart(backend_, run.program,
+                                                           {{run.is_half_duplex, false}, false}));
+      memory.UseHost(std::move(host));
+    }
     backend_.ResetPooledPeak();
     const Result<double> loss = runner_.Run(run.program, memory, nullptr);
     if (!loss.ok() && loss.error().code == ErrorCode::kInfeasible && may_lack_room) return false;
@@ -94,6 +101,7 @@ class Validator {
       return true;
     }
     figures.counted_peak = memory.peak();
+    figures.counted_host_peak = memory.host_peak();
     if (from == CountingMemory::From::kDevice) return true;
     if (const auto bytes = backend_.PooledPeak()) figures.driver_peak = Bytes(*bytes);
     return true;
@@ -107,6 +115,9 @@ class Validator {
     };
     compare("arena's peak", figures.arena_peak.total, figures.predicted_peak);
     compare("counting allocator's peak", figures.counted_peak.total, figures.predicted_peak);
+    compare("peak on the host", figures.host_peak, figures.predicted_host_peak);
+    compare("peak of separate copies on the host", figures.counted_host_peak,
+            figures.predicted_host_peak);
   }
 
   // A fault of the plan is recorded as a failure of the validation; any other error ends the
@@ -165,12 +176,18 @@ class Validator {
 
   struct TimedRuns {
     std::vector<SecondsOfNodes> nodes;
-    std::vector<double> steps;  // Undisturbed steps, on an asynchronous device.
+    std::vector<double> steps;  // Undisturbed steps, if they are timed.
   };
 
   // The two schedules take turns, so that a machine that becomes slower slows both.
   Result<Done> Time(const PlacedProgram& keep_all, const PlacedProgram& plan) {
     if (options_.timed_runs == 0) return Done{};
+    if (options_.records_steps && !plan.program.copies.empty()) {
+      return MakeError(ErrorCode::kUnsupported,
+                       "a step that copies to the host is not recorded; leave out --graph");
+    }
+    // Nodes do not have the time in which they wait for copies.
+    times_steps_ = backend_.IsAsynchronous() || !plan.program.copies.empty();
     TimedRuns kept;
     TimedRuns planned;
     for (int i = 0; i < options_.timed_runs; ++i) {
@@ -191,12 +208,10 @@ class Validator {
     return runs.steps.empty() ? TypicalSeconds(runs.nodes).total : Median(runs.steps);
   }
 
-  // An asynchronous device runs two steps: one with marks around each action, which cost it a
-  // little time, and one without them.
+  // An asynchronous device, or one that copies to the host, runs two steps: one with marks around
+  // each action, which cost it a little time, and one without them.
   Result<Done> TimeOnce(const PlacedProgram& run, std::string_view which, TimedRuns& runs) {
-    CKPLAN_ASSIGN_OR_RETURN(const auto arena,
-                            ArenaMemory::Create(backend_, run.program, run.offsets, run.arena_bytes,
-                                                /*poisons=*/false));
+    CKPLAN_ASSIGN_OR_RETURN(const auto arena, ArenaFor(backend_, run, /*poisons=*/false));
     arena->Touch();
     const auto run_with = [&](RunObserver& observer) -> Result<Done> {
       CKPLAN_RETURN_IF_ERROR(runner_.Run(run.program, *arena, &observer));
@@ -206,7 +221,7 @@ class Validator {
     Stopwatch watch(backend_, step_);
     CKPLAN_RETURN_IF_ERROR(run_with(watch));
     runs.nodes.push_back(watch.Read());
-    if (!backend_.IsAsynchronous() || has_failed()) return Done{};
+    if (!times_steps_ || has_failed()) return Done{};
     StepTimer timer(backend_);
     if (options_.records_steps) return TimeRecorded(run, which, *arena, timer, runs);
     CKPLAN_RETURN_IF_ERROR(run_with(timer));
@@ -237,6 +252,7 @@ class Validator {
   Runner& runner_;
   const ValidateOptions& options_;
   Reference reference_;
+  bool times_steps_ = false;
   std::vector<ExpectedGradient> expected_;  // In the order of trained().
   ValidationReport report_;
 };
@@ -258,7 +274,7 @@ Result<ValidationReport> ValidatePlan(Backend& backend, const StepGraph& step,
   CKPLAN_ASSIGN_OR_RETURN(const SizedGraph run,
                           GraphToRun(step, operators, planned, plan.request.align_bytes));
   CKPLAN_ASSIGN_OR_RETURN(const PlacedProgram ready, PlaceByPlan(step, run, plan));
-  const PlacedProgram keep_all = PlaceKeepAll(step, run, plan.schedule);
+  const PlacedProgram keep_all = PlaceKeepAll(step, run, plan);
   const Bytes spare = run.has_workspaces ? Bytes(0) : LargestWorkspace(operators);
   CKPLAN_ASSIGN_OR_RETURN(const DeviceBlock workspace, DeviceBlock::Allocate(backend, spare));
   const Loss loss(options.loss, options.seed);

@@ -42,6 +42,11 @@ struct RunFigures {
   std::optional<Bytes> driver_peak;
   Bytes arena_bytes;  // The size of the arena.
   Bytes arena_used;
+  // Copies on the host, in a block of `host_bytes` and in separate allocations.
+  Bytes predicted_host_peak;
+  Bytes host_peak;
+  Bytes counted_host_peak;
+  Bytes host_bytes;
   double loss = 0;
   std::optional<double> seconds;            // Time of a typical run, without the loss.
   std::optional<double> recompute_seconds;  // The part spent in forward steps that run again.

@@ -63,7 +63,8 @@ class Expander {
     for (const ValueId gradient : gradient_of_) {
       if (!gradient.is_none()) parts_.results.push_back(gradient);
     }
-    return {JointGraph::Create(std::move(parts_)).value(), std::move(step_of_)};
+    return {JointGraph::Create(std::move(parts_)).value(), std::move(step_of_),
+            std::move(tensor_of_)};
   }
 
  protected:
@@ -85,6 +86,7 @@ class Expander {
     value.kind = kind;
     value.alias_of = alias_of;
     value.storage = alias_of.is_none() ? ValueId(parts_.values.size()) : StorageOf(alias_of);
+    tensor_of_.push_back(TensorId());
     return parts_.values.push_back(std::move(value));
   }
 
@@ -162,8 +164,10 @@ class Expander {
 
   ValueId NewGradient(TensorId of, ValueId alias_of) {
     const Tensor& tensor = graph_.tensor(of);
-    return AddValue(fmt::format("gradient of {}", tensor.name), tensor.bytes, ValueKind::kValue,
-                    alias_of);
+    const ValueId gradient = AddValue(fmt::format("gradient of {}", tensor.name), tensor.bytes,
+                                      ValueKind::kValue, alias_of);
+    tensor_of_[gradient] = of;
+    return gradient;
   }
 
   void AddBackward(NodeId id) {
@@ -203,6 +207,7 @@ class Expander {
   JointGraphParts parts_;
   std::vector<Step> step_of_;
   IdVector<TensorId, ValueId> gradient_of_;  // The newest value of each tensor's gradient.
+  IdVector<ValueId, TensorId> tensor_of_;    // The tensor of each gradient.
   ValueId loss_;                             // Has no bytes.
   // Nodes for which MarksRun holds, with the values that say that they have run, in order.
   std::vector<std::pair<NodeId, ValueId>> ran_;

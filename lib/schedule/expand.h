@@ -34,6 +34,8 @@ inline constexpr std::string_view kLossType = "Loss";
 struct Expansion {
   JointGraph graph;
   std::vector<Step> step_of;  // The step of the forward graph's schedules that each operation is.
+  // For each value that is a gradient, the tensor that it is the gradient of; none for others.
+  IdVector<ValueId, TensorId> gradient_of;
 };
 
 // Expands the graph for plans that run forward in the order, which must be topological (the graph's

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "lib/base/check.h"
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
 
@@ -59,6 +60,17 @@ class GradientReplay {
       buffer_of_[output] = kNoBuffer;
     }
   }
+
+  // Release the memory of a tensor's gradient, which nothing shares, and allocate it again, for
+  // gradients that are moved to the host meanwhile (transfers.h).
+  void TakeAway(TensorId tensor) {
+    CKPLAN_CHECK(buffer_of_[tensor] != kNoBuffer &&
+                     references_[static_cast<size_t>(buffer_of_[tensor])] == 1,
+                 "only a gradient that is there, and in memory of its own, is moved");
+    Drop(buffer_of_[tensor]);
+    buffer_of_[tensor] = kNoBuffer;
+  }
+  void BringBack(TensorId tensor) { buffer_of_[tensor] = New(tensor); }
 
   // Returns the buffer of the gradient of `tensor`, or kNoBuffer if it has none now.
   int32_t BufferOf(TensorId tensor) const { return buffer_of_[tensor]; }

@@ -132,6 +132,36 @@ StepTable TableOfJoint(const JointGraph& graph) {
   return table;
 }
 
+// Adds the pseudo-kinds of one value.
+void AppendTransfersOf(int32_t value, StepTable* table) {
+  const int32_t only[] = {value};
+  for (int32_t i = 0; i < StepTable::kTransferKinds; ++i) {
+    const bool is_in = i + 1 == StepTable::kTransferKinds;
+    table->reads.Append(is_in ? std::span<const int32_t>() : only);
+    table->writes.Append(is_in ? std::span<const int32_t>(only) : std::span<const int32_t>());
+    table->in_place.Append({});
+  }
+}
+
+// Gives all pseudo-kinds what they have in common.
+void CompleteTransfers(StepTable* table) {
+  const size_t kinds = table->reads.size();
+  table->workspace.resize(kinds);
+  table->cost.resize(kinds);
+  table->may_repeat.resize(kinds, true);
+  table->is_needed.resize(kinds, false);
+}
+
+// In the table of a forward graph, the transfers of gradients come before those of tensors.
+int32_t KindOfTransfer(const TrainingStep& of, const Step& step) {
+  const int32_t way = static_cast<int32_t>(step.kind) - static_cast<int32_t>(StepKind::kOut);
+  const auto count = static_cast<int32_t>(of.node_count());
+  if (of.is_joint()) return count + StepTable::kTransferKinds * step.index + way;
+  const auto tensors = static_cast<int32_t>(of.forward().tensors().size());
+  const int32_t place = (step.index + tensors) % (2 * tensors);
+  return 2 * count + 1 + StepTable::kTransferKinds * place + way;
+}
+
 }  // namespace
 
 StepTable TableOf(const TrainingStep& step) {
@@ -159,25 +189,38 @@ void AddTransfers(const JointGraph& graph, StepTable* table) {
     table->storage_of.push_back(value.storage.index());
     const bool is_alias = value.storage != id && !value.maker.is_none();
     if (is_alias) aliases[static_cast<size_t>(value.storage.index())].push_back(id.index());
-    const int32_t only[] = {id.index()};
-    for (int32_t i = 0; i < StepTable::kTransferKinds; ++i) {
-      const bool is_in = i + 1 == StepTable::kTransferKinds;
-      table->reads.Append(is_in ? std::span<const int32_t>() : only);
-      table->writes.Append(is_in ? std::span<const int32_t>(only) : std::span<const int32_t>());
-      table->in_place.Append({});
-    }
+    AppendTransfersOf(id.index(), table);
   }
   table->aliases = FlatLists(aliases);
-  const size_t kinds = table->reads.size();
-  table->workspace.resize(kinds);
-  table->cost.resize(kinds);
-  table->may_repeat.resize(kinds, true);
-  table->is_needed.resize(kinds, false);
+  CompleteTransfers(table);
+}
+
+void AddTransfers(const TensorGraph& graph, StepTable* table) {
+  if (table->has_transfers()) return;
+  const auto tensors = static_cast<int32_t>(graph.tensors().size());
+  for (int32_t i = 0; i < StepTable::kTransferKinds * tensors; ++i) {  // Of gradients.
+    table->reads.Append({});
+    table->writes.Append({});
+    table->in_place.Append({});
+  }
+  table->first_transfer = static_cast<int32_t>(table->reads.size());
+  for (int32_t tensor = 0; tensor < tensors; ++tensor) {
+    table->may_move.push_back(!graph.is_input(TensorId(tensor)));
+    table->storage_of.push_back(tensor);
+    AppendTransfersOf(tensor, table);
+  }
+  table->aliases = FlatLists(std::vector<std::vector<int32_t>>(graph.tensors().size()));
+  CompleteTransfers(table);
 }
 
 StepTable TableFor(const TrainingStep& step, const Schedule& schedule) {
   StepTable table = TableOf(step);
-  if (HasTransfers(schedule)) AddTransfers(step.joint(), &table);
+  if (!HasTransfers(schedule)) return table;
+  if (step.is_joint()) {
+    AddTransfers(step.joint(), &table);
+  } else {
+    AddTransfers(step.forward(), &table);
+  }
   return table;
 }
 
@@ -194,9 +237,7 @@ std::vector<int32_t> KindsOf(const TrainingStep& of, const Schedule& schedule) {
     if (step.kind == StepKind::kFree) {
       kinds.push_back(FreeOf(step.index));
     } else if (step.is_transfer()) {
-      const int32_t first = static_cast<int32_t>(of.node_count());
-      const int32_t way = static_cast<int32_t>(step.kind) - static_cast<int32_t>(StepKind::kOut);
-      kinds.push_back(first + StepTable::kTransferKinds * step.index + way);
+      kinds.push_back(KindOfTransfer(of, step));
     } else {
       kinds.push_back(step.kind == StepKind::kRun ? step.index : KindOf(of.forward(), step));
     }

@@ -8,7 +8,9 @@
 // memory, and the others are counted with the constants.
 //
 // A joint graph's table may have pseudo-kinds for transfers after its operations (AddTransfers):
-// `out` and `drop` of a value read it, and `in` writes it.
+// `out` and `drop` of a value read it, and `in` writes it. A forward graph's table may have them
+// for its tensors (forward_transfers.h), after other ones for gradients, which read and write
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -70,6 +72,7 @@ StepTable TableOf(const TrainingStep& step);
 IdVector<ValueId, bool> MovableValues(const JointGraph& graph);
 // Adds the pseudo-kinds of the transfers of all values, unless the table has them.
 void AddTransfers(const JointGraph& graph, StepTable* table);
+void AddTransfers(const TensorGraph& graph, StepTable* table);
 // Returns the table with what the schedule needs.
 StepTable TableFor(const TrainingStep& step, const Schedule& schedule);
 

@@ -18,15 +18,18 @@ class GradientTimelineSink : public TimelineSink {
       : TimelineSink(table),
         graph_(graph),
         loss_(KindOf(graph, Step::Loss())),
+        first_transfer_(table.first_transfer),
         gradients_{this, {}},
         replay_(graph, &gradients_) {}
 
   void Work(int32_t kind) {
-    if (kind < loss_) return TimelineSink::Work(kind);
+    if (kind < loss_ || kind >= first_transfer_) return TimelineSink::Work(kind);
     if (kind == loss_) {
       timeline_.loss_step = timeline_.step_bytes.size();
       return replay_.Loss();
     }
+    const int32_t moves = kind - 2 * loss_ - 1;
+    if (moves >= 0) return MoveGradient(moves);
     const NodeId node(kind - loss_ - 1);
     const int32_t workspace = NewWorkspace(kind, node);
     replay_.Backward(node);
@@ -34,6 +37,14 @@ class GradientTimelineSink : public TimelineSink {
   }
 
  private:
+  // The numbers of transfers of gradients are those of KindsOf, from 0.
+  void MoveGradient(int32_t transfer) {
+    const TensorId tensor(transfer / StepTable::kTransferKinds);
+    const auto way = static_cast<int32_t>(StepKind::kOut) + transfer % StepTable::kTransferKinds;
+    if (static_cast<StepKind>(way) == StepKind::kDrop) replay_.TakeAway(tensor);
+    if (static_cast<StepKind>(way) == StepKind::kIn) replay_.BringBack(tensor);
+  }
+
   // The sink of GradientReplay.
   struct Gradients {
     GradientTimelineSink* timeline;
@@ -50,6 +61,7 @@ class GradientTimelineSink : public TimelineSink {
 
   const TensorGraph& graph_;
   const int32_t loss_;
+  const int32_t first_transfer_;
   Gradients gradients_;
   GradientReplay<Gradients> replay_;
 };

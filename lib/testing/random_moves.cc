@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// Builds a schedule from random runs. A read that is on the host comes back first, and values leave
+// Adds transfers to runs. A read that is on the host comes back first, and values leave
 // at random.
 class MoveBuilder {
  public:
@@ -23,8 +23,8 @@ class MoveBuilder {
         is_leaving_(graph.values().size()),
         is_on_host_(graph.values().size()) {}
 
-  Schedule Build() && {
-    for (const OpId run : RandomRuns(rng_, graph_)) {
+  Schedule Build(const std::vector<OpId>& runs) && {
+    for (const OpId run : runs) {
       for (const ValueId read : graph_.op(run).reads) Provide(graph_.value(read).storage);
       for (const ValueId write : graph_.op(run).writes) FinishLeaving(write);
       Add(Step::Run(run));
@@ -101,9 +101,13 @@ void Disturb(Rng& rng, const JointGraph& graph, std::vector<Step>* steps) {
 }  // namespace
 
 Schedule RandomMoves(Rng& rng, const JointGraph& graph) {
-  Schedule schedule = MoveBuilder(rng, graph).Build();
+  Schedule schedule = WithRandomMoves(rng, graph, RandomRuns(rng, graph));
   if (rng.Chance(30) && !schedule.steps.empty()) Disturb(rng, graph, &schedule.steps);
   return schedule;
+}
+
+Schedule WithRandomMoves(Rng& rng, const JointGraph& graph, const std::vector<OpId>& runs) {
+  return MoveBuilder(rng, graph).Build(runs);
 }
 
 Link RandomLink(Rng& rng) {

@@ -14,6 +14,9 @@ namespace ckplan {
 // Returns a random plan of the graph with transfers of the values that may be moved. With a small
 // probability, a step is at the wrong place, lacking or of a value that must stay.
 Schedule RandomMoves(Rng& rng, const JointGraph& graph);
+// Returns these runs with transfers at random. The plan is often valid if the runs are; it is not
+// if it loads what nothing reads.
+Schedule WithRandomMoves(Rng& rng, const JointGraph& graph, const std::vector<OpId>& runs);
 
 // Returns a link on which copies take about as long as the operations of a random graph.
 Link RandomLink(Rng& rng);

@@ -102,6 +102,104 @@ class CapturedGraph final : public RecordedWork {
   cudaStream_t stream_;
 };
 
+// Copies in streams beside the computing one, one for each direction, or in one for both. The
+// host's memory is pinned. Each copy has an event, which is used again when it has been waited for.
+class StreamLink final : public CopyLink {
+ public:
+  StreamLink(cudaStream_t computing, bool is_half_duplex) : computing_(computing) {
+    out_ = NewStream();
+    in_ = is_half_duplex ? out_ : NewStream();
+    begins_ = NewEvent();
+  }
+  ~StreamLink() override {
+    WaitForAll();
+    for (const cudaEvent_t event : events_) cudaEventDestroy(event);
+    cudaEventDestroy(begins_);
+    cudaStreamDestroy(out_);
+    if (in_ != out_) cudaStreamDestroy(in_);
+  }
+
+  Result<void*> AllocateHost(int64_t bytes) override {
+    void* memory = nullptr;
+    bytes = std::max<int64_t>(bytes, 1);
+    const cudaError_t status = cudaMallocHost(&memory, static_cast<size_t>(bytes));
+    if (status == cudaSuccess) return memory;
+    (void)cudaGetLastError();  // Clears the error, which is reported here.
+    if (status != cudaErrorMemoryAllocation) CheckCuda(status, "pinning memory of the host");
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("the host has no {} bytes of memory that can be pinned; plan with "
+                                 "a smaller --host-memory",
+                                 bytes));
+  }
+  void ReleaseHost(void* memory) override {
+    WaitForAll();
+    if (memory != nullptr) CheckCuda(cudaFreeHost(memory), "cudaFreeHost");
+  }
+
+  size_t CopyOut(void* host, const void* device, int64_t bytes) override {
+    return Copy(host, device, bytes, cudaMemcpyDeviceToHost, out_);
+  }
+  size_t CopyIn(void* device, const void* host, int64_t bytes) override {
+    return Copy(device, host, bytes, cudaMemcpyHostToDevice, in_);
+  }
+  void FillHost(void* host, int byte, int64_t bytes) override {
+    FollowComputing(out_);
+    if (bytes == 0) return;
+    CheckCuda(cudaMemsetAsync(host, byte, static_cast<size_t>(bytes), out_), "cudaMemsetAsync");
+  }
+  void Wait(size_t copy) override {
+    CheckCuda(cudaStreamWaitEvent(computing_, events_[copy], 0), "cudaStreamWaitEvent");
+    free_.push_back(copy);
+  }
+
+ private:
+  static cudaStream_t NewStream() {
+    cudaStream_t stream = nullptr;
+    CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    return stream;
+  }
+  static cudaEvent_t NewEvent() {
+    cudaEvent_t event = nullptr;
+    CheckCuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+    return event;
+  }
+
+  // Lets the stream wait for all that the computing stream has been given.
+  void FollowComputing(cudaStream_t stream) {
+    CheckCuda(cudaEventRecord(begins_, computing_), "cudaEventRecord");
+    CheckCuda(cudaStreamWaitEvent(stream, begins_, 0), "cudaStreamWaitEvent");
+  }
+
+  size_t Copy(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+    FollowComputing(stream);
+    if (bytes > 0) {
+      CheckCuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream),
+                "cudaMemcpyAsync");
+    }
+    if (free_.empty()) {
+      free_.push_back(events_.size());
+      events_.push_back(NewEvent());
+    }
+    const size_t copy = free_.back();
+    free_.pop_back();
+    CheckCuda(cudaEventRecord(events_[copy], stream), "cudaEventRecord");
+    return copy;
+  }
+
+  void WaitForAll() {
+    for (const cudaStream_t stream : {computing_, out_, in_}) {
+      CheckCuda(cudaStreamSynchronize(stream), "copying to the host and back");
+    }
+  }
+
+  cudaStream_t computing_;
+  cudaStream_t out_ = nullptr;
+  cudaStream_t in_ = nullptr;
+  cudaEvent_t begins_ = nullptr;
+  std::vector<cudaEvent_t> events_;  // By the number of the copy.
+  std::vector<size_t> free_;         // Numbers of copies that have been waited for.
+};
+
 class CudaDevice final : public Device {
  public:
   // Measures the memory taken by the context, then by the handles of the libraries.
@@ -197,6 +295,10 @@ class CudaDevice final : public Device {
 
   std::unique_ptr<DeviceClock> MakeClock() override {
     return std::make_unique<EventClock>(stream_);
+  }
+
+  std::unique_ptr<CopyLink> MakeCopyLink(const CopyLinkOptions& options) override {
+    return std::make_unique<StreamLink>(stream_, options.is_half_duplex);
   }
 
   Libraries& libraries() override { return *opened_.libraries; }

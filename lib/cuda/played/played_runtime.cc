@@ -54,7 +54,7 @@ std::map<std::string, int64_t> CallsOfPlayedRuntime() { return Runtime()->calls(
 void CountPlayedCall(const char* call) { Runtime()->CountCall(call); }
 
 void EnqueuePlayedWork(cudaStream_t stream, std::function<void()> work) {
-  Runtime()->Enqueue(stream, std::move(work));
+  Runtime()->streams().Enqueue(stream, std::move(work));
 }
 
 void EnqueuePlayedKernel(cudaStream_t stream, int64_t blocks, int64_t threads,
@@ -72,7 +72,7 @@ void EnqueuePlayedKernel(cudaStream_t stream, int64_t blocks, int64_t threads,
   EnqueuePlayedWork(stream, std::move(work));
 }
 
-void CheckPlayedStream(cudaStream_t stream) { (void)Runtime()->Find(stream); }
+void CheckPlayedStream(cudaStream_t stream) { (void)Runtime()->streams().Find(stream); }
 
 void CheckPlayedRange(const void* memory, int64_t bytes) {
   CKPLAN_CHECK(bytes >= 0, "the GPU works within allocations");
@@ -163,14 +163,14 @@ const char* cudaGetErrorString(cudaError_t error) {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
     CKPLAN_CHECK(flags == cudaStreamNonBlocking, "the stream does not wait for the default stream");
-    *stream = runtime.AddStream();
+    *stream = runtime.streams().AddStream();
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
-    runtime.Remove(stream);
+    runtime.streams().Remove(stream);
     return cudaSuccess;
   });
 }
@@ -178,7 +178,15 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
     if (runtime.IsPlanted("nobody waits for the stream")) return cudaSuccess;
-    runtime.Synchronize(stream);
+    runtime.streams().Synchronize(stream);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    if (runtime.IsPlanted("no stream waits for another")) return cudaSuccess;
+    runtime.streams().EnqueueWait(stream, event);
     return cudaSuccess;
   });
 }
@@ -187,7 +195,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
-    runtime.BeginCapture(stream);
+    runtime.streams().BeginCapture(stream);
     return cudaSuccess;
   });
 }
@@ -230,33 +238,39 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t started) {
 
 // ---- Events -------------------------------------------------------------------------------------
 
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    CKPLAN_CHECK(flags == cudaEventDisableTiming, "an event without a time orders streams");
+    *event = runtime.streams().AddEvent();
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
-    *event = runtime.AddEvent();
+    *event = runtime.streams().AddEvent();
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
-    runtime.Remove(event);
+    runtime.streams().Remove(event);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
-    const auto recorded = runtime.Find(event);
-    recorded->time.reset();
-    runtime.Enqueue(stream, [recorded] { recorded->time = std::chrono::steady_clock::now(); });
+    runtime.streams().Record(event, stream);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t second) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
-    const auto& begin = runtime.Find(first)->time;
-    const auto& end = runtime.Find(second)->time;
+    const auto& begin = runtime.streams().Find(first)->time;
+    const auto& end = runtime.streams().Find(second)->time;
     if (!begin || !end) return runtime.Fail(cudaErrorNotReady);
     *milliseconds = std::chrono::duration<float, std::milli>(*end - *begin).count();
     return cudaSuccess;
@@ -288,9 +302,21 @@ cudaError_t cudaFree(void* memory) {
   });
 }
 
+cudaError_t cudaMallocHost(void** memory, size_t bytes) {
+  return Play(__func__, [&](PlayedRuntime& runtime) { return runtime.Pin(memory, bytes); });
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    CKPLAN_CHECK(runtime.Use().queued == 0, "memory is freed when no work is left that may use it");
+    runtime.Unpin(memory);
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t stream) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
-    runtime.Find(stream);
+    runtime.streams().Find(stream);
     return runtime.Take(memory, bytes, true);
   });
 }
@@ -301,7 +327,7 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
     if (runtime.IsPlanted("memory of the pool is used again at once")) {
       std::memset(memory, ckplan::cuda::kPattern, static_cast<size_t>(bytes));
     }
-    runtime.Enqueue(stream, [&runtime, memory] { runtime.Forget(memory); });
+    runtime.streams().Enqueue(stream, [&runtime, memory] { runtime.Forget(memory); });
     return cudaSuccess;
   });
 }
@@ -341,15 +367,15 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     if (runtime.IsPlanted("a copy is a byte too long")) ++bytes;
     if (kind != cudaMemcpyDeviceToHost) runtime.CheckRange(to, bytes);
     if (kind != cudaMemcpyHostToDevice) runtime.CheckRange(from, bytes);
-    runtime.Enqueue(stream, [=] { std::memmove(to, from, bytes); });
+    runtime.streams().Enqueue(stream, [=] { std::memmove(to, from, bytes); });
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
-    runtime.CheckRange(memory, bytes);
-    runtime.Enqueue(stream, [=] { std::memset(memory, value, bytes); });
+    if (!runtime.IsPinned(memory, bytes)) runtime.CheckRange(memory, bytes);
+    runtime.streams().Enqueue(stream, [=] { std::memset(memory, value, bytes); });
     return cudaSuccess;
   });
 }

@@ -3,7 +3,8 @@
 // use it.
 //
 // Memory of the GPU is memory of the host, filled with a pattern. Work queued on a stream is done
-// when the stream is synchronized, which is as late as a GPU may do it, or at once. A call that no
+// when the stream is synchronized, or when another stream that is synchronized waits for it, which
+// is as late as a GPU may do it; or at once. A call that no
 // GPU would accept ends the program with exit code 70: a stream that is not alive, a copy beyond an
 // allocation, memory that is not allocated, or memory that is freed while work is queued. The
 // runtime emulates neither kernels nor their speed: other code adds kernels (host/played_blocks.h)
@@ -44,7 +45,8 @@ void StartPlayedRuntime(const PlayedMachine& machine);
 // What is allocated, open and queued.
 struct PlayedUse {
   int64_t allocations = 0;
-  int64_t bytes = 0;  // Without the context.
+  int64_t bytes = 0;   // Without the context.
+  int64_t pinned = 0;  // Allocations of pinned memory of the host.
   int64_t streams = 0;
   int64_t events = 0;
   int64_t queued = 0;   // Copies and other work not done yet.

@@ -3,43 +3,28 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "lib/base/check.h"
 #include "lib/cuda/played/played_runtime.h"
+#include "lib/cuda/played/played_streams.h"
 
 namespace ckplan::cuda {
 
 inline constexpr size_t kPlayedAlignment = 256;  // The alignment of cudaMalloc.
 inline constexpr int kPattern = 0xA7;            // Makes reads of unwritten memory stand out.
 
-using PlayedWork = std::vector<std::function<void()>>;
-
 // A graph that was made ready.
 struct PlayedGraph {
   PlayedWork work;
   int64_t starts = 0;
-};
-
-struct PlayedStream {
-  std::deque<std::function<void()>> work;
-  // The work that is captured instead of queued, while that goes on.
-  std::optional<PlayedWork> captured;
-};
-
-// An event has a time once the work that was queued before it is done.
-struct PlayedEvent {
-  std::optional<std::chrono::steady_clock::time_point> time;
 };
 
 struct PlayedBlock {
@@ -49,9 +34,17 @@ struct PlayedBlock {
   bool is_released = false;  // Work that was queued before may still use it.
 };
 
+// Pinned memory of the host.
+struct PinnedBlock {
+  std::unique_ptr<char, decltype(&std::free)> memory;
+  size_t bytes = 0;
+};
+
 class PlayedRuntime {
  public:
-  explicit PlayedRuntime(PlayedMachine machine) : machine_(std::move(machine)) {}
+  explicit PlayedRuntime(PlayedMachine machine)
+      : machine_(std::move(machine)),
+        streams_(machine_.defers_work, IsPlanted("side streams hurry")) {}
 
   const PlayedMachine& machine() const { return machine_; }
   bool IsPlanted(const std::string& fault) const { return machine_.faults.count(fault) > 0; }
@@ -69,50 +62,10 @@ class PlayedRuntime {
   cudaError_t Fail(cudaError_t error) { return last_error_ = error; }
   cudaError_t TakeLastError() { return std::exchange(last_error_, cudaSuccess); }
 
-  cudaStream_t AddStream() {
-    has_context_ = true;
-    auto stream = std::make_unique<PlayedStream>();
-    auto* const handle = reinterpret_cast<cudaStream_t>(stream.get());
-    streams_.emplace(handle, std::move(stream));
-    return handle;
-  }
-  PlayedStream& Find(cudaStream_t stream) {
-    const auto found = streams_.find(stream);
-    CKPLAN_CHECK(found != streams_.end(), "work is given to a stream that is alive");
-    return *found->second;
-  }
-  void Remove(cudaStream_t stream) {
-    Synchronize(stream);
-    streams_.erase(stream);
-  }
-  void Enqueue(cudaStream_t stream, std::function<void()> work) {
-    PlayedStream& found = Find(stream);
-    if (found.captured) return found.captured->push_back(std::move(work));
-    found.work.push_back(std::move(work));
-    if (!machine_.defers_work) Synchronize(stream);
-  }
-  void Synchronize(cudaStream_t stream) {
-    CheckNothingIsCaptured("nobody waits for a stream while its work is captured");
-    auto& queue = Find(stream).work;
-    while (!queue.empty()) {
-      const std::function<void()> next = std::move(queue.front());
-      queue.pop_front();
-      next();
-    }
-  }
+  PlayedStreams& streams() { return streams_; }
 
-  // Memory is neither taken nor freed, and nothing is waited for, while work is captured.
-  void CheckNothingIsCaptured(const char* why) const {
-    for (const auto& [handle, stream] : streams_) CKPLAN_CHECK(!stream->captured, why);
-  }
-  void BeginCapture(cudaStream_t stream) {
-    CheckNothingIsCaptured("one stream is captured at a time");
-    Find(stream).captured.emplace();
-  }
   cudaGraph_t EndCapture(cudaStream_t stream) {
-    std::optional<PlayedWork>& captured = Find(stream).captured;
-    CKPLAN_CHECK(captured.has_value(), "a capture ends that began");
-    auto graph = std::make_unique<PlayedWork>(*std::exchange(captured, std::nullopt));
+    auto graph = std::make_unique<PlayedWork>(streams_.EndCapture(stream));
     auto* const handle = reinterpret_cast<cudaGraph_t>(graph.get());
     graphs_.emplace(handle, std::move(graph));
     CountObjects(1);
@@ -135,7 +88,7 @@ class PlayedRuntime {
         IsPlanted("a graph loses its last piece of work") ||
         (started.starts++ > 0 && IsPlanted("a graph loses work the second time"));
     for (size_t i = 0; i + (loses_one ? 1 : 0) < started.work.size(); ++i) {
-      Enqueue(stream, started.work[i]);
+      streams_.Enqueue(stream, started.work[i]);
     }
   }
   void Remove(cudaGraph_t graph) {
@@ -147,30 +100,14 @@ class PlayedRuntime {
     CountObjects(-1);
   }
 
-  cudaEvent_t AddEvent() {
-    auto event = std::make_shared<PlayedEvent>();
-    auto* const handle = reinterpret_cast<cudaEvent_t>(event.get());
-    events_.emplace(handle, std::move(event));
-    return handle;
-  }
-  std::shared_ptr<PlayedEvent> Find(cudaEvent_t event) {
-    const auto found = events_.find(event);
-    CKPLAN_CHECK(found != events_.end(), "an event is alive");
-    return found->second;
-  }
-  void Remove(cudaEvent_t event) {
-    (void)Find(event);
-    events_.erase(event);
-  }
-
   int64_t FreeBytes() const {
-    return machine_.total_bytes - (has_context_ ? machine_.context_bytes : 0) - used_bytes_;
+    return machine_.total_bytes - (streams_.were_used() ? machine_.context_bytes : 0) - used_bytes_;
   }
   int64_t pooled_peak() const { return pooled_peak_; }
   void ResetPooledPeak() { pooled_peak_ = pooled_bytes_; }
 
   cudaError_t Take(void** memory, size_t size, bool is_pooled) {
-    CheckNothingIsCaptured("no memory is taken while work is captured");
+    streams_.CheckNothingIsCaptured("no memory is taken while work is captured");
     const auto bytes = static_cast<int64_t>(size);
     constexpr int64_t kLargestHole = 4096;
     const bool finds_no_hole =
@@ -191,7 +128,7 @@ class PlayedRuntime {
   // Ends the program's ownership of the block, and returns its size. Its memory remains until it is
   // forgotten.
   int64_t Release(void* memory, bool is_pooled) {
-    CheckNothingIsCaptured("no memory is freed while work is captured");
+    streams_.CheckNothingIsCaptured("no memory is freed while work is captured");
     const auto found = blocks_.find(static_cast<char*>(memory));
     CKPLAN_CHECK(found != blocks_.end() && found->second.is_pooled == is_pooled &&
                      !found->second.is_released,
@@ -204,6 +141,24 @@ class PlayedRuntime {
     return block.bytes;
   }
   void Forget(void* memory) { blocks_.erase(static_cast<char*>(memory)); }
+  cudaError_t Pin(void** memory, size_t bytes) {
+    auto* const start = static_cast<char*>(std::malloc(std::max<size_t>(bytes, 1)));
+    CKPLAN_CHECK(start != nullptr, "tests fit into the host");
+    std::memset(start, kPattern, bytes);
+    pinned_.emplace(start, PinnedBlock{{start, &std::free}, bytes});
+    *memory = start;
+    return cudaSuccess;
+  }
+  void Unpin(void* memory) {
+    CKPLAN_CHECK(pinned_.erase(static_cast<char*>(memory)) == 1, "what is freed was pinned");
+  }
+  bool IsPinned(const void* memory, size_t bytes) const {
+    const auto* const start = static_cast<const char*>(memory);
+    auto after = pinned_.upper_bound(const_cast<char*>(start));
+    if (after == pinned_.begin()) return false;
+    const auto& [first, block] = *--after;
+    return start + bytes <= first + block.bytes;
+  }
   // For work that is done now: also memory that was released after the work was queued.
   PlayedRange RangeOf(const void* memory) const {
     const PlayedBlock* const block = BlockOf(memory);
@@ -222,16 +177,13 @@ class PlayedRuntime {
   }
 
   PlayedUse Use() const {
-    PlayedUse use{allocations_,
-                  used_bytes_,
-                  static_cast<int64_t>(streams_.size()),
-                  static_cast<int64_t>(events_.size()),
-                  0,
-                  objects_};
-    for (const auto& [handle, stream] : streams_) {
-      use.queued += static_cast<int64_t>(stream->work.size());
-    }
-    return use;
+    return PlayedUse{allocations_,
+                     used_bytes_,
+                     static_cast<int64_t>(pinned_.size()),
+                     streams_.count(),
+                     streams_.event_count(),
+                     streams_.queued(),
+                     objects_};
   }
 
  private:
@@ -248,14 +200,13 @@ class PlayedRuntime {
   std::map<std::string, int64_t> calls_;
   int64_t objects_ = 0;
   cudaError_t last_error_ = cudaSuccess;
-  bool has_context_ = false;
   int64_t allocations_ = 0;  // Not released.
   int64_t used_bytes_ = 0;
   int64_t pooled_bytes_ = 0;
   int64_t pooled_peak_ = 0;
   std::map<char*, PlayedBlock> blocks_;
-  std::map<cudaStream_t, std::unique_ptr<PlayedStream>> streams_;
-  std::map<cudaEvent_t, std::shared_ptr<PlayedEvent>> events_;
+  std::map<char*, PinnedBlock> pinned_;
+  PlayedStreams streams_;
   std::map<cudaGraph_t, std::unique_ptr<PlayedWork>> graphs_;
   std::map<cudaGraphExec_t, std::unique_ptr<PlayedGraph>> started_graphs_;
 };
