@@ -87,10 +87,10 @@ TextTable KnobTable() {
                    {"knob"},
                    {"setting", false, TableColumn::Fit::kWrap},
                    {"meaning", false, TableColumn::Fit::kWrap}};
-  for (const SolverInfo& info : AllSolvers()) {
-    const KnobInfo* const knob = InfoOf(info.knob);
+  for (const SolverInfo* const info : ListedAlgorithms()) {
+    const KnobInfo* const knob = InfoOf(info->knob);
     if (knob == nullptr) continue;
-    table.rows.push_back({std::string(info.name), std::string(knob->name),
+    table.rows.push_back({std::string(info->name), std::string(knob->name),
                           fmt::format("{}{}", knob->is_bytes ? "bytes, " : "", knob->range),
                           std::string(knob->meaning)});
   }

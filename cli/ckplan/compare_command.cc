@@ -30,12 +30,16 @@ constexpr std::string_view kAll = "all";
 
 // The algorithms in the order of the registry, each once; the request's own decisions are one row.
 // Returns kUsage for an unknown name.
-Result<std::vector<const SolverInfo*>> AlgorithmsOf(const std::string& list, bool has_decisions) {
+Result<std::vector<const SolverInfo*>> AlgorithmsOf(const std::string& list,
+                                                    const PlanRequest& request) {
   std::set<std::string_view> wanted;
-  if (has_decisions) wanted.insert(kGivenAlgorithm);
+  if (request.decisions) wanted.insert(kGivenAlgorithm);
   for (const std::string& name : PartsOfList(list)) {
     if (name == kAll) {
       for (const SolverInfo& info : AllSolvers()) wanted.insert(info.name);
+      if (request.offload) {
+        for (const SolverInfo& info : OffloadSolvers()) wanted.insert(info.name);
+      }
       wanted.insert(kBestAlgorithm);
       continue;
     }
@@ -56,9 +60,9 @@ Result<CompareJob> ReadJob(const Options& options) {
     if (!is_known) job.paths.push_back(path);
   }
   CKPLAN_ASSIGN_OR_RETURN(job.grid, ReadGrid(options.request));
-  CKPLAN_ASSIGN_OR_RETURN(job.algorithms,
-                          AlgorithmsOf(options.algorithms.value_or(std::string(kAll)),
-                                       job.grid.request.decisions.has_value()));
+  CKPLAN_ASSIGN_OR_RETURN(
+      job.algorithms,
+      AlgorithmsOf(options.algorithms.value_or(std::string(kAll)), job.grid.request));
   job.names_algorithms = options.algorithms.has_value();
   job.limit_text = options.time_limit.value_or("10s");
   CKPLAN_ASSIGN_OR_RETURN(job.time_limit, ParseDuration(job.limit_text, "--time-limit"));

@@ -8,6 +8,7 @@
 
 #include "lib/algorithms/best/best.h"
 #include "lib/algorithms/best/least_peak.h"
+#include "lib/algorithms/best/offload_best.h"
 #include "lib/algorithms/best/trade_off.h"
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
@@ -18,6 +19,8 @@
 #include "lib/planner/obedience.h"
 #include "lib/planner/others.h"
 #include "lib/planner/peak_budget.h"
+#include "lib/planner/registry.h"
+#include "lib/planner/solve.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
@@ -43,14 +46,18 @@ OthersWork OthersFor(SearchEffort effort) {
           /*wants_slow=*/effort != SearchEffort::kQuick};
 }
 
-std::string GuaranteeOf(const PlanProblem& problem, const BestOutcome& outcome) {
+std::string GuaranteeOf(const PlanProblem& problem, BoundScope of, bool is_optimal, int64_t gap) {
   const std::string scope =
-      fmt::format("{}{}", DescriptionOf(outcome.scope), UnderConstraints(problem.request));
-  if (outcome.is_optimal) return fmt::format("optimal among plans {}", scope);
+      fmt::format("{}{}", DescriptionOf(of), UnderConstraints(problem.request));
+  if (is_optimal) return fmt::format("optimal among plans {}", scope);
   const auto once = static_cast<double>(problem.step.cost().count());
-  const auto gap = static_cast<double>(outcome.overhead - outcome.lower_bound);
   return fmt::format("heuristic: no plan {} saves more than {:.2f} % of a step", scope,
-                     once > 0 ? 100 * gap / once : 0);
+                     once > 0 ? 100 * static_cast<double>(gap) / once : 0);
+}
+
+std::string GuaranteeOf(const PlanProblem& problem, const BestOutcome& outcome) {
+  return GuaranteeOf(problem, outcome.scope, outcome.is_optimal,
+                     outcome.overhead - outcome.lower_bound);
 }
 
 Answer OutcomeOf(const PlanProblem& problem, const BestOutcome& best) {
@@ -140,6 +147,61 @@ Result<BestOutcome> SolveBestWithin(const PlanProblem& problem, BestProblem* sha
     if (is_final || effort == problem.request.effort) break;
   }
   return best;
+}
+
+OffloadEffort OffloadEffortOf(SearchEffort effort) {
+  switch (effort) {
+    case SearchEffort::kQuick:
+      return kQuickOffloadEffort;
+    case SearchEffort::kNormal:
+      return kNormalOffloadEffort;
+    case SearchEffort::kThorough:
+      return kThoroughOffloadEffort;
+  }
+  return kNormalOffloadEffort;
+}
+
+OffloadLimits OffloadLimitsOf(const PlanProblem& problem) {
+  const OffloadTerms& terms = *problem.offload;
+  OffloadLimits limits;
+  limits.link = terms.link;
+  limits.budget = problem.budget->count();
+  if (terms.host_budget) limits.host_budget = terms.host_budget->count();
+  limits.may_move.assign(terms.may_move.begin(), terms.may_move.end());
+  limits.rules = problem.rules;
+  return limits;
+}
+
+// Returns the plans within the budget of the algorithms that move values by greedy rules.
+std::vector<Schedule> SchedulesOfGreedyOffload(const PlanProblem& problem,
+                                               const SolveLimits& limits) {
+  std::vector<Schedule> schedules;
+  for (const SolverInfo& info : OffloadSolvers()) {
+    Result<Answer> answer = UnlessStopped([&] { return SolveBy(info, problem, limits); });
+    if (answer.ok()) schedules.push_back(std::move(answer->schedule));
+  }
+  return schedules;
+}
+
+// Returns the best plan within the budget that may move values to the host. It is no worse than
+// `without`, the best plan that does not; returns nothing if no plan fits.
+Result<std::optional<Answer>> SolveWithin(const PlanProblem& problem, const BestOutcome& without,
+                                          const SolveLimits& solve_limits) {
+  const OffloadLimits limits = OffloadLimitsOf(problem);
+  std::vector<Schedule> starts = SchedulesOfGreedyOffload(problem, solve_limits);
+  if (without.runs) starts.push_back(ScheduleOfRuns(*without.runs));
+  CKPLAN_ASSIGN_OR_RETURN(const OffloadOutcome found,
+                          SolveWithOffload(problem.step.joint(), limits,
+                                           OffloadEffortOf(problem.request.effort), starts));
+  const std::optional<OffloadPlan>& plan = found.best ? found.best : found.nearest;
+  if (!plan) return std::optional<Answer>();
+  const int64_t gap = plan->overhead - found.lower_bound;
+  Answer answer{plan->schedule, found.is_optimal,
+                GuaranteeOf(problem, found.scope, found.is_optimal, gap)};
+  answer.lower_bound = Cost(found.lower_bound);
+  answer.certificate = Certificate{found.proof, found.scope, Cost(0), found.least_peak, Bytes(0)};
+  if (found.is_infeasible) answer.note = WhatIsProven(found.least_peak, problem);
+  return std::optional(std::move(answer));
 }
 
 // Finds plans of little peak without a budget, and the curve that they are on.
@@ -247,6 +309,10 @@ Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& l
   options.budget = problem.budget->count();
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
                           SolveBestWithin(problem, &shared, options, limits));
+  if (problem.offload != nullptr) {
+    CKPLAN_ASSIGN_OR_RETURN(std::optional<Answer> moving, SolveWithin(problem, best, limits));
+    if (moving) return *std::move(moving);
+  }
   if (best.runs) return OutcomeOf(problem, best);
   options.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(Answer least, SolveBestForLeastPeak(problem, &shared, options, limits));

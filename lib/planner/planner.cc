@@ -169,9 +169,12 @@ bool IsBetter(const Plan& a, const Plan& b, const PlanProblem& problem) {
 }
 
 // Algorithms that answer at once come first, so that a time limit cuts short only the searches.
-std::vector<const SolverInfo*> FastFirst() {
+std::vector<const SolverInfo*> FastFirst(const PlanRequest& request) {
   std::vector<const SolverInfo*> solvers;
   for (const SolverInfo& info : AllSolvers()) solvers.push_back(&info);
+  if (request.offload) {
+    for (const SolverInfo& info : OffloadSolvers()) solvers.push_back(&info);
+  }
   std::stable_partition(solvers.begin(), solvers.end(),
                         [](const SolverInfo* info) { return !IsSlow(*info); });
   return solvers;
@@ -190,7 +193,7 @@ Result<Plan> BestOfAll(const TrainingStep& step, const PlanRequest& request,
   const PlanProblem problem = ProblemOf(step, request);
   std::optional<Plan> best;
   std::optional<Error> failure;
-  for (const SolverInfo* info : FastFirst()) {
+  for (const SolverInfo* info : FastFirst(request)) {
     Result<Plan> plan = MakePlanBy(*info, step, request, limits);
     if (plan.ok()) {
       if (!best || IsBetter(*plan, *best, problem)) best = std::move(plan).value();

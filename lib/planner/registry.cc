@@ -27,6 +27,7 @@
 #include "lib/algorithms/kusumoto/approx_dp.h"
 #include "lib/algorithms/kusumoto/exact_dp.h"
 #include "lib/algorithms/kusumoto/kusumoto_exhaustive.h"
+#include "lib/algorithms/offload/greedy_offload.h"
 #include "lib/algorithms/rotor/rotor.h"
 #include "lib/algorithms/torch/torch_budget.h"
 #include "lib/base/nearest_name.h"
@@ -131,6 +132,19 @@ constexpr std::array kSolvers = {
                PrepareOnExpansion<PrepareTorchBudgetRuns>, PrepareTorchBudgetRuns},
 };
 
+// They answer requests with a link to the host only.
+constexpr std::array kOffloadSolvers = {
+    SolverInfo{"offload-costliest", "copy to the host what takes longest to make per byte", "none",
+               Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kPeakLimit, nullptr,
+               nullptr, PrepareOffloadCostliest},
+    SolverInfo{"offload-earliest", "copy to the host what is made first", "none",
+               Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kPeakLimit, nullptr,
+               nullptr, PrepareOffloadEarliest},
+    SolverInfo{"offload-largest", "copy the largest values to the host", "none",
+               Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kPeakLimit, nullptr,
+               nullptr, PrepareOffloadLargest},
+};
+
 constexpr SolverInfo kAuto = {kAutoAlgorithm,
                               "the best plan within the budget by any paper's algorithm",
                               "none",
@@ -192,6 +206,7 @@ constexpr std::array kAliases = {
 }  // namespace
 
 std::span<const SolverInfo> AllSolvers() { return kSolvers; }
+std::span<const SolverInfo> OffloadSolvers() { return kOffloadSolvers; }
 
 bool DecidesOnRuns(const SolverInfo& info) {
   return info.prepare_runs != nullptr || info.prepare_offload != nullptr ||
@@ -209,6 +224,7 @@ bool IsSlow(const SolverInfo& info) {
 std::vector<const SolverInfo*> ListedAlgorithms() {
   std::vector<const SolverInfo*> listed = {&kAuto, &kBest, &kGiven};
   for (const SolverInfo& info : kSolvers) listed.push_back(&info);
+  for (const SolverInfo& info : kOffloadSolvers) listed.push_back(&info);
   std::sort(listed.begin(), listed.end(),
             [](const SolverInfo* a, const SolverInfo* b) { return a->name < b->name; });
   return listed;

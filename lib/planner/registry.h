@@ -13,6 +13,8 @@ namespace ckplan {
 
 // Returns all algorithms that make their own decisions, in alphabetical order.
 std::span<const SolverInfo> AllSolvers();
+// Returns the algorithms for requests with a link to the host alone, in alphabetical order.
+std::span<const SolverInfo> OffloadSolvers();
 // Finds an algorithm by its name or by another name in use: "kusumoto" is exact-dp. kUsage: there
 // is none of that name; the message suggests the nearest one.
 Result<const SolverInfo*> FindSolver(std::string_view name);
@@ -31,7 +33,8 @@ bool CanPlan(const SolverInfo& info, const TrainingStep& step);
 // Returns whether the algorithm searches for so long that a time limit may end it: the dynamic
 // programs over lower sets, and the integer program.
 bool IsSlow(const SolverInfo& info);
-// Returns AllSolvers, kAutoAlgorithm, kBestAlgorithm and kGivenAlgorithm, in alphabetical order.
+// Returns AllSolvers, OffloadSolvers, kAutoAlgorithm, kBestAlgorithm and kGivenAlgorithm, in
+// alphabetical order.
 // kBestAlgorithm (lib/plan/request.h) is not among AllSolvers, since it starts from their plans.
 std::vector<const SolverInfo*> ListedAlgorithms();
 // Returns other names of an algorithm, in alphabetical order; plans always use the main name.

@@ -13,9 +13,9 @@
 #include "lib/algorithms/best/moment_loop.h"
 #include "lib/algorithms/best/one_cut.h"
 #include "lib/algorithms/best/required_ops.h"
-#include "lib/algorithms/best/rerun_aliases.h"
 #include "lib/base/stop.h"
 #include "lib/mip/mip.h"
+#include "lib/runs/rerun_aliases.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {

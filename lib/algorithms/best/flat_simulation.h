@@ -2,7 +2,7 @@
 //
 // The peak equals that of lib/schedule/simulate.h on a graph without aliases whose writes have at
 // most one in-place read each. With several in-place reads it is that peak or more; the same holds
-// with aliases, once the aliases are made again (rerun_aliases.h).
+// with aliases, once the aliases are made again (lib/runs/rerun_aliases.h).
 #pragma once
 
 #include <cstddef>

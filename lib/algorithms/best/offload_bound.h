@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "lib/algorithms/best/copy_times.h"
-#include "lib/algorithms/best/offload_choice.h"
 #include "lib/base/result.h"
 #include "lib/plan/certificate.h"
 #include "lib/runs/run_problem.h"
+#include "lib/runs/runs_and_loads.h"
 
 namespace ckplan {
 

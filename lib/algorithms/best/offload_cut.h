@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "lib/algorithms/best/copy_times.h"
-#include "lib/algorithms/best/offload_choice.h"
 #include "lib/algorithms/best/offload_network.h"
 #include "lib/runs/run_problem.h"
+#include "lib/runs/runs_and_loads.h"
 
 namespace ckplan {
 

@@ -30,6 +30,10 @@ class PeakTree {
   void Revert();
 
   int64_t max() const { return nodes_[1].max; }
+  // The change at a slot.
+  int64_t ChangeAt(int32_t slot) const {
+    return nodes_[leaf_count_ + static_cast<size_t>(slot)].sum;
+  }
   int32_t ArgMax() const;  // The first slot whose prefix sum is the largest.
 
  private:

@@ -1,4 +1,4 @@
-#include "lib/algorithms/best/rerun_aliases.h"
+#include "lib/runs/rerun_aliases.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,152 @@
+#include "lib/algorithms/best/offload_best.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "lib/algorithms/best/copy_times.h"
+#include "lib/algorithms/best/offload_bound.h"
+#include "lib/algorithms/best/offload_cut.h"
+#include "lib/algorithms/best/required_ops.h"
+#include "lib/base/stop.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+// Choices for less room leave memory for copies under way.
+constexpr std::array<int64_t, 5> kRoomsPerThousand = {1000, 975, 950, 990, 920};
+// Above this many operations, the bound is proven by cuts alone.
+constexpr int32_t kMostProgramOps = 20'000;
+
+// Returns the graph without takeovers of memory by way of an alias. A plan within a budget without
+// them is within it with them.
+JointGraph WithoutAliasTakeovers(const JointGraph& graph) {
+  JointGraphParts parts = PartsOf(graph);
+  for (Operation& op : parts.ops) {
+    std::erase_if(op.in_place, [&](const InPlaceWrite& pair) {
+      return !graph.value(pair.read).alias_of.is_none();
+    });
+  }
+  return JointGraph::Create(std::move(parts)).value();
+}
+
+class OffloadSolver {
+ public:
+  OffloadSolver(const JointGraph& graph, const OffloadLimits& limits, const OffloadEffort& effort)
+      : graph_(graph),
+        limits_(limits),
+        effort_(effort),
+        strict_(WithoutAliasTakeovers(graph)),
+        problem_(strict_),
+        order_(RequiredOwnOrder(problem_)) {}
+
+  Result<OffloadOutcome> Run(const std::vector<Schedule>& starts) && {
+    outcome_.lower_bound = IdleCost();
+    try {
+      CKPLAN_RETURN_IF_ERROR(Bound());
+    } catch (const Stopped&) {
+      // The starts are still considered.
+    }
+    OffloadSearchOptions options;
+    options.work = effort_.search;
+    options.starts = starts;
+    options.starts.push_back(ScheduleOfRuns(order_));
+    options.choices = std::move(choices_);
+    options.lower_bound = outcome_.lower_bound;
+    OffloadFound found = SearchOffload(graph_, problem_, Searched(), options);
+    outcome_.best = std::move(found.best);
+    outcome_.nearest = std::move(found.nearest);
+    Settle();
+    return std::move(outcome_);
+  }
+
+ private:
+  Result<Done> Bound() {
+    const RunProblem bounded(graph_);
+    outcome_.least_peak = {Bytes(LargestNeed()), PeakProof::kWorkingSet, BoundScope::kAnyOrder};
+    outcome_.is_infeasible = outcome_.least_peak.bytes.count() > limits_.budget;
+    const CopyTimes times = CopyTimesOf(bounded, limits_.link, limits_.may_move);
+    const size_t moment = Simulator(graph_).Run(order_).value().peak_step;
+    const int64_t programs = problem_.op_count > kMostProgramOps ? 0 : effort_.programs;
+    CKPLAN_ASSIGN_OR_RETURN(OffloadBound bound,
+                            ProveOffloadBound(bounded, times, order_, moment, limits_.budget,
+                                              {effort_.cuts, programs}));
+    choices_ = std::move(bound.choices);
+    if (bound.lower_bound > 0) {
+      outcome_.lower_bound += bound.lower_bound;
+      outcome_.proof = bound.proof;
+    }
+    if (bound.is_infeasible && !outcome_.is_infeasible) outcome_.least_peak = bound.least_peak;
+    for (size_t i = 1; i < static_cast<size_t>(effort_.rooms); ++i) {
+      const __int128 thousandfold = static_cast<__int128>(limits_.budget) * kRoomsPerThousand[i];
+      OffloadCut cut = CutWithOffload(bounded, times, order_, moment,
+                                      static_cast<int64_t>(thousandfold / 1000), effort_.cuts);
+      std::move(cut.choices.begin(), cut.choices.end(), std::back_inserter(choices_));
+    }
+    return Done{};
+  }
+
+  // The memory that some operation needs by itself, wherever it runs.
+  int64_t LargestNeed() const {
+    const TrainingStep step(graph_);
+    Bytes most(0);
+    for (const OpId op : order_) most = std::max(most, step.OwnNeedOf(Step::Run(op)));
+    return most.count();
+  }
+
+  int64_t IdleCost() const {
+    int64_t cost = -problem_.total_cost;
+    for (const OpId op : order_) cost += problem_.cost[At(op.index())];
+    return cost;
+  }
+
+  // A value that takes less time on the link than its latency is not worth a copy.
+  OffloadLimits Searched() const {
+    OffloadLimits limits = limits_;
+    for (size_t value = 0; value < limits.may_move.size(); ++value) {
+      const Cost time = limits.link.TimeOf(CopyWay::kOut, Bytes(problem_.bytes[value]));
+      if (time.count() < 2 * limits.link.latency_ns) limits.may_move[value] = false;
+      if (problem_.bytes[value] == 0) limits.may_move[value] = false;
+    }
+    return limits;
+  }
+
+  // A plan in another order may add less than the bound of the graph's own order.
+  void Settle() {
+    if (!outcome_.best) return;
+    if (outcome_.best->overhead < outcome_.lower_bound) {
+      outcome_.lower_bound = IdleCost();
+      outcome_.proof = OverheadProof::kRunOnce;
+      outcome_.scope = BoundScope::kAnyOrder;
+    }
+    outcome_.is_optimal = outcome_.best->overhead == outcome_.lower_bound;
+    if (outcome_.lower_bound == IdleCost()) outcome_.scope = BoundScope::kAnyOrder;
+  }
+
+  const JointGraph& graph_;
+  const OffloadLimits& limits_;
+  const OffloadEffort& effort_;
+  const JointGraph strict_;
+  const RunProblem problem_;
+  const Runs order_;
+  std::vector<OffloadChoice> choices_;
+  OffloadOutcome outcome_;
+};
+
+}  // namespace
+
+Result<OffloadOutcome> SolveWithOffload(const JointGraph& graph, const OffloadLimits& limits,
+                                        const OffloadEffort& effort,
+                                        const std::vector<Schedule>& starts) {
+  std::optional<OffloadSolver> solver;
+  {
+    const StopsSuspended whole;  // A stopped search must still measure its starts.
+    solver.emplace(graph, limits, effort);
+  }
+  return std::move(*solver).Run(starts);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,229 @@
+#include "lib/algorithms/best/offload_search.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "lib/algorithms/best/offload_crossing.h"
+#include "lib/base/stop.h"
+#include "lib/runs/rerun_aliases.h"
+#include "lib/schedule/simulate.h"
+#include "lib/schedule/transfers.h"
+
+namespace ckplan {
+namespace {
+
+// Temperatures of consecutive chains, in parts of the added time.
+constexpr std::array kChainTemperatures = {2e-3, 1e-3, 5e-3, 5e-4};
+// Chains after the first round begin from this many of the best plans.
+constexpr size_t kBestPlans = 2;
+// More time for copies back than they need costs nothing in many plans, and they then wait less if
+// the link is slower than planned.
+constexpr std::array<int64_t, 5> kLeadPercents = {100, 118, 135, 160, 200};
+constexpr int64_t kSlowLinkPercent = 85;
+// Graphs with fewer operations get as much work.
+constexpr int32_t kFewOps = 400;
+
+struct PooledPlan {
+  RunsAndLoads steps;
+  bool fits = false;
+  double score = 0;  // Time, with a charge for memory above the budget.
+};
+
+RunsAndLoads StepsOf(const RunProblem& problem, const Schedule& schedule) {
+  RunsAndLoads steps;
+  for (const Step& step : schedule.steps) {
+    if (step.kind == StepKind::kRun) steps.push_back(step.index);
+    if (step.kind == StepKind::kIn) steps.push_back(LoadOf(problem, step.index));
+  }
+  return steps;
+}
+
+class OffloadSearcher {
+ public:
+  OffloadSearcher(const JointGraph& graph, const RunProblem& problem, const OffloadLimits& limits,
+                  const OffloadSearchOptions& options)
+      : graph_(graph),
+        problem_(problem),
+        limits_(limits),
+        options_(options),
+        enough_(problem.total_cost + options.lower_bound),
+        simulator_(TrainingStep(graph).WithLink(&limits_.link)),
+        has_aliases_(std::any_of(graph.values().begin(), graph.values().end(),
+                                 [](const Value& value) { return !value.alias_of.is_none(); })) {}
+
+  // On a stop it returns the best so far; the starts are always considered.
+  OffloadFound Run() && {
+    {
+      const StopsSuspended whole;
+      for (const Schedule& start : options_.starts) {
+        Add(StepsOf(problem_, start));
+        Consider(start);
+      }
+    }
+    try {
+      Search();
+    } catch (const Stopped&) {
+      // What was found by then is offered.
+    }
+    const StopsSuspended whole;
+    OfferPool();
+    return std::move(found_);
+  }
+
+ private:
+  void Search() {
+    const int64_t work = options_.work.crossed_per_op * problem_.op_count;
+    for (RunsAndLoads& steps : CrossChoices(problem_, limits_, options_.choices, work)) {
+      if (Obeys(steps)) Add(std::move(steps));
+    }
+    Anneal();
+  }
+
+  void OfferPool() {
+    const auto once = static_cast<double>(problem_.total_cost);
+    for (const PooledPlan& candidate : pool_) {
+      const double added = candidate.score - once;
+      if (found_.best && static_cast<double>(found_.best->overhead) <= added) break;
+      if (Offer(candidate)) break;
+    }
+  }
+
+  bool Obeys(const RunsAndLoads& steps) const {
+    if (limits_.rules == nullptr) return true;
+    return ckplan::Obeys(*limits_.rules, RunsIn(problem_, steps));
+  }
+
+  // Adds a plan to the pool, which is sorted by score.
+  void Add(RunsAndLoads steps) {
+    const OffloadMeasures measures = MeasureOffload(problem_, limits_, steps);
+    PooledPlan candidate{std::move(steps), measures.fits, measures.score};
+    const auto is_before = [](const PooledPlan& a, const PooledPlan& b) {
+      return std::tuple(a.score, !a.fits, a.steps) < std::tuple(b.score, !b.fits, b.steps);
+    };
+    const auto at = std::lower_bound(pool_.begin(), pool_.end(), candidate, is_before);
+    if (at != pool_.end() && at->steps == candidate.steps) return;
+    pool_.insert(at, std::move(candidate));
+  }
+
+  bool IsDone() const {
+    return std::any_of(pool_.begin(), pool_.end(), [&](const PooledPlan& candidate) {
+      return candidate.fits && candidate.score <= static_cast<double>(enough_);
+    });
+  }
+
+  void Anneal() {
+    const OffloadWork& work = options_.work;
+    if (work.steps_per_op == 0 || pool_.empty()) return;
+    const int64_t all = work.steps_per_op * std::max(problem_.op_count, kFewOps);
+    const std::vector<PooledPlan> starts = FirstStarts();
+    const int64_t each = all / (static_cast<int64_t>(starts.size()) + work.rounds);
+    for (const PooledPlan& start : starts) AnnealFrom(start.steps, each);
+    for (int round = 0; round < work.rounds; ++round) {
+      const size_t turn = static_cast<size_t>(round) % kBestPlans;
+      const RunsAndLoads start = pool_[std::min(turn, pool_.size() - 1)].steps;
+      AnnealFrom(start, each);
+    }
+  }
+
+  // The best plan that fits, the best that does not, and then the best of all that are left.
+  std::vector<PooledPlan> FirstStarts() const {
+    std::vector<const PooledPlan*> sorted;
+    const auto take_first = [&](bool fits) {
+      const auto first = std::find_if(pool_.begin(), pool_.end(), [&](const PooledPlan& candidate) {
+        return candidate.fits == fits;
+      });
+      if (first != pool_.end()) sorted.push_back(&*first);
+    };
+    take_first(true);
+    take_first(false);
+    for (const PooledPlan& candidate : pool_) {
+      if (std::find(sorted.begin(), sorted.end(), &candidate) == sorted.end()) {
+        sorted.push_back(&candidate);
+      }
+    }
+    sorted.resize(std::min(sorted.size(), static_cast<size_t>(options_.work.starts)));
+    std::vector<PooledPlan> starts;
+    for (const PooledPlan* candidate : sorted) starts.push_back(*candidate);
+    return starts;
+  }
+
+  void AnnealFrom(const RunsAndLoads& start, int64_t work) {
+    if (IsDone()) return;
+    OffloadAnnealOptions options;
+    options.work = work;
+    options.enough = enough_;
+    options.seed = static_cast<uint64_t>(chains_);
+    options.start_temperature = kChainTemperatures[chains_ % kChainTemperatures.size()];
+    ++chains_;
+    Add(AnnealOffload(problem_, limits_, start, options).steps);
+  }
+
+  // Makes schedules of the candidate and takes the best. Returns whether one of them fits.
+  bool Offer(const PooledPlan& candidate) {
+    const CopyTask task = CopyTaskOf(problem_, candidate.steps);
+    bool fits = false;
+    for (const int64_t lead : kLeadPercents) {
+      CopyScheduler scheduler(limits_.link, lead);
+      const CopyPlan& copies = scheduler.Run(task, std::max(limits_.budget, PeakOf(task)));
+      const Schedule plain = ScheduleWithCopies(problem_, candidate.steps, copies);
+      for (const Schedule& schedule : Variants(plain)) fits |= Consider(schedule);
+    }
+    return fits;
+  }
+
+  // Takes the schedule if it is the best. Of those that take as long, it is the one that takes
+  // least over a slower link. Returns whether it fits.
+  bool Consider(const Schedule& schedule) {
+    const Simulation measured = simulator_.Run(schedule).value();
+    const OffloadPlan plan{schedule, measured.overhead.count(), measured.peak.count()};
+    if (!IsWithin(measured)) {
+      if (!found_.nearest || plan.peak < found_.nearest->peak) found_.nearest = plan;
+      return false;
+    }
+    const std::pair times(plan.overhead, SlowTime(schedule));
+    if (found_.best && best_times_ <= times) return true;
+    best_times_ = times;
+    found_.best = plan;
+    return true;
+  }
+
+  // As it is, a schedule may make memory anew that an alias still holds.
+  std::vector<Schedule> Variants(const Schedule& schedule) const {
+    if (!has_aliases_) return {schedule};
+    return {RerunAliases(graph_, schedule), schedule};
+  }
+
+  bool IsWithin(const Simulation& measured) const {
+    return measured.peak.count() <= limits_.budget &&
+           (!limits_.host_budget || measured.host_peak.count() <= *limits_.host_budget);
+  }
+
+  int64_t SlowTime(const Schedule& schedule) const {
+    const Link slow = limits_.link.AtPercent(kSlowLinkPercent);
+    return TransfersOver(slow, TrainingStep(graph_).WithLink(&limits_.link), schedule)
+        .makespan.count();
+  }
+
+  const JointGraph& graph_;
+  const RunProblem& problem_;
+  const OffloadLimits& limits_;
+  const OffloadSearchOptions& options_;
+  const int64_t enough_;
+  Simulator simulator_;
+  const bool has_aliases_;
+  std::vector<PooledPlan> pool_;
+  size_t chains_ = 0;
+  OffloadFound found_;
+  std::pair<int64_t, int64_t> best_times_;  // Of the best plan, over the link and a slower one.
+};
+
+}  // namespace
+
+OffloadFound SearchOffload(const JointGraph& graph, const RunProblem& problem,
+                           const OffloadLimits& limits, const OffloadSearchOptions& options) {
+  return OffloadSearcher(graph, problem, limits, options).Run();
+}
+
+}  // namespace ckplan

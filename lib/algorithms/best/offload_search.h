@@ -1,0 +1,56 @@
+// Searches for plans that recompute some values and copy others to the host and back: anneals from
+// several starts, and from the best of what this finds again.
+//
+// Guarantee  the plan is valid and within both budgets; there may be none.
+// Cost       limited by `work`, so that the same request gives the same plan.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lib/algorithms/best/offload_annealing.h"
+#include "lib/graph/joint_graph.h"
+#include "lib/runs/run_problem.h"
+#include "lib/runs/runs_and_loads.h"
+#include "lib/schedule/schedule.h"
+
+namespace ckplan {
+
+struct OffloadWork {
+  int64_t crossed_per_op = 0;  // The work of CrossChoices, per operation.
+  int64_t steps_per_op = 0;    // OffloadAnnealOptions::work of all chains together, per operation.
+  int starts = 0;              // Chains from different starts.
+  int rounds = 0;              // Chains after these, from the best plans so far.
+};
+
+// These take about 0.2, 3 and 20 seconds for 500 operations.
+inline constexpr OffloadWork kQuickOffload = {300, 20'000, 1, 0};
+inline constexpr OffloadWork kNormalOffload = {2'000, 300'000, 3, 2};
+inline constexpr OffloadWork kThoroughOffload = {4'000, 2'000'000, 8, 8};
+
+struct OffloadSearchOptions {
+  OffloadWork work = kNormalOffload;
+  // Known plans that obey the rules, with at most one copy back of each value.
+  std::vector<Schedule> starts;
+  std::vector<OffloadChoice> choices;  // Such as those of bounds. Their plans may be no good.
+  // A lower bound of the added time: a plan that adds no more ends the search.
+  int64_t lower_bound = 0;
+};
+
+struct OffloadPlan {
+  Schedule schedule;
+  int64_t overhead = 0;  // Beyond running everything once, with what it waits.
+  int64_t peak = 0;      // Of the device, in bytes.
+};
+
+struct OffloadFound {
+  std::optional<OffloadPlan> best;     // Within both budgets.
+  std::optional<OffloadPlan> nearest;  // If there is none: the plan that exceeds the budget least.
+};
+
+// `problem` is the flat form of `graph`. Takeovers of the memory of aliases may be left out of it.
+OffloadFound SearchOffload(const JointGraph& graph, const RunProblem& problem,
+                           const OffloadLimits& limits, const OffloadSearchOptions& options);
+
+}  // namespace ckplan

@@ -1,0 +1,165 @@
+#include "lib/algorithms/best/offload_search.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/algorithms/best/best.h"
+#include "lib/algorithms/best/copy_times.h"
+#include "lib/algorithms/best/flat_simulation.h"
+#include "lib/algorithms/best/offload_best.h"
+#include "lib/algorithms/best/offload_crossing.h"
+#include "lib/algorithms/best/required_ops.h"
+#include "lib/base/stop.h"
+#include "lib/schedule/simulate.h"
+#include "lib/schedule/step_table.h"
+#include "lib/testing/best/brute_force.h"
+#include "lib/testing/best/brute_force_offload.h"
+
+namespace ckplan {
+namespace {
+
+constexpr size_t kMaxStates = 10'000;
+constexpr OffloadEffort kSmallEffort = {{500, 5'000, 3, 2}, 100, 0, 3};
+
+// A small graph that does not fit as it is, and a link.
+struct SmallOffload {
+  explicit SmallOffload(uint64_t seed) : rng(seed), graph(Draw()), problem(graph) {
+    while (LargestNeed() >= PeakOf(problem, RequiredOwnOrder(problem))) {
+      graph = Draw();
+      problem = RunProblem(graph);
+    }
+    order = RequiredOwnOrder(problem);
+    limits.budget = rng.Between(LargestNeed(), PeakOf(problem, order) - 1);
+    const auto rate = [&] { return int64_t{250'000'000} << rng.Between(0, 5); };
+    limits.link.out_bytes_per_second = rate();
+    limits.link.in_bytes_per_second = rate();
+    if (rng.Chance(30)) limits.link.duplex = Duplex::kHalf;
+    const IdVector<ValueId, bool> movable = MovableValues(graph);
+    limits.may_move.assign(movable.begin(), movable.end());
+  }
+
+  JointGraph Draw() {
+    return rng.Chance(50) ? ChainJointGraph(rng, static_cast<int>(rng.Between(2, 3)))
+                          : RandomSmallGraph(rng, static_cast<int>(rng.Between(3, 6)));
+  }
+
+  int64_t LargestNeed() const {
+    Bytes most(0);
+    for (const OpId op : RequiredOwnOrder(problem)) {
+      most = std::max(most, TrainingStep(graph).OwnNeedOf(Step::Run(op)));
+    }
+    return most.count();
+  }
+
+  OffloadOptimum Optimum() const {
+    const CopyTimes times = CopyTimesOf(problem, limits.link, limits.may_move);
+    return ExhaustiveOffload(problem, times, order, limits.budget, kMaxStates);
+  }
+
+  int64_t IdleCost() const { return CostOf(problem, order) - problem.total_cost; }
+  OffloadOutcome Solve(const std::vector<Schedule>& starts = {}) const {
+    return SolveWithOffload(graph, limits, kSmallEffort, starts).value();
+  }
+
+  Rng rng;
+  JointGraph graph;
+  RunProblem problem;
+  Runs order;
+  OffloadLimits limits;
+};
+
+Simulation Measure(const SmallOffload& small, const Schedule& schedule) {
+  return Simulator(TrainingStep(small.graph).WithLink(&small.limits.link)).Run(schedule).value();
+}
+
+}  // namespace
+
+TEST_CASE("offload: the search finds the optimum of most small graphs, and never less") {
+  int feasible = 0;
+  int optimal = 0;
+  int moving = 0;
+  for (uint64_t seed = 0; seed < 120; ++seed) {
+    CAPTURE(seed);
+    const SmallOffload small(seed);
+    if (small.problem.value_count > 12) continue;
+    const OffloadOptimum optimum = small.Optimum();
+    if (!optimum.is_known) continue;
+    const OffloadOutcome found = small.Solve();
+    if (!optimum.is_feasible) {
+      CHECK_FALSE(found.best);
+      continue;
+    }
+    ++feasible;
+    if (!found.best) continue;
+    const int64_t least = small.IdleCost() + optimum.added;
+    CHECK(found.best->overhead >= least);
+    CHECK(found.lower_bound <= least);
+    optimal += found.best->overhead == least ? 1 : 0;
+    moving += HasTransfers(found.best->schedule) ? 1 : 0;
+    const Simulation measured = Measure(small, found.best->schedule);
+    CHECK(measured.peak.count() == found.best->peak);
+    CHECK(measured.peak.count() <= small.limits.budget);
+    CHECK(measured.overhead.count() == found.best->overhead);
+  }
+  MESSAGE(optimal, " of ", feasible, " optimal, ", moving, " with copies");
+  CHECK(feasible > 100);
+  CHECK(moving > 30);
+  CHECK(optimal * 100 > feasible * 85);
+}
+
+TEST_CASE("offload: no plan is worse than the start, and the same request gives the same plan") {
+  for (uint64_t seed = 1000; seed < 1060; ++seed) {
+    CAPTURE(seed);
+    const SmallOffload small(seed);
+    BestOptions options;
+    options.budget = small.limits.budget;
+    options.work = kGlanceWork;
+    const BestOutcome without = SolveBest(small.graph, options).value();
+    if (!without.runs) continue;
+    const std::vector<Schedule> starts = {ScheduleOfRuns(*without.runs)};
+    const OffloadOutcome found = small.Solve(starts);
+    REQUIRE(found.best);
+    CHECK(found.best->overhead <= without.overhead);
+    CHECK(small.Solve(starts).best->schedule == found.best->schedule);
+    // A search that is stopped at once returns the start.
+    std::stop_source stop;
+    stop.request_stop();
+    const StopScope scope(stop.get_token());
+    const OffloadOutcome stopped = small.Solve(starts);
+    REQUIRE(stopped.best);
+    CHECK(stopped.best->overhead <= without.overhead);
+  }
+}
+
+TEST_CASE("offload: plans keep to the memory of the host") {
+  int limited = 0;
+  for (uint64_t seed = 2000; seed < 2080; ++seed) {
+    CAPTURE(seed);
+    SmallOffload small(seed);
+    const OffloadOutcome free = small.Solve();
+    if (!free.best) continue;
+    const int64_t most = Measure(small, free.best->schedule).host_peak.count();
+    if (most == 0) continue;
+    small.limits.host_budget = most / 2;
+    const OffloadOutcome found = small.Solve();
+    if (!found.best) continue;
+    ++limited;
+    CHECK(Measure(small, found.best->schedule).host_peak.count() <= most / 2);
+    CHECK(found.best->overhead >= free.best->overhead);
+  }
+  CHECK(limited > 10);
+}
+
+TEST_CASE("offload: values that may not move do not") {
+  for (uint64_t seed = 3000; seed < 3030; ++seed) {
+    CAPTURE(seed);
+    SmallOffload small(seed);
+    small.limits.may_move.assign(small.limits.may_move.size(), false);
+    const OffloadOutcome found = small.Solve();
+    if (found.best) CHECK_FALSE(HasTransfers(found.best->schedule));
+  }
+}
+
+}  // namespace ckplan

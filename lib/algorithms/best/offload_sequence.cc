@@ -1,0 +1,270 @@
+#include "lib/algorithms/best/offload_sequence.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "lib/algorithms/best/flat_simulation.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int32_t kSlotsPerStep = 4;
+constexpr int32_t kSpareStepSlots = 64;
+
+void InsertSorted(std::vector<int32_t>* list, int32_t slot) {
+  list->insert(std::lower_bound(list->begin(), list->end(), slot), slot);
+}
+
+void EraseSorted(std::vector<int32_t>* list, int32_t slot) {
+  list->erase(std::lower_bound(list->begin(), list->end(), slot));
+}
+
+}  // namespace
+
+OffloadSequence::OffloadSequence(const RunProblem& problem, std::span<const int32_t> steps)
+    : problem_(problem),
+      values_(At(problem.value_count)),
+      may_be_taken_over_(At(problem.value_count), false) {
+  std::iota(values_.begin(), values_.end(), 0);
+  for (int32_t op = 0; op < problem.op_count; ++op) {
+    const std::span<const int32_t> pairs = problem.in_place[op];
+    for (size_t i = 1; i < pairs.size(); i += 2) may_be_taken_over_[At(pairs[i])] = true;
+  }
+  Load(steps);
+}
+
+void OffloadSequence::Load(std::span<const int32_t> steps) {
+  const size_t kinds = At(problem_.op_count) + At(problem_.value_count);
+  step_at_.assign(steps.size() * kSlotsPerStep + kSpareStepSlots, -1);
+  slots_of_.resize(kinds);
+  made_at_.resize(At(problem_.value_count));
+  read_at_.resize(At(problem_.value_count));
+  for (std::vector<int32_t>& list : slots_of_) list.clear();
+  for (std::vector<int32_t>& list : made_at_) list.clear();
+  for (std::vector<int32_t>& list : read_at_) list.clear();
+  extra_.clear();
+  extra_at_.assign(kinds, -1);
+  cost_ = 0;
+  step_count_ = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    Place(steps[i], kSlotsPerStep * (static_cast<int32_t>(i) + 1), true);
+  }
+  changes_.clear();
+
+  std::vector<int64_t> bytes(step_at_.size() + 1, 0);
+  for (int32_t value = 0; value < problem_.value_count; ++value) {
+    for (size_t k = 0; k < made_at_[At(value)].size(); ++k) {
+      bytes[At(BeginOf(value, k))] += problem_.bytes[At(value)];
+      bytes[At(EndOf(value, k))] -= problem_.bytes[At(value)];
+    }
+  }
+  for (int32_t slot = 0; slot < slot_count(); ++slot) {
+    const int32_t step = step_at_[At(slot)];
+    if (step < 0 || IsLoad(problem_, step)) continue;
+    bytes[At(slot)] += problem_.workspace[At(step)];
+    bytes[At(slot) + 1] -= problem_.workspace[At(step)];
+  }
+  tree_.Build(bytes);
+}
+
+void OffloadSequence::Respace() { Load(ToSteps()); }
+
+RunsAndLoads OffloadSequence::ToSteps() const {
+  RunsAndLoads steps;
+  steps.reserve(At(step_count_));
+  for (const int32_t step : step_at_) {
+    if (step >= 0) steps.push_back(step);
+  }
+  return steps;
+}
+
+int32_t OffloadSequence::ReadyAt(int32_t step) const {
+  if (IsLoad(problem_, step)) return made_at_[At(LoadedBy(problem_, step))].front();
+  int32_t ready = -1;
+  for (const int32_t read : problem_.reads[step]) {
+    ready = std::max(ready, made_at_[At(read)].front());
+  }
+  return ready;
+}
+
+size_t OffloadSequence::VersionAt(int32_t value, int32_t slot) const {
+  const std::vector<int32_t>& made = made_at_[At(value)];
+  size_t k = made.size() - 1;
+  while (made[k] >= slot) --k;
+  return k;
+}
+
+bool OffloadSequence::IsRead(int32_t slot) const {
+  for (const int32_t write : WritesOf(step_at_[At(slot)])) {
+    const std::vector<int32_t>& made = made_at_[At(write)];
+    const auto next_made = std::upper_bound(made.begin(), made.end(), slot);
+    if (next_made == made.end() && problem_.is_result[At(write)]) return true;
+    const std::vector<int32_t>& reads = read_at_[At(write)];
+    const auto next = std::upper_bound(reads.begin(), reads.end(), slot);
+    if (next != reads.end() && (next_made == made.end() || *next <= *next_made)) return true;
+  }
+  return false;
+}
+
+int32_t OffloadSequence::BeginOf(int32_t value, size_t k) const {
+  const int32_t made = made_at_[At(value)][k];
+  if (!IsLoad(problem_, step_at_[At(made)])) return made;
+  const int32_t first = FirstReadOf(value, k);
+  return first < 0 ? made : first;
+}
+
+int32_t OffloadSequence::FirstReadOf(int32_t value, size_t k) const {
+  const std::vector<int32_t>& made = made_at_[At(value)];
+  const std::vector<int32_t>& reads = read_at_[At(value)];
+  const auto first = std::upper_bound(reads.begin(), reads.end(), made[k]);
+  const bool is_read = first != reads.end() && (k + 1 == made.size() || *first <= made[k + 1]);
+  return is_read ? *first : -1;
+}
+
+int32_t OffloadSequence::EndOf(int32_t value, size_t k) const {
+  const std::vector<int32_t>& made = made_at_[At(value)];
+  const std::vector<int32_t>& reads = read_at_[At(value)];
+  auto reads_end = reads.end();  // Reads from here on see a later version.
+  if (k + 1 < made.size()) {
+    while (reads_end != reads.begin() && *(reads_end - 1) > made[k + 1]) --reads_end;
+  } else if (problem_.is_result[At(value)]) {
+    return slot_count();
+  }
+  const bool is_read = reads_end != reads.begin() && *(reads_end - 1) >= made[k];
+  if (!is_read) return made[k] + (IsLoad(problem_, step_at_[At(made[k])]) ? 0 : 1);
+  const int32_t last = *(reads_end - 1);
+  // The first version of a loaded value is in memory until it is copied.
+  const bool is_taken_over = may_be_taken_over_[At(value)] && !(k == 0 && IsLoaded(value)) &&
+                             MayBeTakenOver(problem_, step_at_[At(last)], value);
+  return is_taken_over ? last : last + 1;
+}
+
+void OffloadSequence::Count(int32_t value, size_t k, int64_t sign) {
+  const int64_t bytes = sign * problem_.bytes[At(value)];
+  if (bytes == 0) return;
+  tree_.Add(BeginOf(value, k), bytes);
+  tree_.Add(EndOf(value, k), -bytes);
+}
+
+// Counts the versions whose lifetimes depend on the step in this slot, which is there or not.
+void OffloadSequence::CountAround(int32_t step, int32_t slot, bool is_there, int64_t sign) {
+  for (const int32_t read : ReadsOf(step)) Count(read, VersionAt(read, slot), sign);
+  for (const int32_t write : WritesOf(step)) {
+    const std::vector<int32_t>& made = made_at_[At(write)];
+    const auto at =
+        static_cast<size_t>(std::lower_bound(made.begin(), made.end(), slot) - made.begin());
+    const size_t first = at == 0 ? 0 : at - 1;
+    // A load changes whether the first version may be taken over.
+    if (IsLoad(problem_, step) && first > 0) Count(write, 0, sign);
+    for (size_t k = first; k < at + (is_there ? 1 : 0); ++k) Count(write, k, sign);
+  }
+}
+
+void OffloadSequence::CountWorkspace(int32_t step, int32_t slot, int64_t sign) {
+  if (IsLoad(problem_, step) || problem_.workspace[At(step)] == 0) return;
+  tree_.Add(slot, sign * problem_.workspace[At(step)]);
+  tree_.Add(slot + 1, -sign * problem_.workspace[At(step)]);
+}
+
+void OffloadSequence::Insert(int32_t step, int32_t slot) {
+  CountAround(step, slot, false, -1);
+  Place(step, slot, true);
+  CountAround(step, slot, true, 1);
+  CountWorkspace(step, slot, 1);
+}
+
+void OffloadSequence::Erase(int32_t slot) {
+  const int32_t step = step_at_[At(slot)];
+  CountAround(step, slot, true, -1);
+  CountWorkspace(step, slot, -1);
+  Place(step, slot, false);
+  CountAround(step, slot, false, 1);
+}
+
+void OffloadSequence::Place(int32_t step, int32_t slot, bool is_insertion) {
+  const auto change = is_insertion ? InsertSorted : EraseSorted;
+  step_at_[At(slot)] = is_insertion ? step : -1;
+  change(&slots_of_[At(step)], slot);
+  for (const int32_t read : ReadsOf(step)) change(&read_at_[At(read)], slot);
+  for (const int32_t write : WritesOf(step)) change(&made_at_[At(write)], slot);
+  const int32_t more = is_insertion ? 1 : -1;
+  step_count_ += more;
+  if (!IsLoad(problem_, step)) cost_ += more * problem_.cost[At(step)];
+  SetExtra(step, slots_of_[At(step)].size() > (IsLoad(problem_, step) ? 0 : 1));
+  changes_.push_back({step, slot, is_insertion});
+}
+
+void OffloadSequence::SetExtra(int32_t step, bool is_extra) {
+  int32_t& at = extra_at_[At(step)];
+  if (is_extra == (at >= 0)) return;
+  if (is_extra) {
+    at = static_cast<int32_t>(extra_.size());
+    extra_.push_back(step);
+    return;
+  }
+  extra_[At(at)] = extra_.back();
+  extra_at_[At(extra_.back())] = at;
+  extra_.pop_back();
+  at = -1;
+}
+
+void OffloadSequence::Commit() {
+  changes_.clear();
+  tree_.Commit();
+}
+
+void OffloadSequence::Revert() {
+  tree_.Revert();
+  while (!changes_.empty()) {
+    const Change change = changes_.back();
+    changes_.pop_back();
+    Place(change.step, change.slot, !change.is_insertion);
+    changes_.pop_back();  // Removes the change that Place has recorded.
+  }
+}
+
+const CopyTask& OffloadSequence::Task() {
+  task_.cost.clear();
+  task_.bytes.clear();
+  task_.absences.clear();
+  run_of_slot_.resize(step_at_.size() + 1);
+  int64_t live = 0;
+  for (int32_t slot = 0; slot < slot_count(); ++slot) {
+    live += tree_.ChangeAt(slot);
+    run_of_slot_[At(slot)] = static_cast<int32_t>(task_.cost.size());
+    const int32_t step = step_at_[At(slot)];
+    if (step < 0 || IsLoad(problem_, step)) continue;
+    task_.cost.push_back(problem_.cost[At(step)]);
+    task_.bytes.push_back(live);
+  }
+  run_of_slot_.back() = static_cast<int32_t>(task_.cost.size());
+  for (const int32_t step : extra_) {
+    if (!IsLoad(problem_, step)) continue;
+    const int32_t value = LoadedBy(problem_, step);
+    const std::vector<int32_t>& made = made_at_[At(value)];
+    const std::vector<int32_t>& reads = read_at_[At(value)];
+    const int32_t load = slots_of_[At(step)].front();
+    const size_t version = VersionAt(value, load + 1);
+    const int32_t first_read = FirstReadOf(value, version);
+    if (first_read < 0) continue;
+    const auto last_before = [&](int32_t limit, int32_t least) {
+      const auto next = std::lower_bound(reads.begin(), reads.end(), limit);
+      return next == reads.begin() ? least : std::max(least, *(next - 1));
+    };
+    Absence absence;
+    absence.value = value;
+    absence.bytes = problem_.bytes[At(value)];
+    absence.made = run_of_slot_[At(made.front())];
+    absence.last_read = run_of_slot_[At(last_before(made[1] + 1, made.front()))];
+    absence.back_after = run_of_slot_[At(last_before(load, made[version - 1]))];
+    absence.first_read = run_of_slot_[At(first_read)];
+    absence.gone_by = version == 1 ? absence.first_read : run_of_slot_[At(made[1])];
+    task_.absences.push_back(absence);
+  }
+  std::sort(task_.absences.begin(), task_.absences.end(), [](const Absence& a, const Absence& b) {
+    return std::pair(a.first_read, a.value) < std::pair(b.first_read, b.value);
+  });
+  return task_;
+}
+
+}  // namespace ckplan

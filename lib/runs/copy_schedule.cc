@@ -1,0 +1,202 @@
+#include "lib/runs/copy_schedule.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <tuple>
+
+namespace ckplan {
+
+void CopyScheduler::Prepare() {
+  plan_.fits = true;
+  plan_.end = plan_.host_peak = 0;
+  plan_.steps.clear();
+  bytes_ = task_->bytes;
+  start_.resize(task_->cost.size() + 1);
+  start_[0] = 0;
+  for (size_t i = 0; i < task_->cost.size(); ++i) start_[i + 1] = start_[i] + task_->cost[i];
+  state_.assign(task_->absences.size(), State::kWaiting);
+  ready_.assign(task_->absences.size(), 0);
+  const auto sort_by = [&](std::vector<int32_t>* list, int32_t Absence::*member) {
+    list->resize(task_->absences.size());
+    std::iota(list->begin(), list->end(), 0);
+    std::sort(list->begin(), list->end(), [&](int32_t a, int32_t b) {
+      return std::pair(At(a).*member, a) < std::pair(At(b).*member, b);
+    });
+  };
+  sort_by(&by_made_, &Absence::made);
+  sort_by(&by_last_read_, &Absence::last_read);
+  sort_by(&by_gone_, &Absence::gone_by);
+  next_made_ = next_last_read_ = next_gone_ = next_back_ = next_read_ = 0;
+  pending_.clear();
+  held_.clear();
+  held_bytes_ = host_bytes_ = now_ = out_free_ = in_free_ = 0;
+  latest_start_.resize(task_->absences.size());
+  FindLatestStarts();
+}
+
+void CopyScheduler::FindLatestStarts() {
+  int64_t end = std::numeric_limits<int64_t>::max();
+  for (size_t i = task_->absences.size(); i-- > 0;) {
+    const Absence& absence = task_->absences[i];
+    end = std::min(end, start_[static_cast<size_t>(absence.first_read)]);
+    end -= TimeOf(CopyWay::kIn, absence) * lead_percent_ / 100;
+    latest_start_[i] = end;
+  }
+}
+
+const CopyPlan& CopyScheduler::Run(const CopyTask& task, int64_t budget) {
+  task_ = &task;
+  budget_ = budget;
+  Prepare();
+  const auto runs = static_cast<int32_t>(task.cost.size());
+  for (int32_t run = 0; run < runs; ++run) {
+    TakeNew(run);
+    DropComplete(run);
+    if (!MakeRoom(run)) {
+      plan_.fits = false;
+      return plan_;
+    }
+    BringBack(run);
+    SendPending(run);
+    while (next_read_ < task.absences.size() && task.absences[next_read_].first_read == run) {
+      now_ = std::max(now_, ready_[next_read_++]);
+    }
+    now_ += task.cost[static_cast<size_t>(run)];
+    for (size_t i = next_read_; i-- > 0 && task.absences[i].first_read == run;) {
+      host_bytes_ -= task.absences[i].bytes;
+    }
+  }
+  plan_.end = now_;
+  return plan_;
+}
+
+// Takes in what the run before this one has made and read for the last time.
+void CopyScheduler::TakeNew(int32_t run) {
+  for (; next_made_ < by_made_.size() && At(by_made_[next_made_]).made < run; ++next_made_) {
+    const int32_t absence = by_made_[next_made_];
+    pending_.emplace_back(At(absence).last_read, absence);
+    std::push_heap(pending_.begin(), pending_.end(), std::greater<>());
+  }
+  while (next_last_read_ < by_last_read_.size() &&
+         At(by_last_read_[next_last_read_]).last_read < run) {
+    const int32_t absence = by_last_read_[next_last_read_++];
+    held_.push_back(absence);
+    held_bytes_ += At(absence).bytes;
+  }
+}
+
+void CopyScheduler::DropComplete(int32_t run) {
+  for (size_t i = 0; i < held_.size();) {
+    const int32_t absence = held_[i];
+    const auto at = static_cast<size_t>(absence);
+    if (state_[at] == State::kUnderWay && ready_[at] <= now_) {
+      Drop(absence, run);
+    } else {
+      ++i;
+    }
+  }
+  for (; next_gone_ < by_gone_.size() && At(by_gone_[next_gone_]).gone_by <= run; ++next_gone_) {
+    MakeGone(by_gone_[next_gone_], run);
+  }
+}
+
+void CopyScheduler::BringBack(int32_t run) {
+  while (next_back_ < task_->absences.size()) {
+    const auto absence = static_cast<int32_t>(next_back_);
+    if (At(absence).first_read > run && !MayBringBack(absence, run)) return;
+    MakeGone(absence, run);
+    StartBack(absence, run);
+    ++next_back_;
+  }
+}
+
+// Whether the copy back would begin during this run, should begin by then, and fits.
+bool CopyScheduler::MayBringBack(int32_t absence, int32_t run) const {
+  const Absence& what = At(absence);
+  if (what.back_after >= run || state_[static_cast<size_t>(absence)] != State::kDropped) {
+    return false;
+  }
+  const int64_t run_end = start_[static_cast<size_t>(run) + 1];
+  const int64_t waited = now_ - start_[static_cast<size_t>(run)];
+  if (latest_start_[static_cast<size_t>(absence)] >= run_end || in_free_ - waited >= run_end) {
+    return false;
+  }
+  const int64_t room = budget_ - what.bytes - held_bytes_;
+  for (int32_t i = run; i < what.first_read; ++i) {
+    if (bytes_[static_cast<size_t>(i)] > room) return false;
+  }
+  return true;
+}
+
+// Begins the copies out that can begin before the run ends. The run waits for what it reads.
+void CopyScheduler::SendPending(int32_t run) {
+  int64_t begin = now_;
+  for (size_t i = next_read_; i < next_back_ && task_->absences[i].first_read == run; ++i) {
+    begin = std::max(begin, ready_[i]);
+  }
+  while (!pending_.empty() && out_free_ < begin + task_->cost[static_cast<size_t>(run)]) {
+    Send(pending_.front().second, run);
+  }
+}
+
+// Drops values until the run fits. Returns false if there is none left to drop.
+bool CopyScheduler::MakeRoom(int32_t run) {
+  while (bytes_[static_cast<size_t>(run)] + held_bytes_ > budget_) {
+    if (held_.empty()) return false;
+    const auto is_sooner = [&](int32_t a, int32_t b) {
+      const auto key = [&](int32_t absence) {
+        const bool is_waiting = state_[static_cast<size_t>(absence)] == State::kWaiting;
+        return std::tuple(is_waiting, ready_[static_cast<size_t>(absence)], absence);
+      };
+      return key(a) < key(b);
+    };
+    MakeGone(*std::min_element(held_.begin(), held_.end(), is_sooner), run);
+  }
+  return true;
+}
+
+void CopyScheduler::Send(int32_t absence, int32_t run) {
+  const auto at = static_cast<size_t>(absence);
+  ready_[at] = std::max(out_free_, now_) + TimeOf(CopyWay::kOut, At(absence));
+  out_free_ = ready_[at];
+  if (link_.duplex == Duplex::kHalf) in_free_ = out_free_;
+  state_[at] = State::kUnderWay;
+  std::erase_if(pending_, [&](const auto& entry) { return entry.second == absence; });
+  std::make_heap(pending_.begin(), pending_.end(), std::greater<>());
+  host_bytes_ += At(absence).bytes;
+  plan_.host_peak = std::max(plan_.host_peak, host_bytes_);
+  Add(CopyStepKind::kOut, absence, run);
+}
+
+// Drops a value whose copy is under way, or complete.
+void CopyScheduler::Drop(int32_t absence, int32_t run) {
+  now_ = std::max(now_, ready_[static_cast<size_t>(absence)]);
+  state_[static_cast<size_t>(absence)] = State::kDropped;
+  held_bytes_ -= At(absence).bytes;
+  held_.erase(std::find(held_.begin(), held_.end(), absence));
+  Add(CopyStepKind::kDrop, absence, run);
+}
+
+void CopyScheduler::MakeGone(int32_t absence, int32_t run) {
+  if (state_[static_cast<size_t>(absence)] == State::kDropped) return;
+  if (state_[static_cast<size_t>(absence)] == State::kWaiting) Send(absence, run);
+  Drop(absence, run);
+}
+
+void CopyScheduler::StartBack(int32_t absence, int32_t run) {
+  const auto at = static_cast<size_t>(absence);
+  const Absence& what = At(absence);
+  ready_[at] = std::max({in_free_, now_, ready_[at]}) + TimeOf(CopyWay::kIn, what);
+  in_free_ = ready_[at];
+  if (link_.duplex == Duplex::kHalf) out_free_ = in_free_;
+  for (int32_t i = run; i < what.first_read; ++i) bytes_[static_cast<size_t>(i)] += what.bytes;
+  Add(CopyStepKind::kIn, absence, run);
+}
+
+void CopyScheduler::Add(CopyStepKind kind, int32_t absence, int32_t run) {
+  plan_.steps.push_back({kind, At(absence).value, run});
+}
+
+}  // namespace ckplan
