@@ -13,6 +13,7 @@
 #include "lib/model/annotate.h"
 #include "lib/model/check_markers.h"
 #include "lib/model/file_rows.h"
+#include "lib/planner/model_form.h"
 #include "lib/planner/plan_file.h"
 #include "lib/schedule/expand.h"
 
@@ -135,8 +136,9 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
   std::vector<std::string> faults = JudgePlan(step, source.model.identity(), source.request, plan);
   if (faults.empty() && text->is_embedded) {
     CKPLAN_ASSIGN_OR_RETURN(const FoundMarkers found, ReadMarkers(options.model));
+    const Plan form = expansion ? InModelForm(aligned, expansion->step_of, plan) : plan;
     faults = FaultsOfMarkers(
-        found, MakeAnnotation(FileRowsOf(source.model, source.lowered), aligned, plan, text->text));
+        found, MakeAnnotation(FileRowsOf(source.model, source.lowered), aligned, form, text->text));
   }
   if (!faults.empty()) {
     return Error{ErrorCode::kCheckFailed,

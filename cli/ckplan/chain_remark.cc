@@ -13,14 +13,15 @@
 namespace ckplan {
 namespace {
 
-// Those that decide themselves, and need no budget to do so.
+// Those that decide themselves, and need neither a budget to do so nor a link to the host.
 std::vector<std::string_view> AlgorithmsForAnyGraph() {
   std::vector<std::string_view> names;
   for (const SolverInfo* info : ListedAlgorithms()) {
     const bool decides =
         info->guarantee == Guarantee::kHeuristic || info->guarantee == Guarantee::kOptimalInClass;
     const bool takes_any = info->graphs == GraphClass::kAnyDag && info->name != kAutoAlgorithm;
-    if (decides && takes_any) names.push_back(info->name);
+    const bool needs_link = info->prepare_offload != nullptr;
+    if (decides && takes_any && !needs_link) names.push_back(info->name);
   }
   return names;
 }

@@ -37,13 +37,15 @@ TensorGraph GraphForBalance(uint64_t seed, int nodes, int64_t max_bytes) {
   return RandomTensorGraph(rng, options);
 }
 
-// Returns the algorithms that have curves, but for the integer program, which takes long.
+// Returns the algorithms that have curves without a link to the host, but for the integer program,
+// which takes long.
 std::vector<const SolverInfo*> Choosing() {
   std::vector<const SolverInfo*> algorithms;
   for (const SolverInfo* info : ListedAlgorithms()) {
     const bool is_of_one = info->name == kGivenAlgorithm || info->name == kAutoAlgorithm;
     const bool is_slow = info->name == "checkmate";
-    if (!is_of_one && !is_slow) algorithms.push_back(info);
+    const bool needs_link = info->prepare_offload != nullptr;
+    if (!is_of_one && !is_slow && !needs_link) algorithms.push_back(info);
   }
   return algorithms;
 }

@@ -100,7 +100,8 @@ TEST_CASE("joint planner: no other algorithm is better than best within the same
     const Plan least = MakePlan(graph, request, {}).value();
     for (const SolverInfo* info : ListedAlgorithms()) {
       if (!DecidesOnRuns(*info) || info->name == kBestAlgorithm) continue;
-      if (info->name == kGivenAlgorithm) continue;  // It needs decisions.
+      if (info->name == kGivenAlgorithm) continue;     // It needs decisions.
+      if (info->prepare_offload != nullptr) continue;  // It needs a link.
       if (info->name == "checkmate" && !HasMipSolver()) continue;
       CAPTURE(info->name);
       request.algorithm = info->name;
@@ -184,6 +185,7 @@ void CheckEveryBudget(const JointGraph& graph, PlanRequest request) {
 TEST_CASE("joint planner: every algorithm's least budget is the least of all, tried one by one") {
   for (const SolverInfo* info : ListedAlgorithms()) {
     if (!DecidesOnRuns(*info) || info->name == kGivenAlgorithm) continue;
+    if (info->prepare_offload != nullptr) continue;  // It needs a link.
     const bool is_program = info->name == "checkmate" || info->name == kBestAlgorithm;
     if (info->name == "checkmate" && !HasMipSolver()) continue;
     CAPTURE(std::string(info->name));

@@ -2,16 +2,24 @@
 // of the model: markers in the model and modules to wrap.
 #pragma once
 
+#include <vector>
+
+#include "lib/graph/tensor_graph.h"
 #include "lib/plan/plan.h"
 #include "lib/planner/source.h"
+#include "lib/schedule/schedule.h"
 
 namespace ckplan {
 
 // The steps of the result are those of a forward graph: forward, the loss and backward. Its
 // decisions and labels are those of the forward graph's nodes. Its figures are those of `plan`,
-// which counts arriving gradients. It has no offsets and no moment of the peak, since their buffers
-// are those of the step. If gradients do not arrive, returns `plan` itself. `plan` must be a plan
-// of the source, and the source must not be the file of a joint graph.
+// which counts arriving gradients. It has no offsets and no moment of the peak, since their
+// buffers are those of the step. If the source has no joint graph, returns `plan` itself. `plan`
+// must be a plan of the source, and the source must not be the file of a joint graph.
 Plan InModelForm(const Source& source, const Plan& plan);
+
+// Does the same for a plan of the graph's expansion, whose operations are these steps
+// (Expansion::step_of).
+Plan InModelForm(const TensorGraph& graph, const std::vector<Step>& step_of, const Plan& plan);
 
 }  // namespace ckplan
