@@ -33,7 +33,7 @@ CommandLine GpuModelCommandLine(GpuModelRequest* request) {
   request->flags.Add(line, "dims");
   request->flags.Add(line, "input_shapes");
   request->flags.Add(line, "fused");
-  line.Choice("--type", {"fp32", "tf32", "bf16"},
+  line.Choice("--type", {"tf32", "fp32", "bf16"},
               "how products are computed, bf16: activations are stored so, too (default tf32)",
               &request->precision);
   line.Value("--device", "NAME", "rates of a device of `ckplan devices` (default h100-80g)",
