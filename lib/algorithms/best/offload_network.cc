@@ -46,8 +46,7 @@ struct OffloadNetwork::WholePrices {
 
 OffloadNetwork::OffloadNetwork(const RunProblem& problem, const CopyTimes& times,
                                std::span<const OpId> order, size_t moment)
-    : problem_(problem),
-      times_(times),
+    : times_(times),
       moment_(static_cast<int32_t>(moment)),
       network_(problem, order, moment, times.may_move),
       clock_(order.size() + 1),

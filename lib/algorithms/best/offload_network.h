@@ -81,7 +81,6 @@ class OffloadNetwork {
   MomentChoice ChoiceOfCut(const WholePrices& prices) const;
   bool MayMove(int32_t value) const { return times_.may_move[At(value)]; }
 
-  const RunProblem& problem_;
   const CopyTimes& times_;
   const int32_t moment_;
   MomentNetwork network_;
