@@ -121,7 +121,8 @@ MomentCopies::Row MomentCopies::RowOf(const ChargedWindow& charged,
 void MomentCopies::AddWindow(const ChargedWindow& charged,
                              const std::vector<std::vector<int>>& reruns) {
   Row row = RowOf(charged, reruns);
-  model_->AddRow(-kMipInfinity, row.length, std::move(row.entries));
+  const double length = row.length;
+  model_->AddRow(-kMipInfinity, length, std::move(row.entries));
 }
 
 // Returns the time of reruns and waits in each interval; number 0 is before the first moment.

@@ -323,7 +323,8 @@ bool OffloadAnnealer::TryAddRun() {
   const std::span<const int32_t> slots = sequence_.SlotsOf(reader);
   if (reads.empty() || slots.empty()) return false;
   const int32_t maker = problem_.maker[At(reads[At(Below(reads.size()))])];
-  return RunAgainBefore(maker, slots[At(Below(slots.size()))], RandomDepth());
+  const int depth = RandomDepth();
+  return RunAgainBefore(maker, slots[At(Below(slots.size()))], depth);
 }
 
 bool OffloadAnnealer::TryRemove() {
