@@ -1,5 +1,5 @@
 // The link between a device and the memory of its host. Copies over it run beside the device's
-// other work, which waits for a copy only where it is told to.
+// other work, which waits for a copy only at Wait.
 #pragma once
 
 #include <cstddef>

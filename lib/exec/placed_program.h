@@ -20,7 +20,7 @@ struct PlacedProgram {
   std::vector<Bytes> offsets;
   Bytes arena_bytes;
   Bytes predicted_peak;
-  // Of the copies on the host. All are empty or zero if the schedule makes none.
+  // These describe the copies on the host. All are empty or zero if the schedule makes none.
   std::vector<Bytes> host_offsets;
   Bytes host_bytes;  // The size of the block that they lie in.
   Bytes predicted_host_peak;

@@ -223,7 +223,7 @@ class MovesReplay {
   std::map<ValueId, Cost> arriving_;   // When the copy back is, until a run has waited for it.
   std::map<ValueId, size_t> copy_of_;  // Index into moves_.on_host.
   std::vector<Load> loads_;
-  std::vector<std::optional<size_t>> last_load_;  // Of each copy in moves_.on_host.
+  std::vector<std::optional<size_t>> last_load_;  // By copy in moves_.on_host.
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ struct Replayed {
   Bytes saved;    // Memory after the loss and the frees that follow it, without gradients.
   bool is_own_order = false;                 // First runs come in the order of the graph.
   IdVector<NodeId, NodeDecision> decisions;  // Without segments.
-  Moves moves = {};                          // Of a joint graph.
+  Moves moves = {};                          // Only in a joint graph.
 };
 
 // Replays steps one at a time. kCheckFailed: the first fault, since later ones may follow from it.

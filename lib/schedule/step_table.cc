@@ -198,7 +198,8 @@ void AddTransfers(const JointGraph& graph, StepTable* table) {
 void AddTransfers(const TensorGraph& graph, StepTable* table) {
   if (table->has_transfers()) return;
   const auto tensors = static_cast<int32_t>(graph.tensors().size());
-  for (int32_t i = 0; i < StepTable::kTransferKinds * tensors; ++i) {  // Of gradients.
+  // Gradients move, too, but they are no values of the table.
+  for (int32_t i = 0; i < StepTable::kTransferKinds * tensors; ++i) {
     table->reads.Append({});
     table->writes.Append({});
     table->in_place.Append({});

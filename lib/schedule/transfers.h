@@ -67,7 +67,7 @@ struct Transfers {
 // The schedule must have passed Simulator::Run, and the step must be a joint graph. Without
 // transfers the makespan is the cost of all runs. With transfers the step must have a link.
 Transfers TransfersOf(const TrainingStep& step, const Schedule& schedule);
-// The same schedule over another link.
+// Follows the schedule over another link.
 Transfers TransfersOver(const Link& link, const TrainingStep& step, const Schedule& schedule);
 
 }  // namespace ckplan

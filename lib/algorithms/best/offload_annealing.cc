@@ -118,11 +118,12 @@ class OffloadAnnealer {
   const std::array<double, kOffloadThresholds> thresholds_;
   std::vector<int32_t> movable_;
   double memory_weight_ = 1;
-  // Of the sequence as last measured: its time, and a charge for memory above the budgets.
+  // These are of the sequence as it was last measured: its time, and a charge for memory above the
+  // budgets.
   int64_t end_ = 0;
   double charge_ = 0;
   bool fits_ = false;
-  // Of the sequence as last accepted.
+  // These are of the sequence as it was last accepted.
   double energy_ = 0;
   int64_t end_now_ = 0;
   double charge_now_ = 0;

@@ -34,7 +34,7 @@ struct OffloadOutcome {
   std::optional<OffloadPlan> nearest;  // If there is none: the plan of least peak found.
   int64_t lower_bound = 0;             // On the overhead.
   OverheadProof proof = OverheadProof::kRunOnce;
-  BoundScope scope = BoundScope::kOwnOrder;  // Of `lower_bound`.
+  BoundScope scope = BoundScope::kOwnOrder;  // Where `lower_bound` holds.
   bool is_optimal = false;                   // Within that scope.
   PeakBound least_peak;
   bool is_infeasible = false;  // Proven: no plan within the scope of `least_peak` fits.

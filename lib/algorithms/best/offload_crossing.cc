@@ -98,7 +98,7 @@ class Crossing {
   const RunProblem& problem_;
   const OffloadLimits& limits_;
   int64_t work_;
-  std::vector<int32_t> position_;  // Of each operation in the order.
+  std::vector<int32_t> position_;  // Where each operation is in the order.
   int32_t moment_ = 0;
   std::vector<OffloadChoice> choices_;
   std::vector<std::pair<int64_t, int64_t>> measured_;

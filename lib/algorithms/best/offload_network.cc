@@ -6,9 +6,9 @@
 namespace ckplan {
 namespace {
 
-constexpr int kFractionBits = 30;  // Of the prices of windows.
+constexpr int kFractionBits = 30;  // The prices of windows have them.
 constexpr int64_t kWholePrice = int64_t{1} << kFractionBits;
-constexpr int kMultiplierBits = 40;  // Of the price of a byte.
+constexpr int kMultiplierBits = 40;  // The price of a byte has them.
 // All capacities together are below 2^kCapacityBits.
 constexpr int kCapacityBits = 60;
 constexpr int64_t kMostCapacity = int64_t{1} << kCapacityBits;
@@ -24,7 +24,7 @@ int64_t ScaledDown(__int128 amount, int exponent) {
                                               : static_cast<int64_t>(amount) << exponent;
 }
 
-// The same, rounded up.
+// Rounds up instead.
 int64_t ScaledUp(__int128 amount, int exponent) {
   if (exponent >= 0) return ScaledDown(amount, exponent);
   if (exponent <= -120) return amount > 0 ? 1 : 0;
@@ -41,7 +41,7 @@ struct OffloadNetwork::WholePrices {
   std::vector<int64_t> by_window;
   std::vector<int64_t> out_at;  // For copies of what is made at each position.
   std::vector<int64_t> in_at;   // For copies of what is first read at each position.
-  int64_t all_in = 0;           // Of all windows of copies back.
+  int64_t all_in = 0;           // The sum over all windows of copies back.
 };
 
 OffloadNetwork::OffloadNetwork(const RunProblem& problem, const CopyTimes& times,

@@ -17,7 +17,7 @@ namespace ckplan {
 // A stretch of the order's first runs that copies must fit into, beside reruns and waits. Copies
 // out of what is made at `position` or later end before the moment. Copies back of what is first
 // read at `position` or before begin after it; those whose values only reruns read, or that are
-// results, have until the end, the position behind the last run.
+// results, have until the end, the position after the last run.
 struct CopyWindow {
   bool is_out = false;
   int32_t position = 0;
@@ -27,8 +27,8 @@ struct CopyWindow {
 
 // What a moment does with the values that are needed after it.
 struct MomentChoice {
-  int64_t cost = 0;             // Of the reruns.
-  int64_t bytes = 0;            // Of the kept values that need not be kept.
+  int64_t cost = 0;             // What the reruns cost.
+  int64_t bytes = 0;            // What those kept values take that need not be kept.
   std::vector<bool> kept;       // By value.
   std::vector<int32_t> loaded;  // Values.
 

@@ -216,7 +216,7 @@ class OffloadSearcher {
   std::vector<PooledPlan> pool_;
   size_t chains_ = 0;
   OffloadFound found_;
-  std::pair<int64_t, int64_t> best_times_;  // Of the best plan, over the link and a slower one.
+  std::pair<int64_t, int64_t> best_times_;  // Over the link, and over a slower one.
 };
 
 }  // namespace

@@ -41,7 +41,7 @@ struct OffloadSearchOptions {
 struct OffloadPlan {
   Schedule schedule;
   int64_t overhead = 0;  // Beyond running everything once, with what it waits.
-  int64_t peak = 0;      // Of the device, in bytes.
+  int64_t peak = 0;      // The memory of the device, in bytes.
 };
 
 struct OffloadFound {

@@ -194,7 +194,7 @@ class GreedyOffload : public PreparedRunSolver {
     return count;
   }
 
-  // Of keeping all and of dropping more and more, the plan of least peak.
+  // It keeps all first, then drops more and more, and takes the plan of least peak.
   Plan LeastPlan() {
     constexpr size_t kTrials = 16;
     Plan least = PlanOf(StepsWith(0, 0), own_peak_);

@@ -318,7 +318,7 @@ __global__ void __launch_bounds__(FlashThreads(BackwardTiles<T, kSize>::kRows))
 // Sums dS over the samples and heads for which an element of a term serves.
 struct FlashTermGradient {
   FloatsOut gradient;
-  int64_t samples = 1, heads = 1;  // Of the term.
+  int64_t samples = 1, heads = 1;  // The term's sizes.
 };
 
 template <typename T, int kSize>

@@ -234,7 +234,7 @@ class FusedAttentionOp final : public PreparedOp {
 
   Device& device_;
   FusedAttentionShape shape_;
-  ElementType type_;  // Of the factors of products.
+  ElementType type_;  // The type of factors.
   FlashTask task_;    // Without addresses.
   WorkspacePlan forward_plan_, backward_plan_;
   std::array<Conversion, 3> forward_inputs_, backward_inputs_, gradients_;

@@ -100,7 +100,7 @@ Kernels BackwardConvolution(const OpSpec& spec, size_t position) {
 
 // ---- Fused attention ----
 
-constexpr int64_t kDotBytes = 4;  // Of one dot product of a row of the output and its gradient.
+constexpr int64_t kDotBytes = 4;  // A row of the output times its gradient, in float32.
 
 // What the kernels of both passes read beside the output and its gradient.
 int64_t AttentionInputs(const OpSpec& spec) {
