@@ -136,7 +136,10 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
   std::vector<std::string> faults = JudgePlan(step, source.model.identity(), source.request, plan);
   if (faults.empty() && text->is_embedded) {
     CKPLAN_ASSIGN_OR_RETURN(const FoundMarkers found, ReadMarkers(options.model));
-    const Plan form = expansion ? InModelForm(aligned, expansion->step_of, plan) : plan;
+    Plan form = plan;
+    if (expansion) {
+      CKPLAN_ASSIGN_OR_RETURN(form, InModelFormWithCopies(aligned, *expansion, plan));
+    }
     faults = FaultsOfMarkers(
         found, MakeAnnotation(FileRowsOf(source.model, source.lowered), aligned, form, text->text));
   }

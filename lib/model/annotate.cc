@@ -12,6 +12,7 @@
 #include "lib/model/parse_file.h"
 #include "lib/model/wire.h"
 #include "lib/plan/plan.h"
+#include "lib/schedule/forward_transfers.h"
 
 namespace ckplan {
 
@@ -45,11 +46,23 @@ std::string TypesOf(const FileRow& row) {
   return text;
 }
 
-Markers MarkersOf(const FileRow& row, const Plan& plan) {
+// Returns for each node whether one of its results is copied to the host.
+IdVector<NodeId, bool> FindOffloaded(const TensorGraph& graph, const Schedule& schedule) {
+  IdVector<NodeId, bool> is_offloaded(graph.nodes().size());
+  for (const Step& step : schedule.steps) {
+    if (step.kind != StepKind::kOut || IsGradientTransfer(graph, step)) continue;
+    is_offloaded[graph.tensor(step.tensor()).producer] = true;
+  }
+  return is_offloaded;
+}
+
+Markers MarkersOf(const FileRow& row, const Plan& plan,
+                  const IdVector<NodeId, bool>& is_offloaded) {
   if (row.role == NodeRole::kView) return {{"ckplan.action", "view"}};
   if (row.role == NodeRole::kConstant) return {};
   const NodeDecision& decision = plan.decisions[row.node];
-  Markers markers = {{"ckplan.action", std::string(NameOf(decision.action))},
+  const std::string_view action = is_offloaded[row.node] ? "offload" : NameOf(decision.action);
+  Markers markers = {{"ckplan.action", std::string(action)},
                      {"ckplan.segment", std::to_string(decision.segment)},
                      {"ckplan.recompute_count", std::to_string(decision.recompute_count)}};
   std::string reads = BackwardReadsOf(row);
@@ -132,9 +145,11 @@ Result<AnnotateOutcome> Annotate(std::string_view source, const std::string& in_
 Annotation MakeAnnotation(const std::vector<FileRow>& rows, const TensorGraph& graph,
                           const Plan& plan, std::string plan_json) {
   Annotation annotation;
-  for (const FileRow& row : rows) annotation.nodes.push_back(MarkersOf(row, plan));
+  const IdVector<NodeId, bool> is_offloaded = FindOffloaded(graph, plan.schedule);
+  for (const FileRow& row : rows) annotation.nodes.push_back(MarkersOf(row, plan, is_offloaded));
   Markers& model = annotation.model;
-  model["ckplan.schema_version"] = kMarkerVersion;
+  model["ckplan.schema_version"] =
+      HasTransfers(plan.schedule) ? kMarkerVersionWithCopies : kMarkerVersion;
   model["ckplan.algorithm"] = plan.request.algorithm;
   if (const auto budget = plan.request.budget.in_bytes()) {
     model["ckplan.budget_bytes"] = std::to_string(budget->count());

@@ -1,7 +1,7 @@
 // Writes the plan into its model: the same ONNX file with markers in its metadata_props, which
 // docs/onnx-markers.md explains.
 //
-//   node    ckplan.action           keep, recompute, transient, view
+//   node    ckplan.action           keep, recompute, transient, offload, view
 //           ckplan.segment          0-based
 //           ckplan.recompute_count  forward runs beyond the first
 //           ckplan.backward_reads   the values that its backward reads, if there are any
@@ -41,12 +41,14 @@ struct Annotation {
 };
 
 // The version of the markers. In version 2, nodes list the values that their backward reads, and
-// models may have steps.
+// models may have steps. In version 3, steps may be copies to the host and back; plans without
+// copies have version 2, so that its readers can still use them.
 inline constexpr std::string_view kMarkerVersion = "2.0";
+inline constexpr std::string_view kMarkerVersionWithCopies = "3.0";
 
 // `rows` are those of the file. `graph` is the graph of their nodes and of the plan: the model's
-// graph or a stage of it. `schedule` has the plan's steps as forward and backward steps, since the
-// steps of a joint graph are runs; `plan_json` is the plan's text.
+// graph or a stage of it. The steps of `plan` are forward and backward steps and copies (a plan of
+// a joint graph: see lib/planner/model_form.h); `plan_json` is the text of the plan.
 Annotation MakeAnnotation(const std::vector<FileRow>& rows, const TensorGraph& graph,
                           const Plan& plan, std::string plan_json);
 

@@ -53,11 +53,12 @@ Result<FoundMarkers> ReadMarkers(const std::string& path) {
 
 std::vector<std::string> FaultsOfMarkers(const FoundMarkers& found, const Annotation& expected) {
   const FoundMarker* const version = Find(found.model, "ckplan.schema_version");
-  if (version == nullptr || version->value != kMarkerVersion) {
-    return {
-        fmt::format("the model: its markers are not of version {}, which this program writes; "
-                    "`ckplan apply` writes the plan into the model anew",
-                    kMarkerVersion)};
+  const std::string& written = expected.model.at("ckplan.schema_version");
+  if (version == nullptr || version->value != written) {
+    return {fmt::format(
+        "the model: its markers are not of version {}, which this program writes{}; "
+        "`ckplan apply` writes the plan into the model anew",
+        written, written == kMarkerVersionWithCopies ? " for plans that copy to the host" : "")};
   }
   if (found.nodes.size() != expected.nodes.size()) {
     return {fmt::format("the model: it has {} nodes, the plan's model has {}", found.nodes.size(),

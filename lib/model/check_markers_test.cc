@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "lib/model/testing_proto.h"
 #include "lib/plan/plan.h"
@@ -62,10 +64,21 @@ class Planned {
   ModelGraph lowered_;
 };
 
-Marked MarkedModel() {
+// Keeps everything but the output of the first node, which waits on the host.
+Schedule WithCopies(const TensorGraph& graph) {
+  const TensorId moved = graph.node(NodeId(0)).outputs.front();
+  Schedule schedule = KeepAllInOwnOrder(graph);
+  auto loss = std::find(schedule.steps.begin(), schedule.steps.end(), Step::Loss());
+  loss = schedule.steps.insert(loss, {Step::Out(moved), Step::Drop(moved)});
+  schedule.steps.insert(loss + 3, Step::In(moved));
+  return schedule;
+}
+
+Marked MarkedModel(bool has_copies = false) {
   const onnx::ModelProto proto = WithLocalFunctions(kMarkedModel);
   const Planned planned(proto);
-  Marked marked{{}, planned.Of(KeepAllInOwnOrder(planned.graph()))};
+  const TensorGraph& graph = planned.graph();
+  Marked marked{{}, planned.Of(has_copies ? WithCopies(graph) : KeepAllInOwnOrder(graph))};
   const TemporaryFile in("unmarked.onnx");
   const TemporaryFile out("marked.onnx");
   in.Write(proto.SerializeAsString());
@@ -119,8 +132,8 @@ void DamageEach(Entries* entries, const std::function<bool()>& is_found) {
   *entries = whole;
 }
 
-TEST_CASE("check markers: every damage to every marker is found") {
-  const Marked marked = MarkedModel();
+void CheckDamages(bool has_copies) {
+  const Marked marked = MarkedModel(has_copies);
   onnx::ModelProto proto = marked.proto;
   CHECK(FaultsOf(proto, marked.annotation).empty());
   const auto is_found = [&] { return !FaultsOf(proto, marked.annotation).empty(); };
@@ -132,6 +145,10 @@ TEST_CASE("check markers: every damage to every marker is found") {
   AddEntry("ckplan.action", proto.mutable_functions(0)->mutable_node(0)->mutable_metadata_props());
   CHECK(is_found());
 }
+
+TEST_CASE("check markers: every damage to every marker is found") { CheckDamages(false); }
+
+TEST_CASE("check markers: every damage to a plan with copies is found") { CheckDamages(true); }
 
 TEST_CASE("check markers: a fault says where it is, what is there and what should be") {
   const Marked marked = MarkedModel();
@@ -157,6 +174,20 @@ TEST_CASE("check markers: markers of another version are one fault, which says w
   const std::vector<std::string> faults = FaultsOf(proto, marked.annotation);
   REQUIRE(faults.size() == 1);
   CHECK(faults.front().find("`ckplan apply`") != std::string::npos);
+}
+
+TEST_CASE("check markers: copies need markers of version 3, and other plans have version 2") {
+  const Marked with = MarkedModel(true);
+  const Marked without = MarkedModel(false);
+  CHECK(with.annotation.model.at("ckplan.schema_version") == "3.0");
+  CHECK(without.annotation.model.at("ckplan.schema_version") == "2.0");
+  for (const auto& [proto, expected] :
+       {std::pair(&with.proto, &without.annotation), std::pair(&without.proto, &with.annotation)}) {
+    const std::vector<std::string> faults = FaultsOf(*proto, *expected);
+    REQUIRE(faults.size() == 1);
+    CHECK(faults.front().find("are not of version " +
+                              expected->model.at("ckplan.schema_version")) != std::string::npos);
+  }
 }
 
 TEST_CASE("annotate: a main graph in two parts of a file is numbered throughout") {
@@ -230,6 +261,30 @@ TEST_CASE("markers: frees that are steps of their own are written down") {
     schedule.steps.push_back(Step::Free(node.outputs.front()));
   }
   CHECK(StepsIn(planned.Of(schedule)) == "forward 0 2 3 loss backward 3 2 0 free 0:o0 2:o0 3:o0");
+}
+
+TEST_CASE("markers: copies to the host and back are written down") {
+  const Planned planned(ParseGraph(kChain));
+  const Annotation annotation = planned.Of(WithCopies(planned.graph()));
+  CHECK(StepsIn(annotation) == "forward 0 2 3 out 0:o0 drop 0:o0 loss in 0:o0 backward 3 2 0");
+  CHECK(annotation.nodes[0].at("ckplan.action") == "offload");
+  CHECK(annotation.nodes[2].at("ckplan.action") == "keep");
+}
+
+TEST_CASE("markers: gradients and statistics are copied by names of their own") {
+  const Planned planned(
+      ParseGraph("g (float[N,4] x) => (float[N,4] y) <float[4] w = {1,2,3,4}> "
+                 "{ m = Sigmoid(x) n = LayerNormalization(m, w) y = Mul(n, m) }"));
+  const TensorGraph& graph = planned.graph();
+  const std::vector<TensorId>& outputs = graph.node(NodeId(1)).outputs;
+  REQUIRE(outputs.size() == 2);
+  const Step out_of_gradient{
+      StepKind::kOut, static_cast<int32_t>(graph.tensors().size()) + outputs.front().index()};
+  Schedule schedule = KeepAllInOwnOrder(graph);
+  schedule.steps.insert(schedule.steps.begin() + 2, Step::Out(outputs.back()));
+  schedule.steps.push_back(out_of_gradient);
+  const std::string steps = StepsIn(planned.Of(schedule));
+  CHECK(steps == "forward 0 1 out 1:s forward 2 loss backward 2 1 0 out 1:g0");
 }
 
 TEST_CASE("markers: operations of a call have their own numbers") {

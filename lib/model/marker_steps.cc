@@ -7,6 +7,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
+#include "lib/schedule/forward_transfers.h"
 
 namespace ckplan {
 namespace {
@@ -125,13 +126,16 @@ std::string_view WordOf(StepKind kind) {
       return "backward";
     case StepKind::kFree:
       return "free";
-    case StepKind::kRun:
     case StepKind::kOut:
+      return "out";
     case StepKind::kDrop:
+      return "drop";
     case StepKind::kIn:
+      return "in";
+    case StepKind::kRun:
       break;
   }
-  CKPLAN_CHECK(false, "the steps of a model are forward and backward steps");
+  CKPLAN_CHECK(false, "the steps of a model are not runs");
   return "";
 }
 
@@ -139,6 +143,11 @@ std::string TextOf(const std::vector<FileRow>& rows, size_t nodes, const TensorG
                    const Schedule& schedule) {
   const IdVector<NodeId, std::string> names = NamesOfNodes(rows, nodes);
   const IdVector<NodeId, const FileOperation*> operations = OperationsOf(rows, nodes);
+  const auto place_of = [&](NodeId producer, TensorId tensor) {
+    const std::vector<TensorId>& outputs = graph.node(producer).outputs;
+    const auto at = std::find(outputs.begin(), outputs.end(), tensor) - outputs.begin();
+    return operations[producer]->outputs[static_cast<size_t>(at)];
+  };
   std::string text;
   std::optional<StepKind> kind;
   for (const Step& step : schedule.steps) {
@@ -148,12 +157,13 @@ std::string TextOf(const std::vector<FileRow>& rows, size_t nodes, const TensorG
     }
     if (step.kind == StepKind::kForward || step.kind == StepKind::kBackward) {
       text += ' ' + names[step.node()];
-    } else if (step.kind == StepKind::kFree) {
+    } else if (IsGradientTransfer(graph, step)) {
+      const TensorId tensor = TensorOfGradientTransfer(graph, step);
+      const NodeId producer = graph.tensor(tensor).producer;
+      text += fmt::format(" {}:g{}", names[producer], place_of(producer, tensor).position);
+    } else if (step.kind != StepKind::kLoss) {
       const NodeId producer = graph.tensor(step.tensor()).producer;
-      const std::vector<TensorId>& outputs = graph.node(producer).outputs;
-      const auto at = std::find(outputs.begin(), outputs.end(), step.tensor()) - outputs.begin();
-      text += fmt::format(" {}:{}", names[producer],
-                          TextOf(operations[producer]->outputs[static_cast<size_t>(at)]));
+      text += fmt::format(" {}:{}", names[producer], TextOf(place_of(producer, step.tensor())));
     }
   }
   return text;
@@ -165,6 +175,7 @@ bool FollowsRule(const std::vector<FileRow>& rows, const IdVector<NodeId, NodeDe
     return row.role == NodeRole::kNode && row.is_expanded;
   });
   if (has_expanded || schedule.frees == FreePolicy::kExplicit) return false;
+  if (HasTransfers(schedule)) return false;
   return RuleOfOrder(rows, decisions).Steps() == schedule.steps;
 }
 

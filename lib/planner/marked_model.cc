@@ -30,7 +30,8 @@ Result<Annotation> AnnotationOf(const Source& source, const Plan& plan,
   const std::vector<FileRow> rows =
       FileRowsOf(read.model, read.lowered, FirstNodeOf(source.graph, read.lowered.graph),
                  source.graph.nodes().size());
-  return MakeAnnotation(rows, source.graph, InModelForm(source, plan), std::move(plan_json));
+  CKPLAN_ASSIGN_OR_RETURN(const Plan form, InModelFormWithCopies(source, plan));
+  return MakeAnnotation(rows, source.graph, form, std::move(plan_json));
 }
 
 Result<std::vector<std::string>> JudgeMarkers(const PlanFile& file, const std::string& plan_path) {

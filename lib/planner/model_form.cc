@@ -4,7 +4,7 @@
 
 #include "lib/base/check.h"
 #include "lib/plan/assemble.h"
-#include "lib/schedule/expand.h"
+#include "lib/schedule/forward_transfers.h"
 #include "lib/schedule/timeline.h"
 
 namespace ckplan {
@@ -24,6 +24,21 @@ Plan InModelForm(const TensorGraph& graph, const std::vector<Step>& step_of, con
   form.decisions = DecisionsOf(graph, BuildTimeline(graph, form.schedule),
                                IdVector<NodeId, int32_t>(graph.nodes().size()));
   form.labels = LabelsOf(graph);
+  return form;
+}
+
+Result<Plan> InModelFormWithCopies(const Source& source, const Plan& plan) {
+  if (!HasTransfers(plan.schedule)) return InModelForm(source, plan);
+  const bool arrive = source.request.gradients == ParameterGradients::kArriving;
+  return InModelFormWithCopies(
+      source.graph,
+      arrive ? ExpandWithArrivingGradients(source.graph) : ExpandTensorGraph(source.graph), plan);
+}
+
+Result<Plan> InModelFormWithCopies(const TensorGraph& graph, const Expansion& expansion,
+                                   const Plan& plan) {
+  Plan form = InModelForm(graph, expansion.step_of, plan);
+  CKPLAN_ASSIGN_OR_RETURN(form.schedule, InForwardForm(graph, expansion, plan.schedule));
   return form;
 }
 

@@ -4,8 +4,8 @@
     python python/examples/replay_markers.py planned.onnx
 
 Each step gets a line: the node of the file that it runs, the values that it reads, and the results
-that are released after it. docs/onnx-markers.md explains the markers. Only the package onnx is
-needed.
+that are released after it. A copy to the host or back has the value that it moves.
+docs/onnx-markers.md explains the markers. Only the package onnx is needed.
 """
 
 import sys
@@ -14,9 +14,12 @@ from typing import NamedTuple
 
 import onnx
 
+COPIES = ("out", "drop", "in")
+
 
 class Value(NamedTuple):
-    """A result of a node: "o0" is its first output, "s" the statistic that it saves."""
+    """A result of a node: "o0" is its first output, "s" the statistic that it saves, and "g0" the
+    gradient of its first output."""
 
     node: str
     place: str
@@ -24,18 +27,19 @@ class Value(NamedTuple):
 
 @dataclass
 class Step:
-    kind: str  # "forward", "loss", "backward" or "free"
+    kind: str  # "forward", "loss", "backward", "free", or a copy: "out", "drop" or "in"
     node: str = ""  # "12": the number of a node in the file; "12.1": an operation of a call
     reads: list[Value] = field(default_factory=list)
     frees: list[Value] = field(default_factory=list)  # released after the step
+    moves: Value | None = None  # copied to the host or back
 
 
 class MarkedModel:
     def __init__(self, model: onnx.ModelProto):
         self.graph = model.graph
         self.markers = {entry.key: entry.value for entry in model.metadata_props}
-        if not self.markers.get("ckplan.schema_version", "").startswith("2."):
-            raise ValueError("the model has no markers of version 2")
+        if not self.markers.get("ckplan.schema_version", "").startswith(("2.", "3.")):
+            raise ValueError("the model has no markers of version 2 or 3")
         self.of_node = [
             {entry.key: entry.value for entry in node.metadata_props} for node in self.graph.node
         ]
@@ -68,11 +72,14 @@ class MarkedModel:
         for word in self.markers["ckplan.steps"].split():
             if word == "loss":
                 steps.append(Step("loss"))
-            elif word in ("forward", "backward", "free"):
+            elif word in ("forward", "backward", "free", *COPIES):
                 kind = word
             elif kind == "free":
                 node, place = word.split(":")
                 steps.append(Step(kind, node, frees=[Value(node, place)]))
+            elif kind in COPIES:
+                node, place = word.split(":")
+                steps.append(Step(kind, node, moves=Value(node, place)))
             else:
                 steps.append(Step(kind, word))
         return steps
@@ -133,7 +140,14 @@ class MarkedModel:
         if step.kind == "loss":
             made = (self._made(output.name) for output in self.graph.output)
             return [value for value in made if value]
+        if step.kind in ("out", "drop"):
+            return self._results_moved(step)
         return []
+
+    @staticmethod
+    def _results_moved(step: Step) -> list[Value]:
+        """Returns what a copy moves, unless it is a gradient: these have no releases here."""
+        return [step.moves] if step.moves and not step.moves.place.startswith("g") else []
 
     def _makes(self, node: int) -> list[Value]:
         places = [f"o{i}" for i, name in enumerate(self.graph.node[node].output) if name]
@@ -142,14 +156,22 @@ class MarkedModel:
         return [Value(str(node), place) for place in places]
 
     def _add_frees(self, steps: list[Step]) -> None:
-        """Releases each result after the last step that reads it before it is made again."""
+        """Releases each result after the last step that reads it before it is made again. A drop
+        is the last such step, whatever follows."""
         last: dict[Value, Step] = {}
         for step in steps:
             for value in step.reads:
                 last[value] = step
-            if step.kind != "forward":
-                continue
-            for value in self._makes(int(step.node)):
+            if step.kind == "drop":
+                for value in step.reads:
+                    del last[value]
+                step.frees += step.reads
+            made: list[Value] = []
+            if step.kind == "forward":
+                made = self._makes(int(step.node))
+            elif step.kind == "in":
+                made = self._results_moved(step)
+            for value in made:
                 if value in last:
                     last[value].frees.append(value)
                 last[value] = step
@@ -160,7 +182,8 @@ class MarkedModel:
 def main() -> None:
     marked = MarkedModel(onnx.load(sys.argv[1], load_external_data=False))
     for number, step in enumerate(marked.steps()):
-        words = [f"{number:5}  {step.kind:8} {step.node:6}"]
+        place = f":{step.moves.place}" if step.moves else ""
+        words = [f"{number:5}  {step.kind:8} {step.node + place:6}"]
         for title, values in (("reads", step.reads), ("frees", step.frees)):
             if values:
                 words.append(f"{title} " + " ".join(f"{v.node}:{v.place}" for v in values))
