@@ -215,10 +215,16 @@ class _InPlace(backend.Backend):
         """Detects the beginning of a call of the model.
 
         A part that has run waits for its backward pass. If no part waits any more, that call is
-        over, and the next part belongs to a new call.
+        over, and the next part belongs to a new call. If it has shown that several graphs or calls
+        share the limit, each graph is planned again where it is called next.
         """
         if any(part.calls for part in self.parts.found) and not self.is_waiting():
+            if self.may_share() and self.should_share():
+                self.share()
             self.parts.begin_call()
+
+    def may_share(self) -> bool:
+        return not self.request.is_relative and self.request.compiler == "eager"
 
 
 class PlannedFunction(Generic[Parameters, Result]):

@@ -93,6 +93,15 @@ class Backend:
             self.parts.note_calls(entry.part, entry.calls)
         return self.parts.are_found() and not self.is_waiting()
 
+    def may_share(self) -> bool:
+        """Returns whether graphs that have run may be planned again, each for its share."""
+        return False
+
+    def share(self) -> None:
+        """Has each graph planned again for its share of the limit, before it runs again."""
+        self.parts = self.parts.shared()
+        self._plans.clear()
+
     def with_shares(self) -> Backend:
         """Returns a backend that plans all parts again, each for its share of the limit."""
         self.report.graphs.clear()
@@ -161,12 +170,18 @@ class Backend:
         self.report.say(DROPPED)
         return self._build(lean, captured, entry, plan, unused.dropped)
 
-    def plan_held(
-        self, entry: GraphReport, joint: fx.GraphModule, options: dict[str, Any]
+    def plan_anew(
+        self,
+        entry: GraphReport,
+        joint: fx.GraphModule,
+        options: dict[str, Any],
+        unused: Unused,
     ) -> Built:
-        """Plans the graph for a caller that uses all of its results after all."""
-        captured = self.capture(joint, options)
-        return self._build(joint, captured, entry, self.make_plan(captured, entry))
+        """Plans the graph within the limit that it has now, whatever its plan was."""
+        lean = without_gradients(joint, unused.absent)
+        captured = self.capture(lean, options, unused.dropped)
+        plan = self.make_plan(captured, entry)
+        return self._build(lean, captured, entry, plan, unused.dropped)
 
     def refuse(
         self, entry: GraphReport, joint: fx.GraphModule, error: UnsupportedGraphError
@@ -225,13 +240,12 @@ class Backend:
         self, part: int, compiled: Callable[..., Any], step: Step | None
     ) -> Callable[..., Any]:
         """Counts how often the part runs, and passes what it returns to its step."""
-        found = self.parts.found[part]
 
         def call(*arguments: Any) -> Any:
             # PyTorch calls a bucket of DistributedDataParallel once while it compiles the next one.
             if not private.is_any_fake(arguments):
                 self._before_part()
-                found.calls += 1
+                self.parts.found[part].calls += 1
             results = compiled(*arguments)
             if step is not None:
                 step.returned(results)

@@ -10,6 +10,7 @@ proportion to what it needs to keep everything, of what the parts before it have
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -51,6 +52,13 @@ class Parts:
         self._keys: list[tuple[int, int]] = []
         # How many graphs of each frame were compiled in this call of the model.
         self._compiled: Counter[int] = Counter()
+
+    def shared(self) -> Parts:
+        """Returns the same parts for the steps from now on, in which each gets its share."""
+        parts = Parts(self._request, self.found)
+        parts.found = [dataclasses.replace(part, calls=0) for part in self.found]
+        parts._keys = self._keys
+        return parts
 
     def begin_call(self) -> None:
         """Notes that the model is called."""

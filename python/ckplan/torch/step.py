@@ -4,11 +4,13 @@ The first step is measured: all calls of the graph that it makes, and their back
 it, it is known which results the caller dropped, and for which results no gradient came. If a plan
 without these results needs less memory, later calls run by that plan (the *lean* one). The lean
 plan saves one tensor through AOT autograd, because AOT autograd expects as many saved values as the
-first plan has. Its own saved values are attached to that tensor.
+first plan has. Its own saved values are attached to that tensor. A plan for the graph's share of
+a limit takes the place of the first one in the same way.
 """
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -51,13 +53,14 @@ class Built:
 
 @dataclass
 class _Lean:
-    """Another plan than the first, for a caller that does not use all results."""
+    """Another plan than the first: for a caller that does not use all results, or for a share."""
 
     forward: Callable[[list[Any]], Any]
     backward: Callable[[list[Any]], Any]
     apart: list[int]
     unused: Unused
-    save_again: Callable[[list[Any]], Any]
+    save_again: Callable[[list[Any]], Any] | None
+    """Serves gradients that arrive although the plan has none; None if it has all."""
     inputs_read: list[int]
     """The positions of inputs whose values ``save_again`` needs."""
     devices: list[torch.device]
@@ -119,6 +122,9 @@ class Step:
         self._unused: Unused | None = None
         self._lean: _Lean | None = None
         self._has_left = False
+        # The division of the limit that the present plan is for, and whether there was another.
+        self._parts = backend.parts
+        self._has_share = False
 
     def is_waiting(self) -> bool:
         """Returns whether a forward pass waits for its backward pass."""
@@ -236,38 +242,74 @@ class Step:
         if self._has_left:
             self._has_left = False
             self._measure_anew()
-            if self._uses_loss_alone:  # Then the first modules have no plan.
-                self._use_lean(Unused())
+            # In these cases the first modules have no plan, or one for another limit.
+            if self._uses_loss_alone or self._has_share:
+                self._plan_anew(Unused())
+        elif self._parts is not self._backend.parts:
+            self._plan_share()
         elif self._unused is not None and self._tracker is None and not self._uses_loss_alone:
             self._use_lean(self._unused)
 
     def _use_lean(self, unused: Unused) -> None:
-        if self._joint is None or (unused == Unused() and not self._uses_loss_alone):
+        """Uses a plan for a caller that does not use all results, if that saves memory."""
+        if self._joint is None or unused == Unused():
             return
-        (joint, options), self._joint = self._joint, None
-        self._first_entry = dict(vars(self._entry))
-        if unused == Unused():
-            built: Built | None = self._backend.plan_held(self._entry, joint, options)
-        else:
-            built = self._backend.plan_again(self._entry, joint, options, unused)
+        joint, options = self._take_joint()
+        first = dict(vars(self._entry))
+        built = self._backend.plan_again(self._entry, joint, options, unused)
         if built is not None:
+            self._first_entry = first
             self._lean = self._make_lean(built, unused)
             self._measure_anew()
+
+    def _plan_share(self) -> None:
+        """Plans the graph for its share of the limit, and for the results that are used."""
+        self._parts, self._has_share = self._backend.parts, True
+        unused = self._lean.unused if self._lean is not None else self._unused
+        with contextlib.suppress(UnsupportedGraphError):
+            if unused is not None and self._plan_anew(unused):
+                return
+        self._plan_anew(Unused())
+
+    def _plan_anew(self, unused: Unused) -> bool:
+        """Plans the graph within its present limit. Returns whether there is such a plan."""
+        if self._joint is None or self._first_made is None:
+            return False
+        self._first_entry = self._first_entry or dict(vars(self._entry))
+        self._entry.note = ""
+        joint, options = self._take_joint()
+        built = self._backend.plan_anew(self._entry, joint, options, unused)
+        lean = self._make_lean(built, unused)
+        if lean is None:
+            return False
+        self._lean = lean
+        self._measure_anew()
+        return True
+
+    def _take_joint(self) -> tuple[fx.GraphModule, dict[str, Any]]:
+        """Returns the joint graph, and keeps it only if it may be planned once more."""
+        assert self._joint is not None
+        found = self._joint
+        if not self._backend.may_share():
+            self._joint = None
+        return found
 
     def _measure_anew(self) -> None:
         self._tracker, self._is_begun = Tracker(), False
         self._entry.measured_peak_bytes = self._entry.measured_host_peak_bytes = None
 
     def _make_lean(self, built: Built, unused: Unused) -> _Lean | None:
-        """Returns None if the first forward module must not run again."""
+        """Returns None if the first forward module would have to run again, and must not."""
         assert self._forward is not None
+        modules = settled(private.box(built.forward)), settled(private.box(built.backward))
+        if not unused.absent:
+            return _Lean(*modules, built.apart, unused, None, [], [])
         try:
             again = saving_again(self._forward, self._num_outputs)
         except UnsupportedGraphError:
             return None
         return _Lean(
-            settled(private.box(built.forward)),
-            settled(private.box(built.backward)),
+            *modules,
             built.apart,
             unused,
             settled(private.box(again)),
@@ -276,7 +318,8 @@ class Step:
         )
 
     def _run_lean(self, lean: _Lean, arguments: list[Any]) -> list[Any]:
-        call = _Call(lean, list(arguments), [generator_state(device) for device in lean.devices])
+        inputs = [] if lean.save_again is None else list(arguments)
+        call = _Call(lean, inputs, [generator_state(device) for device in lean.devices])
         results = self._measure(lean.forward, arguments)
         kept = _apart_from(results[: self._num_outputs], results[self._num_outputs :])
         call.save(_numbers_first(kept))
@@ -345,6 +388,7 @@ class Step:
 
     def _save_again(self, call: _Call) -> list[Any]:
         """Runs the forward pass again, to save the values that the first plan saves."""
+        assert call.lean.save_again is not None
         call.check_inputs()
         before = [generator_state(device) for device in call.lean.devices]
         for device, state in zip(call.lean.devices, call.states):

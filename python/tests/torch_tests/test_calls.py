@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import nn
 
+from torch_tests.networks import Stack
 from torch_tests.training import assert_same
 
 
@@ -53,6 +54,23 @@ def test_a_budget_in_bytes_is_for_all_calls_of_a_step():
     planned = ckplan.torch.compile(mlp(), budget=budget, effort="quick")
     assert_same(siamese(planned), siamese(mlp()))
     (graph,) = planned.ckplan.graphs
+    assert graph.share_bytes == budget // 2
+    assert graph.calls == 2
+    assert graph.measured_peak_bytes <= graph.step_peak_bytes <= budget
+
+
+def test_in_place_too_a_budget_in_bytes_is_for_all_calls_of_a_step():
+    planner = ckplan.torch.Backend(budget="100%")
+    model = Stack(*mlp())
+    model.compile(backend=planner, dynamic=False)
+    siamese(model, steps=1)
+    budget = int(0.8 * planner.report.graphs[0].step_peak_bytes)
+    torch._dynamo.reset()
+    planner = ckplan.torch.Backend(budget=budget)
+    model = Stack(*mlp())
+    model.compile(backend=planner, dynamic=False)
+    assert_same(siamese(model), siamese(mlp()))
+    (graph,) = planner.report.graphs
     assert graph.share_bytes == budget // 2
     assert graph.calls == 2
     assert graph.measured_peak_bytes <= graph.step_peak_bytes <= budget

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import ckplan.torch
@@ -13,7 +14,7 @@ from torch import nn
 from ckplan.torch.parts import Part, Parts
 from ckplan.torch.request import Request
 from torch_tests.networks import Stack, TwoParts
-from torch_tests.training import train_both
+from torch_tests.training import assert_same, train, train_both
 
 
 def mlp(width: int, layers: int = 4) -> nn.Sequential:
@@ -199,3 +200,57 @@ def test_a_backend_in_place_counts_the_runs_of_one_step():
     planner = train_in_place(broken(), 1 << 20, [8] * 20 + [16])
     assert [graph.part for graph in planner.report.graphs] == [0, 1, 0, 1]
     assert [part.calls for part in planner._planner.parts.found] == [1, 1]
+
+
+def train_both_in_place(make, steps: int = 4, **options) -> ckplan.torch.Report:
+    """Trains a model twice, in eager mode and in place, and asserts that every bit is the same."""
+    torch.manual_seed(7)
+    eager = make()
+    model = copy.deepcopy(eager)
+    planner = ckplan.torch.Backend(effort="quick", **options)
+    model.compile(backend=planner, dynamic=False)
+    assert_same(train(model, rows, steps), train(eager, rows, steps))
+    return planner.report
+
+
+def test_in_place_a_budget_in_bytes_is_divided_from_the_second_step_on():
+    peaks = keep_all_peaks(broken)
+    budget = int(0.75 * sum(peaks))
+    first_step = train_both_in_place(broken, steps=1, budget=budget)
+    assert "from the next call on" in first_step.summary()
+    torch._dynamo.reset()
+    report = train_both_in_place(broken, budget=budget)
+    first, second = report.graphs
+    assert first.share_bytes == budget * peaks[0] // sum(peaks)
+    assert second.share_bytes == budget - first.saved_bytes
+    for graph, in_little in zip(report.graphs, first_step.graphs):
+        assert graph.measured_peak_bytes <= graph.plan.peak_bytes <= graph.share_bytes
+        assert graph.plan.added_cost < in_little.plan.added_cost
+    assert "in proportion" in report.summary()
+
+
+def test_in_place_equal_layers_share_the_budget():
+    first, other = keep_all_peaks(Repeated)
+    budget = int(0.8 * (first + 2 * other))
+    graphs = train_both_in_place(Repeated, budget=budget).graphs
+    assert graphs[0].share_bytes + 2 * graphs[1].share_bytes <= budget
+    for graph, peak in zip(graphs, (first, other)):
+        assert graph.plan.peak_bytes <= graph.share_bytes < peak
+    assert graphs[1].measured_peak_bytes <= graphs[1].step_peak_bytes <= 2 * graphs[1].share_bytes
+
+
+def test_in_place_total_counts_the_parameters_of_all_parts():
+    parameters = 4 * sum(p.numel() for p in broken().parameters())
+    trained = 4 * sum(p.numel() for p in broken().second.parameters())
+    total = 2 * parameters + int(1.6 * sum(keep_all_peaks(broken)))
+    first, second = train_both_in_place(broken, total=total).graphs
+    assert first.share_bytes and second.share_bytes
+    assert parameters + trained + first.plan.peak_bytes <= total
+    assert parameters + first.saved_bytes + second.plan.peak_bytes <= total
+
+
+def test_in_place_a_budget_in_per_cent_is_for_each_part():
+    report = train_both_in_place(broken, budget="70%")
+    for graph in report.graphs:
+        assert graph.plan.peak_bytes <= 0.7 * graph.plan.keep_all_peak_bytes
+        assert graph.share_bytes is None
