@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch.fx.graph import CodeGen
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ckplan.torch import collector
 from ckplan.torch.errors import OffloadError
@@ -160,6 +161,34 @@ def opaque_operator(target: Any) -> str | None:
     name = getattr(target, "_name", "")
     known = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
     return name if name in known and not isinstance(target, torch._ops.OpOverload) else None
+
+
+def let_pass_opaque(mode: type[Any]) -> type[Any]:
+    """Makes such operators pass a dispatch mode, a class that this decorates, as others do.
+
+    2.15 has ``TorchDispatchMode.supports_higher_order_operators`` for that, and 2.8 has not: there
+    each operator has a table of functions for modes (``HigherOrderOperator.py_impl``).
+    """
+    mode.supports_higher_order_operators = True
+    if hasattr(TorchDispatchMode, "supports_higher_order_operators"):
+        return mode
+    for operator in _opaque_operators():
+
+        def dispatched(found: Any, *args: Any, operator: Any = operator, **kwargs: Any) -> Any:
+            return found.__torch_dispatch__(operator, (), args, kwargs)
+
+        operator.py_impl(mode)(dispatched)
+    return mode
+
+
+def _opaque_operators() -> list[Any]:
+    from torch._higher_order_ops import auto_functionalize, triton_kernel_wrap
+
+    return [
+        auto_functionalize.auto_functionalized,
+        auto_functionalize.auto_functionalized_v2,
+        triton_kernel_wrap.triton_kernel_wrapper_functional,
+    ]
 
 
 def kernel_name(index: int) -> str:

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ckplan.torch.capture import tensors_in
 from ckplan.torch.offload.host import is_on_host
-from ckplan.torch.private import storage_key, storage_watch
+from ckplan.torch.private import let_pass_opaque, storage_key, storage_watch
 
 
 class Tracker:
@@ -104,10 +104,8 @@ def _most(changes: Iterable[int]) -> int:
     return max(itertools.accumulate(changes, initial=0))
 
 
+@let_pass_opaque
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    # Among them are those that PyTorch wraps operators in which write to their arguments.
-    supports_higher_order_operators = True
-
     def __init__(self, tracker: Tracker, inputs: dict[int, Callable[[], bool]]):
         super().__init__()  # type: ignore[no-untyped-call]
         self._tracker = tracker

@@ -106,8 +106,12 @@ def both(make, batch, monkeypatch, bounds=BOUNDS):
 def test_the_graph_equals_that_of_all_layers(name, arriving, monkeypatch):
     make, batch = NETWORKS[name]
     few, everything = both(make, batch, monkeypatch)
-    assert sum(repeat.left_out for repeat in few.traced.repeats) >= 3
-    assert len(few.traced.joint.graph.nodes) < len(everything.traced.joint.graph.nodes)
+    if name == "experts" and not regions.private.uses_regions_again():
+        # Each layer is traced, with symbols of its own for the sizes that depend on data.
+        assert few.traced.repeats == []
+    else:
+        assert sum(repeat.left_out for repeat in few.traced.repeats) >= 3
+        assert len(few.traced.joint.graph.nodes) < len(everything.traced.joint.graph.nodes)
     found, expected = few.graph(arriving), everything.graph(arriving)
     assert found.to_bytes() == expected.to_bytes()
     for sums in ("parameter_bytes", "trained_bytes", "trained", "optimized", "boundary"):
