@@ -13,6 +13,7 @@ STAGES = {
     "table": "networks at growing batches: keeping all and three plans, predicted and measured",
     "papers": "what the papers measured",
     "pytorch": "PyTorch side by side: eager, its checkpoints, its knob",
+    "offload": "values moved to the host, by plans and by a greedy rule, beside recomputation",
     "sanitizer": "operators and small steps under compute-sanitizer; only if asked for",
 }
 
@@ -32,6 +33,15 @@ TABLE = [
 ]
 SIDE_BY_SIDE = [("resnet50", 256), ("bert_base_512", 32), ("gpt2_small", 8)]
 WAYS_OF_PYTORCH = ["eager", "checkpoint", "knob"]
+# PyTorch fuses the attention of these, so ckexec runs them both ways.
+FUSED = ("--fuse", "attention")
+SIZES_SIDE_BY_SIDE = {"bert_base_512": [(), FUSED], "gpt2_small": [(), FUSED]}
+# The link to the host of an H100, as ckplan --offload takes it.
+LINK = "pcie5"
+# Algorithms for the same budget, and whether they may move values to the host.
+OFFLOADING = [("best", False), ("best", True), ("offload-largest", True)]
+# Within this budget, the network of a rehearsal has plans that move values.
+REHEARSED_BUDGET = "92%"
 
 # Options of ckexec for each precision. `default` is what PyTorch does by itself:
 # convolutions in TF32, products in float32.
@@ -126,12 +136,24 @@ def add_papers(cases):
 def add_side_by_side(cases):
     for model, batch in SIDE_BY_SIDE:
         for precision in ("default", "bf16", "fp32"):
-            for label, validating in (("ckexec", []), ("ckexec, graphs", ["--graph"])):
-                cases.add_plan("pytorch", model, sizes_of(batch), precision, label,
-                               ["--algo", "approx-dp"], budget="60%", validating=validating)
+            for more in SIZES_SIDE_BY_SIDE.get(model, [()]):
+                for label, validating in (("ckexec", []), ("ckexec, graphs", ["--graph"])):
+                    cases.add_plan("pytorch", model, sizes_of(batch, more), precision, label,
+                                   ["--algo", "approx-dp"], budget="60%", validating=validating)
             for way in WAYS_OF_PYTORCH:
                 cases.add(Case(f"pytorch/{model}/N={batch}/{precision}/{way}", "pytorch", "pytorch",
                                model, sizes_of(batch), precision, {"way": way, "batch": batch}))
+
+
+def add_offload(cases, link):
+    for model, batch in SIDE_BY_SIDE:
+        for precision in ("default", "bf16"):
+            for algorithm, moves in OFFLOADING:
+                way = ["--offload", link] if moves else []
+                label = f"{algorithm}, {link}" if moves else algorithm
+                cases.add_plan("offload", model, sizes_of(batch), precision, label,
+                               ["--algo", algorithm, *way], budget="60%",
+                               rehearsed_budget=REHEARSED_BUDGET)
 
 
 def add_sanitizer(cases):
@@ -144,7 +166,7 @@ def add_sanitizer(cases):
                            details=details))
 
 
-def all_cases(stages, models):
+def all_cases(stages, models, link=LINK):
     """Returns the cases of these stages, and of these models if there are any."""
     cases = Cases()
     cases.add(Case("probe", "probe", "probe", "tiny_mlp", sizes_of(8)))
@@ -155,6 +177,7 @@ def all_cases(stages, models):
     add_table(cases)
     add_papers(cases)
     add_side_by_side(cases)
+    add_offload(cases, link)
     add_sanitizer(cases)
     return [case for case in cases.cases if case.stage in stages
             and (not models or not case.model or case.model in models or case.stage == "probe")]

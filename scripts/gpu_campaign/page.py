@@ -84,7 +84,7 @@ def bar_chart(title, names, groups, unit):
 
 def plan_groups(results, figure):
     groups = []
-    for case, result in tables.in_stage(results, "small", "table"):
+    for case, result in tables.in_stage(results, *tables.PLANNED):
         if "report" in result:
             name = " ".join([*tables.network(result), tables.label(case)])
             groups.append((name, [figure(result["report"][run]) for run in ("keep_all", "plan")]))
@@ -101,7 +101,7 @@ def time_of(run):
 
 def overhead_groups(results):
     groups = []
-    for case, result in tables.in_stage(results, "small", "table"):
+    for case, result in tables.in_stage(results, *tables.PLANNED):
         report = result.get("report", {})
         if report.get("measured_overhead") is not None:
             name = " ".join([*tables.network(result), tables.label(case)])

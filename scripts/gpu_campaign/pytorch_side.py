@@ -10,8 +10,9 @@ knob        torch.compile with half of the activations: activation_memory_budget
 
 A step is forward and backward from a given gradient of the output, without a loss and without an
 update of the weights. Algorithms are deterministic ones, as ckexec's are. `default` leaves TF32 as
-PyTorch has it: on for convolutions, off for products. Prints one line of JSON. Exits with 77 where
-there is no PyTorch or no GPU, and with 4 where the memory does not suffice.
+PyTorch has it: on for convolutions, off for products. In bf16, images have their channels last, as
+in ckexec. Prints one line of JSON. Exits with 77 where there is no PyTorch or no GPU, and with 4
+where the memory does not suffice.
 """
 
 import argparse
@@ -83,6 +84,9 @@ class Step:
             self.batch = sample(given.batch)
             if given.rehearse:
                 network(self.batch)  # Gives lazy modules their sizes.
+        if self.is_half and self.batch.dim() == 4:
+            network = network.to(memory_format=torch.channels_last)
+            self.batch = self.batch.contiguous(memory_format=torch.channels_last)
         self.network = prepared(network, given.way)
         self.gradient = None
 

@@ -120,6 +120,18 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual(folder.count("result"), len(names))
         self.assertEqual([name for name in folder.file_names() if "planned" in name], [])
 
+    def check_values_move(self, results):
+        """The greedy rule always moves values; best recomputes where that costs less."""
+        moving = [result for case, result in results.items()
+                  if case.endswith("/offload-largest, pcie5")]
+        self.assertEqual(len(moving), 6)
+        for result in moving:
+            plan = result["report"]["plan"]
+            self.assertGreater(plan["host"]["peak_bytes"], 0)
+            self.assertEqual(plan["host"]["peak_bytes"], plan["host"]["predicted_peak_bytes"])
+            self.assertLess(plan["counted_peak"]["total_bytes"],
+                            result["report"]["keep_all"]["counted_peak"]["total_bytes"])
+
     def test_everything_runs_in_order_and_is_on_the_pages(self):
         folder = Folder(self)
         done = folder.run()
@@ -132,9 +144,11 @@ class Rehearsal(unittest.TestCase):
         for ending in ("md", "html"):
             text = folder.page(ending)
             for part in ("A rehearsal", "Checks", "Networks, keeping all", "Kusumoto, Table 1",
-                         "Hong, Table 2", "Chen, Fig. 7", "Feng, Table 1", "PyTorch 0, knob"):
+                         "Hong, Table 2", "Chen, Fig. 7", "Feng, Table 1", "PyTorch 0, knob",
+                         "N=8 attention", "Values on the host"):
                 self.assertIn(part, text)
         self.assertEqual(text.count("<svg"), 5)
+        self.check_values_move(folder.results())
         # Another campaign with other settings is refused, and changes nothing.
         before = folder.lines()
         self.assertEqual(folder.run(rehearses=False).returncode, 2)

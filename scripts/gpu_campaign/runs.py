@@ -72,8 +72,10 @@ class Runner:
 
     def plan(self, case):
         costs = self.costs_of(case.details["profile"])
-        planned, budget = self.make_plan(case, costs, case.details["planning"],
-                                         case.details.get("budget"))
+        budget = case.details.get("budget")
+        if self.machine.rehearses:
+            budget = case.details.get("rehearsed_budget", budget)
+        planned, budget = self.make_plan(case, costs, case.details["planning"], budget)
         try:
             report, reasons = self.validate(case, planned, costs)
         finally:

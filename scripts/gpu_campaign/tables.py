@@ -5,6 +5,7 @@ from typing import NamedTuple
 from . import papers
 
 MIB = 2**20
+PLANNED = ("small", "table", "offload")  # Stages of plans that charts show beside keeping all.
 
 
 class Table(NamedTuple):
@@ -180,6 +181,30 @@ def side_by_side(results):
                  "backward, without the loss and without the update of the weights.")
 
 
+def moved(results):
+    rows = []
+    for case, result in in_stage(results, "offload"):
+        if case.endswith("/profile"):
+            continue
+        start = [*network(result), label(case)]
+        if "report" not in result:
+            rows.append([*start, *[""] * 6, verdict(result)])
+            continue
+        report = result["report"]
+        host = report["plan"].get("host", {})
+        rows.append([*start, mib(report["plan"]["counted_peak"]["total_bytes"]),
+                     mib(host.get("counted_peak_bytes")),
+                     milliseconds(report["keep_all"]["seconds"]),
+                     milliseconds(report["plan"]["seconds"]),
+                     percent(report["predicted_overhead"]), percent(report["measured_overhead"]),
+                     verdict(result)])
+    return Table("Values on the host",
+                 ["network", "size", "precision", "schedule", "counted, MiB>", "on the host>",
+                  "keeping all, ms>", "ms>", "overhead predicted>", "measured>", "result"], rows,
+                 "A schedule that names a link may move values over it; best alone recomputes.")
+
+
 def all_tables(results):
-    tables = [checks(results), plans(results), paper_table(results), side_by_side(results)]
+    tables = [checks(results), plans(results), paper_table(results), side_by_side(results),
+              moved(results)]
     return [table for table in tables if table.rows]
