@@ -114,10 +114,14 @@ Result<Done> ReadOption(std::string_view option, std::string_view text, Link* li
 }  // namespace
 
 Cost Link::TimeOf(CopyWay way, Bytes bytes) const {
+  constexpr int64_t kNanoseconds = 1'000'000'000;
+  const int64_t divisor = rate(way);
+  if (bytes.count() < (int64_t{1} << 33)) {  // The usual case, which is faster.
+    return Cost((bytes.count() * kNanoseconds + divisor - 1) / divisor + latency_ns);
+  }
   // Graphs bound bytes by 2^60 or so, and the product by 1e9 has up to 90 bits.
-  constexpr __int128 kNanoseconds = 1'000'000'000;
-  const __int128 divisor = rate(way);
-  const __int128 time = (bytes.count() * kNanoseconds + divisor - 1) / divisor + latency_ns;
+  const __int128 product = static_cast<__int128>(bytes.count()) * kNanoseconds;
+  const __int128 time = (product + divisor - 1) / divisor + latency_ns;
   return Cost(static_cast<int64_t>(std::min<__int128>(time, kLongestCopy.count())));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -133,18 +134,24 @@ Result<BestOutcome> SolveBestAt(SearchEffort effort, const PlanProblem& problem,
   return SolveBest(shared, again);
 }
 
-// Searches with less effort first, so that more effort never makes a plan worse.
+// Whether a search with more effort can add nothing.
+bool IsFinal(const BestOptions& options, const BestOutcome& best, const SolveLimits& limits) {
+  const bool is_optimal_in_any_order = best.runs && best.overhead <= best.any_order_bound;
+  return is_optimal_in_any_order || best.is_infeasible || limits.stop.stop_requested() ||
+         IsEnough(options, best);
+}
+
+// Searches with less effort first, so that more effort never makes a plan worse. Goes on after
+// `options.before`, if that is set: it is the outcome of as many efforts as are `done`.
 Result<BestOutcome> SolveBestWithin(const PlanProblem& problem, BestProblem* shared,
-                                    BestOptions options, const SolveLimits& limits) {
+                                    BestOptions options, const SolveLimits& limits,
+                                    size_t done = 0) {
   BestOutcome best;
-  for (const SearchEffort effort : kEfforts) {
+  for (const SearchEffort effort : std::span(kEfforts).subspan(done)) {
     options.work = WorkOf(effort);
     CKPLAN_ASSIGN_OR_RETURN(best, SolveBestAt(effort, problem, shared, options, limits));
     options.before = &best;
-    const bool is_optimal_in_any_order = best.runs && best.overhead <= best.any_order_bound;
-    const bool is_final = is_optimal_in_any_order || best.is_infeasible ||
-                          limits.stop.stop_requested() || IsEnough(options, best);
-    if (is_final || effort == problem.request.effort) break;
+    if (IsFinal(options, best, limits) || effort == problem.request.effort) break;
   }
   return best;
 }
@@ -183,8 +190,8 @@ std::vector<Schedule> SchedulesOfGreedyOffload(const PlanProblem& problem,
   return schedules;
 }
 
-// Returns the best plan within the budget that may move values to the host. It is no worse than
-// `without`, the best plan that does not; returns nothing if no plan fits.
+// Returns the best plan found within the budget that may move values to the host. It is no worse
+// than `without`, a plan that does not. If none fits, it is the plan of least peak, or nothing.
 Result<std::optional<Answer>> SolveWithin(const PlanProblem& problem, const BestOutcome& without,
                                           const SolveLimits& solve_limits) {
   const OffloadLimits limits = OffloadLimitsOf(problem);
@@ -202,6 +209,39 @@ Result<std::optional<Answer>> SolveWithin(const PlanProblem& problem, const Best
   answer.certificate = Certificate{found.proof, found.scope, Cost(0), found.least_peak, Bytes(0)};
   if (found.is_infeasible) answer.note = WhatIsProven(found.least_peak, problem);
   return std::optional(std::move(answer));
+}
+
+// Returns the best plan found within the budget that may move values to the host; if none fits, the
+// plan of least peak, or nothing. It is no worse than the plan that the same request gets without a
+// link: quick search finds a plan without copies to start from, and further search for one is left
+// out only if it is proven that none adds less than what was found.
+Result<std::optional<Answer>> SolveMoving(const PlanProblem& problem, BestProblem* shared,
+                                          BestOptions options, const SolveLimits& limits) {
+  options.work = WorkOf(SearchEffort::kQuick);
+  CKPLAN_ASSIGN_OR_RETURN(BestOutcome without,
+                          SolveBestAt(SearchEffort::kQuick, problem, shared, options, limits));
+  CKPLAN_ASSIGN_OR_RETURN(std::optional<Answer> moving, SolveWithin(problem, without, limits));
+  const bool is_quick = problem.request.effort == SearchEffort::kQuick;
+  if (is_quick || IsFinal(options, without, limits)) return moving;
+  Simulator simulator(problem.step);
+  std::optional<int64_t> added;
+  if (moving) {
+    const Simulation found = simulator.Run(moving->schedule).value();
+    if (found.peak <= *problem.budget) added = found.overhead.count();
+  }
+  options.before = &without;
+  if (added) {
+    if (*added <= without.any_order_bound) return moving;
+    BestOptions less = options;
+    less.enough = *added - 1;
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome tried,
+                            SolveBestWithin(problem, shared, less, limits, /*done=*/1));
+    if (*added <= tried.any_order_bound) return moving;
+  }
+  CKPLAN_ASSIGN_OR_RETURN(BestOutcome best,
+                          SolveBestWithin(problem, shared, options, limits, /*done=*/1));
+  if (!best.runs || (added && best.overhead >= *added)) return moving;
+  return SolveWithin(problem, best, limits);
 }
 
 // Finds plans of little peak without a budget, and the curve that they are on.
@@ -307,12 +347,13 @@ Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& l
   }
   if (!problem.budget) return CurveSearch(problem, &shared, options).Solve(limits);
   options.budget = problem.budget->count();
-  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
-                          SolveBestWithin(problem, &shared, options, limits));
   if (problem.offload != nullptr) {
-    CKPLAN_ASSIGN_OR_RETURN(std::optional<Answer> moving, SolveWithin(problem, best, limits));
+    CKPLAN_ASSIGN_OR_RETURN(std::optional<Answer> moving,
+                            SolveMoving(problem, &shared, options, limits));
     if (moving) return *std::move(moving);
   }
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
+                          SolveBestWithin(problem, &shared, options, limits));
   if (best.runs) return OutcomeOf(problem, best);
   options.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(Answer least, SolveBestForLeastPeak(problem, &shared, options, limits));

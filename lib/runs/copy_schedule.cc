@@ -4,7 +4,6 @@
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <tuple>
 
 namespace ckplan {
 
@@ -18,6 +17,7 @@ void CopyScheduler::Prepare() {
   for (size_t i = 0; i < task_->cost.size(); ++i) start_[i + 1] = start_[i] + task_->cost[i];
   state_.assign(task_->absences.size(), State::kWaiting);
   ready_.assign(task_->absences.size(), 0);
+  is_held_.assign(task_->absences.size(), false);
   const auto sort_by = [&](std::vector<int32_t>* list, int32_t Absence::*member) {
     list->resize(task_->absences.size());
     std::iota(list->begin(), list->end(), 0);
@@ -30,7 +30,9 @@ void CopyScheduler::Prepare() {
   sort_by(&by_gone_, &Absence::gone_by);
   next_made_ = next_last_read_ = next_gone_ = next_back_ = next_read_ = 0;
   pending_.clear();
-  held_.clear();
+  sent_.clear();
+  next_sent_ = 0;
+  full_run_ = -1;
   held_bytes_ = host_bytes_ = now_ = out_free_ = in_free_ = 0;
   latest_start_.resize(task_->absences.size());
   FindLatestStarts();
@@ -46,7 +48,7 @@ void CopyScheduler::FindLatestStarts() {
   }
 }
 
-const CopyPlan& CopyScheduler::Run(const CopyTask& task, int64_t budget) {
+const CopyPlan& CopyScheduler::Run(const CopyTask& task, int64_t budget, int64_t latest_end) {
   task_ = &task;
   budget_ = budget;
   Prepare();
@@ -67,8 +69,10 @@ const CopyPlan& CopyScheduler::Run(const CopyTask& task, int64_t budget) {
     for (size_t i = next_read_; i-- > 0 && task.absences[i].first_read == run;) {
       host_bytes_ -= task.absences[i].bytes;
     }
+    plan_.runs = run + 1;
+    if (now_ > latest_end - (start_.back() - start_[static_cast<size_t>(plan_.runs)])) break;
   }
-  plan_.end = now_;
+  plan_.end = now_ + start_.back() - start_[static_cast<size_t>(plan_.runs)];
   return plan_;
 }
 
@@ -82,20 +86,19 @@ void CopyScheduler::TakeNew(int32_t run) {
   while (next_last_read_ < by_last_read_.size() &&
          At(by_last_read_[next_last_read_]).last_read < run) {
     const int32_t absence = by_last_read_[next_last_read_++];
-    held_.push_back(absence);
+    const auto at = static_cast<size_t>(absence);
+    is_held_[at] = true;
     held_bytes_ += At(absence).bytes;
+    if (state_[at] == State::kUnderWay && ready_[at] <= now_) Drop(absence, run);
   }
 }
 
 void CopyScheduler::DropComplete(int32_t run) {
-  for (size_t i = 0; i < held_.size();) {
-    const int32_t absence = held_[i];
-    const auto at = static_cast<size_t>(absence);
-    if (state_[at] == State::kUnderWay && ready_[at] <= now_) {
-      Drop(absence, run);
-    } else {
-      ++i;
-    }
+  // Copies are complete in the order in which they began. Those whose last read is still to come
+  // are dropped after it.
+  for (; next_sent_ < sent_.size() && sent_[next_sent_].first <= now_; ++next_sent_) {
+    const int32_t absence = sent_[next_sent_].second;
+    if (IsHeldUnderWay(absence)) Drop(absence, run);
   }
   for (; next_gone_ < by_gone_.size() && At(by_gone_[next_gone_]).gone_by <= run; ++next_gone_) {
     MakeGone(by_gone_[next_gone_], run);
@@ -109,11 +112,12 @@ void CopyScheduler::BringBack(int32_t run) {
     MakeGone(absence, run);
     StartBack(absence, run);
     ++next_back_;
+    full_run_ = -1;
   }
 }
 
 // Whether the copy back would begin during this run, should begin by then, and fits.
-bool CopyScheduler::MayBringBack(int32_t absence, int32_t run) const {
+bool CopyScheduler::MayBringBack(int32_t absence, int32_t run) {
   const Absence& what = At(absence);
   if (what.back_after >= run || state_[static_cast<size_t>(absence)] != State::kDropped) {
     return false;
@@ -124,8 +128,12 @@ bool CopyScheduler::MayBringBack(int32_t absence, int32_t run) const {
     return false;
   }
   const int64_t room = budget_ - what.bytes - held_bytes_;
-  for (int32_t i = run; i < what.first_read; ++i) {
-    if (bytes_[static_cast<size_t>(i)] > room) return false;
+  // Mostly there is no room at the same run as before.
+  if (full_run_ >= run && bytes_[static_cast<size_t>(full_run_)] > room) return false;
+  for (int32_t i = what.first_read; i-- > run;) {
+    if (bytes_[static_cast<size_t>(i)] <= room) continue;
+    full_run_ = i;
+    return false;
   }
   return true;
 }
@@ -136,23 +144,31 @@ void CopyScheduler::SendPending(int32_t run) {
   for (size_t i = next_read_; i < next_back_ && task_->absences[i].first_read == run; ++i) {
     begin = std::max(begin, ready_[i]);
   }
-  while (!pending_.empty() && out_free_ < begin + task_->cost[static_cast<size_t>(run)]) {
-    Send(pending_.front().second, run);
-  }
+  const int64_t end = begin + task_->cost[static_cast<size_t>(run)];
+  while (out_free_ < end && NextPending() >= 0) Send(NextPending(), run);
 }
 
-// Drops values until the run fits. Returns false if there is none left to drop.
+// Returns the value to copy out next, or -1.
+int32_t CopyScheduler::NextPending() {
+  while (!pending_.empty()) {
+    const int32_t absence = pending_.front().second;
+    if (state_[static_cast<size_t>(absence)] == State::kWaiting) return absence;
+    std::pop_heap(pending_.begin(), pending_.end(), std::greater<>());
+    pending_.pop_back();
+  }
+  return -1;
+}
+
+// Drops values until the run fits, first those whose copies are complete first. Returns false if
+// there is none left to drop.
 bool CopyScheduler::MakeRoom(int32_t run) {
-  while (bytes_[static_cast<size_t>(run)] + held_bytes_ > budget_) {
-    if (held_.empty()) return false;
-    const auto is_sooner = [&](int32_t a, int32_t b) {
-      const auto key = [&](int32_t absence) {
-        const bool is_waiting = state_[static_cast<size_t>(absence)] == State::kWaiting;
-        return std::tuple(is_waiting, ready_[static_cast<size_t>(absence)], absence);
-      };
-      return key(a) < key(b);
-    };
-    MakeGone(*std::min_element(held_.begin(), held_.end(), is_sooner), run);
+  for (size_t i = next_sent_; bytes_[static_cast<size_t>(run)] + held_bytes_ > budget_; ++i) {
+    if (i == sent_.size()) {
+      const int32_t absence = NextPending();
+      if (absence < 0 || !is_held_[static_cast<size_t>(absence)]) return false;
+      Send(absence, run);
+    }
+    if (IsHeldUnderWay(sent_[i].second)) Drop(sent_[i].second, run);
   }
   return true;
 }
@@ -163,8 +179,7 @@ void CopyScheduler::Send(int32_t absence, int32_t run) {
   out_free_ = ready_[at];
   if (link_.duplex == Duplex::kHalf) in_free_ = out_free_;
   state_[at] = State::kUnderWay;
-  std::erase_if(pending_, [&](const auto& entry) { return entry.second == absence; });
-  std::make_heap(pending_.begin(), pending_.end(), std::greater<>());
+  sent_.emplace_back(ready_[at], absence);
   host_bytes_ += At(absence).bytes;
   plan_.host_peak = std::max(plan_.host_peak, host_bytes_);
   Add(CopyStepKind::kOut, absence, run);
@@ -175,7 +190,6 @@ void CopyScheduler::Drop(int32_t absence, int32_t run) {
   now_ = std::max(now_, ready_[static_cast<size_t>(absence)]);
   state_[static_cast<size_t>(absence)] = State::kDropped;
   held_bytes_ -= At(absence).bytes;
-  held_.erase(std::find(held_.begin(), held_.end(), absence));
   Add(CopyStepKind::kDrop, absence, run);
 }
 

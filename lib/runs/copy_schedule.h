@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,7 @@ struct CopyStep {
 struct CopyPlan {
   bool fits = false;            // False: some run needs more than the budget.
   int64_t end = 0;              // The time at which the last run ends.
+  int32_t runs = 0;             // The runs that are scheduled.
   int64_t host_peak = 0;        // In bytes.
   std::vector<CopyStep> steps;  // In the order of the plan.
 };
@@ -67,8 +69,10 @@ class CopyScheduler {
   explicit CopyScheduler(const Link& link, int64_t lead_percent = 100)
       : link_(link), lead_percent_(lead_percent) {}
 
-  // O(runs + absences · runs under way during each copy).
-  const CopyPlan& Run(const CopyTask& task, int64_t budget);
+  // O(runs + absences · runs under way during each copy). A plan that would end after `latest_end`
+  // may be incomplete; then its end is a lower bound that is later.
+  const CopyPlan& Run(const CopyTask& task, int64_t budget,
+                      int64_t latest_end = std::numeric_limits<int64_t>::max());
 
   void set_lead_percent(int64_t percent) { lead_percent_ = percent; }
 
@@ -83,14 +87,19 @@ class CopyScheduler {
   void TakeNew(int32_t run);
   void DropComplete(int32_t run);
   void BringBack(int32_t run);
-  bool MayBringBack(int32_t absence, int32_t run) const;
+  bool MayBringBack(int32_t absence, int32_t run);
   void SendPending(int32_t run);
+  int32_t NextPending();
   bool MakeRoom(int32_t run);
   void Send(int32_t absence, int32_t run);
   void Drop(int32_t absence, int32_t run);
   void MakeGone(int32_t absence, int32_t run);
   void StartBack(int32_t absence, int32_t run);
   void Add(CopyStepKind kind, int32_t absence, int32_t run);
+  bool IsHeldUnderWay(int32_t absence) const {
+    const auto at = static_cast<size_t>(absence);
+    return is_held_[at] && state_[at] == State::kUnderWay;
+  }
   const Absence& At(int32_t absence) const { return task_->absences[static_cast<size_t>(absence)]; }
 
   const Link link_;
@@ -112,8 +121,12 @@ class CopyScheduler {
   size_t next_back_ = 0;
   size_t next_read_ = 0;
   std::vector<std::pair<int32_t, int32_t>> pending_;  // A heap of (last read, absence).
-  std::vector<int32_t> held_;                         // Read for the last time, and not dropped.
-  int64_t held_bytes_ = 0;
+  std::vector<bool> is_held_;                         // By absence: it was read for the last time.
+  int64_t held_bytes_ = 0;                            // Those that are held and not dropped.
+  // Copies out by the time at which they are complete. Those before `next_sent_` are.
+  std::vector<std::pair<int64_t, int32_t>> sent_;
+  size_t next_sent_ = 0;
+  int32_t full_run_ = -1;  // If set: there was no room at this run for the next copy back.
   int64_t host_bytes_ = 0;
   int64_t now_ = 0;
   int64_t out_free_ = 0;

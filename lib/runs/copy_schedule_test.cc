@@ -59,6 +59,31 @@ TEST_CASE("copies: one begins late if there is no room for the value before its 
   CHECK(TextOf(scheduler.Run(task, 11)) == "out 7 before 1; drop 7 before 3; in 7 before 4; ");
 }
 
+TEST_CASE(
+    "copies: a plan that would end too late is given up, at a time that is not above its own") {
+  const CopyTask task = {{2, 2, 2, 4, 1}, {4, 4, 8, 0, 4}, {FourBytes()}};
+  CopyScheduler scheduler(SlowLink());
+  CHECK(scheduler.Run(task, 11, /*latest_end=*/13).runs == 5);
+  CHECK(scheduler.Run(task, 11, /*latest_end=*/13).end == 13);
+  // Run 2 waits until 6, so the end is at 13 at the earliest.
+  CHECK(scheduler.Run(task, 11, /*latest_end=*/12).runs == 3);
+  CHECK(scheduler.Run(task, 11, /*latest_end=*/12).end == 13);
+}
+
+TEST_CASE(
+    "copies: of several values that wait for the link, those read last first are dropped first") {
+  // The copies take from 1 to 5, from 5 to 9 and from 9 to 13. Run 3 needs the room of two.
+  const Absence first = {1, 4, 0, 0, 5, 0, 5};
+  const Absence second = {2, 4, 0, 1, 6, 1, 6};
+  const Absence third = {3, 4, 0, 2, 4, 2, 4};
+  const CopyTask task = {{1, 1, 1, 1, 20, 20, 20}, {12, 8, 4, 8, 4, 4, 4}, {third, first, second}};
+  CopyScheduler scheduler(SlowLink());
+  CHECK(TextOf(scheduler.Run(task, 12)) ==
+        "out 1 before 1; drop 1 before 3; out 2 before 3; drop 2 before 3; out 3 before 3; "
+        "drop 3 before 4; in 3 before 4; in 1 before 4; in 2 before 5; ");
+  CHECK(scheduler.Run(task, 12).end == 77);
+}
+
 TEST_CASE("copies: of two values, the one whose last read comes first goes first") {
   const Absence later = {1, 4, 0, 2, 4, 2, 4};
   const Absence sooner = {2, 4, 0, 1, 5, 1, 5};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "lib/base/check.h"
@@ -20,6 +21,8 @@ constexpr int kOffloadTries = 24;
 constexpr int kOffloadRepairs = 3;
 constexpr size_t kMostMissing = 4;
 constexpr int64_t kOffloadStopPolls = 64;
+// No sequence ends later: a double below the largest time.
+constexpr double kLatestEnd = 0x1p62;
 // The work of a move that is refused before it is scheduled, in steps.
 constexpr int64_t kWorkOfMove = 50;
 
@@ -53,7 +56,7 @@ class OffloadAnnealer {
     for (int32_t value = 0; value < problem.value_count; ++value) {
       if (limits.may_move[At(value)]) movable_.push_back(value);
     }
-    Measure();
+    Measure(std::numeric_limits<int64_t>::max());
     Accept();
   }
 
@@ -82,7 +85,7 @@ class OffloadAnnealer {
   bool TryEject();
   bool RelievePeak();
 
-  void Measure();
+  void Measure(int64_t latest_end);
   bool Obeys() const;
   bool IsWorthwhile();
   void Keep();
@@ -135,11 +138,13 @@ class OffloadAnnealer {
 };
 
 // Finds the time of the sequence, and whether it fits. A sequence above the budget is measured as
-// if the budget were its peak. It pays for what it takes more of either memory.
-void OffloadAnnealer::Measure() {
-  work_done_ += sequence_.step_count();
+// if the budget were its peak. It pays for what it takes more of either memory. If it ends after
+// `latest_end`, it is only known that it does.
+void OffloadAnnealer::Measure(int64_t latest_end) {
   const CopyPlan& plan =
-      scheduler_.Run(sequence_.Task(), std::max(limits_.budget, sequence_.peak()));
+      scheduler_.Run(sequence_.Task(), std::max(limits_.budget, sequence_.peak()), latest_end);
+  // To list the runs takes about as long as to schedule a quarter of them.
+  work_done_ += plan.runs + sequence_.step_count() / 4;
   CKPLAN_CHECK(plan.fits, "a sequence fits its own peak if everything is copied in time");
   const double host_energy =
       limits_.host_budget ? ChargeFor(plan.host_peak, *limits_.host_budget) : 0;
@@ -212,9 +217,9 @@ void OffloadAnnealer::Move(double temperature) {
 // Returns whether the changed sequence is accepted. It is not scheduled if its runs and its memory
 // alone are too much.
 bool OffloadAnnealer::IsWorthwhile() {
-  const double least = static_cast<double>(sequence_.cost()) + memory_weight_ * MemoryEnergy();
-  if (least > most_) return false;
-  Measure();
+  const double latest_end = most_ - memory_weight_ * MemoryEnergy();
+  if (static_cast<double>(sequence_.cost()) > latest_end) return false;
+  Measure(static_cast<int64_t>(std::min(std::ceil(latest_end), kLatestEnd)));
   return Energy() <= most_ && Obeys();
 }
 

@@ -4,8 +4,9 @@
 // Idea. As in annealing.h, a move changes the plan to a neighbour: one more rerun or load, one
 // less, a rerun in place of a load or the reverse, or one step elsewhere. Its energy is the time
 // that a CopyScheduler finds. That takes a pass over all runs, so a neighbour is scheduled only if
-// it would fit if copies took no time, and if its runs alone do not take too long already.
-//            Sequences above the budget are allowed for a charge.
+// it would fit if copies took no time, and if its runs alone do not take too long already; the pass
+// ends once the sequence is too late. Sequences above the budget are allowed for a charge.
+//
 // Guarantee  none; the result is no worse than a start that is within the budgets.
 // Cost       counted in moves; some tens of thousands a second for hundreds of operations.
 #pragma once

@@ -16,6 +16,10 @@ namespace {
 
 // Temperatures of consecutive chains, in parts of the added time.
 constexpr std::array kChainTemperatures = {2e-3, 1e-3, 5e-3, 5e-4};
+// A start that is above the bound by more than this part of a step is one of another kind than the
+// best plans are: its chain begins at so many times the temperature, in parts of that distance.
+constexpr double kFarFromBound = 0.05;
+constexpr double kFarHeat = 25;
 // Chains after the first round begin from this many of the best plans.
 constexpr size_t kBestPlans = 2;
 // More time for copies back than they need costs nothing in many plans, and they then wait less if
@@ -118,12 +122,15 @@ class OffloadSearcher {
     if (work.steps_per_op == 0 || pool_.empty()) return;
     const int64_t all = work.steps_per_op * std::max(problem_.op_count, kFewOps);
     const std::vector<PooledPlan> starts = FirstStarts();
-    const int64_t each = all / (static_cast<int64_t>(starts.size()) + work.rounds);
-    for (const PooledPlan& start : starts) AnnealFrom(start.steps, each);
+    // Half of the work shows which start is the best, and the other half continues from there.
+    const int64_t first = work.rounds == 0 ? all : all / 2;
+    for (const PooledPlan& start : starts) {
+      AnnealFrom(start, first / static_cast<int64_t>(starts.size()));
+    }
     for (int round = 0; round < work.rounds; ++round) {
       const size_t turn = static_cast<size_t>(round) % kBestPlans;
-      const RunsAndLoads start = pool_[std::min(turn, pool_.size() - 1)].steps;
-      AnnealFrom(start, each);
+      const PooledPlan start = pool_[std::min(turn, pool_.size() - 1)];
+      AnnealFrom(start, (all - first) / work.rounds);
     }
   }
 
@@ -149,15 +156,25 @@ class OffloadSearcher {
     return starts;
   }
 
-  void AnnealFrom(const RunsAndLoads& start, int64_t work) {
+  // Returns the temperature at which the next chain begins, in parts of the time that the start
+  // adds.
+  double FirstTemperature(double score) const {
+    const double temperature = kChainTemperatures[chains_ % kChainTemperatures.size()];
+    const auto once = static_cast<double>(problem_.total_cost);
+    const double above = score - static_cast<double>(enough_);
+    if (above <= kFarFromBound * once) return temperature;
+    return temperature * std::max(1.0, kFarHeat * above / (score - once));
+  }
+
+  void AnnealFrom(const PooledPlan& start, int64_t work) {
     if (IsDone()) return;
     OffloadAnnealOptions options;
     options.work = work;
     options.enough = enough_;
     options.seed = static_cast<uint64_t>(chains_);
-    options.start_temperature = kChainTemperatures[chains_ % kChainTemperatures.size()];
+    options.start_temperature = FirstTemperature(start.score);
     ++chains_;
-    Add(AnnealOffload(problem_, limits_, start, options).steps);
+    Add(AnnealOffload(problem_, limits_, start.steps, options).steps);
   }
 
   // Makes schedules of the candidate and takes the best. Returns whether one of them fits.

@@ -21,13 +21,14 @@ struct OffloadWork {
   int64_t crossed_per_op = 0;  // The work of CrossChoices, per operation.
   int64_t steps_per_op = 0;    // OffloadAnnealOptions::work of all chains together, per operation.
   int starts = 0;              // Chains from different starts.
-  int rounds = 0;              // Chains after these, from the best plans so far.
+  int rounds = 0;              // Chains after these, from the best plans so far. They do half of
+                               // the work.
 };
 
 // These take about 0.2, 3 and 20 seconds for 500 operations.
 inline constexpr OffloadWork kQuickOffload = {300, 20'000, 1, 0};
-inline constexpr OffloadWork kNormalOffload = {2'000, 300'000, 3, 2};
-inline constexpr OffloadWork kThoroughOffload = {4'000, 2'000'000, 8, 8};
+inline constexpr OffloadWork kNormalOffload = {2'000, 300'000, 3, 1};
+inline constexpr OffloadWork kThoroughOffload = {4'000, 2'000'000, 8, 4};
 
 struct OffloadSearchOptions {
   OffloadWork work = kNormalOffload;

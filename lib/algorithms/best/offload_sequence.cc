@@ -8,7 +8,7 @@
 namespace ckplan {
 namespace {
 
-constexpr int32_t kSlotsPerStep = 4;
+constexpr int32_t kSlotsPerStep = 2;
 constexpr int32_t kSpareStepSlots = 64;
 
 void InsertSorted(std::vector<int32_t>* list, int32_t slot) {
@@ -223,21 +223,32 @@ void OffloadSequence::Revert() {
   }
 }
 
-const CopyTask& OffloadSequence::Task() {
-  task_.cost.clear();
-  task_.bytes.clear();
-  task_.absences.clear();
-  run_of_slot_.resize(step_at_.size() + 1);
+// Fills in the runs, without branches: it is called for every sequence that is tried.
+void OffloadSequence::ListRuns() {
+  const size_t slots = step_at_.size();
+  task_.cost.resize(At(step_count_) + 1);
+  task_.bytes.resize(At(step_count_) + 1);
+  run_of_slot_.resize(slots + 1);
+  const auto ops = static_cast<uint32_t>(problem_.op_count);
   int64_t live = 0;
-  for (int32_t slot = 0; slot < slot_count(); ++slot) {
-    live += tree_.ChangeAt(slot);
-    run_of_slot_[At(slot)] = static_cast<int32_t>(task_.cost.size());
-    const int32_t step = step_at_[At(slot)];
-    if (step < 0 || IsLoad(problem_, step)) continue;
-    task_.cost.push_back(problem_.cost[At(step)]);
-    task_.bytes.push_back(live);
+  size_t run = 0;
+  for (size_t slot = 0; slot < slots; ++slot) {
+    live += tree_.ChangeAt(static_cast<int32_t>(slot));
+    run_of_slot_[slot] = static_cast<int32_t>(run);
+    const auto step = static_cast<uint32_t>(step_at_[slot]);
+    // What this writes is kept only if the slot has a run.
+    task_.cost[run] = step < ops ? problem_.cost[step] : 0;
+    task_.bytes[run] = live;
+    run += step < ops ? 1 : 0;
   }
-  run_of_slot_.back() = static_cast<int32_t>(task_.cost.size());
+  run_of_slot_.back() = static_cast<int32_t>(run);
+  task_.cost.resize(run);
+  task_.bytes.resize(run);
+}
+
+const CopyTask& OffloadSequence::Task() {
+  ListRuns();
+  task_.absences.clear();
   for (const int32_t step : extra_) {
     if (!IsLoad(problem_, step)) continue;
     const int32_t value = LoadedBy(problem_, step);

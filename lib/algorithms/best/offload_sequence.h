@@ -84,6 +84,7 @@ class OffloadSequence {
   }
   int32_t FirstReadOf(int32_t value, size_t k) const;  // A slot, or -1.
   void Load(std::span<const int32_t> steps);
+  void ListRuns();
   void Place(int32_t step, int32_t slot, bool is_insertion);
   void Count(int32_t value, size_t k, int64_t sign);
   void CountAround(int32_t step, int32_t slot, bool is_there, int64_t sign);
