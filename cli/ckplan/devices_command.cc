@@ -31,6 +31,22 @@ void WriteHostLink(const Device& device, JsonWriter* json) {
   json->Key("bytes_per_second").Integer(Whole(device.host_link->bytes_per_second)).End();
 }
 
+void WriteCuda(const Device& device, JsonWriter* json) {
+  json->Key("cuda");
+  if (!device.cuda) {
+    json->Null();
+    return;
+  }
+  const CudaProperties& cuda = *device.cuda;
+  json->BeginObject(JsonLayout::kInline);
+  json->Key("compute_capability").Integer(cuda.compute_capability);
+  json->Key("multiprocessors").Integer(cuda.multiprocessors);
+  json->Key("shared_memory_per_block_bytes").Amount(cuda.shared_memory_per_block);
+  json->Key("l2_cache_bytes").Amount(cuda.l2_cache);
+  json->Key("clock_khz").Integer(cuda.clock_khz);
+  json->Key("memory_clock_khz").Integer(cuda.memory_clock_khz).End();
+}
+
 std::string DevicesJson(const std::vector<Device>& rows) {
   JsonWriter json;
   json.BeginObject(JsonLayout::kLines);
@@ -54,6 +70,7 @@ std::string DevicesJson(const std::vector<Device>& rows) {
     json.Key("launch_ns").Integer(Whole(device.launch_ns));
     json.Key("memory_bytes").Amount(device.memory);
     WriteHostLink(device, &json);
+    WriteCuda(device, &json);
     json.End();
   }
   json.End().End();

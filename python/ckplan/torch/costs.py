@@ -35,6 +35,9 @@ class Device:
     bytes_per_second: float
     launch_ns: float
     memory_bytes: int
+    description: str = ""
+    cuda: dict[str, int] | None = None
+    """What libraries ask about a GPU, where that is known."""
 
     @property
     def model(self) -> str:

@@ -51,6 +51,15 @@ def test_a_second_run_makes_another_buffer():
     assert found.num_buffers == 4
 
 
+def test_a_workspace_lives_within_each_run_of_its_operation():
+    #   b takes 5 beside a and its own result, in both of its runs.
+    found = trace(CHAIN, [0, 1, 1, 2], workspaces={1: 5})
+    assert found.events[:4] == [Event(0, 4), Event(1, 2), Event(4, 5), Event(4, -5)]
+    assert [event.bytes for event in found.events if event.buffer == 5] == [5, -5]
+    assert found.num_buffers == 6
+    assert peak(trace(CHAIN, [0, 1, 2], workspaces={1: 30}).events) == (36, 2)
+
+
 def test_an_alias_keeps_its_base():
     #   0: a(4); 1: view of a; 2: b(2) reads nothing else; 3: c(1) reads the view.
     rows = [([], [0]), ([0], [1]), ([], [2]), ([1, 2], [3])]

@@ -55,6 +55,10 @@ class Need:
         """The most, without the lines for which no bound is known."""
         return sum(line.bytes if line.most is None else line.most for line in self.lines)
 
+    def line(self, name: str) -> Line:
+        """Returns the line of that name."""
+        return next(line for line in self.lines if line.name == name)
+
     @property
     def unknown(self) -> list[str]:
         """Returns the names of lines without a bound."""

@@ -23,6 +23,7 @@ from ckplan.torch.estimation.optimizers import OptimizerMemory
 from ckplan.torch.estimation.rehearsal import rehearse
 from ckplan.torch.estimation.sharding import Shard
 from ckplan.torch.estimation.tracing import Precision, Step, sizes_of, trace_step
+from ckplan.torch.estimation.workspaces import Workspaces, added_lines, workspaces_of
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.report import size
 from ckplan.torch.request import Request
@@ -178,7 +179,8 @@ class Case:
         parameters = [_part(parameter, shard) for parameter in step.parameters()]
         trained = [part for part, p in zip(parameters, step.parameters()) if p.requires_grad]
         optimizer = optimizers.measure(self.optimizer, trained, self.master_weights)
-        return Measured(self, step, graph, parameters, trained, optimizer)
+        workspaces = workspaces_of(graph, self.device)
+        return Measured(self, step, graph, parameters, trained, optimizer, workspaces)
 
 
 @dataclass
@@ -192,6 +194,7 @@ class Measured:
     """On one device, as tensors without memory."""
     trained: list[Tensor]
     optimizer: OptimizerMemory
+    workspaces: list[Workspaces]
 
     def __post_init__(self) -> None:
         self.input_bytes = sum(storage_bytes(tensor) for tensor in self.step.inputs)
@@ -210,17 +213,13 @@ class Measured:
                 lines.append(Line.exact("gradients", _sum(self.trained), _FAKE))
             found = case.shard.at_a_time(step.model, case.precision.autocast)
             lines += [Line.ranged(name, row) for name, row in found.items() if row.most]
-            lines.append(_not_known("NCCL's buffers"))
+            lines.append(_not_known("NCCL's buffers", "not known without the library"))
         return [line for line in lines if line.bytes or line.most is None]
 
     def outside(self) -> list[Line]:
-        """Returns the lines of what is not a tensor: workspaces, the context, the driver."""
+        """Returns the lines of what is there throughout, but is no tensor."""
         case = self.case
         lines = [Line.ranged("cuBLAS's workspace", devices.matrix_workspace(case.device))]
-        if _has(self.graph, "convolution"):
-            lines.append(_not_known("cuDNN's workspaces"))
-        if _has(self.graph, "attention"):
-            lines.append(_not_known("attention's workspaces"))
         if case.context is None:
             lines.append(Line.ranged("CUDA context", devices.context()))
         else:
@@ -241,12 +240,23 @@ class Measured:
 
     def need(self, steps: list[int]) -> Need:
         """Returns what training needs by a plan."""
-        return self.need_of(trace(self.graph, steps), _TRACE)
+        known = [one for one in self.workspaces if one.is_known]
+        ran = trace(self.graph, steps)
+        added = added_lines(self.graph, steps, known, self.optimizer_bytes())
+        likely = {id: amount.bytes for one in known for id, amount in one.amounts.items()}
+        rehearsed = trace(self.graph, steps, likely) if likely else ran
+        return self._need_of(ran, _TRACE, rehearsed, added)
 
     def need_of(self, ran: Trace, source: str) -> Need:
         """Returns what training needs with what a step has allocated; ``source`` knows that."""
+        return self._need_of(ran, source, ran, [])
+
+    def _need_of(self, ran: Trace, source: str, rehearsed: Trace, added: list[Line]) -> Need:
+        """Returns all lines. ``rehearsed`` has the workspaces, too, whose lines are ``added``."""
         fixed = self.fixed()
-        lines = fixed + self._moment(ran, source)
+        named = {line.name for line in added}
+        unknown = [_not_known(w.name, w.source) for w in self.workspaces if w.name not in named]
+        lines = fixed + self._moment(ran, source) + added + unknown
         workspace = devices.matrix_workspace(self.case.device).bytes
         constants = [tensor.nbytes for tensor in (*self.parameters, *self.step.buffers())]
         constants.append(self.input_bytes)
@@ -255,7 +265,7 @@ class Measured:
         outside = self.outside()
         capacity = self.case.memory_bytes - sum(line.bytes for line in outside) + workspace
         held = rehearse(
-            [*constants, workspace], ran, self.optimizer, capacity, self.case.expandable
+            [*constants, workspace], rehearsed, self.optimizer, capacity, self.case.expandable
         )
         kept = held.kept_bytes
         least = min(held.rounding_bytes, kept)
@@ -357,6 +367,7 @@ def _plan_for_device(measured: Measured, found: Estimate, effort: str) -> None:
         found.notes.append(_no_plan_helps(measured, found))
         return
     fixed = sum(line.bytes for line in (*measured.fixed(), *measured.outside()))
+    fixed += sum(found.keep_all.line(w.name).bytes for w in measured.workspaces)
     limit = min(found.memory_bytes - fixed, found.backward_bytes - 1)
     less = found.memory_bytes // _FIRST_STEP
     for _ in range(_ATTEMPTS):
@@ -421,11 +432,5 @@ def _sum(tensors: Iterable[Tensor]) -> int:
     return sum(tensor.nbytes for tensor in tensors)
 
 
-def _not_known(name: str) -> Line:
-    return Line(name, 0, 0, None, "not known without the library")
-
-
-def _has(graph: JointGraph, kind: str) -> bool:
-    """Returns whether the step calls an operator with ``kind`` in its name."""
-    calls = (operation.node.target for operation in graph.operations if operation.node is not None)
-    return any(kind in str(target) for target in calls)
+def _not_known(name: str, why: str) -> Line:
+    return Line(name, 0, 0, None, why)

@@ -7,7 +7,7 @@ of a result stays.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ckplan.torch.estimation.allocator import Event
@@ -63,8 +63,14 @@ def versions(graph: JointGraph, steps: Sequence[int], kinds: Collection[str]) ->
     return made
 
 
-def trace(graph: JointGraph, steps: Sequence[int]) -> Trace:
-    """Returns what the runs ``steps``, which are ids of operations, allocate and free."""
+def trace(
+    graph: JointGraph, steps: Sequence[int], workspaces: Mapping[int, int] | None = None
+) -> Trace:
+    """Returns what the runs ``steps``, which are ids of operations, allocate and free.
+
+    ``workspaces`` has the bytes that runs of operations take, beside their results, and free.
+    """
+    workspaces = workspaces or {}
     made = versions(graph, steps, (VALUE,))
     begins: list[list[int]] = [[] for _ in steps]
     ends: list[list[int]] = [[] for _ in range(len(steps) + 1)]
@@ -72,11 +78,16 @@ def trace(graph: JointGraph, steps: Sequence[int]) -> Trace:
         begins[version.made].append(buffer)
         ends[version.last].append(buffer)
     events = []
+    num_buffers = len(made)
     for position, new in enumerate(begins):
         events += [Event(buffer, made[buffer].bytes) for buffer in new]
+        workspace = workspaces.get(steps[position], 0)
+        if workspace:
+            events += [Event(num_buffers, workspace), Event(num_buffers, -workspace)]
+            num_buffers += 1
         events += [Event(buffer, -made[buffer].bytes) for buffer in ends[position]]
     left = {buffer: made[buffer].value for buffer in ends[len(steps)]}
-    return Trace(events, left, len(made))
+    return Trace(events, left, num_buffers)
 
 
 def peak(events: Iterable[Event]) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from ckplan.torch.errors import EstimateError
 from ckplan.torch.estimation import planning
 from ckplan.torch.estimation.answer import Largest
 from ckplan.torch.estimation.tracing import inputs_at, sizes_of
+from ckplan.torch.estimation.workspaces import Workspaces, workspaces_of
 
 if TYPE_CHECKING:
     from ckplan.torch.estimation.estimating import Case, Measured
@@ -28,6 +29,9 @@ ADDED: tuple[int | None, ...] = (None, 10, 30)
 """The added times that plans may have, in percent; None keeps everything."""
 
 _MOST = 1 << 20
+
+_ATTEMPTS = 8
+"""How often a size is sought."""
 
 
 def wanted(largest: str | Iterable[str], known: dict[str, int]) -> list[str]:
@@ -80,14 +84,29 @@ class Search:
         rows: list[Largest] = []
         known = None
         for added in added_times:
-            known = _largest(functools.partial(self._fits, curve, added), base, known)
-            row = self._checked(name, curve, added, known)
+            known, row = self._sought(name, curve, added, known)
             if rows and rows[-1].value == row.value and row.value is not None:
                 # The plan of the row before may add this time, too, and is known to fit.
                 row = min(rows[-1], row, key=lambda one: one.need_bytes or 0)
                 row = dataclasses.replace(row, added_percent=added)
             rows.append(row)
         return rows
+
+    def _sought(
+        self, name: str, curve: _Polynomials, added: int | None, known: int | None
+    ) -> tuple[int | None, Largest]:
+        """Returns the largest value and its row.
+
+        Workspaces are no polynomials. Those of each size that is found serve the search for
+        another one, if training does not fit with them.
+        """
+        for _ in range(_ATTEMPTS):
+            found = _largest(functools.partial(self._fits, curve, added), self._sizes[name], known)
+            row = self._checked(name, curve, added, found)
+            if row.need_bytes is None or row.need_bytes <= self._case.memory_bytes:
+                break
+            known = None
+        return found, row
 
     def _fits(self, curve: _Polynomials, added: int | None, size: int) -> bool:
         return self._need(curve.at(size), added) <= self._case.memory_bytes
@@ -107,12 +126,15 @@ class Search:
                 f"expect, so that the largest {name} is not known: estimate single sizes instead"
             )
         # The bytes are equal, so the plan that was found for the prediction is one of the capture.
-        return Largest(name, added, value, self._need(predicted, added))
+        curve.learn(value, captured.workspaces)
+        return Largest(name, added, value, self._need(curve.at(value), added))
 
     def _capture(self, name: str, value: int) -> Measured:
         inputs = inputs_at(self._inputs, {**self._sizes, name: value})
         step = self._case.step(self._make, inputs, self._loss)
-        return dataclasses.replace(self._first, step=step, graph=self._case.graph(step))
+        graph = self._case.graph(step)
+        workspaces = workspaces_of(graph, self._case.device)
+        return dataclasses.replace(self._first, step=step, graph=graph, workspaces=workspaces)
 
     def _need(self, measured: Measured, added: int | None) -> int:
         if added is None:
@@ -128,6 +150,7 @@ class _Polynomials:
     def __init__(self, name: str, points: Sequence[tuple[int, Measured]]):
         self.sizes = [size for size, _ in points]
         self._points = [measured for _, measured in points]
+        self._workspaces = {size: measured.workspaces for size, measured in points}
         first = self._points[0].graph
         for measured in self._points[1:]:
             graph = measured.graph
@@ -137,6 +160,10 @@ class _Polynomials:
                     f"the graph changes with the size {name}, so that its largest value cannot be "
                     "computed from a few: estimate single sizes instead"
                 )
+
+    def learn(self, size: int, workspaces: list[Workspaces]) -> None:
+        """Notes the workspaces at one more size."""
+        self._workspaces[size] = workspaces
 
     def at(self, size: int) -> Measured:
         """Returns the step at another size."""
@@ -150,8 +177,14 @@ class _Polynomials:
         for position, operation in enumerate(graph.operations):
             operation.cost = self._value([g.operations[position].cost for g in graphs], size)
         found.graph = graph
+        found.workspaces = self._workspaces_at(size)
         found.input_bytes = self._value([m.input_bytes for m in self._points], size)
         return found
+
+    def _workspaces_at(self, size: int) -> list[Workspaces]:
+        """Returns those of the nearest size that was captured, in proportion to the size."""
+        nearest = min(self._workspaces, key=lambda known: (abs(known - size), known))
+        return [one.scaled(size, nearest) for one in self._workspaces[nearest]]
 
     def _value(self, known: Sequence[int], size: int) -> int:
         """Returns the polynomial through the known values, at a size. It is never below 0."""
