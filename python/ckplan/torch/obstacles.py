@@ -15,6 +15,9 @@ _WITHOUT_KERNEL = re.compile(
     r"no fake impl registered for <CustomOpDef\(([\w:]+)\)>|unsupported operator: (\w+)\.(\w+)"
 )
 
+_DISABLED = re.compile(r"Skip calling function `<function ([\w.]+) at \w+>`")
+_NO_OPERATOR = re.compile(r"does not know how to trace the builtin `([\w.]+?)\.?`")
+
 CHECKPOINTS = (
     "the model's own gradient checkpointing is on: it may divide the graph, and the plan decides "
     "for itself what runs again; switch it off, for instance by "
@@ -74,6 +77,23 @@ def missing_kernel(words: str) -> str | None:
         f"{name} has no fake kernel, so that the sizes of its results are not known before it "
         f'runs: register one by torch.library.register_fake("{name}"), a function of the same '
         "arguments that returns empty tensors of these sizes"
+    )
+
+
+def remedy(words: str) -> str:
+    """Says what to do, if these words of PyTorch say which function cannot be traced."""
+    found = _DISABLED.search(words)
+    if found is not None:
+        return (
+            f"; the library that has {found[1]} keeps it from torch.compile, by "
+            "torch.compiler.disable: estimate the model without what calls it"
+        )
+    found = _NO_OPERATOR.search(words)
+    if found is None:
+        return ""
+    return (
+        f"; make {found[1]} an operator by torch.library.custom_op, with a fake kernel "
+        "(register_fake) and a backward pass (register_autograd)"
     )
 
 

@@ -5,8 +5,9 @@ All others are in ``ckplan.torch.private``.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -46,3 +47,40 @@ def in_compilers_mode(inputs: list[Any]) -> list[Any]:
     if mode is None:
         return inputs
     return [mode.from_tensor(value) if isinstance(value, Tensor) else value for value in inputs]
+
+
+class _Driver:
+    """What Triton needs to know of a GPU before it can say what a kernel writes to."""
+
+    def __init__(self, target: Any):
+        self._target = target
+
+    def get_current_target(self) -> Any:
+        return self._target
+
+
+@contextlib.contextmanager
+def kernels_of_triton() -> Iterator[None]:
+    """Has kernels of Triton traced as operators where there is no GPU to run them.
+
+    TorchDynamo asks ``torch.utils._triton.has_triton``, since 2.1. What a kernel writes to is found
+    in its code for a GPU (``torch._higher_order_ops.triton_kernel_wrap``, since 2.2), which Triton
+    makes for the target of its ``runtime.driver``; without a target all arguments count as written.
+    """
+    from torch.utils import _triton
+
+    if not _triton.has_triton_package() or _triton.has_triton():
+        yield
+        return
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime import driver
+
+    has_triton, drivers = _triton.has_triton, dict(vars(driver))
+    replaced: Any = _triton
+    replaced.has_triton = lambda *_, **__: True
+    driver.set_active(_Driver(GPUTarget("cuda", 80, 32)))
+    try:
+        yield
+    finally:
+        replaced.has_triton = has_triton
+        vars(driver).update(drivers)

@@ -29,7 +29,7 @@ from ckplan.torch.errors import (
 from ckplan.torch.estimation import regions
 from ckplan.torch.estimation.holding import hold_results
 from ckplan.torch.estimation.lengthening import lengthened
-from ckplan.torch.estimation.private import in_compilers_mode
+from ckplan.torch.estimation.private import in_compilers_mode, kernels_of_triton
 from ckplan.torch.estimation.repeats import (
     Repeat,
     depends_on_data,
@@ -37,7 +37,7 @@ from ckplan.torch.estimation.repeats import (
     updates_buffers,
 )
 from ckplan.torch.graph import JointGraph
-from ckplan.torch.obstacles import missing_kernel
+from ckplan.torch.obstacles import missing_kernel, remedy
 
 PRECISIONS: dict[str, tuple[torch.dtype, torch.dtype | None]] = {
     "fp32": (torch.float32, None),
@@ -191,7 +191,8 @@ def trace_step(
     """
     call = _fake_call(make_model, example_inputs, precision)
     asked = _Asked(precision, loss, bounds, returns == "all")
-    traced = _trace_joint(call, asked)
+    with kernels_of_triton():
+        traced = _trace_joint(call, asked)
     return Step(traced, call.model, call.tensors(), type(call.model).__name__)
 
 
@@ -288,7 +289,8 @@ def _run(
         if isinstance(inner, EstimateError):
             raise inner from None
         if not is_done():
-            raise EstimateError(f"{name} cannot be traced as one graph: {_first(error)}") from error
+            why = f"{name} cannot be traced as one graph: {_first(error)}{remedy(str(error))}"
+            raise EstimateError(why) from error
     if not is_done():
         raise EstimateError(
             f"{name} has no loss to train by: its result is no number and has none called loss; "
