@@ -179,17 +179,33 @@ def test_running_statistics_are_no_part_of_eager_modes_peak():
 class Chunk(nn.Module):
     """Layers that a checkpoint of Megatron or DeepSpeed contains, which PyTorch's reentrant is."""
 
-    def __init__(self, layers: list[nn.Module]):
+    def __init__(self, layers: list[nn.Module], call: Any):
         super().__init__()
         self.layers = nn.Sequential(*layers)
+        self.call = call
 
     def forward(self, x: Tensor) -> Any:
-        return checkpoint(self.layers, x, use_reentrant=True)
+        return self.call(self.layers, x)
+
+
+def deepspeeds_checkpoint():
+    """Returns DeepSpeed's own checkpoint of a function, where DeepSpeed is installed."""
+    module = "deepspeed.runtime.activation_checkpointing.checkpointing"
+    return pytest.importorskip(module).checkpoint
 
 
 @pytest.mark.parametrize("name", ["decoder", "encoder"])
-@pytest.mark.parametrize("kind", ["deepspeed", "megatron"])
-def test_reentrant_checkpoints_need_the_peak_of_chunks(name, kind):
+@pytest.mark.parametrize(
+    ("kind", "get"),
+    [
+        ("deepspeed", lambda: functools.partial(checkpoint, use_reentrant=True)),
+        ("megatron", lambda: functools.partial(checkpoint, use_reentrant=True)),
+        ("deepspeed", deepspeeds_checkpoint),
+    ],
+    ids=["deepspeed", "megatron", "by-deepspeed"],
+)
+def test_reentrant_checkpoints_need_the_peak_of_chunks(name, kind, get):
+    call = get()
     make, batch = NETWORKS[name]
     found = policy_of(name, kind, "60%")
     assert found.regions
@@ -200,7 +216,7 @@ def test_reentrant_checkpoints_need_the_peak_of_chunks(name, kind):
     chunked: list[nn.Module] = []
     for region in found.regions:
         count = len(region.modules)
-        chunked.append(Chunk(layers[:count]))
+        chunked.append(Chunk(layers[:count], call))
         layers = layers[count:]
     model.layers = nn.Sequential(*chunked, *layers)
     assert_peak(measured(model, example), found)

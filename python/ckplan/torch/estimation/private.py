@@ -6,6 +6,7 @@ All others are in ``ckplan.torch.private``.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -72,13 +73,13 @@ def kernels_of_triton() -> Iterator[None]:
     if not _triton.has_triton_package() or _triton.has_triton():
         yield
         return
-    from triton.backends.compiler import GPUTarget
-    from triton.runtime import driver
-
+    # Triton has no annotations.
+    target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", 80, 32)
+    driver = importlib.import_module("triton.runtime").driver
     has_triton, drivers = _triton.has_triton, dict(vars(driver))
     replaced: Any = _triton
     replaced.has_triton = lambda *_, **__: True
-    driver.set_active(_Driver(GPUTarget("cuda", 80, 32)))
+    driver.set_active(_Driver(target))
     try:
         yield
     finally:
