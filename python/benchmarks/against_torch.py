@@ -38,6 +38,7 @@ from ckplan.torch.building import Modules, build
 from ckplan.torch.capture import capture, tensors_in
 from ckplan.torch.costs import device_named, flops, is_pointwise, roofline_ns, set_costs
 from ckplan.torch.graph import JointGraph
+from ckplan.torch.inductor import lowered
 from ckplan.torch.inductor import private as inductor
 from ckplan.torch.judge import replay_modules
 from ckplan.torch.request import Request, make_plan
@@ -97,7 +98,7 @@ def trace(model: nn.Module, batch: torch.Tensor, compiler: str) -> Step:
         return output[-1] if isinstance(output, tuple) else output.float().square().mean()
 
     def by_inductor(module: fx.GraphModule, inputs: list[Any]) -> Any:
-        return inductor.compile(module, inputs, inductor.Divided(partition))
+        return inductor.compile(module, inputs, lowered.Divided(partition))
 
     by_operators = private.aot_autograd(
         fw_compiler=lambda module, _: module,

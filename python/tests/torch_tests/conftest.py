@@ -26,6 +26,14 @@ def _installed(tmp_path_factory):
     sys.path.append(str(folder))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _kernels(tmp_path_factory):
+    """Gives all tests one folder of compiled kernels, which is not the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _fresh(tmp_path, monkeypatch):
     """Makes each test compile anew, and gives it its own cache of plans."""

@@ -30,14 +30,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _kernels(tmp_path_factory: Any) -> Any:
-    """Gives these tests a folder of compiled kernels of their own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
-        yield
-
-
 def mlp() -> nn.Module:
     torch.manual_seed(0)
     return nn.Sequential(*(part for _ in range(4) for part in (nn.Linear(32, 32), nn.GELU())))
@@ -117,6 +109,25 @@ def test_training_is_the_same_within_rounding():
     (graph,) = ours.ckplan.graphs
     assert graph.measured_peak_bytes == graph.promise.bytes
     assert "planned" in graph.promise.way
+
+
+@pytest.mark.parametrize("finishes", [True, False])
+def test_the_chosen_step_is_lowered_again_only_where_it_cannot_be_finished(monkeypatch, finishes):
+    runs, run = [], inductor._Stage._run
+    monkeypatch.setattr(
+        inductor._Stage, "_run", lambda *arguments: runs.append(1) or run(*arguments)
+    )
+    monkeypatch.setattr(deciding.PartDecision, "is_to_run", finishes)
+    model, x = mlp(), torch.randn(256, 32)
+    step = planned(model, x, "70%")
+    (graph,) = step.ckplan.graphs
+    assert len(runs) == graph.promise.rounds + (not finishes)
+    assert graph.measured_peak_bytes == graph.promise.bytes
+    again = [torch.autograd.grad(step(), list(model.parameters())) for _ in range(2)]
+    theirs = torch.autograd.grad(loss_of(model(x)), list(model.parameters()))
+    for a, b, c in zip(*again, theirs):
+        assert torch.equal(a, b)
+        torch.testing.assert_close(a, c)
 
 
 def test_flags_are_restored_after_a_failure(monkeypatch):

@@ -7,7 +7,7 @@ import torch
 
 from ckplan.torch.inductor import scratch
 from ckplan.torch.inductor.replay import KernelCall, OperatorCall, replay
-from ckplan.torch.inductor.private import NotReplayedError
+from ckplan.torch.inductor.lowered import NotReplayedError
 from ckplan.torch.inductor.wrapper import load
 from torch_tests import wrappers
 from torch_tests.wrappers import FORWARD, step

@@ -10,6 +10,7 @@ import pytest
 
 from ckplan.torch.inductor import rounds
 from ckplan.torch.inductor.keeping import KeptChoice
+from ckplan.torch.inductor.lowered import Step
 from ckplan.torch.inductor.rounds import KNOB, PLAIN, PLAN, Candidate, Recipe, Search
 from ckplan.torch.request import Request
 
@@ -37,8 +38,7 @@ class Model:
             return candidate(recipe, *self.knob)
         planned = LEAST if recipe.value == "min" else max(LEAST, int(recipe.value))
         if any(
-            row.kind == PLAN and row.near == recipe.near and row.value == recipe.value
-            for row in self.asked[:-1]
+            row.kind == PLAN and row == recipe for row in self.asked[:-1]
         ):
             return None
         peak = self.grown(planned) + (0 if recipe.near else 50)
@@ -55,7 +55,7 @@ def test_the_limit_is_lowered_until_the_replay_keeps_it():
     model = Model(lambda planned: planned + 200)
     best = Search(PLAIN_ROW, 700, model).run()
     assert best.peak_bytes <= 700
-    assert model.asked[0] == Recipe(PLAN, 700, near=True)
+    assert model.asked[0] == Recipe(PLAN, 700, near=True, fused=True)
     assert best.plan is not None and best.plan.peak_bytes < 700
 
 
@@ -64,6 +64,44 @@ def test_the_cheapest_that_fits_is_used():
     assert Search(PLAIN_ROW, 700, knob).run().recipe.kind == KNOB
     too_large = Model(lambda planned: planned, knob=(701, 3))
     assert Search(PLAIN_ROW, 700, too_large).run().recipe.kind == PLAN
+
+
+def test_the_knob_that_keeps_most_within_the_limit_is_tried():
+    class Unfit(Model):
+        def __call__(self, recipe: Recipe) -> Candidate | None:
+            found = super().__call__(recipe)
+            return None if recipe == Recipe(KNOB, rounds.KNOBS[0]) else found
+
+    for model, value in (Model(lambda planned: planned), 0.5), (Unfit(lambda planned: planned), 0.2):
+        Search(PLAIN_ROW, 700, model).run()
+        knobs = [row.value for row in model.asked if row.kind == KNOB]
+        assert knobs[-1] == value and len(knobs) == 1 + (value != rounds.KNOBS[0])
+
+
+def test_no_other_way_is_sought_when_a_step_takes_no_more_than_plain():
+    good = Model(lambda planned: planned, knob=(700, 101))
+    assert Search(PLAIN_ROW, 700, good).run().recipe.kind == KNOB
+    assert [row.kind for row in good.asked] == [PLAN, KNOB]
+    worse = Model(lambda planned: planned - 50, knob=(700, 102))
+    Search(PLAIN_ROW, 700, worse).run()
+    assert [row.kind for row in worse.asked] == [PLAN, KNOB, PLAN]
+    narrow = Model(lambda planned: planned, knob=(700, 102))
+    Search(PLAIN_ROW, 700, narrow).run()
+    assert [row.kind for row in narrow.asked] == [PLAN, KNOB]
+
+
+def test_only_the_best_step_is_kept():
+    class Lowered(Model):
+        def __call__(self, recipe: Recipe) -> Candidate | None:
+            found = super().__call__(recipe)
+            if found is not None:
+                found.step = Step()
+            return found
+
+    search = Search(PLAIN_ROW, 700, Lowered(lambda planned: planned + 200))
+    best = search.run()
+    assert best.step is not None and len(search.tried) > 2
+    assert all(row.step is None for row in search.tried if row is not best)
 
 
 def test_a_replay_that_is_not_monotone_does_not_lose_the_best():
@@ -79,6 +117,28 @@ def test_there_are_no_more_rounds_than_promised_and_the_least_is_found():
     slow = Search(PLAIN_ROW, 500, Model(lambda planned: 501))  # Each plan is a little smaller.
     assert slow.run().peak_bytes == 501
     assert len(slow.tried) == rounds.MOST_ROUNDS
+
+
+def test_plans_of_kernels_and_of_operations_take_turns():
+    model = Model(lambda planned: 701)
+    Search(PLAIN_ROW, 700, model).run()
+    assert [row.fused for row in model.asked if row.kind == PLAN][:3] == [True, False, True]
+
+
+@pytest.mark.parametrize("largest", [1000, 999])
+def test_a_larger_plan_is_tried_where_the_limit_leaves_room(largest):
+    model = Model(lambda planned: 400 if planned <= largest else 800)
+    Search(PLAIN_ROW, 700, model).run()
+    plans = [row for row in model.asked if row.kind == PLAN]
+    # The other kind is enough if it fits.
+    more = [] if largest == 1000 else [Recipe(PLAN, 1000, True, True)]
+    assert plans[1:] == [Recipe(PLAN, 1000, True), *more]
+
+
+def test_a_limit_stays_a_number_of_bytes():
+    model = Model(lambda planned: planned + 5000)  # Far more than the limit.
+    Search(PLAIN_ROW, 500, model).run()
+    assert all(int(row.value) > 0 for row in model.asked if row.kind == PLAN and row.value != "min")
 
 
 def test_no_round_begins_after_the_time(monkeypatch):
@@ -116,7 +176,9 @@ def kept(content: bytes = b"graph", limit: str = "60%", **options: Any) -> KeptC
     return KeptChoice(graph, Request(budget=limit, compiler="inductor", **options), limit)
 
 
-@pytest.mark.parametrize("recipe", [Recipe(PLAN, "min"), Recipe(KNOB, 0.2), Recipe(PLAN, 7, True)])
+@pytest.mark.parametrize("recipe",
+    [Recipe(PLAN, "min"), Recipe(KNOB, 0.2), Recipe(PLAN, 7, True), Recipe(PLAN, 7, True, True)],
+)
 def test_each_kind_of_choice_is_kept(recipe):
     chosen = Model(lambda planned: planned)(recipe)
     assert chosen is not None

@@ -15,11 +15,12 @@ from ckplan.torch.capture import capture
 from ckplan.torch.errors import EstimateError, UnsupportedGraphError
 from ckplan.torch.estimation.allocator import Event
 from ckplan.torch.estimation.events import Trace
+from ckplan.torch.inductor import lowered
 from ckplan.torch.inductor import private as inductor
 from ckplan.torch.inductor.costs import set_fused_costs
 from ckplan.torch.inductor.evaluating import Evaluation, Joint
 from ckplan.torch.inductor.rounds import PLAIN, Candidate, Recipe, Search
-from ckplan.torch.inductor.private import NotReplayedError
+from ckplan.torch.inductor.lowered import NotReplayedError
 from ckplan.torch.costs import device_named
 from ckplan.torch.request import Request
 
@@ -38,8 +39,10 @@ class Done(Exception):
     """Ends the compilation once everything is known."""
 
 
-class Lowering(inductor.Decision):
+class Lowering(lowered.Decision):
     """Lowers one graph, and has it divided until it keeps ``most(plain)`` bytes."""
+
+    is_to_run = False
 
     def __init__(
         self,
@@ -57,9 +60,9 @@ class Lowering(inductor.Decision):
         """Is a backend of torch.compile."""
         return inductor.compile(module, inputs, self)
 
-    def decide(self, lower: inductor.Lower) -> Any:
+    def decide(self, lower: lowered.Lower) -> Any:
         joint = Joint()
-        plain_step = lower(joint.plain, inductor.Flags())
+        plain_step = lower(joint.plain, lowered.Flags())
         reason = inductor.why_not_promised(joint.module)
         if reason:
             raise EstimateError(f"what Inductor needs is not known: {reason}")
@@ -70,13 +73,14 @@ class Lowering(inductor.Decision):
         evaluation = Evaluation(joint, request, lower, counts_operators=False)
         try:
             plain = evaluation.candidate(Recipe(PLAIN), plain_step, None)
-            search = Search(plain, self._most(plain), evaluation)
+            evaluation.most = self._most(plain)
+            search = Search(plain, evaluation.most, evaluation)
             self.found = Lowered(plain, search.run(), search.tried)
         except NotReplayedError as error:
             raise EstimateError(f"Inductor's code cannot be replayed: {error}") from error
         raise Done
 
-    def compiled(self, step: inductor.Step) -> None:
+    def compiled(self, step: lowered.Step) -> None:
         raise AssertionError("nothing is compiled")
 
     def _captured(self, joint: Joint) -> Any:

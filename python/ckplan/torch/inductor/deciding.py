@@ -13,10 +13,10 @@ from torch import fx
 import ckplan
 from ckplan.answer import INFEASIBLE
 from ckplan.torch.errors import ReplayError, UnsupportedGraphError
-from ckplan.torch.inductor import private
+from ckplan.torch.inductor import lowered, private
 from ckplan.torch.inductor.evaluating import Evaluation, Joint
 from ckplan.torch.inductor.keeping import KeptChoice
-from ckplan.torch.inductor.private import NotReplayedError
+from ckplan.torch.inductor.lowered import NotReplayedError
 from ckplan.torch.inductor.promise import Promise
 from ckplan.torch.inductor.replay import replay
 from ckplan.torch.inductor.rounds import PLAIN, PLAN, Candidate, Recipe, Search
@@ -36,9 +36,11 @@ class Chosen:
     entry: GraphReport
     recipe: Recipe
     plan: Plan | None
+    step: lowered.Step | None = None
+    """What was lowered of it, for this compilation."""
 
 
-class PartDecision(private.Decision):
+class PartDecision(lowered.Decision):
     """Decides for one part of a model."""
 
     def __init__(self, backend: Backend, part: int):
@@ -46,23 +48,24 @@ class PartDecision(private.Decision):
         self._joint = Joint()
         self._chosen: Chosen | None = None
 
-    def decide(self, lower: private.Lower) -> tuple[private.Partition, private.Flags]:
+    def decide(self, lower: lowered.Lower) -> lowered.Step | lowered.Partition:
         begun = time.monotonic()
         joint = self._joint = Joint()
         self._chosen = None
         reason = private.settings_not_promised()
         if reason:
-            return self._not_lowered(reason), private.Flags()
-        plain = lower(joint.plain, private.Flags())
+            return self._not_lowered(reason)
+        plain = lower(joint.plain, lowered.Flags())
         entry = self._begin()
         if entry is None:
-            return private.min_cut, private.Flags()
+            return plain
         try:
             chosen = self._choose(entry, plain, lower, begun)
         except NotReplayedError as error:
             chosen = self._without_promise(entry, str(error))
         self._chosen = chosen
-        return joint.partition(chosen.recipe, chosen.plan), chosen.recipe.flags
+        step, chosen.step = chosen.step, None
+        return step or lower(joint.partition(chosen.recipe, chosen.plan), chosen.recipe.flags)
 
     def _begin(self) -> GraphReport | None:
         """Captures the joint graph, and returns its report; None if it cannot be planned."""
@@ -75,11 +78,11 @@ class PartDecision(private.Decision):
             return None
         return entry
 
-    def _not_lowered(self, reason: str) -> private.Partition:
+    def _not_lowered(self, reason: str) -> lowered.Partition:
         """Returns what divides a graph by a plan of its operators, without a promise."""
 
         def partition(module: fx.GraphModule, inputs: Any, **options: Any) -> Any:
-            self._joint.note(module, options)
+            self._joint.note(module, inputs, options)
             entry = self._begin()
             if entry is None:
                 return private.min_cut(module, inputs, **options)
@@ -88,7 +91,7 @@ class PartDecision(private.Decision):
 
         return partition
 
-    def compiled(self, step: private.Step) -> None:
+    def compiled(self, step: lowered.Step) -> None:
         """Judges the wrappers that will run, and has their first step measured."""
         entry = None if self._chosen is None else self._chosen.entry
         if entry is None or entry.promise is None:
@@ -106,7 +109,7 @@ class PartDecision(private.Decision):
             FirstStep(step, apart, within, entry.note_measured)
 
     def _choose(
-        self, entry: GraphReport, plain_step: private.Step, lower: private.Lower, begun: float
+        self, entry: GraphReport, plain_step: lowered.Step, lower: lowered.Lower, begun: float
     ) -> Chosen:
         """Returns what keeps the limit. Raises InfeasibleError, NotReplayedError."""
         backend, joint = self._backend, self._joint
@@ -120,6 +123,7 @@ class PartDecision(private.Decision):
         if earlier is not None:
             earlier.entry.compilations += 1
             backend.report.graphs.remove(entry)
+            earlier.step = plain_step if earlier.recipe.kind == PLAIN else None
             return earlier
         evaluation = Evaluation(joint, backend.request, lower)
         plain = evaluation.candidate(Recipe(PLAIN), plain_step, None)
@@ -146,7 +150,7 @@ class PartDecision(private.Decision):
         backend.describe(entry, joint.captured, best.plan)
         found = backend.parts.found[self._part]
         found.keep_all_peak_bytes, found.saved_bytes = plain.peak_bytes, best.saved_bytes
-        chosen = backend.chosen[key] = Chosen(entry, best.recipe, best.plan)
+        chosen = backend.chosen[key] = Chosen(entry, best.recipe, best.plan, best.step)
         return chosen
 
     def _search(
@@ -159,7 +163,7 @@ class PartDecision(private.Decision):
             quick = evaluation(Recipe(PLAN, "min", near=True))
             rows = [plain] if quick is None else [plain, quick]
             return min(rows, key=lambda row: row.peak_bytes), len(rows)
-        most = _most(limit, plain)
+        most = evaluation.most = _most(limit, plain)
         kept = KeptChoice(self._joint.captured, request, limit)
         again = kept.take(evaluation, plain, most)
         if again is not None:

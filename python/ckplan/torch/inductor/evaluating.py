@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
+from collections.abc import Iterable
 from typing import Any
 
 from torch import fx
 
 import ckplan
 from ckplan.torch.building import build
+from ckplan.torch.capture import storage_bytes, tensors_in
 from ckplan.torch.costs import device_of
 from ckplan.torch.graph import JointGraph
-from ckplan.torch.inductor import private
+from ckplan.torch.inductor import lowered, private
 from ckplan.torch.inductor.costs import step_cost
+from ckplan.torch.inductor.groups import Groups
 from ckplan.torch.inductor.replay import replay
 from ckplan.torch.inductor.rounds import KNOB, PLAN, Candidate, Recipe
 from ckplan.torch.inductor.scratch import within_calls
+from ckplan.torch.private import storage_key
 from ckplan.torch.request import Plan, Request, make_plan
 
 
@@ -25,6 +31,7 @@ class Joint:
     def __init__(self) -> None:
         self.options: dict[str, Any] = {}
         self._module: fx.GraphModule | None = None
+        self._inputs: Any = None
         self._captured: JointGraph | None = None
 
     @property
@@ -43,15 +50,20 @@ class Joint:
 
     def plain(self, module: fx.GraphModule, inputs: Any, **options: Any) -> Any:
         """Divides it as plain Inductor does, and notes it."""
-        self.note(module, options)
+        self.note(module, inputs, options)
         return private.min_cut(module, inputs, **options)
 
-    def note(self, module: fx.GraphModule, options: dict[str, Any]) -> None:
+    def note(self, module: fx.GraphModule, inputs: Any, options: dict[str, Any]) -> None:
         """Keeps a copy of the graph, as Inductor's passes have left it."""
         if self._module is None:
-            self._module, self.options = private.copied(module), options
+            self._module, self._inputs, self.options = private.copied(module), inputs, options
 
-    def partition(self, recipe: Recipe, plan: Plan | None) -> private.Partition:
+    def by_knob(self, value: float) -> Any:
+        """Returns the two modules of PyTorch's knob."""
+        within = private.min_cut_within(value)
+        return within(private.copied(self.module), self._inputs, **self.options)
+
+    def partition(self, recipe: Recipe, plan: Plan | None) -> lowered.Partition:
         """Returns what divides it by a recipe, with the plan if it has one."""
         if plan is None:
             knob = recipe.kind == KNOB
@@ -62,6 +74,10 @@ class Joint:
             return modules.forward, modules.backward
 
         return planned
+
+
+_DOUBT = 1.02
+"""Modules that take this many times as long, by the costs of their operations, are not lowered."""
 
 
 class Evaluation:
@@ -75,15 +91,21 @@ class Evaluation:
         self,
         joint: Joint,
         request: Request,
-        lower: private.Lower,
+        lower: lowered.Lower,
         counts_operators: bool = True,
     ):
         self.is_quick = False
+        self.most: int | None = None
+        """What is known to need more is not lowered."""
         self._joint, self._request, self._lower = joint, request, lower
         self._counts_operators = counts_operators
         self._device = device_of(joint.captured, request.costs)
         self._apart = joint.captured.parameter_gradients()
         self._tried: set[tuple[tuple[int, ...], bool]] = set()
+        self._groups = functools.cache(lambda: Groups(joint.captured))
+        self._costs = {operation.name: operation.cost for operation in joint.captured.operations}
+        self._least_cost = math.inf
+        """The cost of the operations of the cheapest plan that has kept the limit."""
 
     def __call__(self, recipe: Recipe) -> Candidate | None:
         plan = self._plan(recipe) if recipe.kind == PLAN else None
@@ -94,10 +116,35 @@ class Evaluation:
             self._tried.add(key)
         elif recipe.kind == PLAN:
             return None
-        step = self._lower(self._joint.partition(recipe, plan), recipe.flags)
-        return self.candidate(recipe, step, plan)
+        if recipe.kind == KNOB:
+            return self._by_knob(recipe)
+        partition = self._joint.partition(recipe, plan)
+        found = self.candidate(recipe, self._lower(partition, recipe.flags), plan)
+        if plan is not None and self.most is not None and found.peak_bytes <= self.most:
+            operations = self._joint.captured.operations
+            cost = sum(operations[step].cost for step in plan.steps)
+            self._least_cost = min(self._least_cost, cost)
+        return found
 
-    def candidate(self, recipe: Recipe, step: private.Step, plan: Plan | None) -> Candidate:
+    def _by_knob(self, recipe: Recipe) -> Candidate | None:
+        """Lowers the knob's modules, if they may keep the limit and take less time than plans."""
+        modules = self._joint.by_knob(float(recipe.value))
+        if self.most is not None and self._saved_bytes(modules[0]) > self.most:
+            return None
+        nodes = [node for module in modules for node in module.graph.nodes]
+        if sum(self._costs.get(node.name, 0) for node in nodes) > _DOUBT * self._least_cost:
+            return None
+        return self.candidate(recipe, self._lower(lambda *_, **__: modules, recipe.flags), None)
+
+    def _saved_bytes(self, forward: fx.GraphModule) -> int:
+        """Returns what a forward module saves, beside its inputs and results."""
+        (output,) = forward.graph.find_nodes(op="output")
+        results = self._joint.options["num_fwd_outputs"]
+        saved = _storages(output.args[0][results:])
+        known = _storages([*forward.graph.find_nodes(op="placeholder"), *output.args[0][:results]])
+        return sum(size for key, size in saved.items() if key not in known)
+
+    def candidate(self, recipe: Recipe, step: lowered.Step, plan: Plan | None) -> Candidate:
         """Replays a step. Raises NotReplayedError."""
         found = replay(step, self._apart)
         within = within_calls(found.calls) if self._counts_operators else {}
@@ -109,17 +156,26 @@ class Evaluation:
             step_cost(found.calls, self._request.costs, self._device),
             plan,
             found.changes,
+            step,
         )
 
     def _plan(self, recipe: Recipe) -> Plan | None:
         """Returns the plan within the recipe's limit, or the smallest one; None without any."""
         request, limit = self._request, recipe.value
+        graph = self._groups().graph if recipe.fused else self._joint.captured
         if self.is_quick:
             request = dataclasses.replace(request, algo="dtr")
         assert not isinstance(limit, float)
         try:
-            return make_plan(self._joint.captured, request, limit)
+            plan = make_plan(graph, request, limit)
         except ckplan.InfeasibleError as error:
             if error.least_bytes is None:
                 return None
-            return make_plan(self._joint.captured, request, error.least_bytes)
+            plan = make_plan(graph, request, error.least_bytes)
+        return self._groups().expanded(plan) if recipe.fused else plan
+
+
+def _storages(nodes: Iterable[Any]) -> dict[int, int]:
+    """Returns the bytes of what the nodes lie in, by storage."""
+    values = [node.meta.get("val") for node in nodes if isinstance(node, fx.Node)]
+    return {storage_key(tensor): storage_bytes(tensor) for tensor in tensors_in(values)}

@@ -20,6 +20,8 @@ from ckplan.torch.request import Request, program_version
 
 _KINDS = (PLAIN, KNOB, PLAN)
 
+_FIELDS = {"kind", "value", "near", "fused", "peak_bytes"}
+
 _LEAST = -1
 """Stands for the limit ``"min"`` of a plan in a file."""
 
@@ -42,9 +44,11 @@ class KeptChoice:
     def take(self, evaluate: Evaluate, plain: Candidate, most: int | None) -> Candidate | None:
         """Returns the kept choice if its replay is what the file says, and within the limit."""
         row = cache.numbers(self._name)
-        if set(row) != {"kind", "value", "near", "peak_bytes"} or row["kind"] >= len(_KINDS):
+        if set(row) != _FIELDS or row["kind"] >= len(_KINDS):
             return None
-        recipe = Recipe(_KINDS[row["kind"]], _value(row), bool(row["near"]))
+        recipe = Recipe(
+            _KINDS[row["kind"]], _value(row), bool(row["near"]), bool(row["fused"])
+        )
         found = plain if recipe.kind == PLAIN else evaluate(recipe)
         if found is None or found.peak_bytes != row["peak_bytes"]:
             return None
@@ -57,6 +61,7 @@ class KeptChoice:
             "kind": _KINDS.index(recipe.kind),
             "value": _LEAST if value == "min" else int(value),
             "near": int(recipe.near),
+            "fused": int(recipe.fused),
             "peak_bytes": chosen.peak_bytes,
         }
         cache.store_numbers(self._name, row)

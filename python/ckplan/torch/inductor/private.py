@@ -11,121 +11,29 @@ import contextlib
 import copy
 import dataclasses
 import functools
-import types
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from torch import fx
 
 from ckplan.torch import operators, private
+from ckplan.torch.inductor.lowered import (
+    Decision,
+    Finished,
+    Flags,
+    Module,
+    Partition,
+    Step,
+    Wrapper,
+)
 
 try:
     from torch._inductor.custom_graph_pass import CustomPartitionerFn as _CustomPartitionerFn
 except ImportError:  # Before 2.9.
     _CustomPartitionerFn = object  # type: ignore[assignment, misc]
-
-Partition = Callable[..., Any]
-"""Divides a joint graph: takes its module, its inputs and the partitioner's options."""
-
-Call = Callable[[list[Any]], Any]
-
-
-class NotReplayedError(Exception):
-    """What Inductor has made of a graph cannot be replayed. The text says why."""
-
-
-@dataclass(frozen=True)
-class Flags:
-    """How Inductor may fuse."""
-
-    near: bool = False
-    """Fuses only operations that are close to each other, and only where no peak grows."""
-
-
-class Loaded:
-    """Stands for the module of a compiled wrapper, as Inductor uses it; ``run`` may be replaced."""
-
-    def __init__(self, module: Any):
-        self.__file__ = module.__file__
-        self.runner = getattr(module, "runner", None)
-        self.names: dict[str, Any] = vars(module)
-        """The module's own: Inductor keeps modules by their text, so others may have it, too."""
-        self.run: Call = module.call
-
-    def call(self, arguments: list[Any]) -> Any:
-        return self.run(arguments)
-
-
-@dataclass
-class Wrapper:
-    """The code that Inductor has made of one graph."""
-
-    text: str
-    is_backward: bool
-    inputs: list[Any]
-    """Tensors without memory, of the sizes and strides that it takes."""
-    constants: dict[str, Any]
-    """What it reads beside its inputs, by name."""
-    module: Loaded | None = None
-    """What runs it, if it is compiled."""
-
-
-@dataclass
-class Step:
-    """The two wrappers of a step, and what AOT autograd knows of them."""
-
-    wrappers: list[Wrapper] = field(default_factory=list)
-    num_outputs: int = 0
-    """The first outputs of the forward wrapper, which are not saved for backward."""
-    num_updated: int = 0
-    """How many of these are new values of inputs, which are freed when they are copied."""
-
-    @property
-    def forward(self) -> Wrapper:
-        return self._wrapper(False)
-
-    @property
-    def backward(self) -> Wrapper:
-        return self._wrapper(True)
-
-    def _wrapper(self, is_backward: bool) -> Wrapper:
-        found = [row for row in self.wrappers if row.is_backward == is_backward]
-        if len(found) != 1:
-            name = "backward" if is_backward else "forward"
-            raise NotReplayedError(f"Inductor made {len(found)} wrappers of the {name} graph")
-        return found[0]
-
-
-Lower = Callable[[Partition, Flags], Step]
-
-
-class Decision:
-    """What ``compile`` asks, for each joint graph that it comes to."""
-
-    def decide(self, lower: Lower) -> tuple[Partition, Flags]:
-        """Returns how the graph is to be divided. ``lower`` shows what Inductor would make of it."""
-        raise NotImplementedError
-
-    def compiled(self, step: Step) -> None:
-        """Is called with the wrappers that will run."""
-        raise NotImplementedError
-
-
-class Divided(Decision):
-    """Divides every joint graph by one partitioner, and lowers nothing before."""
-
-    def __init__(self, partition: Partition):
-        self._partition = partition
-
-    def decide(self, lower: Lower) -> tuple[Partition, Flags]:
-        return self._partition, Flags()
-
-    def compiled(self, step: Step) -> None:
-        pass
-
 
 class _Lowered(BaseException):
     """Ends AOT autograd's work on a graph that is not to be compiled.
@@ -214,8 +122,7 @@ def _in_stages(partitioner: _Partitioner, decision: Decision) -> Iterator[None]:
     """Makes AOT autograd divide and lower each joint graph as often as ``decision`` wants.
 
     Replaces ``torch._functorch._aot_autograd.graph_compile.aot_stage2_autograd``, since 2.9, which
-    divides, lowers and compiles a joint graph. ``AOTConfig.force_non_lazy_backward_lowering``,
-    since 2.8, has it compile the backward graph at once.
+    divides, lowers and compiles a joint graph.
     """
     from torch._functorch._aot_autograd import graph_compile
 
@@ -223,27 +130,15 @@ def _in_stages(partitioner: _Partitioner, decision: Decision) -> Iterator[None]:
     original = place.aot_stage2_autograd
 
     def staged(state: Any, capture: Any, *compilers: Any) -> Any:
-        config = dataclasses.replace(state.aot_config, force_non_lazy_backward_lowering=True)
-        state = dataclasses.replace(state, aot_config=config)
-
-        def run(joint: Any, partition: Partition, flags: Flags, step: Step, ends: bool) -> Any:
-            partitioner.partition = _noting(partition, step, state)
-            with _fusing(flags), _wrappers(step, ends):
-                return original(
-                    state, dataclasses.replace(capture, graph_module=joint), *compilers
-                )
-
-        def lower(partition: Partition, flags: Flags) -> Step:
-            step = Step()
-            with contextlib.suppress(_Lowered):
-                run(copied(capture.graph_module), partition, flags, step, True)
-            return step
-
-        partition, flags = decision.decide(lower)
-        step = Step()
-        compiled = run(capture.graph_module, partition, flags, step, False)
+        stage = _Stage(partitioner, original, state, capture, compilers)
+        stage.finishes &= decision.is_to_run
+        decided = decision.decide(stage.lower)
+        if isinstance(decided, Step):
+            step, function = stage.loaded(decided)
+        else:
+            step, function = stage.compile(decided, Flags())
         decision.compiled(step)
-        return compiled
+        return function
 
     place.aot_stage2_autograd = staged
     try:
@@ -252,51 +147,142 @@ def _in_stages(partitioner: _Partitioner, decision: Decision) -> Iterator[None]:
         place.aot_stage2_autograd = original
 
 
-def _noting(partition: Partition, step: Step, state: Any) -> Partition:
-    """Returns the partitioner, which notes how the outputs of the forward graph are divided."""
+class _Stage:
+    """AOT autograd's second stage for one joint graph, which may run several times.
 
-    def noting(joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
-        step.num_outputs = options["num_fwd_outputs"]
-        step.num_updated = state.fw_metadata.num_mutated_inp_runtime_indices
-        return partition(joint, inputs, **options)
-
-    return noting
-
-
-def _is_not_compiled(_: list[Any]) -> Any:
-    raise AssertionError("this graph was lowered alone")
-
-
-@contextlib.contextmanager
-def _wrappers(step: Step, ends: bool) -> Iterator[None]:
-    """Notes the wrappers that Inductor makes; if ``ends``, they are not compiled.
-
-    Replaces ``torch._inductor.graph.GraphLowering._compile_to_module_lines``, since 2.8, which
-    writes a wrapper to a file and loads it, and only this compiles its kernels. Reads
-    ``example_inputs``, ``constants`` and ``is_backward`` of the graph, since 2.2.
+    A lowered step is complete but for its wrappers' modules, so that the chosen one need not be
+    lowered again. Tensors of other classes are an exception: the stage can finish them once only.
+    ``AOTConfig.force_non_lazy_backward_lowering``, since 2.8, has it lower the backward graph at
+    once. Each run leaves in ``AOTState.fw_metadata``, since 2.9, what it knows of its step.
     """
-    from torch._inductor.graph import GraphLowering
 
-    place: Any = GraphLowering
-    original = place._compile_to_module_lines
+    def __init__(
+        self,
+        partitioner: _Partitioner,
+        original: Callable[..., Any],
+        state: Any,
+        capture: Any,
+        compilers: tuple[Any, ...],
+    ):
+        config = dataclasses.replace(state.aot_config, force_non_lazy_backward_lowering=True)
+        self._state = dataclasses.replace(state, aot_config=config)
+        self._partitioner, self._original = partitioner, original
+        self._capture, self._compilers = capture, compilers
+        self._metadata = dict(vars(state.fw_metadata))
+        self.finishes = capture.maybe_subclass_meta is None
+        """Whether a lowered step is completed; otherwise the chosen one is lowered again."""
+        self._ways: dict[int, tuple[Partition, Flags]] = {}
 
-    def noting(graph: Any, code: Any) -> Any:
-        constants = {**graph.constants, **getattr(graph, "torchbind_constants", {})}
-        inputs = list(graph.example_inputs)
-        wrapper = Wrapper(code.value, bool(graph.is_backward), inputs, constants)
-        step.wrappers.append(wrapper)
-        if not ends:
-            wrapper.module = Loaded(original(graph, code))
-            return wrapper.module
-        if graph.is_backward:
-            raise _Lowered
-        return types.SimpleNamespace(__file__="", call=_is_not_compiled, runner=None)
+    def lower(self, partition: Partition, flags: Flags) -> Step:
+        step = Step()
+        self._know(self._metadata)
+        joint = copied(self._capture.graph_module)
+        with contextlib.suppress(_Lowered):
+            function = self._run(joint, partition, flags, _Wrappers(step, not self.finishes))
+            step.finished = Finished(function, dict(vars(self._state.fw_metadata)))
+        self._ways[id(step)] = partition, flags
+        return step
 
-    place._compile_to_module_lines = noting
-    try:
-        yield
-    finally:
-        place._compile_to_module_lines = original
+    def loaded(self, step: Step) -> tuple[Step, Any]:
+        """Returns the step that runs, and its function."""
+        if step.finished is None:
+            return self.compile(*self._ways[id(step)])
+        self._know(step.finished.metadata)
+        for wrapper in step.wrappers:
+            assert wrapper.module is not None
+            wrapper.module.load()
+        return step, step.finished.function
+
+    def compile(self, partition: Partition, flags: Flags) -> tuple[Step, Any]:
+        step = Step()
+        self._know(self._metadata)
+        return step, self._run(
+            self._capture.graph_module, partition, flags, _Wrappers(step, False, loads=True)
+        )
+
+    def _know(self, metadata: dict[str, Any]) -> None:
+        known = vars(self._state.fw_metadata)
+        known.clear()
+        known.update(metadata)
+
+    def _run(
+        self, joint: fx.GraphModule, partition: Partition, flags: Flags, wrappers: _Wrappers
+    ) -> Any:
+        self._partitioner.partition = self._noting(partition, wrappers.step)
+        capture = dataclasses.replace(self._capture, graph_module=joint)
+        with _fusing(flags), wrappers.made():
+            return self._original(self._state, capture, *self._compilers)
+
+    def _noting(self, partition: Partition, step: Step) -> Partition:
+        """Returns the partitioner, which notes how the outputs of the forward graph are divided."""
+
+        def noting(joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
+            step.num_outputs = options["num_fwd_outputs"]
+            step.num_updated = self._state.fw_metadata.num_mutated_inp_runtime_indices
+            return partition(joint, inputs, **options)
+
+        return noting
+
+
+@dataclass
+class _Wrappers:
+    """Notes the wrappers that Inductor makes of a step."""
+
+    step: Step
+    ends: bool
+    """Ends AOT autograd's work when both are known."""
+    loads: bool = False
+    """Loads each at once."""
+
+    @contextlib.contextmanager
+    def made(self) -> Iterator[None]:
+        """Replaces ``torch._inductor.graph.GraphLowering._compile_to_module_lines``, since 2.8.
+
+        It writes a wrapper to a file and loads it, and only this compiles its kernels. Reads
+        ``example_inputs``, ``constants`` and ``is_backward`` of the graph, since 2.2.
+        """
+        from torch._inductor.graph import GraphLowering
+
+        place: Any = GraphLowering
+        original = place._compile_to_module_lines
+
+        def noting(graph: Any, code: Any) -> Any:
+            constants = {**graph.constants, **getattr(graph, "torchbind_constants", {})}
+            module = Module(_loading(graph, lambda: original(graph, code)))
+            inputs, is_backward = list(graph.example_inputs), bool(graph.is_backward)
+            self.step.wrappers.append(Wrapper(code.value, is_backward, inputs, constants, module))
+            if self.ends and is_backward:
+                raise _Lowered
+            if self.loads:
+                module.load()
+            return module
+
+        place._compile_to_module_lines = noting
+        try:
+            yield
+        finally:
+            place._compile_to_module_lines = original
+
+
+def _loading(graph: Any, load: Callable[[], Any]) -> Callable[[], Any]:
+    """Returns the function that loads a wrapper, as it has to be called later.
+
+    ``V.set_graph_handler`` and ``V.set_debug_handler``, since 2.0, and
+    ``AutotuneCacheBundler.end_compile``, since 2.6, which ends what loading begins.
+    """
+    from torch._inductor.runtime.autotune_cache import AutotuneCacheBundler
+    from torch._inductor.virtualized import V
+
+    debug, bundler = V.debug, cast(Any, AutotuneCacheBundler)
+
+    def loading() -> Any:
+        with V.set_graph_handler(graph), V.set_debug_handler(debug):
+            try:
+                return load()
+            finally:
+                bundler.end_compile()
+
+    return loading
 
 
 @contextlib.contextmanager

@@ -17,8 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ckplan.torch import operators
 from ckplan.torch.capture import is_held_by_caller, tensors_in
-from ckplan.torch.inductor import private, wrapper
-from ckplan.torch.inductor.private import NotReplayedError
+from ckplan.torch.inductor import lowered, private, wrapper
+from ckplan.torch.inductor.lowered import NotReplayedError
 from ckplan.torch.inductor.wrapper import Kernel
 from ckplan.torch.private import fake_mode, storage_key, storage_watch
 from ckplan.torch.tracker import Tracker
@@ -116,7 +116,7 @@ class Replay:
         return peak_bytes(self._events, within)
 
 
-def replay(step: private.Step, apart: Collection[int]) -> Replay:
+def replay(step: lowered.Step, apart: Collection[int]) -> Replay:
     """Replays a step. ``apart`` are the positions of gradients that are counted elsewhere.
 
     Raises NotReplayedError.

@@ -1,9 +1,10 @@
 """Seeks the cheapest way to divide and fuse a joint graph whose replay keeps a limit.
 
-Plain ``torch.compile`` comes first. Where it needs too much, plans are tried: a plan's own peak is
-not that of Inductor's code, which fuses, so the limit for the next plan follows from what the last
-one has come to. The replay is not monotone in that limit, so the best of all rounds is used. When
-something fits, PyTorch's knob and other ways to fuse are tried in the rounds that are left.
+Plain ``torch.compile`` comes first. Where it needs too much, plans are tried, of kernels and of
+operations: a plan's own peak is not that of Inductor's code, so the limit for the next plan follows
+from what the last one has come to. The replay is not monotone in that limit, so the best of all
+rounds is used. When something fits, PyTorch's knob is tried where it may fit, and larger plans,
+until a step takes hardly more time than plain Inductor's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ckplan.torch.inductor.private import Flags
+from ckplan.torch.inductor.lowered import Flags, Step
 from ckplan.torch.request import Plan
 
 MOST_ROUNDS = 8
@@ -23,14 +24,17 @@ MOST_SECONDS = 900.0
 
 PLAIN, KNOB, PLAN = "plain", "knob", "plan"
 
-_GENTLE_KNOB, _STRONG_KNOB = 0.5, 0.2
-"""Values of PyTorch's knob that are tried: where most is kept, and for the least memory."""
+KNOBS = 0.5, 0.2
+"""Values of PyTorch's knob that are tried, the one that keeps more first."""
 
-_GENTLE_SHARE = 0.6
-"""The knob seldom reaches less than this part of plain Inductor's peak."""
+_MOST_PLANS = 5
+"""How many plans are tried for less and less memory, of kernels and of operations in turn."""
 
 _NARROW = 0.02
 """A larger plan is sought if the limit leaves this part of it free."""
+
+_GOOD = 1.01
+"""No other plan is sought if a step takes at most this much of plain Inductor's time."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Recipe:
     value: float | int | str = 0
     """The knob's value, or the plan's limit as ``--budget`` takes it."""
     near: bool = False
+    fused: bool = False
+    """Plans kernels in place of operations."""
 
     @property
     def flags(self) -> Flags:
@@ -50,7 +56,7 @@ class Recipe:
         """Returns it in words, for people."""
         fusion = ", near operations fused" if self.near else ""
         if self.kind == PLAN:
-            return f"planned{fusion}"
+            return f"planned{' by kernels' if self.fused else ''}{fusion}"
         return "as plain Inductor" if self.kind == PLAIN else f"by PyTorch's knob at {self.value}"
 
 
@@ -67,10 +73,15 @@ class Candidate:
     plan: Plan | None = field(default=None, repr=False)
     changes: list[tuple[int, int]] = field(default_factory=list, repr=False)
     """What storages add, as the replay counts them."""
+    step: Step | None = field(default=None, repr=False)
+    """What was lowered, as long as it may be what runs."""
 
 
 Evaluate = Callable[[Recipe], "Candidate | None"]
-"""Lowers and replays a recipe. Returns None if no plan fits, or it was tried before."""
+"""Lowers and replays a recipe.
+
+Returns None if there is no plan, it was tried before, or it will not be the best.
+"""
 
 
 class Search:
@@ -108,13 +119,21 @@ class Search:
         found = self._evaluate(recipe)
         if found is not None:
             self.tried.append(found)
+            self._forget()
         return found
+
+    def _forget(self) -> None:
+        """Drops the steps that will not run: what is not the best now will not be later."""
+        best = self.best()
+        for row in self.tried:
+            if row is not best:
+                row.step = None
 
     def _shrink(self, most: int) -> None:
         """Tries plans for less and less memory, until one keeps the limit or none is smaller."""
-        limit: int | str = most
-        for _ in range(MOST_ROUNDS - 2):
-            found = self._try(Recipe(PLAN, limit, near=True))
+        limit = most
+        for number in range(_MOST_PLANS):
+            found = self._try(Recipe(PLAN, limit, near=True, fused=number % 2 == 0))
             if found is None or self._fits(found):
                 break
             assert found.plan is not None
@@ -123,23 +142,31 @@ class Search:
             self._seek_least()
 
     def _seek_least(self) -> None:
+        self._try(Recipe(PLAN, "min", near=True, fused=True))
         self._try(Recipe(PLAN, "min", near=True))
-        self._try(Recipe(KNOB, _STRONG_KNOB))
+        self._try(Recipe(KNOB, KNOBS[-1]))
         self._try(Recipe(PLAN, "min"))
 
     def _improve(self, most: int) -> None:
         """Tries what may take less time within the limit."""
         planned = [row for row in self.tried if self._fits(row) and row.plan is not None]
+        for value in KNOBS:
+            if self._try(Recipe(KNOB, value)) is not None:
+                break
         for row in planned[:1]:
-            self._try(Recipe(PLAN, row.recipe.value))
-            free = most - row.peak_bytes
-            if free > _NARROW * most:
-                assert row.plan is not None
-                self._try(Recipe(PLAN, row.plan.peak_bytes + free, near=True))
-        if most >= _GENTLE_SHARE * self.tried[0].peak_bytes:
-            self._try(Recipe(KNOB, _GENTLE_KNOB))
+            assert row.plan is not None
+            limit, fused = row.plan.peak_bytes + most - row.peak_bytes, row.recipe.fused
+            if self._is_good() or row.peak_bytes > (1 - _NARROW) * most:
+                return
+            other = self._try(Recipe(PLAN, limit, near=True, fused=not fused))
+            if other is None or not self._fits(other):
+                self._try(Recipe(PLAN, limit, near=True, fused=fused))
+
+    def _is_good(self) -> bool:
+        best = self.best()
+        return self._fits(best) and best.cost <= _GOOD * self.tried[0].cost
 
 
 def _less(planned: int, found: int, most: int) -> int:
     """Returns the limit of the next plan, where a plan of ``planned`` bytes has come to ``found``."""
-    return min(planned * most // found, planned - (found - most))
+    return max(1, min(planned * most // found, planned - (found - most)))

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from ckplan.torch.inductor import private
+from ckplan.torch.inductor import lowered, private
 from ckplan.torch.inductor.replay import Counter, peak_bytes
 from ckplan.torch.private import is_any_fake
 
@@ -28,7 +28,7 @@ class FirstStep:
 
     def __init__(
         self,
-        step: private.Step,
+        step: lowered.Step,
         apart: Collection[int],
         within: Mapping[str, int],
         measured: Measured,

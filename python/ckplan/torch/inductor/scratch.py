@@ -15,8 +15,8 @@ from ckplan.torch import cache
 from ckplan.torch.capture import tensors_in
 from ckplan.torch.inductor import private
 from ckplan.torch.inductor.examples import example, machine
+from ckplan.torch.inductor.lowered import NotReplayedError
 from ckplan.torch.inductor.replay import OperatorCall
-from ckplan.torch.inductor.private import NotReplayedError
 
 _known: dict[str, dict[str, int]] = {}
 """For each machine, what calls need beside their results."""

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from ckplan.torch.inductor import private
-from ckplan.torch.inductor.private import Call, NotReplayedError
+from ckplan.torch.inductor import lowered, private
+from ckplan.torch.inductor.lowered import Call, NotReplayedError
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ OnKernel = Callable[[Kernel, tuple[Any, ...]], None]
 _COMPILER = "async_compile"
 
 
-def load(wrapper: private.Wrapper, on_kernel: OnKernel) -> Call:
+def load(wrapper: lowered.Wrapper, on_kernel: OnKernel) -> Call:
     """Returns the wrapper's ``call``, which is to be called with fake tensors.
 
     ``on_kernel`` is called with each kernel that would run, and its arguments.
@@ -41,8 +41,9 @@ def load(wrapper: private.Wrapper, on_kernel: OnKernel) -> Call:
     tree = ast.parse(wrapper.text)
     body: list[ast.stmt] = []
     names: dict[str, Any] = {"__name__": "ckplan_replay", **wrapper.constants}
+    lines = wrapper.text.encode().splitlines(keepends=True)
     for statement in tree.body:
-        kernel = _kernel(statement, wrapper.text)
+        kernel = _kernel(statement, lines)
         if kernel is not None:
             names[kernel.name] = _Stub(kernel, on_kernel)
         elif not _is_of_compiler(statement):
@@ -71,7 +72,7 @@ def _is_alias(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Attribute)
 
 
-def _kernel(statement: ast.stmt, text: str) -> Kernel | None:
+def _kernel(statement: ast.stmt, lines: list[bytes]) -> Kernel | None:
     """Returns the kernel that a statement defines: ``name = async_compile.cpp_pybinding(...)``."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
         return None
@@ -81,8 +82,17 @@ def _kernel(statement: ast.stmt, text: str) -> Kernel | None:
     target = statement.targets[0]
     if called.value.id != _COMPILER or not isinstance(target, ast.Name):
         return None
-    segment = ast.get_source_segment(text, statement.value) or ""
-    return Kernel(target.id, segment)
+    return Kernel(target.id, _segment(statement.value, lines))
+
+
+def _segment(node: ast.expr, lines: list[bytes]) -> str:
+    """Returns the text of an expression; ``ast.get_source_segment`` splits all lines each time."""
+    assert node.end_lineno is not None
+    first, *rest = lines[node.lineno - 1 : node.end_lineno]
+    end = node.end_col_offset
+    if not rest:
+        return first[node.col_offset : end].decode()
+    return b"".join([first[node.col_offset :], *rest[:-1], rest[-1][:end]]).decode()
 
 
 def _is_of_compiler(statement: ast.stmt) -> bool:

@@ -1,0 +1,114 @@
+"""A joint graph whose operations are the kernels that Inductor will make of them.
+
+A plan of the graph itself counts every result of every operation, and may run the operations of one
+kernel at different times, which takes them apart again. Here an operation that only one other reads
+is part of it, if both can be in one kernel. Plans of this graph are further candidates.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable
+
+from ckplan.torch.graph import VALUE, JointGraph, Operation
+from ckplan.torch.inductor.costs import is_fusible
+from ckplan.torch.offload.steps import Step
+from ckplan.torch.request import Plan
+
+
+class Groups:
+    """The groups of a graph, as a graph of fewer operations and values."""
+
+    def __init__(self, graph: JointGraph):
+        self._graph = graph
+        readers: dict[int, set[int]] = defaultdict(set)
+        for operation in graph.operations:
+            for value in operation.reads:
+                readers[value].add(operation.id)
+        aliased = {value.alias_of for value in graph.values}
+        apart = aliased | set(graph.results)
+        self._inner: set[int] = set()
+        self._head = {operation.id: operation.id for operation in graph.operations}
+        """The last operation of the group of each operation."""
+        for operation in reversed(graph.operations):
+            found = {reader for value in operation.writes for reader in readers[value]}
+            if len(found) != 1 or not apart.isdisjoint(operation.writes):
+                continue
+            reader = graph.operations[found.pop()]
+            if reader.id > operation.id and self._joins(operation, reader):
+                self._head[operation.id] = self._head[reader.id]
+                self._inner.update(operation.writes)
+        self._members: dict[int, list[int]] = defaultdict(list)
+        for operation in graph.operations:
+            self._members[self._head[operation.id]].append(operation.id)
+        self._heads = sorted(self._members)
+        self.graph = self._contracted()
+
+    def expanded(self, plan: Plan) -> Plan:
+        """Returns a plan of ``graph`` with the steps of the whole graph."""
+        schedule: list[Step] = []
+        for step in plan.steps:
+            schedule += self._members[self._heads[step]]
+        return dataclasses.replace(plan, schedule=schedule)
+
+    def _joins(self, operation: Operation, reader: Operation) -> bool:
+        return (
+            operation.is_backward == reader.is_backward
+            and all(_can_join(each, self._graph) for each in (operation, reader))
+            and all(self._is_plain(value) for value in operation.writes)
+        )
+
+    def _is_plain(self, value: int) -> bool:
+        known = self._graph.values[value]
+        return known.kind == VALUE and known.alias_of is None
+
+    def _contracted(self) -> JointGraph:
+        graph = self._graph
+        kept = [value for value in graph.values if value.id not in self._inner]
+        place = {value.id: position for position, value in enumerate(kept)}
+        values = [
+            dataclasses.replace(
+                value,
+                id=place[value.id],
+                alias_of=None if value.alias_of is None else place[value.alias_of],
+            )
+            for value in kept
+        ]
+        operations = [self._group(position, place) for position in range(len(self._heads))]
+        return dataclasses.replace(
+            graph,
+            operations=operations,
+            values=values,
+            results=[place[value] for value in graph.results],
+            boundary=self._heads.index(graph.boundary),
+        )
+
+    def _group(self, position: int, place: dict[int, int]) -> Operation:
+        """Returns the operation that stands for a group."""
+        members = [self._graph.operations[id] for id in self._members[self._heads[position]]]
+        reads = _unique(place.get(value) for each in members for value in each.reads)
+        writes = _unique(place.get(value) for each in members for value in each.writes)
+        return dataclasses.replace(
+            members[-1],
+            id=position,
+            reads=reads,
+            writes=writes,
+            repeats=all(each.repeats for each in members),
+            cost=sum(each.cost for each in members),
+        )
+
+
+def _can_join(operation: Operation, graph: JointGraph) -> bool:
+    node = operation.node
+    return (
+        node is not None
+        and is_fusible(node)
+        and not operation.is_random
+        and operation.name not in graph.recomputed
+    )
+
+
+def _unique(places: Iterable[int | None]) -> list[int]:
+    """Returns places in order, each once, without those of inner values."""
+    return list(dict.fromkeys(place for place in places if place is not None))
