@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -108,6 +110,37 @@ def test_what_an_operator_needs_is_what_the_allocator_records(monkeypatch):
     found = scratch.within_calls([call])
     assert found == {call.key: allocated_within(call)}
     assert found[call.key] > 0
+
+
+def test_a_result_that_is_counted_elsewhere_counts_in_no_call(monkeypatch):
+    monkeypatch.setattr(scratch, "_known", {})
+    call = convolution()
+    alone = dataclasses.replace(call, apart=(0,))
+    found = scratch.within_calls([call, alone])
+    result = call.results.bytes
+    # The scratch of the call is there before and after the result is made.
+    assert found[call.key] <= found[alone.memory_key] <= found[call.key] + result
+    assert scratch._without([8], [8, -8, 16, 8, 24, -24]) == [8, -8, 16, 24, -24]
+    assert scratch._without([8, 8], [8, 8, 8, -8]) == [8, -8]
+    assert scratch._peak(scratch._without([100], [60, -60, 100])) == 60
+
+
+def test_gradients_of_parameters_are_left_out_of_the_calls_that_make_them():
+    def products(apart: list[int]) -> list[OperatorCall]:
+        backward = """
+    b, tangent = args
+    args.clear()
+    return (torch.ops.aten.mm.default(b, b), torch.ops.aten.mm.default(b, b))
+"""
+        whole = step()
+        whole.wrappers[1] = wrappers.wrapper(backward, whole.backward.inputs, is_backward=True)
+        calls = replay(whole, apart).calls
+        return [call for call in calls if isinstance(call, OperatorCall)]
+
+    assert [call.apart for call in products([])] == [(), (), ()]
+    assert [call.apart for call in products([1])] == [(), (), (0,)]
+    assert products([1])[-1].memory_key != products([])[-1].memory_key
+    assert products([1])[-1].key == products([])[-1].key
 
 
 def test_each_call_is_measured_once_for_each_machine(monkeypatch):

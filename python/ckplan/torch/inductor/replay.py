@@ -8,9 +8,10 @@ is added at that call, from measurements.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -60,10 +61,17 @@ class OperatorCall:
     """The arguments, with forms instead of tensors."""
     kwargs: tuple[tuple[str, Any], ...]
     results: Any = None
+    apart: tuple[int, ...] = ()
+    """Which tensors of the results are counted elsewhere."""
 
     @property
     def key(self) -> str:
         return f"{self.operator} {self.args} {self.kwargs}"
+
+    @property
+    def memory_key(self) -> str:
+        """What determines the memory that the call counts with."""
+        return f"{self.key} without {self.apart}" if self.apart else self.key
 
     def forms(self) -> Iterator[Form]:
         """Yields the forms of all tensors that it takes."""
@@ -141,7 +149,7 @@ def replay(step: lowered.Step, apart: Collection[int]) -> Replay:
         counter.forget_dead()
         counter.leave_out(gradients[i] for i in apart if i < len(gradients))
         del results, held
-    return Replay(counter.calls, saved_bytes, counter.counted_changes(), counter.events())
+    return Replay(counter.calls(), saved_bytes, counter.counted_changes(), counter.events())
 
 
 def peak_bytes(events: Iterable[tuple[int, str | None]], within: Mapping[str, int]) -> int:
@@ -169,8 +177,9 @@ class Counter(Tracker):
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls: list[OperatorCall | KernelCall] = []
-        self._marks: list[tuple[int, str]] = []
+        self._calls: list[OperatorCall | KernelCall] = []
+        # For each operator's call, its position, that among the changes, and its results' storages.
+        self._marks: list[tuple[int, int, list[int]]] = []
 
     def run(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
         # A watch keeps its storage's number from being reused for another storage.
@@ -200,13 +209,23 @@ class Counter(Tracker):
         return -(-size // CUDA_UNIT) * CUDA_UNIT
 
     def note_kernel(self, kernel: Kernel, args: tuple[Any, ...]) -> None:
-        self.calls.append(KernelCall(kernel, _formed(args)))
+        self._calls.append(KernelCall(kernel, _formed(args)))
 
     def note_call(self, operator: Any, args: Any, kwargs: Any, result: Any) -> None:
         named = tuple((name, _formed(value)) for name, value in sorted(kwargs.items()))
-        call = OperatorCall(operator, _formed(args), named, _formed(result))
-        self.calls.append(call)
-        self._marks.append((len(self._changes), call.key))
+        storages = [self._numbers.get(storage_key(each), -1) for each in tensors_in(result)]
+        self._marks.append((len(self._calls), len(self._changes), storages))
+        self._calls.append(OperatorCall(operator, _formed(args), named, _formed(result)))
+
+    def calls(self) -> list[OperatorCall | KernelCall]:
+        """Returns all calls in order, once it is known what is left out."""
+        found = list(self._calls)
+        for position, _, storages in self._marks:
+            apart = tuple(i for i, number in enumerate(storages) if number in self._left_out)
+            call = found[position]
+            assert isinstance(call, OperatorCall)
+            found[position] = dataclasses.replace(call, apart=apart)
+        return found
 
     def counted_changes(self) -> list[tuple[int, int]]:
         """Returns the number of a storage and the bytes that it adds, for each change."""
@@ -215,7 +234,9 @@ class Counter(Tracker):
     def events(self) -> list[tuple[int, str | None]]:
         """Returns all changes and calls in order, without what is left out."""
         found: list[tuple[int, str | None]] = []
-        marks = iter([*self._marks, (len(self._changes) + 1, "")])
+        calls = self.calls()
+        keys = [(where, cast(OperatorCall, calls[call]).memory_key) for call, where, _ in self._marks]
+        marks = iter([*keys, (len(self._changes) + 1, "")])
         position, key = next(marks)
         for index, (number, size) in enumerate([*self._changes, (-1, 0)]):
             while position <= index:

@@ -6,6 +6,7 @@ forms and PyTorch's version, since only these decide it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ from ckplan.torch.capture import tensors_in
 from ckplan.torch.inductor import private
 from ckplan.torch.inductor.examples import example, machine
 from ckplan.torch.inductor.lowered import NotReplayedError
-from ckplan.torch.inductor.replay import OperatorCall
+from ckplan.torch.inductor.replay import CUDA_UNIT, OperatorCall
 
 _known: dict[str, dict[str, int]] = {}
 """For each machine, what calls need beside their results."""
@@ -25,9 +26,10 @@ _known: dict[str, dict[str, int]] = {}
 def within_calls(calls: Iterable[Any]) -> dict[str, int]:
     """Returns the bytes that each operator's call needs beside its results, by the call's key.
 
-    Raises NotReplayedError if a call cannot be measured.
+    Results that are counted elsewhere are left out from when they are made. Raises NotReplayedError
+    if a call cannot be measured.
     """
-    wanted = {call.key: call for call in calls if isinstance(call, OperatorCall)}
+    wanted = {call.memory_key: call for call in calls if isinstance(call, OperatorCall)}
     name = f"operators-{machine(wanted.values())}"
     known = _known.setdefault(name, {})
     if any(key not in known for key in wanted):
@@ -46,7 +48,7 @@ def _measure(calls: list[OperatorCall]) -> dict[str, int]:
     with torch.no_grad(), private.real_tensors(), torch.random.fork_rng():
         for call in calls:
             on_cuda = any(form.device == "cuda" for form in call.forms())
-            found[call.key] = _on_cuda(call) if on_cuda else _on_cpu(call)
+            found[call.memory_key] = _on_cuda(call) if on_cuda else _on_cpu(call)
     return found
 
 
@@ -54,7 +56,25 @@ def _on_cpu(call: OperatorCall) -> int:
     args, kwargs = example(call)
     with private.allocations() as changes:
         result = call.operator(*args, **kwargs)
-    return max(0, sum(_peak(thread) for thread in changes) - _new_bytes(result, (args, kwargs)))
+    made = _made(result, (args, kwargs))
+    apart = [made.pop(position) for position in call.apart if position in made]
+    peaks = sum(_peak(_without(apart, thread)) for thread in changes)
+    return max(0, peaks - sum(made.values()))
+
+
+def _without(apart: list[int], changes: list[int]) -> list[int]:
+    """Returns changes without the allocations that stay for results of these sizes.
+
+    Where several allocations of a size stay, the last one is taken for the result.
+    """
+    staying: dict[int, list[int]] = defaultdict(list)
+    for position, size in enumerate(changes):
+        if size > 0:
+            staying[size].append(position)
+        elif staying[-size]:
+            staying[-size].pop()
+    gone = {staying[size].pop() for size in apart if staying[size]}
+    return [size for position, size in enumerate(changes) if position not in gone]
 
 
 def _peak(changes: list[int]) -> int:
@@ -66,24 +86,31 @@ def _peak(changes: list[int]) -> int:
 
 
 def _on_cuda(call: OperatorCall) -> int:
-    """Measures the second call: the first one makes what libraries keep."""
+    """Measures the second call: the first one makes what libraries keep.
+
+    When results are made within the call is not known, so those apart count as if they came late.
+    """
     args, kwargs = example(call)
     call.operator(*args, **kwargs)
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
     result = call.operator(*args, **kwargs)
     peak = torch.cuda.max_memory_allocated() - before
-    return max(0, peak - (torch.cuda.memory_allocated() - before) * (result is not None))
+    made = _made(result, (args, kwargs))
+    apart = sum(-(-made.get(position, 0) // CUDA_UNIT) * CUDA_UNIT for position in call.apart)
+    return max(0, peak - (torch.cuda.memory_allocated() - before - apart))
 
 
-def _new_bytes(result: Any, arguments: Any) -> int:
-    """Returns the bytes of the result that were not there before the call."""
-    old = {tensor.untyped_storage().data_ptr() for tensor in _tensors(arguments)}
-    made = {
-        tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
-        for tensor in tensors_in(result)
-    }
-    return sum(size for address, size in made.items() if address not in old)
+def _made(result: Any, arguments: Any) -> dict[int, int]:
+    """Returns the bytes of each new storage of the result, by the position of its first tensor."""
+    known = {tensor.untyped_storage().data_ptr() for tensor in _tensors(arguments)}
+    made = {}
+    for position, tensor in enumerate(tensors_in(result)):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in known:
+            known.add(storage.data_ptr())
+            made[position] = storage.nbytes()
+    return made
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
