@@ -56,11 +56,11 @@ def _mlp() -> Loss:
 
 
 def _resnet() -> Loss:
-    return _of_images(ResNet((1, 2, 1), width=16), 16, 64)
+    return _of_images(ResNet((1, 1), width=16), 16, 48)
 
 
 def _vit() -> Loss:
-    return _of_images(Vit(3, 64, 4, 64, 8), 8, 64)
+    return _of_images(Vit(2, 64, 4, 64, 8), 8, 64)
 
 
 def _unet() -> Loss:
@@ -73,17 +73,17 @@ def _of_images(model: nn.Module, count: int, size: int) -> Loss:
 
 
 def _bert() -> Loss:
-    model, tokens = Bert(3, 64, 4, 256, 64), torch.randint(256, (8, 64))
+    model, tokens = Bert(1, 64, 4, 256, 64), torch.randint(256, (8, 64))
     return _trained(model, lambda: model(tokens).square().mean())
 
 
 def _gpt2() -> Loss:
-    model, tokens = Gpt(3, 64, 4, 256, 64), torch.randint(256, (8, 64))
+    model, tokens = Gpt(2, 64, 4, 256, 64), torch.randint(256, (8, 64))
     return _trained(model, lambda: model(tokens)[1])
 
 
 def _mixtral() -> Loss:
-    model, x = MixtureOfExperts(64, 4, 3), torch.randn(8, 64, 64)
+    model, x = MixtureOfExperts(64, 4, 1), torch.randn(8, 64, 64)
     return _trained(model, lambda: model(x).square().mean())
 
 
@@ -108,7 +108,7 @@ def _llama() -> Loss:
         vocab_size=256,
         hidden_size=64,
         intermediate_size=128,
-        num_hidden_layers=3,
+        num_hidden_layers=1,
         num_attention_heads=4,
         num_key_value_heads=2,
         use_cache=False,
@@ -123,7 +123,7 @@ def _t5() -> Loss:
         d_model=64,
         d_kv=16,
         d_ff=128,
-        num_layers=2,
+        num_layers=1,
         num_heads=4,
         use_cache=False,
         decoder_start_token_id=0,
@@ -140,8 +140,8 @@ def _whisper() -> Loss:
         batch,
         vocab_size=256,
         d_model=64,
-        encoder_layers=2,
-        decoder_layers=2,
+        encoder_layers=1,
+        decoder_layers=1,
         encoder_attention_heads=4,
         decoder_attention_heads=4,
         encoder_ffn_dim=128,
@@ -164,8 +164,9 @@ def _convnext() -> Loss:
     return _of_transformers(
         "ConvNextForImageClassification",
         batch,
-        hidden_sizes=[16, 32, 64, 128],
-        depths=[1, 1, 2, 1],
+        num_stages=2,
+        hidden_sizes=[16, 32],
+        depths=[1, 1],
         num_labels=2,
     )
 
@@ -173,11 +174,11 @@ def _convnext() -> Loss:
 def _mamba() -> Loss:
     return _of_transformers(
         "MambaForCausalLM",
-        lambda: _words(4, 16),
+        lambda: _words(8, 8),
         vocab_size=256,
         hidden_size=32,
         state_size=8,
-        num_hidden_layers=2,
+        num_hidden_layers=1,
         use_cache=False,
     )
 
@@ -191,15 +192,15 @@ def _trained(model: nn.Module, loss: Loss) -> Loss:
 
 NETWORKS: dict[str, tuple[str, Callable[[], Loss]]] = {
     "mlp": ("MLP, 6 layers", _mlp),
-    "resnet": ("ResNet, 4 blocks", _resnet),
-    "convnext": ("ConvNeXt, 5 blocks", _convnext),
-    "vit": ("ViT, 3 layers", _vit),
-    "bert": ("BERT, 3 layers, dropout", _bert),
-    "gpt2": ("GPT-2, tied, 3 layers, dropout", _gpt2),
-    "llama": ("Llama, 3 layers", _llama),
-    "t5": ("T5, 2 + 2 layers, dropout", _t5),
-    "mixtral": ("experts as in Mixtral, 3 layers", _mixtral),
+    "resnet": ("ResNet, 2 blocks", _resnet),
+    "convnext": ("ConvNeXt, 2 blocks", _convnext),
+    "vit": ("ViT, 2 layers", _vit),
+    "bert": ("BERT, 1 layer, dropout", _bert),
+    "gpt2": ("GPT-2, tied, 2 layers, dropout", _gpt2),
+    "llama": ("Llama, 1 layer", _llama),
+    "t5": ("T5, 1 + 1 layers, dropout", _t5),
+    "mixtral": ("experts as in Mixtral, 1 layer", _mixtral),
     "unet": ("U-Net, 2 levels", _unet),
-    "whisper": ("Whisper, 2 + 2 layers", _whisper),
-    "mamba": ("Mamba, 2 layers", _mamba),
+    "whisper": ("Whisper, 1 + 1 layers", _whisper),
+    "mamba": ("Mamba, 1 layer", _mamba),
 }

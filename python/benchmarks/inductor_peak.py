@@ -1,29 +1,44 @@
 """Compares what is promised of compiled training with what PyTorch's allocator then counts.
 
-    python python/benchmarks/inductor_peak.py [NETWORK...] [--budgets 80% 60% 40%] [--rows FILE]
+    python python/benchmarks/inductor_peak.py [NETWORK...] [--budgets 80% 60% 40%] [--journal FILE]
 
 For each network there is plain ``torch.compile``; PyTorch's knob at one value; ckplan at the peak
-that this has reached, in bytes; and ckplan at shares of plain Inductor's peak. The allocator counts
-the second step on a CPU, without parameters' gradients: PyTorch's profiler records each allocation
-and release. Times are the least CPU times of some steps, by one thread. Rows are appended to FILE
-as they are made, and rows that it has are not made again; ``--minutes`` ends the program before it
-begins another row. ``--print`` prints the table of FILE alone.
+that this has reached, in bytes; and ckplan at shares of plain Inductor's peak. Where a budget is
+infeasible, the row is of the least that the error names.
 
-Kernels are kept in TORCHINDUCTOR_CACHE_DIR, so seconds of the first step count what was not there;
-``--fresh`` gives each row a folder of its own.
+- *Measured* is the second step's peak by PyTorch's allocator on a CPU, without parameters'
+  gradients: PyTorch's profiler records each allocation and release.
+- All steps of a network stay in one process and run in turn, by one thread. *Step* is the median,
+  over the turns, of the CPU time divided by plain's in the same turn, so that what else runs on the
+  machine cancels out.
+- *First step* is CPU time with no kernel in Inductor's cache, after another function was compiled.
+  It is of plain and of the first budget; the other rows find kernels of these.
+- *Predicted* is the added time by the costs that were asked for; *by kernels* what
+  ``costs="measure"`` predicts of the same two steps, from the time of each of their kernels.
+- *Gradients* are compared with plain's, by the norm of the difference over the norm; plain's own
+  are compared with eager mode's, except where dropout draws other numbers there.
+
+A network is begun only before ``--minutes`` have passed. With ``--journal`` rows are kept as they
+are made; ``--print`` prints the table of what is there.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
+import itertools
 import os
 import resource
+import shutil
+import statistics
 import sys
 import tempfile
 import time
+import types
+import unittest.mock
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +50,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import ckplan
 import ckplan.torch
+import journal
+from ckplan.torch.costs import device_named
+from ckplan.torch.inductor import evaluating
+from ckplan.torch.inductor.costs import step_cost
 from inductor_networks import NETWORKS, Loss
 
-KNOB = "knob"
-STEPS = 15
+TURNS = 31
 
 Row = dict[str, Any]
+Compile = Callable[[Loss], Any]
 
 
 def allocations(events: list[Any]) -> Iterator[tuple[int, int, int]]:
@@ -80,52 +99,107 @@ def allocated(step: Loss, trained: list[torch.Tensor]) -> int:
 
 def cpu_seconds() -> float:
     """Returns the CPU time of this process and of the compilers that it has called."""
-    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    own, children = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
-def run(name: str, compile_step: Callable[[Loss], Any]) -> tuple[Any, Row]:
-    """Compiles and runs a network. Returns the compiled step, and what was measured."""
-    torch._dynamo.reset()
+@dataclass
+class Running:
+    """A step that has run, and what is known of it."""
+
+    step: Any
+    trained: list[torch.Tensor]
+    row: Row
+    calls: dict[int, list[Any]] = field(default_factory=dict)
+    """What each lowered step calls, by its cost."""
+
+    def gradients(self) -> list[torch.Tensor]:
+        torch.manual_seed(1)
+        return list(torch.autograd.grad(self.step(), self.trained))
+
+    def by_kernels(self) -> float:
+        """Returns the added time of the step by the measured times of its kernels."""
+        plain_cost, plain_calls = next(iter(self.calls.items()))
+        cost = min(self.calls, key=lambda cost: abs(cost / plain_cost - 1 - self.row["added"]))
+        ours, theirs = (
+            step_cost(calls, "measure", device_named("cpu"))
+            for calls in (self.calls[cost], plain_calls)
+        )
+        return ours / theirs - 1
+
+    def cpu_ns(self) -> int:
+        before = time.process_time_ns()
+        torch.autograd.grad(self.step(), self.trained)
+        return time.process_time_ns() - before
+
+
+_numbers = itertools.count()
+
+
+def of_its_own(loss: Loss) -> Loss:
+    """Returns the function with code of its own, as TorchDynamo keeps what it compiles by code."""
+    function: Any = loss
+    code = function.__code__.replace(co_name=f"loss_{next(_numbers)}")
+    made = types.FunctionType(code, function.__globals__, closure=function.__closure__)
+    made.trained = function.trained  # type: ignore[attr-defined]
+    return made
+
+
+def run(name: str, compile_step: Compile) -> Running:
+    """Compiles a network, runs it for the first time, and measures its second step."""
     torch.manual_seed(0)
-    loss = NETWORKS[name][1]()
+    loss = of_its_own(NETWORKS[name][1]())
     trained = loss.trained  # type: ignore[attr-defined]
     step = compile_step(loss)
     begun = cpu_seconds()
     torch.autograd.grad(step(), trained)
     first = cpu_seconds() - begun
-    torch.autograd.grad(step(), trained)
-    peak = allocated(step, trained)
-    times = []
-    for _ in range(STEPS):
-        before = time.process_time_ns()
-        torch.autograd.grad(step(), trained)
-        times.append(time.process_time_ns() - before)
-    return step, {"first_s": round(first, 1), "measured": peak, "step_ms": min(times) / 1e6}
+    return Running(step, trained, {"first_s": first, "measured": allocated(step, trained)})
 
 
-def plain(name: str) -> Row:
-    return run(name, lambda loss: torch.compile(loss, fullgraph=True, dynamic=False))[1]
+@contextlib.contextmanager
+def noted() -> Iterator[dict[int, list[Any]]]:
+    """Notes the calls of all steps whose cost is computed."""
+    found: dict[int, list[Any]] = {}
+
+    def noting(calls: list[Any], *rest: Any) -> int:
+        cost = step_cost(calls, *rest)
+        found.setdefault(cost, calls)
+        return cost
+
+    with unittest.mock.patch.object(evaluating, "step_cost", noting):
+        yield found
 
 
-def knob(name: str, value: float) -> Row:
+def plain(name: str) -> Running:
+    return run(name, lambda loss: torch.compile(loss, fullgraph=True, dynamic=False))
+
+
+def knob(name: str, value: float) -> Running:
     with torch._functorch.config.patch(activation_memory_budget=value):
         return plain(name)
 
 
-def planned(name: str, budget: int | str, costs: str) -> Row:
-    """Returns the row of a budget; where it is infeasible, that of the least."""
+def planned(name: str, budget: int | str, costs: str) -> Running:
+    """Returns the step within a budget; where it is infeasible, within the least."""
     options: dict[str, Any] = {"compiler": "inductor", "fullgraph": True, "costs": costs}
-    row: Row = {}
-    try:
-        step, found = run(name, lambda loss: ckplan.torch.compile(loss, budget, **options))
-    except ckplan.InfeasibleError as error:
-        row["least"] = error.least_bytes
-        step, found = run(name, lambda loss: ckplan.torch.compile(loss, error.least_bytes, **options))
-    (graph,) = step.ckplan.graphs
+    begun = cpu_seconds()
+    least = None
+    with noted() as calls:
+        try:
+            found = run(name, lambda loss: ckplan.torch.compile(loss, budget, **options))
+        except ckplan.InfeasibleError as error:
+            least, refused = error.least_bytes, cpu_seconds() - begun
+            assert least is not None
+            found = run(name, lambda loss: ckplan.torch.compile(loss, least, **options))
+            found.row |= {"least": least, "first_s": found.row["first_s"] + refused}
+    found.calls = calls
+    (graph,) = found.step.ckplan.graphs
     promise = graph.promise
-    assert promise is not None, step.ckplan.summary()
-    row |= found | {
+    assert promise is not None, found.step.ckplan.summary()
+    found.row |= {
         "promised": promise.bytes,
         "in_operators": promise.in_operators_bytes,
         "plain": promise.plain_bytes,
@@ -133,99 +207,190 @@ def planned(name: str, budget: int | str, costs: str) -> Row:
         "added": promise.added_share,
         "way": promise.way,
         "rounds": promise.rounds,
-        "seconds": promise.seconds,
     }
-    return row
+    return found
 
 
-def read(path: Path) -> dict[tuple[str, str], Row]:
-    lines = path.read_text().splitlines() if path.exists() else []
-    rows = [json.loads(line) for line in lines]
-    return {(row["network"], row["asked"]): row for row in rows}
+def difference(ours: list[torch.Tensor], theirs: list[torch.Tensor]) -> float:
+    """Returns the norm of the difference of gradients, over their norm."""
+    pairs = list(zip(ours, theirs))
+    apart = sum(float((a.double() - b.double()).square().sum()) for a, b in pairs)
+    return float((apart / sum(float(b.double().square().sum()) for _, b in pairs)) ** 0.5)
 
 
-class Table:
-    """The rows of a file, which is written as they are made."""
+def eager_difference(name: str, compiled: Running) -> float | None:
+    """Returns how far gradients are from eager mode's; None where dropout draws other numbers."""
+    torch.manual_seed(0)
+    loss = NETWORKS[name][1]()
+    eager = Running(loss, loss.trained, {})  # type: ignore[attr-defined]
+    if "dropout" in NETWORKS[name][0]:
+        return None
+    return difference(compiled.gradients(), eager.gradients())
 
-    def __init__(self, path: Path, minutes: float, fresh: bool):
-        self.path, self.rows = path, read(path)
-        self._end = time.monotonic() + 60 * minutes
-        self._fresh = fresh
 
-    def make(self, name: str, asked: str, make: Callable[[], Row]) -> Row:
-        """Returns a row, made now if the file has none."""
-        if (name, asked) not in self.rows:
-            if time.monotonic() > self._end:
-                sys.exit(3)
-            with tempfile.TemporaryDirectory() as folder:
-                if self._fresh:
-                    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-                row = {"network": name, "asked": asked, **make()}
-            with self.path.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            self.rows[name, asked] = row
-        return self.rows[name, asked]
+def in_turn(steps: dict[str, Running]) -> dict[str, list[int]]:
+    """Returns the CPU times of all steps, which run one after the other, in another order each turn."""
+    times: dict[str, list[int]] = {asked: [] for asked in steps}
+    order = list(steps)
+    for turn in range(TURNS + 2):
+        for asked in order[turn % len(order) :] + order[: turn % len(order)]:
+            found = steps[asked].cpu_ns()
+            if turn >= 2:
+                times[asked].append(found)
+    return times
 
-    def network(self, name: str, budgets: list[str], knobs: list[float], costs: str) -> None:
-        self.make(name, "plain", lambda: plain(name))
-        for value in knobs:
-            found = self.make(name, f"{KNOB} {value}", lambda value=value: knob(name, value))
-            limit = found["measured"]
-            self.make(name, f"as {KNOB} {value}", lambda limit=limit: planned(name, limit, costs))
-        for budget in budgets:
-            self.make(name, budget, lambda budget=budget: planned(name, budget, costs))
 
-    def text(self) -> str:
-        """Returns the table in Markdown."""
-        heads = ["network", "asked", "promised", "measured", "step", "predicted"]
-        heads += ["first step, CPU s", "rounds"]
-        lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
-        for name, (title, _) in NETWORKS.items():
-            known = self.rows.get((name, "plain"))
-            if known is None:
+class Kernels:
+    """Folders of compiled kernels, in place of the user's own."""
+
+    def __init__(self, folder: Path):
+        self._folder, self._empty = folder / "kernels", folder / "empty"
+        self._use(self._empty)
+        # What all first steps of a machine share: headers, and what the processor has.
+        torch.compile(lambda x: x.exp().sum())(torch.ones(99, requires_grad=True)).backward()
+        if not self._folder.exists():
+            shutil.copytree(self._empty, self._folder)
+        self._use(self._folder)
+
+    @contextlib.contextmanager
+    def none(self) -> Iterator[None]:
+        """Within this context no kernel is known; those that are made are known afterwards."""
+        with tempfile.TemporaryDirectory() as fresh:
+            shutil.copytree(self._empty, fresh, dirs_exist_ok=True)
+            self._use(Path(fresh))
+            yield
+            shutil.copytree(fresh, self._folder, dirs_exist_ok=True)
+        self._use(self._folder)
+
+    def _use(self, folder: Path) -> None:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
+        torch._inductor.utils.clear_caches()
+
+
+class Network:
+    """The rows of one network."""
+
+    def __init__(self, name: str, kept: journal.Journal, kernels: Kernels):
+        self._name, self._kept, self._kernels = name, kept, kernels
+        self._running: dict[str, Running] = {}
+
+    def make(self, asked: argparse.Namespace) -> None:
+        self._step("plain", lambda: plain(self._name), is_cold=True)
+        for position, budget in enumerate(asked.budgets):
+            self._plan(budget, budget, asked.costs, is_cold=position == 0)
+        for value in asked.knobs:
+            name = f"knob {value}"
+            self._step(name, lambda value=value: knob(self._name, value))
+            reached = self._row(name)["measured"]
+            self._plan(f"as {name}", reached, asked.costs)
+        for name, times in in_turn(self._running).items():
+            self._kept.row(f"{self._name}: {name}: times", lambda times=times: times)
+
+    def _plan(self, name: str, budget: int | str, costs: str, is_cold: bool = False) -> None:
+        self._step(name, lambda: planned(self._name, budget, costs), is_cold)
+
+    def _step(self, name: str, make: Callable[[], Running], is_cold: bool = False) -> None:
+        is_known = self._kept.has(self._key(name))
+        with self._kernels.none() if is_cold and not is_known else contextlib.nullcontext():
+            running = self._running[name] = make()
+        if not is_cold:
+            del running.row["first_s"]
+        if not is_known:
+            base = self._running["plain"]
+            if name == "plain":
+                running.row["gradients"] = eager_difference(self._name, running)
+            else:
+                running.row["gradients"] = difference(running.gradients(), base.gradients())
+            if running.calls:
+                running.row["by_kernels"] = running.by_kernels()
+        self._kept.row(self._key(name), lambda: running.row)
+
+    def _row(self, name: str) -> Row:
+        row: Row = self._kept.row(self._key(name), dict)
+        return row
+
+    def _key(self, name: str) -> str:
+        return f"{self._name}: {name}"
+
+
+HEADS = ["network", "asked", "promised", "measured", "step", "predicted", "by kernels"]
+HEADS += ["against the knob"]
+HEADS += ["first step, CPU s", "rounds", "gradients"]
+
+
+def table(kept: journal.Journal, knobs: list[float]) -> str:
+    """Returns the rows that are there in Markdown."""
+    lines = ["| " + " | ".join(HEADS) + " |", "|" + " --- |" * len(HEADS)]
+    for name, (title, _) in NETWORKS.items():
+        rows = kept.rows(f"{name}: ")
+        for asked, row in rows.items():
+            times, base = rows.get(f"{asked}: times"), rows.get("plain: times")
+            if times is None or base is None:
                 continue
-            for (network, _), row in self.rows.items():
-                if network == name:
-                    shown = title if row is known else ""
-                    lines.append("| " + " | ".join([shown, *cells(row, known)]) + " |")
-        return "\n".join(lines)
+            shown = title if asked == "plain" else ""
+            row["step"] = _ratio(times, base)
+            row["step_ms"] = statistics.median(times) / 1e6
+            rivals = [rows.get(f"knob {value}: times") for value in knobs]
+            names = [f"as knob {value}" for value in knobs]
+            if asked in names and (rival := rivals[names.index(asked)]):
+                row["rival"] = _ratio(times, rival)
+            lines.append("| " + " | ".join([shown, *_cells(asked, row, rows["plain"])]) + " |")
+    return "\n".join(lines)
 
 
-def cells(row: Row, base: Row) -> list[str]:
+_SHARES = "added", "by_kernels", "rival"
+
+
+def _ratio(times: list[int], base: list[int]) -> float:
+    return statistics.median(a / b for a, b in zip(times, base)) - 1
+
+
+def _cells(asked: str, row: Row, base: Row) -> list[str]:
     share = 100 / base["measured"]
-    promised = f"{row['promised'] * share:.1f} %" if "promised" in row else ""
     measured = f"{row['measured'] * share:.1f} %"
-    if row is base:
-        measured = f"{row['measured'] / 1024:,.0f} KiB"
-    step = f"{row['step_ms']:.1f} ms" if row is base else f"{_more(row, base):+.1f} %"
-    added = f"{100 * row['added']:+.1f} %" if "added" in row else ""
-    asked = row["asked"] + (", least" if "least" in row else "")
-    return [asked, promised, measured, step, added, str(row["first_s"]), str(row.get("rounds", ""))]
-
-
-def _more(row: Row, base: Row) -> float:
-    return 100 * (row["step_ms"] / base["step_ms"] - 1)
+    step = f"{100 * row['step']:+.1f} %"
+    if asked == "plain":
+        measured, step = f"{row['measured'] / 1024:,.0f} KiB", f"{row['step_ms']:.1f} ms"
+    gradients = row["gradients"]
+    return [
+        asked + (", least" if "least" in row else ""),
+        f"{row['promised'] * share:.1f} %" if "promised" in row else "",
+        measured,
+        step,
+        *(f"{100 * row[key]:+.1f} %" if key in row else "" for key in _SHARES),
+        f"{row['first_s']:.1f}" if "first_s" in row else "",
+        str(row.get("rounds", "")),
+        "" if gradients is None else f"{gradients:.0e}",
+    ]
 
 
 def main() -> None:
     """Prints a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("networks", nargs="*", default=list(NETWORKS))
-    parser.add_argument("--budgets", nargs="*", default=["80%", "60%", "40%"])
+    parser.add_argument("--budgets", nargs="*", default=["60%", "80%", "40%"])
     parser.add_argument("--knobs", nargs="*", type=float, default=[0.5])
     parser.add_argument("--costs", default="roofline")
-    parser.add_argument("--rows", type=Path, default=Path("inductor_peak.jsonl"))
     parser.add_argument("--minutes", type=float, default=1e6)
-    parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--print", action="store_true", dest="prints")
+    parser.add_argument("--folder", type=Path, help="keep kernels and plans there")
+    journal.add_argument(parser)
     asked = parser.parse_args()
+    end = time.monotonic() + 60 * asked.minutes
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", UserWarning)
-    table = Table(asked.rows, asked.minutes, asked.fresh)
-    if not asked.prints:
+    kept = journal.Journal(asked.journal, ["torch", "transformers"], [asked.costs])
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = asked.folder or Path(temporary)
+        os.environ["CKPLAN_CACHE"] = str(folder / "plans")
+        kernels = None if asked.prints else Kernels(folder)
         for name in asked.networks:
-            table.network(name, asked.budgets, asked.knobs, asked.costs)
-    print(table.text())
+            if kernels is None or kept.has(f"{name}: plain: times"):
+                continue
+            if time.monotonic() > end:
+                sys.exit(3)
+            Network(name, kept, kernels).make(asked)
+    print(table(kept, asked.knobs))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,15 @@ class Journal:
             self._rows[name] = found
         return self._rows[name]
 
+    def has(self, name: str) -> bool:
+        """Returns whether a row is known."""
+        return name in self._rows
+
+    def rows(self, prefix: str) -> dict[str, Any]:
+        """Returns the known rows whose names begin so, by the rest of their names, in order."""
+        size = len(prefix)
+        return {name[size:]: row for name, row in self._rows.items() if name.startswith(prefix)}
+
 
 def _version(package: str) -> str:
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -114,3 +115,48 @@ def test_a_journal_goes_on_after_the_rows_that_it_has(tmp_path):
     assert Journal(path, ("torch",), "normal").row("one", find(5))[0] == 5
     assert Journal(path, ("torch", "no-such-package"), "quick").row("one", find(6))[0] == 6
     assert Journal(None, ("torch",), "quick").row("one", find(4))[0] == 4
+
+
+@traces_for_inductor
+@pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor needs a compiler")
+def test_a_reported_network_keeps_the_peak_of_eager_checkpoints():
+    threads = benchmark("inductor_threads")
+    row = threads.Report(threads.THREADS["120381"], layers=1).row()
+    assert row["ckplan"] == row["promised"]
+    assert row["ckplan"] <= max(row["eager with checkpoints"], row.get("least", 0))
+    assert row["ckplan"] < row["eager"]
+    line = threads.line("120381", row)
+    assert line.startswith("| pytorch#120381 |") and line.count("|") == 9
+
+
+def test_the_table_of_inductor_shows_ratios_of_times_in_the_same_turn(tmp_path):
+    journal, peak = benchmark("journal"), benchmark("inductor_peak")
+    kept = journal.Journal(tmp_path / "rows", ("torch",))
+    plain = {"measured": 2048, "first_s": 2.0, "gradients": None}
+    found = {"measured": 1024, "promised": 1024, "added": 0.5, "by_kernels": 0.4, "rounds": 3, "gradients": 1e-7}
+    rows = {
+        "plain": plain,
+        "knob 0.5": {"measured": 1024, "gradients": 0.0},
+        "as knob 0.5": found | {"least": 1024},
+        "plain: times": [10**6, 2 * 10**6, 10**6],
+        "knob 0.5: times": [2 * 10**6, 4 * 10**6, 2 * 10**6],
+        "as knob 0.5: times": [10**6, 3 * 10**6, 9 * 10**6],  # The third was disturbed.
+    }
+    for name, row in rows.items():
+        kept.row(f"mlp: {name}", lambda row=row: row)
+    lines = peak.table(kept, [0.5]).splitlines()
+    assert [line.count("|") for line in lines] == [12] * 5
+    cells = [[cell.strip() for cell in line.split("|")[2:-1]] for line in lines[2:]]
+    assert cells[0] == ["plain", "", "2 KiB", "1.0 ms", "", "", "", "2.0", "", ""]
+    assert cells[1] == ["knob 0.5", "", "50.0 %", "+100.0 %", "", "", "", "", "", "0e+00"]
+    asked = ["as knob 0.5, least", "50.0 %", "50.0 %"]
+    assert cells[2] == [*asked, "+50.0 %", "+50.0 %", "+40.0 %", "-25.0 %", "", "3", "1e-07"]
+
+
+def test_the_peak_of_an_allocator_leaves_gradients_out():
+    peak = benchmark("inductor_peak")
+    model = torch.nn.Linear(64, 64)
+    x = torch.ones(16, 64)
+    found = peak.allocated(lambda: model(x).sum(), list(model.parameters()))
+    # The product, its sum, and their gradients: the sum's is expanded, not made.
+    assert found == 16 * 64 * 4 + 4 + 4
