@@ -2,9 +2,9 @@
 # only exist as shared ones (HiGHS and oneDNN, which the Python package contains). --as-needed drops shared
 # libraries that are then not called, such as {fmt}. --exclude-libs keeps linked-in symbols private to the
 # program. Otherwise a shared library that uses the C++ library would get the program's copy of some
-# functions, and its own copy of the others.
+# functions, and its own copy of the others. --gc-sections leaves out functions that nothing calls.
 set(Protobuf_USE_STATIC_LIBS ON)
-add_link_options(-static-libstdc++ -static-libgcc -Wl,--as-needed -Wl,--exclude-libs,ALL -s)
+add_link_options(-static-libstdc++ -static-libgcc -Wl,--as-needed -Wl,--exclude-libs,ALL -Wl,--gc-sections -s)
 
 # Most of ckexec is kernels for several architectures; compression makes them a quarter as large.
 set(ckplan_nvcc_compresses $<VERSION_GREATER_EQUAL:$<CUDA_COMPILER_VERSION>,13.0>)
