@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "cli/ckexec/session.h"
 #include "cli/common/files.h"
 #include "cli/common/text_table.h"
+#include "lib/backend/own_kernels.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
 #include "lib/emit/json_writer.h"
@@ -24,6 +26,8 @@ struct NodeOnDevice {
   std::string name;
   OpWorkspace workspace;
   std::vector<LibraryCall> calls;
+  bool may_have_own_kernels = false;
+  std::string why_own_kernels;
 };
 
 // Errors of options that only a measurement heeds.
@@ -49,10 +53,30 @@ Result<std::vector<NodeOnDevice>> NodesOn(Backend& backend, const ModelAndPlan& 
   for (const std::string& note : step.notes) screen.Note(note);
   std::vector<NodeOnDevice> nodes;
   for (const NodeId id : operators.nodes.ids()) {
-    nodes.push_back(
-        {step.graph.node(id).name, operators.workspaces[id], operators.nodes[id]->LibraryCalls()});
+    NodeOnDevice node{step.graph.node(id).name, operators.workspaces[id],
+                      operators.nodes[id]->LibraryCalls()};
+    const auto* const choice = dynamic_cast<const MayHaveOwnKernels*>(operators.nodes[id].get());
+    node.may_have_own_kernels = choice != nullptr;
+    if (choice != nullptr) node.why_own_kernels = choice->WhyOwnKernels();
+    nodes.push_back(std::move(node));
   }
   return nodes;
+}
+
+// Says what computes the nodes for which cuDNN was asked and that ckplan has kernels for, too.
+std::vector<std::string> ChoicesOf(const std::vector<NodeOnDevice>& nodes) {
+  std::map<std::string, int64_t> counts;
+  for (const NodeOnDevice& node : nodes) {
+    if (node.may_have_own_kernels) ++counts[node.why_own_kernels];
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [why, count] : counts) {
+    const std::string what = fmt::format("attention of {} node{}", count, count == 1 ? "" : "s");
+    sentences.push_back(
+        what + (why.empty() ? " is computed by cuDNN, which has deterministic engines for it"
+                            : " is computed by ckplan's own kernels, not by cuDNN: " + why));
+  }
+  return sentences;
 }
 
 std::string WorkspacesJson(const DescribedBackend& described, const ModelIdentity& model,
@@ -83,6 +107,7 @@ std::string WorkspacesJson(const DescribedBackend& described, const ModelIdentit
       }
       json.End();
     }
+    if (!node.why_own_kernels.empty()) json.Key("own_kernels").Text(node.why_own_kernels);
     json.End();
   }
   json.End().End();
@@ -132,7 +157,7 @@ std::string Summary(const DescribedBackend& described, const ModelIdentity& mode
 std::string NextStep(const ExecOptions& options, const DescribedBackend& described) {
   if (!options.output) return "next: add -o workspaces.json to write this for ckplan\n";
   std::string text = "next: ckplan " + Printable(ShellWord(options.model));
-  for (const std::string_view field : {"dims", "input_shapes", "batch"}) {
+  for (const std::string_view field : {"dims", "input_shapes", "batch", "fused"}) {
     const std::string typed = options.request.Typed(field);
     if (!typed.empty()) text += " " + typed;
   }
@@ -156,6 +181,7 @@ Result<ExitCode> RunDeviceProfile(const ExecOptions& options, const Screen& scre
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<NodeOnDevice> nodes,
                           NodesOn(*described.backend, planned, screen));
   progress.Clear();
+  for (const std::string& sentence : ChoicesOf(nodes)) screen.Note(sentence);
   const ModelIdentity& model = planned.model.identity();
   const std::string json = WorkspacesJson(described, model, nodes);
   if (options.output == kStandardStream) {

@@ -33,10 +33,12 @@ int EndGpu(int status) {
   std::map<std::string, int64_t> calls = cuda::CallsOfPlayedRuntime();
   const cuda::PlayedUse left = cuda::UseOfPlayedRuntime();
   fmt::print(stderr,
-             "played: {} kernels, {} products, {} convolutions, {} copies, {} allocations, {} of "
+             "played: {} kernels, {} products, {} convolutions, {} attentions, {} copies, {} "
+             "allocations, {} of "
              "the pool\n",
-             calls["kernel"], calls["cublasGemmStridedBatchedEx_64"], calls["cudnnBackendExecute"],
-             calls["cudaMemcpyAsync"], calls["cudaMalloc"], calls["cudaMallocAsync"]);
+             calls["kernel"], calls["cublasGemmStridedBatchedEx_64"], calls["convolution"],
+             calls["attention"], calls["cudaMemcpyAsync"], calls["cudaMalloc"],
+             calls["cudaMallocAsync"]);
   fmt::print(stderr,
              "left: {} allocations, {} streams, {} events, {} queued, {} objects of libraries\n",
              left.allocations, left.streams, left.events, left.queued, left.objects);

@@ -28,17 +28,21 @@ struct SmallModel {
   std::string sizes;
   bool has_products = true;
   bool has_convolutions = false;
+  bool has_attention_of_cudnn = false;  // In bfloat16.
 };
 
 const SmallModel kMlp{"tiny_mlp", "-D N=8"};
 const SmallModel kSqueezeNet{"squeezenet1_1", "-D N=1 --input-shape x=1,3,64,64", false, true};
+const SmallModel kBert{"small_bert_32", "-D N=2 --fuse attention", true, false, true};
 const SmallModel kModels[] = {kMlp,
                               kSqueezeNet,
                               {"resnet18", "-D N=2 --input-shape x=2,3,32,32", true, true},
                               {"small_bert", "-D N=2"},
                               {"small_gpt2", "-D N=2"},
                               {"small_bert", "-D N=2 --fuse attention"},
-                              {"small_gpt2", "-D N=2 --fuse attention"}};
+                              {"small_gpt2", "-D N=2 --fuse attention"},
+                              kBert,
+                              {"small_gpt2_32", "-D N=2 --fuse attention", true, false, true}};
 
 constexpr const char* kMeasured = "--cost file:costs.json";
 
@@ -148,21 +152,22 @@ class Session {
 
 // What ckexec_played prints when it ends.
 struct Played {
-  int64_t kernels = 0, products = 0, convolutions = 0, copies = 0, allocations = 0, pooled = 0;
+  int64_t kernels = 0, products = 0, convolutions = 0, attentions = 0, copies = 0, allocations = 0,
+          pooled = 0;
   bool is_clean = false;
 };
 
 Played PlayedIn(const std::string& text) {
   const std::regex line(
-      "played: (\\d+) kernels, (\\d+) products, (\\d+) convolutions, (\\d+) copies, "
-      "(\\d+) allocations, (\\d+) of the pool\n");
+      "played: (\\d+) kernels, (\\d+) products, (\\d+) convolutions, (\\d+) attentions, "
+      "(\\d+) copies, (\\d+) allocations, (\\d+) of the pool\n");
   std::smatch found;
   if (!std::regex_search(text, found, line)) return {};
   const auto number = [&](size_t i) { return std::stoll(found[i].str()); };
   const bool is_clean =
       text.find("left: 0 allocations, 0 streams, 0 events, 0 queued, 0 objects of libraries\n") !=
       std::string::npos;
-  return {number(1), number(2), number(3), number(4), number(5), number(6), is_clean};
+  return {number(1), number(2), number(3), number(4), number(5), number(6), number(7), is_clean};
 }
 
 void CheckPlayed(const ProgramResult& result, const SmallModel& model) {
@@ -191,6 +196,7 @@ TEST_CASE("played cuda: plans of small networks are proven in the arena and with
       const ProgramResult validated = session.Validate();
       CheckPlayed(validated, model);
       CHECK(PlayedIn(validated.err).pooled > 0);
+      CHECK((PlayedIn(validated.err).attentions > 0) == (is_half && model.has_attention_of_cudnn));
       const auto report = nlohmann::json::parse(validated.out, nullptr, false);
       REQUIRE(report.is_object());
       CHECK(report["ok"] == true);
@@ -261,7 +267,7 @@ TEST_CASE("played cuda: a planted fault is found") {
       {"a leading dimension is too small", 70, "a leading dimension covers the rows"},
       {"the workspace of a product is not aligned", 70, "a workspace is aligned"},
       {"the workspace of a convolution is too small", 70,
-       "a convolution has the workspace that it asked for"},
+       "a call has the workspace that it asked for"},
       {"a convolution has a stride too many", 70, "the size that its input gives"},
       {"a convolution reads another tensor", 70, "the GPU works within allocations"},
       {"an engine of a convolution hides that it is not deterministic", 6,
@@ -289,6 +295,16 @@ TEST_CASE("played cuda: a planted fault is found") {
     CHECK(result.err.find(row.message) != std::string::npos);
     CHECK_FALSE((result.status == 0 && PlayedIn(result.err).is_clean));
   }
+}
+
+TEST_CASE("played cuda: attention with a workspace that is too small is found") {
+  const Session session(kBert, true);
+  CHECK(session.Profile().status == 0);
+  CHECK(session.Plan().status == 0);
+  const ProgramResult result = session.Validate("the workspace of an attention is too small");
+  CAPTURE(result.err);
+  CHECK(result.status == 70);
+  CHECK(result.err.find("a call has the workspace that it asked for") != std::string::npos);
 }
 
 TEST_CASE("played cuda: timed steps run as graphs, with the gradients of the step") {
@@ -371,9 +387,9 @@ TEST_CASE("played cuda: a device that is not there needs the workspaces of one t
     REQUIRE(file.is_object());
     return file["nodes"];
   };
-  for (const SmallModel& model : {kMlp, kSqueezeNet}) {
+  for (const SmallModel& model : {kMlp, kSqueezeNet, kBert}) {
     CAPTURE(model.name);
-    const Session session(model, false);
+    const Session session(model, model.has_attention_of_cudnn);
     const auto there = nodes_of(session.ProfileAs("--backend cuda --runs 1 -o -"));
     const ProgramResult described = session.ProfileAs("--device h100 -o -");
     CHECK(PlayedIn(described.err).kernels == 0);
@@ -388,14 +404,33 @@ TEST_CASE("played cuda: a device that is not there needs the workspaces of one t
       }
       if (absent[i].contains("engines")) engines += absent[i]["engines"].size();
     }
-    CHECK((engines > 0) == model.has_convolutions);
-    CHECK(session.ProfileAs("--device h100 -q -o workspaces.json").status == 0);
+    CHECK((engines > 0) == (model.has_convolutions || model.has_attention_of_cudnn));
+    const bool says_so =
+        described.err.find("attention of 2 nodes is computed by cuDNN") != std::string::npos;
+    CHECK(says_so == model.has_attention_of_cudnn);
+    const ProgramResult written = session.ProfileAs("--device h100 -o workspaces.json");
+    CHECK(written.status == 0);
+    CHECK(written.out.find("next: ckplan ") != std::string::npos);
+    CHECK(written.out.find(model.sizes + " ") != std::string::npos);  // All that was typed.
     const ProgramResult planned = session.PlanBy("--cost flops:h100 --workspaces workspaces.json",
                                                  "--workspaces workspaces.json");
     CAPTURE(planned.err);
     REQUIRE(planned.status == 0);
     CheckPlayed(session.ValidateBy("--workspaces workspaces.json"), model);
   }
+}
+
+TEST_CASE("played cuda: it is said why attention runs by kernels of our own") {
+  const Session session({"small_bert", "-D N=2 --fuse attention"}, true);
+  const ProgramResult described = session.ProfileAs("--device h100 -o -");
+  CAPTURE(described.err);
+  REQUIRE(described.status == 0);
+  const std::string why = "its heads have 6 and 6 elements, and cuDNN takes multiples of 8";
+  CHECK(described.err.find("attention of 2 nodes is computed by ckplan's own kernels, not by "
+                           "cuDNN: " +
+                           why) != std::string::npos);
+  CHECK(described.out.find(why) != std::string::npos);
+  CHECK(SchemaJudge(FindSchema("workspaces")->text).Accepts(nlohmann::json::parse(described.out)));
 }
 
 }  // namespace

@@ -374,6 +374,9 @@ std::string RequestFlags::Typed(std::string_view field) const {
   std::vector<std::string> typed;
   for (const std::string& text : given.list) typed.push_back(flag + " " + text);
   if (given.text) typed.push_back(flag + " " + *given.text);
+  const auto* const words = std::get_if<WordsMember>(&FieldOf(field).member);
+  const bool has_word = words != nullptr && !given.word.empty();
+  if (has_word && given.word != words->words.front()) typed.push_back(flag + " " + given.word);
   return fmt::format("{}", fmt::join(typed, " "));
 }
 

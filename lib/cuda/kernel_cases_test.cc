@@ -23,16 +23,22 @@ struct KernelCase {
   double tolerance = 1e-5;
 };
 
-void CheckKernels(const std::vector<KernelCase>& cases, const DeviceOptions& options = {}) {
+using KernelCheck = std::vector<std::string> (&)(Backend& backend, const reference::CaseRow& row,
+                                                 uint64_t seed);
+
+void CheckKernelsBy(KernelCheck check, const std::vector<KernelCase>& cases,
+                    const DeviceOptions& options = {}) {
   const auto backend = MakeTestBackend(options);
   for (const KernelCase& each : cases) {
     const reference::CaseRow row{each.type, each.operands, each.attributes, each.tolerance};
     std::string message;
-    for (const std::string& fault : reference::CheckOp(*backend, row, kCaseSeed)) {
-      message += fault + "\n";
-    }
+    for (const std::string& fault : check(*backend, row, kCaseSeed)) message += fault + "\n";
     CHECK_MESSAGE(message.empty(), message);
   }
+}
+
+void CheckKernels(const std::vector<KernelCase>& cases, const DeviceOptions& options = {}) {
+  CheckKernelsBy(reference::CheckOp, cases, options);
 }
 
 // Numbers of elements in a row that a warp, a block and a large block reduce (TeamSize).
@@ -256,6 +262,45 @@ TEST_CASE("cuda kernels: fused attention with rows of up to 64 and up to 128 ele
          AttentionOf(20, 30, size)});
   }
   CheckKernels(cases);
+}
+
+// Heads of keys that are shared are left to kernels of our own, in bfloat16, too.
+TEST_CASE("cuda kernels: fused attention, causal and masked, with shared heads") {
+  CheckKernelsBy(
+      reference::CheckBFloat16,
+      {
+          {"FusedAttention", "f1x2x40x16 f1x1x40x16 f1x1x40x16 -> f1x2x40x16",
+           "batch=1 heads=2 key_heads=1 queries=40 keys=40 size=16 value_size=16 is_causal=1 "
+           "scale=0.25"},
+          {"FusedAttention", "f2x70x2x24 f2x37x1x24 f2x37x1x40 b2x1x1x37~ -> f2x70x2x40",
+           "batch=2 heads=2 key_heads=1 queries=70 keys=37 size=24 value_size=40 q_axes='bshd' "
+           "k_axes='bshd' v_axes='bshd' y_axes='bshd' mask_dims=[2,1,1,37] scale=0.2"},
+          {"FusedAttention", "f1x2x70x128 f1x1x130x128 f1x1x130x128 -> f1x2x70x128",
+           "batch=1 heads=2 key_heads=1 queries=70 keys=130 size=128 value_size=128 scale=0.0883"},
+      });
+}
+
+// In bfloat16 a library computes these, and kernels of our own prepare the bias.
+TEST_CASE("cuda kernels: masks, biases and rows without keys of attention by a library") {
+  const std::string counts = "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=8 value_size=16 ";
+  const std::string rows = "f2x3x5x8 f2x3x6x8 f2x3x6x16 ";
+  CheckKernelsBy(
+      reference::CheckBFloat16,
+      {
+          {"FusedAttention", rows + "-> f2x3x5x16", counts + "scale=0.5"},
+          {"FusedAttention", rows + "b2x1x5x6 -> f2x3x5x16", counts + "mask_dims=[2,1,5,6]"},
+          {"FusedAttention", rows + "b5x1* -> f2x3x5x16",
+           counts + "mask_dims=[1,1,5,1] mask_hides=1"},
+          {"FusedAttention", rows + "f2x1x1x6~ -> f2x3x5x16",
+           counts + "mask_dims=[2,1,1,6] scale=0.3"},
+          {"FusedAttention", rows + "_ f3x5x6* -> f2x3x5x16", counts + "bias_dims=[1,3,5,6]"},
+          {"FusedAttention",
+           "f1x2x3x8 f1x2x4x8 f1x2x4x8 b3x4@[1,1,0,0,0,0,0,0,1,1,1,1] -> f1x2x3x8",
+           "batch=1 heads=2 key_heads=2 queries=3 keys=4 size=8 value_size=8 mask_dims=[1,1,3,4]"},
+          {"FusedAttention", "f5x2x24 f5x2x24 f2x3x5x16 -> f2x5x48",
+           "batch=2 heads=3 key_heads=3 queries=5 keys=5 size=8 value_size=16 q_axes='sbhd' "
+           "k_axes='sbhd' y_axes='bshd' is_causal=1 scale=0.5"},
+      });
 }
 
 TEST_CASE("cuda kernels: tensor cores take 10 bits of a factor of fused attention in TF32") {

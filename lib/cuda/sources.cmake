@@ -27,6 +27,7 @@ set(ckplan_cuda_sources
   ops/gru.cu
   ops/join.cu
   ops/layer_norm.cu
+  ops/library_attention.cu
   ops/logic.cu
   ops/loss.cu
   ops/lp_norm.cu

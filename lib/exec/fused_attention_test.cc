@@ -24,21 +24,30 @@ std::string FarKeys() {
 }
 
 // Queries, keys and values of two heads, as exporters write them. `scores` makes "s" of the product
-// "r" of queries and keys, and `output` makes "o" of the probabilities "p".
-NetText AttentionNet(const std::string& scores, const std::string& output) {
-  return {
-      "g (float[N,8,12] x, bool[N,1,1,8] seen) => (float[N,8,12] y) "
-      "<float[1,1,8,8] far = " +
-          FarKeys() +
-          ", float a = {0.5}, float b = {0.8}, float zero = {0}, float low = {-inf}, "
-          "int64[4] split = {0, 8, 2, 6}, int64[3] joined = {0, 8, 12}> { "
-          "q0 = MatMul(x, w) q1 = Reshape(q0, split) q2 = Transpose<perm = [0,2,1,3]>(q1) "
-          "k0 = MatMul(x, wk) k1 = Reshape(k0, split) k2 = Transpose<perm = [0,2,3,1]>(k1) "
-          "v0 = MatMul(x, wv) v1 = Reshape(v0, split) v = Transpose<perm = [0,2,1,3]>(v1) "
-          "q = Mul(q2, a) k = Mul(k2, b) r = MatMul(q, k) " +
-          scores + " p = Softmax(s) " + output +
-          " t = Transpose<perm = [0,2,1,3]>(h) j = Reshape(t, joined) y = MatMul(j, wo) }",
-      {{"w", {12, 12}}, {"wk", {12, 12}}, {"wv", {12, 12}}, {"wo", {12, 12}}, {"bias", {2, 8, 8}}}};
+// "r" of queries and keys, and `output` makes "o" of the probabilities "p". A library may take
+// heads of 8 elements.
+NetText AttentionNet(const std::string& scores, const std::string& output, int64_t size = 6) {
+  const int64_t width = 2 * size;
+  const std::string rows = "float[N,8," + std::to_string(width) + "]";
+  return {"g (" + rows + " x, bool[N,1,1,8] seen) => (" + rows +
+              " y) "
+              "<float[1,1,8,8] far = " +
+              FarKeys() +
+              ", float a = {0.5}, float b = {0.8}, float zero = {0}, float low = {-inf}, "
+              "int64[4] split = {0, 8, 2, " +
+              std::to_string(size) + "}, int64[3] joined = {0, 8, " + std::to_string(width) +
+              "}> { "
+              "q0 = MatMul(x, w) q1 = Reshape(q0, split) q2 = Transpose<perm = [0,2,1,3]>(q1) "
+              "k0 = MatMul(x, wk) k1 = Reshape(k0, split) k2 = Transpose<perm = [0,2,3,1]>(k1) "
+              "v0 = MatMul(x, wv) v1 = Reshape(v0, split) v = Transpose<perm = [0,2,1,3]>(v1) "
+              "q = Mul(q2, a) k = Mul(k2, b) r = MatMul(q, k) " +
+              scores + " p = Softmax(s) " + output +
+              " t = Transpose<perm = [0,2,1,3]>(h) j = Reshape(t, joined) y = MatMul(j, wo) }",
+          {{"w", {width, width}},
+           {"wk", {width, width}},
+           {"wv", {width, width}},
+           {"wo", {width, width}},
+           {"bias", {2, 8, 8}}}};
 }
 
 using GradientsByName = std::map<std::string, std::vector<float>>;
@@ -97,6 +106,7 @@ const AttentionRow kForms[] = {
     {"a mask that Where makes of booleans, and a bias",
      "m = Where(seen, zero, low) t0 = Add(r, bias) s = Add(t0, m)",
      "n = IsNaN(p) o = Where(n, zero, p) h = MatMul(o, v)"},
+    {"a mask of numbers", "s = Add(r, far)", "h = MatMul(p, v)"},
     {"a mask of numbers and a bias", "t0 = Add(r, far) s = Add(t0, bias)", "h = MatMul(p, v)"},
 };
 
@@ -104,7 +114,10 @@ TEST_CASE("fused attention: losses and gradients are those of the operators apar
   ForEachType([](ActivationType type) {
     for (const AttentionRow& row : kForms) {
       CAPTURE(row.name);
-      CheckSame(AttentionNet(row.scores, row.output), type);
+      for (const int64_t size : {6, 8}) {
+        CAPTURE(size);
+        CheckSame(AttentionNet(row.scores, row.output, size), type);
+      }
     }
   });
 }
@@ -112,12 +125,15 @@ TEST_CASE("fused attention: losses and gradients are those of the operators apar
 TEST_CASE("fused attention: plans that compute it again are proven") {
   ForEachType([](ActivationType type) {
     const auto backend = MakeTestBackend();
-    SmallStep small(*backend, AttentionNet(kForms[3].scores, kForms[3].output), kBatch, type,
-                    FusedOperators::kAttention);
-    const PlacedProgram keep_all = small.KeepAll();
-    Rng rng(11);
-    for (const int percent : {0, 50}) {
-      CHECK(small.Validate(keep_all, small.Random(rng, percent)).failures.empty());
+    const NetText nets[] = {AttentionNet(kForms[3].scores, kForms[3].output),
+                            AttentionNet(kForms[2].scores, kForms[2].output, 8)};
+    for (const NetText& net : nets) {
+      SmallStep small(*backend, net, kBatch, type, FusedOperators::kAttention);
+      const PlacedProgram keep_all = small.KeepAll();
+      Rng rng(11);
+      for (const int percent : {0, 50}) {
+        CHECK(small.Validate(keep_all, small.Random(rng, percent)).failures.empty());
+      }
     }
   });
 }

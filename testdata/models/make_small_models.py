@@ -16,6 +16,9 @@ LAYERS = 2
 # Each size of the original and its replacement. All sizes differ, so a number says what it is.
 BERT = {512: 8, 768: 24, 3072: 40, 64: 6, 12: 4, 30522: 29}
 GPT2 = {1024: 8, 1025: 9, 768: 24, 2304: 72, 3072: 40, 64: 6, 12: 4, 50257: 29}
+# With heads of 8 elements, which libraries take.
+BERT_32 = {512: 10, 768: 32, 3072: 40, 64: 8, 12: 4, 30522: 29}
+GPT2_32 = {1024: 10, 1025: 11, 768: 32, 2304: 96, 3072: 40, 64: 8, 12: 4, 50257: 29}
 
 
 def small_tensor(tensor, sizes):
@@ -78,3 +81,5 @@ if __name__ == "__main__":
     to = sys.argv[1] if len(sys.argv) > 1 else HERE
     make("bert_base_512", BERT, to, "small_bert")
     make("gpt2_small", GPT2, to, "small_gpt2")
+    make("bert_base_512", BERT_32, to, "small_bert_32")
+    make("gpt2_small", GPT2_32, to, "small_gpt2_32")

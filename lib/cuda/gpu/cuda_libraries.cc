@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "lib/base/check.h"
+#include "lib/cuda/attention_library.h"
+#include "lib/cuda/gpu/absent_driver.h"
 #include "lib/cuda/gpu/cublas_gemm.h"
+#include "lib/cuda/gpu/cudnn_attention.h"
 #include "lib/cuda/gpu/cudnn_convolution.h"
 #include "lib/cuda/gpu/shared_library.h"
 
@@ -17,7 +20,13 @@ namespace ckplan::cuda {
 
 namespace {
 
-class CudaLibraries final : public Libraries {
+// Returns the attentions of the device that the convolutions are for, which must outlive them.
+std::unique_ptr<CudnnAttentions> AttentionsBeside(const CudnnConvolutions& convolutions,
+                                                  const DeviceOptions& options) {
+  return std::make_unique<CudnnAttentions>(convolutions.api(), convolutions.target(), options);
+}
+
+class CudaLibraries final : public AttentionLibraries {
  public:
   static Result<std::unique_ptr<CudaLibraries>> Open(const DeviceOptions& options,
                                                      cudaStream_t stream) {
@@ -27,6 +36,7 @@ class CudaLibraries final : public Libraries {
     CKPLAN_ASSIGN_OR_RETURN(libraries->gemm_, CublasGemm::Create(cublas, options, stream));
     CKPLAN_ASSIGN_OR_RETURN(libraries->convolutions_,
                             CudnnConvolutions::Create(cudnn, options, stream));
+    libraries->attentions_ = AttentionsBeside(*libraries->convolutions_, options);
     return libraries;
   }
 
@@ -38,6 +48,10 @@ class CudaLibraries final : public Libraries {
   Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
                                                           ConvPass pass) override {
     return convolutions_->Prepare(shape, pass);
+  }
+  Result<std::unique_ptr<LibraryAttention>> PrepareAttention(const LibraryAttentionShape& shape,
+                                                             AttentionPass pass) override {
+    return attentions_->Prepare(shape, pass);
   }
 
   std::string Describe() const {
@@ -52,13 +66,15 @@ class CudaLibraries final : public Libraries {
 
   std::unique_ptr<CublasGemm> gemm_;
   std::unique_ptr<CudnnConvolutions> convolutions_;
+  std::unique_ptr<CudnnAttentions> attentions_;
 };
 
-class DescribedLibraries final : public Libraries {
+class DescribedLibraries final : public AttentionLibraries {
  public:
   DescribedLibraries(const DeviceOptions& options, std::unique_ptr<CudnnConvolutions> convolutions)
       : gemm_workspace_(CublasGemm::WorkspaceFor(options)),
-        convolutions_(std::move(convolutions)) {}
+        convolutions_(std::move(convolutions)),
+        attentions_(AttentionsBeside(*convolutions_, options)) {}
 
   int64_t GemmWorkspace(const GemmShape&) const override { return gemm_workspace_; }
   void Gemm(const GemmShape&, const void*, const void*, void*, void*) override {
@@ -68,10 +84,15 @@ class DescribedLibraries final : public Libraries {
                                                           ConvPass pass) override {
     return convolutions_->Prepare(shape, pass);
   }
+  Result<std::unique_ptr<LibraryAttention>> PrepareAttention(const LibraryAttentionShape& shape,
+                                                             AttentionPass pass) override {
+    return attentions_->Prepare(shape, pass);
+  }
 
  private:
   int64_t gemm_workspace_;
   std::unique_ptr<CudnnConvolutions> convolutions_;
+  std::unique_ptr<CudnnAttentions> attentions_;
 };
 
 }  // namespace
@@ -89,6 +110,7 @@ int64_t ProductWorkspaceFor(const DeviceOptions& options) {
 
 Result<OpenedLibraries> DescribeCudaLibraries(const DeviceOptions& options,
                                               const std::string& properties_json) {
+  LoadAbsentDriver();
   CKPLAN_ASSIGN_OR_RETURN(const CudnnApi cudnn, CudnnApi::Load(LibraryFolders()));
   CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<CudnnConvolutions> convolutions,
                           CudnnConvolutions::Describe(cudnn, options, properties_json));

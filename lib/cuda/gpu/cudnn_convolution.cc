@@ -5,8 +5,6 @@
 #include <limits>
 #include <vector>
 
-#include "lib/base/check.h"
-
 namespace ckplan::cuda {
 
 namespace {
@@ -34,17 +32,7 @@ class CudnnConvolution final : public Convolution {
   const EngineChoice& choice() const override { return plan_->choice; }
 
   void Run(void* x, void* w, void* y, void* workspace) override {
-    CKPLAN_CHECK(handle_ != nullptr, "a device that is only described runs nothing");
-    const int64_t ids[] = {kIdOfX, kIdOfW, kIdOfY};
-    void* const tensors[] = {x, w, y};
-    CudnnDescriptor pack(api_, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids)
-        .Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, tensors)
-        .Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
-    const Result<Done> packed = pack.Finalize();
-    CKPLAN_CHECK(packed.ok(), packed.error().message);
-    CheckCudnn(api_, api_.execute(handle_, plan_->plan.handle(), pack.handle()),
-               "cudnnBackendExecute");
+    ExecuteCudnnPlan(api_, handle_, *plan_, {kIdOfX, kIdOfW, kIdOfY}, {x, w, y}, workspace);
   }
 
  private:
@@ -95,8 +83,7 @@ Result<std::unique_ptr<Convolution>> CudnnConvolutions::Prepare(const Convolutio
   }
   std::shared_ptr<const CudnnPlan>& plan = plans_[{shape, pass}];
   if (!plan) {
-    const CudnnTarget target{handle_, properties_ ? &*properties_ : nullptr};
-    CKPLAN_ASSIGN_OR_RETURN(plan, MakeCudnnPlan(api_, target, shape, pass, options_));
+    CKPLAN_ASSIGN_OR_RETURN(plan, MakeCudnnPlan(api_, target(), shape, pass, options_));
   }
   return std::unique_ptr<Convolution>(std::make_unique<CudnnConvolution>(api_, handle_, plan));
 }

@@ -36,6 +36,8 @@ class CudnnConvolutions {
   CudnnConvolutions& operator=(const CudnnConvolutions&) = delete;
 
   const CudnnApi& api() const { return api_; }
+  // The device that convolutions are prepared for. It must not outlive this object.
+  CudnnTarget target() const { return {handle_, properties_ ? &*properties_ : nullptr}; }
   // See Libraries::PrepareConvolution. The returned object must not outlive this one.
   Result<std::unique_ptr<Convolution>> Prepare(const ConvolutionShape& shape, ConvPass pass);
 

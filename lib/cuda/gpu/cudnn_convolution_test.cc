@@ -11,29 +11,13 @@
 #include <vector>
 
 #include "lib/cuda/gpu/described_device.h"
+#include "lib/cuda/gpu/played_gpu.h"
 #include "lib/cuda/played/plain_convolution.h"
 #include "lib/cuda/played/played_cudnn.h"
 #include "lib/cuda/played/played_runtime.h"
 
 namespace ckplan::cuda {
 namespace {
-
-CudnnApi PlayedApi() {
-  CudnnApi api;
-  api.create = cudnnCreate;
-  api.destroy = cudnnDestroy;
-  api.set_stream = cudnnSetStream;
-  api.get_version = cudnnGetVersion;
-  api.get_error_string = cudnnGetErrorString;
-  api.get_last_error_string = cudnnGetLastErrorString;
-  api.create_descriptor = cudnnBackendCreateDescriptor;
-  api.destroy_descriptor = cudnnBackendDestroyDescriptor;
-  api.set_attribute = cudnnBackendSetAttribute;
-  api.get_attribute = cudnnBackendGetAttribute;
-  api.finalize = cudnnBackendFinalize;
-  api.execute = cudnnBackendExecute;
-  return api;
-}
 
 // An emulated GPU whose cuDNN has the given engines.
 class Machine {
@@ -74,27 +58,6 @@ class Machine {
   std::unique_ptr<CudnnConvolutions> cudnn_;
 };
 
-// A copy of numbers in the memory of the GPU.
-class OnGpu {
- public:
-  explicit OnGpu(const std::vector<float>& numbers) : count_(numbers.size()) {
-    void* memory = nullptr;
-    REQUIRE(cudaMalloc(&memory, count_ * sizeof(float)) == cudaSuccess);
-    data_ = static_cast<float*>(memory);
-    std::copy(numbers.begin(), numbers.end(), data_);
-  }
-  ~OnGpu() { CHECK(cudaFree(data_) == cudaSuccess); }
-  OnGpu(const OnGpu&) = delete;
-  OnGpu& operator=(const OnGpu&) = delete;
-
-  float* data() { return data_; }
-  std::vector<float> numbers() const { return {data_, data_ + count_}; }
-
- private:
-  size_t count_;
-  float* data_ = nullptr;
-};
-
 // 2 samples, 2 groups of 3 and 2 channels; each axis has a different size.
 ConvolutionShape Shape() {
   ConvolutionShape shape;
@@ -133,18 +96,18 @@ TEST_CASE("cudnn: the three passes receive shapes, pads, strides, dilations and 
     std::vector<float> x = Numbers(2 * 6 * 7 * 9, 5);
     std::vector<float> w = Numbers(4 * 3 * 3 * 2, 7);
     std::vector<float> y = Numbers(2 * 4 * 4 * 4, 3);
-    OnGpu x2(x), w2(w), y2(y), workspace(Numbers(16, 1));
+    OnGpu<float> x2(x), w2(w), y2(y), workspace(Numbers(16, 1));
     const auto convolution = machine.cudnn().Prepare(shape, pass);
     REQUIRE(convolution.ok());
     CHECK((*convolution)->workspace() == 64);
     (*convolution)->Run(x2.data(), w2.data(), y2.data(), workspace.data());
-    CHECK(workspace.numbers() == Numbers(16, 1));  // The call waits in the stream.
+    CHECK(workspace.values() == Numbers(16, 1));  // The call waits in the stream.
     REQUIRE(cudaStreamSynchronize(machine.stream()) == cudaSuccess);
     RunPlainConvolution(shape, pass, x.data(), w.data(), y.data());
-    CHECK(x2.numbers() == x);
-    CHECK(w2.numbers() == w);
-    CHECK(y2.numbers() == y);
-    CHECK(workspace.numbers() != Numbers(16, 1));
+    CHECK(x2.values() == x);
+    CHECK(w2.values() == w);
+    CHECK(y2.values() == y);
+    CHECK(workspace.values() != Numbers(16, 1));
   }
 }
 

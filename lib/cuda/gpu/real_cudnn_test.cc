@@ -1,5 +1,6 @@
 // Asks the real cuDNN about GPUs that are not there. The tests are skipped, with a message, where
 // no cuDNN is found that can answer.
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "lib/cuda/gpu/cudnn_attention.h"
 #include "lib/cuda/gpu/cudnn_convolution.h"
 #include "lib/cuda/gpu/described_device.h"
 #include "lib/cuda/gpu/shared_library.h"
@@ -27,6 +29,7 @@ const GpuDescription kB200{"B200", int64_t{180} << 30, 100,     148,
 }
 
 const CudnnApi& RealApi() {
+  dlopen(CKPLAN_ABSENT_DRIVER, RTLD_NOW | RTLD_GLOBAL);  // As LoadAbsentDriver does for programs.
   static const Result<CudnnApi> api = CudnnApi::Load(LibraryFolders());
   if (!api.ok()) Skip(api.error().message);
   if (api->version() < 90800) Skip("cuDNN " + api->VersionText() + " is older than 9.8");
@@ -187,6 +190,86 @@ TEST_CASE(
     CHECK(more > copies - 2 * kMiB);
     CHECK(more < copies + 2 * kMiB);
   }
+}
+
+// The heads of a layer of BERT, or of GPT-2, lie side by side.
+LibraryAttentionShape Heads(int64_t batch, int64_t rows) {
+  constexpr int64_t kHeads = 12, kSize = 64;
+  LibraryAttentionShape shape;
+  shape.batch = batch;
+  shape.heads = kHeads;
+  shape.queries = shape.keys = rows;
+  shape.size = shape.value_size = kSize;
+  shape.q = shape.k = shape.v = shape.y = {rows * kHeads * kSize, kSize, kHeads * kSize};
+  shape.scale = 0.125F;
+  return shape;
+}
+
+EngineChoice Choose(CudnnAttentions& cudnn, const LibraryAttentionShape& shape,
+                    AttentionPass pass) {
+  const auto attention = cudnn.Prepare(shape, pass);
+  if (!attention.ok()) FAIL(attention.error().message);
+  CHECK((*attention)->choice().uses_tensor_cores);
+  return (*attention)->choice();
+}
+
+TEST_CASE("real cudnn: attention of BERT and GPT-2 has engines on A100, H100 and B200") {
+  const LibraryAttentionShape bert = Heads(32, 512);
+  LibraryAttentionShape causal = Heads(8, 1024);
+  causal.is_causal = true;
+  LibraryAttentionShape masked = Heads(8, 1024);
+  masked.has_bias = true;
+  masked.bias_batch = 8;
+  LibraryAttentionShape biased = bert;
+  biased.has_bias = true;
+  biased.bias_type = ElementType::kFloat32;
+  for (const GpuDescription& gpu : {kA100, kH100, kB200}) {
+    CAPTURE(gpu.name);
+    const auto beside = CudnnFor(gpu);
+    CudnnAttentions cudnn(beside->api(), beside->target(), {});
+    for (const LibraryAttentionShape& each : {bert, biased, causal, masked}) {
+      CAPTURE(each.queries);
+      CAPTURE(each.is_causal);
+      CAPTURE(each.has_bias);
+      CHECK(Choose(cudnn, each, AttentionPass::kForward).workspace <= 256);
+      // It keeps dS, and takes the dots of rows with them.
+      const int64_t scores = each.batch * each.heads * each.queries * each.keys * 2;
+      const int64_t dots = each.batch * each.heads * each.queries * 4;
+      const int64_t taken = Choose(cudnn, each, AttentionPass::kBackward).workspace;
+      CHECK(taken >= scores + dots);
+      CHECK(taken <= scores + dots + 1024);
+    }
+  }
+}
+
+TEST_CASE("real cudnn: attention with short heads, odd lengths, and its rows apart") {
+  const auto beside = CudnnFor(kH100);
+  CudnnAttentions cudnn(beside->api(), beside->target(), {});
+  LibraryAttentionShape small;
+  small.batch = 2;
+  small.heads = 3;
+  small.queries = 5;
+  small.keys = 7;
+  small.size = 8;
+  small.value_size = 16;
+  small.q = {3 * 5 * 8, 5 * 8, 8};
+  small.k = {3 * 7 * 8, 7 * 8, 8};
+  small.v = {7 * 3 * 16, 16, 3 * 16};
+  small.y = {5 * 3 * 16, 16, 3 * 16};
+  for (const AttentionPass pass : {AttentionPass::kForward, AttentionPass::kBackward}) {
+    Choose(cudnn, small, pass);
+  }
+}
+
+TEST_CASE("real cudnn: a limit below what the gradients of attention need is named") {
+  const auto beside = CudnnFor(kH100);
+  CudnnAttentions narrow(beside->api(), beside->target(), {.workspace_limit = 1 << 20});
+  CHECK(narrow.Prepare(Heads(32, 512), AttentionPass::kForward).ok());
+  const auto none = narrow.Prepare(Heads(32, 512), AttentionPass::kBackward);
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.error().message.find("raise the workspace limit to ") != std::string::npos);
+  CudnnAttentions usual(beside->api(), beside->target(), {});
+  CHECK_FALSE(usual.Prepare(Heads(64, 512), AttentionPass::kBackward).ok());
 }
 
 TEST_CASE("real cudnn: properties that lack something, and a GPU that it does not know") {

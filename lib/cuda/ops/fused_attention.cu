@@ -1,14 +1,19 @@
-// Fused attention: the operator around the kernels of flash_kernels.h.
+// Fused attention: the operator around the kernels of flash_kernels.h, or around a library where it
+// takes the operator (library_attention.h).
 //
 // The gradients of keys and values come from one kernel. If both are asked for, that of the values
 // waits in the workspace for its turn.
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "lib/backend/own_kernels.h"
 #include "lib/cuda/convert.h"
 #include "lib/cuda/ops/flash_kernels.h"
 #include "lib/cuda/ops/fused_attention.h"
+#include "lib/cuda/ops/library_attention.h"
 #include "lib/cuda/registry.h"
 #include "lib/ops/sizes.h"
 
@@ -110,7 +115,7 @@ void MakeDots(Device& device, const FusedAttentionShape& shape, FloatsIn y, Floa
   });
 }
 
-class FusedAttentionOp final : public PreparedOp {
+class FusedAttentionOp final : public PreparedOp, public MayHaveOwnKernels {
  public:
   FusedAttentionOp(const OpSpec& spec, Device& device, const FusedAttentionShape& shape)
       : device_(device),
@@ -126,11 +131,27 @@ class FusedAttentionOp final : public PreparedOp {
     const Operand& y = spec.output(0);
     forward_output_ = Conversion(y.elements(), y.type, type_, forward_plan_);
     if (WantsGradient(spec)) PlanBackward(spec);
+    auto library = AttentionByLibrary::Prepare(spec, device, shape, task_);
+    if (library.ok()) {
+      library_ = std::move(library).value();
+    } else {
+      why_own_kernels_ = library.error().message;
+    }
   }
 
-  OpWorkspace workspace() const override { return {forward_plan_.total(), backward_plan_.total()}; }
+  OpWorkspace workspace() const override {
+    if (library_) return library_->workspace();
+    return {forward_plan_.total(), backward_plan_.total()};
+  }
+  std::vector<LibraryCall> LibraryCalls() const override {
+    return library_ ? library_->Calls() : std::vector<LibraryCall>();
+  }
+  std::string WhyOwnKernels() const override { return why_own_kernels_; }
 
+  // Where only the statistic is read, kernels of our own compute it. They need no workspace for
+  // operators that a library takes.
   void Forward(const ForwardCall& call) override {
+    if (library_ && call.outputs[0] != nullptr) return library_->Forward(call);
     FlashTask task = TaskWith(call.inputs);
     task.q = forward_inputs_[0].Apply(device_, call.inputs[0], call.workspace);
     task.k = forward_inputs_[1].Apply(device_, call.inputs[1], call.workspace);
@@ -143,6 +164,7 @@ class FusedAttentionOp final : public PreparedOp {
   }
 
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    if (library_) return library_->BackwardInput(call, position, gradient);
     FlashTask task = TaskWith(call.inputs);
     const bool is_first = position == first_;
     std::array<const void*, 3> in = {};
@@ -244,7 +266,9 @@ class FusedAttentionOp final : public PreparedOp {
   ElementType y_type_ = ElementType::kFloat32;
   std::array<ElementType, 3> gradient_types_ = {};
   std::array<ElementType, 2> term_types_ = {};
-  int64_t dots_ = 0, kept_ = 0;  // Offsets in the workspace.
+  int64_t dots_ = 0, kept_ = 0;                  // Offsets in the workspace.
+  std::unique_ptr<AttentionByLibrary> library_;  // Null where kernels of our own run.
+  std::string why_own_kernels_;
 };
 
 }  // namespace

@@ -1,21 +1,23 @@
 // Replaces cuDNN where played_runtime.h replaces the CUDA runtime. The program loads it as it would
-// load cuDNN. Convolutions are plain loops that run as work of the stream. A call that breaks
-// cuDNN's rules ends the program: a descriptor that is not alive, not complete or does not fit the
-// others (played_descriptors.h), an engine that was not recommended, or tensors and workspaces
-// outside of allocations. An engine that is not deterministic changes a bit of its result each
-// time.
+// load cuDNN. Convolutions, and the graphs of attention (played_graph.h), are plain loops that run
+// as work of the stream. A call that breaks cuDNN's rules ends the program: a descriptor that is
+// not alive, not complete or does not fit the others (played_descriptors.h), an engine that was not
+// recommended, or tensors and workspaces outside of allocations. An engine that is not
+// deterministic changes a bit of its result each time.
 #include "lib/cuda/played/played_cudnn.h"
 
 #include <cudnn.h>
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "lib/base/check.h"
-#include "lib/cuda/played/plain_convolution.h"
+#include "lib/cuda/played/played_convolution.h"
 #include "lib/cuda/played/played_descriptors.h"
+#include "lib/cuda/played/played_graph.h"
 #include "lib/cuda/played/played_library.h"
 #include "lib/cuda/played/played_runtime.h"
 
@@ -72,140 +74,27 @@ cudnnStatus_t Refuse(cudnnStatus_t status, std::string why) {
 
 // ---- What descriptors describe ------------------------------------------------------------------
 
-// The names of the attributes of one of the three operations.
-struct OperationNames {
-  ConvPass pass;
-  PlayedName alpha, beta, convolution, x, w, y;
-};
-
-OperationNames NamesOf(cudnnBackendDescriptorType_t kind) {
-  if (kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) {
-    return {ConvPass::kForward,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
-  }
-  if (kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR) {
-    return {ConvPass::kBackwardData,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
-  }
-  return {ConvPass::kBackwardWeights,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
-}
-
 std::vector<int64_t> DimsOf(const PlayedDescriptor& tensor) {
   return tensor.Integers(CUDNN_ATTR_TENSOR_DIMENSIONS);
 }
 
-std::vector<int64_t> SpatialOf(const PlayedDescriptor& tensor) {
-  const std::vector<int64_t> dims = DimsOf(tensor);
-  return {dims.begin() + 2, dims.end()};
-}
-
-cudnnDataType_t TypeOf(const PlayedDescriptor& tensor) {
-  return tensor.Get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
-}
-
+// Returns the bytes from the first element of a tensor to the last one.
 int64_t BytesOf(const PlayedDescriptor& tensor) {
-  int64_t count = TypeOf(tensor) == CUDNN_DATA_BFLOAT16 ? 2 : 4;
-  for (const int64_t dim : DimsOf(tensor)) count *= dim;
-  return count;
+  const std::vector<int64_t> dims = DimsOf(tensor);
+  const std::vector<int64_t> strides = tensor.Integers(CUDNN_ATTR_TENSOR_STRIDES);
+  int64_t elements = 1;
+  for (size_t i = 0; i < dims.size(); ++i) elements += (dims[i] - 1) * strides[i];
+  const auto type = tensor.Get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
+  return elements * (type == CUDNN_DATA_BFLOAT16 ? 2 : 4);
 }
 
 void CheckTensor(const PlayedDescriptor& tensor) {
   const std::vector<int64_t> dims = DimsOf(tensor);
   const std::vector<int64_t> strides = tensor.Integers(CUDNN_ATTR_TENSOR_STRIDES);
-  CKPLAN_CHECK(dims.size() == 4 || dims.size() == 5, "a convolution has two axes or three");
+  CKPLAN_CHECK(dims.size() == 4 || dims.size() == 5, "a tensor has four axes or five");
   CKPLAN_CHECK(strides.size() == dims.size(), "a tensor has a stride for each dimension");
   CKPLAN_CHECK(std::all_of(dims.begin(), dims.end(), [](int64_t dim) { return dim > 0; }),
                "a tensor of cuDNN has elements");
-  CKPLAN_CHECK(IsPlayedOrder(tensor, false) || IsPlayedOrder(tensor, true), "tensors have no gaps");
-}
-
-// Returns the convolution that an operation computes.
-ConvolutionShape ShapeOf(const PlayedDescriptor& operation) {
-  const OperationNames names = NamesOf(operation.kind);
-  const PlayedDescriptor& x = operation.Part(names.x);
-  const PlayedDescriptor& w = operation.Part(names.w);
-  const PlayedDescriptor& y = operation.Part(names.y);
-  const PlayedDescriptor& convolution = operation.Part(names.convolution);
-  CKPLAN_CHECK(TypeOf(x) == TypeOf(y) && TypeOf(x) == TypeOf(w),
-               "the tensors of a convolution have one type");
-  const std::vector<int64_t> x_dims = DimsOf(x), w_dims = DimsOf(w), y_dims = DimsOf(y);
-  const int64_t groups = x_dims[1] / w_dims[1];
-  CKPLAN_CHECK(x_dims[0] == y_dims[0] && y_dims[1] == w_dims[0] && groups > 0 &&
-                   x_dims[1] == w_dims[1] * groups && w_dims[0] % groups == 0,
-               "the tensors of a convolution fit each other");
-  const auto are_ordered = [&](bool is_channels_last) {
-    return IsPlayedOrder(x, is_channels_last) && IsPlayedOrder(w, is_channels_last) &&
-           IsPlayedOrder(y, is_channels_last);
-  };
-  CKPLAN_CHECK(are_ordered(false) || are_ordered(true),
-               "the tensors of a convolution have one order");
-  ConvolutionShape shape;
-  shape.is_channels_last = !are_ordered(false);
-  shape.type = TypeOf(x) == CUDNN_DATA_BFLOAT16 ? ElementType::kBFloat16 : ElementType::kFloat32;
-  shape.batch = x_dims[0];
-  shape.groups = groups;
-  shape.in_channels = w_dims[1];
-  shape.out_channels = w_dims[0] / groups;
-  shape.in = SpatialOf(x);
-  shape.out = SpatialOf(y);
-  shape.kernel = SpatialOf(w);
-  if (IsPlanted("a convolution has a stride too many")) ++shape.out[0];
-  shape.strides = convolution.Integers(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
-  shape.dilations = convolution.Integers(CUDNN_ATTR_CONVOLUTION_DILATIONS);
-  shape.pads = convolution.Integers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
-  return shape;
-}
-
-void CheckConvolution(const PlayedDescriptor& convolution) {
-  CKPLAN_CHECK(convolution.Get<cudnnConvolutionMode_t>(CUDNN_ATTR_CONVOLUTION_CONV_MODE) ==
-                   CUDNN_CROSS_CORRELATION,
-               "ONNX does not flip kernels");
-  CKPLAN_CHECK(
-      convolution.Get<cudnnDataType_t>(CUDNN_ATTR_CONVOLUTION_COMP_TYPE) == CUDNN_DATA_FLOAT,
-      "sums are of float32");
-  const auto axes =
-      static_cast<size_t>(convolution.Get<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS));
-  for (const PlayedName name :
-       {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS,
-        CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_ATTR_CONVOLUTION_DILATIONS}) {
-    CKPLAN_CHECK(convolution.Integers(name).size() == axes,
-                 "the lists of a convolution have a value for each axis");
-  }
-  CKPLAN_CHECK(convolution.Integers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS) ==
-                   convolution.Integers(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS),
-               "cuDNN pads both sides equally");
-}
-
-void CheckOperation(const PlayedDescriptor& operation) {
-  const OperationNames names = NamesOf(operation.kind);
-  CKPLAN_CHECK(operation.Get<double>(names.alpha) == 1 && operation.Get<double>(names.beta) == 0,
-               "a convolution replaces its result");
-  const ConvolutionShape shape = ShapeOf(operation);
-  const size_t axes = shape.in.size();
-  CKPLAN_CHECK(
-      shape.out.size() == axes && shape.kernel.size() == axes && shape.strides.size() == axes,
-      "the descriptors of a convolution have the same axes");
-  for (size_t i = 0; i < axes; ++i) {
-    const int64_t covered = (shape.kernel[i] - 1) * shape.dilations[i] + 1;
-    CKPLAN_CHECK(shape.out[i] == (shape.in[i] + 2 * shape.pads[i] - covered) / shape.strides[i] + 1,
-                 "the output of a convolution has the size that its input gives");
-  }
 }
 
 // The keys that cuDNN asks for.
@@ -247,12 +136,7 @@ cudnnStatus_t Judge(const PlayedDescriptor& descriptor) {
       CheckTensor(descriptor);
       break;
     case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
-      CheckConvolution(descriptor);
-      break;
-    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
-    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
-    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
-      CheckOperation(descriptor);
+      CheckPlayedConvolution(descriptor);
       break;
     case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR:
       return JudgeProperties(descriptor);
@@ -265,6 +149,8 @@ cudnnStatus_t Judge(const PlayedDescriptor& descriptor) {
       }
       break;
     default:
+      if (IsPlayedConvolution(descriptor.kind)) CheckPlayedConvolutionOperation(descriptor);
+      if (IsPlayedGraphOperation(descriptor.kind)) CheckPlayedGraphOperation(descriptor);
       break;
   }
   return CUDNN_STATUS_SUCCESS;
@@ -319,10 +205,17 @@ void GiveNotes(const PlayedEngine& engine, int64_t wanted, int64_t* count, void*
   std::copy_n(notes.begin(), *count, static_cast<cudnnBackendNumericalNote_t*>(values));
 }
 
-const PlayedDescriptor& OperationOf(const PlayedDescriptor& plan) {
-  return ConfiguredEngineOf(plan)
-      .Part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH)
-      .Part(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+const PlayedDescriptor& GraphOf(const PlayedDescriptor& plan) {
+  return ConfiguredEngineOf(plan).Part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
+}
+const PlayedDescriptor& FirstOperationOf(const PlayedDescriptor& plan) {
+  return GraphOf(plan).Part(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+}
+
+int64_t WorkspaceOf(const PlayedDescriptor& plan) {
+  const PlayedEngine& engine = EngineOf(ConfiguredEngineOf(plan));
+  return engine.workspace_bytes +
+         (engine.keeps_score_gradients ? KeptBytesOfPlayedGraph(GraphOf(plan)) : 0);
 }
 
 cudnnStatus_t Give(const PlayedDescriptor& descriptor, PlayedName name, int64_t wanted,
@@ -343,7 +236,7 @@ cudnnStatus_t Give(const PlayedDescriptor& descriptor, PlayedName name, int64_t 
       integer = descriptor.Get<int64_t>(name);
       break;
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
-      integer = EngineOf(ConfiguredEngineOf(descriptor)).workspace_bytes;
+      integer = WorkspaceOf(descriptor);
       break;
     default:
       CKPLAN_CHECK(false, "an attribute that the replaced cuDNN has is read");
@@ -364,6 +257,7 @@ void* PointerOf(const PlayedDescriptor& pack, const PlayedDescriptor& tensor) {
     place = (place + 1) % static_cast<int64_t>(ids.size());
   }
   void* const data = pack.Get<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, place);
+  if (tensor.Has(CUDNN_ATTR_TENSOR_IS_BY_VALUE)) return data;
   const auto alignment =
       static_cast<uintptr_t>(tensor.Get<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT));
   CKPLAN_CHECK(reinterpret_cast<uintptr_t>(data) % alignment == 0, "a tensor is aligned");
@@ -371,45 +265,40 @@ void* PointerOf(const PlayedDescriptor& pack, const PlayedDescriptor& tensor) {
   return data;
 }
 
-void CheckWorkspace(const PlayedDescriptor& pack, int64_t needed) {
+void CheckWorkspace(const PlayedDescriptor& pack, int64_t needed, const std::string& of) {
   if (needed == 0) return;
   auto* const data = pack.Get<char*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   CKPLAN_CHECK(reinterpret_cast<uintptr_t>(data) % 256 == 0, "a workspace is aligned");
   const PlayedRange range = FindPlayedRange(data);
-  const int64_t given = IsPlanted("the workspace of a convolution is too small")
+  const int64_t given = IsPlanted("the workspace of " + of + " is too small")
                             ? needed - 1
                             : range.bytes - (data - static_cast<const char*>(range.begin));
   CKPLAN_CHECK(range.begin != nullptr && given >= needed,
-               "a convolution has the workspace that it asked for");
+               "a call has the workspace that it asked for");
 }
 
-// Changes bits of the result, others each time.
-void Disturb(void* result) {
-  static unsigned times = 0;
-  auto* const low = static_cast<unsigned char*>(result);
-  *low = static_cast<unsigned char>(*low ^ (++times % 256));
-}
-
-cudnnStatus_t Convolve(cudnnHandle_t handle, const PlayedDescriptor& plan,
-                       const PlayedDescriptor& pack) {
+cudnnStatus_t Execute(cudnnHandle_t handle, const PlayedDescriptor& plan,
+                      const PlayedDescriptor& pack) {
   CKPLAN_CHECK(plan.is_finalized && pack.is_finalized, "what is executed is finalized");
   CKPLAN_CHECK(plan.Has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE), "a plan is for the GPU that runs it");
-  const PlayedDescriptor& operation = OperationOf(plan);
-  const OperationNames names = NamesOf(operation.kind);
-  const ConvolutionShape shape = ShapeOf(operation);
-  const PlayedEngine engine = EngineOf(ConfiguredEngineOf(plan));
-  void* const x = PointerOf(pack, operation.Part(names.x));
-  void* const w = PointerOf(pack, operation.Part(names.w));
-  void* const y = PointerOf(pack, operation.Part(names.y));
-  CheckWorkspace(pack, engine.workspace_bytes);
+  const auto pointer_of = [&](const PlayedDescriptor& tensor) { return PointerOf(pack, tensor); };
+  const PlayedDescriptor& first = FirstOperationOf(plan);
+  const bool is_deterministic = EngineOf(ConfiguredEngineOf(plan)).is_deterministic;
+  const bool is_convolution = IsPlayedConvolution(first.kind);
+  const std::function<void()> work =
+      is_convolution ? WorkOfPlayedConvolution(first, pointer_of, is_deterministic)
+                     : WorkOfPlayedGraph(GraphOf(plan), pointer_of);
+  const int64_t bytes = WorkspaceOf(plan);
+  CheckWorkspace(pack, bytes, is_convolution ? "a convolution" : "an attention");
+  CountPlayedCall(is_convolution ? "convolution" : "attention");
   void* const workspace = pack.Get<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   EnqueuePlayedWork(Handles().Find(handle).stream, [=] {
-    if (engine.workspace_bytes > 0) {
-      std::memset(workspace, kUsedByCudnn, static_cast<size_t>(engine.workspace_bytes));
-    }
-    RunPlainConvolution(shape, names.pass, x, w, y);
-    if (engine.is_deterministic) return;
-    Disturb(names.pass == ConvPass::kForward ? y : names.pass == ConvPass::kBackwardData ? x : w);
+    const auto use_workspace = [=] {
+      if (bytes > 0) std::memset(workspace, kUsedByCudnn, static_cast<size_t>(bytes));
+    };
+    use_workspace();
+    work();
+    use_workspace();
   });
   return CUDNN_STATUS_SUCCESS;
 }
@@ -489,8 +378,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                   cudnnBackendDescriptor_t variant_pack) {
   CountPlayedCall(__func__);
-  return ckplan::cuda::Convolve(handle, *FindPlayedDescriptor(plan),
-                                *FindPlayedDescriptor(variant_pack));
+  return ckplan::cuda::Execute(handle, *FindPlayedDescriptor(plan),
+                               *FindPlayedDescriptor(variant_pack));
 }
 
 }  // extern "C"

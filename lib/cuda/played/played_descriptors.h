@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -57,6 +58,9 @@ void SetPlayedAttribute(PlayedDescriptor& descriptor, PlayedName name,
                         cudnnBackendAttributeType_t type, int64_t count, const void* values);
 // Checks that nothing is missing that the kind of the descriptor needs.
 void CheckPlayedComplete(const PlayedDescriptor& descriptor);
+
+// Gives the address of a tensor in memory.
+using PlayedPointers = std::function<void*(const PlayedDescriptor& tensor)>;
 
 // Returns whether the elements of a tensor lie in this order, without gaps.
 bool IsPlayedOrder(const PlayedDescriptor& tensor, bool is_channels_last);
