@@ -281,17 +281,22 @@ cudnnStatus_t Execute(cudnnHandle_t handle, const PlayedDescriptor& plan,
                       const PlayedDescriptor& pack) {
   CKPLAN_CHECK(plan.is_finalized && pack.is_finalized, "what is executed is finalized");
   CKPLAN_CHECK(plan.Has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE), "a plan is for the GPU that runs it");
-  const auto pointer_of = [&](const PlayedDescriptor& tensor) { return PointerOf(pack, tensor); };
+  const int64_t bytes = WorkspaceOf(plan);
+  auto* const workspace = pack.Get<char*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+  const auto pointer_of = [&](const PlayedDescriptor& tensor) {
+    void* const data = PointerOf(pack, tensor);
+    CKPLAN_CHECK(data < workspace || data >= workspace + bytes,
+                 "no tensor lies in the workspace of its call");
+    return data;
+  };
   const PlayedDescriptor& first = FirstOperationOf(plan);
   const bool is_deterministic = EngineOf(ConfiguredEngineOf(plan)).is_deterministic;
   const bool is_convolution = IsPlayedConvolution(first.kind);
   const std::function<void()> work =
       is_convolution ? WorkOfPlayedConvolution(first, pointer_of, is_deterministic)
                      : WorkOfPlayedGraph(GraphOf(plan), pointer_of);
-  const int64_t bytes = WorkspaceOf(plan);
   CheckWorkspace(pack, bytes, is_convolution ? "a convolution" : "an attention");
   CountPlayedCall(is_convolution ? "convolution" : "attention");
-  void* const workspace = pack.Get<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   EnqueuePlayedWork(Handles().Find(handle).stream, [=] {
     const auto use_workspace = [=] {
       if (bytes > 0) std::memset(workspace, kUsedByCudnn, static_cast<size_t>(bytes));
