@@ -181,7 +181,8 @@ Result<BestSolution> BestSearch::SolveWithinAddedTime(Cost most_added) {
 }
 
 BestSolution BestSearch::LeastWithin(Cost most_added) const {
-  return SolutionOf(ScheduleOf(expansion_, trade_off_->LeastWithin(most_added.count()).runs));
+  return SolutionOf(
+      ScheduleOf(expansion_, RunsOf(trade_off_->LeastWithin(most_added.count()).schedule)));
 }
 
 Result<BestSolution> BestSearch::SolveForBalance(const Balance& balance) {
@@ -207,7 +208,7 @@ Result<BestSolution> BestSearch::SolveForBalance(const Balance& balance) {
 // Returns the best plan of the curve.
 BestSolution BestSearch::BalancedFound() const {
   const CurvePoint best = balance_->BestOf(trade_off_->Points());
-  return SolutionOf(ScheduleOf(expansion_, trade_off_->At(best).runs));
+  return SolutionOf(ScheduleOf(expansion_, RunsOf(trade_off_->At(best).schedule)));
 }
 
 bool BestSearch::IsBetterBalanced(const BestSolution& a, const BestSolution& b) const {

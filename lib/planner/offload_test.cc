@@ -2,11 +2,13 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/read_file.h"
 #include "lib/emit/json_decisions.h"
 #include "lib/emit/json_joint_graph.h"
+#include "lib/plan/balance.h"
 #include "lib/plan/check.h"
 #include "lib/plan/offload_terms.h"
 #include "lib/planner/planner.h"
@@ -145,15 +147,69 @@ TEST_CASE("offload: best claims no proof that copies could refute") {
        {Budget::Kind::kMin, Budget::Kind::kBalanced, Budget::Kind::kNone}) {
     request.budget = {kind, Bytes(0), 0};
     const Plan plan = MakePlan(source, request, {}).value();
-    if (HasTransfers(plan.schedule)) continue;
-    CHECK(plan.figures.lower_bound_cost == Cost(0));
-    CHECK(plan.figures.certificate->peak.bytes == Bytes(0));
+    // A faster link brings the peak down to this, so no proof may exclude it. What a plan without a
+    // link is proven to need, or to add, is more.
+    CHECK(plan.figures.certificate->peak.bytes <= Bytes(12'000));
+    PlanRequest fast = request;
+    fast.offload = ParseLink("c2c:1000000,latency=0").value();
+    fast.budget = Budget::Of(plan.figures.peak);
+    const Source nearby = LoadSource("testdata/graphs/joint_small.json", fast).value();
+    CHECK(plan.figures.lower_bound_cost >=
+          MakePlan(nearby, fast, {}).value().figures.lower_bound_cost);
+    CHECK(plan.figures.lower_bound_cost <= plan.figures.overhead);
   }
   request.budget = Budget::Of(Bytes(4'000));
   const Error refused = MakePlan(source, request, {}).error();
   // A working set is a proof about plans with copies, too.
   const std::string proof = "each needs at least 11.72 KiB (12000 bytes)";
   for (const std::string& note : refused.notes) CHECK(note.find(proof) != std::string::npos);
+}
+
+TEST_CASE("offload: best finds the least peak with copies, and a refusal names it") {
+  PlanRequest request = OverLink("pcie4:1000,latency=1");
+  request.algorithm = kBestAlgorithm;
+  request.effort = SearchEffort::kQuick;
+  const Source source = LoadSource("testdata/graphs/joint_small.json", request).value();
+  request.budget = {Budget::Kind::kMin, Bytes(0), 0};
+  const Plan least = MakePlan(source, request, {}).value();
+  CHECK(least.figures.peak == Bytes(12'000));
+  CHECK(HasTransfers(least.schedule));
+  CHECK(least.figures.certificate->peak.bytes == Bytes(12'000));
+  CHECK(CheckPlan(source.step(), least).empty());
+  request.budget = Budget::Of(Bytes(12'000));
+  CHECK(MakePlan(source, request, {}).value().figures.overhead <= least.figures.overhead);
+  request.budget = Budget::Of(Bytes(11'999));
+  const Error refused = MakePlan(source, request, {}).error();
+  CHECK(refused.code == ErrorCode::kInfeasible);
+  CHECK(refused.remedy.settings.front().value == "12000");
+}
+
+TEST_CASE("offload: without an amount of memory, best is no worse than without a link") {
+  int moving = 0;
+  for (const std::string link : {"pcie4:1000,latency=1", "pcie4:30,latency=1", "pcie4:1"}) {
+    CAPTURE(link);
+    PlanRequest request = OverLink(link);
+    request.algorithm = kBestAlgorithm;
+    request.effort = SearchEffort::kQuick;
+    PlanRequest plain = request;
+    plain.offload.reset();
+    const Source source = LoadSource("testdata/graphs/joint_small.json", request).value();
+    for (const Budget::Kind kind :
+         {Budget::Kind::kMin, Budget::Kind::kBalanced, Budget::Kind::kNone}) {
+      CAPTURE(static_cast<int>(kind));
+      request.budget = plain.budget = {kind, Bytes(0), 0};
+      const PlanFigures with = MakePlan(source, request, {}).value().figures;
+      const PlanFigures without = MakePlan(source, plain, {}).value().figures;
+      moving += with.offload->transferred > Bytes(0) ? 1 : 0;
+      if (kind == Budget::Kind::kBalanced) {
+        const Balance balance{source.step().cost(), Bytes(0)};
+        CHECK_FALSE(balance.IsBetter({without.peak, without.overhead}, {with.peak, with.overhead}));
+      } else {
+        CHECK(std::pair(with.peak, with.overhead) <= std::pair(without.peak, without.overhead));
+      }
+    }
+  }
+  CHECK(moving >= 2);
 }
 
 TEST_CASE("offload: decisions that need more of the host than is allowed are refused") {

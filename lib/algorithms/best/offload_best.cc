@@ -20,6 +20,8 @@ namespace {
 constexpr std::array<int64_t, 5> kRoomsPerThousand = {1000, 975, 950, 990, 920};
 // Above this many operations, the bound is proven by cuts alone.
 constexpr int32_t kMostProgramOps = 20'000;
+// Graphs with fewer operations get less work for programs, in proportion.
+constexpr int32_t kFullOps = 500;
 
 // Returns the graph without takeovers of memory by way of an alias. A plan within a budget without
 // them is within it with them.
@@ -53,10 +55,11 @@ class OffloadSolver {
     OffloadSearchOptions options;
     options.work = effort_.search;
     options.starts = starts;
-    options.starts.push_back(ScheduleOfRuns(order_));
+    options.starts.push_back(
+        ScheduleOfRuns(limits_.rules == nullptr ? order_ : MadeToObey(*limits_.rules, order_)));
     options.choices = std::move(choices_);
-    options.lower_bound = outcome_.lower_bound;
-    OffloadFound found = SearchOffload(graph_, problem_, Searched(), options);
+    options.enough = std::max(outcome_.lower_bound, effort_.enough.value_or(0));
+    OffloadFound found = SearchOffload(graph_, strict_, problem_, Searched(), options);
     outcome_.best = std::move(found.best);
     outcome_.nearest = std::move(found.nearest);
     Settle();
@@ -66,11 +69,15 @@ class OffloadSolver {
  private:
   Result<Done> Bound() {
     const RunProblem bounded(graph_);
-    outcome_.least_peak = {Bytes(LargestNeed()), PeakProof::kWorkingSet, BoundScope::kAnyOrder};
+    outcome_.least_peak = {Bytes(LargestNeed(graph_)), PeakProof::kWorkingSet,
+                           BoundScope::kAnyOrder};
     outcome_.is_infeasible = outcome_.least_peak.bytes.count() > limits_.budget;
     const CopyTimes times = CopyTimesOf(bounded, limits_.link, limits_.may_move);
     const size_t moment = Simulator(graph_).Run(order_).value().peak_step;
-    const int64_t programs = problem_.op_count > kMostProgramOps ? 0 : effort_.programs;
+    const int64_t programs =
+        problem_.op_count > kMostProgramOps
+            ? 0
+            : effort_.programs / kFullOps * std::min(problem_.op_count, kFullOps);
     CKPLAN_ASSIGN_OR_RETURN(OffloadBound bound,
                             ProveOffloadBound(bounded, times, order_, moment, limits_.budget,
                                               {effort_.cuts, programs}));
@@ -87,14 +94,6 @@ class OffloadSolver {
       std::move(cut.choices.begin(), cut.choices.end(), std::back_inserter(choices_));
     }
     return Done{};
-  }
-
-  // The memory that some operation needs by itself, wherever it runs.
-  int64_t LargestNeed() const {
-    const TrainingStep step(graph_);
-    Bytes most(0);
-    for (const OpId op : order_) most = std::max(most, step.OwnNeedOf(Step::Run(op)));
-    return most.count();
   }
 
   int64_t IdleCost() const {
@@ -137,6 +136,15 @@ class OffloadSolver {
 };
 
 }  // namespace
+
+int64_t LargestNeed(const JointGraph& graph) {
+  const TrainingStep step(graph);
+  Bytes most(0);
+  for (const OpId op : RequiredOwnOrder(RunProblem(graph))) {
+    most = std::max(most, step.OwnNeedOf(Step::Run(op)));
+  }
+  return most.count();
+}
 
 Result<OffloadOutcome> SolveWithOffload(const JointGraph& graph, const OffloadLimits& limits,
                                         const OffloadEffort& effort,

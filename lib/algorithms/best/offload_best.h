@@ -23,7 +23,12 @@ struct OffloadEffort {
   int64_t cuts = 200;    // For each bound by cuts.
   int64_t programs = 0;  // The work of programs for the bound (MipLimits::work).
   int rooms = 5;         // Budgets, this one and lower ones, for which choices are made.
+  // If set, the search ends with the first plan that adds no more.
+  std::optional<int64_t> enough = std::nullopt;
 };
+
+// For each of the plans that are examined if no budget is given.
+inline constexpr OffloadEffort kGlanceOffloadEffort = {kGlanceOffload, 50, 0, 2};
 
 inline constexpr OffloadEffort kQuickOffloadEffort = {kQuickOffload, 100, 0, 2};
 inline constexpr OffloadEffort kNormalOffloadEffort = {kNormalOffload, 200, 12'000'000, 5};
@@ -39,6 +44,9 @@ struct OffloadOutcome {
   PeakBound least_peak;
   bool is_infeasible = false;  // Proven: no plan within the scope of `least_peak` fits.
 };
+
+// Returns the memory that some operation needs by itself, wherever it runs, with copies or without.
+int64_t LargestNeed(const JointGraph& graph);
 
 // `starts` are plans that obey the rules, with at most one copy back of each value.
 Result<OffloadOutcome> SolveWithOffload(const JointGraph& graph, const OffloadLimits& limits,

@@ -23,9 +23,10 @@ constexpr double kFarHeat = 25;
 // Chains after the first round begin from this many of the best plans.
 constexpr size_t kBestPlans = 2;
 // More time for copies back than they need costs nothing in many plans, and they then wait less if
-// the link is slower than planned.
+// the link is slower than planned. So it is with values that stay until a slower link has them.
 constexpr std::array<int64_t, 5> kLeadPercents = {100, 118, 135, 160, 200};
 constexpr int64_t kSlowLinkPercent = 85;
+constexpr std::array<int64_t, 2> kPlannedLinkPercents = {100, kSlowLinkPercent};
 // Graphs with fewer operations get as much work.
 constexpr int32_t kFewOps = 400;
 
@@ -46,14 +47,15 @@ RunsAndLoads StepsOf(const RunProblem& problem, const Schedule& schedule) {
 
 class OffloadSearcher {
  public:
-  OffloadSearcher(const JointGraph& graph, const RunProblem& problem, const OffloadLimits& limits,
-                  const OffloadSearchOptions& options)
+  OffloadSearcher(const JointGraph& graph, const JointGraph& strict, const RunProblem& problem,
+                  const OffloadLimits& limits, const OffloadSearchOptions& options)
       : graph_(graph),
         problem_(problem),
         limits_(limits),
         options_(options),
-        enough_(problem.total_cost + options.lower_bound),
+        enough_(problem.total_cost + options.enough),
         simulator_(TrainingStep(graph).WithLink(&limits_.link)),
+        strict_simulator_(TrainingStep(strict).WithLink(&limits_.link)),
         has_aliases_(std::any_of(graph.values().begin(), graph.values().end(),
                                  [](const Value& value) { return !value.alias_of.is_none(); })) {}
 
@@ -89,8 +91,8 @@ class OffloadSearcher {
     const auto once = static_cast<double>(problem_.total_cost);
     for (const PooledPlan& candidate : pool_) {
       const double added = candidate.score - once;
-      if (found_.best && static_cast<double>(found_.best->overhead) <= added) break;
-      if (Offer(candidate)) break;
+      if (found_.best && static_cast<double>(found_.best->overhead) < added) break;
+      Offer(candidate);
     }
   }
 
@@ -177,33 +179,33 @@ class OffloadSearcher {
     Add(AnnealOffload(problem_, limits_, start.steps, options).steps);
   }
 
-  // Makes schedules of the candidate and takes the best. Returns whether one of them fits.
-  bool Offer(const PooledPlan& candidate) {
+  // Makes schedules of the candidate and takes the best.
+  void Offer(const PooledPlan& candidate) {
     const CopyTask task = CopyTaskOf(problem_, candidate.steps);
-    bool fits = false;
-    for (const int64_t lead : kLeadPercents) {
-      CopyScheduler scheduler(limits_.link, lead);
-      const CopyPlan& copies = scheduler.Run(task, std::max(limits_.budget, PeakOf(task)));
-      const Schedule plain = ScheduleWithCopies(problem_, candidate.steps, copies);
-      for (const Schedule& schedule : Variants(plain)) fits |= Consider(schedule);
+    for (const int64_t percent : kPlannedLinkPercents) {
+      for (const int64_t lead : kLeadPercents) {
+        CopyScheduler scheduler(limits_.link.AtPercent(percent), lead);
+        const CopyPlan& copies = scheduler.Run(task, std::max(limits_.budget, PeakOf(task)));
+        const Schedule plain = ScheduleWithCopies(problem_, candidate.steps, copies);
+        for (const Schedule& schedule : Variants(plain)) Consider(schedule);
+      }
     }
-    return fits;
   }
 
-  // Takes the schedule if it is the best. Of those that take as long, it is the one that takes
-  // least over a slower link. Returns whether it fits.
-  bool Consider(const Schedule& schedule) {
+  // Takes the schedule if it is the best. Of those that take as long, it is one whose peak is the
+  // same if aliases hold their memory, and of these the one that takes least over a slower link.
+  void Consider(const Schedule& schedule) {
     const Simulation measured = simulator_.Run(schedule).value();
     const OffloadPlan plan{schedule, measured.overhead.count(), measured.peak.count()};
     if (!IsWithin(measured)) {
       if (!found_.nearest || plan.peak < found_.nearest->peak) found_.nearest = plan;
-      return false;
+      return;
     }
-    const std::pair times(plan.overhead, SlowTime(schedule));
-    if (found_.best && best_times_ <= times) return true;
-    best_times_ = times;
+    if (found_.best && found_.best->overhead < plan.overhead) return;
+    const std::tuple rank(plan.overhead, ExceedsStrictly(schedule, plan.peak), SlowTime(schedule));
+    if (found_.best && best_rank_ <= rank) return;
+    best_rank_ = rank;
     found_.best = plan;
-    return true;
   }
 
   // As it is, a schedule may make memory anew that an alias still holds.
@@ -215,6 +217,10 @@ class OffloadSearcher {
   bool IsWithin(const Simulation& measured) const {
     return measured.peak.count() <= limits_.budget &&
            (!limits_.host_budget || measured.host_peak.count() <= *limits_.host_budget);
+  }
+
+  bool ExceedsStrictly(const Schedule& schedule, int64_t peak) {
+    return has_aliases_ && strict_simulator_.Run(schedule).value().peak.count() > peak;
   }
 
   int64_t SlowTime(const Schedule& schedule) const {
@@ -229,18 +235,20 @@ class OffloadSearcher {
   const OffloadSearchOptions& options_;
   const int64_t enough_;
   Simulator simulator_;
+  Simulator strict_simulator_;
   const bool has_aliases_;
   std::vector<PooledPlan> pool_;
   size_t chains_ = 0;
   OffloadFound found_;
-  std::pair<int64_t, int64_t> best_times_;  // Over the link, and over a slower one.
+  std::tuple<int64_t, bool, int64_t> best_rank_;  // The less, the better.
 };
 
 }  // namespace
 
-OffloadFound SearchOffload(const JointGraph& graph, const RunProblem& problem,
-                           const OffloadLimits& limits, const OffloadSearchOptions& options) {
-  return OffloadSearcher(graph, problem, limits, options).Run();
+OffloadFound SearchOffload(const JointGraph& graph, const JointGraph& strict,
+                           const RunProblem& problem, const OffloadLimits& limits,
+                           const OffloadSearchOptions& options) {
+  return OffloadSearcher(graph, strict, problem, limits, options).Run();
 }
 
 }  // namespace ckplan

@@ -25,9 +25,10 @@ struct OffloadWork {
                                // the work.
 };
 
-// These take about 0.2, 3 and 20 seconds for 500 operations.
-inline constexpr OffloadWork kQuickOffload = {300, 20'000, 1, 0};
-inline constexpr OffloadWork kNormalOffload = {2'000, 300'000, 3, 1};
+// The last three take about 0.3, 3 and 20 seconds for 500 operations.
+inline constexpr OffloadWork kGlanceOffload = {100, 5'000, 1, 0};
+inline constexpr OffloadWork kQuickOffload = {300, 30'000, 2, 1};
+inline constexpr OffloadWork kNormalOffload = {2'000, 250'000, 3, 1};
 inline constexpr OffloadWork kThoroughOffload = {4'000, 2'000'000, 8, 4};
 
 struct OffloadSearchOptions {
@@ -35,8 +36,8 @@ struct OffloadSearchOptions {
   // Known plans that obey the rules, with at most one copy back of each value.
   std::vector<Schedule> starts;
   std::vector<OffloadChoice> choices;  // Such as those of bounds. Their plans may be no good.
-  // A lower bound of the added time: a plan that adds no more ends the search.
-  int64_t lower_bound = 0;
+  // A plan that adds no more ends the search: it is at a lower bound, or good enough.
+  int64_t enough = 0;
 };
 
 struct OffloadPlan {
@@ -50,8 +51,11 @@ struct OffloadFound {
   std::optional<OffloadPlan> nearest;  // If there is none: the plan that exceeds the budget least.
 };
 
-// `problem` is the flat form of `graph`. Takeovers of the memory of aliases may be left out of it.
-OffloadFound SearchOffload(const JointGraph& graph, const RunProblem& problem,
-                           const OffloadLimits& limits, const OffloadSearchOptions& options);
+// `problem` is the flat form of `strict`, which is `graph` without takeovers of the memory of
+// aliases. Of plans that take as long, the search prefers those that need no more memory there:
+// whoever counts such memory as in use finds the same peak.
+OffloadFound SearchOffload(const JointGraph& graph, const JointGraph& strict,
+                           const RunProblem& problem, const OffloadLimits& limits,
+                           const OffloadSearchOptions& options);
 
 }  // namespace ckplan

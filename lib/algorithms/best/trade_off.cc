@@ -1,19 +1,52 @@
 #include "lib/algorithms/best/trade_off.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
+
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
 
-constexpr int64_t kAnyTime = std::numeric_limits<int64_t>::max() / 2;
+class RunPlanSearch : public PlanSearch {
+ public:
+  RunPlanSearch(BestProblem* problem, const BestOptions& options)
+      : problem_(problem), options_(options), simulator_(problem->graph()) {}
+
+  int64_t LeastPeak() override { return problem_->certificates().least_peak_any_plan; }
+
+  Result<Found> Find(int64_t budget, std::optional<int64_t> enough,
+                     const Schedule* start) override {
+    BestOptions options = options_;
+    options.budget = budget;
+    options.enough = enough;
+    if (start != nullptr) options.starts = {RunsOf(*start)};
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveBest(problem_, options));
+    Found found{std::nullopt, outcome.least_peak.bytes.count()};
+    if (outcome.runs) found.plan = ScheduleOfRuns(*outcome.runs);
+    return found;
+  }
+
+  PricedPlan Priced(Schedule schedule) override {
+    const Simulation simulation = simulator_.Run(schedule).value();
+    return {std::move(schedule), simulation.peak.count(),
+            (simulation.cost - problem_->graph().cost()).count()};
+  }
+
+ private:
+  BestProblem* const problem_;
+  const BestOptions options_;
+  Simulator simulator_;
+};
 
 }  // namespace
 
 TradeOff::TradeOff(BestProblem* problem, const BestOptions& options, const Runs& first)
-    : problem_(problem), options_(options), simulator_(problem->graph()) {
+    : TradeOff(std::make_unique<RunPlanSearch>(problem, options), ScheduleOfRuns(first)) {}
+
+TradeOff::TradeOff(std::unique_ptr<PlanSearch> search, const Schedule& first)
+    : search_(std::move(search)) {
   Add(first);
   first_peak_ = plans_.front().peak;
 }
@@ -24,13 +57,13 @@ Result<Done> TradeOff::SearchWithin(int64_t most_added, int64_t close_parts) {
 
 Result<Done> TradeOff::SearchLeast(int64_t close_parts) {
   // Plans of chains reach the lower bound.
-  const int64_t least = problem_->certificates().least_peak_any_plan;
+  const int64_t least = search_->LeastPeak();
   if (least < Least().peak) CKPLAN_RETURN_IF_ERROR(Try(least, kAnyTime));
   return HalveFor(kAnyTime, close_parts);
 }
 
 Result<Done> TradeOff::SearchEvenly(int64_t count) {
-  const int64_t low = std::min(first_peak_, problem_->certificates().least_peak_any_plan);
+  const int64_t low = std::min(first_peak_, search_->LeastPeak());
   for (int64_t i = 0; i < count; ++i) {
     CKPLAN_RETURN_IF_ERROR(Try(low + (first_peak_ - low) / count * i, std::nullopt));
   }
@@ -51,18 +84,18 @@ Result<Done> TradeOff::SearchForBalance(const Balance& balance) {
 
 std::vector<CurvePoint> TradeOff::Points() const {
   std::vector<CurvePoint> points;
-  for (const PricedRuns& plan : plans_) points.push_back({Bytes(plan.peak), Cost(plan.overhead)});
+  for (const PricedPlan& plan : plans_) points.push_back({Bytes(plan.peak), Cost(plan.overhead)});
   return points;
 }
 
-const PricedRuns& TradeOff::At(const CurvePoint& point) const {
-  return *std::find_if(plans_.begin(), plans_.end(), [&](const PricedRuns& plan) {
+const PricedPlan& TradeOff::At(const CurvePoint& point) const {
+  return *std::find_if(plans_.begin(), plans_.end(), [&](const PricedPlan& plan) {
     return plan.peak == point.peak.count() && plan.overhead == point.overhead.count();
   });
 }
 
-const PricedRuns& TradeOff::LeastWithin(int64_t most_added) const {
-  const auto first = std::find_if(plans_.begin(), plans_.end(), [&](const PricedRuns& plan) {
+const PricedPlan& TradeOff::LeastWithin(int64_t most_added) const {
+  const auto first = std::find_if(plans_.begin(), plans_.end(), [&](const PricedPlan& plan) {
     return plan.overhead <= most_added;
   });
   return first == plans_.end() ? Fastest() : *first;
@@ -80,7 +113,7 @@ Result<Done> TradeOff::HalveFor(int64_t most_added, int64_t close_parts) {
 
 // Returns the largest memory for which no plan was found that adds so little.
 int64_t TradeOff::RefusedFor(int64_t most_added) const {
-  int64_t refused = problem_->certificates().least_peak_any_plan - 1;
+  int64_t refused = search_->LeastPeak() - 1;
   for (const Refusal& refusal : refusals_) {
     if (refusal.most_added >= most_added) refused = std::max(refused, refusal.budget);
   }
@@ -88,33 +121,32 @@ int64_t TradeOff::RefusedFor(int64_t most_added) const {
 }
 
 Result<Done> TradeOff::Try(int64_t budget, std::optional<int64_t> enough) {
-  BestOptions options = options_;
-  options.budget = budget;
-  options.enough = enough;
-  for (const PricedRuns& plan : plans_) {
-    if (plan.peak <= budget) options.starts = {plan.runs};
+  const Schedule* start = nullptr;
+  for (const PricedPlan& plan : plans_) {
+    if (plan.peak <= budget) start = &plan.schedule;
   }
-  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveBest(problem_, options));
-  if (outcome.runs) Add(*outcome.runs);
-  if (!enough || (outcome.runs && outcome.overhead <= *enough)) return Done{};
+  CKPLAN_ASSIGN_OR_RETURN(const PlanSearch::Found found, search_->Find(budget, enough, start));
+  std::optional<PricedPlan> priced;
+  if (found.plan) priced = search_->Priced(*found.plan);
+  if (priced) Add(*priced);
+  if (!enough || (priced && priced->overhead <= *enough)) return Done{};
   // The proof holds for all plans that the search looks for.
-  refusals_.push_back({std::max(budget, outcome.least_peak.bytes.count() - 1), *enough});
+  refusals_.push_back({std::max(budget, found.least_peak - 1), *enough});
   return Done{};
 }
 
-void TradeOff::Add(const Runs& runs) {
-  const Simulation simulation = simulator_.Run(runs).value();
-  PricedRuns added{runs, simulation.peak.count(),
-                   (simulation.cost - problem_->graph().cost()).count()};
-  const auto equals_or_betters = [](const PricedRuns& a, const PricedRuns& b) {
+void TradeOff::Add(Schedule schedule) { Add(search_->Priced(std::move(schedule))); }
+
+void TradeOff::Add(PricedPlan added) {
+  const auto equals_or_betters = [](const PricedPlan& a, const PricedPlan& b) {
     return a.peak <= b.peak && a.overhead <= b.overhead;
   };
-  for (const PricedRuns& plan : plans_) {
+  for (const PricedPlan& plan : plans_) {
     if (equals_or_betters(plan, added)) return;
   }
-  std::erase_if(plans_, [&](const PricedRuns& plan) { return equals_or_betters(added, plan); });
+  std::erase_if(plans_, [&](const PricedPlan& plan) { return equals_or_betters(added, plan); });
   const auto at = std::find_if(plans_.begin(), plans_.end(),
-                               [&](const PricedRuns& plan) { return plan.peak > added.peak; });
+                               [&](const PricedPlan& plan) { return plan.peak > added.peak; });
   plans_.insert(at, std::move(added));
 }
 

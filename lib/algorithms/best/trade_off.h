@@ -17,6 +17,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -26,25 +28,50 @@
 #include "lib/plan/balance.h"
 #include "lib/plan/curve_point.h"
 #include "lib/runs/run_problem.h"
-#include "lib/schedule/simulate.h"
+#include "lib/schedule/schedule.h"
 
 namespace ckplan {
 
-struct PricedRuns {
-  Runs runs;
+struct PricedPlan {
+  Schedule schedule;
   int64_t peak = 0;
   int64_t overhead = 0;  // The added time over running everything once.
+};
+
+// Finds plans within a given memory.
+class PlanSearch {
+ public:
+  struct Found {
+    std::optional<Schedule> plan;
+    int64_t least_peak = 0;  // No plan that the search looks for needs less.
+  };
+
+  virtual ~PlanSearch() = default;
+  // Returns a peak that no plan is below.
+  virtual int64_t LeastPeak() = 0;
+  // If `enough` is set, a plan that adds no more ends the search. `start` is a plan within the
+  // budget, or null.
+  virtual Result<Found> Find(int64_t budget, std::optional<int64_t> enough,
+                             const Schedule* start) = 0;
+  virtual PricedPlan Priced(Schedule schedule) = 0;
 };
 
 // On a stop (lib/base/stop.h) it keeps what was found before.
 class TradeOff {
  public:
+  static constexpr int64_t kAnyTime = std::numeric_limits<int64_t>::max() / 2;
   static constexpr int64_t kClose = 256;
   static constexpr int64_t kNear = 64;
 
   // Keeps a reference to `problem`. `first` is a plan of it, such as that of keeping everything. Of
   // the options, the work of each search and the freedom of the order are used.
   TradeOff(BestProblem* problem, const BestOptions& options, const Runs& first);
+  TradeOff(std::unique_ptr<PlanSearch> search, const Schedule& first);
+
+  // Takes in a plan that is known.
+  void Add(Schedule schedule);
+  // Later searches do not look for plans within this budget.
+  void Refuse(int64_t budget) { refusals_.push_back({budget, kAnyTime}); }
 
   // Searches for the least peak of plans that add at most `most_added` time, to within 1 /
   // `close_parts` of the first plan's peak.
@@ -62,14 +89,14 @@ class TradeOff {
 
   // Returns the found plan of least peak among those that add at most this much; if there is none,
   // the plan of least time.
-  const PricedRuns& LeastWithin(int64_t most_added) const;
-  const PricedRuns& Least() const { return plans_.front(); }
-  const PricedRuns& Fastest() const { return plans_.back(); }
+  const PricedPlan& LeastWithin(int64_t most_added) const;
+  const PricedPlan& Least() const { return plans_.front(); }
+  const PricedPlan& Fastest() const { return plans_.back(); }
   // Sorted by rising peak and falling overhead.
-  const std::vector<PricedRuns>& plans() const { return plans_; }
+  const std::vector<PricedPlan>& plans() const { return plans_; }
   std::vector<CurvePoint> Points() const;
   // Returns the plan of one of these points.
-  const PricedRuns& At(const CurvePoint& point) const;
+  const PricedPlan& At(const CurvePoint& point) const;
 
  private:
   // No plan was found within `budget` that adds at most `most_added`.
@@ -81,13 +108,11 @@ class TradeOff {
   Result<Done> HalveFor(int64_t most_added, int64_t close_parts);
   int64_t RefusedFor(int64_t most_added) const;
   Result<Done> Try(int64_t budget, std::optional<int64_t> enough);
-  void Add(const Runs& runs);
+  void Add(PricedPlan added);
 
-  BestProblem* const problem_;
-  const BestOptions options_;
-  Simulator simulator_;
+  std::unique_ptr<PlanSearch> search_;
   int64_t first_peak_ = 0;
-  std::vector<PricedRuns> plans_;
+  std::vector<PricedPlan> plans_;
   std::vector<Refusal> refusals_;
 };
 

@@ -67,7 +67,7 @@ TEST_CASE("trade-off: the least peak within a time equals that of searching all 
       CAPTURE(share);
       const int64_t most = nothing + once * share / 100;
       REQUIRE(trade_off.SearchWithin(most).ok());
-      const PricedRuns& found = trade_off.LeastWithin(most);
+      const PricedPlan& found = trade_off.LeastWithin(most);
       CHECK(found.overhead <= most);
       CHECK(found.peak == LeastPeakByBruteForce(instance, most));
       with_recomputation += found.overhead > nothing;
