@@ -29,6 +29,7 @@ void CopyScheduler::Prepare() {
   sort_by(&by_last_read_, &Absence::last_read);
   sort_by(&by_gone_, &Absence::gone_by);
   next_made_ = next_last_read_ = next_gone_ = next_back_ = next_read_ = 0;
+  next_event_ = 0;
   pending_.clear();
   sent_.clear();
   next_sent_ = 0;
@@ -54,14 +55,16 @@ const CopyPlan& CopyScheduler::Run(const CopyTask& task, int64_t budget, int64_t
   Prepare();
   const auto runs = static_cast<int32_t>(task.cost.size());
   for (int32_t run = 0; run < runs; ++run) {
-    TakeNew(run);
-    DropComplete(run);
-    if (!MakeRoom(run)) {
+    // Mostly there is nothing to do.
+    if (run >= next_event_) TakeNew(run);
+    if (next_sent_ < sent_.size() && sent_[next_sent_].first <= now_) DropComplete(run);
+    const bool is_full = bytes_[static_cast<size_t>(run)] + held_bytes_ > budget_;
+    if (is_full && !MakeRoom(run)) {
       plan_.fits = false;
       return plan_;
     }
-    BringBack(run);
-    SendPending(run);
+    if (next_back_ < task.absences.size()) BringBack(run);
+    if (!pending_.empty()) SendPending(run);
     while (next_read_ < task.absences.size() && task.absences[next_read_].first_read == run) {
       now_ = std::max(now_, ready_[next_read_++]);
     }
@@ -76,7 +79,8 @@ const CopyPlan& CopyScheduler::Run(const CopyTask& task, int64_t budget, int64_t
   return plan_;
 }
 
-// Takes in what the run before this one has made and read for the last time.
+// Takes in what the runs before this one have made and read for the last time, and drops what this
+// run makes again.
 void CopyScheduler::TakeNew(int32_t run) {
   for (; next_made_ < by_made_.size() && At(by_made_[next_made_]).made < run; ++next_made_) {
     const int32_t absence = by_made_[next_made_];
@@ -91,17 +95,25 @@ void CopyScheduler::TakeNew(int32_t run) {
     held_bytes_ += At(absence).bytes;
     if (state_[at] == State::kUnderWay && ready_[at] <= now_) Drop(absence, run);
   }
+  for (; next_gone_ < by_gone_.size() && At(by_gone_[next_gone_]).gone_by <= run; ++next_gone_) {
+    MakeGone(by_gone_[next_gone_], run);
+  }
+  next_event_ = std::numeric_limits<int32_t>::max();
+  if (next_made_ < by_made_.size()) next_event_ = At(by_made_[next_made_]).made + 1;
+  if (next_last_read_ < by_last_read_.size()) {
+    next_event_ = std::min(next_event_, At(by_last_read_[next_last_read_]).last_read + 1);
+  }
+  if (next_gone_ < by_gone_.size()) {
+    next_event_ = std::min(next_event_, At(by_gone_[next_gone_]).gone_by);
+  }
 }
 
+// Drops values whose copies are complete, in the order in which these began. Those whose last read
+// is still to come are dropped after it.
 void CopyScheduler::DropComplete(int32_t run) {
-  // Copies are complete in the order in which they began. Those whose last read is still to come
-  // are dropped after it.
   for (; next_sent_ < sent_.size() && sent_[next_sent_].first <= now_; ++next_sent_) {
     const int32_t absence = sent_[next_sent_].second;
     if (IsHeldUnderWay(absence)) Drop(absence, run);
-  }
-  for (; next_gone_ < by_gone_.size() && At(by_gone_[next_gone_]).gone_by <= run; ++next_gone_) {
-    MakeGone(by_gone_[next_gone_], run);
   }
 }
 
@@ -118,13 +130,13 @@ void CopyScheduler::BringBack(int32_t run) {
 
 // Whether the copy back would begin during this run, should begin by then, and fits.
 bool CopyScheduler::MayBringBack(int32_t absence, int32_t run) {
-  const Absence& what = At(absence);
-  if (what.back_after >= run || state_[static_cast<size_t>(absence)] != State::kDropped) {
-    return false;
-  }
   const int64_t run_end = start_[static_cast<size_t>(run) + 1];
   const int64_t waited = now_ - start_[static_cast<size_t>(run)];
   if (latest_start_[static_cast<size_t>(absence)] >= run_end || in_free_ - waited >= run_end) {
+    return false;
+  }
+  const Absence& what = At(absence);
+  if (what.back_after >= run || state_[static_cast<size_t>(absence)] != State::kDropped) {
     return false;
   }
   const int64_t room = budget_ - what.bytes - held_bytes_;

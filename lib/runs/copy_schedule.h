@@ -120,6 +120,7 @@ class CopyScheduler {
   size_t next_gone_ = 0;
   size_t next_back_ = 0;
   size_t next_read_ = 0;
+  int32_t next_event_ = 0;  // The next run before which one of the first three lists has something.
   std::vector<std::pair<int32_t, int32_t>> pending_;  // A heap of (last read, absence).
   std::vector<bool> is_held_;                         // By absence: it was read for the last time.
   int64_t held_bytes_ = 0;                            // Those that are held and not dropped.

@@ -21,6 +21,9 @@ constexpr int kOffloadTries = 24;
 constexpr int kOffloadRepairs = 3;
 constexpr size_t kMostMissing = 4;
 constexpr int64_t kOffloadStopPolls = 64;
+// Temperatures are parts of the time that the sequence adds, but of no less than this part of a
+// step: a plan that adds next to nothing could not change otherwise.
+constexpr double kLeastHeat = 1e-2;
 // No sequence ends later: a double below the largest time.
 constexpr double kLatestEnd = 0x1p62;
 // The work of a move that is refused before it is scheduled, in steps.
@@ -200,7 +203,7 @@ void OffloadAnnealer::Run(int64_t work) {
 
 void OffloadAnnealer::Move(double temperature) {
   const double scale = std::max(energy_ - static_cast<double>(problem_.total_cost),
-                                static_cast<double>(problem_.total_cost) * 1e-3);
+                                static_cast<double>(problem_.total_cost) * kLeastHeat);
   most_ = energy_ + scale * temperature * thresholds_[At(Below(kOffloadThresholds))];
   const bool is_changed = Try(Below(100));
   if (!is_changed && !sequence_.has_changes()) return;
