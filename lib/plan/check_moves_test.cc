@@ -142,6 +142,64 @@ TEST_CASE("check moves: aliases, constants and arriving gradients stay where the
   CHECK(fault(constant) == "step 3: \"x\" is counted with the constants\n");
 }
 
+TEST_CASE("check moves: aliases leave and come back with their value, and what reads them waits") {
+  // b is an alias of a, and d reads it.
+  JointGraphParts parts = PartsOf(
+      GraphOfOps({{"a", 8, 10, {}}, {"b", 8, 20, {0}}, {"c", 1, 5, {}}, {"d", 2, 5, {1, 2}}}, 2));
+  parts.values[ValueId(1)].alias_of = kA;
+  const JointGraph graph = JointGraph::Create(std::move(parts)).value();
+  const std::vector<Step> steps = {Op(0), Op(1),        Step::Out(kA), Step::Drop(kA),
+                                   Op(2), Step::In(kA), Op(3)};
+  Plan plan = MovedPlan(graph, {steps}, kLink);
+  REQUIRE(Faults(graph, plan) == "");
+  CHECK(plan.figures.offload->stall == Cost(18));
+  plan.figures.offload->stall = Cost(9);  // As if d did not wait for the copy back.
+  CHECK(Faults(graph, plan) == "stall_cost: the plan says 9, the replay finds 18\n");
+  plan = MovedPlan(graph, {steps}, kLink);
+  std::erase(plan.schedule.steps, Step::In(kA));
+  CHECK(Faults(graph, plan) == "step 5: \"d\" reads \"b\", which is on the host\n");
+}
+
+TEST_CASE("check moves: what is copied out may not be written over before its drop") {
+  // b has the size of a, and may take over its memory where b is the last to read it.
+  JointGraphParts parts = PartsOf(
+      GraphOfOps({{"a", 8, 10, {}}, {"b", 8, 20, {0}}, {"c", 1, 5, {1}}, {"d", 2, 5, {0, 2}}}));
+  parts.ops[OpId(1)].in_place = {{ValueId(1), kA}};
+  const JointGraph graph = JointGraph::Create(std::move(parts)).value();
+  const std::vector<Step> steps = {Op(0), Step::Out(kA), Op(1), Step::Drop(kA),
+                                   Op(2), Step::In(kA),  Op(3)};
+  Plan plan = MovedPlan(graph, {steps}, kLink);
+  REQUIRE(Faults(graph, plan) == "");
+  CHECK(plan.figures.peak == Bytes(16));
+  plan.offsets[1] = plan.offsets[0];
+  const std::string faults = Faults(graph, plan);
+  CAPTURE(faults);
+  CHECK(faults.find("step 2: in the arena \"b\" overlaps \"a\"") != std::string::npos);
+}
+
+TEST_CASE("check moves: a copy takes the link that the plan names") {
+  // b leaves while a comes back.
+  const JointGraph graph =
+      GraphOfOps({{"a", 8, 10, {}}, {"b", 4, 20, {0}}, {"c", 1, 30, {1}}, {"d", 2, 5, {0, 1, 2}}});
+  const ValueId b(1);
+  const Schedule schedule{{Op(0), Step::Out(kA), Op(1), Step::Drop(kA), Op(2), Step::Out(b),
+                           Step::In(kA), Step::Drop(b), Step::In(b), Op(3)}};
+  const Plan plan = MovedPlan(graph, schedule, kLink);
+  REQUIRE(Faults(graph, plan) == "");
+  CHECK(plan.figures.offload->stall == Cost(14));
+  const std::function<void(Link*)> damages[] = {
+      [](Link* link) { link->duplex = Duplex::kHalf; },
+      [](Link* link) { link->latency_ns = 0; },
+      [](Link* link) { link->out_bytes_per_second /= 10; },
+      [](Link* link) { link->in_bytes_per_second *= 2; },
+  };
+  for (const auto& damage : damages) {
+    Plan damaged = plan;
+    damage(&*damaged.request.offload);
+    CHECK(Faults(graph, damaged).find("overhead_cost: the plan says 14") != std::string::npos);
+  }
+}
+
 TEST_CASE("check moves: no damage to the figures of a plan with transfers passes") {
   const struct {
     std::string what;
