@@ -81,6 +81,7 @@ TextTable FiguresTable(const ComparedPlans& plans) {
   }
   AddTimeRows(plans, &table);
   const PlanDiff& diff = plans.diff;
+  if (!diff.compares_nodes) return table;
   table.rows.push_back({"kept", std::to_string(diff.old_kept), std::to_string(diff.new_kept),
                         SignedWhole(static_cast<double>(diff.new_kept - diff.old_kept)), ""});
   return table;
@@ -334,7 +335,7 @@ std::string DiffText(const ComparedPlans& plans, bool shows_all, const Terminal&
   if (HasCheckpointChanges(plans.summary)) {
     text += '\n' + CheckpointsTable(plans.summary).Text(0, table_width);
   }
-  if (diff.changes.empty()) text += "\nno node is treated differently\n";
+  if (diff.changes.empty() && diff.compares_nodes) text += "\nno node is treated differently\n";
   if (!HasRows(diff)) return text;
   return text + '\n' +
          ChangesTable(plans, ShownOf(diff, shows_all), name_width).Text(0, table_width);
@@ -354,7 +355,7 @@ std::string DiffMarkdown(const ComparedPlans& plans, bool shows_all) {
   if (!plans.summary.groups.empty()) text += '\n' + GroupsTable(plans, kNameWidth).Markdown();
   if (HasCheckpointChanges(plans.summary))
     text += '\n' + CheckpointsTable(plans.summary).Markdown();
-  if (diff.changes.empty()) text += "\nNo node is treated differently.\n";
+  if (diff.changes.empty() && diff.compares_nodes) text += "\nNo node is treated differently.\n";
   if (HasRows(diff)) {
     text += '\n' + ChangesTable(plans, ShownOf(diff, shows_all), kNameWidth).Markdown();
   }

@@ -216,8 +216,11 @@ class SubjectsWriter : ExplanationWriter {
   std::string WhyMoved(const TensorExplanation& tensor, Bytes budget) const {
     if (!tensor.if_kept) return "it is moved to the host";
     const Bytes peak = tensor.if_kept->peak;
-    const std::string saved = fmt::format(
-        "{:.1f}% of a step", 100 * Ratio(-Added(*tensor.if_kept).count(), StepCost().count()));
+    const Cost saves = Cost(0) - Added(*tensor.if_kept);
+    const std::string saved =
+        saves == Cost(0)
+            ? "no time"
+            : fmt::format("{:.1f}% of a step", 100 * Ratio(saves.count(), StepCost().count()));
     if (budget > Bytes(0) && peak > budget) {
       return fmt::format(
           "it is moved to the host: on the device, the plan would be {} over its "

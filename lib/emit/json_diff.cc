@@ -135,6 +135,7 @@ std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, cons
   json.Key("schema_version").Text(kSchemaVersion);
   json.Key("differs").Boolean(diff.has_changes);
   json.Key("same_model").Boolean(diff.has_same_model);
+  if (!diff.compares_nodes) json.Key("compares_nodes").Boolean(false);
   WriteSide("old", older, diff.old_kept, &json);
   WriteSide("new", newer, diff.new_kept, &json);
   WriteVerdict(summary.verdict, &json);

@@ -414,7 +414,8 @@ Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& wher
                     std::move(header.model),
                     ReadFigures(root["result"], kind),
                     {},
-                    std::nullopt};
+                    std::nullopt,
+                    kind == PlanKind::kJoint};
   const JsonView nodes = root["nodes"];
   Bytes total;
   for (size_t i = 0; i < nodes.size(); ++i)

@@ -240,7 +240,7 @@ std::string_view NameOf(Lesser lesser) {
 }
 
 PlanDigest DigestOf(const TrainingStep& step, const Plan& plan) {
-  PlanDigest digest{plan.request, plan.model, plan.figures, {}, std::nullopt};
+  PlanDigest digest{plan.request, plan.model, plan.figures, {}, std::nullopt, step.is_joint()};
   for (const NodeId id : step.node_ids()) {
     Row row{step.NameOf(id), "", step.OpOf(id), plan.decisions[id], Bytes(0), Bytes(0)};
     const std::vector<TensorId>& outputs = step.OutputsOf(id);
@@ -279,6 +279,15 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
   diff.request = EachDifference(older.request, newer.request);
   diff.old_kept = CountKept(older);
   diff.new_kept = CountKept(newer);
+  diff.compares_nodes = older.is_joint == newer.is_joint;
+  if (!diff.compares_nodes) {
+    diff.differences.emplace_back(
+        "one plan is of the nodes of a forward graph and the other of the operations of a whole "
+        "step, so only their figures are compared");
+    summary->verdict = VerdictOn(diff, older.figures, newer.figures);
+    diff.has_changes = true;
+    return diff;
+  }
   if (older.rest && newer.rest) {
     diff.rest = RestAtPeak{Bytes(0), newer.rest->gradients - older.rest->gradients,
                            newer.rest->workspace - older.rest->workspace,

@@ -47,6 +47,7 @@ struct PlanDigest {
   PlanFigures figures;
   std::vector<Row> rows;
   std::optional<PeakRest> rest;  // Absent if the file does not say what is in memory at the peak.
+  bool is_joint = false;         // The rows are operations of a joint graph, and not nodes.
 };
 
 // In a joint graph, a result is held if its operation runs once and it is not moved to the host.
@@ -88,13 +89,17 @@ struct PlanDiff {
   std::vector<std::string> differences;
   // Every field in which the requests differ.
   std::vector<RequestDifference> request;
+  // False if the rows of one plan are nodes and those of the other are operations, which have
+  // backward operations among them and are held by another rule. Then there are no changes of
+  // nodes, and no rest.
+  bool compares_nodes = true;
   int64_t old_kept = 0;  // Number of nodes whose results are held.
   int64_t new_kept = 0;
   // Sorted by the larger of the two sizes, then by that at the peak, largest first; then by name.
   std::vector<NodeChange> changes;
   // Absent if one of the plans does not say what is in memory at its peak; at_peak is then 0.
   std::optional<RestAtPeak> rest;
-  // Whether any figure or node differs.
+  // Whether any figure or node differs, or nodes are not compared.
   bool has_changes = false;
 };
 

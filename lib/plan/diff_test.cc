@@ -3,11 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/rng.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/diff_summary.h"
+#include "lib/schedule/expand.h"
 #include "lib/schedule/lower.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
@@ -222,6 +224,29 @@ TEST_CASE("diff: the verdict says which plan needs less, and which takes less") 
   CHECK(Summarised(older, newer).summary.verdict.longer == doctest::Approx(1));
   newer.request.cost_unit = "ns";
   CHECK_FALSE(Summarised(older, newer).summary.verdict.time.has_value());
+}
+
+TEST_CASE("diff: of plans of nodes and of operations, only the figures compare") {
+  Rng rng(1);
+  const TensorGraph graph = RandomTensorGraph(rng, RandomGraphOptions());
+  const Expansion expansion = ExpandTensorGraph(graph);
+  const Schedule kept = KeepAllInOwnOrder(graph);
+  const PlanDigest nodes =
+      DigestOf(graph, AssemblePlan(graph, kept, IdVector<NodeId, int32_t>(graph.nodes().size())));
+  const PlanDigest operations = DigestOf(
+      expansion.graph, AssemblePlan(expansion.graph, ScheduleOfRuns(RunsOf(expansion, kept)), {}));
+  CHECK_FALSE(nodes.is_joint);
+  CHECK(operations.is_joint);
+  for (const auto& [older, newer] : {std::pair(&nodes, &operations), {&operations, &nodes}}) {
+    const PlanDiff diff = DiffPlans(*older, *newer);
+    CHECK_FALSE(diff.compares_nodes);
+    CHECK(diff.has_changes);
+    CHECK(diff.changes.empty());
+    CHECK_FALSE(diff.rest.has_value());
+    REQUIRE_FALSE(diff.differences.empty());
+    CHECK(diff.differences.back().find("only their figures are compared") != std::string::npos);
+  }
+  CHECK(DiffPlans(operations, operations).compares_nodes);
 }
 
 TEST_CASE("diff: nodes of a model that has grown are matched by name") {
