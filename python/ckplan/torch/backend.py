@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import warnings
@@ -65,7 +66,9 @@ class Backend:
         part = self.parts.enter(private.compiled_frame())
         step = None
         if self.request.compiler == "inductor":
-            compiled = inductor.compile(module, inputs, PartDecision(self, part))
+            moves = self.request.offload is not None
+            with inductor.keeping_order() if moves else contextlib.nullcontext():
+                compiled = inductor.compile(module, inputs, PartDecision(self, part))
         else:
             uses_loss_alone = self.request.returns == "loss" and not self._is_part
             step = Step(self, part, uses_loss_alone)

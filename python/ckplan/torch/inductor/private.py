@@ -305,6 +305,17 @@ def _fusing(flags: Flags) -> Iterator[None]:
         yield
 
 
+def keeping_order() -> AbstractContextManager[Any]:
+    """Has Inductor keep the order of the graph, but for what it fuses.
+
+    Otherwise it moves copies back from the host, which read nothing that is made on the device, to
+    the beginning of the backward pass. ``config.reorder_for_peak_memory``, since 2.6.
+    """
+    from torch._inductor import config
+
+    return config.patch(reorder_for_peak_memory=False)
+
+
 _NEAR = 8
 """How far apart operations may be, in the order of the plan, that are fused nevertheless."""
 

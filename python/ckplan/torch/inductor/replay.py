@@ -2,8 +2,9 @@
 
 The forward and the backward wrapper run one after the other on fake tensors, as AOT autograd would
 run them: the caller holds the results of the step to its end, and each saved tensor lives until the
-backward wrapper drops it. A Tracker counts the storages. What an operator allocates within its call
-is added at that call, from measurements.
+backward wrapper drops it. A Tracker counts the storages, of a step on a GPU those of the GPU: copies
+on the host are not counted. What an operator allocates within its call is added at that call, from
+measurements.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def replay(step: lowered.Step, apart: Collection[int]) -> Replay:
 
     Raises NotReplayedError.
     """
-    counter = Counter()
+    counter = Counter(is_on_gpu=any(tensor.is_cuda for tensor in tensors_in(step.forward.inputs)))
     forward = wrapper.load(step.forward, counter.note_kernel)
     backward = wrapper.load(step.backward, counter.note_kernel)
     with torch.no_grad(), private.real_tensors(), fake_mode():
@@ -175,8 +176,9 @@ def _like(value: Any) -> Any:
 class Counter(Tracker):
     """Counts storages as a device's allocator does, and notes the calls between."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_on_gpu: bool = False) -> None:
         super().__init__()
+        self._is_on_gpu = is_on_gpu
         self._calls: list[OperatorCall | KernelCall] = []
         # For each operator's call, its position, that among the changes, and its results' storages.
         self._marks: list[tuple[int, int, list[int]]] = []
@@ -200,7 +202,7 @@ class Counter(Tracker):
 
     @property
     def live_bytes(self) -> int:
-        return sum(size for _, size in self._changes)
+        return sum(size for number, size in self._changes if not self._is_on_host(number))
 
     def size_of(self, tensor: torch.Tensor) -> int:
         size = tensor.untyped_storage().nbytes()
@@ -229,7 +231,7 @@ class Counter(Tracker):
 
     def counted_changes(self) -> list[tuple[int, int]]:
         """Returns the number of a storage and the bytes that it adds, for each change."""
-        return [(number, size) for number, size in self._changes if number not in self._left_out]
+        return [(number, size) for number, size in self._changes if self._is_counted(number)]
 
     def events(self) -> list[tuple[int, str | None]]:
         """Returns all changes and calls in order, without what is left out."""
@@ -242,8 +244,14 @@ class Counter(Tracker):
             while position <= index:
                 found.append((0, key))
                 position, key = next(marks)
-            found.append((0 if number in self._left_out else size, None))
+            found.append((size if self._is_counted(number) else 0, None))
         return found
+
+    def _is_counted(self, number: int) -> bool:
+        return number not in self._left_out and not self._is_on_host(number)
+
+    def _is_on_host(self, number: int) -> bool:
+        return self._is_on_gpu and number >= 0 and self._devices[number] == "cpu"
 
 
 def _formed(value: Any) -> Any:
