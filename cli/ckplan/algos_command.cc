@@ -43,6 +43,7 @@ std::string AlgosJson() {
     json.Key("guarantee").Text(NameOf(info.guarantee));
     json.Key("graphs").Text(NameOf(info.graphs));
     json.Key("takes_objective").Boolean(info.takes_objective);
+    json.Key("needs_link").Boolean(NeedsLink(info));
     json.Key("knob");
     WriteKnob(InfoOf(info.knob), &json);
     json.Key("is_default").Boolean(info.name == kDefaultAlgorithm);
@@ -59,7 +60,7 @@ TextTable AlgosTable(bool has_papers) {
                    {"graphs", false, TableColumn::Fit::kWhole, 1},
                    {"what it does", false, TableColumn::Fit::kWrap}};
   if (has_papers) {
-    for (const char* const name : {"paper", "knob", "unit", "range"}) {
+    for (const char* const name : {"paper", "knob", "unit", "range", "needs_link"}) {
       table.columns.push_back({name});
     }
   }
@@ -77,6 +78,7 @@ TextTable AlgosTable(bool has_papers) {
         table.rows.back().emplace_back(cell);
       }
     }
+    table.rows.back().emplace_back(NeedsLink(info) ? "true" : "false");
   }
   return table;
 }
@@ -103,6 +105,10 @@ std::string AlgosText(const Terminal& terminal) {
   std::string text = AlgosTable(/*has_papers=*/false).Text(0, width);
   text += "\nKnobs, which --knob NAME=VALUE sets; a budget on the peak searches for the setting\n";
   text += KnobTable().Text(2, width);
+  text += "\nThese algorithms need a link to the host (--offload)\n";
+  for (const SolverInfo* const info : ListedAlgorithms()) {
+    if (NeedsLink(*info)) text += fmt::format("  {}\n", info->name);
+  }
   text += "\nPapers\n";
   for (const SolverInfo& info : AllSolvers()) {
     if (info.paper == "none") continue;

@@ -13,8 +13,9 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-constexpr std::string_view kNotRead = "not read";  // The status of a model without rows.
-constexpr size_t kPlanColumns = 11;                // From peak_bytes to bound_scope.
+constexpr std::string_view kNotRead = "not read";          // The status of a model without rows.
+constexpr size_t kPlanColumns = 11;                        // From peak_bytes to bound_scope.
+constexpr std::string_view kHostPeak = "host_peak_bytes";  // Only where there is a link.
 
 std::string NumberOrNothing(const std::optional<Bytes>& bytes) {
   return bytes ? std::to_string(bytes->count()) : "";
@@ -25,6 +26,7 @@ std::vector<std::string> FurtherColumns(const ComparisonSet& set) {
   std::vector<std::string> names;
   for (const Comparison& comparison : set.all) {
     if (comparison.unread) continue;
+    if (comparison.source->request.offload && names.empty()) names.emplace_back(kHostPeak);
     for (const auto& cell : RequestCells(comparison.source->request)) {
       if (std::find(names.begin(), names.end(), cell.first) == names.end()) {
         names.push_back(cell.first);
@@ -61,6 +63,11 @@ Cells CsvRow(const ComparisonSet& set, const Comparison& comparison, const Algor
   cells.insert(cells.end(), {NumberOrNothing(row.min_budget), row.failure});
   const auto values = RequestCells(request);
   for (const std::string& name : further) {
+    if (name == kHostPeak) {
+      const bool is_known = row.plan && row.plan->figures.offload;
+      cells.push_back(is_known ? std::to_string(row.plan->figures.offload->host_peak.count()) : "");
+      continue;
+    }
     const auto found = std::find_if(values.begin(), values.end(),
                                     [&](const auto& cell) { return cell.first == name; });
     cells.push_back(found == values.end() ? "" : found->second);

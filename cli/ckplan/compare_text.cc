@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/ckplan/compare_table.h"
+#include "cli/ckplan/offload_text.h"
 #include "cli/ckplan/plan_summary.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
@@ -15,9 +16,11 @@
 namespace ckplan {
 std::string CompareHead(const Comparison& comparison, const Terminal& terminal) {
   const PlanRequest& request = comparison.source->request;
-  return Folded(fmt::format("ckplan {}   {}\n  keep all   peak {}   time 1.000 (cost model {})\n",
+  constexpr size_t kLabelWidth = 11;
+  return Folded(fmt::format("ckplan {}   {}\n  keep all   peak {}   time 1.000 (cost model {})\n{}",
                             CKPLAN_VERSION, ModelLine(*comparison.source, request),
-                            HumanBytes(comparison.baseline_peak), request.cost_model),
+                            HumanBytes(comparison.baseline_peak), request.cost_model,
+                            LinkLine(request, kLabelWidth)),
                 terminal.table_width());
 }
 

@@ -1,5 +1,5 @@
-// ckplan devices: the presets of lib/cost/devices.json, which --cost flops:DEVICE and --memory
-// take.
+// ckplan devices: the presets of lib/cost/devices.json, which --cost flops:DEVICE, --memory and
+// --offload take.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -12,6 +12,7 @@
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/cost/cost_model.h"
+#include "lib/cost/link.h"
 #include "lib/emit/json_writer.h"
 
 namespace ckplan {
@@ -47,7 +48,21 @@ void WriteCuda(const Device& device, JsonWriter* json) {
   json->Key("memory_clock_khz").Integer(cuda.memory_clock_khz).End();
 }
 
-std::string DevicesJson(const std::vector<Device>& rows) {
+void WriteLinks(const std::vector<LinkPreset>& links, JsonWriter* json) {
+  json->Key("links").BeginArray(JsonLayout::kLines);
+  for (const LinkPreset& link : links) {
+    json->BeginObject(JsonLayout::kLines);
+    json->Key("name").Text(link.name);
+    json->Key("description").Text(link.description);
+    json->Key("bytes_per_second").Integer(Whole(link.bytes_per_second));
+    json->Key("planned_bytes_per_second").Integer(link.Default().out_bytes_per_second);
+    json->Key("latency_ns").Integer(link.latency_ns);
+    json->End();
+  }
+  json->End();
+}
+
+std::string DevicesJson(const std::vector<Device>& rows, const std::vector<LinkPreset>& links) {
   JsonWriter json;
   json.BeginObject(JsonLayout::kLines);
   json.Key("schema_version").Text("1.0");
@@ -73,11 +88,14 @@ std::string DevicesJson(const std::vector<Device>& rows) {
     WriteCuda(device, &json);
     json.End();
   }
-  json.End().End();
+  json.End();
+  WriteLinks(links, &json);
+  json.End();
   return std::move(json).Finish();
 }
 
 std::string Tera(double rate) { return fmt::format("{:g}", rate / 1e12); }
+std::string Giga(double rate) { return fmt::format("{:g}", rate / 1e9); }
 
 TextTable DevicesTable(const std::vector<Device>& rows) {
   TextTable table;
@@ -88,12 +106,11 @@ TextTable DevicesTable(const std::vector<Device>& rows) {
                    {"GB/s", true},    {"what it is", false, TableColumn::Fit::kWrap}};
   for (const Device& device : rows) {
     table.rows.push_back(
-        {device.name, HumanBytes(device.memory), fmt::format("{:g}", device.bytes_per_second / 1e9),
+        {device.name, HumanBytes(device.memory), Giga(device.bytes_per_second),
          Tera(device.matrix_flops_per_second), Tera(device.half_matrix_flops_per_second),
          device.fp8_matrix_flops_per_second ? Tera(*device.fp8_matrix_flops_per_second) : "-",
          Tera(device.vector_flops_per_second), device.host_link ? device.host_link->name : "-",
-         device.host_link ? fmt::format("{:g}", device.host_link->bytes_per_second / 1e9) : "-",
-         device.description});
+         device.host_link ? Giga(device.host_link->bytes_per_second) : "-", device.description});
   }
   return table;
 }
@@ -126,7 +143,33 @@ std::string DevicesCsv(const std::vector<Device>& rows) {
   return table.Csv();
 }
 
-std::string DevicesText(const std::vector<Device>& rows, const Terminal& terminal) {
+TextTable LinksTable(const std::vector<LinkPreset>& links) {
+  constexpr double kMicrosecond = 1000;
+  TextTable table;
+  table.columns = {{"link"},
+                   {"GB/s", true},
+                   {"planned", true},
+                   {"us a copy", true},
+                   {"what it is", false, TableColumn::Fit::kWrap}};
+  for (const LinkPreset& link : links) {
+    table.rows.push_back({link.name, Giga(link.bytes_per_second),
+                          Giga(static_cast<double>(link.Default().out_bytes_per_second)),
+                          fmt::format("{:g}", static_cast<double>(link.latency_ns) / kMicrosecond),
+                          link.description});
+  }
+  return table;
+}
+
+std::string LinksText(const std::vector<LinkPreset>& links, const Terminal& terminal) {
+  return fmt::format(
+      "\nLinks to the host, for --offload\n{}\nGB/s: nominal, in each direction. planned: {} % of "
+      "it, as far as copies reach, unless --offload LINK:OUT/IN\nsays otherwise. us a copy: what "
+      "a copy takes in addition to its bytes.\n",
+      LinksTable(links).Text(0, terminal.table_width()), kDefaultLinkPercent);
+}
+
+std::string DevicesText(const std::vector<Device>& rows, const std::vector<LinkPreset>& links,
+                        const Terminal& terminal) {
   return DevicesTable(rows).Text(0, terminal.table_width()) +
          fmt::format(
              "\nTFLOPS: in matrix products of 32-bit tensors, of 16-bit tensors and of FP8 "
@@ -134,7 +177,8 @@ std::string DevicesText(const std::vector<Device>& rows, const Terminal& termina
              "and in everything else,\nwithout sparsity. GB/s: of the device's memory, and of its "
              "link to the host in each direction.\nNo cost depends on FP8 or on the link. The "
              "default is {}.\n",
-             kDefaultDevice);
+             kDefaultDevice) +
+         LinksText(links, terminal);
 }
 
 }  // namespace
@@ -151,10 +195,13 @@ Result<ExitCode> RunDevices(const Options& options, const Screen& screen) {
     CKPLAN_ASSIGN_OR_RETURN(const Device one, FindDevice(options.name));
     std::erase_if(rows, [&](const Device& device) { return device.name != one.name; });
   }
-  CKPLAN_RETURN_IF_ERROR(screen.Print(options.format == "json"  ? DevicesJson(rows)
-                                      : options.format == "md"  ? DevicesTable(rows).Markdown()
-                                      : options.format == "csv" ? DevicesCsv(rows)
-                                                                : DevicesText(rows, screen.out)));
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<LinkPreset> links, ListLinks());
+  const std::string text = options.format == "json" ? DevicesJson(rows, links)
+                           : options.format == "md"
+                               ? DevicesTable(rows).Markdown() + "\n" + LinksTable(links).Markdown()
+                           : options.format == "csv" ? DevicesCsv(rows)
+                                                     : DevicesText(rows, links, screen.out);
+  CKPLAN_RETURN_IF_ERROR(screen.Print(text));
   return ExitCode::kOk;
 }
 

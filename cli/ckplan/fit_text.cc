@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/ckplan/fit_rate.h"
+#include "cli/ckplan/offload_text.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/request_text.h"
 #include "cli/common/request_flags.h"
@@ -51,6 +52,8 @@ TextTable TableOf(const FitReport& report, const ByteUnit& unit) {
                    {"time", true},
                    {RateOf(fit).name, true},
                    {"limit"}};
+  const bool has_link = fit.plan.offload.has_value();
+  if (has_link) table.columns.push_back({"on host", true});
   for (size_t i = 0; i < fit.rows.size(); ++i) {
     const FitRow& row = fit.rows[i];
     // More time that gains nothing is not worth a row.
@@ -61,12 +64,14 @@ TextTable TableOf(const FitReport& report, const ByteUnit& unit) {
       // If keeping everything fits more sizes, the recomputation costs more than the larger size
       // gains.
       cells.emplace_back(fit.rows.front().size > 0 ? "must add more" : "does not fit");
+      if (has_link) cells.emplace_back("-");
     } else {
       cells.insert(cells.end(), {std::to_string(row.size), AmountIn(unit, row.peak),
                                  AmountIn(unit, row.constants), AmountIn(unit, row.need()),
                                  AmountIn(unit, report.memory - report.reserve - row.need()),
                                  SignedPercent(ShareOfStep(row)), RateText(Throughput(fit, row)),
                                  std::string(NameOf(row.limit))});
+      if (has_link) cells.push_back(AmountIn(unit, row.host_peak));
     }
     table.rows.push_back(std::move(cells));
   }
@@ -131,6 +136,7 @@ void WriteRow(const Fit& fit, const FitRow& row, bool is_best, JsonWriter* json)
   json->Key("peak_bytes").Amount(row.peak);
   json->Key("constant_bytes").Amount(row.constants);
   json->Key("need_bytes").Amount(row.need());
+  if (fit.plan.offload) json->Key("host_peak_bytes").Amount(row.host_peak);
   json->Key("overhead_cost").Amount(row.overhead);
   json->Key("step_cost").Amount(row.step);
   json->Key("throughput").Decimal(Throughput(fit, row), 6);
@@ -181,15 +187,17 @@ std::string FitText(const FitReport& report, const Terminal& terminal) {
   for (const std::string& size : ModelTexts(fit.plan)) {
     text += "   " + Printable(size, kLongestName);
   }
-  text +=
-      fmt::format("\n  memory   {}\n  plans    {}\n\n", MemoryLine(report), PlannedBy(fit.plan));
+  constexpr size_t kLabelWidth = 9;
+  text += fmt::format("\n  memory   {}\n  plans    {}\n{}\n", MemoryLine(report),
+                      PlannedBy(fit.plan), LinkLine(fit.plan, kLabelWidth));
   const ByteUnit unit = UnitOf(report.memory);
   const size_t width = terminal.table_width();
   const std::string notes = fmt::format(
       "\nsizes in {}; need: peak and constants; time: what the plan adds to a step\n"
       "{}: by the cost model, for comparing the rows; real times differ\n"
-      "limit: what ends the row: memory, the model, or the time that a plan may add\n",
-      unit.name, RateOf(fit).name);
+      "limit: what ends the row: memory, the model, or the time that a plan may add\n{}",
+      unit.name, RateOf(fit).name,
+      fit.plan.offload ? "on host: the most that values need there\n" : "");
   return Folded(text, width) + TableOf(report, unit).Text(0, width) +
          Folded(notes + ModelLimits(report), width);
 }
@@ -208,6 +216,8 @@ std::string FitCsv(const FitReport& report) {
       {"optimizer"},  {"memory_bytes"},  {"reserve_bytes"}, {"peak_bytes"}, {"constant_bytes"},
       {"need_bytes"}, {"overhead_cost"}, {"step_cost"},     {"throughput"}, {"throughput_unit"},
       {"is_most"},    {"limit"}};
+  const bool has_link = fit.plan.offload.has_value();
+  if (has_link) table.columns.push_back({"host_peak_bytes"});
   const auto rest = RequestCells(fit.plan);
   for (const auto& [name, value] : rest) table.columns.push_back({name});
   for (size_t i = 0; i < fit.rows.size(); ++i) {
@@ -233,6 +243,7 @@ std::string FitCsv(const FitReport& report) {
     cells.emplace_back(RateOf(fit).unit);
     cells.emplace_back(IsBest(fit, i) ? "true" : "false");
     cells.emplace_back(row.size == 0 ? "" : NameOf(row.limit));
+    if (has_link) cells.push_back(row.size == 0 ? "" : std::to_string(row.host_peak.count()));
     for (const auto& [name, value] : rest) cells.push_back(value);
     table.rows.push_back(std::move(cells));
   }

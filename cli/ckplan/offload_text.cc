@@ -46,6 +46,14 @@ std::string LinkText(const Link& link) {
                      static_cast<double>(link.latency_ns) / kMicrosecond);
 }
 
+std::string LinkLine(const PlanRequest& request, size_t label_width) {
+  if (!request.offload) return "";
+  const std::string limit = request.host_budget ? fmt::format(", at most {} on the host",
+                                                              HumanBytes(*request.host_budget))
+                                                : "";
+  return fmt::format("  {:<{}}{}{}\n", "offload", label_width, LinkText(*request.offload), limit);
+}
+
 std::vector<std::string> OffloadTexts(const TrainingStep& step, const Plan& plan) {
   if (!plan.request.offload || !plan.figures.offload) return {};
   const OffloadFigures& figures = *plan.figures.offload;

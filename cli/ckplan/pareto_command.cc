@@ -19,6 +19,7 @@
 #include "lib/plan/optimizer_state.h"
 #include "lib/planner/pareto.h"
 #include "lib/planner/planner.h"
+#include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
@@ -26,9 +27,9 @@ namespace {
 
 constexpr std::string_view kAllAlgorithms = "all";
 
-// The algorithms in the order of the command line, each once. `all` means best and the papers'
-// algorithms.
-Result<std::vector<std::string>> AlgorithmsOf(std::string_view list) {
+// The algorithms in the order of the command line, each once. `all` means best, the papers'
+// algorithms and, if there is a link to the host, those that only move values.
+Result<std::vector<std::string>> AlgorithmsOf(std::string_view list, bool has_link) {
   std::vector<std::string> names;
   const auto add = [&](std::string_view name) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
@@ -37,6 +38,8 @@ Result<std::vector<std::string>> AlgorithmsOf(std::string_view list) {
     if (part == kAllAlgorithms) {
       add(kBestAlgorithm);
       for (const SolverInfo& info : AllSolvers()) add(info.name);
+      if (!has_link) continue;
+      for (const SolverInfo& info : OffloadSolvers()) add(info.name);
       continue;
     }
     CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(part));
@@ -151,7 +154,8 @@ void AddParetoOptions(CommandLine& line, Options& options) {
 Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
   Grid grid;
   const std::string algorithms = options.algorithms.value_or(std::string(kBestAlgorithm));
-  CKPLAN_ASSIGN_OR_RETURN(grid.algorithms, AlgorithmsOf(algorithms));
+  CKPLAN_ASSIGN_OR_RETURN(grid.algorithms,
+                          AlgorithmsOf(algorithms, options.request.ValueOf("offload").has_value()));
   grid.wants_all = algorithms == kAllAlgorithms;
   CKPLAN_ASSIGN_OR_RETURN(grid.optimizers, OptimizersOf(options.optimizers.value_or("sgd")));
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "cli/ckplan/offload_text.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/request_text.h"
 #include "cli/common/text_table.h"
@@ -151,6 +152,9 @@ std::string Legend(const AllSeries& all, const Labels& labels) {
   return text;
 }
 
+// All series are of one command, so they have the same link.
+bool HasLink(const AllSeries& all) { return all.front().request.offload.has_value(); }
+
 TextTable TableOf(const AllSeries& all, const Labels& labels, const ByteUnit& unit) {
   TextTable table;
   table.columns = {{"algorithm", false, TableColumn::Fit::kElide},
@@ -158,13 +162,17 @@ TextTable TableOf(const AllSeries& all, const Labels& labels, const ByteUnit& un
                    {"change", true, TableColumn::Fit::kWhole, 2},
                    {"with constants", true, TableColumn::Fit::kWhole, 1},
                    {"time", true}};
+  const bool has_link = HasLink(all);
+  if (has_link) table.columns.push_back({"on host", true});
   for (const ParetoSeries& series : all) {
     std::string label = labels.Of(series);
-    for (const CurvePoint& point : Chart::PointsOf(series)) {
-      table.rows.push_back({label, AmountIn(unit, point.peak),
-                            SignedPercent(ChangeOf(series, point)),
-                            AmountIn(unit, point.peak + series.constants),
-                            SignedPercent(ShareOf(*series.curve, point))});
+    const std::vector<CurvePoint>& points = Chart::PointsOf(series);
+    for (size_t i = 0; i < points.size(); ++i) {
+      table.rows.push_back({label, AmountIn(unit, points[i].peak),
+                            SignedPercent(ChangeOf(series, points[i])),
+                            AmountIn(unit, points[i].peak + series.constants),
+                            SignedPercent(ShareOf(*series.curve, points[i]))});
+      if (has_link) table.rows.back().push_back(AmountIn(unit, series.curve->host_peaks[i]));
     }
   }
   return table;
@@ -187,22 +195,26 @@ void WriteSubject(const ParetoSeries& series, JsonWriter* json) {
   WriteTableFields(FieldScope::InTables::kCounting, series.request, json);
 }
 
-// A null point stands for a series without points.
-void WriteRow(const ParetoSeries& series, const CurvePoint* point, JsonWriter* json) {
+constexpr size_t kNoPoint = static_cast<size_t>(-1);
+
+// `at` is the number of a point of the curve, or kNoPoint for a series without points.
+void WriteRow(const ParetoSeries& series, size_t at, JsonWriter* json) {
   json->BeginObject(JsonLayout::kInline);
   WriteSubject(series, json);
   json->Key("baseline_peak_bytes").Amount(series.baseline_peak);
   json->Key("constant_bytes").Amount(series.constants);
-  if (point == nullptr) {
+  if (at == kNoPoint) {
     json->Key("failure").Text(series.failure).End();
     return;
   }
-  json->Key("budget_bytes").Amount(point->peak);
-  json->Key("peak_bytes").Amount(point->peak);
-  json->Key("need_bytes").Amount(point->peak + series.constants);
-  json->Key("overhead_cost").Amount(point->overhead);
+  const CurvePoint& point = series.curve->points[at];
+  json->Key("budget_bytes").Amount(point.peak);
+  json->Key("peak_bytes").Amount(point.peak);
+  json->Key("need_bytes").Amount(point.peak + series.constants);
+  if (series.request.offload) json->Key("host_peak_bytes").Amount(series.curve->host_peaks[at]);
+  json->Key("overhead_cost").Amount(point.overhead);
   json->Key("step_cost").Amount(series.curve->step);
-  json->Key("added_percent").Decimal(100 * ShareOf(*series.curve, *point), 4);
+  json->Key("added_percent").Decimal(100 * ShareOf(*series.curve, point), 4);
   json->Key("failure").Null().End();
 }
 
@@ -221,13 +233,16 @@ std::string ParetoText(const AllSeries& all, const Terminal& terminal) {
     if (is_one) text += fmt::format("   {}={}", Printable(dim, kLongestName), SizeOf(first, dim));
   }
   text += fmt::format(
-      "\n  time added to a step, by the memory that it needs with constants (cost model {}{})\n\n",
+      "\n  time added to a step, by the memory that it needs with constants (cost model {}{})\n",
       first.request.cost_model, CountingText(first.request));
+  constexpr size_t kLabelWidth = 9;
+  text += LinkLine(first.request, kLabelWidth) + '\n';
   text += Chart(all, std::min(room, kWidestChart)).Text() + '\n' + Legend(all, labels) + '\n';
   const ByteUnit unit = UnitOf(LargestPeak(all));
   text += TableOf(all, labels, unit).Text(0, terminal.table_width());
-  text += fmt::format(
-      "\nsizes in {}; a budget of a row's peak has its plan, up to the next row's\n", unit.name);
+  text +=
+      fmt::format("\nsizes in {}; a budget of a row's peak has its plan, up to the next row's\n{}",
+                  unit.name, HasLink(all) ? "on host: the most that values need there\n" : "");
   for (const ParetoSeries& series : all) {
     if (!series.curve) {
       text += fmt::format("no plan: {}: {}\n", labels.Of(series), PrintableMessage(series.failure));
@@ -251,6 +266,8 @@ std::string ParetoCsv(const AllSeries& all) {
         "added_percent", "failure"}) {
     table.columns.push_back({name});
   }
+  const bool has_link = HasLink(all);
+  if (has_link) table.columns.push_back({"host_peak_bytes"});
   const auto rest = RequestCells(all.front().request);
   for (const auto& [name, value] : rest) table.columns.push_back({name});
   for (const ParetoSeries& series : all) {
@@ -262,7 +279,8 @@ std::string ParetoCsv(const AllSeries& all) {
                    {request.algorithm, std::string(NameOf(request.optimizer)), request.cost_model,
                     request.cost_unit, std::to_string(series.baseline_peak.count()),
                     std::to_string(series.constants.count())});
-    for (const CurvePoint& point : points) {
+    for (size_t i = 0; i < points.size(); ++i) {
+      const CurvePoint& point = points[i];
       std::vector<std::string> cells = subject;
       for (const int64_t number :
            {point.peak.count(), point.peak.count(), (point.peak + series.constants).count(),
@@ -271,11 +289,13 @@ std::string ParetoCsv(const AllSeries& all) {
       }
       cells.push_back(fmt::format("{:.4f}", 100 * ShareOf(*series.curve, point)));
       cells.emplace_back();
+      if (has_link) cells.push_back(std::to_string(series.curve->host_peaks[i].count()));
       table.rows.push_back(std::move(cells));
     }
     if (!series.curve) {
       subject.insert(subject.end(), 6, "");
       subject.push_back(series.failure);
+      if (has_link) subject.emplace_back();
       table.rows.push_back(std::move(subject));
     }
     for (size_t row = first_row; row < table.rows.size(); ++row) {
@@ -294,8 +314,8 @@ std::string ParetoJson(const AllSeries& all) {
   WriteField("cost_unit", all.front().request, &json);
   json.Key("rows").BeginArray(JsonLayout::kLines);
   for (const ParetoSeries& series : all) {
-    if (!series.curve) WriteRow(series, nullptr, &json);
-    for (const CurvePoint& point : Chart::PointsOf(series)) WriteRow(series, &point, &json);
+    if (!series.curve) WriteRow(series, kNoPoint, &json);
+    for (size_t i = 0; i < Chart::PointsOf(series).size(); ++i) WriteRow(series, i, &json);
   }
   json.End().End();
   return std::move(json).Finish();

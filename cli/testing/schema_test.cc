@@ -353,5 +353,28 @@ TEST_CASE("fit, pareto and compare: their JSON has the device of its plans") {
       CheckStage);
 }
 
+// Checks that the document or its rows have the link and the rows the peak on the host, and that
+// the schema accepts only these.
+void CheckLink(const SchemaJudge& judge, const nlohmann::json& document, bool is_in_rows) {
+  CHECK(judge.Accepts(document));
+  for (const auto& wrong : {nlohmann::json("x"), nlohmann::json(-1)}) {
+    nlohmann::json damaged = document;
+    nlohmann::json& row = damaged["rows"].back();
+    nlohmann::json& host_peak = (row.contains("result") ? row["result"] : row)["host_peak_bytes"];
+    CHECK(host_peak == 0);  // chen-sqrt moves nothing.
+    host_peak = wrong;
+    CHECK_FALSE(judge.Accepts(damaged));
+  }
+  nlohmann::json damaged = document;
+  nlohmann::json& holder = is_in_rows ? damaged["rows"][0] : damaged;
+  CHECK(holder["offload"]["link"] == "c2c");
+  holder["offload"] = "c2c";
+  CHECK_FALSE(judge.Accepts(damaged));
+}
+
+TEST_CASE("fit, pareto and compare: their JSON has the link of its plans and what is on the host") {
+  CheckTables("--offload c2c", CheckLink);
+}
+
 }  // namespace
 }  // namespace ckplan

@@ -166,7 +166,7 @@ Result<Done> CheckOffload(const SolverInfo& info, const TrainingStep& step,
         {},
         {"add", {{"offload", "pcie4"}}}};
   }
-  const bool only_moves = info.prepare_offload != nullptr && info.prepare_runs == nullptr;
+  const bool only_moves = NeedsLink(info);
   if (!only_moves) return Done{};
   return Error{ErrorCode::kUsage,
                fmt::format("{} plans by moving values to the host", info.name),

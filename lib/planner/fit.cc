@@ -240,6 +240,7 @@ class FitSearch {
     row.size = count * request_.multiple_of;
     row.peak = plan != nullptr ? plan->figures.peak : sized.keep_all_peak;
     row.overhead = plan != nullptr ? plan->figures.overhead : sized.forced;
+    if (plan != nullptr && plan->figures.offload) row.host_peak = plan->figures.offload->host_peak;
     row.constants = sized.constants;
     row.step = sized.step;
     if (const auto refusal = models_.RefusalOf(count + 1)) {

@@ -52,6 +52,7 @@ struct FitRow {
   // The members below are set if a size fits.
   Bytes peak;       // The peak of activations.
   Bytes constants;  // Everything else.
+  Bytes host_peak;  // The peak on the host of the values that the plan moves there.
   Cost overhead;    // What the plan adds, which may be less than `added_percent`.
   Cost step;        // The cost of a step without recomputation.
   FitLimit limit = FitLimit::kMemory;

@@ -106,6 +106,30 @@ TEST_CASE("fit: planning at each size, and at the next larger one, agrees") {
   }
 }
 
+TEST_CASE("fit: with a link to the host larger sizes fit, by plans that move values there") {
+  FitRequest request = RequestFor("tiny_mlp", Bytes(256 << 10));
+  request.added_percents = {0, 10};
+  const Fit without = FindFit(request, {}).value();
+  request.plan.offload = ParseLink("c2c").value();
+  for (const std::optional<Bytes> host : {std::optional<Bytes>(), std::optional(Bytes(64 << 10))}) {
+    request.plan.host_budget = host;
+    const Fit fit = FindFit(request, {}).value();
+    REQUIRE(fit.rows.size() == 3);
+    CHECK(fit.rows[0].size == without.rows[0].size);
+    CHECK(fit.rows[0].host_peak == Bytes(0));
+    for (size_t i = 1; i < fit.rows.size(); ++i) {
+      const FitRow& row = fit.rows[i];
+      CAPTURE(*row.added_percent);
+      CHECK(row.size > without.rows[i].size);
+      CHECK(row.need() <= request.memory);
+      CHECK(row.host_peak > Bytes(0));
+      if (host) CHECK(row.host_peak <= *host);
+      CHECK(HasPlan(request, fit, row, row.size));
+      CHECK_FALSE(HasPlan(request, fit, row, row.size + 1));
+    }
+  }
+}
+
 TEST_CASE("fit: the batch that is burnt into a file is sought as an open dimension is") {
   FitRequest request = RequestFor("light_shufflenet", GiB(1));
   request.plan.algorithm = "chen-sqrt";

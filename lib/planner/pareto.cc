@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "lib/planner/peak_budget.h"
@@ -24,38 +25,71 @@ Result<Done> CheckParetoRequest(const PlanRequest& request) {
                    "auto is the best of all algorithms at one budget; name them, or all");
 }
 
-CurvePoint PointOf(const Plan& plan) { return {plan.figures.peak, plan.figures.overhead}; }
+// The points of plans, and the least peak on the host of the plans at each point.
+class PlannedPoints {
+ public:
+  void Add(const Plan& plan) {
+    points_.push_back({plan.figures.peak, plan.figures.overhead});
+    if (!plan.figures.offload) return;
+    const Bytes host_peak = plan.figures.offload->host_peak;
+    const auto [known, is_new] = host_peaks_.emplace(KeyOf(points_.back()), host_peak);
+    if (!is_new) known->second = std::min(known->second, host_peak);
+  }
+  void Add(const std::vector<CurvePoint>& points) {
+    points_.insert(points_.end(), points.begin(), points.end());
+  }
+
+  std::vector<CurvePoint> Front() const { return FrontOf(points_); }
+  std::vector<Bytes> HostPeaksOf(const std::vector<CurvePoint>& points) const {
+    std::vector<Bytes> peaks;
+    for (const CurvePoint& point : points) {
+      if (!host_peaks_.empty()) peaks.push_back(host_peaks_.at(KeyOf(point)));
+    }
+    return peaks;
+  }
+
+ private:
+  using Key = std::pair<Bytes, Cost>;
+  static Key KeyOf(const CurvePoint& point) { return {point.peak, point.overhead}; }
+
+  std::vector<CurvePoint> points_;
+  std::map<Key, Bytes> host_peaks_;
+};
 
 // Returns the points of plans, each of which is made anew for its budget.
-Result<std::vector<CurvePoint>> PointsOfPlans(const Source& source, const PlanRequest& request,
-                                              const SolveLimits& limits) {
+Result<PlannedPoints> PointsOfPlans(const Source& source, const PlanRequest& request,
+                                    const SolveLimits& limits) {
   PlanRequest own = request;
   own.budget = {Budget::Kind::kMin, Bytes(0), 0};
   CKPLAN_ASSIGN_OR_RETURN(const Plan least, MakePlan(source, own, limits));
-  std::vector<CurvePoint> points = {PointOf(least)};
+  PlannedPoints points;
+  points.Add(least);
   const Bytes keep_all = KeepAllPeak(source.step());
-  if (points.front().peak >= keep_all) return points;
-  for (const Bytes budget : CurveBudgets(points.front().peak, keep_all)) {
+  if (least.figures.peak >= keep_all) return points;
+  for (const Bytes budget : CurveBudgets(least.figures.peak, keep_all)) {
     own.budget = Budget::Of(budget);
     const Result<Plan> plan = MakePlan(source, own, limits);
-    if (plan.ok()) points.push_back(PointOf(*plan));
+    if (plan.ok()) points.Add(*plan);
     if (!plan.ok() && plan.error().code != ErrorCode::kInfeasible) return plan.error();
   }
   return points;
 }
 
-Result<std::vector<CurvePoint>> PointsOf(const Source& source, const PlanRequest& request,
-                                         const SolveLimits& limits) {
+Result<PlannedPoints> PointsOf(const Source& source, const PlanRequest& request,
+                               const SolveLimits& limits) {
   const bool is_best = request.algorithm == kBestAlgorithm;
-  if (source.joint && !is_best) return PointsOfPlans(source, request, limits);
-  CKPLAN_ASSIGN_OR_RETURN(std::vector<CurvePoint> points,
+  const bool plans_anew = source.joint && (!is_best || request.offload);
+  if (plans_anew) return PointsOfPlans(source, request, limits);
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<CurvePoint> found,
                           PointsByBudgets(source.step(), request, limits));
+  PlannedPoints points;
+  points.Add(found);
   if (!is_best) return points;
   // The search for the least peak also starts from other algorithms' plans.
   PlanRequest for_least = request;
   for_least.budget = {Budget::Kind::kMin, Bytes(0), 0};
   CKPLAN_ASSIGN_OR_RETURN(const Plan least, MakePlan(source, for_least, limits));
-  points.push_back(PointOf(least));
+  points.Add(least);
   return points;
 }
 
@@ -64,14 +98,15 @@ Result<std::vector<CurvePoint>> PointsOf(const Source& source, const PlanRequest
 Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& request,
                                 const SolveLimits& limits) {
   CKPLAN_RETURN_IF_ERROR(CheckParetoRequest(request));
-  CKPLAN_ASSIGN_OR_RETURN(std::vector<CurvePoint> points, PointsOf(source, request, limits));
+  CKPLAN_ASSIGN_OR_RETURN(const PlannedPoints points, PointsOf(source, request, limits));
   // A search that is stopped keeps what it has found by then, which differs from run to run.
   if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
   ParetoCurve curve;
   curve.algorithm = request.algorithm;
   curve.baseline_peak = KeepAllPeak(source.step());
   curve.step = source.step().cost();
-  curve.points = FrontOf(std::move(points));
+  curve.points = points.Front();
+  curve.host_peaks = points.HostPeaksOf(curve.points);
   return curve;
 }
 

@@ -7,7 +7,7 @@
 // `best` looks for the least peak within a few added times, as it does for a request without a
 // budget, and then for the least time within a dozen budgets, starting from what it has found.
 // Other algorithms prepare once and are then asked for as many budgets; for joint graphs, they plan
-// anew for each budget.
+// anew for each budget, and so does `best` if values may move to the host.
 #pragma once
 
 #include <string>
@@ -27,6 +27,8 @@ struct ParetoCurve {
   Bytes baseline_peak;             // The peak of keeping everything, in the graph's own order.
   Cost step;                       // The cost of a step without recomputation.
   std::vector<CurvePoint> points;  // By increasing peak, and so by decreasing overhead.
+  // The peak of each point's plan on the host; empty if values may not move there.
+  std::vector<Bytes> host_peaks;
 };
 
 // `request` names the algorithm and has no budget. kUsage: it has a budget or a knob's setting, or

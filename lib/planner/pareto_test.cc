@@ -65,6 +65,34 @@ TEST_CASE("pareto: more memory always costs less time, and plans for each point'
   CHECK(points_beyond_one > 0);
 }
 
+TEST_CASE("pareto: over a link to the host each point has a plan with its peak there") {
+  PlanRequest request = RequestBy("best");
+  request.offload = ParseLink("c2c").value();
+  request.dims = {{"N", 256}};
+  const Source source = LoadSource("testdata/models/tiny_mlp.onnx", request).value();
+  for (const char* const algorithm : {"best", "offload-largest", "dtr"}) {
+    CAPTURE(algorithm);
+    PlanRequest own = request;
+    own.algorithm = algorithm;
+    if (std::string_view(algorithm) != kBestAlgorithm) own.effort = PlanRequest().effort;
+    const ParetoCurve curve = TracePareto(source, own, {}).value();
+    REQUIRE(curve.host_peaks.size() == curve.points.size());
+    bool moves = false;
+    for (size_t i = 0; i < curve.points.size(); ++i) {
+      PlanRequest again = own;
+      again.budget = Budget::Of(curve.points[i].peak);
+      const Plan plan = MakePlan(source, again, {}).value();
+      CHECK(plan.figures.overhead <= curve.points[i].overhead);
+      moves |= curve.host_peaks[i] > Bytes(0);
+    }
+    CHECK(moves == (std::string_view(algorithm) != "dtr"));
+  }
+  PlanRequest without = request;
+  without.offload.reset();
+  const Source kept = LoadSource("testdata/models/tiny_mlp.onnx", without).value();
+  CHECK(TracePareto(kept, without, {}).value().host_peaks.empty());
+}
+
 TEST_CASE("pareto: a curve whose search was stopped is none, whatever was found by then") {
   Rng rng(1);
   const TensorGraph graph = RandomTensorGraph(rng, RandomGraphOptions());

@@ -217,6 +217,10 @@ bool CanPlan(const SolverInfo& info, const TrainingStep& step) {
   return step.has_forward() || DecidesOnRuns(info) || info.name == kAutoAlgorithm;
 }
 
+bool NeedsLink(const SolverInfo& info) {
+  return info.prepare_offload != nullptr && info.prepare_runs == nullptr;
+}
+
 bool IsSlow(const SolverInfo& info) {
   return info.takes_objective || info.prepare_runs == PrepareCheckmateRuns;
 }

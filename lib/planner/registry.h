@@ -30,6 +30,9 @@ bool DecidesOnRuns(const SolverInfo& info);
 // Returns whether the algorithm can plan this form of step: if it decides on nodes, the step needs
 // a forward graph.
 bool CanPlan(const SolverInfo& info, const TrainingStep& step);
+
+// Returns whether the algorithm only answers requests with a link to the host.
+bool NeedsLink(const SolverInfo& info);
 // Returns whether the algorithm searches for so long that a time limit may end it: the dynamic
 // programs over lower sets, and the integer program.
 bool IsSlow(const SolverInfo& info);

@@ -146,7 +146,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runtime", nargs="*", default=["ckexec", "torch"])
     parser.add_argument("--plans", choices=["best", "inserted"], default="best")
-    parser.add_argument("--budget", default="50%")
+    parser.add_argument("--budget", default="65%")
     parser.add_argument("--link", default="c2c:400,latency=0")
     asked = parser.parse_args()
     torch.set_num_threads(1)

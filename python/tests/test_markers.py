@@ -31,7 +31,7 @@ ALGORITHMS = {
     for row in json.loads(run("algos", "--format", "json").stdout)
     if row["name"] not in ("given", "auto")
 }
-NEED_A_LINK = [name for name in ALGORITHMS if name.startswith("offload-")]
+NEED_A_LINK = [name for name, row in ALGORITHMS.items() if row["needs_link"]]
 # Models with branches, sums, views and statistics.
 SMALL = [
     ("tiny_mlp.onnx", ["-D", "N=64"]),
