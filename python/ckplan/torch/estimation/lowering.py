@@ -58,6 +58,7 @@ class Lowering(lowered.Decision):
 
     def backend(self, module: fx.GraphModule, inputs: list[Any]) -> Any:
         """Is a backend of torch.compile."""
+        inductor.use_fake_mode_of(inputs)
         return inductor.compile(module, inputs, self)
 
     def decide(self, lower: lowered.Lower) -> Any:

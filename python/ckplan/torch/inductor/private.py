@@ -117,6 +117,21 @@ def compile(module: fx.GraphModule, inputs: list[Any], decision: Decision) -> Ca
         return lookup_backend("inductor")(module, inputs)
 
 
+def use_fake_mode_of(inputs: list[Any]) -> None:
+    """Has a graph compiled in the mode of its inputs, if these are fake tensors.
+
+    In 2.9 TorchDynamo makes another mode for the compiler, which then refuses such inputs.
+    ``torch._guards.TracingContext``, since 2.0; ``FakeTensor.fake_mode``, since 2.0.
+    """
+    from torch._guards import TracingContext
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    context: Any = TracingContext.try_get()
+    modes = [each.fake_mode for each in inputs if isinstance(each, FakeTensor)]
+    if context is not None and modes:
+        context.fake_mode = modes[0]
+
+
 @contextlib.contextmanager
 def _in_stages(partitioner: _Partitioner, decision: Decision) -> Iterator[None]:
     """Makes AOT autograd divide and lower each joint graph as often as ``decision`` wants.
