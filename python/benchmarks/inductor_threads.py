@@ -143,24 +143,35 @@ HEADS += ["promised", "ckplan"]
 class Report:
     """Measures the networks of one report."""
 
-    def __init__(self, thread: Thread, layers: int):
-        self._thread, self._layers = thread, layers
+    def __init__(self, number: str, layers: int, kept: journal.Journal):
+        self._thread, self._layers = THREADS[number], layers
+        self._kept, self._number = kept, number
 
     def row(self) -> dict[str, int]:
         run, compiled = self._thread.run, torch.compile
         found = {
-            "eager": self._measured(lambda step, _: step(plain)),
-            "eager with checkpoints": self._measured(lambda step, _: step(run)),
-            "compiled": self._measured(lambda step, _: compiled(step(plain), dynamic=False)),
+            "eager": self._peak("eager", lambda step, _: step(plain)),
+            "eager with checkpoints": self._peak("checkpoints", lambda step, _: step(run)),
+            "compiled": self._peak(
+                "compiled", lambda step, _: compiled(step(plain), dynamic=False)
+            ),
         }
         if "compiled autograd" in self._thread.title:
             with compiled_autograd._enable(compiled(dynamic=False)):
-                found["compiled with checkpoints"] = self._measured(_with_compiled_blocks)
+                found["compiled with checkpoints"] = self._peak("both", _with_compiled_blocks)
         else:
-            found["compiled with checkpoints"] = self._measured(
-                lambda step, _: compiled(step(run), dynamic=False)
+            found["compiled with checkpoints"] = self._peak(
+                "both", lambda step, _: compiled(step(run), dynamic=False)
             )
-        return found | self._planned(found["eager with checkpoints"])
+        budget = found["eager with checkpoints"]
+        planned: dict[str, int] = self._kept.row(
+            f"{self._number}: ckplan", lambda: self._planned(budget)
+        )
+        return found | planned
+
+    def _peak(self, what: str, make: Callable[[Any, Stack], Any]) -> int:
+        found: int = self._kept.row(f"{self._number}: {what}", lambda: self._measured(make))
+        return found
 
     def _measured(self, make: Callable[[Any, Stack], Any]) -> int:
         """Returns the allocator's peak of a step; ``make`` gets it as a function of a Run."""
@@ -218,7 +229,7 @@ def main() -> None:
     print("| thread | what it is about | " + " | ".join(HEADS) + " |")
     print("|" + " --- |" * (2 + len(HEADS)))
     for number in asked.threads:
-        print(line(number, kept.row(number, Report(THREADS[number], asked.layers).row)), flush=True)
+        print(line(number, Report(number, asked.layers, kept).row()), flush=True)
 
 
 if __name__ == "__main__":
