@@ -20,7 +20,7 @@ FP32 = tracing.Precision.named("fp32")
 def captured(make, example):
     step = tracing.trace_step(make, example, FP32, loss_of)
     inputs = sum(tensor.nbytes for tensor in step.inputs)
-    return SimpleNamespace(graph=step.graph(arriving=True), input_bytes=inputs)
+    return SimpleNamespace(graph=step.graph(arriving=True), input_bytes=inputs, workspaces=[])
 
 
 def tokens(length):
@@ -89,9 +89,12 @@ def test_no_row_needs_more_than_the_device_has(base, monkeypatch):
         def at(self, size):
             return measured_at(size, False)
 
+        def learn(self, size, workspaces):
+            pass
+
     def measured_at(size, is_captured=True):
-        graph = SimpleNamespace(values=[size])
-        return SimpleNamespace(size=size, is_captured=is_captured, graph=graph, input_bytes=size)
+        rows = {"graph": SimpleNamespace(values=[size]), "input_bytes": size, "workspaces": []}
+        return SimpleNamespace(size=size, is_captured=is_captured, **rows)
 
     monkeypatch.setattr(sizes, "_Polynomials", Curve)
     monkeypatch.setattr(sizes.Search, "_need", need)

@@ -46,12 +46,12 @@ _MOST_CONFIGURATIONS = 64
 
 @dataclass(frozen=True)
 class Pass:
-    """What one call of cuDNN computes: the names of the kind and of its attributes."""
+    """What one call of cuDNN computes, with cuDNN's numbers of the operation and its attributes."""
 
     name: str
     kind: int
     first: int
-    """The attribute alpha; beta and the convolution are the next ones."""
+    """The attribute of the factor alpha. Those of beta and of the convolution follow it."""
     x: int
     w: int
     y: int
@@ -64,7 +64,7 @@ WEIGHT_GRADIENT = Pass("gradient of the weights", 11, 712, x=716, w=715, y=717)
 
 @dataclass(frozen=True)
 class Operand:
-    """A tensor as cuDNN is told of it."""
+    """The form of a tensor."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]

@@ -98,12 +98,13 @@ class Search:
         """Returns the largest value and its row.
 
         Workspaces are no polynomials. Those of each size that is found serve the search for
-        another one, if training does not fit with them.
+        another one, if training does not fit with them. The size ``known`` is known to fit.
         """
         for _ in range(_ATTEMPTS):
             found = _largest(functools.partial(self._fits, curve, added), self._sizes[name], known)
             row = self._checked(name, curve, added, found)
-            if row.need_bytes is None or row.need_bytes <= self._case.memory_bytes:
+            has_room = row.need_bytes is None or row.need_bytes <= self._case.memory_bytes
+            if has_room or found == known:
                 break
             known = None
         return found, row

@@ -1,8 +1,8 @@
 """The memory that single operations of a captured step take and free within their own call.
 
-What a CPU's kernels take says nothing about a GPU's. Convolutions are asked of cuDNN, which
-recommends engines for a GPU that is described to it; PyTorch runs the first one. Of attention the
-buffers are those of PyTorch's source.
+What a CPU's kernels take says nothing about a GPU's. For convolutions cuDNN is asked, which
+recommends engines for a GPU that is described to it; PyTorch runs the first one. The buffers of
+attention are those of PyTorch's source.
 """
 
 from __future__ import annotations
