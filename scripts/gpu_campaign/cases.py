@@ -150,7 +150,7 @@ def add_offload(cases, link):
         for precision in ("default", "bf16"):
             for algorithm, moves in OFFLOADING:
                 way = ["--offload", link] if moves else []
-                label = f"{algorithm}, {link}" if moves else algorithm
+                label = f"{algorithm}, copies" if moves else algorithm
                 cases.add_plan("offload", model, sizes_of(batch), precision, label,
                                ["--algo", algorithm, *way], budget="60%",
                                rehearsed_budget=REHEARSED_BUDGET)

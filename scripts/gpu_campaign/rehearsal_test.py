@@ -123,7 +123,7 @@ class Rehearsal(unittest.TestCase):
     def check_values_move(self, results):
         """The greedy rule always moves values; best recomputes where that costs less."""
         moving = [result for case, result in results.items()
-                  if case.endswith("/offload-largest, pcie5")]
+                  if case.endswith("/offload-largest, copies")]
         self.assertEqual(len(moving), 6)
         for result in moving:
             plan = result["report"]["plan"]

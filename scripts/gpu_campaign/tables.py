@@ -201,7 +201,7 @@ def moved(results):
     return Table("Values on the host",
                  ["network", "size", "precision", "schedule", "counted, MiB>", "on the host>",
                   "keeping all, ms>", "ms>", "overhead predicted>", "measured>", "result"], rows,
-                 "A schedule that names a link may move values over it; best alone recomputes.")
+                 "Schedules with copies may move values to the host; best alone recomputes.")
 
 
 def all_tables(results):
