@@ -182,6 +182,11 @@ TEST_CASE("offload: best finds the least peak with copies, and a refusal names i
   const Error refused = MakePlan(source, request, {}).error();
   CHECK(refused.code == ErrorCode::kInfeasible);
   CHECK(refused.remedy.settings.front().value == "12000");
+  // The search within this budget comes no nearer than 16,000 bytes; others find less.
+  request.budget = Budget::Of(Bytes(4'000));
+  request.offload = ParseLink("pcie4:100,latency=1").value();
+  const Source far = LoadSource("testdata/graphs/joint_small.json", request).value();
+  CHECK(MakePlan(far, request, {}).error().remedy.settings.front().value == "12000");
 }
 
 TEST_CASE("offload: without an amount of memory, best is no worse than without a link") {
