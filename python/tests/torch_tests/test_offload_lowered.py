@@ -16,6 +16,7 @@ from ckplan.torch import private as own_private
 from ckplan.torch.building import Modules
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.inductor import private
+from ckplan.torch.inductor.lowered import Step, Wrapper
 from ckplan.torch.inductor.replay import replay
 from ckplan.torch.tracker import Tracker
 from torch import fx
@@ -64,7 +65,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "_DeviceGuard", lambda _: contextlib.nullcontext())
 
 
-def lowered(module: fx.GraphModule, is_backward: bool) -> private.Wrapper:
+def lowered(module: fx.GraphModule, is_backward: bool) -> Wrapper:
     """Returns what Inductor makes of a module."""
     from torch._inductor import config
     from torch._inductor.debug import DebugContext
@@ -84,12 +85,12 @@ def lowered(module: fx.GraphModule, is_backward: bool) -> private.Wrapper:
         ):
             graph.run(*inputs)
             code, _ = graph.codegen()
-    return private.Wrapper(code.value, is_backward, inputs, dict(graph.constants))
+    return Wrapper(code.value, is_backward, inputs, dict(graph.constants))
 
 
-def step_of(modules: Modules) -> private.Step:
+def step_of(modules: Modules) -> Step:
     wrappers = [lowered(modules.forward, False), lowered(modules.backward, True)]
-    return private.Step(wrappers, num_outputs=1)
+    return Step(wrappers, num_outputs=1)
 
 
 def peak_of_operators(modules: Modules, captured: JointGraph) -> int:
