@@ -328,7 +328,8 @@ def keeping_order() -> AbstractContextManager[Any]:
     """
     from torch._inductor import config
 
-    return config.patch(reorder_for_peak_memory=False)
+    in_order: AbstractContextManager[Any] = config.patch(reorder_for_peak_memory=False)
+    return in_order
 
 
 _NEAR = 8
