@@ -225,7 +225,31 @@ def test_each_device_with_properties_is_known_to_cudnn():
     real_advisor()
     for name in ("a100-80g", "h100-80g", "b200-180g"):
         assert device_named(name).cuda is not None
-        assert cudnn.advisor(name).workspaces(case("float16", (8, 64, 16, 16), "first"), FORWARD)
+        found = cudnn.advisor(name)
+        if isinstance(found, str):
+            assert name == "b200-180g" and "cannot be asked" in found
+        else:
+            assert found.workspaces(case("float16", (8, 64, 16, 16), "first"), FORWARD)
+
+
+@pytest.mark.parametrize(
+    ("version", "device", "said"),
+    [
+        (90702, "h100-80g", "cuDNN 9.7.2 has no devices by their properties; 9.8 has"),
+        (91002, "b200-180g", "cuDNN 9.10.2 cannot be asked about a b200-180g; 9.19 can"),
+    ],
+)
+def test_versions_that_cannot_answer_are_not_asked(version, device, said, monkeypatch):
+    class Old(cudnn.Library):
+        def __init__(self, path):
+            self.version = version
+
+    monkeypatch.setattr(cudnn, "Library", Old)
+    cudnn.advisor.cache_clear()
+    try:
+        assert said in cudnn.advisor(device)
+    finally:
+        cudnn.advisor.cache_clear()
 
 
 class Attention(nn.Module):

@@ -21,6 +21,10 @@ from ckplan.torch.costs import Device, device_named
 
 _FIRST_VERSION = 90800
 
+_FIRST_FOR_BLACKWELL = 91900
+"""The first version that was tried with GPUs of compute capability 10 and above. 9.10.2 ends the
+process when it is asked about one."""
+
 # Kinds of descriptors.
 _CONVOLUTION, _CONFIGURATION, _HEURISTICS, _PLAN, _GRAPH, _TENSOR = 1, 3, 4, 5, 15, 17
 _DEVICE = 38
@@ -268,6 +272,9 @@ def advisor(device: str) -> Advisor | str:
             library = Library(path)
             if library.version < _FIRST_VERSION:
                 return f"not known: {library.name} has no devices by their properties; 9.8 has"
+            is_new = described.cuda["compute_capability"] >= 100
+            if is_new and library.version < _FIRST_FOR_BLACKWELL:
+                return f"not known: {library.name} cannot be asked about a {device}; 9.19 can"
             try:
                 return Advisor(library, _described(library, described))
             except _Refused:
