@@ -90,7 +90,7 @@ TEST_CASE("copies: of two values, the one whose last read comes first goes first
   const CopyTask task = {{1, 1, 1, 20, 1, 1}, {8, 8, 4, 0, 4, 4}, {later, sooner}};
   CopyScheduler scheduler(SlowLink());
   CHECK(TextOf(scheduler.Run(task, 20)) ==
-        "out 2 before 1; out 1 before 3; drop 2 before 4; drop 1 before 4; in 1 before 4; "
+        "out 2 before 1; out 1 before 3; drop 1 before 4; drop 2 before 4; in 1 before 4; "
         "in 2 before 5; ");
 }
 
