@@ -20,7 +20,7 @@ namespace ckplan {
 struct ReplayOptions {
   bool is_order_free = false;  // Backward steps need not mirror the forward ones.
   const Link* link = nullptr;  // Null if nothing may be moved to the host.
-  // Those of the buffers. If null, overlaps are not checked.
+  // The offsets of the buffers. If null, overlaps are not checked.
   const std::vector<Bytes>* offsets = nullptr;
   int64_t alignment = 1;
 };

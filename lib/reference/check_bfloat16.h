@@ -21,10 +21,10 @@ namespace ckplan::reference {
 // bfloat16 is a fault.
 std::vector<std::string> CheckBFloat16(Backend& backend, const CaseRow& row, uint64_t seed);
 
-// The same, with the tensors of four axes of the second run in an order that the backend says it
-// takes (Backend::OrdersOf): all of them with their channels last or, for operators that take each
-// in an order of its own, also the first input or the first output alone. The list is empty if the
-// backend takes none so.
+// Checks the same with the tensors of four axes of the second run in an order that the backend says
+// it takes (Backend::OrdersOf): all of them with their channels last or, for operators that take
+// each in an order of its own, also the first input or the first output alone. The list is empty if
+// the backend takes none so.
 std::vector<std::string> CheckChannelsLast(Backend& backend, const CaseRow& row, uint64_t seed);
 
 }  // namespace ckplan::reference

@@ -123,7 +123,7 @@ class CopyScheduler {
   int32_t next_event_ = 0;  // The next run before which one of the first three lists has something.
   std::vector<std::pair<int32_t, int32_t>> pending_;  // A heap of (last read, absence).
   std::vector<bool> is_held_;                         // By absence: it was read for the last time.
-  int64_t held_bytes_ = 0;                            // Those that are held and not dropped.
+  int64_t held_bytes_ = 0;                            // They are held and not dropped yet.
   // Copies out by the time at which they are complete. Those before `next_sent_` are.
   std::vector<std::pair<int64_t, int32_t>> sent_;
   size_t next_sent_ = 0;

@@ -16,7 +16,7 @@
 namespace ckplan::cuda {
 namespace {
 
-// Those of devices.json.
+// They have the figures of devices.json.
 const GpuDescription kA100{"A100", int64_t{80} << 30, 80, 108, 166912, 41943040, 1410000, 1593000};
 const GpuDescription kH100{"H100", int64_t{80} << 30, 90, 132, 232448, 52428800, 1980000, 2619000};
 const GpuDescription kB200{"B200", int64_t{180} << 30, 100,     148,
