@@ -48,14 +48,17 @@ class AttentionGraph {
     const Tensor dots = Dots(dy);
     const Tensor p =
         Exponentials(WithoutLaterKeys(Binary(CUDNN_POINTWISE_SUB, BiasedScores(), log_sums_)));
-    graph_.Multiply(TransposedHalves(p), dy,
-                    Rows(kIdOfDv, shape_.v, shape_.keys, shape_.value_size));
+    const Tensor p_transposed = TransposedHalves(p);
+    const Tensor dv = Rows(kIdOfDv, shape_.v, shape_.keys, shape_.value_size);
+    graph_.Multiply(p_transposed, dy, dv);
     const Tensor arriving = graph_.Virtual(scores_dims_);
     graph_.Multiply(dy, v_transposed, arriving);
     const Tensor less = Binary(CUDNN_POINTWISE_SUB, arriving, dots);
     const Tensor weighted = Binary(CUDNN_POINTWISE_MUL, less, p);
     const Tensor ds = Binary(CUDNN_POINTWISE_MUL, weighted, scale_);
-    graph_.Multiply(TransposedHalves(ds), q_, Rows(kIdOfDk, shape_.k, shape_.keys, shape_.size));
+    const Tensor ds_transposed = TransposedHalves(ds);
+    const Tensor dk = Rows(kIdOfDk, shape_.k, shape_.keys, shape_.size);
+    graph_.Multiply(ds_transposed, q_, dk);
     const Tensor k =
         graph_.Virtual(CUDNN_DATA_FLOAT, {shape_.batch, shape_.heads, shape_.keys, shape_.size},
                        {shape_.k.batch_stride, shape_.k.head_stride, shape_.k.row_stride, 1});

@@ -155,8 +155,10 @@ class PlayedGraphRun {
       if (step.mode == CUDNN_POINTWISE_GEN_INDEX) {
         return result.Write(at, static_cast<double>(at[static_cast<size_t>(step.axis)]));
       }
-      result.Write(
-          at, Combined(step.mode, At(step.x).Read(at), ReadIf(step.y, at), ReadIf(step.third, at)));
+      const double x = At(step.x).Read(at);
+      const double y = ReadIf(step.y, at);
+      const double third = ReadIf(step.third, at);
+      result.Write(at, Combined(step.mode, x, y, third));
     });
   }
 
