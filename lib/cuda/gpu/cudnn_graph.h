@@ -29,7 +29,7 @@ class CudnnGraphBuilder {
   Tensor Number(int64_t id);
   // A result that other operations of the graph read, and that need not be stored.
   Tensor Virtual(cudnnDataType_t type, const Axes& dims, const Axes& strides);
-  // The same, with the elements of a row side by side and no gaps.
+  // As above. The elements of a row lie side by side, and there are no gaps.
   Tensor Virtual(const Axes& dims, cudnnDataType_t type = CUDNN_DATA_FLOAT);
 
   // a [.., m, k] by b [.., k, n].
@@ -57,7 +57,7 @@ class CudnnGraphBuilder {
   void Keep(CudnnDescriptor descriptor, std::vector<CudnnDescriptor>& to);
 
   const CudnnApi& api_;
-  int64_t next_id_ = 1000;  // Of virtual tensors.
+  int64_t next_id_ = 1000;  // The next virtual tensor gets this id.
   std::vector<CudnnDescriptor> tensors_, parts_, operations_;
   Result<Done> result_ = Done{};
 };

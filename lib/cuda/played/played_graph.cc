@@ -39,10 +39,10 @@ struct GraphTensor {
   cudnnDataType_t type{};
   GraphAxes dims{}, strides{};
   bool is_virtual = false;
-  void* data = nullptr;  // Of tensors in memory; of numbers, a copy in `number`.
+  void* data = nullptr;  // A virtual tensor has none. A number is copied to `number`.
   float number = 0;
   bool is_number = false;
-  std::vector<float> elements;  // Of virtual tensors, in the order of axes, without gaps.
+  std::vector<float> elements;  // A virtual tensor keeps them here, in the order of its axes.
 
   explicit GraphTensor(const PlayedDescriptor& described)
       : id(described.Get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)),
@@ -95,8 +95,8 @@ void ForPlaces(const GraphAxes& dims, const Body& body) {
 // An operation, with the positions of its tensors among those of the graph.
 struct GraphStep {
   Kind kind{};
-  int mode = 0;      // Of an elementwise operation or a reduction.
-  int64_t axis = 0;  // Of places.
+  int mode = 0;      // What an elementwise operation or a reduction computes.
+  int64_t axis = 0;  // An operation that makes places counts them along this axis.
   int x = -1, y = -1, third = -1, result = -1;
 };
 

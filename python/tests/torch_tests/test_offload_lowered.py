@@ -1,7 +1,7 @@
 """Plans with copies to the host, lowered by Inductor for a GPU on a machine without one.
 
-Inductor is told the properties of a GPU, and lowers the modules of a plan on fake tensors. Its
-wrappers are read and replayed; no kernel is compiled, and nothing runs.
+The tests give Inductor the properties of a GPU. It lowers the modules of a plan on fake tensors, and
+its wrappers are read and replayed; no kernel is compiled, and nothing runs.
 """
 
 import contextlib
