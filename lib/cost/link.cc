@@ -137,7 +137,14 @@ Link Link::AtPercent(int64_t percent) const {
 
 Link LinkPreset::Default() const {
   const auto nominal = static_cast<int64_t>(std::llround(bytes_per_second));
-  return Link{name, nominal, nominal, latency_ns}.AtPercent(kDefaultLinkPercent);
+  Link link = Link{name, nominal, nominal, latency_ns}.AtPercent(kDefaultLinkPercent);
+  if (device_bytes_per_second == 0) return link;
+  // Both times for each byte: 1 / (1 / rate + 1 / memory).
+  const auto memory = static_cast<__int128>(std::llround(device_bytes_per_second));
+  const __int128 rate = link.out_bytes_per_second;
+  link.out_bytes_per_second = static_cast<int64_t>(rate * memory / (rate + memory));
+  link.in_bytes_per_second = link.out_bytes_per_second;
+  return link;
 }
 
 Result<std::vector<LinkPreset>> ReadLinks(std::string_view json) {
@@ -147,10 +154,14 @@ Result<std::vector<LinkPreset>> ReadLinks(std::string_view json) {
     for (const LinkJson& row : document.at("links")) {
       links.push_back({row.at("name").get<std::string>(), row.at("description").get<std::string>(),
                        row.at("bytes_per_second").get<double>(),
-                       row.at("latency_ns").get<int64_t>()});
+                       row.at("latency_ns").get<int64_t>(),
+                       row.value("device_bytes_per_second", 0.0)});
       const LinkPreset& link = links.back();
-      const bool is_rate =
-          link.bytes_per_second >= 2 && link.bytes_per_second <= static_cast<double>(kMaxLinkRate);
+      const bool is_rate = link.bytes_per_second >= 2 &&
+                           link.bytes_per_second <= static_cast<double>(kMaxLinkRate) &&
+                           (link.device_bytes_per_second == 0 ||
+                            (link.device_bytes_per_second >= link.bytes_per_second &&
+                             link.device_bytes_per_second <= static_cast<double>(kMaxLinkRate)));
       const bool is_latency = link.latency_ns >= 0 && link.latency_ns <= kMaxLatency;
       const auto same = std::count_if(links.begin(), links.end(), [&](const LinkPreset& other) {
         return other.name == link.name;

@@ -1,6 +1,7 @@
 // Links over which values are copied to the memory of the host and back.
 //
-//   pcie4            a preset of devices.json, at 85 % of its nominal rate
+//   pcie4            a preset of devices.json, at 85 % of its nominal rate; c2c has less, since its
+//                    copies take the bandwidth of the device's memory
 //   pcie4:25         25 GB/s each way
 //   c2c:400/380      400 GB/s out, 380 GB/s in
 //   pcie4:25,half    one link for both ways, which takes one copy at a time
@@ -61,8 +62,11 @@ struct LinkPreset {
   std::string description;
   double bytes_per_second = 0;  // In each direction, nominal.
   int64_t latency_ns = 0;
+  // The bandwidth of the device's memory if copies take a part of it that counts, else 0.
+  double device_bytes_per_second = 0;
 
-  // Returns the link at kDefaultLinkPercent of the nominal rate.
+  // Returns the link at kDefaultLinkPercent of the nominal rate. A copy also takes as long as the
+  // device's memory is busy with its bytes: operations have to do without that time.
   Link Default() const;
 };
 
