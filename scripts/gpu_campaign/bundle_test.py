@@ -23,7 +23,7 @@ sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts"))
 
-from gpu_campaign.machine import PROGRAMS, REHEARSED  # noqa: E402
+from gpu_campaign.machine import PROGRAMS, REHEARSED, TESTS  # noqa: E402
 
 BUILD = ""
 LIBRARIES = ["libcublas.so.13", "libcublasLt.so.13", "libcudnn.so.9"]
@@ -110,6 +110,19 @@ class Bundle(unittest.TestCase):
             self.assertIn("SKIPPED: nothing else was run: ckexec: the cuda backend cannot run here",
                           done.stderr)
             self.assertIn("gpu-validation.html", os.listdir(os.path.join(unpacked, "results")))
+
+    def test_each_test_case_belongs_to_the_operators_or_to_the_executor(self):
+        program = os.path.join(self.programs(), PROGRAMS["operators"][0])
+        self.assertEqual(PROGRAMS["executor"], PROGRAMS["operators"])
+
+        def names(*options):
+            done = subprocess.run([program, "--list-test-cases", "--no-intro", *options],
+                                  capture_output=True, text=True, check=True)
+            return [line for line in done.stdout.splitlines() if not line.startswith(("[", "="))]
+
+        parts = [names(TESTS[part]) for part in ("operators", "executor")]
+        self.assertTrue(all(parts))
+        self.assertEqual(sorted(parts[0] + parts[1]), sorted(names()))
 
     def test_the_same_input_gives_the_same_bytes(self):
         bundle = load_bundle()

@@ -12,8 +12,10 @@ PROGRAMS = {
     "ckplan": ["cli/ckplan/ckplan"],
     "ckexec": ["cli/ckexec/ckexec"],
     "operators": ["lib/cuda/gpu/ckplan_cuda_test"],
-    "executor": ["lib/cuda/gpu/ckplan_exec_on_cuda_test"],
+    "executor": ["lib/cuda/gpu/ckplan_cuda_test"],
 }
+# Which test cases of a program are those of the operators or of the executor.
+TESTS = {"operators": "--source-file-exclude=*lib/exec/*", "executor": "--source-file=*lib/exec/*"}
 # In a rehearsal, the same programs run over a GPU that the host emulates.
 REHEARSED = {
     "ckplan": PROGRAMS["ckplan"],

@@ -9,7 +9,7 @@ import time
 import traceback
 
 from . import cases as campaign
-from .machine import (Failure, Interrupted, KEPT_LINES, REHEARSED_TESTS, TimeIsUp,
+from .machine import (Failure, Interrupted, KEPT_LINES, REHEARSED_TESTS, TESTS, TimeIsUp,
                       facts_of_driver, find_sanitizer, status_of)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -136,7 +136,9 @@ class Runner:
         """Runs a test program. If it ends before its last test case, runs each of them alone, so
         that one which ends the program costs one line."""
         program = self.machine.program(case.name)
-        only = [f"--test-case={REHEARSED_TESTS[case.name]}"] if self.machine.rehearses else []
+        only = [TESTS[case.name]]
+        if self.machine.rehearses:
+            only.append(f"--test-case={REHEARSED_TESTS[case.name]}")
         code, output, messages = self.machine.run([program, *only])
         self.keep_output(case, output, messages)
         if code == 77:
@@ -195,7 +197,8 @@ class Runner:
         kind = case.details["tool"]
         wrap = [tool, "--tool", kind, *campaign.SANITIZERS[kind], "--error-exitcode", "9"]
         if not case.model:
-            return self.sanitized(case, [*wrap, self.machine.program("operators")])
+            return self.sanitized(case, [*wrap, self.machine.program("operators"),
+                                         TESTS["operators"]])
         costs = f"file:{self.profile(case)['files'][0]}"
         planned, _ = self.make_plan(case, costs, ["--algo", "approx-dp"], "60%")
         return self.sanitized(case, [*wrap, self.machine.program("ckexec"), "validate", planned,
