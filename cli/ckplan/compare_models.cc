@@ -62,6 +62,14 @@ Error WithModelName(Error error, const std::string& model) {
   return error;
 }
 
+// A warning begins with the name of its model's file. Models whose names are equal have their paths
+// instead.
+std::string NamedWarning(const std::string& warning, const std::string& name,
+                         const std::string& model) {
+  const std::string start = name + ": ";
+  return warning.starts_with(start) ? model + ": " + warning.substr(start.size()) : warning;
+}
+
 // Reads every model, with each combination of sizes that it has.
 class ModelReader {
  public:
@@ -119,8 +127,7 @@ class ModelReader {
   // Returns the error of a model that has nothing to plan.
   Result<Done> Take(Source source, const std::string& path, Comparison* comparison) {
     for (const std::string& warning : WarningsOf(source)) {
-      const bool is_plain = !job_.has_several_models();
-      const std::string line = is_plain ? warning : comparison->model + ": " + warning;
+      const std::string line = NamedWarning(warning, source.identity.name, comparison->model);
       if (!job_.has_several() || warned_.insert(line).second) screen_.Warn(line);
     }
     if (source.step().node_count() == 0) {
