@@ -227,7 +227,7 @@ TEST_CASE("perfetto: a plan that moves values has a slice for each copy and each
     plan.request.offload = link;
     std::map<uint64_t, std::string> threads;  // By track.
     std::map<std::string, int64_t> begun;     // Slices, by thread.
-    std::map<std::string, int64_t> time;      // Of slices of the category, or of the link.
+    std::map<std::string, int64_t> time;      // Sums over slices of the category, or of the link.
     std::map<uint64_t, std::pair<std::string, int64_t>> open;
     const std::string trace = WritePerfetto(TracePlan(step, plan));
     for (const Field& packet : FieldsOf(trace)) {

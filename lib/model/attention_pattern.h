@@ -39,7 +39,7 @@ struct FoundTerm {
 
 struct FoundAttention {
   size_t softmax = 0, scores = 0, output = 0;  // Operations.
-  ValueIndex result = kNoValue;                // Of the operation `output`.
+  ValueIndex result = kNoValue;                // What the operation `output` makes.
   double scale = 1;
   double fill = -std::numeric_limits<double>::infinity();
   std::vector<FoundTerm> terms;  // The one nearest to the Softmax is first.

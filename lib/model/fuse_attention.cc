@@ -23,7 +23,7 @@ constexpr double kHiddenScore = -std::numeric_limits<double>::infinity();
 struct RowsOfHeads {
   ValueIndex value = kNoValue;
   std::string order;
-  double scale = 1;  // Of the operations between it and the product.
+  double scale = 1;  // What the operations between it and the product multiply by.
   int64_t repeats = 1;
 };
 

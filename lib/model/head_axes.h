@@ -24,7 +24,7 @@ class HeadAxes {
   // What a Transpose of the given order makes of the tensor, and what it was made from.
   HeadAxes TransposedBy(const std::vector<int64_t>& order) const;
   HeadAxes BeforeTransposeBy(const std::vector<int64_t>& order) const;
-  // The same elements under other dimensions; nothing if a dimension would have parts of two axes
+  // Gives the elements other dimensions; nothing if a dimension would have parts of two axes
   // that do not divide it.
   std::optional<HeadAxes> Reshaped(const Dims& dims) const;
   // What an Expand to these dimensions has repeated; `dims` are those before it. Only the innermost

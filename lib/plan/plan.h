@@ -1,6 +1,6 @@
 // A plan: everything needed to replay it, to check it, and to describe it to people.
 //
-// The same struct serves forward graphs and joint graphs. A joint graph's schedule consists of
+// One struct serves forward graphs and joint graphs. A joint graph's schedule consists of
 // runs, and its operations and values take the place of nodes and tensors.
 #pragma once
 

@@ -330,7 +330,7 @@ class NaiveMoves {
   const JointGraph& graph_;
   const std::vector<Step>& steps_;
   const Link& link_;
-  std::map<std::pair<ValueId, size_t>, std::optional<Version>> newest_;  // Of Newest.
+  std::map<std::pair<ValueId, size_t>, std::optional<Version>> newest_;  // Answers of Newest that are known.
 };
 
 }  // namespace ckplan

@@ -20,7 +20,7 @@ namespace ckplan {
 struct OffloadStep {
   enum class Kind : uint8_t { kRun, kOut, kDrop, kIn };
   Kind kind = Kind::kRun;
-  int32_t number = 0;  // Of the operation or the value.
+  int32_t number = 0;  // The index of the operation or the value.
 
   bool operator==(const OffloadStep&) const = default;
 };

@@ -368,7 +368,7 @@ def _too_little(request: Request, part: int, missing: str) -> ckplan.InfeasibleE
         f"{request.words()} is too little: beside parameters, inputs and what other parts of the "
         f"model keep, part {part} needs {missing} bytes more"
     )
-    # Of budgets the program says so itself.
+    # The program itself says so about budgets that it reads.
     if request.total is not None and str(request.total).isdigit() and request.limit_bytes < 1000:
         message += f'; {request.total} is a number of bytes, did you mean "{request.total}GiB"?'
     return ckplan.InfeasibleError(message, INFEASIBLE)
