@@ -330,7 +330,8 @@ class NaiveMoves {
   const JointGraph& graph_;
   const std::vector<Step>& steps_;
   const Link& link_;
-  std::map<std::pair<ValueId, size_t>, std::optional<Version>> newest_;  // Answers of Newest that are known.
+  // Answers of Newest that are known.
+  std::map<std::pair<ValueId, size_t>, std::optional<Version>> newest_;
 };
 
 }  // namespace ckplan

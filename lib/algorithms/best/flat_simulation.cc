@@ -76,4 +76,13 @@ bool MayBeTakenOver(const RunProblem& problem, int32_t op, int32_t value) {
   return std::binary_search(reads.begin(), reads.end(), value);
 }
 
+std::vector<bool> TakenOverValues(const RunProblem& problem) {
+  std::vector<bool> is_taken_over(At(problem.value_count), false);
+  for (int32_t op = 0; op < problem.op_count; ++op) {
+    const std::span<const int32_t> pairs = problem.in_place[op];
+    for (size_t i = 1; i < pairs.size(); i += 2) is_taken_over[At(pairs[i])] = true;
+  }
+  return is_taken_over;
+}
+
 }  // namespace ckplan

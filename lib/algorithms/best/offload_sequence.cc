@@ -24,12 +24,8 @@ void EraseSorted(std::vector<int32_t>* list, int32_t slot) {
 OffloadSequence::OffloadSequence(const RunProblem& problem, std::span<const int32_t> steps)
     : problem_(problem),
       values_(At(problem.value_count)),
-      may_be_taken_over_(At(problem.value_count), false) {
+      may_be_taken_over_(TakenOverValues(problem)) {
   std::iota(values_.begin(), values_.end(), 0);
-  for (int32_t op = 0; op < problem.op_count; ++op) {
-    const std::span<const int32_t> pairs = problem.in_place[op];
-    for (size_t i = 1; i < pairs.size(); i += 2) may_be_taken_over_[At(pairs[i])] = true;
-  }
   Load(steps);
 }
 
@@ -42,8 +38,7 @@ void OffloadSequence::Load(std::span<const int32_t> steps) {
   for (std::vector<int32_t>& list : slots_of_) list.clear();
   for (std::vector<int32_t>& list : made_at_) list.clear();
   for (std::vector<int32_t>& list : read_at_) list.clear();
-  extra_.clear();
-  extra_at_.assign(kinds, -1);
+  extra_.Reset(kinds);
   cost_ = 0;
   step_count_ = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -88,10 +83,7 @@ int32_t OffloadSequence::ReadyAt(int32_t step) const {
 }
 
 size_t OffloadSequence::VersionAt(int32_t value, int32_t slot) const {
-  const std::vector<int32_t>& made = made_at_[At(value)];
-  size_t k = made.size() - 1;
-  while (made[k] >= slot) --k;
-  return k;
+  return VersionSeenAt(made_at_[At(value)], slot);
 }
 
 bool OffloadSequence::IsRead(int32_t slot) const {
@@ -123,16 +115,9 @@ int32_t OffloadSequence::FirstReadOf(int32_t value, size_t k) const {
 
 int32_t OffloadSequence::EndOf(int32_t value, size_t k) const {
   const std::vector<int32_t>& made = made_at_[At(value)];
-  const std::vector<int32_t>& reads = read_at_[At(value)];
-  auto reads_end = reads.end();  // Reads from here on see a later version.
-  if (k + 1 < made.size()) {
-    while (reads_end != reads.begin() && *(reads_end - 1) > made[k + 1]) --reads_end;
-  } else if (problem_.is_result[At(value)]) {
-    return slot_count();
-  }
-  const bool is_read = reads_end != reads.begin() && *(reads_end - 1) >= made[k];
-  if (!is_read) return made[k] + (IsLoad(problem_, step_at_[At(made[k])]) ? 0 : 1);
-  const int32_t last = *(reads_end - 1);
+  if (k + 1 == made.size() && problem_.is_result[At(value)]) return slot_count();
+  const int32_t last = LastReadOf(made, read_at_[At(value)], k);
+  if (last < 0) return made[k] + (IsLoad(problem_, step_at_[At(made[k])]) ? 0 : 1);
   // The first version of a loaded value is in memory until it is copied.
   const bool is_taken_over = may_be_taken_over_[At(value)] && !(k == 0 && IsLoaded(value)) &&
                              MayBeTakenOver(problem_, step_at_[At(last)], value);
@@ -190,22 +175,8 @@ void OffloadSequence::Place(int32_t step, int32_t slot, bool is_insertion) {
   const int32_t more = is_insertion ? 1 : -1;
   step_count_ += more;
   if (!IsLoad(problem_, step)) cost_ += more * problem_.cost[At(step)];
-  SetExtra(step, slots_of_[At(step)].size() > (IsLoad(problem_, step) ? 0 : 1));
+  extra_.Set(step, slots_of_[At(step)].size() > (IsLoad(problem_, step) ? 0 : 1));
   changes_.push_back({step, slot, is_insertion});
-}
-
-void OffloadSequence::SetExtra(int32_t step, bool is_extra) {
-  int32_t& at = extra_at_[At(step)];
-  if (is_extra == (at >= 0)) return;
-  if (is_extra) {
-    at = static_cast<int32_t>(extra_.size());
-    extra_.push_back(step);
-    return;
-  }
-  extra_[At(at)] = extra_.back();
-  extra_at_[At(extra_.back())] = at;
-  extra_.pop_back();
-  at = -1;
 }
 
 void OffloadSequence::Commit() {
@@ -249,7 +220,7 @@ void OffloadSequence::ListRuns() {
 const CopyTask& OffloadSequence::Task() {
   ListRuns();
   task_.absences.clear();
-  for (const int32_t step : extra_) {
+  for (const int32_t step : extra_.numbers()) {
     if (!IsLoad(problem_, step)) continue;
     const int32_t value = LoadedBy(problem_, step);
     const std::vector<int32_t>& made = made_at_[At(value)];

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lib/algorithms/best/peak_tree.h"
+#include "lib/algorithms/best/slots.h"
 #include "lib/runs/copy_schedule.h"
 #include "lib/runs/run_problem.h"
 #include "lib/runs/runs_and_loads.h"
@@ -43,7 +44,7 @@ class OffloadSequence {
   std::span<const int32_t> ReadAt(int32_t value) const { return read_at_[At(value)]; }
   bool IsLoaded(int32_t value) const { return !SlotsOf(LoadOf(problem_, value)).empty(); }
   // Returns the loads and the operations that run more than once, in no particular order.
-  std::span<const int32_t> Extra() const { return extra_; }
+  std::span<const int32_t> Extra() const { return extra_.numbers(); }
 
   // Returns the slot after which the step can stand: everything that it reads was made once.
   int32_t ReadyAt(int32_t step) const;
@@ -89,7 +90,6 @@ class OffloadSequence {
   void Count(int32_t value, size_t k, int64_t sign);
   void CountAround(int32_t step, int32_t slot, bool is_there, int64_t sign);
   void CountWorkspace(int32_t step, int32_t slot, int64_t sign);
-  void SetExtra(int32_t step, bool is_extra);
 
   const RunProblem& problem_;
   std::vector<int32_t> values_;  // 0, 1, 2, …
@@ -98,8 +98,7 @@ class OffloadSequence {
   std::vector<std::vector<int32_t>> slots_of_;
   std::vector<std::vector<int32_t>> made_at_;
   std::vector<std::vector<int32_t>> read_at_;
-  std::vector<int32_t> extra_;
-  std::vector<int32_t> extra_at_;
+  NumberSet extra_;
   int64_t cost_ = 0;
   int32_t step_count_ = 0;
   std::vector<Change> changes_;

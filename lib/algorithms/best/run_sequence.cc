@@ -29,11 +29,7 @@ void Replace(std::vector<int32_t>* list, int32_t from, int32_t to) {
 }  // namespace
 
 RunSequence::RunSequence(const RunProblem& problem, std::span<const OpId> runs)
-    : problem_(problem), may_be_taken_over_(At(problem.value_count), false) {
-  for (int32_t op = 0; op < problem.op_count; ++op) {
-    const std::span<const int32_t> pairs = problem.in_place[op];
-    for (size_t i = 1; i < pairs.size(); i += 2) may_be_taken_over_[At(pairs[i])] = true;
-  }
+    : problem_(problem), may_be_taken_over_(TakenOverValues(problem)) {
   Load(runs);
 }
 
@@ -44,8 +40,7 @@ void RunSequence::Load(std::span<const OpId> runs) {
   reads_of_.resize(At(problem_.value_count));
   for (std::vector<int32_t>& list : runs_of_) list.clear();
   for (std::vector<int32_t>& list : reads_of_) list.clear();
-  repeated_.clear();
-  repeated_at_.assign(At(problem_.op_count), -1);
+  repeated_.Reset(At(problem_.op_count));
   cost_ = 0;
   run_count_ = 0;
   for (int32_t i = 0; i < count; ++i) {
@@ -114,10 +109,7 @@ bool RunSequence::MayErase(int32_t op, size_t k) const {
 }
 
 size_t RunSequence::VersionAt(int32_t op, int32_t slot) const {
-  const std::vector<int32_t>& runs = runs_of_[At(op)];
-  size_t k = runs.size() - 1;
-  while (runs[k] >= slot) --k;
-  return k;
+  return VersionSeenAt(runs_of_[At(op)], slot);
 }
 
 bool RunSequence::IsRead(int32_t op, size_t k) const {
@@ -134,16 +126,9 @@ bool RunSequence::IsRead(int32_t op, size_t k) const {
 
 int32_t RunSequence::EndOf(int32_t value, size_t k) const {
   const std::vector<int32_t>& made = runs_of_[At(problem_.maker[At(value)])];
-  const std::vector<int32_t>& reads = reads_of_[At(value)];
-  auto reads_end = reads.end();  // Reads from here on see a later version.
-  if (k + 1 < made.size()) {
-    while (reads_end != reads.begin() && *(reads_end - 1) > made[k + 1]) --reads_end;
-  } else if (problem_.is_result[At(value)]) {
-    return slot_count();
-  }
-  const bool is_read = reads_end != reads.begin() && *(reads_end - 1) >= made[k];
-  if (!is_read) return made[k] + 1;
-  const int32_t last = *(reads_end - 1);
+  if (k + 1 == made.size() && problem_.is_result[At(value)]) return slot_count();
+  const int32_t last = LastReadOf(made, reads_of_[At(value)], k);
+  if (last < 0) return made[k] + 1;
   const bool is_taken_over =
       may_be_taken_over_[At(value)] && MayBeTakenOver(problem_, op_at_[At(last)], value);
   return is_taken_over ? last : last + 1;
@@ -239,23 +224,9 @@ void RunSequence::Place(int32_t op, int32_t from, int32_t to) {
   if (more != 0) {
     run_count_ += more;
     cost_ += more * problem_.cost[At(op)];
-    SetRepeated(op, runs.size() > 1);
+    repeated_.Set(op, runs.size() > 1);
   }
   changes_.push_back({op, from, to});
-}
-
-void RunSequence::SetRepeated(int32_t op, bool is_repeated) {
-  int32_t& at = repeated_at_[At(op)];
-  if (is_repeated == (at >= 0)) return;
-  if (is_repeated) {
-    at = static_cast<int32_t>(repeated_.size());
-    repeated_.push_back(op);
-    return;
-  }
-  repeated_[At(at)] = repeated_.back();
-  repeated_at_[At(repeated_.back())] = at;
-  repeated_.pop_back();
-  at = -1;
 }
 
 std::vector<int32_t> RunSequence::Changed() const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lib/algorithms/best/peak_tree.h"
+#include "lib/algorithms/best/slots.h"
 #include "lib/runs/run_problem.h"
 
 namespace ckplan {
@@ -38,7 +39,7 @@ class RunSequence {
     return reads_of_[static_cast<size_t>(value)];
   }
   // Returns the operations that run more than once, in no particular order.
-  std::span<const int32_t> Repeated() const { return repeated_; }
+  std::span<const int32_t> Repeated() const { return repeated_.numbers(); }
 
   // Returns the slot after which the operation can run: the makers of all its reads have run there.
   int32_t ReadsReadyAt(int32_t op) const;
@@ -85,7 +86,6 @@ class RunSequence {
   void CountWrites(int32_t op, size_t first, size_t end, int64_t sign);
   void CountWorkspace(int32_t op, int32_t slot, int64_t sign);
   void Place(int32_t op, int32_t from, int32_t to);
-  void SetRepeated(int32_t op, bool is_repeated);
   void Load(std::span<const OpId> runs);
 
   const RunProblem& problem_;
@@ -93,8 +93,7 @@ class RunSequence {
   std::vector<int32_t> op_at_;
   std::vector<std::vector<int32_t>> runs_of_;
   std::vector<std::vector<int32_t>> reads_of_;
-  std::vector<int32_t> repeated_;
-  std::vector<int32_t> repeated_at_;  // Per operation: its position in repeated_, or -1.
+  NumberSet repeated_;
   int64_t cost_ = 0;
   int32_t run_count_ = 0;
   std::vector<Change> changes_;  // The changes since the last Commit.
