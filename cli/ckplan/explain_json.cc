@@ -55,6 +55,7 @@ class ExplanationJson {
       json_.BeginObject(JsonLayout::kInline);
       json_.Key("tensor").Text(graph_.NameOf(item.tensor)).Key("bytes").Amount(item.bytes);
       WriteMeasured(release.then);
+      if (release.is_moved) json_.Key("is_moved").Boolean(true);
       json_.End();
     }
     json_.End();

@@ -164,18 +164,24 @@ class PeakWriter : ExplanationWriter {
     if (!peak.can_release) {
       return Row("next", "the plan releases a segment at a time, so no tensor goes alone");
     }
+    const bool may_move = traced_.plan.request.offload.has_value();
     if (peak.next.empty()) {
-      return Row("next", "nothing is held over the peak that could be run again later");
+      return Row("next",
+                 fmt::format("nothing is held over the peak that could be run again{} later",
+                             may_move ? " or copied back" : ""));
     }
     const bool helps = peak.next.front().then.peak < peak.bytes;
-    Row("next", helps ? "what would have to go: one of these, run again before it is read next"
-                      : "no single tensor that goes lowers the peak; the nearest are");
+    Row("next", !helps ? "no single tensor that goes lowers the peak; the nearest are"
+                       : fmt::format("what would have to go: one of these, run again{} before it "
+                                     "is read next",
+                                     may_move ? " or copied back" : ""));
     TextTable table;
     table.columns = {{"released", false, TableColumn::Fit::kElide},
                      {"bytes", true},
                      {"peak then", true},
                      {"change", true},
                      {"time", true}};
+    if (may_move) table.columns.push_back({"then"});
     const size_t shown =
         screen_.is_verbose ? peak.next.size() : std::min(peak.next.size(), kReleaseRows);
     for (size_t i = 0; i < shown; ++i) {
@@ -184,6 +190,7 @@ class PeakWriter : ExplanationWriter {
       table.rows.push_back({NameOfLive(item), HumanBytes(item.bytes), HumanBytes(release.then.peak),
                             SignedBytes(release.then.peak - peak.bytes),
                             TimeText(Added(release.then))});
+      if (may_move) table.rows.back().emplace_back(release.is_moved ? "copied" : "run again");
     }
     text_ += table.Text(2, screen_.out.table_width());
     if (peak.unmeasured > 0) {

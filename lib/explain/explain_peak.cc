@@ -9,6 +9,7 @@
 
 #include "lib/base/stop.h"
 #include "lib/explain/what_if.h"
+#include "lib/plan/offload_terms.h"
 #include "lib/schedule/peak.h"
 #include "lib/schedule/training_step.h"
 
@@ -82,7 +83,11 @@ class PeakLister {
 class PeakExplainer {
  public:
   explicit PeakExplainer(const TracedPlan& traced)
-      : traced_(traced), graph_(traced.graph), timeline_(traced.timeline) {}
+      : traced_(traced), graph_(traced.graph), timeline_(traced.timeline) {
+    if (graph_.link() == nullptr || !traced.plan.request.offload) return;
+    Result<OffloadTerms> terms = OffloadTermsOf(graph_, traced.plan.request);
+    if (terms.ok()) terms_ = *std::move(terms);
+  }
 
   PeakExplanation Explain() && {
     found_.other_micro_batches = traced_.plan.figures.other_micro_batches;
@@ -111,28 +116,77 @@ class PeakExplainer {
 
   // Tries the largest first, since they promise most, and stops when the limit of work is reached.
   void TryReleases() {
-    int64_t steps = 0;
     for (size_t i = 0; i < found_.live.size(); ++i) {
       const LiveAtPeak& item = found_.live[i];
       if (item.version < 0 || item.is_used || item.next_read < 0) continue;
-      if (!traced_.MayRunAgain(graph_.MakerOf(item.tensor))) continue;
-      if (steps > kWhatIfSteps) {
+      const bool may_run_again = traced_.MayRunAgain(graph_.MakerOf(item.tensor));
+      const bool may_move = MayMove(item.tensor);
+      if (!may_run_again && !may_move) continue;
+      if (measured_steps_ > kWhatIfSteps) {
         ++found_.unmeasured;
         continue;
       }
       PollStop();
-      const std::optional<Schedule> schedule =
-          FreedAfter(traced_, item.version, LastUseBefore(item));
-      if (!schedule) continue;
-      steps += static_cast<int64_t>(schedule->steps.size());
-      const Result<Simulation> then = Simulator(graph_).Run(*schedule);
-      if (then.ok()) found_.next.push_back({i, *then});
+      if (may_run_again) TryRunningAgain(i);
+      if (may_move) TryMoving(i);
     }
     std::stable_sort(found_.next.begin(), found_.next.end(),
                      [](const Release& a, const Release& b) {
                        return std::tuple(a.then.peak, a.then.overhead) <
                               std::tuple(b.then.peak, b.then.overhead);
                      });
+  }
+
+  void TryRunningAgain(size_t live) {
+    const LiveAtPeak& item = found_.live[live];
+    const std::optional<Schedule> schedule = FreedAfter(traced_, item.version, LastUseBefore(item));
+    if (schedule) Measure(live, *schedule, false);
+  }
+
+  void TryMoving(size_t live) {
+    const LiveAtPeak& item = found_.live[live];
+    const auto begin = static_cast<size_t>(LastUseBefore(item)) + 1;
+    const auto end = static_cast<size_t>(item.next_read);
+    // The least peak is that with the value away in the whole gap. It need only be away while the
+    // plan would need more.
+    Bytes least;
+    for (size_t k = 0; k < traced_.steps().size(); ++k) {
+      const Bytes away = k >= begin && k < end ? item.bytes : Bytes(0);
+      least = std::max(least, timeline_.step_bytes[k] - away);
+    }
+    size_t gone = timeline_.peak_step, back = gone + 1;
+    if (least < timeline_.peak) {
+      for (gone = begin; timeline_.step_bytes[gone] <= least;) ++gone;
+      for (back = end; timeline_.step_bytes[back - 1] <= least;) --back;
+    }
+    Measure(live, MovedBetween(traced_, item.tensor, LastMadeBefore(item), gone, back), true);
+  }
+
+  void Measure(size_t live, const Schedule& schedule, bool is_moved) {
+    measured_steps_ += static_cast<int64_t>(schedule.steps.size());
+    const Result<Simulation> then = Simulator(graph_).Run(schedule);
+    if (!then.ok()) return;
+    const bool fits_host =
+        !terms_ || !terms_->host_budget || then->host_peak <= *terms_->host_budget;
+    if (fits_host) found_.next.push_back({live, *then, is_moved});
+  }
+
+  // Whether the value may be moved, and the plan does not move it elsewhere.
+  bool MayMove(TensorId value) const {
+    if (!terms_ || !terms_->may_move[value]) return false;
+    return std::none_of(traced_.steps().begin(), traced_.steps().end(), [&](const Step& step) {
+      return step.is_transfer() && step.tensor() == value;
+    });
+  }
+
+  size_t LastMadeBefore(const LiveAtPeak& item) const {
+    int32_t last = item.since;
+    for (const int32_t other : traced_.versions_in[item.tensor]) {
+      const Version& tenant = traced_.version(other);
+      const bool is_there = tenant.buffer == traced_.version(item.version).buffer;
+      if (is_there && tenant.made_at < peak_step()) last = std::max(last, tenant.made_at);
+    }
+    return static_cast<size_t>(last);
   }
 
   // The last step before the peak that makes or reads the buffer's contents.
@@ -165,7 +219,9 @@ class PeakExplainer {
   const TracedPlan& traced_;
   const TrainingStep graph_;
   const Timeline& timeline_;
+  std::optional<OffloadTerms> terms_;  // Absent if nothing may be moved.
   PeakExplanation found_;
+  int64_t measured_steps_ = 0;
 };
 
 using BytesByKind = std::array<Bytes, kMemoryKinds>;

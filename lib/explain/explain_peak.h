@@ -30,10 +30,12 @@ struct LiveAtPeak {
 };
 
 // A tensor that is held over the peak without being used there, and the figures of the plan if it
-// is released there and run again before its next read.
+// is released there and run again before its next read; or, if it is moved, if it is on the host
+// while the plan would need more than `then.peak` with it.
 struct Release {
   size_t live = 0;  // Index into PeakExplanation::live.
   Simulation then;
+  bool is_moved = false;
 };
 
 // The step that needs the most memory by itself: what it reads and makes, its workspace, and the

@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/explain/what_if.h"
 #include "lib/plan/assemble.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/plans/random_planned.h"
 #include "lib/testing/random_graph.h"
 #include "lib/testing/random_joint_graph.h"
+#include "lib/testing/random_moves.h"
 
 namespace ckplan {
 namespace {
@@ -120,6 +122,63 @@ TEST_CASE("explain peak: what lives there is the peak, of any plan") {
   }
   CHECK(releases > Instances(200));
   CHECK(lowered > Instances(20));
+}
+
+TEST_CASE("explain peak: over a link, what is held may be away as long as the plan needs") {
+  int64_t moves = 0, lowered = 0, later = 0, sooner = 0, refused = 0;
+  for (uint64_t seed = 0; seed < Instances(200); ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const JointGraph graph = RandomJointGraph(rng);
+    const Link link = RandomLink(rng);
+    const TrainingStep step = TrainingStep(graph).WithLink(&link);
+    Plan plan = AssembleRuns(step, RandomRuns(rng, graph));
+    plan.request.offload = link;
+    const TracedPlan traced = TracePlan(step, plan);
+    const PeakExplanation peak = ExplainPeak(traced);
+    Bytes largest;
+    for (const Release& release : peak.next) {
+      if (!release.is_moved) continue;
+      ++moves;
+      const LiveAtPeak& item = peak.live[release.live];
+      largest = std::max(largest, item.bytes);
+      CHECK(release.then.transferred == 2 * item.bytes);
+      CHECK(release.then.host_peak == item.bytes);
+      CHECK(release.then.peak <= peak.bytes);
+      if (release.then.peak == peak.bytes) continue;
+      ++lowered;
+      // It could also be away from its last use on, or until its next one.
+      const auto made = static_cast<size_t>(traced.version(item.version).made_at);
+      const auto next = static_cast<size_t>(item.next_read);
+      size_t used = made;
+      for (const int32_t read : traced.reads[static_cast<size_t>(item.version)]) {
+        if (read < static_cast<int32_t>(peak.step)) used = static_cast<size_t>(read);
+      }
+      size_t gone = used + 1, back = next;
+      while (traced.timeline.step_bytes[gone] <= release.then.peak) ++gone;
+      while (traced.timeline.step_bytes[back - 1] <= release.then.peak) --back;
+      const auto compare = [&](size_t from, size_t to, int64_t* better) {
+        const auto away = Simulator(step).Run(MovedBetween(traced, item.tensor, made, from, to));
+        if (!away.ok()) return;  // An alias is read meanwhile.
+        CHECK(release.then.peak <= away->peak);
+        CHECK(release.then.overhead <= away->overhead);
+        *better += release.then.overhead < away->overhead ? 1 : 0;
+      };
+      compare(used + 1, back, &later);
+      compare(gone, next, &sooner);
+    }
+    if (largest == Bytes(0)) continue;
+    plan.request.host_budget = largest - Bytes(1);
+    for (const Release& release : ExplainPeak(TracePlan(step, plan)).next) {
+      if (release.is_moved) CHECK(release.then.host_peak < largest);
+    }
+    ++refused;
+  }
+  CHECK(moves > Instances(100));
+  CHECK(lowered > Instances(20));
+  CHECK(later > Instances(5));
+  CHECK(sooner > Instances(5));
+  CHECK(refused > Instances(50));
 }
 
 TEST_CASE("explain peak: no plan is below the largest single step") {

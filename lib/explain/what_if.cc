@@ -110,6 +110,18 @@ std::optional<Schedule> FreedAfter(const TracedPlan& traced, int32_t version, in
   return Freeing(traced, version, step).Run();
 }
 
+Schedule MovedBetween(const TracedPlan& traced, TensorId value, size_t made, size_t gone,
+                      size_t back) {
+  Schedule schedule;
+  for (size_t k = 0; k < traced.steps().size(); ++k) {
+    if (k == gone) schedule.steps.push_back(Step::Drop(value));
+    if (k == back) schedule.steps.push_back(Step::In(value));
+    schedule.steps.push_back(traced.steps()[k]);
+    if (k == made) schedule.steps.push_back(Step::Out(value));
+  }
+  return schedule;
+}
+
 Schedule LeftOnDevice(const TracedPlan& traced, TensorId value) {
   Schedule schedule = traced.plan.schedule;
   std::erase_if(schedule.steps,

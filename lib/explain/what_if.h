@@ -2,8 +2,8 @@
 // schedule, which the simulator measures, so the figures are exact. They are those of this plan
 // changed in one place, not of the best plan with that decision.
 //
-// All changes require plans that free by liveness. With transfers, the first two may break a rule
-// of lib/schedule/transfers.h, so that they cannot be measured.
+// All changes require plans that free by liveness. With transfers, all but the last may break a
+// rule of lib/schedule/transfers.h, so that they cannot be measured.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,11 @@ std::optional<Schedule> FreedAfter(const TracedPlan& traced, int32_t version, in
 // Leaves out the run that makes the version, which is a run beyond the first, and the runs that
 // only it needed. The version before stays in memory instead.
 Schedule KeptInstead(const TracedPlan& traced, int32_t version);
+
+// Copies the value to the host after step `made`, releases it before step `gone`, and has it back
+// on the device before step `back`.
+Schedule MovedBetween(const TracedPlan& traced, TensorId value, size_t made, size_t gone,
+                      size_t back);
 
 // Leaves out all transfers of the value, which then stays on the device while the plan moves it.
 Schedule LeftOnDevice(const TracedPlan& traced, TensorId value);
