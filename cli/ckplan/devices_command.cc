@@ -163,8 +163,8 @@ TextTable LinksTable(const std::vector<LinkPreset>& links) {
 std::string LinksText(const std::vector<LinkPreset>& links, const Terminal& terminal) {
   return fmt::format(
       "\nLinks to the host, for --offload\n{}\nGB/s: nominal, in each direction. planned: {} % of "
-      "it, as far as copies reach, unless --offload LINK:OUT/IN\nsays otherwise. us a copy: what "
-      "a copy takes in addition to its bytes.\n",
+      "it, as far as copies reach, less\nwhat c2c takes of the device's memory, unless --offload "
+      "LINK:OUT/IN says otherwise. us a copy: what a\ncopy takes in addition to its bytes.\n",
       LinksTable(links).Text(0, terminal.table_width()), kDefaultLinkPercent);
 }
 

@@ -139,10 +139,12 @@ Link LinkPreset::Default() const {
   const auto nominal = static_cast<int64_t>(std::llround(bytes_per_second));
   Link link = Link{name, nominal, nominal, latency_ns}.AtPercent(kDefaultLinkPercent);
   if (device_bytes_per_second == 0) return link;
-  // Both times for each byte: 1 / (1 / rate + 1 / memory).
+  // Both times for each byte, 1 / (1 / rate + 1 / memory), in whole megabytes a second.
+  constexpr __int128 kMegabyte = 1'000'000;
   const auto memory = static_cast<__int128>(std::llround(device_bytes_per_second));
   const __int128 rate = link.out_bytes_per_second;
-  link.out_bytes_per_second = static_cast<int64_t>(rate * memory / (rate + memory));
+  link.out_bytes_per_second =
+      static_cast<int64_t>(rate * memory / (rate + memory) / kMegabyte * kMegabyte);
   link.in_bytes_per_second = link.out_bytes_per_second;
   return link;
 }
