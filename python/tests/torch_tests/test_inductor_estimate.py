@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from typing import Any
 
@@ -17,7 +18,8 @@ from ckplan.torch import costs, private
 from ckplan.torch.estimation.lowering import trace_of
 from ckplan.torch.inductor import costs as kernel_costs
 from ckplan.torch.inductor import deciding, timing
-from ckplan.torch.inductor.replay import KernelCall, OperatorCall, replay
+from ckplan.torch.inductor.replay import Form, KernelCall, OperatorCall, replay
+from ckplan.torch.inductor.wrapper import Kernel
 
 pytestmark = pytest.mark.skipif(
     private.version() < private.INDUCTOR_SINCE, reason="PyTorch is too old"
@@ -158,3 +160,38 @@ def test_each_kernel_is_timed_once(monkeypatch):
     monkeypatch.setattr(timing, "_known", {})  # Another process.
     assert timing.times(calls) == found
     assert len(runs) == known
+
+
+OFFSETS = Form((2,), (1,), torch.int8, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("accepted", "text", "tried"),
+    [
+        (4, "kernel()", [0, 1, 2, 3, *[4] * 7]),  # As the offsets of a pooling.
+        (-1, "kernel()", list(range(9))),
+        (0, "kernel(): tl.device_assert(x < 8)", []),  # To try may lose the GPU.
+    ],
+)
+def test_a_kernel_that_checks_indices_is_timed_with_valid_ones(
+    monkeypatch, accepted: int, text: str, tried: list[int]
+):
+    found: list[int] = []
+
+    def kernel(values: torch.Tensor, offsets: torch.Tensor) -> None:
+        assert not values.any()
+        found.append(int(offsets[0]))
+        if found[-1] != accepted:
+            raise RuntimeError("index out of bounds")
+
+    monkeypatch.setattr(timing, "_known", {})
+    monkeypatch.setattr(timing.cache, "numbers", lambda _: {})
+    monkeypatch.setattr(timing.private, "compiled_kernel", lambda _: kernel)
+    values = dataclasses.replace(OFFSETS, dtype=torch.float32)
+    call = KernelCall(Kernel("kernel", text), (values, OFFSETS))
+    is_timed = set(timing.times([call])) == {call.key}
+    assert found == tried
+    assert is_timed == (accepted in found)
+    device = costs.device_named("cpu")
+    cost = kernel_costs.step_cost([call], "measure", device)
+    assert is_timed or cost == kernel_costs.call_ns(call, device)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ckplan.torch.inductor import scratch
-from ckplan.torch.inductor.replay import KernelCall, OperatorCall, replay
+from ckplan.torch.inductor.replay import Form, KernelCall, OperatorCall, replay
 from ckplan.torch.inductor.lowered import NotReplayedError
 from ckplan.torch.inductor.wrapper import load
 from torch_tests import wrappers
@@ -141,6 +141,14 @@ def test_gradients_of_parameters_are_left_out_of_the_calls_that_make_them():
     assert [call.apart for call in products([1])] == [(), (), (0,)]
     assert products([1])[-1].memory_key != products([])[-1].memory_key
     assert products([1])[-1].key == products([])[-1].key
+
+
+def test_an_operator_that_does_not_run_on_zeros_is_named(monkeypatch):
+    monkeypatch.setattr(scratch, "_known", {})
+    false = Form((), (), torch.bool, "cpu")
+    call = OperatorCall(torch.ops.aten._assert_async.default, (false,), ())
+    with pytest.raises(NotReplayedError, match="aten._assert_async.default does not run on zeros"):
+        scratch.within_calls([call])
 
 
 def test_each_call_is_measured_once_for_each_machine(monkeypatch):

@@ -29,10 +29,18 @@ def example(call: OperatorCall) -> tuple[list[Any], dict[str, Any]]:
     return made(call.args), {name: made(value) for name, value in call.kwargs}
 
 
-def made(value: Any) -> Any:
-    """Returns a tensor of zeros, which are valid as indices, for each form."""
+def made(value: Any, index: int = 0) -> Any:
+    """Returns a tensor for each form: of zeros, or of ``index`` if it may have indices.
+
+    Zeros are valid as indices for all operators, but not for all kernels.
+    """
     if isinstance(value, Form):
         count = 1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride))
         memory = torch.zeros(max(0, count), dtype=value.dtype, device=value.device)
+        if value.dtype in _OF_INDICES:
+            memory.fill_(index)
         return memory.as_strided(value.shape, value.stride)
-    return [made(item) for item in value] if isinstance(value, tuple) else value
+    return [made(item, index) for item in value] if isinstance(value, tuple) else value
+
+
+_OF_INDICES = frozenset({torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64})

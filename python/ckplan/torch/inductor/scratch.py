@@ -48,7 +48,11 @@ def _measure(calls: list[OperatorCall]) -> dict[str, int]:
     with torch.no_grad(), private.real_tensors(), torch.random.fork_rng():
         for call in calls:
             on_cuda = any(form.device == "cuda" for form in call.forms())
-            found[call.memory_key] = _on_cuda(call) if on_cuda else _on_cpu(call)
+            try:
+                found[call.memory_key] = _on_cuda(call) if on_cuda else _on_cpu(call)
+            except RuntimeError as error:
+                reason = f"{call.operator} does not run on zeros: {error}"
+                raise NotReplayedError(reason) from error
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import time
@@ -18,12 +19,28 @@ from ckplan.torch.inductor.replay import KernelCall, OperatorCall
 
 _RUNS = 7
 
+_INDICES = range(9)
+"""What tensors of indices are filled with, in turn, until a kernel accepts it.
+
+A kernel that spreads the gradient of a pooling has offsets within its windows. Of a window at the
+border, the first ones lie outside of the image, and the middle of a window of 3 x 3 is the fifth.
+"""
+
+_UNTIMED = -1
+"""Stands for the time of a kernel that accepts none of these."""
+
+_ON_GPU_CHECK = "tl.device_assert("
+"""What checks indices in a kernel on a GPU. Where it fails, the process cannot use the GPU again."""
+
 _known: dict[str, dict[str, int]] = {}
 """For each machine, the times of calls in nanoseconds, by hashes of their keys."""
 
 
 def times(calls: Iterable[KernelCall | OperatorCall]) -> dict[str, int]:
-    """Returns the time of each call in nanoseconds, by its key; what is not known is measured."""
+    """Returns the time of each call in nanoseconds, by its key; what is not known is measured.
+
+    Kernels that cannot run on tensors without meaning are left out.
+    """
     wanted = {call.key: call for call in calls}
     name = f"times-{machine(wanted.values())}"
     known = _known.setdefault(name, {})
@@ -36,12 +53,29 @@ def times(calls: Iterable[KernelCall | OperatorCall]) -> dict[str, int]:
             for call in missing:
                 known[hashes[call.key]] = _measure(call)
         cache.store_numbers(name, known)
-    return {key: known[hashed] for key, hashed in hashes.items()}
+    found = {key: known[hashed] for key, hashed in hashes.items()}
+    return {key: time for key, time in found.items() if time != _UNTIMED}
 
 
 def _measure(call: KernelCall | OperatorCall) -> int:
+    if isinstance(call, OperatorCall):
+        return _least_time(call, call.operator, lambda: example(call))
+    if _ON_GPU_CHECK in call.kernel.text:
+        return _UNTIMED
+    run = private.compiled_kernel(call.kernel.text)
+    for index in _INDICES:
+        # A kernel for CPUs raises an error before it uses an index that is out of bounds.
+        with contextlib.suppress(RuntimeError):
+            return _least_time(call, run, lambda index=index: (made(call.args, index), {}))
+    return _UNTIMED
+
+
+def _least_time(
+    call: KernelCall | OperatorCall,
+    run: Callable[..., Any],
+    arguments: Callable[..., tuple[list[Any], dict[str, Any]]],
+) -> int:
     """Returns the least time of some runs."""
-    run, arguments = _runner(call)
     device = next((form.device for form in call.forms()), "cpu")
     wait = barrier(torch.device(device))
     best = math.inf
@@ -54,10 +88,3 @@ def _measure(call: KernelCall | OperatorCall) -> int:
         best = min(best, time.perf_counter_ns() - before)
     return round(best)
 
-
-def _runner(
-    call: KernelCall | OperatorCall,
-) -> tuple[Callable[..., Any], Callable[[], tuple[list[Any], dict[str, Any]]]]:
-    if isinstance(call, OperatorCall):
-        return call.operator, lambda: example(call)
-    return private.compiled_kernel(call.kernel.text), lambda: (made(call.args), {})
