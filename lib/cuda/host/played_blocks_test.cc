@@ -81,14 +81,14 @@ TEST_CASE("played blocks: a barrier that not all threads reach ends the program"
 
 #ifdef CKPLAN_SANITIZES_THREADS
 
-unsigned values[65];
+unsigned raced[65];
 
 void ReadNext(bool waits) {
-  values[threadIdx.x] = threadIdx.x;
+  raced[threadIdx.x] = threadIdx.x;
   if (waits) __syncthreads();
-  const unsigned next = values[threadIdx.x + 1];
+  const unsigned next = raced[threadIdx.x + 1];
   if (waits) __syncthreads();
-  values[threadIdx.x] = next;
+  raced[threadIdx.x] = next;
 }
 
 // Each of these tests runs in its own process.
