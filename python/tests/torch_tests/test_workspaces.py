@@ -257,10 +257,11 @@ class Attention(nn.Module):
         super().__init__()
         self.heads, self.groups = heads, groups
         self.q, self.kv = nn.Linear(64, 64 * heads), nn.Linear(64, 128 * groups)
+        self.scale = nn.Parameter(torch.ones(64))
 
     def forward(self, x):
         batch, rows, _ = x.shape
-        q = self.q(x).view(batch, rows, self.heads, 64).transpose(1, 2)
+        q = self.q(x).view(batch, rows, self.heads, 64).transpose(1, 2) * self.scale
         k, v = self.kv(x).view(batch, rows, 2 * self.groups, 64).transpose(1, 2).chunk(2, 1)
         out = nn.functional.scaled_dot_product_attention(
             q, k, v, is_causal=True, enable_gqa=self.heads != self.groups
@@ -278,3 +279,15 @@ def test_attention_adds_up_in_buffers_of_its_own(groups, grouped):
     # The gradient of 200 queries, which are padded to 256, and a number for each, in 32 bits.
     assert amount.bytes == 4 * 2 * 4 * 256 * (64 + 1) + grouped
     assert amount.least == 0 and amount.most >= amount.bytes
+
+
+@pytest.mark.parametrize("precision", ["bf16", "bf16-mixed"])
+def test_attention_of_grouped_heads_is_fused(precision):
+    named = tracing.Precision.named(precision)
+    step = tracing.trace_step(lambda: Attention(4, 2), torch.zeros(2, 200, 64), named)
+    nodes = [operation.node for operation in step.graph(arriving=True).operations]
+    by_target = {str(node.target): node for node in nodes if node is not None}
+    assert not any("softmax" in target for target in by_target)
+    backward = by_target["aten._scaled_dot_product_flash_attention_for_cpu_backward.default"]
+    found = [(gradient.shape, gradient.dtype) for gradient in backward.meta["val"]]
+    assert found == [((2, heads, 200, 64), torch.bfloat16) for heads in (4, 2, 2)]

@@ -50,6 +50,21 @@ def in_compilers_mode(inputs: list[Any]) -> list[Any]:
     return [mode.from_tensor(value) if isinstance(value, Tensor) else value for value in inputs]
 
 
+@contextlib.contextmanager
+def fake_results(operator: Any, make: Callable[..., Any]) -> Iterator[None]:
+    """Has ``make`` say what an operator makes of fake tensors.
+
+    ``torch._subclasses.fake_impls``, since 2.3.
+    """
+    from torch._subclasses import fake_impls
+
+    fake_impls.register_op_impl(operator)(make)
+    try:
+        yield
+    finally:
+        fake_impls.op_implementations_dict.pop(operator)
+
+
 class _Driver:
     """What Triton needs to know of a GPU before it can say what a kernel writes to."""
 

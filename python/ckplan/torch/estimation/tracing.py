@@ -26,7 +26,7 @@ from ckplan.torch.errors import (
     UnboundedSizeError,
     UnsupportedGraphError,
 )
-from ckplan.torch.estimation import regions
+from ckplan.torch.estimation import grouped, regions
 from ckplan.torch.estimation.holding import hold_results
 from ckplan.torch.estimation.lengthening import lengthened
 from ckplan.torch.estimation.private import in_compilers_mode, kernels_of_triton
@@ -191,7 +191,7 @@ def trace_step(
     """
     call = _fake_call(make_model, example_inputs, precision)
     asked = _Asked(precision, loss, bounds, returns == "all")
-    with kernels_of_triton():
+    with kernels_of_triton(), grouped.shapes():
         traced = _trace_joint(call, asked)
     return Step(traced, call.model, call.tensors(), type(call.model).__name__)
 
@@ -320,6 +320,7 @@ def _traced(module: fx.GraphModule, inputs: list[Any], asked: _Asked) -> Traced 
 
     It is that of few of the equal layers, if it can be lengthened.
     """
+    grouped.fuse(module)
     may_be = _may_be_shorter(module, asked.bounds) and not updates_buffers(module)
     short = shortened(module, inputs) if may_be else None
     if short is not None:
