@@ -40,7 +40,8 @@ _NO_LIMIT = 1 << 50
 
 def loss_of(output: Any) -> Tensor:
     """Returns the loss of a model, or makes one of its first result."""
-    if isinstance(output, Tensor | tuple):
+    # TorchDynamo of PyTorch 2.8 does not trace a union of types.
+    if isinstance(output, (Tensor, tuple)):
         return loss_of_tests(output)
     if getattr(output, "loss", None) is not None:
         return output.loss

@@ -252,6 +252,7 @@ def test_a_kept_plan_is_taken_again(monkeypatch, tmp_path, recwarn):
     assert len(list(tmp_path.glob("*.json"))) == 1
 
 
+@pytest.mark.skipif(private.version() < private.INDUCTOR_SINCE, reason="PyTorch is too old")
 def test_inductor_on_a_cpu_is_refused():
     planned = ckplan.torch.compile(mlp(), budget="60%", compiler="inductor", offload="pcie5")
     with pytest.raises(ckplan.torch.OffloadError, match="needs a GPU"):
