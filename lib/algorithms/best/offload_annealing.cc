@@ -24,6 +24,12 @@ constexpr int64_t kOffloadStopPolls = 64;
 // Temperatures are parts of the time that the sequence adds, but of no less than this part of a
 // step: a plan that adds next to nothing could not change otherwise.
 constexpr double kLeastHeat = 1e-2;
+// The charge for memory above the budget is adjusted after so many stages: it rises by this factor,
+// or falls by the other one.
+constexpr int64_t kRaiseStages = kOffloadStages / 16;
+constexpr int64_t kFollowStages = kOffloadStages / 64;
+constexpr double kChargeRise = 1.5;
+constexpr double kChargeFall = 0.9;
 // No sequence ends later: a double below the largest time.
 constexpr double kLatestEnd = 0x1p62;
 // The work of a move that is refused before it is scheduled, in steps.
@@ -77,6 +83,7 @@ class OffloadAnnealer {
   }
 
  private:
+  void AdjustCharge(int64_t stage);
   void Move(double temperature);
   bool Try(int32_t kind);
   bool TryAddLoad();
@@ -187,10 +194,7 @@ void OffloadAnnealer::Run(int64_t work) {
     }
     for (; stage < work_done_ * kOffloadStages / work; ++stage) {
       temperature *= ratio;
-      if (!best_.fits && stage % (kOffloadStages / 16) == 0) {
-        memory_weight_ *= 1.5;
-        energy_ = static_cast<double>(end_now_) + memory_weight_ * charge_now_;
-      }
+      AdjustCharge(stage);
     }
     work_done_ += kWorkOfMove;
     Move(temperature);
@@ -199,6 +203,18 @@ void OffloadAnnealer::Run(int64_t work) {
       accepted_ = 0;
     }
   }
+}
+
+void OffloadAnnealer::AdjustCharge(int64_t stage) {
+  if (options_.follows_budget) {
+    if (stage % kFollowStages != 0) return;
+    memory_weight_ = charge_now_ > 0 ? memory_weight_ * kChargeRise
+                                     : std::max(1.0, memory_weight_ * kChargeFall);
+  } else {
+    if (best_.fits || stage % kRaiseStages != 0) return;
+    memory_weight_ *= kChargeRise;
+  }
+  energy_ = static_cast<double>(end_now_) + memory_weight_ * charge_now_;
 }
 
 void OffloadAnnealer::Move(double temperature) {

@@ -38,6 +38,9 @@ struct OffloadAnnealOptions {
   // Temperatures as parts of the time that the plan adds.
   double start_temperature = 2e-3;
   double end_temperature = 1e-4;
+  // If set, the charge for memory above the budget also falls while sequences fit, so that the
+  // search crosses the budget in both directions. Else it rises until a sequence fits.
+  bool follows_budget = false;
 };
 
 struct OffloadAnnealOutcome {

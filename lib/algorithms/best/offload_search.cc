@@ -20,6 +20,11 @@ constexpr std::array kChainTemperatures = {2e-3, 1e-3, 5e-3, 5e-4};
 // best plans are: its chain begins at so many times the temperature, in parts of that distance.
 constexpr double kFarFromBound = 0.05;
 constexpr double kFarHeat = 25;
+// If no plan that is known before annealing fits the memory of the device, plans within it are far
+// apart. Chains then go above the budget and back, and those after the first round are more and
+// hot.
+constexpr double kTightTemperature = 0.05;
+constexpr int kTightRounds = 3;
 // Chains after the first round begin from this many of the best plans.
 constexpr size_t kBestPlans = 2;
 // More time for copies back than they need costs nothing in many plans, and they then wait less if
@@ -27,13 +32,15 @@ constexpr size_t kBestPlans = 2;
 constexpr std::array<int64_t, 5> kLeadPercents = {100, 118, 135, 160, 200};
 constexpr int64_t kSlowLinkPercent = 85;
 constexpr std::array<int64_t, 2> kPlannedLinkPercents = {100, kSlowLinkPercent};
-// Graphs with fewer operations get as much work.
+// Graphs with fewer or with more operations get as much work as those with so many.
 constexpr int32_t kFewOps = 400;
+constexpr int32_t kManyOps = 6'000;
 
 struct PooledPlan {
   RunsAndLoads steps;
   bool fits = false;
-  double score = 0;  // Time, with a charge for memory above the budget.
+  bool fits_device = false;  // At least the memory of the device is enough for it.
+  double score = 0;          // Time, with a charge for memory above the budget.
 };
 
 RunsAndLoads StepsOf(const RunProblem& problem, const Schedule& schedule) {
@@ -104,7 +111,8 @@ class OffloadSearcher {
   // Adds a plan to the pool, which is sorted by score.
   void Add(RunsAndLoads steps) {
     const OffloadMeasures measures = MeasureOffload(problem_, limits_, steps);
-    PooledPlan candidate{std::move(steps), measures.fits, measures.score};
+    PooledPlan candidate{std::move(steps), measures.fits, measures.peak <= limits_.budget,
+                         measures.score};
     const auto is_before = [](const PooledPlan& a, const PooledPlan& b) {
       return std::tuple(a.score, !a.fits, a.steps) < std::tuple(b.score, !b.fits, b.steps);
     };
@@ -120,19 +128,23 @@ class OffloadSearcher {
   }
 
   void Anneal() {
-    const OffloadWork& work = options_.work;
+    OffloadWork work = options_.work;
     if (work.steps_per_op == 0 || pool_.empty()) return;
-    const int64_t all = work.steps_per_op * std::max(problem_.op_count, kFewOps);
+    is_tight_ = std::none_of(pool_.begin(), pool_.end(),
+                             [](const PooledPlan& candidate) { return candidate.fits_device; });
+    if (is_tight_ && work.rounds > 0) work.rounds = std::max(work.rounds, kTightRounds);
+    const int64_t all = work.steps_per_op * std::clamp(problem_.op_count, kFewOps, kManyOps);
     const std::vector<PooledPlan> starts = FirstStarts();
     // Half of the work shows which start is the best, and the other half continues from there.
     const int64_t first = work.rounds == 0 ? all : all / 2;
     for (const PooledPlan& start : starts) {
-      AnnealFrom(start, first / static_cast<int64_t>(starts.size()));
+      AnnealFrom(start, FirstTemperature(start.score), first / static_cast<int64_t>(starts.size()));
     }
     for (int round = 0; round < work.rounds; ++round) {
       const size_t turn = static_cast<size_t>(round) % kBestPlans;
       const PooledPlan start = pool_[std::min(turn, pool_.size() - 1)];
-      AnnealFrom(start, (all - first) / work.rounds);
+      const double temperature = is_tight_ ? kTightTemperature : FirstTemperature(start.score);
+      AnnealFrom(start, temperature, (all - first) / work.rounds);
     }
   }
 
@@ -168,13 +180,14 @@ class OffloadSearcher {
     return temperature * std::max(1.0, kFarHeat * above / (score - once));
   }
 
-  void AnnealFrom(const PooledPlan& start, int64_t work) {
+  void AnnealFrom(const PooledPlan& start, double temperature, int64_t work) {
     if (IsDone()) return;
     OffloadAnnealOptions options;
     options.work = work;
     options.enough = enough_;
     options.seed = static_cast<uint64_t>(chains_);
-    options.start_temperature = FirstTemperature(start.score);
+    options.start_temperature = temperature;
+    options.follows_budget = is_tight_;
     ++chains_;
     Add(AnnealOffload(problem_, limits_, start.steps, options).steps);
   }
@@ -238,6 +251,7 @@ class OffloadSearcher {
   Simulator strict_simulator_;
   const bool has_aliases_;
   std::vector<PooledPlan> pool_;
+  bool is_tight_ = false;  // No plan that is known before annealing fits the device.
   size_t chains_ = 0;
   OffloadFound found_;
   std::tuple<int64_t, bool, int64_t> best_rank_;  // The less, the better.

@@ -21,6 +21,7 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kMaxStates = 10'000;
+constexpr int kTightLayers = 60;
 constexpr OffloadEffort kSmallEffort = {{500, 5'000, 3, 2}, 100, 0, 3};
 
 // A small graph that does not fit as it is, and a link.
@@ -67,6 +68,33 @@ struct SmallOffload {
   JointGraph graph;
   RunProblem problem;
   Runs order;
+  OffloadLimits limits;
+};
+
+// A chain of many operations with hardly more memory than one of them needs.
+struct TightOffload {
+  explicit TightOffload(uint64_t seed)
+      : rng(seed), graph(ChainJointGraph(rng, kTightLayers)), problem(graph) {
+    limits.budget = LargestNeed(graph) * 12 / 10;
+    limits.link.out_bytes_per_second = limits.link.in_bytes_per_second = 100'000'000;
+    const IdVector<ValueId, bool> movable = MovableValues(graph);
+    limits.may_move.assign(movable.begin(), movable.end());
+  }
+
+  RunsAndLoads OwnOrder() const {
+    RunsAndLoads steps;
+    for (const OpId op : RequiredOwnOrder(problem)) steps.push_back(op.index());
+    return steps;
+  }
+
+  OffloadAnnealOutcome Anneal(const RunsAndLoads& start,
+                              const OffloadAnnealOptions& options) const {
+    return AnnealOffload(problem, limits, start, options);
+  }
+
+  Rng rng;
+  JointGraph graph;
+  RunProblem problem;
   OffloadLimits limits;
 };
 
@@ -131,6 +159,30 @@ TEST_CASE("offload: no plan is worse than the start, and the same request gives 
     REQUIRE(stopped.best);
     CHECK(stopped.best->overhead <= without.overhead);
   }
+}
+
+TEST_CASE("offload: chains that go above a tight budget come back to it with better plans") {
+  int better = 0;
+  int worse = 0;
+  for (uint64_t seed = 4000; seed < 4030; ++seed) {
+    CAPTURE(seed);
+    const TightOffload tight(seed);
+    OffloadAnnealOptions options;
+    options.work = 100'000;
+    options.start_temperature = 0.05;
+    const OffloadAnnealOutcome start = tight.Anneal(tight.OwnOrder(), options);
+    if (!start.fits) continue;
+    options.work = 1'000'000;
+    const OffloadAnnealOutcome one_way = tight.Anneal(start.steps, options);
+    options.follows_budget = true;
+    const OffloadAnnealOutcome both_ways = tight.Anneal(start.steps, options);
+    REQUIRE(both_ways.fits);
+    CHECK(both_ways.time <= start.time);
+    better += both_ways.time < one_way.time ? 1 : 0;
+    worse += both_ways.time > one_way.time ? 1 : 0;
+  }
+  MESSAGE(better, " better, ", worse, " worse");
+  CHECK(better > 2 * worse);
 }
 
 TEST_CASE("offload: plans keep to the memory of the host") {
