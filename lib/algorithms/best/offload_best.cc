@@ -35,13 +35,20 @@ JointGraph WithoutAliasTakeovers(const JointGraph& graph) {
   return JointGraph::Create(std::move(parts)).value();
 }
 
+// Returns the graph that is searched: one without such takeovers, unless some operation needs them
+// to fit the budget.
+JointGraph SearchedGraph(const JointGraph& graph, int64_t budget) {
+  JointGraph strict = WithoutAliasTakeovers(graph);
+  return LargestNeed(strict) <= budget ? std::move(strict) : graph;
+}
+
 class OffloadSolver {
  public:
   OffloadSolver(const JointGraph& graph, const OffloadLimits& limits, const OffloadEffort& effort)
       : graph_(graph),
         limits_(limits),
         effort_(effort),
-        strict_(WithoutAliasTakeovers(graph)),
+        strict_(SearchedGraph(graph, limits.budget)),
         problem_(strict_),
         order_(RequiredOwnOrder(problem_)) {}
 

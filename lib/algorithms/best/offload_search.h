@@ -51,9 +51,9 @@ struct OffloadFound {
   std::optional<OffloadPlan> nearest;  // If there is none: the plan that exceeds the budget least.
 };
 
-// `problem` is the flat form of `strict`, which is `graph` without takeovers of the memory of
-// aliases. Of plans that take as long, the search prefers those that need no more memory there:
-// whoever counts such memory as in use finds the same peak.
+// `problem` is the flat form of `strict`, which is `graph`, or `graph` without takeovers of memory
+// by way of an alias. Of plans that take as long, the search prefers those that need no more memory
+// there: whoever counts such memory as in use finds the same peak.
 OffloadFound SearchOffload(const JointGraph& graph, const JointGraph& strict,
                            const RunProblem& problem, const OffloadLimits& limits,
                            const OffloadSearchOptions& options);

@@ -98,6 +98,38 @@ struct TightOffload {
   OffloadLimits limits;
 };
 
+// Adds an operation and the value that it makes.
+ValueId AddOp(JointGraphParts* parts, int64_t bytes, std::vector<ValueId> reads) {
+  Value value;
+  value.file_id = static_cast<int64_t>(parts->values.size());
+  value.bytes = Bytes(bytes);
+  Operation op;
+  op.file_id = static_cast<int64_t>(parts->ops.size());
+  op.cost = Cost(1000);
+  op.reads = std::move(reads);
+  const ValueId made = parts->values.push_back(std::move(value));
+  op.writes = {made};
+  parts->ops.push_back(std::move(op));
+  return made;
+}
+
+// Returns a graph in which `kept` has to be away while others need all of 24 bytes, and in which an
+// operation fits only because it takes over memory by way of an alias.
+//
+//   kept:8    a:16 -> view of a -> b:16, over the view -> c:8 -> end, reads c and kept
+JointGraph GraphWithTakeover() {
+  JointGraphParts parts;
+  const ValueId kept = AddOp(&parts, 8, {});
+  const ValueId a = AddOp(&parts, 16, {});
+  const ValueId view = AddOp(&parts, 16, {a});
+  parts.values[view].alias_of = a;
+  const ValueId b = AddOp(&parts, 16, {view});
+  parts.ops[OpId(3)].in_place = {{b, view}};
+  const ValueId c = AddOp(&parts, 8, {b});
+  parts.results = {AddOp(&parts, 0, {c, kept})};
+  return JointGraph::Create(std::move(parts)).value();
+}
+
 Simulation Measure(const SmallOffload& small, const Schedule& schedule) {
   return Simulator(TrainingStep(small.graph).WithLink(&small.limits.link)).Run(schedule).value();
 }
@@ -183,6 +215,21 @@ TEST_CASE("offload: chains that go above a tight budget come back to it with bet
   }
   MESSAGE(better, " better, ", worse, " worse");
   CHECK(better > 2 * worse);
+}
+
+TEST_CASE("offload: a budget that needs memory taken over by way of an alias is searched, too") {
+  const JointGraph graph = GraphWithTakeover();
+  REQUIRE(LargestNeed(graph) == 24);
+  OffloadLimits limits;
+  limits.budget = 24;
+  limits.link.out_bytes_per_second = limits.link.in_bytes_per_second = 1'000'000'000;
+  const IdVector<ValueId, bool> movable = MovableValues(graph);
+  limits.may_move.assign(movable.begin(), movable.end());
+  const OffloadOutcome found = SolveWithOffload(graph, limits, kSmallEffort, {}).value();
+  REQUIRE(found.best);
+  CHECK(HasTransfers(found.best->schedule));
+  CHECK(found.best->peak == 24);
+  CHECK(found.best->overhead == 8);  // The last operation waits for the copy back.
 }
 
 TEST_CASE("offload: plans keep to the memory of the host") {
