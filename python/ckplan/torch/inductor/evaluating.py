@@ -19,7 +19,7 @@ from ckplan.torch.inductor import lowered, private
 from ckplan.torch.inductor.costs import step_cost
 from ckplan.torch.inductor.groups import Groups
 from ckplan.torch.inductor.replay import replay
-from ckplan.torch.inductor.rounds import KNOB, PLAN, Candidate, Recipe
+from ckplan.torch.inductor.rounds import KNOB, PLAIN, PLAN, Candidate, Recipe
 from ckplan.torch.inductor.scratch import within_calls
 from ckplan.torch.private import storage_key
 from ckplan.torch.request import Plan, Request, make_plan
@@ -77,7 +77,9 @@ class Joint:
 
 
 _DOUBT = 1.02
-"""Modules that take this many times as long, by the costs of their operations, are not lowered."""
+"""The knob is left out if its operations one by one, as a share of the step's, take this many times
+what the best plan's kernels take, as a share of plain Inductor's. Fusion makes what runs again
+cheaper, so its kernels can take a lesser share than its operations do."""
 
 
 class Evaluation:
@@ -104,8 +106,10 @@ class Evaluation:
         self._tried: set[tuple[tuple[int, ...], bool]] = set()
         self._groups = functools.cache(lambda: Groups(joint.captured))
         self._costs = {operation.name: operation.cost for operation in joint.captured.operations}
+        self._once_cost = sum(self._costs.values())
+        self._plain_cost = 0
         self._least_cost = math.inf
-        """The cost of the operations of the cheapest plan that has kept the limit."""
+        """The cost of the cheapest plan that has kept the limit, lowered."""
 
     def __call__(self, recipe: Recipe) -> Candidate | None:
         plan = self._plan(recipe) if recipe.kind == PLAN else None
@@ -121,9 +125,7 @@ class Evaluation:
         partition = self._joint.partition(recipe, plan)
         found = self.candidate(recipe, self._lower(partition, recipe.flags), plan)
         if plan is not None and self.most is not None and found.peak_bytes <= self.most:
-            operations = self._joint.captured.operations
-            cost = sum(operations[step].cost for step in plan.steps)
-            self._least_cost = min(self._least_cost, cost)
+            self._least_cost = min(self._least_cost, found.cost)
         return found
 
     def _by_knob(self, recipe: Recipe) -> Candidate | None:
@@ -132,7 +134,8 @@ class Evaluation:
         if self.most is not None and self._saved_bytes(modules[0]) > self.most:
             return None
         nodes = [node for module in modules for node in module.graph.nodes]
-        if sum(self._costs.get(node.name, 0) for node in nodes) > _DOUBT * self._least_cost:
+        share = sum(self._costs.get(node.name, 0) for node in nodes) / max(1, self._once_cost)
+        if share * self._plain_cost > _DOUBT * self._least_cost:
             return None
         return self.candidate(recipe, self._lower(lambda *_, **__: modules, recipe.flags), None)
 
@@ -148,12 +151,15 @@ class Evaluation:
         """Replays a step. Raises NotReplayedError."""
         found = replay(step, self._apart)
         within = within_calls(found.calls) if self._counts_operators else {}
+        cost = step_cost(found.calls, self._request.costs, self._device)
+        if recipe.kind == PLAIN:
+            self._plain_cost = cost
         return Candidate(
             recipe,
             found.peak_bytes(within),
             found.tensors_peak_bytes,
             found.saved_bytes,
-            step_cost(found.calls, self._request.costs, self._device),
+            cost,
             plan,
             found.changes,
             step,
