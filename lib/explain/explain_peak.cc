@@ -12,6 +12,7 @@
 #include "lib/plan/offload_terms.h"
 #include "lib/schedule/peak.h"
 #include "lib/schedule/training_step.h"
+#include "lib/schedule/transfers.h"
 
 namespace ckplan {
 namespace {
@@ -86,7 +87,9 @@ class PeakExplainer {
       : traced_(traced), graph_(traced.graph), timeline_(traced.timeline) {
     if (graph_.link() == nullptr || !traced.plan.request.offload) return;
     Result<OffloadTerms> terms = OffloadTermsOf(graph_, traced.plan.request);
-    if (terms.ok()) terms_ = *std::move(terms);
+    if (!terms.ok()) return;
+    may_move_ = std::move(terms->may_move);
+    for (const TensorId value : MovedValues(traced.plan.schedule)) may_move_[value] = false;
   }
 
   PeakExplanation Explain() && {
@@ -120,7 +123,7 @@ class PeakExplainer {
       const LiveAtPeak& item = found_.live[i];
       if (item.version < 0 || item.is_used || item.next_read < 0) continue;
       const bool may_run_again = traced_.MayRunAgain(graph_.MakerOf(item.tensor));
-      const bool may_move = MayMove(item.tensor);
+      const bool may_move = !may_move_.empty() && may_move_[item.tensor];
       if (!may_run_again && !may_move) continue;
       if (measured_steps_ > kWhatIfSteps) {
         ++found_.unmeasured;
@@ -166,17 +169,9 @@ class PeakExplainer {
     measured_steps_ += static_cast<int64_t>(schedule.steps.size());
     const Result<Simulation> then = Simulator(graph_).Run(schedule);
     if (!then.ok()) return;
-    const bool fits_host =
-        !terms_ || !terms_->host_budget || then->host_peak <= *terms_->host_budget;
-    if (fits_host) found_.next.push_back({live, *then, is_moved});
-  }
-
-  // Whether the value may be moved, and the plan does not move it elsewhere.
-  bool MayMove(TensorId value) const {
-    if (!terms_ || !terms_->may_move[value]) return false;
-    return std::none_of(traced_.steps().begin(), traced_.steps().end(), [&](const Step& step) {
-      return step.is_transfer() && step.tensor() == value;
-    });
+    const std::optional<Bytes>& host_budget = traced_.plan.request.host_budget;
+    if (!host_budget || then->host_peak <= *host_budget)
+      found_.next.push_back({live, *then, is_moved});
   }
 
   size_t LastMadeBefore(const LiveAtPeak& item) const {
@@ -219,7 +214,8 @@ class PeakExplainer {
   const TracedPlan& traced_;
   const TrainingStep graph_;
   const Timeline& timeline_;
-  std::optional<OffloadTerms> terms_;  // Absent if nothing may be moved.
+  // The values that may be moved and that the plan does not move; empty without a link.
+  IdVector<ValueId, bool> may_move_;
   PeakExplanation found_;
   int64_t measured_steps_ = 0;
 };
