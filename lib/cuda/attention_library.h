@@ -8,11 +8,9 @@
 #include <array>
 #include <compare>
 #include <cstdint>
-#include <memory>
 
 #include "lib/backend/backend.h"
-#include "lib/base/result.h"
-#include "lib/cuda/libraries.h"
+#include "lib/ops/op_spec.h"
 
 namespace ckplan::cuda {
 
@@ -56,14 +54,6 @@ class LibraryAttention {
   virtual const EngineChoice& choice() const = 0;
   int64_t workspace() const { return choice().workspace; }
   virtual void Run(const AttentionTensors& tensors, void* workspace) = 0;
-};
-
-// The libraries of a device that has attention among them.
-class AttentionLibraries : public Libraries {
- public:
-  // Fails with kUnsupported if no deterministic engine takes the shape within the workspace limit.
-  virtual Result<std::unique_ptr<LibraryAttention>> PrepareAttention(
-      const LibraryAttentionShape& shape, AttentionPass pass) = 0;
 };
 
 }  // namespace ckplan::cuda

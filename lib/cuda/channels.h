@@ -26,7 +26,7 @@ struct ChannelBlocks {
   static constexpr int64_t kRows = 8;
 
   int64_t rows = 0;
-  Divider groups;  // Of kWide channels.
+  Divider groups;  // Each has kWide channels.
 
   // Whether blocks cover the tensor.
   static bool Cover(const Channels& shape) {

@@ -1,5 +1,5 @@
-// The operations for which the vendor's libraries are used: matrix products (cuBLAS) and
-// convolutions (cuDNN). All other operations have kernels in this folder; docs/executor.md says
+// The operations for which the vendor's libraries are used: matrix products (cuBLAS), convolutions
+// and attention (cuDNN). All other operations have kernels in this folder; docs/executor.md says
 // why.
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include "lib/backend/backend.h"
 #include "lib/base/result.h"
+#include "lib/cuda/attention_library.h"
 #include "lib/ops/op_spec.h"
 
 namespace ckplan::cuda {
@@ -70,6 +71,9 @@ class Libraries {
   // Fails with kUnsupported if no deterministic engine fits into the workspace limit.
   virtual Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
                                                                   ConvPass pass) = 0;
+  // Fails with kUnsupported if no deterministic engine takes the shape within the workspace limit.
+  virtual Result<std::unique_ptr<LibraryAttention>> PrepareAttention(
+      const LibraryAttentionShape& shape, AttentionPass pass) = 0;
 };
 
 }  // namespace ckplan::cuda

@@ -26,7 +26,7 @@ std::unique_ptr<CudnnAttentions> AttentionsBeside(const CudnnConvolutions& convo
   return std::make_unique<CudnnAttentions>(convolutions.api(), convolutions.target(), options);
 }
 
-class CudaLibraries final : public AttentionLibraries {
+class CudaLibraries final : public Libraries {
  public:
   static Result<std::unique_ptr<CudaLibraries>> Open(const DeviceOptions& options,
                                                      cudaStream_t stream) {
@@ -69,7 +69,7 @@ class CudaLibraries final : public AttentionLibraries {
   std::unique_ptr<CudnnAttentions> attentions_;
 };
 
-class DescribedLibraries final : public AttentionLibraries {
+class DescribedLibraries final : public Libraries {
  public:
   DescribedLibraries(const DeviceOptions& options, std::unique_ptr<CudnnConvolutions> convolutions)
       : gemm_workspace_(CublasGemm::WorkspaceFor(options)),

@@ -20,7 +20,7 @@ class CudnnAttentions {
   CudnnAttentions(const CudnnApi& api, const CudnnTarget& target, const DeviceOptions& options)
       : api_(api), target_(target), options_(options) {}
 
-  // See AttentionLibraries::PrepareAttention. The returned object must not outlive this one.
+  // See Libraries::PrepareAttention. The returned object must not outlive this one.
   Result<std::unique_ptr<LibraryAttention>> Prepare(const LibraryAttentionShape& shape,
                                                     AttentionPass pass);
 

@@ -130,8 +130,8 @@ class PlaneMeanOp final : public PreparedOp {
  private:
   Device& device_;
   int64_t planes_, size_;
-  Divider lanes_;     // Planes that lie interleaved.
-  ReduceShape sums_;  // Of such planes.
+  Divider lanes_;     // Counts planes that lie interleaved.
+  ReduceShape sums_;  // Adds up such planes.
   float count_;       // Elements per mean, padding included.
   ElementType x_type_, y_type_;
 };

@@ -120,11 +120,10 @@ void ClearUnseenRows(Device& device, const LibraryAttentionShape& shape, const F
 Result<std::unique_ptr<AttentionByLibrary>> AttentionByLibrary::Prepare(
     const OpSpec& spec, Device& device, const FusedAttentionShape& shape, const FlashTask& task) {
   CKPLAN_RETURN_IF_ERROR(CheckTaken(spec, shape));
-  auto* const libraries = dynamic_cast<AttentionLibraries*>(&device.libraries());
-  if (libraries == nullptr) return NotTaken("this device has no library for it");
+  Libraries& libraries = device.libraries();
   std::unique_ptr<AttentionByLibrary> made(new AttentionByLibrary(spec, device, shape, task));
   CKPLAN_ASSIGN_OR_RETURN(made->forward_,
-                          libraries->PrepareAttention(made->shape_, AttentionPass::kForward));
+                          libraries.PrepareAttention(made->shape_, AttentionPass::kForward));
   WorkspacePlan& forward = made->forward_plan_;
   made->forward_places_.library = forward.Add(made->forward_->workspace());
   made->PlanTerm(made->forward_places_, forward);
@@ -133,7 +132,7 @@ Result<std::unique_ptr<AttentionByLibrary>> AttentionByLibrary::Prepare(
       std::find(made->wants_.begin(), made->wants_.end(), true) != made->wants_.end();
   if (!wants_any) return Result<std::unique_ptr<AttentionByLibrary>>(std::move(made));
   CKPLAN_ASSIGN_OR_RETURN(made->backward_,
-                          libraries->PrepareAttention(made->shape_, AttentionPass::kBackward));
+                          libraries.PrepareAttention(made->shape_, AttentionPass::kBackward));
   WorkspacePlan& backward = made->backward_plan_;
   made->backward_places_.library = backward.Add(made->backward_->workspace());
   made->PlanTerm(made->backward_places_, backward);

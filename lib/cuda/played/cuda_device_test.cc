@@ -51,6 +51,10 @@ class NoLibraries final : public Libraries {
                                                           ConvPass) override {
     return MakeError(ErrorCode::kUnsupported, "no convolution");
   }
+  Result<std::unique_ptr<LibraryAttention>> PrepareAttention(const LibraryAttentionShape&,
+                                                             AttentionPass) override {
+    return MakeError(ErrorCode::kUnsupported, "no attention");
+  }
 
  private:
   cudaStream_t stream_;

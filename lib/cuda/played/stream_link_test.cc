@@ -26,6 +26,10 @@ class UnusedLibraries final : public Libraries {
                                                           ConvPass) override {
     return MakeError(ErrorCode::kUnsupported, "no convolution");
   }
+  Result<std::unique_ptr<LibraryAttention>> PrepareAttention(const LibraryAttentionShape&,
+                                                             AttentionPass) override {
+    return MakeError(ErrorCode::kUnsupported, "no attention");
+  }
 };
 
 std::unique_ptr<Device> OpenWith(const PlayedMachine& machine) {

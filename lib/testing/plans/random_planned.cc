@@ -5,8 +5,10 @@
 #include "lib/base/rng.h"
 #include "lib/plan/assemble.h"
 #include "lib/schedule/lower.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/random_graph.h"
 #include "lib/testing/random_joint_graph.h"
+#include "lib/testing/random_moves.h"
 
 namespace ckplan {
 namespace {
@@ -39,6 +41,20 @@ RandomPlanned::RandomPlanned(uint64_t seed) {
     forward = std::make_unique<TensorGraph>(RandomTensorGraph(rng));
     plan = RandomKeptPlan(rng, *forward);
     graph.emplace(*forward);
+  }
+}
+
+RandomMoved::RandomMoved(uint64_t seed) {
+  Rng rng(seed);
+  while (true) {
+    graph.emplace(RandomJointGraph(rng));
+    link = RandomLink(rng);
+    step.emplace(TrainingStep(*graph).WithLink(&link));
+    const Schedule schedule = RandomMoves(rng, *graph);
+    if (!HasTransfers(schedule) || !Simulator(*step).Run(schedule).ok()) continue;
+    plan = AssemblePlan(*step, schedule);
+    plan.request.offload = link;
+    return;
   }
 }
 

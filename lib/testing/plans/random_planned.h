@@ -1,9 +1,11 @@
 // Forward graphs and joint graphs with plans for them, for tests.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
+#include "lib/cost/link.h"
 #include "lib/plan/plan.h"
 #include "lib/schedule/training_step.h"
 
@@ -21,6 +23,18 @@ struct RandomPlanned {
   std::unique_ptr<TensorGraph> forward;
   Plan plan;
   std::optional<TrainingStep> graph;
+};
+
+// A random joint graph, and a random plan for it that moves values over a random link.
+struct RandomMoved {
+  explicit RandomMoved(uint64_t seed);
+  RandomMoved(const RandomMoved&) = delete;
+  RandomMoved& operator=(const RandomMoved&) = delete;
+
+  std::optional<JointGraph> graph;
+  Link link;
+  std::optional<TrainingStep> step;
+  Plan plan;
 };
 
 }  // namespace ckplan
