@@ -373,13 +373,7 @@ TEST_CASE("plan.json: random damage is an error or another plan, never a crash")
   for (uint64_t seed = 0; seed < Instances(8000); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    std::string text = kSmallText;
-    for (int64_t i = rng.Between(1, 4); i > 0; --i) {
-      const auto at = static_cast<size_t>(rng.Between(0, static_cast<int64_t>(text.size()) - 1));
-      constexpr std::string_view kLikely = "0123456789-.,:[]{}\"enu";
-      text[at] = rng.Chance(50) ? static_cast<char>(rng.Between(0, 255))
-                                : kLikely[static_cast<size_t>(rng.Between(0, kLikely.size() - 1))];
-    }
+    const std::string text = RandomlyDamaged(rng, kSmallText);
     if (const Result<PlanDigest> digest = ReadPlanDigest(text, "p.json"); digest.ok()) {
       ++digests;
       const PlanDiff diff = DiffPlans(sound, *digest);

@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <string_view>
 
 #include "lib/base/result.h"
+#include "lib/base/rng.h"
 
 namespace ckplan {
 
@@ -14,6 +16,17 @@ inline std::string Replaced(std::string text, const std::string& from, const std
   const size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
   return text.replace(at, from.size(), to);
+}
+
+// Replaces up to four characters of a JSON text by random bytes, or by characters that JSON has.
+inline std::string RandomlyDamaged(Rng& rng, std::string text) {
+  constexpr std::string_view kLikely = "0123456789-.,:[]{}\"enu";
+  for (int64_t i = rng.Between(1, 4); i > 0; --i) {
+    const auto at = static_cast<size_t>(rng.Between(0, static_cast<int64_t>(text.size()) - 1));
+    text[at] = rng.Chance(50) ? static_cast<char>(rng.Between(0, 255))
+                              : kLikely[static_cast<size_t>(rng.Between(0, kLikely.size() - 1))];
+  }
+  return text;
 }
 
 // The message and the notes of the error in one text, in which a test searches.
