@@ -122,6 +122,23 @@ def test_kernels_cost_what_they_move_and_operators_what_they_compute():
     assert whole == sum(kernel_costs.call_ns(call, device) for call in calls)
 
 
+def test_masks_cost_what_converting_them_takes():
+    device = costs.device_named("cpu")
+    text = "auto tmp0 = VecMask<float,1>::from(in_ptr0 + x0); tmp1.store(out_ptr0 + x0)"
+    scalar = "auto tmp0 = in_ptr0[x0]; out_ptr0[x0] = tmp1"
+
+    def cost(text: str, read: torch.dtype, written: torch.dtype) -> int:
+        forms = tuple(Form((1 << 16,), (1,), dtype, "cpu") for dtype in (read, written))
+        return kernel_costs.call_ns(KernelCall(Kernel("kernel", text), forms), device)
+
+    none = cost(text, torch.int8, torch.int8)
+    reads, writes = cost(text, torch.bool, torch.int8), cost(text, torch.int8, torch.bool)
+    assert none < reads < writes < cost(text, torch.bool, torch.bool)
+    cycles = 8 * 3e9 / 1e9  # Of eight cores, in a nanosecond.
+    assert writes - device.launch_ns == pytest.approx((1 << 16) * 20 / cycles, rel=0.01)
+    assert cost(scalar, torch.bool, torch.bool) == none
+
+
 def test_what_is_fused_away_costs_no_traffic(monkeypatch):
     def chain(x: Any) -> Any:
         return loss_of(torch.exp(torch.sin(torch.cos(x))) @ torch.ones(256, 256))
@@ -179,7 +196,7 @@ def test_a_kernel_that_checks_indices_is_timed_with_valid_ones(
     found: list[int] = []
 
     def kernel(values: torch.Tensor, offsets: torch.Tensor) -> None:
-        assert not values.any()
+        assert values.any() and len(values.unique()) > 1  # Branches depend on values.
         found.append(int(offsets[0]))
         if found[-1] != accepted:
             raise RuntimeError("index out of bounds")

@@ -74,11 +74,13 @@ def test_an_operation_that_must_run_again_stays_one_of_its_own(captured):
     assert {each.name for each in captured.operations} == {each.name for each in again.operations}
 
 
-def test_forward_and_backward_operations_stay_apart():
+def halves(made: torch.Tensor) -> JointGraph:
+    """Returns an operation, the boundary, and two backward operations of which one reads it."""
     graph, joint = torch.fx.Graph(), JointGraph()
     for position in range(4):
         joint.add_value(str(position), 8, CONSTANT if position == 0 else VALUE)
     nodes = [graph.call_function(torch.ops.aten.cos.default, ()) for _ in range(3)]
+    nodes[0].meta["val"] = made
     joint.operations = [
         Operation(0, nodes[0], [0], [1]),
         Operation(1, None, [], []),
@@ -86,6 +88,26 @@ def test_forward_and_backward_operations_stay_apart():
         Operation(3, nodes[2], [2], [3], is_backward=True),
     ]
     joint.boundary, joint.results = 1, [3]
-    groups = Groups(joint)
+    return joint
+
+
+def test_forward_and_backward_operations_stay_apart():
+    groups = Groups(halves(torch.empty(2)))
     assert [each.writes for each in groups.graph.operations] == [[1], [], [2]]
     assert groups.graph.boundary == 1 and groups.graph.results == [2]
+
+
+def test_a_mask_is_made_where_it_is_read_on_a_cpu():
+    mask = torch.empty(8, dtype=torch.bool)
+    groups = Groups(halves(mask))
+    assert [each.writes for each in groups.graph.operations] == [[], [1]]
+    assert groups.graph.boundary == 0 and groups.graph.results == [1]
+    on_gpu = Groups(halves(mask.to("meta")))
+    assert len(on_gpu.graph.operations) == 3
+
+
+def test_a_mask_that_several_read_counts_as_floats():
+    joint = halves(torch.empty(8, dtype=torch.bool))
+    joint.operations[3].reads.append(1)
+    sizes = [value.bytes for value in Groups(joint).graph.values]
+    assert sizes == [8, 4 * 8, 8]

@@ -30,6 +30,18 @@ _SLOW = re.compile(r"\b(?:exp|exp2|expm1|log|log1p|log2|erf|erfc|tanh|sin|cos|po
 _SLOW_FLOPS = 20
 """About as many operations does a function such as ``exp`` take."""
 
+_MASK_WRITTEN = re.compile(r"\.store\(((?:in_)?out_ptr\d+)\b")
+_MASK_READ = re.compile(r"VecMask<[^>]*>::from\(((?:in|out|in_out)_ptr\d+)\b")
+
+_MASK_WRITTEN_FLOPS, _MASK_READ_FLOPS = 320, 128
+"""What an element of a mask in memory takes in vectorized C++ for CPUs.
+
+PyTorch's vectors convert masks from and to Booleans element by element, with a branch for each.
+Where it is as often true as false, as that of ReLU, that takes 36 cycles for an element that is
+written, and 15 for one that is read, and less where it is mostly true, as that of dropout: 20 and
+8 are between. A core has 16 FLOPs a cycle.
+"""
+
 
 def step_cost(calls: Iterable[Call], how: str, device: Device) -> int:
     """Returns the cost of a step's calls: FLOPs for ``flops``, otherwise nanoseconds.
@@ -64,17 +76,17 @@ def call_ns(call: Call, device: Device) -> int:
 
 def _kernel_bytes(call: KernelCall) -> int:
     """Returns what a kernel reads and writes; what it updates in place counts as both."""
-    kinds = _parameters(call.kernel.text)
+    kinds = _parameters(call.kernel.text).values()
     twice = {position for position, kind in enumerate(kinds) if kind == "in_out"}
     return sum(form.bytes * (1 + (i in twice)) for i, form in enumerate(call.forms()))
 
 
-def _parameters(text: str) -> list[str]:
-    """Returns the kind of each parameter of a kernel: ``in``, ``out`` or ``in_out``."""
+def _parameters(text: str) -> dict[str, str]:
+    """Returns the kind of each parameter of a kernel, in order: ``in``, ``out`` or ``in_out``."""
     found: dict[str, str] = {}
     for match in _PARAMETER.finditer(text):
         found.setdefault(match[0], match[1])
-    return list(found.values())
+    return found
 
 
 def _kernel_flops(call: KernelCall) -> float:
@@ -83,7 +95,19 @@ def _kernel_flops(call: KernelCall) -> float:
     slow = len(_SLOW.findall(call.kernel.text)) / 2
     largest = max((_elements(form) for form in call.forms()), default=0)
     loops = max(1, call.kernel.text.count("for(") // 2)
-    return largest * (lines + _SLOW_FLOPS * slow) / loops
+    return largest * (lines + _SLOW_FLOPS * slow) / loops + _mask_flops(call)
+
+
+def _mask_flops(call: KernelCall) -> int:
+    """Returns what converting masks takes that the kernel reads or writes as vectors."""
+    text = call.kernel.text
+    written, read = set(_MASK_WRITTEN.findall(text)), set(_MASK_READ.findall(text))
+    found = 0
+    for name, form in zip(_parameters(text), call.forms()):
+        if form.dtype is torch.bool:
+            each = _MASK_WRITTEN_FLOPS * (name in written) + _MASK_READ_FLOPS * (name in read)
+            found += each * _elements(form)
+    return found
 
 
 def _elements(form: Form) -> int:

@@ -24,23 +24,36 @@ def machine(calls: Iterable[KernelCall | OperatorCall]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def example(call: OperatorCall) -> tuple[list[Any], dict[str, Any]]:
+def example(call: OperatorCall, is_random: bool = False) -> tuple[list[Any], dict[str, Any]]:
     """Returns arguments of the forms of the call."""
-    return made(call.args), {name: made(value) for name, value in call.kwargs}
+    kwargs = {name: made(value, is_random=is_random) for name, value in call.kwargs}
+    return made(call.args, is_random=is_random), kwargs
 
 
-def made(value: Any, index: int = 0) -> Any:
-    """Returns a tensor for each form: of zeros, or of ``index`` if it may have indices.
+def made(value: Any, index: int = 0, is_random: bool = False) -> Any:
+    """Returns a tensor for each form: of ``index`` if it may have indices, otherwise of zeros.
 
-    Zeros are valid as indices for all operators, but not for all kernels.
+    Zeros are valid as indices for all operators, but not for all kernels. With ``is_random``, what
+    has no indices is of random numbers, on which the time of a kernel with branches depends.
     """
     if isinstance(value, Form):
         count = 1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride))
         memory = torch.zeros(max(0, count), dtype=value.dtype, device=value.device)
         if value.dtype in _OF_INDICES:
             memory.fill_(index)
+        elif is_random:
+            _randomize(memory)
         return memory.as_strided(value.shape, value.stride)
-    return [made(item, index) for item in value] if isinstance(value, tuple) else value
+    return [made(item, index, is_random) for item in value] if isinstance(value, tuple) else value
 
+
+def _randomize(memory: torch.Tensor) -> None:
+    if memory.dtype is torch.bool:
+        memory.bernoulli_()
+    elif memory.dtype in _NORMAL:
+        memory.normal_()
+
+
+_NORMAL = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 
 _OF_INDICES = frozenset({torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64})

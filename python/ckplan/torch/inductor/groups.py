@@ -11,10 +11,22 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable
 
+import torch
+
+from ckplan.torch.capture import tensors_in
 from ckplan.torch.graph import VALUE, JointGraph, Operation
 from ckplan.torch.inductor.costs import is_fusible
 from ckplan.torch.offload.steps import Step
 from ckplan.torch.request import Plan
+
+
+_MASK_WEIGHT = 4
+"""How many times its bytes a mask on a CPU counts.
+
+Kernels are slow to write and to read masks (see the costs), so a plan shall rather keep floats,
+which make them anew: a mask counts as many bytes as these. One that a single backward operation
+reads is part of that operation.
+"""
 
 
 class Groups:
@@ -54,7 +66,7 @@ class Groups:
 
     def _joins(self, operation: Operation, reader: Operation) -> bool:
         return (
-            operation.is_backward == reader.is_backward
+            (operation.is_backward == reader.is_backward or _is_mask(operation))
             and all(_can_join(each, self._graph) for each in (operation, reader))
             and all(self._is_plain(value) for value in operation.writes)
         )
@@ -66,11 +78,13 @@ class Groups:
     def _contracted(self) -> JointGraph:
         graph = self._graph
         kept = [value for value in graph.values if value.id not in self._inner]
+        masks = {value for each in graph.operations if _is_mask(each) for value in each.writes}
         place = {value.id: position for position, value in enumerate(kept)}
         values = [
             dataclasses.replace(
                 value,
                 id=place[value.id],
+                bytes=value.bytes * (_MASK_WEIGHT if value.id in masks else 1),
                 alias_of=None if value.alias_of is None else place[value.alias_of],
             )
             for value in kept
@@ -97,6 +111,14 @@ class Groups:
             repeats=all(each.repeats for each in members),
             cost=sum(each.cost for each in members),
         )
+
+
+def _is_mask(operation: Operation) -> bool:
+    """Returns whether a kernel on a CPU makes Booleans."""
+    if operation.node is None or not is_fusible(operation.node):
+        return False
+    made = list(tensors_in(operation.node.meta.get("val")))
+    return any(tensor.dtype is torch.bool and tensor.device.type == "cpu" for tensor in made)
 
 
 def _can_join(operation: Operation, graph: JointGraph) -> bool:

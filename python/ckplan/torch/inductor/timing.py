@@ -42,7 +42,7 @@ def times(calls: Iterable[KernelCall | OperatorCall]) -> dict[str, int]:
     Kernels that cannot run on tensors without meaning are left out.
     """
     wanted = {call.key: call for call in calls}
-    name = f"times-{machine(wanted.values())}"
+    name = f"call-times-{machine(wanted.values())}"
     known = _known.setdefault(name, {})
     hashes = {key: hashlib.sha256(key.encode()).hexdigest()[:24] for key in wanted}
     if any(hashed not in known for hashed in hashes.values()):
@@ -59,14 +59,14 @@ def times(calls: Iterable[KernelCall | OperatorCall]) -> dict[str, int]:
 
 def _measure(call: KernelCall | OperatorCall) -> int:
     if isinstance(call, OperatorCall):
-        return _least_time(call, call.operator, lambda: example(call))
+        return _least_time(call, call.operator, lambda: example(call, is_random=True))
     if _ON_GPU_CHECK in call.kernel.text:
         return _UNTIMED
     run = private.compiled_kernel(call.kernel.text)
     for index in _INDICES:
         # A kernel for CPUs raises an error before it uses an index that is out of bounds.
         with contextlib.suppress(RuntimeError):
-            return _least_time(call, run, lambda index=index: (made(call.args, index), {}))
+            return _least_time(call, run, lambda index=index: (made(call.args, index, is_random=True), {}))
     return _UNTIMED
 
 
