@@ -58,7 +58,7 @@ def settings() -> tuple[Any, ...]:
     """Returns what compiling changes for a while."""
     from torch._functorch import config as functorch_config
     from torch._functorch._aot_autograd import graph_compile
-    from torch._inductor import config
+    from torch._inductor import compile_fx, config
     from torch._inductor.graph import GraphLowering
     from torch._inductor.virtualized import V
 
@@ -68,6 +68,7 @@ def settings() -> tuple[Any, ...]:
         functorch_config.enable_autograd_cache,
         functorch_config.activation_memory_budget,
         graph_compile.aot_stage2_autograd,
+        compile_fx._recursive_joint_graph_passes,  # type: ignore[attr-defined]
         GraphLowering._compile_to_module_lines,
         type(V.choices),
     )
@@ -131,6 +132,18 @@ def test_the_chosen_step_is_lowered_again_only_where_it_cannot_be_finished(monke
         torch.testing.assert_close(a, c)
 
 
+def test_passes_over_the_joint_graph_run_once(monkeypatch):
+    from torch._inductor import compile_fx
+
+    place: Any = compile_fx
+    runs, passes = [], place._recursive_joint_graph_passes
+    monkeypatch.setattr(
+        place, "_recursive_joint_graph_passes", lambda *a, **k: runs.append(1) or passes(*a, **k)
+    )
+    (graph,) = planned(mlp(), torch.randn(256, 32), "70%").ckplan.graphs
+    assert graph.promise.rounds > 1 and len(runs) == 1
+
+
 def test_flags_are_restored_after_a_failure(monkeypatch):
     before = settings()
 
@@ -144,13 +157,20 @@ def test_flags_are_restored_after_a_failure(monkeypatch):
     assert settings() == before
 
 
-def test_a_budget_below_the_least_names_what_was_replayed():
+def test_a_budget_below_the_least_names_what_was_replayed(monkeypatch):
     with pytest.raises(ckplan.InfeasibleError, match="is too little for Inductor's code") as caught:
         planned(mlp(), torch.randn(256, 32), 1000)
     least = caught.value.least_bytes
     assert least > 1000 and f"try budget={least}" in str(caught.value)
+    lowered, lower = [], inductor._Stage.lower
+    with monkeypatch.context() as patch:
+        patch.setattr(inductor._Stage, "lower", lambda *a: lowered.append(1) or lower(*a))
+        with pytest.raises(ckplan.InfeasibleError) as again:
+            planned(mlp(), torch.randn(256, 32), 2000)
+    assert len(lowered) == 1 and again.value.least_bytes == least  # Plain Inductor's alone.
     (graph,) = planned(mlp(), torch.randn(256, 32), least).ckplan.graphs
     assert graph.promise.bytes == least
+    assert graph.promise.rounds == 2  # Plain Inductor, and what was kept.
 
 
 def test_code_that_needs_other_memory_than_promised_is_not_used(monkeypatch):

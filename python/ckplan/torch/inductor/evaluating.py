@@ -5,23 +5,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable
 from typing import Any
 
 from torch import fx
 
 import ckplan
 from ckplan.torch.building import build
-from ckplan.torch.capture import storage_bytes, tensors_in
 from ckplan.torch.costs import device_of
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.inductor import lowered, private
 from ckplan.torch.inductor.costs import step_cost
 from ckplan.torch.inductor.groups import Groups
+from ckplan.torch.inductor.held import held_bytes
 from ckplan.torch.inductor.replay import replay
 from ckplan.torch.inductor.rounds import KNOB, PLAIN, PLAN, Candidate, Recipe
 from ckplan.torch.inductor.scratch import within_calls
-from ckplan.torch.private import storage_key
 from ckplan.torch.request import Plan, Request, make_plan
 
 
@@ -58,23 +56,27 @@ class Joint:
         if self._module is None:
             self._module, self._inputs, self.options = private.copied(module), inputs, options
 
-    def by_knob(self, value: float) -> Any:
+    def by_knob(self, value: float) -> tuple[fx.GraphModule, fx.GraphModule]:
         """Returns the two modules of PyTorch's knob."""
         within = private.min_cut_within(value)
-        return within(private.copied(self.module), self._inputs, **self.options)
+        forward, backward = within(private.copied(self.module), self._inputs, **self.options)
+        return forward, backward
+
+    def planned(self, plan: Plan) -> tuple[fx.GraphModule, fx.GraphModule]:
+        """Returns the two modules of a plan."""
+        modules = build(self.module, self.captured, plan.steps)
+        return modules.forward, modules.backward
 
     def partition(self, recipe: Recipe, plan: Plan | None) -> lowered.Partition:
         """Returns what divides it by a recipe, with the plan if it has one."""
-        if plan is None:
-            knob = recipe.kind == KNOB
-            return private.min_cut_within(float(recipe.value)) if knob else private.min_cut
+        if recipe.kind == KNOB:
+            return lowered.Divides(lambda: self.by_knob(float(recipe.value)))
+        return private.min_cut if plan is None else lowered.Divides(lambda: self.planned(plan))
 
-        def planned(_: fx.GraphModule, inputs: Any, **options: Any) -> Any:
-            modules = build(self.module, self.captured, plan.steps)
-            return modules.forward, modules.backward
 
-        return planned
-
+_ROOM = 1.1
+"""The knob is left out if its modules hold this many times the limit, before Inductor fuses more of
+them."""
 
 _DOUBT = 1.02
 """The knob is left out if its operations one by one, as a share of the step's, take this many times
@@ -131,21 +133,17 @@ class Evaluation:
     def _by_knob(self, recipe: Recipe) -> Candidate | None:
         """Lowers the knob's modules, if they may keep the limit and take less time than plans."""
         modules = self._joint.by_knob(float(recipe.value))
-        if self.most is not None and self._saved_bytes(modules[0]) > self.most:
+        if self.most is not None and self._held_bytes(*modules) > _ROOM * self.most:
             return None
         nodes = [node for module in modules for node in module.graph.nodes]
         share = sum(self._costs.get(node.name, 0) for node in nodes) / max(1, self._once_cost)
         if share * self._plain_cost > _DOUBT * self._least_cost:
             return None
-        return self.candidate(recipe, self._lower(lambda *_, **__: modules, recipe.flags), None)
+        return self.candidate(recipe, self._lower(lowered.Divides(lambda: modules), recipe.flags), None)
 
-    def _saved_bytes(self, forward: fx.GraphModule) -> int:
-        """Returns what a forward module saves, beside its inputs and results."""
-        (output,) = forward.graph.find_nodes(op="output")
+    def _held_bytes(self, forward: fx.GraphModule, backward: fx.GraphModule) -> int:
         results = self._joint.options["num_fwd_outputs"]
-        saved = _storages(output.args[0][results:])
-        known = _storages([*forward.graph.find_nodes(op="placeholder"), *output.args[0][:results]])
-        return sum(size for key, size in saved.items() if key not in known)
+        return held_bytes(forward, backward, results, self._apart)
 
     def candidate(self, recipe: Recipe, step: lowered.Step, plan: Plan | None) -> Candidate:
         """Replays a step. Raises NotReplayedError."""
@@ -179,9 +177,3 @@ class Evaluation:
                 return None
             plan = make_plan(graph, request, error.least_bytes)
         return self._groups().expanded(plan) if recipe.fused else plan
-
-
-def _storages(nodes: Iterable[Any]) -> dict[int, int]:
-    """Returns the bytes of what the nodes lie in, by storage."""
-    values = [node.meta.get("val") for node in nodes if isinstance(node, fx.Node)]
-    return {storage_key(tensor): storage_bytes(tensor) for tensor in tensors_in(values)}

@@ -26,10 +26,13 @@ _LEAST = -1
 """Stands for the limit ``"min"`` of a plan in a file."""
 
 
+_refused: dict[str, tuple[Candidate, int]] = {}
+
+
 class KeptChoice:
     """The file of one choice, by all that it depends on."""
 
-    def __init__(self, captured: JointGraph, request: Request, limit: int | str):
+    def __init__(self, captured: JointGraph, request: Request, limit: int | str = ""):
         facts = [
             program_version(),
             torch.__version__,
@@ -40,6 +43,17 @@ class KeptChoice:
         ]
         text = json.dumps(facts).encode() + b"\0" + captured.to_bytes()
         self._name = f"inductor-{hashlib.sha256(text).hexdigest()}"
+
+    @property
+    def refused(self) -> tuple[Candidate, int] | None:
+        """The least that this process has found for a refused limit, and in how many rounds.
+
+        It is not in a file: that could have a process refuse what there is a plan for.
+        """
+        return _refused.get(self._name)
+
+    def refuse(self, least: Candidate, rounds: int) -> None:
+        _refused[self._name] = dataclasses.replace(least, step=None), rounds
 
     def take(self, evaluate: Evaluate, plain: Candidate, most: int | None) -> Candidate | None:
         """Returns the kept choice if its replay is what the file says, and within the limit."""

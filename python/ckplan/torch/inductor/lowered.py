@@ -12,6 +12,20 @@ from torch import fx
 Partition = Callable[..., Any]
 """Divides a joint graph: takes its module, its inputs and the partitioner's options."""
 
+
+class Divides:
+    """A partition of what is known of a joint graph, whatever module it is given.
+
+    So Inductor's passes over that module are left out.
+    """
+
+    def __init__(self, modules: Callable[[], tuple[fx.GraphModule, fx.GraphModule]]):
+        self._modules = modules
+
+    def __call__(self, *_: Any, **__: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
+        return self._modules()
+
+
 Call = Callable[[list[Any]], Any]
 
 

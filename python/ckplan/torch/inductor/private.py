@@ -12,7 +12,7 @@ import copy
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -22,6 +22,7 @@ from torch import fx
 from ckplan.torch import operators, private
 from ckplan.torch.inductor.lowered import (
     Decision,
+    Divides,
     Finished,
     Flags,
     Module,
@@ -58,6 +59,9 @@ class _Partitioner(_CustomPartitionerFn):
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
+
+    def __repr__(self) -> str:
+        return "ckplan"  # Without an address, since it is one of the settings.
 
     def uuid(self) -> str:
         return "ckplan"
@@ -225,7 +229,8 @@ class _Stage:
     ) -> Any:
         self._partitioner.partition = self._noting(partition, wrappers.step)
         capture = dataclasses.replace(self._capture, graph_module=joint)
-        with _fusing(flags), wrappers.made():
+        passes = _without_joint_passes() if isinstance(partition, Divides) else nullcontext()
+        with passes, _fusing(flags), wrappers.made():
             return self._original(self._state, capture, *self._compilers)
 
     def _noting(self, partition: Partition, step: Step) -> Partition:
@@ -237,6 +242,23 @@ class _Stage:
             return partition(joint, inputs, **options)
 
         return noting
+
+
+@contextlib.contextmanager
+def _without_joint_passes() -> Iterator[None]:
+    """Leaves out Inductor's passes over the joint graph, which come before the partitioner.
+
+    Replaces ``torch._inductor.compile_fx._recursive_joint_graph_passes``, since 2.9.
+    """
+    from torch._inductor import compile_fx
+
+    place: Any = compile_fx
+    original = place._recursive_joint_graph_passes
+    place._recursive_joint_graph_passes = lambda module, *_, **__: module
+    try:
+        yield
+    finally:
+        place._recursive_joint_graph_passes = original
 
 
 @dataclass

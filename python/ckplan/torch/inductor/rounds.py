@@ -30,10 +30,17 @@ KNOBS = 0.5, 0.2
 _MOST_PLANS = 5
 """How many plans are tried for less and less memory, of kernels and of operations in turn."""
 
-_NARROW = 0.02
-"""A larger plan is sought if the limit leaves this part of it free."""
+_CLOSE = 1.25
+"""The second plan is of kernels, too, if the first one has come to this part of the limit."""
 
-_GOOD = 1.01
+_SAFETY = 0.98
+"""A plan is asked for this part of what should do, as Inductor's code may need a little more."""
+
+_NARROW = 0.05
+"""A larger plan is sought if the limit leaves this part of it free, and another smaller one if the
+last one of its kind takes less time by this part."""
+
+_GOOD = 1.03
 """No other plan is sought if a step takes at most this much of plain Inductor's time."""
 
 
@@ -131,15 +138,33 @@ class Search:
 
     def _shrink(self, most: int) -> None:
         """Tries plans for less and less memory, until one keeps the limit or none is smaller."""
-        limit = most
-        for number in range(_MOST_PLANS):
-            found = self._try(Recipe(PLAN, limit, near=True, fused=number % 2 == 0))
-            if found is None or self._fits(found):
-                break
-            assert found.plan is not None
-            limit = _less(found.plan.peak_bytes, found.peak_bytes, most)
-        if not any(self._fits(row) for row in self.tried):
-            self._seek_least()
+        found: Candidate | None = None
+        smallest: set[bool] = set()
+        """The kinds of plans, of kernels or not, whose smallest plan was tried."""
+        fused, is_first = True, True
+        for _ in range(_MOST_PLANS):
+            if fused in smallest:
+                fused = not fused
+            if fused in smallest:
+                return
+            found = self._latest(fused) or found
+            limit = _less(found, most)
+            tried = self._try(Recipe(PLAN, limit, near=True, fused=fused))
+            if tried is not None and self._fits(tried):
+                return
+            found = tried or found
+            if tried is None or (tried.plan is not None and tried.plan.peak_bytes > limit):
+                smallest.add(fused)
+            stays = is_first and tried is not None and tried.peak_bytes <= _CLOSE * most
+            fused, is_first = fused == stays, False
+        for fused in (True, False):
+            if fused not in smallest:
+                self._try(Recipe(PLAN, "min", near=True, fused=fused))
+
+    def _latest(self, fused: bool) -> Candidate | None:
+        """Returns the last plan of kernels, or of operations, that was lowered."""
+        rows = [row for row in self.tried if row.plan is not None and row.recipe.fused == fused]
+        return rows[-1] if rows else None
 
     def _seek_least(self) -> None:
         self._try(Recipe(PLAN, "min", near=True, fused=True))
@@ -149,24 +174,38 @@ class Search:
 
     def _improve(self, most: int) -> None:
         """Tries what may take less time within the limit."""
-        planned = [row for row in self.tried if self._fits(row) and row.plan is not None]
         for value in KNOBS:
             if self._try(Recipe(KNOB, value)) is not None:
                 break
-        for row in planned[:1]:
-            assert row.plan is not None
-            limit, fused = row.plan.peak_bytes + most - row.peak_bytes, row.recipe.fused
-            if self._is_good() or row.peak_bytes > (1 - _NARROW) * most:
+        if not self._fits(self.best()) or self._is_good():
+            return
+        for fused in (True, False):
+            limit = self._limit_of_another(fused, most)
+            if limit and self._try(Recipe(PLAN, limit, near=True, fused=fused)) is not None:
                 return
-            other = self._try(Recipe(PLAN, limit, near=True, fused=not fused))
-            if other is None or not self._fits(other):
-                self._try(Recipe(PLAN, limit, near=True, fused=fused))
+
+    def _limit_of_another(self, fused: bool, most: int) -> int:
+        """Returns the limit of another plan of a kind, which may take less time; 0 for none."""
+        latest = self._latest(fused) or self._latest(not fused)
+        if latest is None:
+            return 0
+        if not self._fits(latest):
+            return _less(latest, most) if latest.cost < (1 - _NARROW) * self.best().cost else 0
+        if latest.peak_bytes > (1 - _NARROW) * most:
+            return 0
+        assert latest.plan is not None
+        planned, peak = latest.plan.peak_bytes, latest.peak_bytes
+        return min(planned * most // peak, planned + most - peak)
 
     def _is_good(self) -> bool:
         best = self.best()
         return self._fits(best) and best.cost <= _GOOD * self.tried[0].cost
 
 
-def _less(planned: int, found: int, most: int) -> int:
-    """Returns the limit of the next plan, where a plan of ``planned`` bytes has come to ``found``."""
-    return max(1, min(planned * most // found, planned - (found - most)))
+def _less(found: Candidate | None, most: int) -> int:
+    """Returns the limit of the next plan, where the last one has come to too much."""
+    enough = most
+    if found is not None and found.plan is not None:
+        planned, peak = found.plan.peak_bytes, found.peak_bytes
+        enough = min(planned * most // peak, planned - (peak - most))
+    return max(1, int(_SAFETY * enough))
