@@ -265,11 +265,12 @@ def test_a_refusal_is_remembered_in_this_process_alone():
     least = Model(lambda planned: planned)(Recipe(PLAN, "min", near=True))
     assert least is not None
     least.step = Step()
-    refused().refuse(least, 7)
-    assert refused(b"other").refused is None and refused(costs="flops").refused is None
-    again = refused(budget=99).refused
-    assert again is not None and again[0].recipe == least.recipe and again[0].step is None
-    assert again[1] == 7
+    refused().refuse(600, least, 7)
+    assert refused(b"other").refused(600) is None and refused(costs="flops").refused(600) is None
+    again = refused(budget=99).refused(600)
+    assert again is not None and again.least.recipe == least.recipe and again.least.step is None
+    assert again.rounds == 7
+    assert refused().refused(601) is None  # A search within more may find something.
 
 
 def test_a_kept_choice_of_another_peak_is_not_used():

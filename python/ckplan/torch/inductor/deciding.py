@@ -132,7 +132,7 @@ class PartDecision(lowered.Decision):
         if most is not None and best.peak_bytes > most:
             # Whoever asks for these bytes next gets this.
             KeptChoice(joint.captured, backend.request, best.peak_bytes).store(best)
-            KeptChoice(joint.captured, backend.request).refuse(best, rounds)
+            KeptChoice(joint.captured, backend.request).refuse(most, best, rounds)
             error = _infeasible(backend.request.words(), best, plain, most, rounds)
             if not is_divided:
                 raise error
@@ -169,9 +169,10 @@ class PartDecision(lowered.Decision):
         again = kept.take(evaluation, plain, most)
         if again is not None:
             return again, 2 if again is not plain else 1
-        refused = KeptChoice(self._joint.captured, request).refused
-        if refused is not None and most is not None and most < refused[0].peak_bytes:
-            return refused
+        if most is not None:
+            refused = KeptChoice(self._joint.captured, request).refused(most)
+            if refused is not None:
+                return refused.least, refused.rounds
         search = Search(plain, most, evaluation)
         best = search.run()
         kept.store(best)

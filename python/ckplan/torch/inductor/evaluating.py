@@ -139,7 +139,8 @@ class Evaluation:
         share = sum(self._costs.get(node.name, 0) for node in nodes) / max(1, self._once_cost)
         if share * self._plain_cost > _DOUBT * self._least_cost:
             return None
-        return self.candidate(recipe, self._lower(lowered.Divides(lambda: modules), recipe.flags), None)
+        step = self._lower(lowered.Divides(lambda: modules), recipe.flags)
+        return self.candidate(recipe, step, None)
 
     def _held_bytes(self, forward: fx.GraphModule, backward: fx.GraphModule) -> int:
         results = self._joint.options["num_fwd_outputs"]

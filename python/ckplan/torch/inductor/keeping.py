@@ -26,7 +26,16 @@ _LEAST = -1
 """Stands for the limit ``"min"`` of a plan in a file."""
 
 
-_refused: dict[str, tuple[Candidate, int]] = {}
+@dataclasses.dataclass(frozen=True)
+class Refused:
+    """A limit in bytes that nothing keeps, and the least that was found, in how many rounds."""
+
+    most: int
+    least: Candidate
+    rounds: int
+
+
+_refused: dict[str, Refused] = {}
 
 
 class KeptChoice:
@@ -44,16 +53,17 @@ class KeptChoice:
         text = json.dumps(facts).encode() + b"\0" + captured.to_bytes()
         self._name = f"inductor-{hashlib.sha256(text).hexdigest()}"
 
-    @property
-    def refused(self) -> tuple[Candidate, int] | None:
-        """The least that this process has found for a refused limit, and in how many rounds.
+    def refused(self, most: int) -> Refused | None:
+        """Returns what this process has refused, if it was as much or more.
 
         It is not in a file: that could have a process refuse what there is a plan for.
         """
-        return _refused.get(self._name)
+        known = _refused.get(self._name)
+        return None if known is None or most > known.most else known
 
-    def refuse(self, least: Candidate, rounds: int) -> None:
-        _refused[self._name] = dataclasses.replace(least, step=None), rounds
+    def refuse(self, most: int, least: Candidate, rounds: int) -> None:
+        if self.refused(most) is None:
+            _refused[self._name] = Refused(most, dataclasses.replace(least, step=None), rounds)
 
     def take(self, evaluate: Evaluate, plain: Candidate, most: int | None) -> Candidate | None:
         """Returns the kept choice if its replay is what the file says, and within the limit."""

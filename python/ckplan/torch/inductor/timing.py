@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import math
 import time
@@ -66,8 +67,12 @@ def _measure(call: KernelCall | OperatorCall) -> int:
     for index in _INDICES:
         # A kernel for CPUs raises an error before it uses an index that is out of bounds.
         with contextlib.suppress(RuntimeError):
-            return _least_time(call, run, lambda index=index: (made(call.args, index, is_random=True), {}))
+            return _least_time(call, run, functools.partial(_numbers, call, index))
     return _UNTIMED
+
+
+def _numbers(call: KernelCall, index: int) -> tuple[list[Any], dict[str, Any]]:
+    return made(call.args, index, is_random=True), {}
 
 
 def _least_time(
