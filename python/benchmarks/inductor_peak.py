@@ -12,10 +12,11 @@ infeasible, the row is of the least that the error names.
   over the turns, of the CPU time divided by plain's in the same turn, so that what else runs on the
   machine cancels out.
 - *First step* is CPU time with no kernel in Inductor's cache, after another function was compiled.
-  It is of plain and of the first budget; the other rows find kernels of these.
+  It is of plain and of the first budget; the other rows find kernels of these. Where the budget was
+  refused, the time of the refusal comes first, and then that of the first step within the least.
 - *Predicted* is the added time by the costs that were asked for; *by kernels* the time that
   ``costs="measure"`` finds in the kernels of this step and not in those of plain's, as a share of
-  plain's measured step.
+  the least time of plain's step, as the times of kernels are the least ones, too.
 - *Gradients* are compared with plain's, by the norm of the difference over the norm; plain's own
   are compared with eager mode's, except where dropout draws other numbers there.
 
@@ -195,7 +196,7 @@ def planned(name: str, budget: int | str, costs: str) -> Running:
             least, refused = error.least_bytes, cpu_seconds() - begun
             assert least is not None
             found = run(name, lambda loss: ckplan.torch.compile(loss, least, **options))
-            found.row |= {"least": least, "first_s": found.row["first_s"] + refused}
+            found.row |= {"least": least, "refused_s": refused}
     found.calls = calls
     (graph,) = found.step.ckplan.graphs
     promise = graph.promise
@@ -302,6 +303,7 @@ class Network:
             running = self._running[name] = make()
         if not is_cold:
             del running.row["first_s"]
+            running.row.pop("refused_s", None)
         if not is_known:
             base = self._running["plain"]
             if name == "plain":
@@ -338,7 +340,7 @@ def table(kept: journal.Journal, knobs: list[float]) -> str:
             row["step"] = _ratio(times, base)
             row["step_ms"] = statistics.median(times) / 1e6
             if "added_ns" in row:
-                row["by_kernels"] = row["added_ns"] / statistics.median(base)
+                row["by_kernels"] = row["added_ns"] / min(base)
             rivals = [rows.get(f"knob {value}: times") for value in knobs]
             names = [f"as knob {value}" for value in knobs]
             if asked in names and (rival := rivals[names.index(asked)]):
@@ -367,7 +369,7 @@ def _cells(asked: str, row: Row, base: Row) -> list[str]:
         measured,
         step,
         *(f"{100 * row[key]:+.1f} %" if key in row else "" for key in _SHARES),
-        f"{row['first_s']:.1f}" if "first_s" in row else "",
+        " + ".join(f"{row[key]:.1f}" for key in ("refused_s", "first_s") if key in row),
         str(row.get("rounds", "")),
         "" if gradients is None else f"{gradients:.0e}",
     ]

@@ -45,7 +45,7 @@ def running(names: list[str]) -> fx.GraphModule:
 def test_the_knob_is_lowered_unless_its_operations_take_a_larger_share_than_a_plans_kernels(
     monkeypatch: Any, part: float, is_lowered: bool
 ):
-    joint = Joint()
+    joint, divided = Joint(), []
     joint.captured = captured_of(monkeypatch, Products(), torch.randn(64, 64))
     joint.options = {"num_fwd_outputs": 1}
     operations = joint.captured.operations
@@ -59,3 +59,6 @@ def test_the_knob_is_lowered_unless_its_operations_take_a_larger_share_than_a_pl
     assert share > 1.1
     evaluation._plain_cost, evaluation._least_cost = PLAIN_COST, part * share * PLAIN_COST
     assert evaluation(Recipe(KNOB, 0.5)) == ("lowered" if is_lowered else None)
+    monkeypatch.setattr(Joint, "by_knob", lambda *_: divided.append(1) or modules)
+    evaluation(Recipe(KNOB, 0.2))
+    assert bool(divided) == is_lowered

@@ -112,6 +112,8 @@ class Evaluation:
         self._plain_cost = 0
         self._least_cost = math.inf
         """The cost of the cheapest plan that has kept the limit, lowered."""
+        self._knob_is_slow = False
+        """The knob was left out by its time, so lower values, which run more again, need no look."""
 
     def __call__(self, recipe: Recipe) -> Candidate | None:
         plan = self._plan(recipe) if recipe.kind == PLAN else None
@@ -132,12 +134,15 @@ class Evaluation:
 
     def _by_knob(self, recipe: Recipe) -> Candidate | None:
         """Lowers the knob's modules, if they may keep the limit and take less time than plans."""
+        if self._knob_is_slow:
+            return None
         modules = self._joint.by_knob(float(recipe.value))
         if self.most is not None and self._held_bytes(*modules) > _ROOM * self.most:
             return None
         nodes = [node for module in modules for node in module.graph.nodes]
         share = sum(self._costs.get(node.name, 0) for node in nodes) / max(1, self._once_cost)
         if share * self._plain_cost > _DOUBT * self._least_cost:
+            self._knob_is_slow = True
             return None
         step = self._lower(lowered.Divides(lambda: modules), recipe.flags)
         return self.candidate(recipe, step, None)
