@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <numeric>
+#include <utility>
 
 namespace ckplan {
 
@@ -18,29 +18,35 @@ void CopyScheduler::Prepare() {
   state_.assign(task_->absences.size(), State::kWaiting);
   ready_.assign(task_->absences.size(), 0);
   is_held_.assign(task_->absences.size(), false);
-  const auto sort_by = [&](std::vector<int32_t>* list, int32_t Absence::*member) {
-    list->resize(task_->absences.size());
-    std::iota(list->begin(), list->end(), 0);
-    std::sort(list->begin(), list->end(), [&](int32_t a, int32_t b) {
-      return std::pair(At(a).*member, a) < std::pair(At(b).*member, b);
-    });
-  };
-  sort_by(&by_made_, &Absence::made);
-  sort_by(&by_last_read_, &Absence::last_read);
-  sort_by(&by_gone_, &Absence::gone_by);
-  next_made_ = next_last_read_ = next_gone_ = next_back_ = next_read_ = 0;
-  next_event_ = 0;
+  next_back_ = next_read_ = 0;
   pending_.clear();
   sent_.clear();
   next_sent_ = 0;
   full_run_ = -1;
   held_bytes_ = host_bytes_ = now_ = out_free_ = in_free_ = 0;
-  latest_start_.resize(task_->absences.size());
+  latest_start_.resize(task_->absences.size() + 1);
+  ListEvents();
   FindLatestStarts();
 }
 
+// Makes lists by run, since to sort the absences would take longer than to schedule them.
+void CopyScheduler::ListEvents() {
+  events_.assign(task_->cost.size() + 1, {});
+  next_.resize(task_->absences.size());
+  for (size_t i = task_->absences.size(); i-- > 0;) {
+    const Absence& absence = task_->absences[i];
+    const auto number = static_cast<int32_t>(i);
+    const auto events_at = [&](int32_t run) -> Events& {
+      return events_[static_cast<size_t>(run)];
+    };
+    next_[i].made = std::exchange(events_at(absence.made + 1).made, number);
+    next_[i].read = std::exchange(events_at(absence.last_read + 1).read, number);
+    next_[i].gone = std::exchange(events_at(absence.gone_by).gone, number);
+  }
+}
+
 void CopyScheduler::FindLatestStarts() {
-  int64_t end = std::numeric_limits<int64_t>::max();
+  int64_t end = latest_start_.back() = std::numeric_limits<int64_t>::max();
   for (size_t i = task_->absences.size(); i-- > 0;) {
     const Absence& absence = task_->absences[i];
     end = std::min(end, start_[static_cast<size_t>(absence.first_read)]);
@@ -56,56 +62,40 @@ const CopyPlan& CopyScheduler::Run(const CopyTask& task, int64_t budget, int64_t
   const auto runs = static_cast<int32_t>(task.cost.size());
   for (int32_t run = 0; run < runs; ++run) {
     // Mostly there is nothing to do.
-    if (run >= next_event_) TakeNew(run);
+    const auto at = static_cast<size_t>(run);
+    if (events_[at].is_any()) TakeNew(run);
     if (next_sent_ < sent_.size() && sent_[next_sent_].first <= now_) DropComplete(run);
-    const bool is_full = bytes_[static_cast<size_t>(run)] + held_bytes_ > budget_;
-    if (is_full && !MakeRoom(run)) {
+    if (bytes_[at] + held_bytes_ > budget_ && !MakeRoom(run)) {
       plan_.fits = false;
       return plan_;
     }
-    if (next_back_ < task.absences.size()) BringBack(run);
-    if (!pending_.empty()) SendPending(run);
-    while (next_read_ < task.absences.size() && task.absences[next_read_].first_read == run) {
-      now_ = std::max(now_, ready_[next_read_++]);
-    }
-    now_ += task.cost[static_cast<size_t>(run)];
-    for (size_t i = next_read_; i-- > 0 && task.absences[i].first_read == run;) {
-      host_bytes_ -= task.absences[i].bytes;
-    }
+    if (latest_start_[next_back_] <= start_[at + 1]) BringBack(run);
+    const bool is_read = next_read_ < next_back_ && task.absences[next_read_].first_read == run;
+    if (!pending_.empty() && (is_read || out_free_ < now_ + task.cost[at])) SendPending(run);
+    if (is_read) Read(run);
+    now_ += task.cost[at];
     plan_.runs = run + 1;
-    if (now_ > latest_end - (start_.back() - start_[static_cast<size_t>(plan_.runs)])) break;
+    if (now_ > latest_end - (start_.back() - start_[at + 1])) break;
   }
   plan_.end = now_ + start_.back() - start_[static_cast<size_t>(plan_.runs)];
   return plan_;
 }
 
-// Takes in what the runs before this one have made and read for the last time, and drops what this
-// run makes again.
+// Takes in what the run before has made and read for the last time, and drops what this run makes
+// again.
 void CopyScheduler::TakeNew(int32_t run) {
-  for (; next_made_ < by_made_.size() && At(by_made_[next_made_]).made < run; ++next_made_) {
-    const int32_t absence = by_made_[next_made_];
-    pending_.emplace_back(At(absence).last_read, absence);
+  const Events events = events_[static_cast<size_t>(run)];
+  for (int32_t i = events.made; i >= 0; i = next_[static_cast<size_t>(i)].made) {
+    pending_.emplace_back(At(i).last_read, i);
     std::push_heap(pending_.begin(), pending_.end(), std::greater<>());
   }
-  while (next_last_read_ < by_last_read_.size() &&
-         At(by_last_read_[next_last_read_]).last_read < run) {
-    const int32_t absence = by_last_read_[next_last_read_++];
-    const auto at = static_cast<size_t>(absence);
+  for (int32_t i = events.read; i >= 0; i = next_[static_cast<size_t>(i)].read) {
+    const auto at = static_cast<size_t>(i);
     is_held_[at] = true;
-    held_bytes_ += At(absence).bytes;
-    if (state_[at] == State::kUnderWay && ready_[at] <= now_) Drop(absence, run);
+    held_bytes_ += At(i).bytes;
+    if (state_[at] == State::kUnderWay && ready_[at] <= now_) Drop(i, run);
   }
-  for (; next_gone_ < by_gone_.size() && At(by_gone_[next_gone_]).gone_by <= run; ++next_gone_) {
-    MakeGone(by_gone_[next_gone_], run);
-  }
-  next_event_ = std::numeric_limits<int32_t>::max();
-  if (next_made_ < by_made_.size()) next_event_ = At(by_made_[next_made_]).made + 1;
-  if (next_last_read_ < by_last_read_.size()) {
-    next_event_ = std::min(next_event_, At(by_last_read_[next_last_read_]).last_read + 1);
-  }
-  if (next_gone_ < by_gone_.size()) {
-    next_event_ = std::min(next_event_, At(by_gone_[next_gone_]).gone_by);
-  }
+  for (int32_t i = events.gone; i >= 0; i = next_[static_cast<size_t>(i)].gone) MakeGone(i, run);
 }
 
 // Drops values whose copies are complete, in the order in which these began. Those whose last read
@@ -148,6 +138,14 @@ bool CopyScheduler::MayBringBack(int32_t absence, int32_t run) {
     return false;
   }
   return true;
+}
+
+// Waits for what the run reads for the first time. Its copies on the host end with the run.
+void CopyScheduler::Read(int32_t run) {
+  for (; next_read_ < next_back_ && task_->absences[next_read_].first_read == run; ++next_read_) {
+    now_ = std::max(now_, ready_[next_read_]);
+    host_bytes_ -= task_->absences[next_read_].bytes;
+  }
 }
 
 // Begins the copies out that can begin before the run ends. The run waits for what it reads.

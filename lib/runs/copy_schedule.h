@@ -79,7 +79,17 @@ class CopyScheduler {
  private:
   enum class State : uint8_t { kWaiting, kUnderWay, kDropped };
 
+  // Absences in three lists for each run: the first of each for a run, or the next for an absence,
+  // or -1.
+  struct Events {
+    int32_t made = -1;  // Those that the run before makes.
+    int32_t read = -1;  // Those that it reads for the last time.
+    int32_t gone = -1;  // Those that must be gone by this run.
+    bool is_any() const { return (made & read & gone) >= 0; }
+  };
+
   void Prepare();
+  void ListEvents();
   void FindLatestStarts();
   int64_t TimeOf(CopyWay way, const Absence& absence) const {
     return link_.TimeOf(way, Bytes(absence.bytes)).count();
@@ -87,6 +97,7 @@ class CopyScheduler {
   void TakeNew(int32_t run);
   void DropComplete(int32_t run);
   void BringBack(int32_t run);
+  void Read(int32_t run);
   bool MayBringBack(int32_t absence, int32_t run);
   void SendPending(int32_t run);
   int32_t NextPending();
@@ -107,20 +118,16 @@ class CopyScheduler {
   int64_t budget_ = 0;
   const CopyTask* task_ = nullptr;
   CopyPlan plan_;
-  std::vector<int64_t> bytes_;         // By run, with what is copied back early.
-  std::vector<int64_t> start_;         // By run: its start if nothing waits.
-  std::vector<int64_t> latest_start_;  // By absence, on the clock of `start_`.
+  std::vector<int64_t> bytes_;  // By run, with what is copied back early.
+  std::vector<int64_t> start_;  // By run: its start if nothing waits.
+  std::vector<int64_t>
+      latest_start_;  // By absence, on the clock of `start_`; then one for the end.
   std::vector<State> state_;
   std::vector<int64_t> ready_;  // By absence: when its copy under way is complete.
-  std::vector<int32_t> by_made_;
-  std::vector<int32_t> by_last_read_;
-  std::vector<int32_t> by_gone_;
-  size_t next_made_ = 0;
-  size_t next_last_read_ = 0;
-  size_t next_gone_ = 0;
-  size_t next_back_ = 0;
-  size_t next_read_ = 0;
-  int32_t next_event_ = 0;  // The next run before which one of the first three lists has something.
+  std::vector<Events> events_;  // By run.
+  std::vector<Events> next_;    // By absence.
+  size_t next_back_ = 0;        // The first absence that is not being brought back yet,
+  size_t next_read_ = 0;        // and the first of which nothing is read.
   std::vector<std::pair<int32_t, int32_t>> pending_;  // A heap of (last read, absence).
   std::vector<bool> is_held_;                         // By absence: it was read for the last time.
   int64_t held_bytes_ = 0;                            // They are held and not dropped yet.

@@ -1,6 +1,7 @@
 #include "lib/algorithms/best/offload_sequence.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "lib/algorithms/best/flat_simulation.h"
@@ -10,6 +11,7 @@ namespace {
 
 constexpr int32_t kSlotsPerStep = 2;
 constexpr int32_t kSpareStepSlots = 64;
+constexpr int32_t kUnread = std::numeric_limits<int32_t>::max();
 
 void InsertSorted(std::vector<int32_t>* list, int32_t slot) {
   list->insert(std::lower_bound(list->begin(), list->end(), slot), slot);
@@ -39,6 +41,7 @@ void OffloadSequence::Load(std::span<const int32_t> steps) {
   for (std::vector<int32_t>& list : made_at_) list.clear();
   for (std::vector<int32_t>& list : read_at_) list.clear();
   extra_.Reset(kinds);
+  loaded_.clear();
   cost_ = 0;
   step_count_ = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -172,6 +175,10 @@ void OffloadSequence::Place(int32_t step, int32_t slot, bool is_insertion) {
   change(&slots_of_[At(step)], slot);
   for (const int32_t read : ReadsOf(step)) change(&read_at_[At(read)], slot);
   for (const int32_t write : WritesOf(step)) change(&made_at_[At(write)], slot);
+  if (IsLoad(problem_, step)) {
+    const int32_t value = LoadedBy(problem_, step);
+    is_insertion ? loaded_.push_back(value) : void(std::erase(loaded_, value));
+  }
   const int32_t more = is_insertion ? 1 : -1;
   step_count_ += more;
   if (!IsLoad(problem_, step)) cost_ += more * problem_.cost[At(step)];
@@ -201,10 +208,11 @@ void OffloadSequence::ListRuns() {
   task_.bytes.resize(At(step_count_) + 1);
   run_of_slot_.resize(slots + 1);
   const auto ops = static_cast<uint32_t>(problem_.op_count);
+  const std::span<const int64_t> changes = tree_.changes();
   int64_t live = 0;
   size_t run = 0;
   for (size_t slot = 0; slot < slots; ++slot) {
-    live += tree_.ChangeAt(static_cast<int32_t>(slot));
+    live += changes[slot];
     run_of_slot_[slot] = static_cast<int32_t>(run);
     const auto step = static_cast<uint32_t>(step_at_[slot]);
     // What this writes is kept only if the slot has a run.
@@ -217,35 +225,48 @@ void OffloadSequence::ListRuns() {
   task_.bytes.resize(run);
 }
 
+// Returns what a CopyScheduler does with the loaded value. If nothing reads the load, its first
+// read is kUnread.
+Absence OffloadSequence::AbsenceOf(int32_t value) const {
+  Absence absence;
+  absence.value = value;
+  absence.first_read = kUnread;
+  const std::vector<int32_t>& made = made_at_[At(value)];
+  const std::vector<int32_t>& reads = read_at_[At(value)];
+  const int32_t load = SlotsOf(LoadOf(problem_, value)).front();
+  const size_t version = VersionAt(value, load + 1);
+  const int32_t first_read = FirstReadOf(value, version);
+  if (first_read < 0) return absence;
+  const auto last_before = [&](int32_t limit, int32_t least) {
+    const auto next = std::lower_bound(reads.begin(), reads.end(), limit);
+    return next == reads.begin() ? least : std::max(least, *(next - 1));
+  };
+  absence.bytes = problem_.bytes[At(value)];
+  absence.made = run_of_slot_[At(made.front())];
+  absence.last_read = run_of_slot_[At(last_before(made[1] + 1, made.front()))];
+  absence.back_after = run_of_slot_[At(last_before(load, made[version - 1]))];
+  absence.first_read = run_of_slot_[At(first_read)];
+  absence.gone_by = version == 1 ? absence.first_read : run_of_slot_[At(made[1])];
+  return absence;
+}
+
 const CopyTask& OffloadSequence::Task() {
   ListRuns();
   task_.absences.clear();
-  for (const int32_t step : extra_.numbers()) {
-    if (!IsLoad(problem_, step)) continue;
-    const int32_t value = LoadedBy(problem_, step);
-    const std::vector<int32_t>& made = made_at_[At(value)];
-    const std::vector<int32_t>& reads = read_at_[At(value)];
-    const int32_t load = slots_of_[At(step)].front();
-    const size_t version = VersionAt(value, load + 1);
-    const int32_t first_read = FirstReadOf(value, version);
-    if (first_read < 0) continue;
-    const auto last_before = [&](int32_t limit, int32_t least) {
-      const auto next = std::lower_bound(reads.begin(), reads.end(), limit);
-      return next == reads.begin() ? least : std::max(least, *(next - 1));
-    };
-    Absence absence;
-    absence.value = value;
-    absence.bytes = problem_.bytes[At(value)];
-    absence.made = run_of_slot_[At(made.front())];
-    absence.last_read = run_of_slot_[At(last_before(made[1] + 1, made.front()))];
-    absence.back_after = run_of_slot_[At(last_before(load, made[version - 1]))];
-    absence.first_read = run_of_slot_[At(first_read)];
-    absence.gone_by = version == 1 ? absence.first_read : run_of_slot_[At(made[1])];
-    task_.absences.push_back(absence);
-  }
-  std::sort(task_.absences.begin(), task_.absences.end(), [](const Absence& a, const Absence& b) {
+  const auto is_before = [](const Absence& a, const Absence& b) {
     return std::pair(a.first_read, a.value) < std::pair(b.first_read, b.value);
-  });
+  };
+  for (const int32_t value : loaded_) {
+    // Insertion sort: all but what has changed is in order already.
+    const Absence absence = AbsenceOf(value);
+    auto to = task_.absences.insert(task_.absences.end(), absence);
+    for (; to != task_.absences.begin() && is_before(absence, *(to - 1)); --to) *to = *(to - 1);
+    *to = absence;
+  }
+  for (size_t i = 0; i < loaded_.size(); ++i) loaded_[i] = task_.absences[i].value;
+  while (!task_.absences.empty() && task_.absences.back().first_read == kUnread) {
+    task_.absences.pop_back();
+  }
   return task_;
 }
 

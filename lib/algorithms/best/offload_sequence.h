@@ -86,6 +86,7 @@ class OffloadSequence {
   int32_t FirstReadOf(int32_t value, size_t k) const;  // A slot, or -1.
   void Load(std::span<const int32_t> steps);
   void ListRuns();
+  Absence AbsenceOf(int32_t value) const;
   void Place(int32_t step, int32_t slot, bool is_insertion);
   void Count(int32_t value, size_t k, int64_t sign);
   void CountAround(int32_t step, int32_t slot, bool is_there, int64_t sign);
@@ -99,6 +100,7 @@ class OffloadSequence {
   std::vector<std::vector<int32_t>> made_at_;
   std::vector<std::vector<int32_t>> read_at_;
   NumberSet extra_;
+  std::vector<int32_t> loaded_;  // The loaded values, in about the order of Task.
   int64_t cost_ = 0;
   int32_t step_count_ = 0;
   std::vector<Change> changes_;

@@ -6,9 +6,10 @@ namespace ckplan {
 
 void PeakTree::Build(std::span<const int64_t> changes) {
   leaf_count_ = std::bit_ceil(changes.size() + 1);
-  nodes_.assign(2 * leaf_count_, {});
-  for (size_t i = 0; i < changes.size(); ++i) nodes_[leaf_count_ + i] = {changes[i], changes[i]};
-  for (size_t parent = leaf_count_ - 1; parent > 0; --parent) nodes_[parent] = Join(parent);
+  sums_.assign(2 * leaf_count_, 0);
+  maxima_.assign(2 * leaf_count_, 0);
+  for (size_t i = 0; i < changes.size(); ++i) SetNode(leaf_count_ + i, {changes[i], changes[i]});
+  for (size_t parent = leaf_count_ - 1; parent > 0; --parent) SetNode(parent, Join(parent));
   pending_.clear();
   overwritten_.clear();
 }
@@ -31,9 +32,8 @@ void PeakTree::ApplyToLeaves() {
     for (; i < pending_.size() && pending_[i].first == slot; ++i) change += pending_[i].second;
     if (change == 0) continue;
     const size_t leaf = leaf_count_ + static_cast<size_t>(slot);
-    overwritten_.emplace_back(leaf, nodes_[leaf]);
-    nodes_[leaf].sum += change;
-    nodes_[leaf].max = nodes_[leaf].sum;
+    overwritten_.emplace_back(leaf, NodeAt(leaf));
+    SetNode(leaf, {sums_[leaf] + change, sums_[leaf] + change});
     changed_.push_back(leaf);
   }
   pending_.clear();
@@ -50,9 +50,10 @@ void PeakTree::Apply() {
       if (parent == last) continue;
       last = parent;
       const Node joined = Join(parent);
-      if (joined == nodes_[parent]) continue;
-      overwritten_.emplace_back(parent, nodes_[parent]);
-      nodes_[parent] = joined;
+      const Node before = NodeAt(parent);
+      if (joined == before) continue;
+      overwritten_.emplace_back(parent, before);
+      SetNode(parent, joined);
       changed_[kept++] = parent;
     }
     changed_.resize(kept);
@@ -60,16 +61,17 @@ void PeakTree::Apply() {
 }
 
 void PeakTree::Revert() {
-  for (size_t i = overwritten_.size(); i-- > 0;)
-    nodes_[overwritten_[i].first] = overwritten_[i].second;
+  for (size_t i = overwritten_.size(); i-- > 0;) {
+    SetNode(overwritten_[i].first, overwritten_[i].second);
+  }
   overwritten_.clear();
 }
 
 int32_t PeakTree::ArgMax() const {
   size_t node = 1;
   while (node < leaf_count_) {
-    const Node& left = nodes_[2 * node];
-    node = 2 * node + (left.max >= left.sum + nodes_[2 * node + 1].max ? 0 : 1);
+    const size_t left = 2 * node;
+    node = maxima_[left] == MaxOfBoth(left) ? left : left + 1;
   }
   return static_cast<int32_t>(node - leaf_count_);
 }

@@ -10,6 +10,8 @@
 // further up. Overwritten nodes are recorded, so that writing them back undoes a change.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -29,11 +31,9 @@ class PeakTree {
   void Commit() { overwritten_.clear(); }
   void Revert();
 
-  int64_t max() const { return nodes_[1].max; }
-  // The change at a slot.
-  int64_t ChangeAt(int32_t slot) const {
-    return nodes_[leaf_count_ + static_cast<size_t>(slot)].sum;
-  }
+  int64_t max() const { return maxima_[1]; }
+  // The changes by slot; those after the last slot are 0.
+  std::span<const int64_t> changes() const { return std::span(sums_).subspan(leaf_count_); }
   int32_t ArgMax() const;  // The first slot whose prefix sum is the largest.
 
  private:
@@ -43,17 +43,27 @@ class PeakTree {
     bool operator==(const Node&) const = default;
   };
 
+  Node NodeAt(size_t node) const { return {sums_[node], maxima_[node]}; }
+  void SetNode(size_t node, const Node& to) {
+    sums_[node] = to.sum;
+    maxima_[node] = to.max;
+  }
+  // Returns the largest prefix sum of a parent whose left child is `left`.
+  int64_t MaxOfBoth(size_t left) const {
+    return std::max(maxima_[left], sums_[left] + maxima_[left + 1]);
+  }
   Node Join(size_t parent) const {
-    const Node& left = nodes_[2 * parent];
-    const Node& right = nodes_[2 * parent + 1];
-    return {left.sum + right.sum,
-            left.max > left.sum + right.max ? left.max : left.sum + right.max};
+    const size_t left = 2 * parent;
+    return {sums_[left] + sums_[left + 1], MaxOfBoth(left)};
   }
   void SortPending();
   void ApplyToLeaves();
 
-  size_t leaf_count_ = 0;    // A power of two.
-  std::vector<Node> nodes_;  // The root is 1; leaf i is leaf_count_ + i.
+  size_t leaf_count_ = 0;  // A power of two.
+  // By node: the root is 1, and leaf i is leaf_count_ + i. They are apart so that the changes of
+  // all slots can be read quickly.
+  std::vector<int64_t> sums_;
+  std::vector<int64_t> maxima_;
   std::vector<std::pair<int32_t, int64_t>> pending_;
   std::vector<size_t> changed_;  // The nodes of one level, ascending.
   std::vector<std::pair<size_t, Node>> overwritten_;
