@@ -3,6 +3,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -66,29 +67,129 @@ std::vector<Schedule> SchedulesOfGreedyOffload(const PlanProblem& problem,
   return schedules;
 }
 
-// Returns the best plan found within the budget that may move values to the host. It is no worse
-// than those of `known` within it. If none fits, it is the plan of least peak. A plan that adds no
-// more than `enough` ends the search.
+// Searches for plans within the budget that may move values to the host. Each search continues from
+// what those before it have found, so more effort never makes a plan worse.
+class MovingSearch {
+ public:
+  // The plan is no worse than those of `known` within the budget. One that adds no more than
+  // `enough` ends the search.
+  MovingSearch(const PlanProblem& problem, const SolveLimits& limits, std::vector<Schedule> known,
+               std::optional<int64_t> enough = std::nullopt)
+      : problem_(problem),
+        stop_(limits.stop),
+        limits_(OffloadLimitsOf(problem)),
+        starts_(SchedulesOfGreedyOffload(problem, limits)),
+        enough_(enough) {
+    std::move(known.begin(), known.end(), std::back_inserter(starts_));
+  }
+
+  Result<Done> Search(SearchEffort effort) {
+    OffloadEffort work = OffloadEffortOf(effort);
+    work.enough = enough_;
+    CKPLAN_ASSIGN_OR_RETURN(OffloadOutcome found,
+                            SolveWithOffload(problem_.step.joint(), limits_, work, starts_,
+                                             found_ ? &*found_ : nullptr));
+    found_ = std::move(found);
+    return Done{};
+  }
+
+  Result<Done> SearchUpTo(SearchEffort last) {
+    for (const SearchEffort effort : kEfforts) {
+      CKPLAN_RETURN_IF_ERROR(Search(effort));
+      if (effort == last || IsFinal()) break;
+    }
+    return Done{};
+  }
+
+  void AddStart(Schedule start) { starts_.push_back(std::move(start)); }
+
+  // Whether a search with more effort can add nothing.
+  bool IsFinal() const {
+    const bool is_enough = enough_ && Added() && *Added() <= *enough_;
+    return is_enough || found_->is_optimal || stop_.stop_requested();
+  }
+
+  // Returns what the plan adds, if one fits.
+  std::optional<int64_t> Added() const {
+    return found_->best ? std::optional(found_->best->overhead) : std::nullopt;
+  }
+
+  // Returns the best plan. If none fits, it is the plan of least peak.
+  Answer Found() const {
+    const std::optional<OffloadPlan>& plan = found_->best ? found_->best : found_->nearest;
+    CKPLAN_CHECK(plan.has_value(), "the graph's own order is always a start");
+    const int64_t gap = plan->overhead - found_->lower_bound;
+    Answer answer{plan->schedule, found_->is_optimal,
+                  GuaranteeOf(problem_, found_->scope, found_->is_optimal, gap)};
+    answer.lower_bound = Cost(found_->lower_bound);
+    answer.certificate =
+        Certificate{found_->proof, found_->scope, Cost(0), found_->least_peak, Bytes(0)};
+    if (!found_->best) answer.note = WhatIsProven(found_->least_peak, problem_);
+    return answer;
+  }
+
+ private:
+  const PlanProblem& problem_;
+  const std::stop_token stop_;
+  const OffloadLimits limits_;
+  std::vector<Schedule> starts_;
+  const std::optional<int64_t> enough_;
+  std::optional<OffloadOutcome> found_;  // By the searches so far.
+};
+
 Result<Answer> SolveMovingFrom(std::vector<Schedule> known, const PlanProblem& problem,
-                               const SolveLimits& solve_limits,
+                               const SolveLimits& limits,
                                std::optional<int64_t> enough = std::nullopt) {
-  const OffloadLimits limits = OffloadLimitsOf(problem);
-  std::vector<Schedule> starts = SchedulesOfGreedyOffload(problem, solve_limits);
-  std::move(known.begin(), known.end(), std::back_inserter(starts));
-  OffloadEffort effort = OffloadEffortOf(problem.request.effort);
-  effort.enough = enough;
-  CKPLAN_ASSIGN_OR_RETURN(const OffloadOutcome found,
-                          SolveWithOffload(problem.step.joint(), limits, effort, starts));
-  const std::optional<OffloadPlan>& plan = found.best ? found.best : found.nearest;
-  CKPLAN_CHECK(plan.has_value(), "the graph's own order is always a start");
-  const int64_t gap = plan->overhead - found.lower_bound;
-  Answer answer{plan->schedule, found.is_optimal,
-                GuaranteeOf(problem, found.scope, found.is_optimal, gap)};
-  answer.lower_bound = Cost(found.lower_bound);
-  answer.certificate = Certificate{found.proof, found.scope, Cost(0), found.least_peak, Bytes(0)};
-  if (!found.best) answer.note = WhatIsProven(found.least_peak, problem);
-  return answer;
+  MovingSearch search(problem, limits, std::move(known), enough);
+  CKPLAN_RETURN_IF_ERROR(search.SearchUpTo(problem.request.effort));
+  return search.Found();
 }
+
+// Searches for the plan that the same request gets without a link.
+class StayingSearch {
+ public:
+  StayingSearch(const PlanProblem& problem, const SolveLimits& limits)
+      : problem_(problem), limits_(limits), shared_(problem.step.joint(), problem.is_recomputed) {
+    options_.budget = problem.budget.value().count();
+  }
+
+  // Efforts have to rise.
+  Result<Done> Search(SearchEffort effort) {
+    options_.work = WorkOf(effort);
+    CKPLAN_ASSIGN_OR_RETURN(BestOutcome best,
+                            SolveBestAt(effort, problem_, &shared_, options_, limits_));
+    best_ = std::move(best);
+    options_.before = &best_;
+    is_final_ = ckplan::IsFinal(options_, best_, limits_);
+    return Done{};
+  }
+
+  // As Search, unless it is proven that no plan without copies adds less than `added`.
+  Result<Done> SearchBelow(int64_t added, SearchEffort effort) {
+    BestOptions proof = options_;
+    proof.enough = added - 1;
+    proof.work = WorkOf(effort);
+    proof.work.moves = proof.work.cut_trials = 0;
+    is_final_ = best_.any_order_bound >= added;
+    if (!is_final_) {
+      CKPLAN_ASSIGN_OR_RETURN(const BestOutcome less, SolveBest(&shared_, proof));
+      is_final_ = less.any_order_bound >= added;
+    }
+    return is_final_ ? Done{} : Search(effort);
+  }
+
+  // Whether a search with more effort can add nothing.
+  bool IsFinal() const { return is_final_; }
+  const BestOutcome& best() const { return best_; }
+
+ private:
+  const PlanProblem& problem_;
+  const SolveLimits& limits_;
+  BestProblem shared_;
+  BestOptions options_;
+  BestOutcome best_;  // By the searches so far.
+  bool is_final_ = false;
+};
 
 // Searches for plans within other budgets.
 class MovingPlanSearch : public PlanSearch {
@@ -233,34 +334,29 @@ Result<Answer> NearerTo(const PlanProblem& problem, Answer nearest) {
 }
 
 // Returns the best plan found within the budget that may move values to the host; if none fits, the
-// plan of least peak. It is no worse than the plan that the same request gets without a link: a
-// quick search finds a plan without copies to start from, and further search for one is left out
-// only if it is proven that none adds less than what was found.
+// plan of least peak. It is no worse than the plan that the same request gets without a link: after
+// a quick search for a plan without copies, further search for one is left out only if it is proven
+// that none adds less than what was found.
 Result<Answer> SolveMovingWithin(const PlanProblem& problem, const SolveLimits& limits) {
-  BestProblem shared(problem.step.joint(), problem.is_recomputed);
-  BestOptions options;
-  options.budget = problem.budget->count();
-  options.work = WorkOf(SearchEffort::kQuick);
-  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome without,
-                          SolveBestAt(SearchEffort::kQuick, problem, &shared, options, limits));
-  CKPLAN_ASSIGN_OR_RETURN(Answer moving, SolveMovingFrom(SchedulesOf(without), problem, limits));
-  const bool is_quick = problem.request.effort == SearchEffort::kQuick;
-  if (is_quick || IsFinal(options, without, limits)) return moving;
-  const Simulation found = Simulator(problem.step).Run(moving.schedule).value();
-  options.before = &without;
-  if (found.peak <= *problem.budget) {
-    options.enough = found.overhead.count() - 1;
-    if (without.any_order_bound > *options.enough) return moving;
-    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome less,
-                            SolveBestWithin(problem, &shared, options, limits, /*done=*/1));
-    if (less.any_order_bound > *options.enough) return moving;
-    options.enough.reset();
+  StayingSearch staying(problem, limits);
+  CKPLAN_RETURN_IF_ERROR(staying.Search(SearchEffort::kQuick));
+  MovingSearch moving(problem, limits, SchedulesOf(staying.best()));
+  for (const SearchEffort effort : kEfforts) {
+    const bool is_first = effort == SearchEffort::kQuick;
+    if (is_first || !moving.IsFinal()) CKPLAN_RETURN_IF_ERROR(moving.Search(effort));
+    if (!is_first && !staying.IsFinal()) {
+      CKPLAN_RETURN_IF_ERROR(moving.Added() ? staying.SearchBelow(*moving.Added(), effort)
+                                            : staying.Search(effort));
+      const BestOutcome& best = staying.best();
+      if (best.runs && (!moving.Added() || best.overhead < *moving.Added())) {
+        moving.AddStart(ScheduleOfRuns(*best.runs));
+        CKPLAN_RETURN_IF_ERROR(moving.Search(effort));
+      }
+    }
+    const bool is_final = moving.IsFinal() && staying.IsFinal();
+    if (is_final || effort == problem.request.effort || limits.stop.stop_requested()) break;
   }
-  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
-                          SolveBestWithin(problem, &shared, options, limits, /*done=*/1));
-  const bool is_better =
-      best.runs && (found.peak > *problem.budget || best.overhead < found.overhead.count());
-  return is_better ? SolveMovingFrom(SchedulesOf(best), problem, limits) : std::move(moving);
+  return moving.Found();
 }
 
 // Returns the best plan of the same request without a link.

@@ -165,6 +165,29 @@ TEST_CASE("offload: best claims no proof that copies could refute") {
   for (const std::string& note : refused.notes) CHECK(note.find(proof) != std::string::npos);
 }
 
+TEST_CASE("offload: more effort never makes a plan worse") {
+  struct Row {
+    std::string link;
+    int64_t percent = 0;
+  };
+  // By itself, the larger effort finds a worse plan for each of these.
+  for (const Row& row : std::vector<Row>{{"pcie4:2", 40}, {"pcie4:25", 30}, {"pcie4:25", 35}}) {
+    CAPTURE(row.link);
+    CAPTURE(row.percent);
+    PlanRequest request = OverLink(row.link);
+    request.algorithm = kBestAlgorithm;
+    request.effort = SearchEffort::kQuick;
+    const Source source = LoadSource("testdata/graphs/joint_layers.json", request).value();
+    const Bytes all = Simulator(source.step()).Run(OwnOrder(source.step().joint())).value().peak;
+    request.budget = Budget::Of(Bytes(all.count() * row.percent / 100));
+    const PlanFigures quick = MakePlan(source, request, {}).value().figures;
+    request.effort = SearchEffort::kNormal;
+    const PlanFigures normal = MakePlan(source, request, {}).value().figures;
+    CHECK(normal.overhead.count() <= quick.overhead.count());
+    CHECK(normal.lower_bound_cost >= quick.lower_bound_cost);
+  }
+}
+
 TEST_CASE("offload: best finds the least peak with copies, and a refusal names it") {
   PlanRequest request = OverLink("pcie4:1000,latency=1");
   request.algorithm = kBestAlgorithm;

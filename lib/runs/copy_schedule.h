@@ -120,8 +120,8 @@ class CopyScheduler {
   CopyPlan plan_;
   std::vector<int64_t> bytes_;  // By run, with what is copied back early.
   std::vector<int64_t> start_;  // By run: its start if nothing waits.
-  std::vector<int64_t>
-      latest_start_;  // By absence, on the clock of `start_`; then one for the end.
+  // By absence, on the clock of `start_`; then one for the end.
+  std::vector<int64_t> latest_start_;
   std::vector<State> state_;
   std::vector<int64_t> ready_;  // By absence: when its copy under way is complete.
   std::vector<Events> events_;  // By run.

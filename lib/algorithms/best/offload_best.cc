@@ -44,10 +44,12 @@ JointGraph SearchedGraph(const JointGraph& graph, int64_t budget) {
 
 class OffloadSolver {
  public:
-  OffloadSolver(const JointGraph& graph, const OffloadLimits& limits, const OffloadEffort& effort)
+  OffloadSolver(const JointGraph& graph, const OffloadLimits& limits, const OffloadEffort& effort,
+                const OffloadOutcome* before)
       : graph_(graph),
         limits_(limits),
         effort_(effort),
+        before_(before),
         strict_(SearchedGraph(graph, limits.budget)),
         problem_(strict_),
         order_(RequiredOwnOrder(problem_)) {}
@@ -59,11 +61,14 @@ class OffloadSolver {
     } catch (const Stopped&) {
       // The starts are still considered.
     }
+    if (before_ != nullptr) TakeProofs(*before_);
     OffloadSearchOptions options;
     options.work = effort_.search;
     options.starts = starts;
     options.starts.push_back(
         ScheduleOfRuns(limits_.rules == nullptr ? order_ : MadeToObey(*limits_.rules, order_)));
+    if (before_ != nullptr && before_->best) options.found.push_back(before_->best->schedule);
+    if (before_ != nullptr && before_->nearest) options.found.push_back(before_->nearest->schedule);
     options.choices = std::move(choices_);
     options.enough = std::max(outcome_.lower_bound, effort_.enough.value_or(0));
     OffloadFound found = SearchOffload(graph_, strict_, problem_, Searched(), options);
@@ -103,6 +108,17 @@ class OffloadSolver {
     return Done{};
   }
 
+  void TakeProofs(const OffloadOutcome& before) {
+    if (before.lower_bound > outcome_.lower_bound) {
+      outcome_.lower_bound = before.lower_bound;
+      outcome_.proof = before.proof;
+    }
+    if (before.least_peak.bytes > outcome_.least_peak.bytes) {
+      outcome_.least_peak = before.least_peak;
+    }
+    outcome_.is_infeasible |= before.is_infeasible;
+  }
+
   int64_t IdleCost() const {
     int64_t cost = -problem_.total_cost;
     for (const OpId op : order_) cost += problem_.cost[At(op.index())];
@@ -135,6 +151,7 @@ class OffloadSolver {
   const JointGraph& graph_;
   const OffloadLimits& limits_;
   const OffloadEffort& effort_;
+  const OffloadOutcome* const before_;
   const JointGraph strict_;
   const RunProblem problem_;
   const Runs order_;
@@ -155,11 +172,12 @@ int64_t LargestNeed(const JointGraph& graph) {
 
 Result<OffloadOutcome> SolveWithOffload(const JointGraph& graph, const OffloadLimits& limits,
                                         const OffloadEffort& effort,
-                                        const std::vector<Schedule>& starts) {
+                                        const std::vector<Schedule>& starts,
+                                        const OffloadOutcome* before) {
   std::optional<OffloadSolver> solver;
   {
     const StopsSuspended whole;  // A stopped search must still measure its starts.
-    solver.emplace(graph, limits, effort);
+    solver.emplace(graph, limits, effort, before);
   }
   return std::move(*solver).Run(starts);
 }

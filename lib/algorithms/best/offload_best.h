@@ -2,7 +2,8 @@
 // its choices and from plans without copies, and annealing from these.
 //
 // Guarantee  the plan is valid, within both budgets and no slower than any of the starts that are
-//            within them. In the graph's own order, no plan adds less than `lower_bound`.
+//            within them, or than that of an earlier search. In the graph's own order, no plan adds
+//            less than `lower_bound`.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 
 namespace ckplan {
 
+// What a search does in addition to those with less effort.
 struct OffloadEffort {
   OffloadWork search = kNormalOffload;
   int64_t cuts = 200;    // For each bound by cuts.
@@ -48,9 +50,12 @@ struct OffloadOutcome {
 // Returns the memory that some operation needs by itself, wherever it runs, with copies or without.
 int64_t LargestNeed(const JointGraph& graph);
 
-// `starts` are plans that obey the rules, with at most one copy back of each value.
+// `starts` are plans that obey the rules, with at most one copy back of each value. `before` is the
+// outcome of a search with less effort for the same graph and limits, if there was one: its plan is
+// a start, and its proofs hold, so more effort never gives less.
 Result<OffloadOutcome> SolveWithOffload(const JointGraph& graph, const OffloadLimits& limits,
                                         const OffloadEffort& effort,
-                                        const std::vector<Schedule>& starts);
+                                        const std::vector<Schedule>& starts,
+                                        const OffloadOutcome* before = nullptr);
 
 }  // namespace ckplan

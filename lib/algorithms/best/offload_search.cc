@@ -22,11 +22,16 @@ constexpr double kFarFromBound = 0.05;
 constexpr double kFarHeat = 25;
 // If no plan that is known before annealing fits the memory of the device, plans within it are far
 // apart. Chains then go above the budget and back, and those after the first round are more and
-// hot.
-constexpr double kTightTemperature = 0.05;
+// hot. If a search still is above the bound by more than this part of a step, plans may be far
+// apart as well, and the second half of these chains does the same.
+constexpr double kHotTemperature = 0.05;
 constexpr int kTightRounds = 3;
+constexpr double kStillFar = 0.01;
 // Chains after the first round begin from this many of the best plans.
 constexpr size_t kBestPlans = 2;
+// The last chain, from the best plan of this search and an earlier one, does this part of the work
+// in addition.
+constexpr int64_t kLastParts = 8;
 // More time for copies back than they need costs nothing in many plans, and they then wait less if
 // the link is slower than planned. So it is with values that stay until a slower link has them.
 constexpr std::array<int64_t, 5> kLeadPercents = {100, 118, 135, 160, 200};
@@ -74,6 +79,7 @@ class OffloadSearcher {
         Add(StepsOf(problem_, start));
         Consider(start);
       }
+      for (const Schedule& found : options_.found) Consider(found);
     }
     try {
       Search();
@@ -122,6 +128,7 @@ class OffloadSearcher {
   }
 
   bool IsDone() const {
+    if (found_.best && found_.best->overhead <= options_.enough) return true;
     return std::any_of(pool_.begin(), pool_.end(), [&](const PooledPlan& candidate) {
       return candidate.fits && candidate.score <= static_cast<double>(enough_);
     });
@@ -138,14 +145,25 @@ class OffloadSearcher {
     // Half of the work shows which start is the best, and the other half continues from there.
     const int64_t first = work.rounds == 0 ? all : all / 2;
     for (const PooledPlan& start : starts) {
-      AnnealFrom(start, FirstTemperature(start.score), first / static_cast<int64_t>(starts.size()));
+      AnnealFrom(start, FirstTemperature(start.score), is_tight_,
+                 first / static_cast<int64_t>(starts.size()));
     }
     for (int round = 0; round < work.rounds; ++round) {
-      const size_t turn = static_cast<size_t>(round) % kBestPlans;
-      const PooledPlan start = pool_[std::min(turn, pool_.size() - 1)];
-      const double temperature = is_tight_ ? kTightTemperature : FirstTemperature(start.score);
-      AnnealFrom(start, temperature, (all - first) / work.rounds);
+      const bool is_late = round > 0 && 2 * round >= work.rounds;
+      AnnealAgain(static_cast<size_t>(round) % kBestPlans, is_late, (all - first) / work.rounds);
     }
+    if (options_.found.empty()) return;
+    for (const Schedule& found : options_.found) Add(StepsOf(problem_, found));
+    AnnealAgain(0, /*is_late=*/true, all / kLastParts);
+  }
+
+  // Anneals from one of the best plans so far.
+  void AnnealAgain(size_t turn, bool is_late, int64_t work) {
+    const PooledPlan start = pool_[std::min(turn, pool_.size() - 1)];
+    const double above = pool_.front().score - static_cast<double>(enough_);
+    const bool is_far = above > kStillFar * static_cast<double>(problem_.total_cost);
+    const bool is_hot = is_tight_ || (is_late && is_far);
+    AnnealFrom(start, is_hot ? kHotTemperature : FirstTemperature(start.score), is_hot, work);
   }
 
   // The best plan that fits, the best that does not, and then the best of all that are left.
@@ -180,14 +198,14 @@ class OffloadSearcher {
     return temperature * std::max(1.0, kFarHeat * above / (score - once));
   }
 
-  void AnnealFrom(const PooledPlan& start, double temperature, int64_t work) {
+  void AnnealFrom(const PooledPlan& start, double temperature, bool follows_budget, int64_t work) {
     if (IsDone()) return;
     OffloadAnnealOptions options;
     options.work = work;
     options.enough = enough_;
     options.seed = static_cast<uint64_t>(chains_);
     options.start_temperature = temperature;
-    options.follows_budget = is_tight_;
+    options.follows_budget = follows_budget;
     ++chains_;
     Add(AnnealOffload(problem_, limits_, start.steps, options).steps);
   }

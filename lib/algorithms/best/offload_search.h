@@ -25,7 +25,8 @@ struct OffloadWork {
                                // the work.
 };
 
-// The last three take about 0.3, 3 and 20 seconds for 500 operations.
+// The last three take about 0.3, 3 and 20 seconds for 500 operations, each in addition to those
+// before.
 inline constexpr OffloadWork kGlanceOffload = {100, 5'000, 1, 0};
 inline constexpr OffloadWork kQuickOffload = {300, 30'000, 2, 1};
 inline constexpr OffloadWork kNormalOffload = {2'000, 250'000, 3, 1};
@@ -35,6 +36,9 @@ struct OffloadSearchOptions {
   OffloadWork work = kNormalOffload;
   // Known plans that obey the rules, with at most one copy back of each value.
   std::vector<Schedule> starts;
+  // Plans of an earlier search. Only the last chain may begin from them, so that the others find
+  // different ones.
+  std::vector<Schedule> found;
   std::vector<OffloadChoice> choices;  // Such as those of bounds. Their plans may be no good.
   // A plan that adds no more ends the search: it is at a lower bound, or good enough.
   int64_t enough = 0;

@@ -193,6 +193,30 @@ TEST_CASE("offload: no plan is worse than the start, and the same request gives 
   }
 }
 
+TEST_CASE("offload: a search after another gives no less than that one, even without any work") {
+  const OffloadEffort none = {{0, 0, 1, 0}, 0, 0, 1};
+  int worse = 0;
+  for (uint64_t seed = 5000; seed < 5120; ++seed) {
+    CAPTURE(seed);
+    const SmallOffload small(seed);
+    const OffloadOutcome before = small.Solve();
+    const auto again = [&](const OffloadOutcome* known) {
+      return SolveWithOffload(small.graph, small.limits, none, {}, known).value();
+    };
+    const OffloadOutcome after = again(&before);
+    CHECK(after.lower_bound == before.lower_bound);
+    CHECK(after.least_peak == before.least_peak);
+    CHECK(after.is_infeasible == before.is_infeasible);
+    CHECK(after.is_optimal == before.is_optimal);
+    REQUIRE(after.best.has_value() == before.best.has_value());
+    if (!before.best) continue;
+    CHECK(after.best->overhead == before.best->overhead);
+    const OffloadOutcome alone = again(nullptr);
+    worse += !alone.best || alone.best->overhead > before.best->overhead ? 1 : 0;
+  }
+  CHECK(worse > 20);
+}
+
 TEST_CASE("offload: chains that go above a tight budget come back to it with better plans") {
   int better = 0;
   int worse = 0;

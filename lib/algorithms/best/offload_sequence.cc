@@ -177,7 +177,11 @@ void OffloadSequence::Place(int32_t step, int32_t slot, bool is_insertion) {
   for (const int32_t write : WritesOf(step)) change(&made_at_[At(write)], slot);
   if (IsLoad(problem_, step)) {
     const int32_t value = LoadedBy(problem_, step);
-    is_insertion ? loaded_.push_back(value) : void(std::erase(loaded_, value));
+    if (is_insertion) {
+      loaded_.push_back(value);
+    } else {
+      std::erase(loaded_, value);
+    }
   }
   const int32_t more = is_insertion ? 1 : -1;
   step_count_ += more;
