@@ -23,7 +23,7 @@ constexpr size_t kMostMissing = 4;
 constexpr int64_t kOffloadStopPolls = 64;
 // Temperatures are parts of the time that the sequence adds, but of no less than this part of a
 // step: a plan that adds next to nothing could not change otherwise.
-constexpr double kLeastHeat = 1e-2;
+constexpr double kLeastHeat = 3e-2;
 // The charge for memory above the budget is adjusted after so many stages: it rises by this factor,
 // or falls by the other one.
 constexpr int64_t kRaiseStages = kOffloadStages / 16;
