@@ -160,7 +160,7 @@ def test_a_plan_of_operations_is_the_larger_one_where_there_is_none_of_kernels()
 
     model = Tried(80, 80)
     Search(PLAIN_ROW, 700, model).run()
-    assert model.plans()[2:] == [Recipe(PLAN, 838, True)]
+    assert model.plans()[2] == Recipe(PLAN, 838, True)
 
 
 def test_a_kind_of_plan_is_asked_for_what_the_last_one_of_its_kind_has_come_to():
@@ -170,6 +170,22 @@ def test_a_kind_of_plan_is_asked_for_what_the_last_one_of_its_kind_has_come_to()
     assert model.plans()[1] == Recipe(PLAN, 485, True)
     # Those come to 388 and take more time than the first plan, so another one is sought.
     assert model.plans()[2] == Recipe(PLAN, 485, True, True)
+
+
+@pytest.mark.parametrize(("cost", "more"), [(125, 1), (126, 2)])
+def test_more_than_one_other_plan_is_sought_where_a_step_takes_long(cost, more):
+    peaks = iter([400, 600, 690])
+
+    class Slow(Model):
+        def __call__(self, recipe: Recipe) -> Candidate | None:
+            found = super().__call__(recipe)
+            if found is not None and recipe.kind == PLAN:
+                found.peak_bytes, found.cost = next(peaks), cost
+            return found
+
+    model = Slow(lambda planned: planned)
+    Search(PLAIN_ROW, 700, model).run()
+    assert sum(row.kind == PLAN for row in model.asked) == 1 + more
 
 
 def test_no_other_plan_of_a_kind_is_sought_that_takes_as_long():

@@ -49,10 +49,13 @@ def made(value: Any, index: int = 0, is_random: bool = False) -> Any:
 
 def _randomize(memory: torch.Tensor) -> None:
     if memory.dtype is torch.bool:
-        memory.bernoulli_()
+        memory.bernoulli_(_TRUE)
     elif memory.dtype in _NORMAL:
         memory.normal_()
 
+
+_TRUE = 0.9
+"""This part of a mask is true, as that of dropout is, and branches on it are predicted as often."""
 
 _NORMAL = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 

@@ -43,6 +43,9 @@ last one of its kind takes less time by this part."""
 _GOOD = 1.03
 """No other plan is sought if a step takes at most this much of plain Inductor's time."""
 
+_SLOW = 1.25
+"""More than one other plan is sought if a step takes more than this much of it."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -177,12 +180,17 @@ class Search:
         for value in KNOBS:
             if self._try(Recipe(KNOB, value)) is not None:
                 break
-        if not self._fits(self.best()) or self._is_good():
-            return
+        is_more = self._fits(self.best()) and not self._takes_at_most(_GOOD)
+        while is_more:
+            is_more = self._try_another(most) and not self._takes_at_most(_SLOW)
+
+    def _try_another(self, most: int) -> bool:
+        """Tries another plan that may take less time, and returns whether there is one."""
         for fused in (True, False):
             limit = self._limit_of_another(fused, most)
             if limit and self._try(Recipe(PLAN, limit, near=True, fused=fused)) is not None:
-                return
+                return True
+        return False
 
     def _limit_of_another(self, fused: bool, most: int) -> int:
         """Returns the limit of another plan of a kind, which may take less time; 0 for none."""
@@ -197,9 +205,9 @@ class Search:
         planned, peak = latest.plan.peak_bytes, latest.peak_bytes
         return min(planned * most // peak, planned + most - peak)
 
-    def _is_good(self) -> bool:
-        best = self.best()
-        return self._fits(best) and best.cost <= _GOOD * self.tried[0].cost
+    def _takes_at_most(self, part: float) -> bool:
+        """Returns whether the best takes at most this much of plain Inductor's time."""
+        return self.best().cost <= part * self.tried[0].cost
 
 
 def _less(found: Candidate | None, most: int) -> int:
