@@ -104,6 +104,7 @@ def test_a_mask_is_made_where_it_is_read_on_a_cpu():
     assert groups.graph.boundary == 0 and groups.graph.results == [1]
     on_gpu = Groups(halves(mask.to("meta")))
     assert len(on_gpu.graph.operations) == 3
+    assert len(Groups(halves(mask), keeps_masks=True).graph.operations) == 3
 
 
 def test_a_mask_that_several_read_counts_as_floats():
@@ -111,3 +112,4 @@ def test_a_mask_that_several_read_counts_as_floats():
     joint.operations[3].reads.append(1)
     sizes = [value.bytes for value in Groups(joint).graph.values]
     assert sizes == [8, 4 * 8, 8]
+    assert [value.bytes for value in Groups(joint, keeps_masks=True).graph.values] == [8, 8, 8]

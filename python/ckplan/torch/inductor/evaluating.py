@@ -106,7 +106,7 @@ class Evaluation:
         self._device = device_of(joint.captured, request.costs)
         self._apart = joint.captured.parameter_gradients()
         self._tried: set[tuple[tuple[int, ...], bool]] = set()
-        self._groups = functools.cache(lambda: Groups(joint.captured))
+        self._groups = functools.cache(lambda keeps_masks: Groups(joint.captured, keeps_masks))
         self._costs = {operation.name: operation.cost for operation in joint.captured.operations}
         self._once_cost = sum(self._costs.values())
         self._plain_cost = 0
@@ -172,14 +172,24 @@ class Evaluation:
     def _plan(self, recipe: Recipe) -> Plan | None:
         """Returns the plan within the recipe's limit, or the smallest one; None without any."""
         request, limit = self._request, recipe.value
-        graph = self._groups().graph if recipe.fused else self._joint.captured
         if self.is_quick:
             request = dataclasses.replace(request, algo="dtr")
         assert not isinstance(limit, float)
-        try:
-            plan = make_plan(graph, request, limit)
-        except ckplan.InfeasibleError as error:
-            if error.least_bytes is None:
-                return None
-            plan = make_plan(graph, request, error.least_bytes)
-        return self._groups().expanded(plan) if recipe.fused else plan
+        plan = groups = None
+        for groups in self._kinds(recipe):
+            graph = groups.graph if groups else self._joint.captured
+            try:
+                plan = make_plan(graph, request, limit)
+                break
+            except ckplan.InfeasibleError as error:
+                least = error.least_bytes
+        if plan is None and least is not None:
+            plan = make_plan(graph, request, least)
+        return groups.expanded(plan) if groups and plan else plan
+
+    def _kinds(self, recipe: Recipe) -> list[Groups | None]:
+        """Returns the groups of which the first are planned that allow a plan; None for none."""
+        if not recipe.fused:
+            return [None]
+        avoiding, keeping = self._groups(False), self._groups(True)
+        return [avoiding, keeping] if avoiding.masks and recipe.value != "min" else [keeping]

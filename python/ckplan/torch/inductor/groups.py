@@ -30,10 +30,16 @@ reads is part of that operation.
 
 
 class Groups:
-    """The groups of a graph, as a graph of fewer operations and values."""
+    """The groups of a graph, as a graph of fewer operations and values.
 
-    def __init__(self, graph: JointGraph):
+    Masks on a CPU are avoided unless ``keeps_masks`` is set.
+    """
+
+    def __init__(self, graph: JointGraph, keeps_masks: bool = False):
         self._graph = graph
+        operations = [] if keeps_masks else [each for each in graph.operations if _is_mask(each)]
+        self.masks = {value for each in operations for value in each.writes}
+        """What is avoided."""
         readers: dict[int, set[int]] = defaultdict(set)
         for operation in graph.operations:
             for value in operation.reads:
@@ -65,8 +71,9 @@ class Groups:
         return dataclasses.replace(plan, schedule=schedule)
 
     def _joins(self, operation: Operation, reader: Operation) -> bool:
+        is_mask = not self.masks.isdisjoint(operation.writes)
         return (
-            (operation.is_backward == reader.is_backward or _is_mask(operation))
+            (operation.is_backward == reader.is_backward or is_mask)
             and all(_can_join(each, self._graph) for each in (operation, reader))
             and all(self._is_plain(value) for value in operation.writes)
         )
@@ -78,13 +85,12 @@ class Groups:
     def _contracted(self) -> JointGraph:
         graph = self._graph
         kept = [value for value in graph.values if value.id not in self._inner]
-        masks = {value for each in graph.operations if _is_mask(each) for value in each.writes}
         place = {value.id: position for position, value in enumerate(kept)}
         values = [
             dataclasses.replace(
                 value,
                 id=place[value.id],
-                bytes=value.bytes * (_MASK_WEIGHT if value.id in masks else 1),
+                bytes=value.bytes * (_MASK_WEIGHT if value.id in self.masks else 1),
                 alias_of=None if value.alias_of is None else place[value.alias_of],
             )
             for value in kept
