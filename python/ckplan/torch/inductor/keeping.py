@@ -70,6 +70,8 @@ class KeptChoice:
         row = cache.numbers(self._name)
         if set(row) != _FIELDS or row["kind"] >= len(_KINDS):
             return None
+        if most is not None and row["peak_bytes"] > most:
+            return None  # It was refused; the search shall find it again.
         recipe = Recipe(
             _KINDS[row["kind"]], _value(row), bool(row["near"]), bool(row["fused"])
         )
