@@ -170,8 +170,8 @@ class PeakExplainer {
     const Result<Simulation> then = Simulator(graph_).Run(schedule);
     if (!then.ok()) return;
     const std::optional<Bytes>& host_budget = traced_.plan.request.host_budget;
-    if (!host_budget || then->host_peak <= *host_budget)
-      found_.next.push_back({live, *then, is_moved});
+    if (host_budget && then->host_peak > *host_budget) return;
+    found_.next.push_back({live, *then, is_moved});
   }
 
   size_t LastMadeBefore(const LiveAtPeak& item) const {

@@ -70,8 +70,10 @@ class Joint:
     def partition(self, recipe: Recipe, plan: Plan | None) -> lowered.Partition:
         """Returns what divides it by a recipe, with the plan if it has one."""
         if recipe.kind == KNOB:
-            return lowered.Divides(lambda: self.by_knob(float(recipe.value)))
-        return private.min_cut if plan is None else lowered.Divides(lambda: self.planned(plan))
+            return lowered.KnownPartition(lambda: self.by_knob(float(recipe.value)))
+        if plan is None:
+            return private.min_cut
+        return lowered.KnownPartition(lambda: self.planned(plan))
 
 
 _ROOM = 1.1
@@ -113,7 +115,7 @@ class Evaluation:
         self._least_cost = math.inf
         """The cost of the cheapest plan that has kept the limit, lowered."""
         self._knob_is_slow = False
-        """The knob was left out by its time, so lower values, which run more again, need no look."""
+        """The knob was left out by its time; lower values, which run more again, need no look."""
 
     def __call__(self, recipe: Recipe) -> Candidate | None:
         plan = self._plan(recipe) if recipe.kind == PLAN else None
@@ -144,7 +146,7 @@ class Evaluation:
         if share * self._plain_cost > _DOUBT * self._least_cost:
             self._knob_is_slow = True
             return None
-        step = self._lower(lowered.Divides(lambda: modules), recipe.flags)
+        step = self._lower(lowered.KnownPartition(lambda: modules), recipe.flags)
         return self.candidate(recipe, step, None)
 
     def _held_bytes(self, forward: fx.GraphModule, backward: fx.GraphModule) -> int:

@@ -61,7 +61,8 @@ class _Storages:
             self._use(node, position)
             if node.op != "output":
                 self._of[node] = self._numbers(node, position, node.name in inputs)
-        for place, result in enumerate(_results(nodes[-1])):
+        results: Any = nodes[-1].args[0]
+        for place, result in enumerate(results):
             if place in apart and isinstance(result, fx.Node):
                 for number in self._of[result].values():
                     self._sizes[number] = 0
@@ -101,7 +102,3 @@ class _Storages:
 def _is_passed_on(node: fx.Node) -> bool:
     """Returns whether only one other operation reads the result, in the same kernel."""
     return is_fusible(node) and len(node.users) == 1 and all(map(is_fusible, node.users))
-
-
-def _results(output: fx.Node) -> Any:
-    return output.args[0]

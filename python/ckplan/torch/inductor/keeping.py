@@ -36,6 +36,7 @@ class Refused:
 
 
 _refused: dict[str, Refused] = {}
+"""What this process has refused, by the names of choices without a limit."""
 
 
 class KeptChoice:

@@ -13,8 +13,8 @@ Partition = Callable[..., Any]
 """Divides a joint graph: takes its module, its inputs and the partitioner's options."""
 
 
-class Divides:
-    """A partition of what is known of a joint graph, whatever module it is given.
+class KnownPartition:
+    """Divides a joint graph by what is known of it, whatever module it is given.
 
     So Inductor's passes over that module are left out.
     """

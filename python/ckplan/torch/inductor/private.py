@@ -22,9 +22,9 @@ from torch import fx
 from ckplan.torch import operators, private
 from ckplan.torch.inductor.lowered import (
     Decision,
-    Divides,
     Finished,
     Flags,
+    KnownPartition,
     Module,
     Partition,
     Step,
@@ -229,7 +229,7 @@ class _Stage:
     ) -> Any:
         self._partitioner.partition = self._noting(partition, wrappers.step)
         capture = dataclasses.replace(self._capture, graph_module=joint)
-        passes = _without_joint_passes() if isinstance(partition, Divides) else nullcontext()
+        passes = _without_joint_passes() if isinstance(partition, KnownPartition) else nullcontext()
         with passes, _fusing(flags), wrappers.made():
             return self._original(self._state, capture, *self._compilers)
 

@@ -144,8 +144,8 @@ class Search:
         found: Candidate | None = None
         smallest: set[bool] = set()
         """The kinds of plans, of kernels or not, whose smallest plan was tried."""
-        fused, is_first = True, True
-        for _ in range(_MOST_PLANS):
+        fused = True
+        for number in range(_MOST_PLANS):
             if fused in smallest:
                 fused = not fused
             if fused in smallest:
@@ -158,8 +158,9 @@ class Search:
             found = tried or found
             if tried is None or (tried.plan is not None and tried.plan.peak_bytes > limit):
                 smallest.add(fused)
-            stays = is_first and tried is not None and tried.peak_bytes <= _CLOSE * most
-            fused, is_first = fused == stays, False
+            is_close = tried is not None and tried.peak_bytes <= _CLOSE * most
+            if number > 0 or not is_close:
+                fused = not fused
         for fused in (True, False):
             if fused not in smallest:
                 self._try(Recipe(PLAN, "min", near=True, fused=fused))
