@@ -27,6 +27,7 @@ from ckplan.torch.errors import (
 )
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.inductor import private as inductor
+from ckplan.torch.inductor import private_kernels
 from ckplan.torch.inductor.costs import set_fused_costs
 from ckplan.torch.inductor.deciding import Chosen, PartDecision
 from ckplan.torch.judge import Replay, replay_modules
@@ -67,7 +68,7 @@ class Backend:
         step = None
         if self.request.compiler == "inductor":
             moves = self.request.offload is not None
-            with inductor.keeping_order() if moves else contextlib.nullcontext():
+            with private_kernels.keeping_order() if moves else contextlib.nullcontext():
                 compiled = inductor.compile(module, inputs, PartDecision(self, part))
         else:
             uses_loss_alone = self.request.returns == "loss" and not self._is_part

@@ -163,12 +163,12 @@ def test_what_is_fused_away_costs_no_traffic(monkeypatch):
 def test_each_kernel_is_timed_once(monkeypatch):
     runs: list[str] = []
 
-    def compiled(text: str) -> Any:
-        runs.append(text)
-        return lambda *_: None
+    def compiled(texts: list[str]) -> list[Any]:
+        runs.extend(texts)
+        return [lambda *_: None for _ in texts]
 
     monkeypatch.setattr(timing, "_known", {})
-    monkeypatch.setattr(timing.private, "compiled_kernel", compiled)
+    monkeypatch.setattr(timing.private_kernels, "compiled_kernels", compiled)
     calls = replay(wrappers.step(), []).calls
     found = timing.times(calls)
     assert set(found) == {call.key for call in calls} and min(found.values()) >= 0
@@ -203,7 +203,7 @@ def test_a_kernel_that_checks_indices_is_timed_with_valid_ones(
 
     monkeypatch.setattr(timing, "_known", {})
     monkeypatch.setattr(timing.cache, "numbers", lambda _: {})
-    monkeypatch.setattr(timing.private, "compiled_kernel", lambda _: kernel)
+    monkeypatch.setattr(timing.private_kernels, "compiled_kernels", lambda texts: [kernel] * len(texts))
     values = dataclasses.replace(OFFSETS, dtype=torch.float32)
     call = KernelCall(Kernel("kernel", text), (values, OFFSETS))
     is_timed = set(timing.times([call])) == {call.key}

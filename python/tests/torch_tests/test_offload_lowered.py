@@ -15,7 +15,7 @@ import torch
 from ckplan.torch import private as own_private
 from ckplan.torch.building import Modules
 from ckplan.torch.graph import JointGraph
-from ckplan.torch.inductor import private
+from ckplan.torch.inductor import private_kernels
 from ckplan.torch.inductor.lowered import Step, Wrapper
 from ckplan.torch.inductor.replay import replay
 from ckplan.torch.tracker import Tracker
@@ -114,7 +114,7 @@ def test_all_copies_survive_fusion(monkeypatch):
     modules, _ = compiled_modules(monkeypatch)
     copies = 0
     for module, is_backward in ((modules.forward, False), (modules.backward, True)):
-        with private.keeping_order():
+        with private_kernels.keeping_order():
             text = lowered(module, is_backward).text
         calls = re.findall(r"= torch\.ops\.ao\.(\w+)\.default\((.*)\)", text)
         planned = Counter(
@@ -142,7 +142,7 @@ def test_copies_back_stay_where_the_plan_has_them(monkeypatch):
     modules, captured = compiled_modules(monkeypatch)
     apart = captured.parameter_gradients()
     by_itself = replay(step_of(modules), apart).tensors_peak_bytes
-    with private.keeping_order():
+    with private_kernels.keeping_order():
         step = step_of(modules)
         in_order = replay(step, apart).tensors_peak_bytes
     assert in_order < by_itself
@@ -155,7 +155,7 @@ def test_copies_back_stay_where_the_plan_has_them(monkeypatch):
 
 def test_copies_on_the_host_are_no_memory_of_the_device(monkeypatch):
     modules, captured = compiled_modules(monkeypatch)
-    with private.keeping_order():
+    with private_kernels.keeping_order():
         step = step_of(modules)
     found = replay(step, captured.parameter_gradients())
     outputs = next(iter(modules.forward.graph.find_nodes(op="output"))).args[0]

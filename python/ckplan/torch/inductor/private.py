@@ -20,6 +20,7 @@ import torch
 from torch import fx
 
 from ckplan.torch import operators, private
+from ckplan.torch.inductor import libraries, private_kernels
 from ckplan.torch.inductor.lowered import (
     Decision,
     Finished,
@@ -230,7 +231,7 @@ class _Stage:
         self._partitioner.partition = self._noting(partition, wrappers.step)
         capture = dataclasses.replace(self._capture, graph_module=joint)
         passes = _without_joint_passes() if isinstance(partition, KnownPartition) else nullcontext()
-        with passes, _fusing(flags), wrappers.made():
+        with passes, private_kernels.fusing(flags), wrappers.made():
             return self._original(self._state, capture, *self._compilers)
 
     def _noting(self, partition: Partition, step: Step) -> Partition:
@@ -313,64 +314,14 @@ def _loading(graph: Any, load: Callable[[], Any]) -> Callable[[], Any]:
     debug, bundler = V.debug, cast(Any, AutotuneCacheBundler)
 
     def loading() -> Any:
-        with V.set_graph_handler(graph), V.set_debug_handler(debug):
+        handlers = V.set_graph_handler(graph), V.set_debug_handler(debug)
+        with handlers[0], handlers[1], private_kernels.compiled_by(libraries.compiled):
             try:
                 return load()
             finally:
                 bundler.end_compile()
 
     return loading
-
-
-@contextlib.contextmanager
-def _fusing(flags: Flags) -> Iterator[None]:
-    """Sets how Inductor fuses.
-
-    ``V.set_choices_handler`` and ``InductorChoices.can_fuse``, since 2.7;
-    ``config.fusion_memory_timeline_peak_memory_pct_threshold``, since about 2.14.
-    """
-    if not flags.near:
-        yield
-        return
-    from torch._inductor import config
-    from torch._inductor.virtualized import V
-
-    name = "fusion_memory_timeline_peak_memory_pct_threshold"
-    patch = {name: 0.0} if hasattr(config, name) else {}
-    choices: Any = type(V.choices)
-    with config.patch(patch), V.set_choices_handler(_near_choices(choices)()):
-        yield
-
-
-def keeping_order() -> AbstractContextManager[Any]:
-    """Has Inductor keep the order of the graph, but for what it fuses.
-
-    Otherwise it moves copies back from the host, which read nothing that is made on the device, to
-    the beginning of the backward pass. ``config.reorder_for_peak_memory``, since 2.6.
-    """
-    from torch._inductor import config
-
-    in_order: AbstractContextManager[Any] = config.patch(reorder_for_peak_memory=False)
-    return in_order
-
-
-_NEAR = 8
-"""How far apart operations may be, in the order of the plan, that are fused nevertheless."""
-
-
-@functools.cache
-def _near_choices(choices: Any) -> Any:
-    class NearChoices(choices):  # type: ignore[misc]
-        @staticmethod
-        def can_fuse(scheduler: Any, node1: Any, node2: Any, shared_data_score: int) -> bool:
-            apart = max(
-                abs(node1.min_order - node2.max_order), abs(node2.min_order - node1.max_order)
-            )
-            return apart <= _NEAR and bool(
-                choices.can_fuse(scheduler, node1, node2, shared_data_score)
-            )
-
-    return NearChoices
 
 
 def settings() -> str:
@@ -446,28 +397,6 @@ def allocations() -> Iterator[list[list[int]]]:
         for thread in autograd._disable_profiler_legacy():
             rows = [e.cpu_memory_usage() for e in thread if e.kind() == "memory_alloc"]
             found.append(rows)
-
-
-def compiled_kernel(text: str) -> Callable[..., Any]:
-    """Compiles a kernel as a wrapper does (``async_compile.AsyncCompile``, since 2.0).
-
-    ``text`` is the wrapper's call of a method of ``async_compile``. Triton's kernels run by their
-    method ``run``, on a stream that ``torch._C._cuda_getCurrentRawStream``, since 1.x, names.
-    """
-    from torch._inductor.async_compile import AsyncCompile
-
-    names: dict[str, Any] = {"async_compile": AsyncCompile(), "torch": torch}
-    names["kernel"] = eval(text, names)
-    names["async_compile"].wait(names)
-    kernel = names["kernel"]
-    if not hasattr(kernel, "run"):
-        return kernel  # type: ignore[no-any-return]
-
-    def run(*args: Any) -> Any:
-        stream = torch._C._cuda_getCurrentRawStream(torch.cuda.current_device())
-        return kernel.run(*args, stream=stream)
-
-    return run
 
 
 def reinterpreted(tensor: Any, size: Any, stride: Any, offset: int = 0) -> Any:

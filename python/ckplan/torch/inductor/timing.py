@@ -14,7 +14,7 @@ import torch
 
 from ckplan.torch import cache
 from ckplan.torch.costs import barrier
-from ckplan.torch.inductor import private
+from ckplan.torch.inductor import private, private_kernels
 from ckplan.torch.inductor.examples import example, machine, made
 from ckplan.torch.inductor.replay import KernelCall, OperatorCall
 
@@ -51,19 +51,27 @@ def times(calls: Iterable[KernelCall | OperatorCall]) -> dict[str, int]:
     missing = [call for key, call in wanted.items() if hashes[key] not in known]
     if missing:
         with torch.no_grad(), private.real_tensors(), torch.random.fork_rng():
+            runs = _compiled(missing)
             for call in missing:
-                known[hashes[call.key]] = _measure(call)
+                known[hashes[call.key]] = _measure(call, runs)
         cache.store_numbers(name, known)
     found = {key: known[hashed] for key, hashed in hashes.items()}
     return {key: time for key, time in found.items() if time != _UNTIMED}
 
 
-def _measure(call: KernelCall | OperatorCall) -> int:
+def _compiled(calls: list[KernelCall | OperatorCall]) -> dict[str, Callable[..., Any]]:
+    """Returns the functions of the kernels that can be timed, by their texts."""
+    kernels = [call.kernel.text for call in calls if isinstance(call, KernelCall)]
+    texts = [text for text in dict.fromkeys(kernels) if _ON_GPU_CHECK not in text]
+    return dict(zip(texts, private_kernels.compiled_kernels(texts)))
+
+
+def _measure(call: KernelCall | OperatorCall, runs: dict[str, Callable[..., Any]]) -> int:
     if isinstance(call, OperatorCall):
         return _least_time(call, call.operator, lambda: example(call, is_random=True))
-    if _ON_GPU_CHECK in call.kernel.text:
+    run = runs.get(call.kernel.text)
+    if run is None:
         return _UNTIMED
-    run = private.compiled_kernel(call.kernel.text)
     for index in _INDICES:
         # A kernel for CPUs raises an error before it uses an index that is out of bounds.
         with contextlib.suppress(RuntimeError):

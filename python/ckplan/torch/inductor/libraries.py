@@ -1,0 +1,116 @@
+"""Compiles the C++ kernels of a wrapper together.
+
+Inductor makes a library of each kernel, and most of the time that takes is the same for all: the
+compiler starts, reads headers, and links. Here several kernels share one library; there are as many
+libraries as Inductor has threads to compile them.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ckplan.torch.private import real_tensors
+
+
+@dataclass(frozen=True)
+class CppKernel:
+    """A kernel for CPUs: the C++ types of its parameters, and its text."""
+
+    types: tuple[str, ...]
+    text: str
+
+
+Kernel = Callable[..., Any]
+
+Compile = Callable[[list[CppKernel]], list[Kernel]]
+"""Compiles each kernel to a library of its own."""
+
+_ENTRY = re.compile(r'extern "C"\s+void\s+kernel\(')
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
+
+_START = 2000
+"""As many characters of a kernel take about as long to compile as what it has beside its text."""
+
+
+def compiled(kernels: Iterable[CppKernel], compile: Compile, threads: int) -> list[Kernel]:
+    """Returns the function of each kernel.
+
+    A kernel whose parameters are not all pointers has a library of its own, and so has each one if
+    the compiler does not take them together.
+    """
+    kernels = list(kernels)
+    known: dict[CppKernel, Kernel] = {}
+    libraries = _divided(filter(_can_share, dict.fromkeys(kernels)), threads)
+    try:
+        functions = compile([_joined(library) for library in libraries])
+        for library, function in zip(libraries, functions):
+            known.update(_parts(library, function))
+    except RuntimeError:
+        known.clear()
+    alone = [kernel for kernel in dict.fromkeys(kernels) if kernel not in known]
+    known.update(zip(alone, compile(alone)))
+    return [known[kernel] for kernel in kernels]
+
+
+def _can_share(kernel: CppKernel) -> bool:
+    pointers = all(type.endswith("*") for type in kernel.types)
+    return pointers and len(_ENTRY.findall(kernel.text)) == 1
+
+
+def _divided(kernels: Iterable[CppKernel], count: int) -> list[list[CppKernel]]:
+    """Divides kernels among so many libraries, or fewer, that take about as long to compile."""
+    libraries: list[list[CppKernel]] = [[] for _ in range(max(1, count))]
+    lengths = [0] * len(libraries)
+    for kernel in sorted(kernels, key=lambda kernel: -len(kernel.text)):
+        shortest = lengths.index(min(lengths))
+        libraries[shortest].append(kernel)
+        lengths[shortest] += len(kernel.text) + _START
+    return [library for library in libraries if library]
+
+
+def _joined(library: list[CppKernel]) -> CppKernel:
+    """Returns one kernel that calls one of the library's: its first argument is which of them.
+
+    A kernel's arguments are the last ones.
+    """
+    count = _most(library)
+    includes, texts, cases = {}, [], []
+    for number, kernel in enumerate(library):
+        includes.update(dict.fromkeys(_INCLUDE.findall(kernel.text)))
+        text = _ENTRY.sub("static void kernel(", _INCLUDE.sub("", kernel.text))
+        texts.append(f"namespace kernel_{number} {{\n{text}\n}}\n")
+        first = count - len(kernel.types)
+        arguments = ", ".join(
+            f"static_cast<{type}>(argument_{first + place})"
+            for place, type in enumerate(kernel.types)
+        )
+        cases.append(f"    case {number}: kernel_{number}::kernel({arguments}); break;\n")
+    types = "const int64_t", *["void*"] * count
+    parameters = ", ".join(f"void* argument_{place}" for place in range(count))
+    entry = (
+        f'extern "C" void kernel(const int64_t which, {parameters}) {{\n'
+        f"  switch (which) {{\n{''.join(cases)}  }}\n}}\n"
+    )
+    return CppKernel(types, "\n".join([*includes, *texts, entry]))
+
+
+def _parts(library: list[CppKernel], function: Kernel) -> dict[CppKernel, Kernel]:
+    """Returns the function of each kernel of a library. An unused argument is any tensor."""
+    with real_tensors():
+        unused = torch.empty(1)
+    return {
+        kernel: functools.partial(
+            function, number, *[unused] * (_most(library) - len(kernel.types))
+        )
+        for number, kernel in enumerate(library)
+    }
+
+
+def _most(library: list[CppKernel]) -> int:
+    return max(len(kernel.types) for kernel in library)
