@@ -168,6 +168,7 @@ def _convnext() -> Loss:
         hidden_sizes=[16, 32],
         depths=[1, 1],
         num_labels=2,
+        problem_type="single_label_classification",  # Otherwise the first step sets it.
     )
 
 

@@ -38,6 +38,7 @@ class Operation:
     repeats: bool = True
     is_random: bool = False
     cost: int = 0
+    workspace_bytes: int = 0
     module: str = ""
     title: str = "boundary"
     """Its name, where it has no node."""
@@ -170,7 +171,7 @@ def _operation_json(operation: Operation) -> dict[str, Any]:
         "reads": operation.reads,
         "writes": operation.writes,
         "cost": operation.cost,
-        "workspace_bytes": 0,
+        "workspace_bytes": operation.workspace_bytes,
         "repeat": "yes" if operation.repeats else "never",
     }
     if operation.module:

@@ -59,6 +59,8 @@ def settings() -> tuple[Any, ...]:
     from torch._functorch import config as functorch_config
     from torch._functorch._aot_autograd import graph_compile
     from torch._inductor import compile_fx, config
+    from torch._inductor.async_compile import AsyncCompile
+    from torch._inductor.codegen.cpp import CppScheduling
     from torch._inductor.graph import GraphLowering
     from torch._inductor.virtualized import V
 
@@ -70,6 +72,9 @@ def settings() -> tuple[Any, ...]:
         graph_compile.aot_stage2_autograd,
         compile_fx._recursive_joint_graph_passes,  # type: ignore[attr-defined]
         GraphLowering._compile_to_module_lines,
+        AsyncCompile.cpp_pybinding,
+        AsyncCompile.wait,
+        CppScheduling.ready_to_flush,  # type: ignore[attr-defined]
         type(V.choices),
     )
 

@@ -16,6 +16,7 @@ from torch_tests.training import loss_of
 import ckplan.torch
 from ckplan.torch import costs, private
 from ckplan.torch.estimation.lowering import trace_of
+from ckplan.torch.graph import JointGraph, Operation
 from ckplan.torch.inductor import costs as kernel_costs
 from ckplan.torch.inductor import deciding, timing
 from ckplan.torch.inductor.replay import Form, KernelCall, OperatorCall, replay
@@ -139,6 +140,38 @@ def test_masks_cost_what_converting_them_takes():
     assert cost(scalar, torch.bool, torch.bool) == none
 
 
+@pytest.mark.parametrize(
+    "drawn", ["normalized_rand_cpu(tmp0, x0)", "randn_cpu(tmp0, x0)", "tl.rand(tmp0, x0)"]
+)
+def test_random_numbers_cost_what_drawing_them_takes(drawn: str):
+    device = costs.device_named("cpu")
+    form = Form((1 << 16,), (1,), torch.float32, "cpu")
+
+    def cost(text: str) -> int:
+        kernel = Kernel("kernel", f"auto tmp1 = {text}; in_ptr0[0]; out_ptr0[x0] = tmp1")
+        return kernel_costs.call_ns(KernelCall(kernel, (form, form)), device)
+
+    cycles = 8 * 3e9 / 1e9  # Of eight cores, in a nanosecond.
+    assert cost(drawn) - device.launch_ns == pytest.approx((1 << 16) * 25 / cycles, rel=0.01)
+    assert cost("tmp0") < cost(drawn) / 5
+
+
+def test_what_draws_random_numbers_may_cost_what_that_takes():
+    device = costs.device_named("cpu")
+    traced = torch.fx.Graph()
+    drawn = traced.call_function(torch.ops.prims.inductor_random.default)
+    added = traced.call_function(torch.ops.aten.add.Tensor)
+    for node in (drawn, added):
+        node.meta["val"] = torch.empty(1000, device="meta")
+    operations = [Operation(i, node, [], [], cost=5) for i, node in enumerate((drawn, added))]
+    graph = kernel_costs.with_drawn_costs(JointGraph(operations=operations), device)
+    cycles = 8 * 3e9 / 1e9  # Of eight cores, in a nanosecond.
+    assert graph.operations[0].cost == pytest.approx(5 + 1000 * 25 / cycles, rel=0.01)
+    assert graph.operations[1].cost == operations[0].cost == 5
+    without = JointGraph(operations=operations[1:])
+    assert kernel_costs.with_drawn_costs(without, device) is without
+
+
 def test_what_is_fused_away_costs_no_traffic(monkeypatch):
     def chain(x: Any) -> Any:
         return loss_of(torch.exp(torch.sin(torch.cos(x))) @ torch.ones(256, 256))
@@ -164,8 +197,8 @@ def test_each_kernel_is_timed_once(monkeypatch):
     runs: list[str] = []
 
     def compiled(texts: list[str]) -> list[Any]:
-        runs.extend(texts)
-        return [lambda *_: None for _ in texts]
+        assert len(set(texts)) == len(texts)
+        return [lambda *_, text=text: runs.append(text) for text in texts]
 
     monkeypatch.setattr(timing, "_known", {})
     monkeypatch.setattr(timing.private_kernels, "compiled_kernels", compiled)
@@ -173,7 +206,8 @@ def test_each_kernel_is_timed_once(monkeypatch):
     found = timing.times(calls)
     assert set(found) == {call.key for call in calls} and min(found.values()) >= 0
     known = len(runs)
-    assert known == len({call.key for call in calls if isinstance(call, KernelCall)})
+    kernels = {call.key for call in calls if isinstance(call, KernelCall)}
+    assert known == len(kernels) * timing._RUNS
     monkeypatch.setattr(timing, "_known", {})  # Another process.
     assert timing.times(calls) == found
     assert len(runs) == known

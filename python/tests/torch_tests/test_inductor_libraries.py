@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
 import ckplan.torch
+from ckplan.torch import private
 from ckplan.torch.inductor import private_kernels
 from ckplan.torch.inductor.libraries import CppKernel, Kernel, compiled
+from ckplan.torch.inductor.lowered import Flags
+
+pytestmark = [
+    pytest.mark.skipif(private.version() < private.INDUCTOR_SINCE, reason="PyTorch is too old"),
+    pytest.mark.skipif(shutil.which("g++") is None, reason="Inductor needs a compiler"),
+]
 
 HEADER = "#include <torch/csrc/inductor/cpp_prefix.h>\n"
 
@@ -107,3 +116,22 @@ def test_a_planned_step_has_few_libraries(monkeypatch, tmp_path):
     torch.testing.assert_close(found, [parameter.grad for parameter in model.parameters()])
     joined = [path for path in tmp_path.glob("*/*.main.cpp") if "kernel_0::" in path.read_text()]
     assert len(joined) == 2 * 2  # Of the forward and of the backward wrapper.
+
+
+def normalized(x: torch.Tensor) -> torch.Tensor:
+    """Its loops cannot be one: each reads what the one before has written in another order."""
+    for place in range(4):
+        x = x.softmax(place % 2)
+    return x
+
+
+@pytest.mark.parametrize("worth_bytes", [0, 4 * 64 * 64, 1 << 20])
+def test_a_kernel_ends_where_as_much_can_be_freed_as_is_worth_it(worth_bytes: int):
+    torch._dynamo.reset()
+    x = torch.randn(64, 64)
+    with private_kernels.fusing(Flags(near=True, worth_bytes=worth_bytes)):
+        compiled_function = torch.compile(normalized, options={"fx_graph_cache": False})
+        result, (code,) = torch._inductor.utils.run_and_get_code(compiled_function, x)
+    torch.testing.assert_close(result, normalized(x))
+    is_divided = worth_bytes == 4 * 64 * 64  # Those of what a loop has read.
+    assert (code.count("async_compile.cpp_pybinding(") > 1) == is_divided

@@ -6,6 +6,8 @@ what the call reads and writes and computes, or it is measured once, where that 
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import re
 from collections.abc import Container, Iterable
 
@@ -29,6 +31,15 @@ _SLOW = re.compile(r"\b(?:exp|exp2|expm1|log|log1p|log2|erf|erfc|tanh|sin|cos|po
 
 _SLOW_FLOPS = 20
 """About as many operations does a function such as ``exp`` take."""
+
+_RANDOM = re.compile(r"\b(?:normalized_rand_cpu|randn_cpu|randint64_cpu|tl\.randn?|randint64)\(")
+
+_RANDOM_FLOPS = 400
+"""About as many operations does a random number take.
+
+It takes ten rounds of Philox, of about ten integer operations each, of which a GPU computes a
+quarter as many as FLOPs. A CPU draws one number after the other, in about 25 cycles.
+"""
 
 _MASK_WRITTEN = re.compile(r"\.store\(((?:in_)?out_ptr\d+)\b")
 _MASK_READ = re.compile(r"VecMask<[^>]*>::from\(((?:in|out|in_out)_ptr\d+)\b")
@@ -95,7 +106,9 @@ def _kernel_flops(call: KernelCall) -> float:
     slow = len(_SLOW.findall(call.kernel.text)) / 2
     largest = max((_elements(form) for form in call.forms()), default=0)
     loops = max(1, call.kernel.text.count("for(") // 2)
-    return largest * (lines + _SLOW_FLOPS * slow) / loops + _mask_flops(call)
+    drawn = math.ceil(len(_RANDOM.findall(call.kernel.text)) / 2)
+    each = (lines + _SLOW_FLOPS * slow) / loops + _RANDOM_FLOPS * drawn
+    return largest * each + _mask_flops(call)
 
 
 def _mask_flops(call: KernelCall) -> int:
@@ -140,8 +153,12 @@ _REDUCTIONS = frozenset(
 
 def is_fusible(node: fx.Node) -> bool:
     """Returns whether Inductor makes the operation part of a kernel of its own."""
-    name = getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
-    return is_pointwise(node) or name in _REDUCTIONS
+    return is_pointwise(node) or _name(node) in _REDUCTIONS
+
+
+def _name(node: fx.Node) -> str:
+    """Returns the name of a node's operator, without its overload."""
+    return str(getattr(getattr(node.target, "overloadpacket", None), "__name__", ""))
 
 
 def set_fused_costs(graph: JointGraph, device: Device) -> None:
@@ -154,6 +171,28 @@ def set_fused_costs(graph: JointGraph, device: Device) -> None:
     for operation in graph.operations:
         if operation.node is not None:
             operation.cost = _fused_ns(operation.node, fusible, device)
+
+
+def with_drawn_costs(graph: JointGraph, device: Device) -> JointGraph:
+    """Returns the graph, in which operations that draw random numbers cost what that takes.
+
+    It is the graph itself if none of them does.
+    """
+    drawn = {
+        operation.id: sum(tensor.numel() for tensor in tensors_in(operation.node.meta.get("val")))
+        for operation in graph.operations
+        if operation.node is not None and _name(operation.node).startswith("inductor_rand")
+    }
+    if not drawn:
+        return graph
+    each = 1e9 * _RANDOM_FLOPS / device.vector_flops_per_second
+    operations = [
+        dataclasses.replace(
+            operation, cost=operation.cost + round(each * drawn.get(operation.id, 0))
+        )
+        for operation in graph.operations
+    ]
+    return dataclasses.replace(graph, operations=operations)
 
 
 def _fused_ns(node: fx.Node, fusible: Container[fx.Node], device: Device) -> int:

@@ -65,7 +65,8 @@ class PartDecision(lowered.Decision):
             chosen = self._without_promise(entry, str(error))
         self._chosen = chosen
         step, chosen.step = chosen.step, None
-        return step or lower(joint.partition(chosen.recipe, chosen.plan), chosen.recipe.flags)
+        recipe, plan = chosen.recipe, chosen.plan
+        return step or lower(joint.partition(recipe, plan), recipe.flags(plan))
 
     def _begin(self) -> GraphReport | None:
         """Captures the joint graph, and returns its report; None if it cannot be planned."""

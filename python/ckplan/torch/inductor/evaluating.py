@@ -14,12 +14,12 @@ from ckplan.torch.building import build
 from ckplan.torch.costs import device_of
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.inductor import lowered, private
-from ckplan.torch.inductor.costs import step_cost
+from ckplan.torch.inductor.costs import step_cost, with_drawn_costs
 from ckplan.torch.inductor.groups import Groups
 from ckplan.torch.inductor.held import held_bytes
 from ckplan.torch.inductor.replay import replay
 from ckplan.torch.inductor.rounds import KNOB, PLAIN, PLAN, Candidate, Recipe
-from ckplan.torch.inductor.scratch import within_calls
+from ckplan.torch.inductor.scratch import set_workspaces, within_calls
 from ckplan.torch.request import Plan, Request, make_plan
 
 
@@ -86,6 +86,11 @@ what the best plan's kernels take, as a share of plain Inductor's. Fusion makes 
 cheaper, so its kernels can take a lesser share than its operations do."""
 
 
+_NEARLY = 1.05
+"""The smallest plan of groups is taken if it needs at most this many times the limit: to find out
+that there is none takes long, and the replay comes to something else anyway."""
+
+
 class Evaluation:
     """Lowers and replays recipes for a joint graph. ``is_quick`` asks for quick plans.
 
@@ -108,7 +113,9 @@ class Evaluation:
         self._device = device_of(joint.captured, request.costs)
         self._apart = joint.captured.parameter_gradients()
         self._tried: set[tuple[tuple[int, ...], bool]] = set()
-        self._groups = functools.cache(lambda keeps_masks: Groups(joint.captured, keeps_masks))
+        self._groups = functools.cache(self._made_groups)
+        self._least: dict[Groups | None, int] = {}
+        """The least that plans of groups, or of operations, need, once a limit was too little."""
         self._costs = {operation.name: operation.cost for operation in joint.captured.operations}
         self._once_cost = sum(self._costs.values())
         self._plain_cost = 0
@@ -129,7 +136,7 @@ class Evaluation:
         if recipe.kind == KNOB:
             return self._by_knob(recipe)
         partition = self._joint.partition(recipe, plan)
-        found = self.candidate(recipe, self._lower(partition, recipe.flags), plan)
+        found = self.candidate(recipe, self._lower(partition, recipe.flags(plan)), plan)
         if plan is not None and self.most is not None and found.peak_bytes <= self.most:
             self._least_cost = min(self._least_cost, found.cost)
         return found
@@ -146,7 +153,7 @@ class Evaluation:
         if share * self._plain_cost > _DOUBT * self._least_cost:
             self._knob_is_slow = True
             return None
-        step = self._lower(lowered.KnownPartition(lambda: modules), recipe.flags)
+        step = self._lower(lowered.KnownPartition(lambda: modules), recipe.flags(None))
         return self.candidate(recipe, step, None)
 
     def _held_bytes(self, forward: fx.GraphModule, backward: fx.GraphModule) -> int:
@@ -160,6 +167,7 @@ class Evaluation:
         cost = step_cost(found.calls, self._request.costs, self._device)
         if recipe.kind == PLAIN:
             self._plain_cost = cost
+            set_workspaces(self._joint.captured, found.calls, within)
         return Candidate(
             recipe,
             found.peak_bytes(within),
@@ -177,21 +185,44 @@ class Evaluation:
         if self.is_quick:
             request = dataclasses.replace(request, algo="dtr")
         assert not isinstance(limit, float)
-        plan = groups = None
-        for groups in self._kinds(recipe):
-            graph = groups.graph if groups else self._joint.captured
-            try:
-                plan = make_plan(graph, request, limit)
+        kinds = self._kinds(recipe)
+        for groups in kinds:
+            plan = self._plan_within(groups, request, limit)
+            if plan is not None:
+                return plan
+            if isinstance(limit, int) and self._least.get(groups, math.inf) <= _NEARLY * limit:
                 break
-            except ckplan.InfeasibleError as error:
-                least = error.least_bytes
-        if plan is None and least is not None:
-            plan = make_plan(graph, request, least)
-        return groups.expanded(plan) if groups and plan else plan
+        known = [groups for groups in kinds if groups in self._least]
+        if not known:
+            return None
+        smallest = min(known, key=lambda groups: self._least[groups])
+        return self._plan_within(smallest, request, self._least[smallest])
+
+    def _plan_within(
+        self, groups: Groups | None, request: Request, limit: int | str
+    ) -> Plan | None:
+        """Returns a plan of groups, or of operations; None if there is none within the limit."""
+        if isinstance(limit, int) and limit < self._least.get(groups, 0):
+            return None
+        try:
+            plan = make_plan(groups.graph if groups else self._joint.captured, request, limit)
+        except ckplan.InfeasibleError as error:
+            if error.least_bytes is not None:
+                self._least[groups] = error.least_bytes
+            return None
+        return groups.expanded(plan) if groups else plan
 
     def _kinds(self, recipe: Recipe) -> list[Groups | None]:
         """Returns the groups of which the first are planned that allow a plan; None for none."""
         if not recipe.fused:
             return [None]
+        graph = self._joint.captured
+        if recipe.draws:
+            drawing = with_drawn_costs(graph, self._device)
+            return [] if drawing is graph else [self._groups(False, draws=True)]
         avoiding, keeping = self._groups(False), self._groups(True)
         return [avoiding, keeping] if avoiding.masks and recipe.value != "min" else [keeping]
+
+    def _made_groups(self, keeps_masks: bool, draws: bool = False) -> Groups:
+        graph = self._joint.captured
+        return Groups(with_drawn_costs(graph, self._device) if draws else graph, keeps_masks)

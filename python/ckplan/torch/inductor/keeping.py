@@ -20,7 +20,7 @@ from ckplan.torch.request import Request, program_version
 
 _KINDS = (PLAIN, KNOB, PLAN)
 
-_FIELDS = {"kind", "value", "near", "fused", "peak_bytes"}
+_FIELDS = {"kind", "value", "near", "fused", "draws", "peak_bytes"}
 
 _LEAST = -1
 """Stands for the limit ``"min"`` of a plan in a file."""
@@ -73,9 +73,8 @@ class KeptChoice:
             return None
         if most is not None and row["peak_bytes"] > most:
             return None  # It was refused; the search shall find it again.
-        recipe = Recipe(
-            _KINDS[row["kind"]], _value(row), bool(row["near"]), bool(row["fused"])
-        )
+        flags = (bool(row[name]) for name in ("near", "fused", "draws"))
+        recipe = Recipe(_KINDS[row["kind"]], _value(row), *flags)
         found = plain if recipe.kind == PLAIN else evaluate(recipe)
         if found is None or found.peak_bytes != row["peak_bytes"]:
             return None
@@ -89,6 +88,7 @@ class KeptChoice:
             "value": _LEAST if value == "min" else int(value),
             "near": int(recipe.near),
             "fused": int(recipe.fused),
+            "draws": int(recipe.draws),
             "peak_bytes": chosen.peak_bytes,
         }
         cache.store_numbers(self._name, row)

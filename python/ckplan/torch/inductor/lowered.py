@@ -39,6 +39,8 @@ class Flags:
 
     near: bool = False
     """Fuses only operations that are close to each other, and only where no peak grows."""
+    worth_bytes: int = 0
+    """Ends a kernel for CPUs where so many bytes can be freed; 0 leaves the end to Inductor."""
 
 
 class Module:

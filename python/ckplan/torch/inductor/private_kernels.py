@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -33,8 +34,69 @@ def fusing(flags: Flags) -> Iterator[None]:
     name = "fusion_memory_timeline_peak_memory_pct_threshold"
     patch = {name: 0.0} if hasattr(config, name) else {}
     choices: Any = type(V.choices)
-    with config.patch(patch), V.set_choices_handler(_near_choices(choices)()):
+    with (
+        config.patch(patch),
+        V.set_choices_handler(_near_choices(choices)()),
+        _ending_kernels(flags.worth_bytes),
+    ):
         yield
+
+
+@contextlib.contextmanager
+def _ending_kernels(worth_bytes: int) -> Iterator[None]:
+    """Ends a kernel for CPUs where so many bytes can be freed.
+
+    Inductor makes one kernel of all loops between two operators. What these write is allocated
+    before the kernel runs, and what they have read is freed after it, so that both are in memory.
+
+    Replaces ``CppScheduling.ready_to_flush``, since 2.2, which Inductor asks after the loops of each
+    operation that it has fused.
+    """
+    from torch._inductor.codegen.cpp import CppScheduling
+
+    place: Any = CppScheduling
+    original = place.ready_to_flush
+
+    def is_worth_it(self: Any) -> bool:
+        return bool(original(self)) or _freed_bytes(self.scheduler) >= worth_bytes
+
+    place.ready_to_flush = is_worth_it if worth_bytes > 0 else original
+    try:
+        yield
+    finally:
+        place.ready_to_flush = original
+
+
+_PARAMETER = "primals_"
+"""How the names of a step's own inputs begin, which its caller holds."""
+
+
+def _freed_bytes(scheduler: Any) -> int:
+    """Returns how many bytes no later operation reads that are not freed yet.
+
+    ``Scheduler.buffer_names_to_free``, since 2.0, ``name_to_buf``, since 2.5, with buffers' method
+    ``can_free``; ``GraphLowering.graph_inputs`` and ``removed_buffers``, since 2.0; ``freed`` of the
+    wrapper's code, since 2.0.
+    """
+    from torch._inductor.virtualized import V
+
+    found = 0
+    gone = V.graph.removed_buffers | V.graph.wrapper_code.freed
+    for name in scheduler.buffer_names_to_free - gone:
+        if name in scheduler.name_to_buf:
+            buffer = scheduler.name_to_buf[name]
+            found += _bytes_of(buffer.node) if buffer.can_free() else 0
+        elif not name.startswith(_PARAMETER):
+            found += _bytes_of(V.graph.graph_inputs.get(name))
+    return found
+
+
+def _bytes_of(buffer: Any) -> int:
+    """``IRNode.maybe_get_size`` and ``maybe_get_dtype``, since 2.6; None of a buffer of no tensor."""
+    size = None if buffer is None else buffer.maybe_get_size()
+    if size is None:
+        return 0
+    return math.prod(int(each) for each in size) * int(buffer.maybe_get_dtype().itemsize)
 
 
 def keeping_order() -> AbstractContextManager[Any]:

@@ -9,6 +9,7 @@ until a step takes hardly more time than plain Inductor's.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -40,11 +41,19 @@ _NARROW = 0.05
 """A larger plan is sought if the limit leaves this part of it free, and another smaller one if the
 last one of its kind takes less time by this part."""
 
+_DRAWN = 1.25
+"""A plan that counts the time of random numbers keeps them, and is asked for this many times the
+limit: Inductor makes most of them part of the kernels that read them, so they are not in memory."""
+
+_GRAIN = 32
+"""This part of a plan's peak is worth a kernel more."""
+
 _GOOD = 1.03
 """No other plan is sought if a step takes at most this much of plain Inductor's time."""
 
 _SLOW = 1.25
-"""More than one other plan is sought if a step takes more than this much of it."""
+"""More than one other plan is sought if a step takes more than this much of it, and first one of the
+kind that was not tried."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +66,12 @@ class Recipe:
     near: bool = False
     fused: bool = False
     """Plans kernels in place of operations."""
+    draws: bool = False
+    """Counts the time that it takes to draw random numbers again."""
 
-    @property
-    def flags(self) -> Flags:
-        return Flags(self.near)
+    def flags(self, plan: Plan | None) -> Flags:
+        """Returns how Inductor may fuse the recipe's operations, which the plan orders."""
+        return Flags(self.near, plan.peak_bytes // _GRAIN if self.near and plan else 0)
 
     def words(self) -> str:
         """Returns it in words, for people."""
@@ -167,7 +178,8 @@ class Search:
 
     def _latest(self, fused: bool) -> Candidate | None:
         """Returns the last plan of kernels, or of operations, that was lowered."""
-        rows = [row for row in self.tried if row.plan is not None and row.recipe.fused == fused]
+        rows = [row for row in self.tried if row.plan is not None and not row.recipe.draws]
+        rows = [row for row in rows if row.recipe.fused == fused]
         return rows[-1] if rows else None
 
     def _seek_least(self) -> None:
@@ -181,13 +193,25 @@ class Search:
         for value in KNOBS:
             if self._try(Recipe(KNOB, value)) is not None:
                 break
+        if not (self._fits(self.best()) and self._takes_at_most(_GOOD)):
+            self._try_drawing(most)
         is_more = self._fits(self.best()) and not self._takes_at_most(_GOOD)
         while is_more:
             is_more = self._try_another(most) and not self._takes_at_most(_SLOW)
 
+    def _try_drawing(self, most: int) -> None:
+        """Tries plans that count the time of random numbers, where the graph draws any."""
+        drawing = Recipe(PLAN, int(_DRAWN * most), near=True, fused=True, draws=True)
+        found = self._try(drawing)
+        if found is not None and not self._fits(found):
+            self._try(dataclasses.replace(drawing, value=_less(found, most)))
+
     def _try_another(self, most: int) -> bool:
         """Tries another plan that may take less time, and returns whether there is one."""
-        for fused in (True, False):
+        kinds = [True, False]
+        if not self._takes_at_most(_SLOW):
+            kinds.sort(key=lambda fused: self._latest(fused) is not None)
+        for fused in kinds:
             limit = self._limit_of_another(fused, most)
             if limit and self._try(Recipe(PLAN, limit, near=True, fused=fused)) is not None:
                 return True
@@ -195,7 +219,10 @@ class Search:
 
     def _limit_of_another(self, fused: bool, most: int) -> int:
         """Returns the limit of another plan of a kind, which may take less time; 0 for none."""
-        latest = self._latest(fused) or self._latest(not fused)
+        latest = self._latest(fused)
+        if latest is None and not self._takes_at_most(_SLOW):
+            return _less(None, most)
+        latest = latest or self._latest(not fused)
         if latest is None:
             return 0
         if not self._fits(latest):

@@ -7,13 +7,14 @@ forms and PyTorch's version, since only these decide it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 
 from ckplan.torch import cache
 from ckplan.torch.capture import tensors_in
+from ckplan.torch.graph import JointGraph
 from ckplan.torch.inductor import private
 from ckplan.torch.inductor.examples import example, machine
 from ckplan.torch.inductor.lowered import NotReplayedError
@@ -39,6 +40,29 @@ def within_calls(calls: Iterable[Any]) -> dict[str, int]:
         known.update(_measure(missing))
         cache.store_numbers(name, known)
     return {key: known[key] for key in wanted}
+
+
+def set_workspaces(graph: JointGraph, calls: Iterable[Any], within: Mapping[str, int]) -> None:
+    """Sets the workspace of each operation that is among the calls.
+
+    Inductor may give tensors other strides, which are not compared.
+    """
+    known: dict[tuple[str, ...], int] = {}
+    for call in calls:
+        if isinstance(call, OperatorCall) and within.get(call.memory_key):
+            key = _operation(call.operator, [form.shape for form in call.forms()])
+            known[key] = max(known.get(key, 0), within[call.memory_key])
+    for operation in graph.operations:
+        if operation.node is not None:
+            values = [node.meta.get("val") for node in operation.node.all_input_nodes]
+            shapes = [tuple(tensor.shape) for tensor in tensors_in(values)]
+            key = _operation(operation.node.target, shapes)
+            operation.workspace_bytes = known.get(key, 0)
+
+
+def _operation(operator: Any, shapes: list[tuple[int, ...]]) -> tuple[str, ...]:
+    """Returns what an operation computes, and of which shapes."""
+    return str(getattr(operator, "overloadpacket", operator)), *map(repr, sorted(shapes))
 
 
 def _measure(calls: list[OperatorCall]) -> dict[str, int]:
