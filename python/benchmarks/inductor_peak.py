@@ -10,7 +10,8 @@ infeasible, the row is of the least that the error names.
   gradients: PyTorch's profiler records each allocation and release.
 - All steps of a network stay in one process and run in turn, by one thread. *Step* is the median,
   over the turns, of the CPU time divided by plain's in the same turn, so that what else runs on the
-  machine cancels out.
+  machine cancels out. Memory stays with the process: otherwise the C library gives some of it back
+  in one step and not in another, and page faults would decide.
 - *First step* is CPU time with no kernel in Inductor's cache, after another function was compiled.
   It is of plain and of the first budget; the other rows find kernels of these. Where the budget was
   refused, the time of the refusal comes first, and then that of the first step within the least.
@@ -28,6 +29,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import itertools
 import os
 import resource
@@ -97,6 +99,14 @@ def allocated(step: Loss, trained: list[torch.Tensor]) -> int:
         gradients = torch.autograd.grad(loss, trained)
     events = profiler.profiler.kineto_results.experimental_event_tree()
     return peak_bytes(events, list(gradients))
+
+
+def keep_memory() -> None:
+    """Has the C library give no memory back to the system (``mallopt``, of glibc alone)."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(-4, 0)  # M_MMAP_MAX: all memory is of the heap.
+        mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
 
 
 def cpu_seconds() -> float:
@@ -389,6 +399,7 @@ def main() -> None:
     asked = parser.parse_args()
     end = time.monotonic() + 60 * asked.minutes
     torch.set_num_threads(1)
+    keep_memory()
     warnings.simplefilter("ignore", UserWarning)
     kept = journal.Journal(asked.journal, ["torch", "transformers"], [asked.costs])
     with tempfile.TemporaryDirectory() as temporary:

@@ -107,7 +107,7 @@ def test_a_planned_step_has_few_libraries(monkeypatch, tmp_path):
     torch._dynamo.reset()
     torch.manual_seed(0)
     model = Layers()
-    step = ckplan.torch.compile(model, "70%", compiler="inductor")
+    step = ckplan.torch.compile(model, "min", compiler="inductor")
     inputs = torch.randn(64, 24)
     step(inputs).backward()
     found = [parameter.grad for parameter in model.parameters()]

@@ -202,8 +202,9 @@ def test_plans_that_count_the_time_of_random_numbers_are_tried():
     large = Drawing((800, 1100), (700, 1290))
     assert Search(COSTLY, 700, large).run().peak_bytes == 700
     assert large.limits == [875, 749]  # 7/8 of 875, and 2 % of that less.
-    worse = Drawing((690, 1320))
+    worse = Drawing((400, 1320))  # What it leaves free is no reason for another plan.
     assert not Search(COSTLY, 700, worse).run().recipe.draws
+    assert sum(row.kind == PLAN for row in worse.asked) == 1
     good = Drawing(knob=(700, 1270))
     Search(COSTLY, 700, good).run()
     assert good.limits == []
