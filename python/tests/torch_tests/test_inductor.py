@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -102,6 +103,16 @@ def test_what_operators_allocate_is_part_of_the_promise():
     assert graph.promise.in_operators_bytes > 0
     assert graph.promise.bytes == allocated(step, list(model.parameters()))
     assert graph.measured_peak_bytes == graph.promise.bytes
+
+
+def test_plans_know_what_operators_allocate():
+    torch.manual_seed(0)
+    layers = [layer for _ in range(3) for layer in (nn.Conv2d(8, 8, 3), nn.GELU())]
+    (graph,) = planned(nn.Sequential(*layers), torch.randn(8, 8, 16, 16), "min").ckplan.graphs
+    rows = json.loads(graph.plan.graph)["ops"]
+    convolutions = [row for row in rows if "convolution" in row["op"]]
+    assert any(row["workspace_bytes"] > 0 for row in convolutions)
+    assert not any(row["workspace_bytes"] for row in rows if row not in convolutions)
 
 
 def test_training_is_the_same_within_rounding():

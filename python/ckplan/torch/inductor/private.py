@@ -1,4 +1,4 @@
-"""Every private name of PyTorch that planning for Inductor needs, and since when it exists.
+"""The private names of PyTorch that planning for Inductor needs, and since when each exists.
 
 Inductor turns each of the two graphs of a step into a *wrapper*: Python code that allocates
 buffers, and calls kernels and operators. The replay needs the text of the wrapper, and that of
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -314,8 +313,11 @@ def _loading(graph: Any, load: Callable[[], Any]) -> Callable[[], Any]:
     debug, bundler = V.debug, cast(Any, AutotuneCacheBundler)
 
     def loading() -> Any:
-        handlers = V.set_graph_handler(graph), V.set_debug_handler(debug)
-        with handlers[0], handlers[1], private_kernels.compiled_by(libraries.compiled):
+        with (
+            V.set_graph_handler(graph),
+            V.set_debug_handler(debug),
+            private_kernels.compiled_by(libraries.compiled),
+        ):
             try:
                 return load()
             finally:

@@ -18,6 +18,7 @@ from ckplan.torch.inductor import libraries
 from ckplan.torch.inductor.libraries import CppKernel
 from ckplan.torch.inductor.lowered import Flags
 
+
 @contextlib.contextmanager
 def fusing(flags: Flags) -> Iterator[None]:
     """Sets how Inductor fuses.
