@@ -3,8 +3,8 @@
 Plain ``torch.compile`` comes first. Where it needs too much, plans are tried, of kernels and of
 operations: a plan's own peak is not that of Inductor's code, so the limit for the next plan follows
 from what the last one has come to. The replay is not monotone in that limit, so the best of all
-rounds is used. When something fits, PyTorch's knob is tried where it may fit, and larger plans,
-until a step takes hardly more time than plain Inductor's.
+rounds is used. Then PyTorch's knob is tried where it may fit, plans that count the time of random
+numbers, and larger plans, until a step takes hardly more time than plain Inductor's.
 """
 
 from __future__ import annotations
