@@ -10,6 +10,7 @@ not; they are tried first. BUILD has been configured for clang, but need not hav
 and `.ci/run clang` call this.
 """
 
+import help_option  # noqa: F401, I001: before all else
 import concurrent.futures
 import json
 import os

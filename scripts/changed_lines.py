@@ -6,6 +6,7 @@
 `.ci/run tidy` calls this.
 """
 
+import help_option  # noqa: F401, I001: before all else
 import json
 import re
 import sys

@@ -1,6 +1,14 @@
 # shellcheck shell=bash
-# Functions shared by scripts/setup, build, run and test. This file is sourced, never run.
+# What the scripts share: --help, which each answers with the comment at its top, and functions. This file is
+# sourced, before a script does anything, and never run.
 set -euo pipefail
+
+case ${1:-} in
+  --help | -h)
+    sed -n '2,/^[^#]/ s/^# \{0,1\}//p' "$0"
+    exit
+    ;;
+esac
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 deps=$root/build/deps

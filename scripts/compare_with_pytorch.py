@@ -8,6 +8,7 @@ same batch from the same weights and output gradients, and compares outputs and 
 parameters. Exits with 77 where PyTorch or onnx is not installed: skipped.
 """
 
+import help_option  # noqa: F401, I001: before all else
 import os
 import subprocess
 import sys

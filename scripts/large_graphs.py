@@ -6,6 +6,7 @@ usage: scripts/large_graphs.py SHAPE NODES > graph.json        shapes: see SHAPE
 A graph has about as many nodes as asked for, and its training step twice as many operations. Sizes and costs vary from
 node to node, always in the same way; those of transformers are the same in each layer.
 """
+import help_option  # noqa: F401, I001: before all else
 import json
 import sys
 

@@ -10,6 +10,7 @@ and torchvision. Parameters, their gradients, buffers and the input are not coun
 output and its gradient, which this program holds, are.
 """
 
+import help_option  # noqa: F401, I001: before all else
 import argparse
 import functools
 import json

@@ -8,6 +8,7 @@ keeps one version of their functions for both, and no compiler notices it. Types
 not count. The code is read line by line, as clang-format writes it.
 """
 
+import help_option  # noqa: F401, I001: before all else
 import collections
 import pathlib
 import re

@@ -8,6 +8,7 @@ compile are left out. A build that compiles several files as one does not notice
 in one of them and stands in another. `.ci/run includes` and `.ci/run clang` call this.
 """
 
+import help_option  # noqa: F401, I001: before all else
 import concurrent.futures
 import json
 import os

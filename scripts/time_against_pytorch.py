@@ -8,6 +8,7 @@ a step, forward and backward without the update of the weights, and their ratio.
 PyTorch is not installed.
 """
 
+import help_option  # noqa: F401, I001: before all else
 import argparse
 import json
 import statistics
