@@ -96,10 +96,9 @@ Result<Side> FromAlgorithm(const Options& options, const Source& source, const P
     if (error.code == ErrorCode::kInfeasible && !hint.empty()) error.notes.push_back(hint);
     return error;
   }
-  return MakeError(ErrorCode::kTimeout,
-                   fmt::format("the time limit of {} passed without a plan by {}; give more time, "
-                               "or another algorithm (`ckplan algos`)",
-                               options.time_limit.value_or(""), request.algorithm));
+  return TimeLimitPassed(options, fmt::format(" without a plan by {}; give more time, or another "
+                                              "algorithm (`ckplan algos`)",
+                                              request.algorithm));
 }
 
 Result<Sides> FromModel(const Options& options, const Outputs& outputs, const Interrupt& interrupt,

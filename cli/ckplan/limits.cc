@@ -20,18 +20,20 @@ Result<std::optional<std::chrono::milliseconds>> TimeLimitOf(const Options& opti
   return limit;
 }
 
-Error TimeLimitPassed(const Options& options) {
-  return MakeError(ErrorCode::kTimeout, fmt::format("the time limit of {} passed; give more time",
-                                                    options.time_limit.value_or("")));
+Error TimeLimitPassed(const Options& options, std::string_view rest) {
+  if (!options.time_limit) {
+    return MakeError(ErrorCode::kInternal,
+                     "a search gave up without a time limit; please report it");
+  }
+  return MakeError(ErrorCode::kTimeout,
+                   fmt::format("the time limit of {} passed{}", *options.time_limit, rest));
 }
 
 Result<Source> LoadInTime(const std::string& path, const PlanRequest& request,
                           const Options& options) {
   Result<Source> source = LoadSource(path, request);
   if (source.ok() || source.error().code != ErrorCode::kTimeout) return source;
-  return MakeError(ErrorCode::kTimeout,
-                   fmt::format("the time limit of {} passed while \"{}\" was read; give more time",
-                               options.time_limit.value_or(""), path));
+  return TimeLimitPassed(options, fmt::format(" while reading \"{}\"; give more time", path));
 }
 
 ExitCode Interrupted() {

@@ -146,10 +146,8 @@ Result<ExitCode> WithoutPlan(const Options& options, const Source& source,
     if (!hint.empty()) error.notes.push_back(hint);
   }
   if (error.code != ErrorCode::kTimeout) return error;
-  return MakeError(ErrorCode::kTimeout,
-                   fmt::format("the time limit of {} passed without a plan; give more time, or "
-                               "another algorithm (`ckplan algos`)",
-                               options.time_limit.value_or("")));
+  return TimeLimitPassed(options,
+                         " without a plan; give more time, or another algorithm (`ckplan algos`)");
 }
 
 }  // namespace

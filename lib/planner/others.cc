@@ -1,8 +1,8 @@
 #include "lib/planner/others.h"
 
-#include <utility>
+#include <optional>
+#include <stop_token>
 
-#include "lib/base/stop.h"
 #include "lib/base/work_limit.h"
 #include "lib/planner/check_request.h"
 #include "lib/planner/registry.h"
@@ -32,9 +32,7 @@ int64_t WorkOfOthers(SearchEffort effort) {
 
 std::vector<Schedule> SchedulesOfOthers(const PlanProblem& problem, const OthersWork& work,
                                         const SolveLimits& limits) {
-  const WorkLimit limit(limits.stop, work.work);
-  SolveLimits own_limits = limits;
-  own_limits.stop = limit.token();
+  WorkLimit limit(limits.stop, work.work);
   PlanRequest request = problem.request;
   request.order = StepOrder::kModel;
   const PlanProblem own{
@@ -44,13 +42,16 @@ std::vector<Schedule> SchedulesOfOthers(const PlanProblem& problem, const Others
   Simulator simulator(problem.step);
   std::vector<Schedule> schedules;
   const auto add = [&](const SolverInfo& info) {
-    const Result<Answer> answer = UnlessStopped([&]() -> Result<Answer> {
+    const auto answer = limit.Run([&](const std::stop_token& stop) -> Result<Answer> {
       CKPLAN_RETURN_IF_ERROR(CheckRequest(info, own.step, request));
+      SolveLimits own_limits = limits;
+      own_limits.stop = stop;
       return SolveBy(info, own, own_limits);
     });
-    if (!answer.ok()) return;
-    const Simulation simulation = simulator.Run(answer->schedule).value();
-    if (own.Fits(simulation.peak, simulation.overhead)) schedules.push_back(answer->schedule);
+    if (!answer || !answer->ok()) return;
+    const Schedule& schedule = (*answer)->schedule;
+    const Simulation simulation = simulator.Run(schedule).value();
+    if (own.Fits(simulation.peak, simulation.overhead)) schedules.push_back(schedule);
   };
   for (const bool is_slow : {false, true}) {
     if (is_slow && !work.wants_slow) break;

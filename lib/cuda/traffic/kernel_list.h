@@ -11,16 +11,16 @@ inline int64_t BytesOf(const Operand& operand) { return operand.is_present ? ope
 
 // A kernel that reads and writes each byte once.
 inline KernelTraffic Pass(std::string_view kernel, int64_t read, int64_t written) {
-  return {kernel, read, written, read + written, 0, Engine::kVector};
+  return {kernel, read, written, read + written, 0, Engine::kVectorUnits};
 }
 // A kernel whose instructions access more bytes than memory has to move.
 inline KernelTraffic Cached(std::string_view kernel, int64_t read, int64_t written,
                             int64_t accessed) {
-  return {kernel, read, written, accessed, 0, Engine::kVector};
+  return {kernel, read, written, accessed, 0, Engine::kVectorUnits};
 }
 inline KernelTraffic Product(std::string_view kernel, int64_t read, int64_t written,
                              int64_t flops) {
-  return {kernel, read, written, 0, flops, Engine::kMatrix};
+  return {kernel, read, written, 0, flops, Engine::kMatrixUnits};
 }
 
 // The rows of one operator. The position is that of the input whose gradient is computed.

@@ -23,14 +23,14 @@
 namespace ckplan::cuda {
 
 // What computes: the vendor's libraries on tensor cores, or a kernel of ours.
-enum class Engine : uint8_t { kVector, kMatrix };
+enum class Engine : uint8_t { kVectorUnits, kMatrixUnits };
 
 struct KernelTraffic {
   std::string_view kernel;
   int64_t read = 0, written = 0;  // Bytes.
   int64_t accessed = 0;           // Bytes; 0 for the libraries, whose kernels are not known.
   int64_t flops = 0;              // Only of products and convolutions.
-  Engine engine = Engine::kVector;
+  Engine engine = Engine::kVectorUnits;
 
   int64_t moved() const { return read + written; }
 };

@@ -46,7 +46,7 @@ TEST_CASE("traffic: a product of bfloat16 rounds its weights first") {
   CHECK(kernels[0].moved() == 8 * 4 * (4 + 2));
   CHECK(kernels[1].moved() == (16 * 8 + 8 * 4 + 16 * 4) * 2);
   CHECK(kernels[1].flops == 2 * 16 * 8 * 4);
-  CHECK(kernels[1].engine == Engine::kMatrix);
+  CHECK(kernels[1].engine == Engine::kMatrixUnits);
 }
 
 // Weights are converted once in each direction that reads them, and their gradient back.
