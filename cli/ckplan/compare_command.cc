@@ -16,7 +16,7 @@
 #include "cli/common/memory_limit.h"
 #include "cli/common/message.h"
 #include "cli/common/request_values.h"
-#include "cli/common/size_arg.h"
+#include "lib/base/work_limit.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
@@ -25,6 +25,10 @@ namespace ckplan {
 namespace {
 
 constexpr std::string_view kAll = "all";
+
+// What an algorithm of a paper may do without a time limit (work_limit.h): some ten seconds. `best`
+// limits itself, by --effort.
+constexpr int64_t kWorkOfEach = 40'000'000;
 
 // ---- The command line ----
 
@@ -64,25 +68,26 @@ Result<CompareJob> ReadJob(const Options& options) {
       job.algorithms,
       AlgorithmsOf(options.algorithms.value_or(std::string(kAll)), job.grid.request));
   job.names_algorithms = options.algorithms.has_value();
-  job.limit_text = options.time_limit.value_or("10s");
-  CKPLAN_ASSIGN_OR_RETURN(job.time_limit, ParseDuration(job.limit_text, "--time-limit"));
+  CKPLAN_ASSIGN_OR_RETURN(job.time_limit, TimeLimitOf(options));
   return job;
 }
 
 // ---- Planning ----
 
-// The smallest budget, of the requested kind, for which the algorithm has a plan.
-std::optional<Bytes> MinBudget(const Source& source, PlanRequest request,
-                               const SolveLimits& limits) {
+// The budget, of the requested kind, that a plan of these figures just meets.
+Bytes BudgetOf(const PlanRequest& request, const PlanFigures& figures) {
+  if (request.paper_budget.is_given()) return *figures.paper.budget;
+  const bool has_constants = request.total_budget.is_given();
+  return figures.peak + (has_constants ? TotalConstants(figures) : Bytes(0));
+}
+
+// The request for the plan of the smallest budget, of the same kind.
+PlanRequest WithLeastBudget(PlanRequest request) {
   Budget& budget = request.paper_budget.is_given()   ? request.paper_budget
                    : request.total_budget.is_given() ? request.total_budget
                                                      : request.budget;
   budget.kind = Budget::Kind::kMin;
-  const Result<Plan> plan = MakePlan(source, request, limits);
-  if (!plan.ok()) return std::nullopt;
-  if (request.paper_budget.is_given()) return plan->figures.paper.budget;
-  const bool has_constants = request.total_budget.is_given();
-  return plan->figures.peak + (has_constants ? TotalConstants(plan->figures) : Bytes(0));
+  return request;
 }
 
 // A row for each objective of an algorithm that has two, unless one is asked for.
@@ -103,8 +108,12 @@ Plan OnlyFigures(const Plan& plan) {
 // Plans for one model by every algorithm within every budget.
 class ComparisonPlanner {
  public:
-  ComparisonPlanner(const CompareJob& job, Progress* progress, Comparison* comparison)
-      : job_(job), progress_(progress), comparison_(comparison) {}
+  ComparisonPlanner(const CompareJob& job, const std::optional<std::string>& time_limit_text,
+                    Progress* progress, Comparison* comparison)
+      : job_(job),
+        time_limit_text_(time_limit_text),
+        progress_(progress),
+        comparison_(comparison) {}
 
   // Returns false if Ctrl-C has ended the planning.
   bool PlanAll() {
@@ -148,14 +157,14 @@ class ComparisonPlanner {
 
   AlgorithmRow RowOf(const SolverInfo& info, const PlanRequest& request,
                      const Interrupt& interrupt) {
-    const Source& source = *comparison_->source;
     AlgorithmRow row;
     row.info = &info;
     row.algorithm = info.name;
     if (request.objective == Objective::kMemory) row.algorithm += ":memory";
     row.guarantee = NameOf(info.guarantee);
+    row.has_time_limit = time_limit_text_.has_value();
     const auto start = std::chrono::steady_clock::now();
-    const Result<Plan> plan = MakePlan(source, request, {interrupt.token(), MemoryLimit()});
+    const Result<Plan> plan = WithinLimits(info, request, interrupt);
     row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (plan.ok()) {
       row.plan = OnlyFigures(*plan);
@@ -163,29 +172,47 @@ class ComparisonPlanner {
       return row;
     }
     row.budget = BudgetInBytes(request, comparison_->baseline_peak,
-                               ConstantsInBudget(source.step(), request));
+                               ConstantsInBudget(comparison_->source->step(), request));
     row.error = plan.error();
     row.failure = row.error->code == ErrorCode::kTimeout
-                      ? fmt::format("{} has no plan within the time limit of {}", row.algorithm,
-                                    job_.limit_text)
+                      ? fmt::format("{} has no plan {}", row.algorithm, LimitText())
                       : MessageOf(*row.error);
     if (row.error->code == ErrorCode::kInfeasible) {
-      row.min_budget = LeastFor(row.algorithm, request, interrupt);
+      row.min_budget = LeastFor(info, row.algorithm, request, interrupt);
     }
     return row;
   }
 
-  // The least budget does not depend on the one that was too small.
-  std::optional<Bytes> LeastFor(const std::string& algorithm, const PlanRequest& request,
-                                const Interrupt& interrupt) {
+  std::string LimitText() const {
+    if (time_limit_text_) return fmt::format("within the time limit of {}", *time_limit_text_);
+    return "within the work that it may do here; --time-limit TIME allows it more";
+  }
+
+  Result<Plan> WithinLimits(const SolverInfo& info, const PlanRequest& request,
+                            const Interrupt& interrupt) {
+    const auto plan_until = [&](std::stop_token stop) {
+      return MakePlan(*comparison_->source, request, {std::move(stop), MemoryLimit()});
+    };
+    if (time_limit_text_ || info.name == kBestAlgorithm) return plan_until(interrupt.token());
+    WorkLimit limit(interrupt.token(), kWorkOfEach);
+    std::optional<Result<Plan>> plan = limit.Run(plan_until);
+    if (!plan) return MakeError(ErrorCode::kTimeout, "stopped");
+    return *std::move(plan);
+  }
+
+  // The least budget does not depend on the one that was too small. Nothing is returned if the
+  // search for it is stopped.
+  std::optional<Bytes> LeastFor(const SolverInfo& info, const std::string& algorithm,
+                                const PlanRequest& request, const Interrupt& interrupt) {
     const auto found = least_.find(algorithm);
     if (found != least_.end()) return found->second;
-    const auto least = MinBudget(*comparison_->source, request, {interrupt.token(), MemoryLimit()});
-    if (least) least_.emplace(algorithm, *least);
-    return least;
+    const Result<Plan> plan = WithinLimits(info, WithLeastBudget(request), interrupt);
+    if (!plan.ok() || plan->figures.guarantee.starts_with(kStoppedEarly)) return std::nullopt;
+    return least_.emplace(algorithm, BudgetOf(request, plan->figures)).first->second;
   }
 
   const CompareJob& job_;
+  const std::optional<std::string>& time_limit_text_;
   Progress* progress_;
   Comparison* comparison_;
   std::map<std::string, Bytes> least_;
@@ -276,7 +303,7 @@ void AddCompareOptions(CommandLine& line, Options& options) {
                       "limits on the objective of the algorithm's paper");
   options.request.Add(line, RequestFlags::Group::kPlanning);
   line.Value("--time-limit", "TIME",
-             "limit for each algorithm (default 10s); a slower one has no plan",
+             "limit for reading and for each algorithm (default: none, but of work)",
              &options.time_limit);
   AddMemoryOption(line, options);
   options.request.Add(line, "dims", "NAME=N,...", "sizes of a symbolic dimension; once for each");
@@ -303,7 +330,7 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
   Progress progress(screen.shows_progress);
   for (Comparison& comparison : set.all) {
     if (comparison.unread) continue;
-    const bool is_whole = ComparisonPlanner(job, &progress, &comparison).PlanAll();
+    const bool is_whole = ComparisonPlanner(job, options.time_limit, &progress, &comparison).PlanAll();
     if (is_whole) continue;
     progress.Clear();
     return Interrupted();

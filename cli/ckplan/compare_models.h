@@ -19,8 +19,8 @@ struct CompareJob {
   RequestGrid grid;
   std::vector<const SolverInfo*> algorithms;
   bool names_algorithms = false;
-  std::string limit_text;
-  std::chrono::milliseconds time_limit;
+  // Of each algorithm. Without one, all but `best` are limited by their work.
+  std::optional<std::chrono::milliseconds> time_limit;
 
   bool has_several_models() const { return paths.size() > 1; }
   bool has_several() const { return has_several_models() || grid.sizes.size() > 1; }

@@ -298,6 +298,7 @@ std::string CompareSeveralMarkdown(const ComparisonSet& set) {
   }
   text += "Times are shares of a training step.\n";
   if (AnyComparison(set, HasNeeds)) text += fmt::format("\nThe status {}.\n", kNeedsNote);
+  if (AnyComparison(set, HasStopped)) text += "\n" + std::string(kStoppedNote);
   if (AnyComparison(set, HasProvenClass)) text += "\n\\" + std::string(kProvenNote);
   return text;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
@@ -58,6 +59,7 @@ std::string StatusTextOf(const AlgorithmRow& row, const Comparison& comparison) 
   if (!row.plan && row.error->code == ErrorCode::kUsage) {
     return MisfitOf(request, *row.info, *comparison.source);
   }
+  if (row.plan && StatusWord(row) == kStoppedStatus) return std::string(kStoppedStatus);
   const bool keeps_all = row.plan && row.plan->figures.overhead == Cost(0);
   const bool has_budget = request.budget.is_given() || request.total_budget.is_given() ||
                           request.paper_budget.is_given();
@@ -114,7 +116,7 @@ std::string_view StatusWord(const AlgorithmRow& row) {
       case ErrorCode::kInfeasible:
         return "infeasible";
       case ErrorCode::kTimeout:
-        return "time limit";
+        return row.has_time_limit ? "time limit" : "work limit";
       case ErrorCode::kUnsupported:
         return "too large";
       default:
@@ -122,6 +124,7 @@ std::string_view StatusWord(const AlgorithmRow& row) {
     }
   }
   const PlanFigures& figures = row.plan->figures;
+  if (figures.guarantee.starts_with(kStoppedEarly)) return kStoppedStatus;
   if (figures.peak > figures.baseline_peak) return "above keep-all";
   if (row.info->guarantee == Guarantee::kBaseline) return "ok";
   return figures.is_optimal ? "optimal" : "ok";
@@ -130,6 +133,12 @@ std::string_view StatusWord(const AlgorithmRow& row) {
 bool HasBounds(const Comparison& comparison) {
   return std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const AlgorithmRow& row) {
     return row.plan && row.plan->figures.certificate;
+  });
+}
+
+bool HasStopped(const Comparison& comparison) {
+  return std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const AlgorithmRow& row) {
+    return row.plan && StatusWord(row) == kStoppedStatus;
   });
 }
 
@@ -184,6 +193,7 @@ std::string CompareLegend(std::string_view unit, std::string_view tables) {
         "time above it\n";
   }
   if (shows("  on host  ")) text += "on host: the most that values need there\n";
+  if (shows(kStoppedStatus)) text += kStoppedNote;
   if (shows(kProvenMark)) text += kProvenNote;
   return text;
 }
@@ -198,6 +208,10 @@ void NamePaperColumns(TextTable* table) {
 }
 
 void KeepColumnsOfPapers(TextTable* table) {
+  for (auto& row : table->rows) {
+    if (std::find(row.begin(), row.end(), kStoppedStatus) == row.end()) continue;
+    row.front() += fmt::format(" ({})", kStoppedStatus);
+  }
   const std::set<std::string> shown = {"algorithm", "peak", "change", "time", "bound", "gap"};
   for (size_t c = table->columns.size(); c-- > 0;) {
     const bool is_by_paper = c == kPaperColumn || c == kPaperColumn + 1;

@@ -24,6 +24,15 @@ bool HasProvenClass(const Comparison& comparison);
 inline constexpr std::string_view kProvenMark = "optimal*";
 inline constexpr std::string_view kProvenNote =
     "* for that objective, in its class of plans; see docs/algorithms.md\n";
+
+// Returns whether a search was ended by a limit, with a plan; its row has the status kStoppedStatus,
+// which kStoppedNote explains.
+bool HasStopped(const Comparison& comparison);
+inline constexpr std::string_view kStoppedStatus = "stopped early";
+inline constexpr std::string_view kStoppedNote =
+    "stopped early: a limit ended the search, and this is its best plan so far; --time-limit sets "
+    "the limit\n";
+
 struct CompareColumns {
   bool has_bounds = false;
   bool has_times = false;  // The seconds that each algorithm took.
@@ -48,7 +57,7 @@ size_t TableWidth(const Terminal& terminal);
 // Names the two columns of what papers count, which text calls "paper" and "time", by themselves.
 void NamePaperColumns(TextTable* table);
 
-// Leaves the columns that a paper prints.
+// Leaves the columns that a paper prints. A row that was stopped early says so with its algorithm.
 void KeepColumnsOfPapers(TextTable* table);
 
 // Adds a column in front, with a cell for each row.

@@ -63,6 +63,7 @@ std::string CompareMarkdown(const Comparison& comparison) {
   }
   return table.Markdown() +
          fmt::format("\nSizes in {}; times as shares of a training step.\n", unit.name) +
+         (HasStopped(comparison) ? "\n" + std::string(kStoppedNote) : "") +
          (HasProvenClass(comparison) ? "\n\\" + std::string(kProvenNote) : "");
 }
 

@@ -19,6 +19,7 @@ struct AlgorithmRow : ComparedRow {
   const SolverInfo* info = nullptr;
   std::optional<Error> error;  // The reason why there is no plan.
   double seconds = 0;
+  bool has_time_limit = false;  // Otherwise only the work was limited.
 };
 
 // All answers for one model with one size of each dimension.
