@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "lib/ops/window.h"
 #include "onnx/defs/schema.h"
 #include "onnx/shape_inference/implementation.h"
 
@@ -109,6 +110,33 @@ void AddKnownShapes(const Model::Impl& model, const ModelOperation& operation,
   outputs[position].mutable_tensor_type()->set_elem_type(TensorProto::BOOL);
 }
 
+// Corrects what ONNX's rules say of pools with ceil_mode: a window too many where it would begin in
+// the padding (before operator set 22), and where auto_pad is SAME and strides exceed the kernel.
+void CorrectCeilMode(const Model::Impl& model, const ModelOperation& operation,
+                          std::vector<onnx::TypeProto>& outputs) {
+  const std::string& type = operation.type();
+  if (type != "AveragePool" && type != "MaxPool" && type != "LpPool") return;
+  if (!operation.is_standard() || IntAttribute(*operation.node, "ceil_mode", 0) == 0) return;
+  const bool is_same = StringAttribute(*operation.node, "auto_pad", "NOTSET").starts_with("SAME");
+  if (operation.input(0) == kNoValue) return;
+  const Dims& in = model.value(operation.inputs[0]).dims;
+  const std::vector<int64_t> strides = IntsAttribute(*operation.node, "strides");
+  const std::vector<int64_t> pads = IntsAttribute(*operation.node, "pads");
+  for (onnx::TypeProto& output : outputs) {
+    if (!IsFullTensor(output)) continue;
+    auto& shape = *output.mutable_tensor_type()->mutable_shape();
+    for (size_t axis = 2; axis < in.size() && static_cast<int>(axis) < shape.dim_size(); ++axis) {
+      const size_t i = axis - 2;
+      const int64_t stride = i < strides.size() ? strides[i] : 1;
+      const int64_t begin = i < pads.size() ? pads[i] : 0;
+      auto& dim = *shape.mutable_dim(static_cast<int>(axis));
+      dim.set_dim_value(
+          is_same ? (in[axis] - 1) / stride + 1
+                  : WithoutWindowInPadding(dim.dim_value(), stride, in[axis], begin));
+    }
+  }
+}
+
 std::string CountFault(std::string_view what, int count, int low, int high) {
   if (count < low) return fmt::format("{} {}; it must have at least {}", count, what, low);
   if (count > high) return fmt::format("{} {}; it may have at most {}", count, what, high);
@@ -191,6 +219,7 @@ InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operati
     inferred.fault = fault.what();
   }
   AddKnownShapes(model, operation, inferred.outputs);
+  CorrectCeilMode(model, operation, inferred.outputs);
   return inferred;
 }
 

@@ -1,6 +1,7 @@
 // Tests which tensors, nodes and backward reads a model has: one fact of the table in docs at a
 // time.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <ctime>
 
@@ -160,6 +161,45 @@ TEST_CASE("lower: max pooling's own indices are used if the graph has them") {
   CHECK(NamesOf(lowered.graph, pool.outputs) == "y i");
   CHECK(NamesOf(lowered.graph, pool.backward_reads) == "i");
   CHECK(NamesOf(lowered.graph, NodeOf(lowered.graph, "MaxUnpool").backward_reads) == "i");
+}
+
+TEST_CASE("lower: a pool rounds up as runtimes do, without a window in the padding, in any set") {
+  // The last window of a stride would begin after the input: PyTorch and ONNX Runtime drop it.
+  struct Row {
+    const char* attributes;
+    int64_t size;
+    int64_t expected;
+  };
+  const Row rows[] = {
+      {"kernel_shape = [3,3], strides = [3,3], pads = [1,1,1,1]", 2, 1},
+      {"kernel_shape = [2,2], strides = [2,2], pads = [1,1,1,1]", 3, 2},
+      {"kernel_shape = [3,3], strides = [2,2]", 8, 4},
+      {"kernel_shape = [3,3], strides = [2,2], pads = [0,0,1,1]", 8, 4},
+      {"kernel_shape = [2,2], strides = [3,3], auto_pad = \"SAME_UPPER\"", 7, 3},
+      {"kernel_shape = [1,1], strides = [3,3], auto_pad = \"SAME_LOWER\"", 6, 2},
+  };
+  for (const int opset : {11, 20, 22}) {
+    for (const char* const type : {"AveragePool", "MaxPool", "LpPool"}) {
+      for (const Row& row : rows) {
+        if (opset < 18 && std::string(type) == "LpPool") continue;  // It has no ceil_mode.
+        CAPTURE(opset);
+        CAPTURE(type);
+        CAPTURE(row.attributes);
+        const std::string graph = fmt::format(
+            "g (float[1,1,{0},{0}] x) => (float[a,b,c,d] y) {{ y = {1}<ceil_mode = 1, "
+            "{2}>(x) }}",
+            row.size, type, row.attributes);
+        onnx::ModelProto proto = ParseGraph(graph, opset);
+        proto.mutable_graph()
+            ->mutable_output(0)
+            ->mutable_type()
+            ->mutable_tensor_type()
+            ->clear_shape();
+        const TensorGraph lowered = LowerProto(proto).graph;
+        CHECK(lowered.tensor(lowered.outputs()[0]).bytes == Bytes(row.expected * row.expected * 4));
+      }
+    }
+  }
 }
 
 TEST_CASE("lower: an LSTM saves gates and cells, and its states if no output holds them") {

@@ -70,6 +70,11 @@ TEST_CASE("refusals: pools") {
        "output is 4, but its windows give 3"},
       {{"AveragePool", "f1x1x8 -> f1x1x5", "kernel_shape=[3] strides=[2] ceil_mode=1"},
        "output is 5, but its windows give 4"},
+      // The window that rounding up adds would begin in the padding.
+      {{"AveragePool", "f1x1x2 -> f1x1x2", "kernel_shape=[3] strides=[3] pads=[1,1] ceil_mode=1"},
+       "output is 2, but its windows give 1"},
+      {{"MaxPool", "f1x1x8 -> f1x1x3", "kernel_shape=[3] strides=[2] ceil_mode=1"},
+       "output is 3, but its windows give 4"},
       {{"GlobalMaxPool", "f2x3x4 -> f2x3x2"}, "its output is [2,3,2] instead of [2,3,1]"},
       {{"GlobalAveragePool", "f2 -> f2"}, "as many axes, samples"},
   };

@@ -64,6 +64,11 @@ struct WindowAxis {
 // `window` has at most three axes; missing ones become leading axes of size 1.
 std::array<WindowAxis, 3> ThreeAxes(const Window& window);
 
+// Returns how many of the `windows` that ceil_mode gives an axis a pool has. One that begins in the
+// padding after the input is dropped: PyTorch and ONNX Runtime do so in every operator set, and
+// ONNX's own shapes since set 22.
+int64_t WithoutWindowInPadding(int64_t windows, int64_t stride, int64_t in, int64_t begin);
+
 enum class WindowKind { kConvolution, kTransposed, kPool };
 
 // Reads the windows with which the operator slides over `in` to make `out`. Both are tensors of the

@@ -91,6 +91,8 @@ constexpr CaseRow kPoolCases[] = {
     {"AveragePool", "f2x3x8x8 -> f2x3x5x5",
      "kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1] count_include_pad=1 ceil_mode=1"},
     {"AveragePool", "f2x3x8x8 -> f2x3x4x4", "kernel_shape=[3,3] strides=[2,2] ceil_mode=1"},
+    {"AveragePool", "f2x3x2x2 -> f2x3x1x1",
+     "kernel_shape=[3,3] strides=[3,3] pads=[1,1,1,1] ceil_mode=1"},
     {"AveragePool", "f1x2x9x9 -> f1x2x9x9", "kernel_shape=[4,4] auto_pad='SAME_UPPER'"},
     {"AveragePool", "f1x2x9x9 -> f1x2x5x3", "kernel_shape=[3,3] dilations=[2,3]"},
     {"AveragePool", "f2x3x9 -> f2x3x4", "kernel_shape=[3] strides=[2]"},
