@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lib/model/fold_rules.h"
+#include "lib/model/sparse.h"
 
 namespace ckplan::folding {
 
@@ -65,6 +66,11 @@ Folded FoldConstant(const FoldRule&, const NodeProto& node, const Inputs&) {
     ConstantValue value;
     if (name == "value") {
       auto read = ReadTensor(attribute.t());
+      if (!read.has_value()) return std::nullopt;
+      return One(std::move(*read));
+    }
+    if (name == "sparse_value") {
+      auto read = ReadSparse(attribute.sparse_tensor());
       if (!read.has_value()) return std::nullopt;
       return One(std::move(*read));
     }

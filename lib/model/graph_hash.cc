@@ -9,6 +9,7 @@
 #include "lib/base/hash.h"
 #include "lib/model/constant.h"
 #include "lib/model/shape_operands.h"
+#include "lib/model/sparse.h"
 
 namespace ckplan {
 
@@ -147,6 +148,12 @@ class GraphHasher {
   void Sparse(const onnx::SparseTensorProto& sparse) {
     Text(sparse.values().name());
     TensorShape(sparse.values(), sparse.dims());
+    const bool is_operand = IsAlwaysRead(sparse.values().data_type()) ||
+                            (names_ != nullptr && names_->contains(sparse.values().name()));
+    const auto value = is_operand ? ReadSparse(sparse) : std::nullopt;
+    if (!value.has_value()) return;
+    Each(value->ints, [this](int64_t element) { Integer(element); });
+    Each(value->reals, [this](double element) { Real(element); });
   }
 
   void Initializers(const GraphProto& graph) {

@@ -113,7 +113,7 @@ void AddKnownShapes(const Model::Impl& model, const ModelOperation& operation,
 // Corrects what ONNX's rules say of pools with ceil_mode: a window too many where it would begin in
 // the padding (before operator set 22), and where auto_pad is SAME and strides exceed the kernel.
 void CorrectCeilMode(const Model::Impl& model, const ModelOperation& operation,
-                          std::vector<onnx::TypeProto>& outputs) {
+                     std::vector<onnx::TypeProto>& outputs) {
   const std::string& type = operation.type();
   if (type != "AveragePool" && type != "MaxPool" && type != "LpPool") return;
   if (!operation.is_standard() || IntAttribute(*operation.node, "ceil_mode", 0) == 0) return;
@@ -130,9 +130,8 @@ void CorrectCeilMode(const Model::Impl& model, const ModelOperation& operation,
       const int64_t stride = i < strides.size() ? strides[i] : 1;
       const int64_t begin = i < pads.size() ? pads[i] : 0;
       auto& dim = *shape.mutable_dim(static_cast<int>(axis));
-      dim.set_dim_value(
-          is_same ? (in[axis] - 1) / stride + 1
-                  : WithoutWindowInPadding(dim.dim_value(), stride, in[axis], begin));
+      dim.set_dim_value(is_same ? (in[axis] - 1) / stride + 1
+                                : WithoutWindowInPadding(dim.dim_value(), stride, in[axis], begin));
     }
   }
 }

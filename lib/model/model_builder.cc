@@ -9,6 +9,7 @@
 #include "lib/graph/tensor_graph.h"
 #include "lib/model/fold.h"
 #include "lib/model/infer_types.h"
+#include "lib/model/sparse.h"
 
 namespace ckplan {
 
@@ -76,7 +77,7 @@ void ModelBuilder::AddInputs(Scope& scope) {
   }
 }
 
-void ModelBuilder::AddInitializer(const std::string& name, const onnx::TensorProto& tensor,
+bool ModelBuilder::AddInitializer(const std::string& name, const onnx::TensorProto& tensor,
                                   const Dims& dims, Scope& scope) {
   const ValueIndex index = AddValue(name, scope, ModelValue::Source::kInitializer);
   ModelValue& value = model_.value(index);
@@ -89,19 +90,24 @@ void ModelBuilder::AddInitializer(const std::string& name, const onnx::TensorPro
   value.initializer = &tensor;
   const auto count = ElementCount(value.dims);
   const bool may_be_size = !IsFloatType(value.elem_type) || count <= kMaxFoldedReals;
-  if (!value.has_shape || !may_be_size) return;
-  if (auto constant = ReadTensor(tensor); constant.has_value()) {
-    value.constant = std::make_unique<ConstantValue>(std::move(*constant));
-  }
+  return value.has_shape && may_be_size;
+}
+
+// Sets the contents of the newest value, if they could be read.
+void ModelBuilder::SetContents(std::optional<ConstantValue> contents) {
+  if (!contents) return;
+  model_.values.back().constant = std::make_unique<ConstantValue>(std::move(*contents));
 }
 
 void ModelBuilder::AddInitializers(const GraphProto& graph, Scope& scope) {
   for (const auto& tensor : graph.initializer()) {
-    AddInitializer(tensor.name(), tensor, Dims(tensor.dims().begin(), tensor.dims().end()), scope);
+    const Dims dims(tensor.dims().begin(), tensor.dims().end());
+    if (AddInitializer(tensor.name(), tensor, dims, scope)) SetContents(ReadTensor(tensor));
   }
   for (const auto& sparse : graph.sparse_initializer()) {
-    AddInitializer(sparse.values().name(), sparse.values(),
-                   Dims(sparse.dims().begin(), sparse.dims().end()), scope);
+    const Dims dims(sparse.dims().begin(), sparse.dims().end());
+    const bool is_read = AddInitializer(sparse.values().name(), sparse.values(), dims, scope);
+    if (is_read) SetContents(ReadSparse(sparse));
   }
 }
 

@@ -2,6 +2,7 @@
 // types, and folds small constants.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -56,8 +57,10 @@ class ModelBuilder {
 
  private:
   void SetType(ModelValue& value, const onnx::TypeProto& type);
-  void AddInitializer(const std::string& name, const onnx::TensorProto& tensor, const Dims& dims,
+  // Returns whether the contents may be a size, and are worth reading.
+  bool AddInitializer(const std::string& name, const onnx::TensorProto& tensor, const Dims& dims,
                       Scope& scope);
+  void SetContents(std::optional<ConstantValue> contents);
   ModelOperation MakeOperation(const onnx::NodeProto& node, std::vector<ValueIndex> inputs,
                                const Scope& scope);
   const ModelOperation& AppendOperation(ModelOperation operation, Scope& scope);

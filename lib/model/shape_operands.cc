@@ -69,6 +69,9 @@ class ShapeOperandFinder {
  private:
   void AddGraph(const GraphProto& graph) {
     for (const auto& tensor : graph.initializer()) constants_.insert(tensor.name());
+    for (const auto& sparse : graph.sparse_initializer()) {
+      constants_.insert(sparse.values().name());
+    }
     for (const NodeProto& node : graph.node()) AddNode(node);
   }
 

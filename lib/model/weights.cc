@@ -14,6 +14,7 @@
 #include "lib/base/read_file.h"
 #include "lib/model/constant.h"
 #include "lib/model/parse_file.h"
+#include "lib/model/sparse.h"
 #include "lib/model/tensor_elements.h"
 #include "lib/model/wire.h"
 
@@ -23,6 +24,7 @@ struct WeightFile::State {
   onnx::ModelProto proto;
   std::filesystem::path folder;
   std::map<std::string, const onnx::TensorProto*, std::less<>> tensors;
+  std::map<std::string, const onnx::SparseTensorProto*, std::less<>> sparse;
   bool is_too_large = false;
 };
 
@@ -60,6 +62,28 @@ std::optional<std::vector<std::byte>> CollectAs(ElementType type, int64_t count,
       break;
   }
   return std::nullopt;
+}
+
+// Returns the dense contents of a sparse tensor. The operand's size has passed the memory limit.
+std::optional<std::vector<std::byte>> ReadSparseAs(const Operand& operand,
+                                                   const onnx::SparseTensorProto& sparse) {
+  const auto positions = SparsePositions(sparse);
+  if (!positions ||
+      ElementCount({sparse.dims().begin(), sparse.dims().end()}) != operand.elements()) {
+    return std::nullopt;
+  }
+  const auto count = static_cast<int64_t>(positions->size());
+  const auto listed = CollectAs(operand.type, count, [&](const auto& take) {
+    return VisitElements(sparse.values(), count, take);
+  });
+  if (!listed) return std::nullopt;
+  std::vector<std::byte> dense(static_cast<size_t>(operand.bytes()));
+  const size_t width = positions->empty() ? 0 : listed->size() / positions->size();
+  for (size_t i = 0; i < positions->size(); ++i) {
+    std::memcpy(dense.data() + static_cast<size_t>((*positions)[i]) * width,
+                listed->data() + i * width, width);
+  }
+  return dense;
 }
 
 // The location that an external tensor claims, which may be anything.
@@ -184,15 +208,24 @@ Result<WeightFile> WeightFile::Open(const std::string& model_path) {
     if (node.op_type() != "Constant" || node.output_size() != 1) continue;
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       if (attribute.name() == "value") state->tensors[node.output(0)] = &attribute.t();
+      if (attribute.name() == "sparse_value") {
+        state->sparse[node.output(0)] = &attribute.sparse_tensor();
+      }
     }
   }
   for (const onnx::TensorProto& tensor : graph.initializer())
     state->tensors[tensor.name()] = &tensor;
+  for (const onnx::SparseTensorProto& sparse : graph.sparse_initializer()) {
+    state->sparse[sparse.values().name()] = &sparse;
+  }
   return WeightFile(std::move(state));
 }
 
 Result<WeightContents> WeightFile::Read(std::string_view name, const Operand& operand) const {
   if (state_->is_too_large) return WeightContents{std::nullopt, AbsentWeight::kTooLarge};
+  if (const auto sparse = state_->sparse.find(name); sparse != state_->sparse.end()) {
+    return WeightContents{ReadSparseAs(operand, *sparse->second), AbsentWeight::kUnreadable};
+  }
   const auto found = state_->tensors.find(name);
   if (found == state_->tensors.end()) return WeightContents{std::nullopt, AbsentWeight::kLeftOut};
   const onnx::TensorProto& tensor = *found->second;
