@@ -105,6 +105,8 @@ constexpr std::array kRows = {
             "type of stored activations; model: the model's own"},
     FlagRow{"fused", Group::kReading, "--fuse", "",
             "read the operators of an attention as one, which saves no scores"},
+    FlagRow{"rounding", Group::kReading, "--rounding", "",
+            "whether Round, QuantizeLinear and the like pass gradients on or end them"},
     FlagRow{"gradients", Group::kReading, "--gradients", "",
             "parameter gradients: as constants, or in the peak from when they are made"},
     FlagRow{"freeze", Group::kReading, "--freeze", "NAME|@FILE",

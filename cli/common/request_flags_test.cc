@@ -71,6 +71,8 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
                                                "bf16",
                                                "--fuse",
                                                "attention",
+                                               "--rounding",
+                                               "no-gradient",
                                                "--gradients",
                                                "arriving",
                                                "--freeze",
@@ -109,6 +111,7 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
   CHECK(request.autograd == Autograd::kTorch);
   CHECK(request.activation_type == ActivationType::kBFloat16);
   CHECK(request.fused == FusedOperators::kAttention);
+  CHECK(request.rounding == Rounding::kNoGradient);
   CHECK(request.gradients == ParameterGradients::kArriving);
   CHECK(request.keep == NamePatterns{"a", "b"});
   CHECK(request.recompute == NamePatterns{"op:Relu"});

@@ -263,4 +263,27 @@ TEST_CASE("gradient: operators of which the second output is read, or the first 
   for (const WeightRow& row : kOutputs) CheckRow(row);
 }
 
+// The loss is linear in what is rounded, so its gradient is that without rounding, to the bit.
+TEST_CASE("gradient: rounding passes it straight through, of weights and of activations") {
+  const auto gradient_of = [](std::string graph, const std::string& op) {
+    graph.replace(graph.find('?'), 1, op);
+    const auto backend = MakeTestBackend();
+    std::vector<float> gradient;
+    LossAt(*backend, {graph}, Spread(6), &gradient);
+    return gradient;
+  };
+  for (const char* const graph :
+       {"g (float[4,3] x) => (float[4,2] y) <float[3,2] w = @> { r = ?(w) y = MatMul(x, r) }",
+        "g (float[4,3] x) => (float[4,2] y) <float[3,2] w = @, float[2] c = {2,-3}> "
+        "{ m = MatMul(x, w) r = ?(m) y = Add(r, c) }"}) {
+    CAPTURE(graph);
+    const std::vector<float> straight = gradient_of(graph, "Identity");
+    REQUIRE(straight.size() == 6);
+    for (const char* const op : {"Round", "Sign", "Floor", "Ceil"}) {
+      CAPTURE(op);
+      CHECK(gradient_of(graph, op) == straight);
+    }
+  }
+}
+
 }  // namespace ckplan

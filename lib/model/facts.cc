@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "lib/base/unique_list.h"
+#include "lib/model/detached.h"
 #include "lib/model/op_spec_of.h"
+#include "lib/model/plain_numbers.h"
 #include "lib/ops/op_rules.h"
 #include "lib/ops/tensor_type.h"
 
@@ -30,7 +32,7 @@ bool IsQuantized(int32_t elem_type) {
 
 class FactFinder {
  public:
-  explicit FactFinder(const Model::Impl& model) : model_(model) {
+  explicit FactFinder(const Model::Impl& model) : model_(model), is_detached_(FindDetached(model)) {
     facts_.values.resize(model.values.size());
     facts_.operations.resize(model.operations.size());
   }
@@ -41,6 +43,7 @@ class FactFinder {
     FindOutputs();
     MarkLive();
     CountParameters();
+    FindRounding();
     return std::move(facts_);
   }
 
@@ -54,6 +57,8 @@ class FactFinder {
       facts.is_frozen = value.is_frozen;
       facts.may_be_trained = value.source == ModelValue::Source::kInitializer &&
                              IsFloatType(value.elem_type) && !value.is_frozen;
+      facts.is_unscaled =
+          value.source == ModelValue::Source::kInitializer && IsQuantized(value.elem_type);
     }
   }
 
@@ -63,6 +68,7 @@ class FactFinder {
     facts.spec = PlannedSpecOf(model_, operation);
     facts.rule = &RuleOf(facts.spec.type);
     facts.is_batch = DependsOnBatch(operation, *facts.rule);
+    MarkCarriers(operation, facts);
     if (!facts.is_batch) return VisitConstant(operation, facts);
     facts.is_view = operation.input(0) != kNoValue && facts_.value(operation.inputs[0]).is_batch &&
                     IsView(*facts.rule, facts.spec);
@@ -78,8 +84,9 @@ class FactFinder {
       // Updated running statistics are state between steps, not results of this step.
       if (facts.rule->kind == OpKind::kBatchNorm && i > 0) continue;
       output.is_batch = true;
-      const bool is_float = IsFloatType(model_.value(operation.outputs[i]).elem_type);
-      output.requires_grad = has_gradient && is_float && PassesGradient(*facts.rule, i);
+      const bool may_carry =
+          IsFloatType(model_.value(operation.outputs[i]).elem_type) || output.is_rounded;
+      output.requires_grad = has_gradient && may_carry && PassesGradient(*facts.rule, i);
       facts.spec.outputs[i].has_gradient = output.requires_grad;
       facts.has_backward = facts.has_backward || output.requires_grad;
       if (facts.is_view && i == 0) output.root = facts_.value(operation.inputs[0]).root;
@@ -104,25 +111,110 @@ class FactFinder {
     return false;
   }
 
+  // ---- Where gradients flow -------------------------------------------------------------------
+
+  bool PassesStraight(const OpRule& rule) const {
+    return rule.has(traits::kRounds) && model_.rounding == Rounding::kStraightThrough;
+  }
+
+  // Returns whether the operation rounds floats to quantized integers, or to whole floats.
+  bool Rounds(const ModelOperation& operation, const OpRule& rule) const {
+    if (PassesStraight(rule)) return true;
+    if (rule.kind != OpKind::kCast || model_.rounding == Rounding::kNoGradient) return false;
+    return operation.input(0) != kNoValue && operation.output(0) != kNoValue &&
+           IsFloatType(model_.value(operation.inputs[0]).elem_type) &&
+           IsQuantized(model_.value(operation.outputs[0]).elem_type);
+  }
+
+  // Marks outputs as integers that stand for rounded floats, and as values that lack their scale.
+  void MarkCarriers(const ModelOperation& operation, const OperationFacts& own) {
+    const OpRule& rule = *own.rule;
+    const bool is_unscaled = StaysUnscaled(operation, own);
+    if (operation.output(0) == kNoValue) return;
+    ValueFacts& first = facts_.value(operation.outputs[0]);
+    first.is_unscaled = is_unscaled;
+    if (operation.type() == "DynamicQuantizeLinear" && operation.output(1) != kNoValue) {
+      facts_.value(operation.outputs[1]).is_unscaled = true;
+    }
+    if (operation.input(0) == kNoValue) return;
+    const int32_t from = model_.value(operation.inputs[0]).elem_type;
+    const int32_t to = model_.value(operation.outputs[0]).elem_type;
+    if (IsFloatType(to)) return;
+    const bool continues = facts_.value(operation.inputs[0]).is_rounded && rule.has_gradient() &&
+                           (from == to || rule.kind == OpKind::kCast);
+    first.is_rounded = continues || (Rounds(operation, rule) && IsFloatType(from));
+  }
+
+  // What moves, casts or shifts quantized weights, and products with them, still needs a scale.
+  bool StaysUnscaled(const ModelOperation& operation, const OperationFacts& own) const {
+    const OpRule& rule = *own.rule;
+    const bool is_product = own.is_batch && rule.uses_matrix_units();
+    const bool is_shift = !own.is_batch && IsSum(rule);
+    if (!rule.is_movement() && !rule.has(traits::kPicks) && !is_product && !is_shift &&
+        rule.kind != OpKind::kNoGradientElementwise) {
+      return false;
+    }
+    return std::any_of(operation.inputs.begin(), operation.inputs.end(), [&](ValueIndex input) {
+      return IsUnscaled(input) && !(is_product && facts_.value(input).is_batch);
+    });
+  }
+
+  static bool IsSum(const OpRule& rule) {
+    return rule.kind == OpKind::kAdd || rule.kind == OpKind::kSub;
+  }
+
+  bool IsUnscaled(ValueIndex value) const {
+    return value != kNoValue && facts_.value(value).is_unscaled;
+  }
+
+  // Returns whether another operand consists of quantized weights without their scale: then this
+  // one is their scale or zero point, which nothing trains.
+  bool ScalesWeights(const ModelOperation& operation, const OpRule& rule, size_t position) const {
+    if (!rule.is_elementwise() && rule.is_known()) return false;
+    // A bias may follow a product that is never scaled.
+    if (IsSum(rule) && facts_.operations[IndexOf(operation)].is_batch) return false;
+    for (size_t i = 0; i < operation.inputs.size(); ++i) {
+      if (i != position && IsUnscaled(operation.inputs[i])) return true;
+    }
+    return false;
+  }
+
+  // Returns whether a gradient of the operation's outputs flows on to this input.
+  bool Flows(const ModelOperation& operation, const OperationFacts& own, size_t position) const {
+    const ValueIndex input = operation.inputs[position];
+    if (input == kNoValue || is_detached_[IndexOf(operation)]) return false;
+    const OpRule& rule = *own.rule;
+    const bool is_rounded = facts_.value(input).is_rounded;
+    if (PassesStraight(rule)) {
+      return position == 0 && (is_rounded || IsFloatType(model_.value(input).elem_type));
+    }
+    if (is_rounded) return position == 0 && rule.has_gradient() && ReadsContents(rule, 0);
+    return IsDifferentiable(rule, own.spec, position);
+  }
+
   // ---- Constants ------------------------------------------------------------------------------
 
-  void VisitConstant(const ModelOperation& operation, const OperationFacts& own) {
+  void VisitConstant(const ModelOperation& operation, OperationFacts& own) {
     bool may_be_trained = false;
     bool is_literal = IsLiteral(operation);
     bool is_frozen = false;
     const OpRule& rule = *own.rule;
-    const bool passes_training = !rule.has(traits::kWave);
+    own.reads_trained.assign(operation.inputs.size(), false);
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
-      if (!IsDifferentiable(rule, own.spec, i)) continue;
+      if (!Flows(operation, own, i)) continue;
       const ValueFacts& input = facts_.value(operation.inputs[i]);
-      may_be_trained = may_be_trained || (input.may_be_trained && passes_training &&
-                                          !IsPlainNumber(rule, operation.inputs[i]));
-      is_literal = is_literal || (input.is_literal && i == 0 && rule.is_movement());
+      const bool is_trained =
+          input.may_be_trained && !rule.has(traits::kWave) && !IsUntrainedHere(operation, rule, i);
+      const bool moves_literal = input.is_literal && i == 0 && rule.is_movement();
+      own.reads_trained[i] = is_trained || moves_literal;
+      may_be_trained = may_be_trained || is_trained;
+      is_literal = is_literal || moves_literal;
       is_frozen = is_frozen || input.is_frozen;
     }
     for (const ValueIndex output : operation.outputs) {
-      if (output == kNoValue || !IsFloatType(model_.value(output).elem_type)) continue;
+      if (output == kNoValue) continue;
       ValueFacts& facts = facts_.value(output);
+      if (!IsFloatType(model_.value(output).elem_type) && !facts.is_rounded) continue;
       facts.may_be_trained = may_be_trained;
       facts.is_literal = is_literal && !may_be_trained && !facts.is_frozen;
       facts.is_frozen = facts.is_frozen || (is_frozen && !may_be_trained && !is_literal);
@@ -144,7 +236,7 @@ class FactFinder {
 
   // Operations are visited in the order in which they run, so the producers of this one are known.
   OpKind KindOf(const ModelOperation& operation) const {
-    return facts_.operations[static_cast<size_t>(&operation - model_.operations.data())].rule->kind;
+    return facts_.operations[IndexOf(operation)].rule->kind;
   }
 
   // Finds the trained constants that a step reads, and the initializers that they are computed
@@ -155,23 +247,34 @@ class FactFinder {
       const ValueIndex input = operation.inputs[i];
       if (input == kNoValue || facts_.value(input).is_batch) continue;
       const bool is_trained =
-          IsDifferentiable(*facts.rule, facts.spec, i) && IsTrainedHere(*facts.rule, input);
+          Flows(operation, facts, i) && IsTrainedHere(operation, *facts.rule, i);
       facts.reads_trained[i] = is_trained;
       uses_.push_back({input, is_trained, static_cast<int32_t>(&facts - facts_.operations.data())});
     }
   }
 
-  // Exporters move plain numbers (a scale, an epsilon, the branches of a mask) into initializers of
-  // one element.
-  bool IsPlainNumber(const OpRule& rule, ValueIndex input) const {
-    return ElementCount(model_.value(input).dims) == 1 && !rule.has(traits::kWeights);
+  // Returns whether a constant that may be trained is not trained as this operand: a number of the
+  // program, unless the operator exists to apply weights; a branch of a mask that is made once,
+  // outside the step; or the scale of quantized weights.
+  bool IsUntrainedHere(const ModelOperation& operation, const OpRule& rule, size_t position) const {
+    const ModelValue& value = model_.value(operation.inputs[position]);
+    if (ScalesWeights(operation, rule, position)) return true;
+    if (rule.has(traits::kWeights)) return false;
+    const bool is_mask = operation.type() == "Where" && ElementCount(value.dims) == 1 &&
+                         !facts_.operations[IndexOf(operation)].is_batch;
+    return is_mask || IsPlainNumber(value);
   }
 
-  bool IsTrainedHere(const OpRule& rule, ValueIndex input) const {
+  bool IsTrainedHere(const ModelOperation& operation, const OpRule& rule, size_t position) const {
+    const ValueIndex input = operation.inputs[position];
     const ValueFacts& facts = facts_.value(input);
-    if (IsPlainNumber(rule, input)) return false;
+    if (IsUntrainedHere(operation, rule, position)) return false;
     if (facts.may_be_trained) return true;
     return facts.is_literal && TakesLiteralWeights(rule, model_.value(input).dims);
+  }
+
+  size_t IndexOf(const ModelOperation& operation) const {
+    return static_cast<size_t>(&operation - model_.operations.data());
   }
 
   // ---- Gradients ------------------------------------------------------------------------------
@@ -180,7 +283,7 @@ class FactFinder {
   bool FindGradients(const ModelOperation& operation, OperationFacts& facts) const {
     bool has_any = false;
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
-      if (!IsDifferentiable(*facts.rule, facts.spec, i)) continue;
+      if (!Flows(operation, facts, i)) continue;
       const bool has_gradient =
           facts.reads_trained[i] || facts_.value(operation.inputs[i]).requires_grad;
       facts.spec.inputs[i].has_gradient = has_gradient;
@@ -233,7 +336,11 @@ class FactFinder {
       const OperationFacts& reader = facts_.operations[static_cast<size_t>(use->operation)];
       if (!reader.is_live) continue;
       const bool is_norm = reader.rule->kind == OpKind::kBatchNorm;
-      MarkRoots(*use, use->is_trained ? trained : is_norm ? state : buffers);
+      if (use->is_trained) {
+        MarkTrainedRoots(*use, trained, buffers);
+      } else {
+        MarkRoots(*use, is_norm ? state : buffers);
+      }
     }
     for (size_t i = 0; i < model_.values.size(); ++i) {
       const ModelValue& value = model_.values[i];
@@ -274,31 +381,95 @@ class FactFinder {
         last_reader;  // For each root: the last operation that reads a value computed from it.
   };
 
-  // Must be called for later uses first.
+  // Must be called for later uses first, as MarkRoots. What a trained constant is computed from,
+  // but no gradient reaches, is a buffer.
+  void MarkTrainedRoots(const Use& use, RootMarks& trained, RootMarks& buffers) {
+    std::vector<ValueIndex> pending = {use.value};
+    while (!pending.empty()) {
+      const ValueIndex at = pending.back();
+      pending.pop_back();
+      const ModelOperation* const producer = MarkValue(at, use, trained);
+      if (producer == nullptr) continue;
+      OperationFacts& own = facts_.operations[IndexOf(*producer)];
+      own.has_backward = true;
+      for (size_t i = 0; i < producer->inputs.size(); ++i) {
+        const ValueIndex input = producer->inputs[i];
+        if (input == kNoValue) continue;
+        if (own.reads_trained[i]) {
+          pending.push_back(input);
+        } else {
+          MarkRoots({input, false, use.operation}, buffers);
+        }
+      }
+    }
+  }
+
   void MarkRoots(const Use& use, RootMarks& marks) const {
     std::vector<ValueIndex> pending = {use.value};
     while (!pending.empty()) {
-      const auto at = static_cast<size_t>(pending.back());
+      const ValueIndex at = pending.back();
       pending.pop_back();
-      const ModelValue& value = model_.values[at];
-      if (!IsFloatType(value.elem_type) && !IsQuantized(value.elem_type)) continue;
-      if (marks.is_visited[at]) continue;
-      marks.is_visited[at] = true;
-      marks.last_reader[at] = use.operation;
-      if (value.source == ModelValue::Source::kInitializer) marks.is_root[at] = true;
-      if (value.source != ModelValue::Source::kOperation) continue;
-      const ModelOperation& operation = model_.operations[static_cast<size_t>(value.producer)];
-      if (IsLiteral(operation)) {
-        marks.is_root[at] = true;
-        continue;
-      }
-      for (const ValueIndex input : operation.inputs) {
+      const ModelOperation* const producer = MarkValue(at, use, marks);
+      if (producer == nullptr) continue;
+      for (const ValueIndex input : producer->inputs) {
         if (input != kNoValue) pending.push_back(input);
       }
     }
   }
 
+  // Returns the operation whose inputs are to be marked as well, or null.
+  const ModelOperation* MarkValue(ValueIndex index, const Use& use, RootMarks& marks) const {
+    const auto at = static_cast<size_t>(index);
+    const ModelValue& value = model_.values[at];
+    const bool may_be_root = IsFloatType(value.elem_type) || IsQuantized(value.elem_type) ||
+                             facts_.values[at].is_rounded;
+    if (!may_be_root || marks.is_visited[at]) return nullptr;
+    marks.is_visited[at] = true;
+    marks.last_reader[at] = use.operation;
+    if (value.source == ModelValue::Source::kInitializer) marks.is_root[at] = true;
+    if (value.source != ModelValue::Source::kOperation) return nullptr;
+    const ModelOperation& operation = model_.operations[static_cast<size_t>(value.producer)];
+    if (!IsLiteral(operation)) return &operation;
+    marks.is_root[at] = true;
+    return nullptr;
+  }
+
+  // ---- Rounding -------------------------------------------------------------------------------
+
+  // Finds the operations that round and pass on a gradient that reaches them. Must be called last.
+  void FindRounding() {
+    std::vector<bool> is_reached(model_.values.size(), false);
+    for (const ValueIndex output : facts_.outputs) is_reached[static_cast<size_t>(output)] = true;
+    for (size_t i = model_.operations.size(); i-- > 0;) {
+      const ModelOperation& operation = model_.operations[i];
+      const OperationFacts& own = facts_.operations[i];
+      const bool passes = own.is_batch ? Reaches(operation, own, is_reached) : own.has_backward;
+      if (passes && Rounds(operation, *own.rule)) {
+        facts_.rounding.push_back(static_cast<int32_t>(i));
+      }
+    }
+    std::reverse(facts_.rounding.begin(), facts_.rounding.end());
+  }
+
+  // Marks what the operation's gradients flow to, if one of its outputs gets a gradient.
+  bool Reaches(const ModelOperation& operation, const OperationFacts& own,
+               std::vector<bool>& is_reached) const {
+    if (!own.is_live || !own.has_backward) return false;
+    const bool has_gradient =
+        std::any_of(operation.outputs.begin(), operation.outputs.end(), [&](ValueIndex output) {
+          return output != kNoValue && facts_.value(output).requires_grad &&
+                 is_reached[static_cast<size_t>(facts_.value(output).root)];
+        });
+    if (!has_gradient) return false;
+    for (size_t i = 0; i < operation.inputs.size(); ++i) {
+      if (!own.spec.inputs[i].has_gradient) continue;
+      is_reached[static_cast<size_t>(facts_.value(operation.inputs[i]).root)] = true;
+    }
+    return true;
+  }
+
   const Model::Impl& model_;
+  const std::vector<bool> is_detached_;  // By operation.
   ModelFacts facts_;
   std::vector<Use> uses_;
 };

@@ -27,6 +27,11 @@ struct ValueFacts {
   // For constants: a frozen parameter, or computed from frozen parameters and from no value that
   // may be trained.
   bool is_frozen = false;
+  // Integers that stand for rounded floats, as QuantizeLinear makes them, and carry the gradient of
+  // straight-through estimation.
+  bool is_rounded = false;
+  // Quantized weights, or what casts, shifts and products make of them, before a scale is applied.
+  bool is_unscaled = false;
   // The value whose memory this one uses; the value itself unless it is a view.
   ValueIndex root = kNoValue;
 };
@@ -39,8 +44,10 @@ struct OperationFacts {
   bool is_batch = false;  // Runs in each step.
   bool is_view = false;
   bool is_live = false;  // Some trained output of the model depends on it.
+  // For constants: a gradient of the step flows through it to trained parameters.
   bool has_backward = false;
-  // For each input: whether it is a constant that is a trained parameter here.
+  // For each input: whether it is a constant that is a trained parameter here, or is computed from
+  // one. For operations on constants: whether gradients that arrive flow on to it.
   std::vector<bool> reads_trained;
   // Bytes of the gradients of trained parameters that no later operation reads.
   Bytes parameter_gradients;
@@ -56,7 +63,8 @@ struct ModelFacts {
   Bytes parameter_gradients;          // Gradients of trained parameters only.
   std::vector<ValueIndex> counted;    // All values counted in `parameters`, ascending.
   std::vector<ValueIndex> quantized;  // The integer parameters.
-  std::vector<ValueIndex> trained;    // The initializers and literals that have a gradient.
+  std::vector<int32_t> rounding;  // The operations that round and pass gradients straight through.
+  std::vector<ValueIndex> trained;  // The initializers and literals that have a gradient.
 
   const ValueFacts& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
   ValueFacts& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }

@@ -147,13 +147,17 @@ Result<Done> SetActivationType(Model::Impl& model, ActivationType type) {
 // state: the base of a model that LoRA adapts, or a backbone. lib/model/facts.h derives what is
 // then not saved, and which nodes have no backward.
 
-// Marks the parameters that the patterns choose by the names of their initializers or Constants.
+// Marks the parameters that the patterns choose by the names of their initializers or Constants. A
+// pattern may also fit parameters that are not trained anyway, such as scales of quantized weights.
 // kUsage: a pattern fits no parameter.
 Result<Done> FreezeParameters(Model::Impl& model, const NamePatterns& patterns) {
   if (patterns.empty()) return Done{};
-  const std::vector<ValueIndex> trained = FindFacts(model).trained;
+  const ModelFacts facts = FindFacts(model);
+  const std::vector<ValueIndex>& trained = facts.trained;
   std::vector<NamedThing> things;
-  for (const ValueIndex value : trained) things.push_back({{model.value(value).name}, ""});
+  for (const auto* list : {&trained, &facts.counted}) {
+    for (const ValueIndex value : *list) things.push_back({{model.value(value).name}, ""});
+  }
   Result<std::vector<bool>> chosen = ChooseByName(patterns, things, "trained parameter");
   if (!chosen.ok()) {
     Error error = std::move(chosen).error();
@@ -273,6 +277,7 @@ Result<Model> Load(const std::string& path, const LoadOptions& options) {
   CKPLAN_ASSIGN_OR_RETURN(ParsedFile parsed, ParseModelFile(path));
   auto impl = std::make_unique<Model::Impl>();
   impl->proto = std::move(parsed.proto);
+  impl->rounding = options.rounding;
   impl->identity.name = std::filesystem::path(path).filename().string();
   impl->identity.sha256 = std::move(parsed.sha256);
   for (const auto& import : impl->proto->opset_import()) {

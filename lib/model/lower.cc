@@ -53,13 +53,15 @@ ValueSets WeightsOf(const Model::Impl& model, const ModelFacts& facts) {
   ValueSets sets(model.values.size());
   for (size_t i = 0; i < model.operations.size(); ++i) {
     const ModelOperation& operation = model.operations[i];
-    if (facts.operations[i].is_batch || operation.output(0) == kNoValue) continue;
-    for (const auto* list : {&operation.inputs, &operation.outputs}) {
-      for (const ValueIndex value : *list) {
-        if (value == kNoValue || facts.value(value).is_batch) continue;
-        const ValueFacts& own = facts.value(value);
-        if (own.may_be_trained || own.is_literal) sets.Merge(operation.outputs[0], value);
-      }
+    const OperationFacts& own = facts.operations[i];
+    if (own.is_batch || operation.output(0) == kNoValue) continue;
+    for (size_t k = 0; k < operation.inputs.size(); ++k) {
+      if (own.reads_trained[k]) sets.Merge(operation.outputs[0], operation.inputs[k]);
+    }
+    for (const ValueIndex output : operation.outputs) {
+      if (output == kNoValue) continue;
+      const ValueFacts& made = facts.value(output);
+      if (made.may_be_trained || made.is_literal) sets.Merge(operation.outputs[0], output);
     }
   }
   return sets;
@@ -280,6 +282,10 @@ class Lowerer {
   // gradient.
   void AddPassthrough(const ModelOperation& operation, const OperationFacts& own,
                       Node& node) const {
+    if (IsCarried(operation, own)) {
+      node.gradient_passthrough.push_back(TensorOf(operation.inputs[0]));
+      return;
+    }
     if (own.rule->kind != OpKind::kAdd && own.rule->kind != OpKind::kSub) return;
     const bool is_sub = own.rule->kind == OpKind::kSub;
     UniqueAppender passed(node.gradient_passthrough);
@@ -292,6 +298,17 @@ class Lowerer {
       if (is_sub && std::count(node.inputs.begin(), node.inputs.end(), tensor) > 1) continue;
       passed.Append(tensor);
     }
+  }
+
+  // Returns whether the operation makes or reads integers that stand for rounded floats: whatever
+  // their type, their gradient is that of the floats.
+  bool IsCarried(const ModelOperation& operation, const OperationFacts& own) const {
+    const ValueIndex input = operation.input(0);
+    const ValueIndex output = operation.output(0);
+    return input != kNoValue && output != kNoValue && own.spec.inputs[0].has_gradient &&
+           facts_.value(input).is_batch &&
+           (facts_.value(input).is_rounded || facts_.value(output).is_rounded) &&
+           ElementCount(model_.value(input).dims) == ElementCount(model_.value(output).dims);
   }
 
   void AddInPlace(const ModelOperation& operation, const OperationFacts& own, Node& node) const {
@@ -373,6 +390,17 @@ class Lowerer {
           fmt::format("{}: no trained parameter was found, so nothing has a gradient; are the "
                       "weights inputs of the graph? They must be initializers",
                       model_.identity.name));
+    }
+    if (!facts_.rounding.empty()) {
+      std::vector<std::string> shown;
+      for (const int32_t i : facts_.rounding) {
+        const ModelOperation& operation = model_.operations[static_cast<size_t>(i)];
+        shown.push_back(fmt::format("{} \"{}\"", operation.type(), ShortName(operation.name)));
+      }
+      warnings.push_back(
+          fmt::format("{}: gradients pass straight through rounding, as in quantization-aware "
+                      "training ({}); --rounding no-gradient ends them there",
+                      model_.identity.name, ShortList(shown, 3)));
     }
     if (const std::string quantized = QuantizedWarning(); !quantized.empty()) {
       warnings.push_back(fmt::format("{}: {}", model_.identity.name, quantized));

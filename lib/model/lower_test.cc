@@ -83,15 +83,15 @@ TEST_CASE("lower: an operand is read only if its partner needs a gradient") {
                 "{ h = Add(x, w) y = Mul(h, h) }",
                 "Mul") == "h");
   // A plain number is not a parameter: scaling reads nothing.
-  CHECK(ReadsOf("g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}, float s = {0.5}> "
-                "{ h = Add(x, w) y = Mul(h, s) }",
+  CHECK(ReadsOf("g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> "
+                "{ s = Constant<value = float {0.5}>() h = Add(x, w) y = Mul(h, s) }",
                 "Mul") == "");
 }
 
 TEST_CASE("lower: a node that depends on no parameter has no gradient and reads nothing") {
   const ModelGraph lowered = LowerText(
-      "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}, float s = {0.5}> "
-      "{ a = Mul(x, s) b = Sigmoid(a) y = Mul(b, w) }");
+      "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> "
+      "{ s = Constant<value = float {0.5}>() a = Mul(x, s) b = Sigmoid(a) y = Mul(b, w) }");
   const Node& sigmoid = NodeOf(lowered.graph, "Sigmoid");
   CHECK(sigmoid.backward_reads.empty());
   CHECK(sigmoid.backward_cost == Cost(0));
@@ -319,7 +319,7 @@ TEST_CASE("lower: weights are found through casts, transposes and constant arith
       "{ c = Cast<to = 1>(w) t = Transpose(c) n = Mul(t, s) h = MatMul(x, n) y = Add(h, b) }");
   CHECK(lowered.graph.nodes().size() == 2);
   CHECK(NamesOf(lowered.graph, NodeOf(lowered.graph, "MatMul").backward_reads) == "x");
-  // The half precision weights, the bias, and the number that scales the weights.
+  // The half precision weights, the bias, and the scalar that scales the weights.
   CHECK(lowered.graph.constants().parameters == Bytes(12 * 2 + 4 * 4 + 4));
   CHECK(lowered.roles[0].role == NodeRole::kConstant);
 }
@@ -350,8 +350,9 @@ TEST_CASE("lower: gradients of parameters are those of the last node that trains
 
 TEST_CASE("lower: masks and plain numbers in the file are not parameters") {
   const ModelGraph lowered = LowerText(
-      "g (float[2,2] x) => (float[2,2] y) <float[2] w = {1,2}, float s = {0.5}> "
-      "{ mask = Constant<value = float[2,2] {0.0,-100.0,0.0,0.0}>()"
+      "g (float[2,2] x) => (float[2,2] y) <float[2] w = {1,2}> "
+      "{ s = Constant<value = float {0.5}>() mask = Constant<value = float[2,2] "
+      "{0.0,-100.0,0.0,0.0}>()"
       "  h = Mul(x, w) a = Add(h, mask) y = Mul(a, s) }");
   CHECK(lowered.graph.constants().parameter_gradients == Bytes(2 * 4));
 }

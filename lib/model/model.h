@@ -41,6 +41,7 @@ struct LoadOptions {
   std::set<std::string> optional_dims = {};  // Those of `dims` that the model may lack.
   int64_t batch = 0;  // Replaces the batch that is burnt into the file; 0: the file's own.
   FusedOperators fused = FusedOperators::kNone;
+  Rounding rounding = Rounding::kStraightThrough;
 };
 
 class Model {

@@ -64,6 +64,7 @@ struct Model::Impl {
   DimSizes dims;  // The sizes of symbolic dimensions.
   // This determines the `bytes` of values.
   ActivationType activation_type = ActivationType::kOfModel;
+  Rounding rounding = Rounding::kStraightThrough;
   std::vector<std::string> warnings;
   std::optional<int64_t> constant_batch;  // See Model::constant_batch.
 

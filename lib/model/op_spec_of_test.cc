@@ -66,15 +66,15 @@ TEST_CASE("specs: an operator outside ONNX's own domain is named with its domain
 
 TEST_CASE("facts: a spec says which gradients are computed, for the batch and for parameters") {
   const Result<Model> model = LoadText(
-      "g (float[2,3] x) => (float[2,3] y) <float[3] s = {1,1,1}, float e = {0.5}> {"
-      " h = Mul(x, s) y = Add(h, e) }");
+      "g (float[2,3] x) => (float[2,3] y) <float[3] s = {1,1,1}> {"
+      " e = Constant<value = float {0.5}>() h = Mul(x, s) y = Add(h, e) }");
   REQUIRE_MESSAGE(model.ok(), model.error().message);
   const ModelFacts facts = FindFacts(model->impl());
-  CHECK_FALSE(facts.operations[0].spec.input(0).has_gradient);
-  CHECK(facts.operations[0].spec.input(1).has_gradient);
-  CHECK(facts.operations[0].spec.output(0).has_gradient);
-  CHECK(facts.operations[1].spec.input(0).has_gradient);
-  CHECK_FALSE(facts.operations[1].spec.input(1).has_gradient);
+  CHECK_FALSE(facts.operations[1].spec.input(0).has_gradient);
+  CHECK(facts.operations[1].spec.input(1).has_gradient);
+  CHECK(facts.operations[1].spec.output(0).has_gradient);
+  CHECK(facts.operations[2].spec.input(0).has_gradient);
+  CHECK_FALSE(facts.operations[2].spec.input(1).has_gradient);
 }
 
 }  // namespace

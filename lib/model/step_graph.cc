@@ -251,8 +251,7 @@ class Builder {
       Operand operand = OperandOf(input);
       operand.is_read_by_backward = true;
       // MarkGradients finds out whether it is on the path to a trained leaf.
-      operand.has_gradient =
-          is_read && IsDifferentiable(*own.rule, own.spec, i) && !facts_.value(input).is_frozen;
+      operand.has_gradient = is_read && own.reads_trained[i];
       op.spec.inputs.push_back(std::move(operand));
     }
     for (const ValueIndex output : operation.outputs) {

@@ -71,6 +71,9 @@ inline constexpr uint16_t kJoinsProduct = 1 << 10;
 // bit.
 inline constexpr uint16_t kCheap = 1 << 11;
 inline constexpr uint16_t kCostly = 1 << 12;  // A product, although `work` counts no FLOPs for it.
+// Rounds its first input. The derivative is zero, and straight-through estimation takes that of the
+// identity.
+inline constexpr uint16_t kRounds = 1 << 13;
 }  // namespace traits
 
 // What a node saves for its own backward, with its size.

@@ -44,4 +44,13 @@ inline std::string_view NameOf(FusedOperators fused) {
   return kFusedOperatorsWords[static_cast<size_t>(fused)];
 }
 
+// What the gradient of an operator that rounds is: that of its result (straight-through estimation,
+// by which quantized networks are trained), or nothing, as its derivative is.
+enum class Rounding { kStraightThrough, kNoGradient };
+
+inline constexpr std::string_view kRoundingWords[] = {"straight-through", "no-gradient"};
+inline std::string_view NameOf(Rounding rounding) {
+  return kRoundingWords[static_cast<size_t>(rounding)];
+}
+
 }  // namespace ckplan

@@ -207,6 +207,18 @@ const std::array kFields = {
                            .in_tables = InTables::kCounting},
                  .words = "operators read as one"},
     RequestField{
+        .name = "rounding",
+        .key = "rounding",
+        .part = Part::kGraph,
+        .in_file = InFile::kUnlessDefault,
+        .member = WordsOf<&PlanRequest::rounding>(kRoundingWords),
+        .difference =
+            "the plans take rounding as {} and as {}; that alone changes their bytes and times",
+        .scope = {.subject = "the gradient of rounding is",
+                  .not_for_graph_files = "says itself which tensors have gradients",
+                  .in_tables = InTables::kCounting},
+        .words = "gradient of rounding"},
+    RequestField{
         .name = "gradients",
         .key = "gradients",
         .part = Part::kGraph,

@@ -276,9 +276,9 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
   CKPLAN_ASSIGN_OR_RETURN(lower.cost, ModelCosts(request));
   lower.workspaces = request.workspaces;
   CKPLAN_ASSIGN_OR_RETURN(
-      Model model,
-      LoadModel(path, {request.dims, request.input_shapes, request.activation_type, request.freeze,
-                       planned, request.optional_dims, request.batch, request.fused}));
+      Model model, LoadModel(path, {request.dims, request.input_shapes, request.activation_type,
+                                    request.freeze, planned, request.optional_dims, request.batch,
+                                    request.fused, request.rounding}));
   CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
   ModelSource source{std::move(model), std::move(lowered), request};
   source.request.dims = source.model.dims();

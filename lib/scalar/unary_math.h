@@ -63,4 +63,12 @@ CKPLAN_MAP(Never, x != x && x == x);
 
 #undef CKPLAN_MAP
 
+// A function that rounds, with the gradient of straight-through estimation: that of its result.
+template <typename F>
+struct StraightThrough : PlainUnary<Reads::kNothing> {
+  using PlainUnary::PlainUnary;
+  CKPLAN_DEVICE float Value(float x) const { return static_cast<float>(F::Value(x)); }
+  CKPLAN_DEVICE float Slope(float) const { return 1; }
+};
+
 }  // namespace ckplan::scalar

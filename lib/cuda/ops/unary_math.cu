@@ -21,14 +21,6 @@ Result<std::unique_ptr<PreparedOp>> PrepareNumber(const OpSpec& spec, Device& de
   }
 }
 
-// Operators from floats to floats, without a gradient.
-template <typename F>
-struct Plain : scalar::PlainUnary<scalar::Reads::kNothing> {
-  using PlainUnary::PlainUnary;
-  CKPLAN_DEVICE float Value(float x) const { return static_cast<float>(F::Value(x)); }
-  CKPLAN_DEVICE float Slope(float) const { return 0; }
-};
-
 template <typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareTest(const OpSpec& spec, Device& device) {
   return Prepared<FloatMapOp<uint8_t, F>>(spec, device);
@@ -66,10 +58,10 @@ constexpr OpRow kUnaryMathOps[] = {
     {"Acosh", PrepareUnary<scalar::Acosh>},
     {"Atanh", PrepareUnary<scalar::Atanh>},
     {"Neg", PrepareNumber<scalar::Negation, PrepareUnary<scalar::Neg>>},
-    {"Sign", PrepareNumber<scalar::Sign, PrepareUnary<Plain<scalar::Sign>>>},
-    {"Floor", PrepareUnary<Plain<scalar::Floor>>},
-    {"Ceil", PrepareUnary<Plain<scalar::Ceil>>},
-    {"Round", PrepareUnary<Plain<scalar::Round>>},
+    {"Sign", PrepareNumber<scalar::Sign, PrepareUnary<scalar::StraightThrough<scalar::Sign>>>},
+    {"Floor", PrepareUnary<scalar::StraightThrough<scalar::Floor>>},
+    {"Ceil", PrepareUnary<scalar::StraightThrough<scalar::Ceil>>},
+    {"Round", PrepareUnary<scalar::StraightThrough<scalar::Round>>},
     {"Not", PrepareNot},
     {"IsNaN", PrepareTest<scalar::IsNan>},
     {"IsInf", PrepareIsInf},
