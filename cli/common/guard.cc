@@ -1,14 +1,17 @@
 #include "cli/common/guard.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <charconv>
+#include <chrono>
 #include <exception>
 #include <initializer_list>
 #include <new>
 #include <system_error>
 
+#include "cli/common/interrupt.h"
 #include "cli/common/memory_limit.h"
 #include "cli/common/message.h"
 #include "cli/common/terminal.h"
@@ -135,6 +138,20 @@ extern "C" void EndBySignal(int signal) {
   raise(signal);
 }
 
+// The program is stuck in a call that cannot be stopped, and this thread has noticed. Destructors
+// of static objects must not run under the feet of that call.
+void EndStuckProgram(const StuckCall& call) {
+  const ExitCode code = call.was_interrupted ? ExitCode::kInterrupted : ExitCode::kTimeLimit;
+  const std::string fault =
+      call.was_interrupted || !call.time_limit
+          ? fmt::format("interrupted at {}, which does not end; nothing was written", call.what)
+          : fmt::format("the time limit of {:g}s passed at {}, which does not end",
+                        std::chrono::duration<double>(*call.time_limit).count(), call.what);
+  PrintError(MakeError(ErrorCode::kTimeout, fault), guarded_program.name, code);
+  TemporaryName::RemoveAll();
+  _exit(static_cast<int>(code));
+}
+
 void InstallSignalHandlers() {
   // A write beyond the limit on file sizes (ulimit -f) is an ordinary error.
   signal(SIGXFSZ, SIG_IGN);
@@ -156,6 +173,7 @@ int RunGuarded(const GuardedProgram& guarded, const std::function<int()>& progra
   guarded_program = guarded;
   std::set_terminate(EndProcess);
   InstallSignalHandlers();
+  SetEndOfStuckCalls(EndStuckProgram);
   try {
     return program();
   } catch (const std::exception&) {

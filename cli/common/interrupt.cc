@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "lib/base/unpolled_call.h"
+
 namespace ckplan {
 namespace {
 
@@ -27,6 +29,8 @@ void WriteToPipe(char byte) {
   [[maybe_unused]] const ssize_t count = write(signal_pipe[1], &byte, 1);
   errno = saved_errno;
 }
+
+EndStuckCall end_stuck_call = nullptr;
 
 struct sigaction old_interrupt {};  // How Ctrl-C ends the program.
 
@@ -52,8 +56,11 @@ int MillisecondsUntil(std::chrono::steady_clock::time_point deadline) {
 
 }  // namespace
 
+void SetEndOfStuckCalls(EndStuckCall end) { end_stuck_call = end; }
+
 Interrupt::Interrupt(std::optional<std::chrono::milliseconds> time_limit)
-    : deadline_(time_limit ? start_ + *time_limit : Clock::time_point::max()) {
+    : time_limit_(time_limit),
+      deadline_(time_limit ? start_ + *time_limit : Clock::time_point::max()) {
   if (pipe2(signal_pipe, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category());
   has_signal = false;
   if (time_limit && time_limit->count() == 0)
@@ -81,17 +88,35 @@ void Interrupt::StopSearches() {
   deadline_ = now + kLeast + (now - start_) / kShare;
 }
 
+void Interrupt::StopEverything() {
+  constexpr std::chrono::milliseconds kLongestCall(1000);
+  everything_.request_stop();
+  unpolled_call_ = UnpolledCall::Running();
+  deadline_ = end_stuck_call == nullptr ? Clock::time_point::max() : Clock::now() + kLongestCall;
+}
+
+// Work that polls leaves between two looks, so that only a call that doesn't return is found twice.
+void Interrupt::EndIfStuck() {
+  const uint64_t before = unpolled_call_;
+  StopEverything();
+  if (before == 0 || unpolled_call_ != before) return;
+  UnpolledCall::IfRunning(before, [this](const std::string& what) {
+    end_stuck_call({what, was_interrupted(), time_limit_});
+  });
+}
+
 void Interrupt::Watch() {
   for (;;) {
     pollfd pipe_end{signal_pipe[0], POLLIN, 0};
     const int ready = poll(&pipe_end, 1, HasDeadline() ? MillisecondsUntil(deadline_) : -1);
-    if (ready == 0 && searches_.stop_requested()) {
-      everything_.request_stop();
-      deadline_ = Clock::time_point::max();
-      continue;
-    }
     if (ready == 0) {
-      StopSearches();
+      if (everything_.stop_requested()) {
+        EndIfStuck();
+      } else if (searches_.stop_requested()) {
+        StopEverything();
+      } else {
+        StopSearches();
+      }
       continue;
     }
     char byte = 0;

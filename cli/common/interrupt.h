@@ -5,19 +5,36 @@
 // ends wherever it is (lib/base/stop.h), including reading. The time limit is therefore exceeded by
 // a tenth of a second plus a sixteenth of the elapsed time, and the time that leaving takes.
 //
+// A library that the work calls may never poll (lib/base/unpolled_call.h). If such a call lasts a
+// second longer than the second stop, the process ends: nothing else would end it.
+//
 // While an Interrupt lives, the first Ctrl-C requests both stops. The second Ctrl-C does what it
 // did before, which ends the program. Only one Interrupt may live at a time, and it belongs to the
 // thread that makes it.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 #include "lib/base/stop.h"
 
 namespace ckplan {
+
+// A call that goes on after all work was asked to stop.
+struct StuckCall {
+  std::string what;  // Its name, as UnpolledCall has it.
+  bool was_interrupted = false;
+  std::optional<std::chrono::milliseconds> time_limit;
+};
+
+// Sets what an Interrupt does about such a call: a function that reports it and ends the process.
+// Without one, the call goes on.
+using EndStuckCall = void (*)(const StuckCall& call);
+void SetEndOfStuckCalls(EndStuckCall end);
 
 class Interrupt {
  public:
@@ -34,11 +51,16 @@ class Interrupt {
   using Clock = std::chrono::steady_clock;
 
   void StopSearches();
+  void StopEverything();
+  void EndIfStuck();
   void Watch();
   bool HasDeadline() const { return deadline_ != Clock::time_point::max(); }
 
   const Clock::time_point start_ = Clock::now();
-  Clock::time_point deadline_;  // Time of the next stop; only the watcher uses it once it runs.
+  const std::optional<std::chrono::milliseconds> time_limit_;
+  // Time of the next stop, or of the next look at a call; only the watcher uses it once it runs.
+  Clock::time_point deadline_;
+  uint64_t unpolled_call_ = 0;  // The UnpolledCall that ran at the last look.
   std::stop_source searches_;
   std::stop_source everything_;
   const StopScope scope_{everything_.get_token()};

@@ -3,8 +3,14 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <string>
+#include <thread>
+
+#include "lib/base/stop.h"
+#include "lib/base/unpolled_call.h"
 
 namespace ckplan {
 namespace {
@@ -56,6 +62,36 @@ TEST_CASE("interrupt: one Interrupt may follow another") {
     const Interrupt interrupt(std::nullopt);
     CHECK(!interrupt.token().stop_requested());
   }
+}
+
+std::atomic<bool> stuck_call_may_return = false;
+StuckCall stuck_call;
+
+TEST_CASE(
+    "interrupt: a call that does not poll is reported after all stops, and one that does is not") {
+  SetEndOfStuckCalls([](const StuckCall& call) {
+    stuck_call = call;
+    stuck_call_may_return = true;
+  });
+  const std::string what = "a call";
+  {
+    const Interrupt interrupt(milliseconds(1));
+    const UnpolledCall call(what);
+    while (!stuck_call_may_return) std::this_thread::yield();
+  }
+  CHECK(stuck_call.what == "a call");
+  CHECK(!stuck_call.was_interrupted);
+  CHECK(stuck_call.time_limit == milliseconds(1));
+  stuck_call = {};
+  {
+    const Interrupt interrupt(milliseconds(1));
+    const auto call_for_ever = [&what] {
+      for (;; PollStop()) const UnpolledCall call(what);
+    };
+    CHECK_THROWS_AS(call_for_ever(), Stopped);
+  }
+  CHECK(stuck_call.what.empty());
+  SetEndOfStuckCalls(nullptr);
 }
 
 }  // namespace

@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <exception>
 #include <new>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 
+#include "lib/base/unpolled_call.h"
+#include "lib/model/bind_dims.h"
+#include "lib/model/operation_faults.h"
 #include "lib/ops/window.h"
 #include "onnx/defs/schema.h"
 #include "onnx/shape_inference/implementation.h"
@@ -86,6 +87,14 @@ class NodeContext final : public onnx::InferenceContext {
   std::vector<onnx::TypeProto> outputs_;
 };
 
+// ONNX prefixes its messages with the kind of error, once for each function around it.
+std::string WithoutKind(std::string_view text) {
+  while (text.starts_with('[') && text.find("] ") < text.find(' ')) {
+    text.remove_prefix(text.find("] ") + 2);
+  }
+  return std::string(text);
+}
+
 void RunRule(const ModelOperation& operation, NodeContext& context) {
   const onnx::OpSchema& schema = *operation.schema;
   if (schema.has_type_and_shape_inference_function()) {
@@ -96,12 +105,19 @@ void RunRule(const ModelOperation& operation, NodeContext& context) {
   }
 }
 
-// Adds the shapes that ONNX's rules leave open. The output of GroupNormalization has the type of
-// its input. So has the mask of Dropout before opset 10; since then the mask is boolean.
+// Returns whether the output always has the type of the first input, although ONNX has no rule for
+// it, or, for MeanVarianceNormalization before opset 13, a function that its own rules refuse.
+bool KeepsType(const ModelOperation& operation) {
+  return operation.type() == "GroupNormalization" ||
+         operation.type() == "MeanVarianceNormalization";
+}
+
+// Adds the shapes that ONNX's rules leave open. A normalised output has the type of its input. So
+// has the mask of Dropout before opset 10; since then the mask is boolean.
 void AddKnownShapes(const Model::Impl& model, const ModelOperation& operation,
                     std::vector<onnx::TypeProto>& outputs) {
   const bool is_dropout = operation.type() == "Dropout";
-  if (!is_dropout && operation.type() != "GroupNormalization") return;
+  if (!is_dropout && !KeepsType(operation)) return;
   const size_t position = is_dropout ? 1 : 0;
   if (operation.input(0) == kNoValue || outputs.size() <= position) return;
   if (IsFullTensor(outputs[position])) return;
@@ -136,56 +152,7 @@ void CorrectCeilMode(const Model::Impl& model, const ModelOperation& operation,
   }
 }
 
-std::string CountFault(std::string_view what, int count, int low, int high) {
-  if (count < low) return fmt::format("{} {}; it must have at least {}", count, what, low);
-  if (count > high) return fmt::format("{} {}; it may have at most {}", count, what, high);
-  return "";
-}
-
-bool IsFloat(int32_t elem_type) {
-  return elem_type == TensorProto::FLOAT || elem_type == TensorProto::DOUBLE ||
-         elem_type == TensorProto::FLOAT16 || elem_type == TensorProto::BFLOAT16;
-}
-
-bool TakesFloats(const onnx::OpSchema::FormalParameter& parameter) {
-  const auto& types = parameter.GetTypes();
-  return types.empty() || std::any_of(types.begin(), types.end(), [](const auto& name) {
-           const onnx::TypeProto& type = onnx::Utils::DataTypeUtils::ToTypeProto(name);
-           return type.has_tensor_type() && IsFloat(type.tensor_type().elem_type());
-         });
-}
-
-// Finds floats as inputs that take none, such as the repeats of a Tile: they would be given a
-// gradient. Other types are not compared with ONNX's lists, since exporters use newer types.
-std::string FloatFault(const Model::Impl& model, const ModelOperation& operation) {
-  const auto& parameters = operation.schema->inputs();
-  for (size_t i = 0; i < operation.inputs.size() && !parameters.empty(); ++i) {
-    if (operation.inputs[i] == kNoValue) continue;
-    const onnx::TypeProto& type = model.value(operation.inputs[i]).type;
-    if (!type.has_tensor_type() || !IsFloat(type.tensor_type().elem_type())) continue;
-    if (TakesFloats(parameters[std::min(i, parameters.size() - 1)])) continue;
-    return fmt::format("floats as input {}, which takes none", i);
-  }
-  return "";
-}
-
 }  // namespace
-
-std::string OperandFault(const Model::Impl& model, const ModelOperation& operation) {
-  if (operation.schema == nullptr) return "";
-  const onnx::NodeProto& node = *operation.node;
-  const onnx::OpSchema& schema = *operation.schema;
-  for (const std::string& fault :
-       {CountFault("inputs", node.input_size(), schema.min_input(), schema.max_input()),
-        CountFault("outputs", node.output_size(), schema.min_output(), schema.max_output()),
-        FloatFault(model, operation)}) {
-    if (!fault.empty()) return fault;
-  }
-  if (node.op_type() != "Split" || !IsStandard(node)) return "";
-  const int64_t asked = IntAttribute(node, "num_outputs", node.output_size());
-  if (asked <= node.output_size()) return "";
-  return fmt::format("num_outputs {}, but only {} outputs", asked, node.output_size());
-}
 
 onnx::TypeProto TensorOfType(int32_t elem_type, const Dims& dims) {
   onnx::TypeProto type;
@@ -208,14 +175,23 @@ InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operati
   InferredTypes inferred;
   inferred.outputs.resize(operation.outputs.size());
   if (operation.schema == nullptr) return inferred;
+  inferred.fault = AttributeFault(model, operation);
+  if (!inferred.fault.empty()) return inferred;
   NodeContext context(model, operation);
+  if (KeepsType(operation)) {
+    AddKnownShapes(model, operation, inferred.outputs);
+    return inferred;
+  }
+  const std::string what = fmt::format("the shape inference of node \"{}\" ({})",
+                                       ShortName(operation.name), ShortName(operation.type()));
   try {
+    const UnpolledCall call(what);
     RunRule(operation, context);
     inferred.outputs = context.TakeOutputs();
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& fault) {
-    inferred.fault = fault.what();
+    inferred.fault = WithoutKind(fault.what());
   }
   AddKnownShapes(model, operation, inferred.outputs);
   CorrectCeilMode(model, operation, inferred.outputs);

@@ -14,16 +14,12 @@ namespace ckplan {
 
 struct InferredTypes {
   std::vector<onnx::TypeProto> outputs;  // One for each output; unset if the type stays unknown.
-  std::string fault;                     // ONNX's error message; empty if there is none.
+  // Why the operation cannot have these inputs and attributes, by AttributeFault
+  // (operation_faults.h) or in ONNX's words; empty if it can.
+  std::string fault;
 };
 
 InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operation);
-
-// Describes operands that the operator does not allow: "3 inputs; it may have at most 2", "floats
-// as input 1, which takes none". Empty if there are none, or the operator is unknown. ONNX's shape
-// rules ignore surplus operands and wrong types of operands, and give a Split as many sizes as it
-// asks for, whatever outputs it has. The outputs need not be known yet.
-std::string OperandFault(const Model::Impl& model, const ModelOperation& operation);
 
 onnx::TypeProto TensorOfType(int32_t elem_type, const Dims& dims);
 

@@ -9,6 +9,7 @@
 #include "lib/graph/tensor_graph.h"
 #include "lib/model/fold.h"
 #include "lib/model/infer_types.h"
+#include "lib/model/operation_faults.h"
 #include "lib/model/sparse.h"
 
 namespace ckplan {
@@ -203,9 +204,11 @@ void ModelBuilder::SetTypes(const ModelOperation& operation, const Scope& scope)
             WithBatch(std::move(type), operation, inferred.outputs[i]));
   }
   if (has_other_shapes_) FindMisfit(operation, inferred.fault);
-  if (!inferred.fault.empty()) {
-    shape_faults_.of_onnx[static_cast<int32_t>(model_.operations.size()) - 1] =
-        std::move(inferred.fault);
+  std::string fault = std::move(inferred.fault);
+  if (fault.empty()) fault = ShapeFault(model_, operation);
+  if (!fault.empty()) {
+    shape_faults_.of_operator[static_cast<int32_t>(model_.operations.size()) - 1] =
+        std::move(fault);
   }
 }
 
@@ -246,7 +249,7 @@ void ModelBuilder::Fold(const ModelOperation& operation) {
 Result<Done> ModelBuilder::CheckShapes(const std::string& file) {
   if (follower_ != nullptr) {
     // The follower finds the constants that keep operations from having shapes.
-    for (const auto* faults : {&shape_faults_.of_onnx, &shape_faults_.of_request}) {
+    for (const auto* faults : {&shape_faults_.of_operator, &shape_faults_.of_request}) {
       for (const auto& [operation, fault] : *faults) {
         follower_->TakeConstantsOf(model_, model_.operations[static_cast<size_t>(operation)]);
       }

@@ -56,10 +56,9 @@ std::string NodeText(const Model::Impl& model, const ModelOperation& operation) 
 }
 
 std::string UnknownText(const Model::Impl& model, const ModelOperation& operation,
-                        const ModelValue& value, const std::string* onnx_fault) {
+                        const ModelValue& value) {
   std::string text =
       fmt::format("output \"{}\" of {}", ShortName(value.name), NodeText(model, operation));
-  if (onnx_fault != nullptr) return text + ": " + ShortText(*onnx_fault);
   if (operation.schema == nullptr) {
     return text + ": no one knows this operator; declare the type of its outputs in value_info";
   }
@@ -138,7 +137,8 @@ Result<Done> CheckShapesKnown(const Model::Impl& model, const ShapeFaults& fault
                               const BoundDims& bound, const std::string& file) {
   const std::vector<bool> is_used = FindUsed(model);
   std::vector<std::string> unknown;
-  std::vector<std::string> stops;  // Nodes that do not take the shapes of their inputs.
+  std::vector<std::string> stops;    // Nodes that do not take the shapes of their inputs.
+  std::vector<std::string> invalid;  // Nodes that contradict the rules of their operators.
   std::vector<std::string> no_tensors;
   for (size_t i = 0; i < model.operations.size(); ++i) {
     const ModelOperation& operation = model.operations[i];
@@ -151,6 +151,12 @@ Result<Done> CheckShapesKnown(const Model::Impl& model, const ShapeFaults& fault
       stops.push_back(NodeText(model, operation) + ": " + stop->second);
       continue;
     }
+    // A fault of operands that are unknown themselves follows from the reason for that.
+    if (const auto fault = faults.of_operator.find(static_cast<int32_t>(i));
+        fault != faults.of_operator.end() && HasKnownInputs(model, operation)) {
+      invalid.push_back(NodeText(model, operation) + ": " + ShortText(fault->second));
+      continue;
+    }
     for (const ValueIndex output : operation.outputs) {
       if (output == kNoValue || !is_used[static_cast<size_t>(output)]) continue;
       const ModelValue& value = model.value(output);
@@ -159,15 +165,16 @@ Result<Done> CheckShapesKnown(const Model::Impl& model, const ShapeFaults& fault
       if (kind != onnx::TypeProto::kTensorType && kind != onnx::TypeProto::VALUE_NOT_SET) {
         no_tensors.push_back(fmt::format("{} \"{}\"", operation.type(), ShortName(operation.name)));
       } else if (HasKnownInputs(model, operation)) {
-        const auto fault = faults.of_onnx.find(static_cast<int32_t>(i));
-        unknown.push_back(UnknownText(model, operation, value,
-                                      fault == faults.of_onnx.end() ? nullptr : &fault->second));
+        unknown.push_back(UnknownText(model, operation, value));
       }
     }
   }
   if (!no_tensors.empty()) return NoTensors(file, no_tensors);
   if (!stops.empty()) {
     return bound.batch > 0 ? BatchStops(bound.batch, stops, file) : ShapesStop(bound, stops, file);
+  }
+  if (!invalid.empty()) {
+    return InvalidModel(file, "invalid operands or attributes", invalid);
   }
   if (!unknown.empty()) return InvalidModel(file, "a shape stays unknown", unknown);
   return Done{};

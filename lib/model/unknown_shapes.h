@@ -29,15 +29,17 @@ bool HasKnownInputs(const Model::Impl& model, const ModelOperation& operation);
 std::string MisfitOf(const Model::Impl& model, const ModelOperation& operation,
                      const std::string& onnx_fault);
 
-// Why operations have no shapes, by their positions.
+// Why operations have no shapes, or shapes that no runtime accepts, by their positions.
 struct ShapeFaults {
-  std::map<int32_t, std::string> of_onnx;  // ONNX's error messages.
+  // Why the operator refuses its operands and attributes, whatever the file declares.
+  std::map<int32_t, std::string> of_operator;
   // Why an operation does not take the batch or the shapes that are asked for.
   std::map<int32_t, std::string> of_request;
 };
 
-// kInvalidInput: a value that an operation reads has no known shape. The message names the node
-// where the unknown shapes begin, its operator and the known sizes; if inputs were given other
+// kInvalidInput: a node has invalid operands or attributes, even if the file declares its outputs,
+// or a value that an operation reads has no known shape. The message names the node where the
+// unknown shapes begin, its operator and the known sizes; if inputs were given other
 // shapes than those of the file, it says so instead of citing ONNX. kUnsupported: a value is not a
 // tensor, or an operation does not take the wanted batch.
 Result<Done> CheckShapesKnown(const Model::Impl& model, const ShapeFaults& faults,

@@ -32,7 +32,8 @@ Result<Done> JudgePRelu(const OpSpec& spec) {
 Result<Done> JudgeMod(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(JudgeArithmetic(spec));
   if (spec.Int("fmod", 0) == 0 && IsFloat(spec.input(0).type)) {
-    return InvalidOp(spec, "attribute fmod is 0, which is for integers, and its inputs are floats");
+    // The reference of ONNX computes it; no kernel here does.
+    return UnsupportedOp(spec, "attribute fmod is 0 and its inputs are floats");
   }
   return Done{};
 }

@@ -36,21 +36,26 @@ bool IsPlain(const Term& term, const std::map<char, int64_t>& sizes) {
 constexpr size_t kMaxAxes = 9;
 constexpr std::string_view kEllipsis = "...";
 
-// Checks that a term consists of letters and at most one ellipsis, and has a label for each axis.
-Result<Done> CheckTerm(const OpSpec& spec, std::string_view labels, const Dims& dims) {
+// Checks that a term consists of letters and at most one ellipsis.
+Result<Done> CheckLetters(const OpSpec& spec, std::string_view labels) {
   std::string letters(labels);
   const size_t at = letters.find(kEllipsis);
   if (at != std::string::npos) letters.erase(at, kEllipsis.size());
   const bool are_letters = std::all_of(letters.begin(), letters.end(), [](char c) {
     return std::isalpha(static_cast<unsigned char>(c)) != 0;
   });
-  if (!are_letters) {
-    return InvalidOp(spec, fmt::format("its equation has the term \"{}\", which is not made of "
-                                       "letters and at most one ellipsis",
-                                       labels));
-  }
-  const bool fits =
-      at == std::string::npos ? letters.size() == dims.size() : letters.size() <= dims.size();
+  if (are_letters) return Done{};
+  return InvalidOp(spec, fmt::format("its equation has the term \"{}\", which is not made of "
+                                     "letters and at most one ellipsis",
+                                     labels));
+}
+
+// Checks, in addition to CheckLetters, that the term has a label for each axis.
+Result<Done> CheckTerm(const OpSpec& spec, std::string_view labels, const Dims& dims) {
+  CKPLAN_RETURN_IF_ERROR(CheckLetters(spec, labels));
+  const bool has_ellipsis = labels.find(kEllipsis) != std::string_view::npos;
+  const size_t letters = labels.size() - (has_ellipsis ? kEllipsis.size() : 0);
+  const bool fits = has_ellipsis ? letters <= dims.size() : letters == dims.size();
   if (fits) return Done{};
   return InvalidOp(spec, fmt::format("its equation has the term \"{}\" for an operand of {} axes",
                                      labels, dims.size()));
@@ -218,12 +223,27 @@ Result<Done> CheckLibrarySizes(const OpSpec& spec, const Contraction& contractio
   return Done{};
 }
 
+Result<Done> CheckTermCount(const OpSpec& spec, const Equation& equation) {
+  if (equation.factors.size() == spec.inputs.size()) return Done{};
+  return InvalidOp(spec, fmt::format("its equation has {} terms for {} operands",
+                                     equation.factors.size(), spec.inputs.size()));
+}
+
+Result<Done> JudgeEquation(const OpSpec& spec) {
+  const Equation equation = SplitEquation(spec);
+  CKPLAN_RETURN_IF_ERROR(CheckTermCount(spec, equation));
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    const Operand& operand = spec.inputs[i];
+    const std::string& labels = equation.factors[i];
+    CKPLAN_RETURN_IF_ERROR(operand.is_present ? CheckTerm(spec, labels, operand.dims)
+                                              : CheckLetters(spec, labels));
+  }
+  return equation.result ? CheckLetters(spec, *equation.result) : Done{};
+}
+
 Result<Contraction> ReadContraction(const OpSpec& spec) {
   const Equation equation = SplitEquation(spec);
-  if (equation.factors.size() != spec.inputs.size()) {
-    return InvalidOp(spec, fmt::format("its equation has {} terms for {} operands",
-                                       equation.factors.size(), spec.inputs.size()));
-  }
+  CKPLAN_RETURN_IF_ERROR(CheckTermCount(spec, equation));
   Contraction contraction;
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     CKPLAN_ASSIGN_OR_RETURN(Term term, ReadTerm(spec, equation.factors[i], spec.inputs[i].dims));
@@ -264,7 +284,7 @@ Result<EinsumShape> ReadEinsumShape(const OpSpec& spec) {
 }
 
 std::span<const FamilyRow> EinsumFamily() {
-  static constexpr FamilyRow kRows[] = {{"Einsum", JudgeBy<ReadEinsumShape>}};
+  static constexpr FamilyRow kRows[] = {{"Einsum", JudgeBy<ReadEinsumShape>, {}, JudgeEquation}};
   return kRows;
 }
 

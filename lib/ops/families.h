@@ -26,6 +26,9 @@ struct FamilyRow {
   Result<Done> (*judge)(const OpSpec& spec) = nullptr;
   // The part of the operator that no backend supports; may be empty.
   std::string_view limits = {};
+  // kInvalidInput: the attributes contradict themselves or the ranks of operands, whatever the
+  // output is. Operands of unknown shape are absent from the spec. May be null.
+  Result<Done> (*judge_attributes)(const OpSpec& spec) = nullptr;
 };
 
 // One function for each family of families.def, which returns the family's operators.
@@ -41,6 +44,11 @@ const FamilyRow* FindFamilyRow(std::string_view type);
 // Returns success if the operator is safe to run on any backend; see FamilyRow::judge.
 // kUnsupported: the operator belongs to no family.
 Result<Done> JudgeOp(const OpSpec& spec);
+
+// Judges what is known before the shape of the output is inferred: FamilyRow::judge_attributes, and
+// that no operand asks for a tensor of more axes than any runtime allows. Success for an operator
+// that belongs to no family.
+Result<Done> JudgeAttributes(const OpSpec& spec);
 
 // Joins the limits that all backends have with the further limits of one backend: "a; b".
 std::string JoinLimits(std::string_view common, std::string_view own);

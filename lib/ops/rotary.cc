@@ -40,6 +40,11 @@ Result<Done> CheckCaches(const OpSpec& spec, const RotaryShape& shape) {
   for (size_t cache = 1; cache <= 2; ++cache) {
     const std::string_view name = cache == 1 ? "its cosine cache" : "its sine cache";
     CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(cache), name));
+    // PyTorch's exporter writes caches that all samples share.
+    if (shape.cache_rows == 0 && spec.input(cache).dims == Dims{1, shape.length, pairs} &&
+        shape.batch != 1) {
+      return UnsupportedOp(spec, fmt::format("{} is one for all samples", name));
+    }
     CKPLAN_RETURN_IF_ERROR(RequireDims(spec, spec.input(cache), name, needed));
   }
   return Done{};

@@ -1,0 +1,125 @@
+#include "lib/model/operation_faults.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "lib/model/op_spec_of.h"
+#include "lib/ops/families.h"
+#include "onnx/defs/schema.h"
+
+namespace ckplan {
+
+namespace {
+
+using onnx::TensorProto;
+
+std::string CountFault(std::string_view what, int count, int low, int high) {
+  if (count < low) return fmt::format("{} {}; it must have at least {}", count, what, low);
+  if (count > high) return fmt::format("{} {}; it may have at most {}", count, what, high);
+  return "";
+}
+
+bool IsFloat(int32_t elem_type) {
+  return elem_type == TensorProto::FLOAT || elem_type == TensorProto::DOUBLE ||
+         elem_type == TensorProto::FLOAT16 || elem_type == TensorProto::BFLOAT16;
+}
+
+bool TakesFloats(const onnx::OpSchema::FormalParameter& parameter) {
+  const auto& types = parameter.GetTypes();
+  return types.empty() || std::any_of(types.begin(), types.end(), [](const auto& name) {
+           const onnx::TypeProto& type = onnx::Utils::DataTypeUtils::ToTypeProto(name);
+           return type.has_tensor_type() && IsFloat(type.tensor_type().elem_type());
+         });
+}
+
+// Finds floats as inputs that take none, such as the repeats of a Tile: they would be given a
+// gradient. Other types are not compared with ONNX's lists, since exporters use newer types.
+std::string FloatFault(const Model::Impl& model, const ModelOperation& operation) {
+  const auto& parameters = operation.schema->inputs();
+  for (size_t i = 0; i < operation.inputs.size() && !parameters.empty(); ++i) {
+    if (operation.inputs[i] == kNoValue) continue;
+    const onnx::TypeProto& type = model.value(operation.inputs[i]).type;
+    if (!type.has_tensor_type() || !IsFloat(type.tensor_type().elem_type())) continue;
+    if (TakesFloats(parameters[std::min(i, parameters.size() - 1)])) continue;
+    return fmt::format("floats as input {}, which takes none", i);
+  }
+  return "";
+}
+
+// Only numbers and booleans, whose shapes are all known, can be judged by sizes.
+bool IsJudged(const Model::Impl& model, ValueIndex index) {
+  if (index == kNoValue) return true;
+  const ModelValue& value = model.value(index);
+  return value.has_shape && value.elem_type != TensorProto::STRING;
+}
+
+bool AreJudged(const Model::Impl& model, const std::vector<ValueIndex>& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [&](ValueIndex index) { return IsJudged(model, index); });
+}
+
+// Integers that no backend stores are judged as int64: only their sizes matter here.
+void SetJudgedTypes(const Model::Impl& model, const std::vector<ValueIndex>& values,
+                    std::vector<Operand>* operands) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] == kNoValue) continue;
+    (*operands)[i].type =
+        ElementTypeOf(model.value(values[i]).elem_type).value_or(ElementType::kInt64);
+  }
+}
+
+std::string FaultOf(const Result<Done>& judged) {
+  const bool is_invalid = !judged.ok() && judged.error().code == ErrorCode::kInvalidInput;
+  if (!is_invalid) return "";
+  // Messages of lib/ops begin with the operator and the node, which the loader names itself.
+  const std::string& message = judged.error().message;
+  const size_t begin = message.find("\": ");
+  return begin == std::string::npos ? message : message.substr(begin + 3);
+}
+
+}  // namespace
+
+std::string OperandFault(const Model::Impl& model, const ModelOperation& operation) {
+  if (operation.schema == nullptr) return "";
+  const onnx::NodeProto& node = *operation.node;
+  const onnx::OpSchema& schema = *operation.schema;
+  for (const std::string& fault :
+       {CountFault("inputs", node.input_size(), schema.min_input(), schema.max_input()),
+        CountFault("outputs", node.output_size(), schema.min_output(), schema.max_output()),
+        FloatFault(model, operation)}) {
+    if (!fault.empty()) return fault;
+  }
+  if (node.op_type() != "Split" || !IsStandard(node)) return "";
+  const int64_t asked = IntAttribute(node, "num_outputs", node.output_size());
+  if (asked <= node.output_size()) return "";
+  return fmt::format("num_outputs {}, but only {} outputs", asked, node.output_size());
+}
+
+std::string AttributeFault(const Model::Impl& model, const ModelOperation& operation) {
+  if (!operation.is_standard()) return "";
+  OpSpec spec = SpecOf(model, operation);
+  for (const ValueIndex index : operation.inputs) {
+    Operand operand;
+    if (index != kNoValue && model.value(index).has_shape) {
+      operand.is_present = true;
+      operand.dims = model.value(index).dims;
+    }
+    spec.inputs.push_back(std::move(operand));
+  }
+  return FaultOf(JudgeAttributes(spec));
+}
+
+std::string ShapeFault(const Model::Impl& model, const ModelOperation& operation) {
+  constexpr int64_t kFirstBroadcastingOpset = 7;
+  if (!operation.is_standard() || FindFamilyRow(operation.type()) == nullptr) return "";
+  if (!AreJudged(model, operation.inputs) || !AreJudged(model, operation.outputs)) return "";
+  OpSpec spec = PlannedSpecOf(model, operation);
+  if (spec.opset < kFirstBroadcastingOpset) return "";
+  SetJudgedTypes(model, operation.inputs, &spec.inputs);
+  SetJudgedTypes(model, operation.outputs, &spec.outputs);
+  return FaultOf(JudgeOp(spec));
+}
+
+}  // namespace ckplan
