@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "lib/base/printable.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/model/constant_batch.h"
+#include "lib/model/dim_expression.h"
 
 namespace ckplan {
 
@@ -18,9 +21,15 @@ using onnx::ValueInfoProto;
 
 constexpr size_t kShownName = 80;
 
-// Some exporters write 0 or -1 for an open dimension.
+// Some exporters write -1 for an open dimension. 0 is a size: that of an empty cache.
 bool IsOpen(const TensorShapeProto::Dimension& dim) {
-  return !dim.has_dim_value() || dim.dim_value() < 1;
+  return !dim.has_dim_value() || dim.dim_value() < 0;
+}
+
+// Returns whether a name can hardly be anything else than an expression, even if its variables
+// occur nowhere else. "batch-size" and "N/A" are ordinary names then.
+bool IsPlainlyExpression(const std::string& name) {
+  return name.find_first_of("*+(%") != std::string::npos;
 }
 
 std::string DeclaredText(const TensorShapeProto& shape) {
@@ -49,13 +58,15 @@ class Binder {
       bound_.inputs.push_back({&input, input.type()});
     }
     CKPLAN_RETURN_IF_ERROR(CheckUtf8());
+    FindExpressions();
     CKPLAN_RETURN_IF_ERROR(CheckNames());
     for (BoundInput& input : bound_.inputs) CKPLAN_RETURN_IF_ERROR(Override(input));
     const std::set<std::string> known = OpenNames();
     for (const auto& [name, size] : options_.dims) {
-      if (known.contains(name)) bound_.dims[name] = size;
+      if (known.contains(name) || expressions_.contains(name)) bound_.dims[name] = size;
     }
-    for (BoundInput& input : bound_.inputs) Fill(input);
+    CKPLAN_RETURN_IF_ERROR(CheckExpressions());
+    for (BoundInput& input : bound_.inputs) CKPLAN_RETURN_IF_ERROR(Fill(input));
     if (!open_.empty()) return OpenDimensions();
     for (const BoundInput& input : bound_.inputs) CKPLAN_RETURN_IF_ERROR(CheckSize(input));
     return std::move(bound_);
@@ -87,8 +98,8 @@ class Binder {
     return Done{};
   }
 
-  // Returns the names of the dimensions that the model declares as open.
-  std::set<std::string> OpenNames() const {
+  // Returns the names of open dimensions, as the model declares them.
+  std::set<std::string> DeclaredNames() const {
     std::set<std::string> names;
     for (const BoundInput& input : bound_.inputs) {
       const auto& declared = input.input->type().tensor_type().shape();
@@ -99,12 +110,63 @@ class Binder {
     return names;
   }
 
+  void FindExpressions() {
+    const std::set<std::string> declared = DeclaredNames();
+    for (const std::string& name : declared) {
+      std::optional<std::set<std::string>> variables = VariablesOf(name);
+      if (!variables) continue;
+      const bool are_declared =
+          std::includes(declared.begin(), declared.end(), variables->begin(), variables->end());
+      if (are_declared || IsPlainlyExpression(name)) {
+        expressions_.emplace(name, std::move(*variables));
+      }
+    }
+  }
+
+  // Returns the names of open dimensions, with those that expressions consist of in their place.
+  std::set<std::string> OpenNames() const {
+    std::set<std::string> names;
+    for (const std::string& name : DeclaredNames()) {
+      const auto expression = expressions_.find(name);
+      if (expression == expressions_.end()) {
+        names.insert(name);
+      } else {
+        names.insert(expression->second.begin(), expression->second.end());
+      }
+    }
+    return names;
+  }
+
+  // A size that is given for an expression must be that of its variables.
+  Result<Done> CheckExpressions() const {
+    for (const auto& [name, variables] : expressions_) {
+      const auto given = options_.dims.find(name);
+      if (given == options_.dims.end()) continue;
+      const std::optional<int64_t> value = EvaluateDim(name, bound_.dims);
+      if (!value || *value == given->second) continue;
+      Error error = Usage(fmt::format("dimension \"{}\" cannot be {}: with {} it is {}",
+                                      ShortName(name), given->second, SizesOf(variables), *value));
+      error.remedy = {"leave out", {{"dims", fmt::format("{}={}", name, given->second)}}};
+      return error;
+    }
+    return Done{};
+  }
+
+  // Returns a text such as "B=3, S=8".
+  std::string SizesOf(const std::set<std::string>& variables) const {
+    std::vector<std::string> sizes;
+    for (const std::string& variable : variables) {
+      sizes.push_back(fmt::format("{}={}", ShortName(variable), bound_.dims.at(variable)));
+    }
+    return ShortList(sizes);
+  }
+
   Result<Done> CheckNames() const {
     const std::set<std::string> dims = OpenNames();
     std::set<std::string> inputs;
     for (const BoundInput& input : bound_.inputs) inputs.insert(input.input->name());
     for (const auto& [name, size] : options_.dims) {
-      if (!dims.contains(name)) {
+      if (!dims.contains(name) && !expressions_.contains(name)) {
         if (options_.optional_dims.contains(name)) continue;
         Error error = Usage(fmt::format("there is no dimension \"{}\"; {}", ShortName(name),
                                         Known("dimension", dims)));
@@ -114,8 +176,8 @@ class Binder {
         }
         return error;
       }
-      if (size < 1) {
-        return Usage(fmt::format("dimension \"{}\" cannot be {}; give it a size of at least 1",
+      if (size < 0) {
+        return Usage(fmt::format("dimension \"{}\" cannot be {}; give it a size of at least 0",
                                  ShortName(name), size));
       }
     }
@@ -125,10 +187,10 @@ class Binder {
             fmt::format("there is no input \"{}\"; {}", ShortName(name), Known("input", inputs)));
       }
       for (const int64_t dim : shape) {
-        if (dim < 1) {
+        if (dim < 0) {
           return Usage(
               fmt::format("input \"{}\" cannot have a dimension of {}; all must be at "
-                          "least 1",
+                          "least 0",
                           ShortName(name), dim));
         }
       }
@@ -165,26 +227,51 @@ class Binder {
     return Done{};
   }
 
-  void Fill(BoundInput& input) {
+  // kUsage: the value of an expression is no size.
+  Result<Done> Fill(BoundInput& input) {
     const std::string& name = input.input->name();
     if (!input.type.tensor_type().has_shape()) {
       open_.push_back(fmt::format("the shape of input \"{}\"", ShortName(name)));
       input_shapes_.insert(fmt::format("{}=...", ShortName(name)));
-      return;
+      return Done{};
     }
-    if (FillDims(input.type, bound_.dims)) return;
+    if (FillDims(input.type, bound_.dims)) return Done{};
     const auto& shape = input.type.tensor_type().shape();
     for (const auto& dim : shape.dim()) {
       if (!IsOpen(dim)) continue;
       if (dim.dim_param().empty()) {
         open_.push_back(fmt::format("a nameless one of input \"{}\"", ShortName(name)));
         input_shapes_.insert(fmt::format("{}={}", ShortName(name), DeclaredText(shape)));
-      } else {
-        open_.push_back(
-            fmt::format("{} (input \"{}\")", ShortName(dim.dim_param()), ShortName(name)));
-        dims_.insert(fmt::format("{}=...", ShortName(dim.dim_param())));
+        continue;
+      }
+      const std::set<std::string> unbound = UnboundIn(dim.dim_param());
+      if (unbound.empty()) {
+        return Usage(
+            fmt::format("dimension \"{}\" of input \"{}\" has no size with {}; give other "
+                        "sizes",
+                        ShortName(dim.dim_param()), ShortName(name),
+                        SizesOf(expressions_.at(dim.dim_param()))));
+      }
+      for (const std::string& variable : unbound) {
+        if (!dims_.insert(fmt::format("{}=...", ShortName(variable))).second &&
+            expressions_.contains(dim.dim_param())) {
+          continue;  // It is listed where it stands alone.
+        }
+        open_.push_back(fmt::format("{} (input \"{}\")", ShortName(variable), ShortName(name)));
       }
     }
+    return Done{};
+  }
+
+  // Returns the names that must have a size before the dimension has one.
+  std::set<std::string> UnboundIn(const std::string& dim) const {
+    const auto expression = expressions_.find(dim);
+    if (expression == expressions_.end()) return {dim};
+    std::set<std::string> unbound;
+    for (const std::string& variable : expression->second) {
+      if (!bound_.dims.contains(variable)) unbound.insert(variable);
+    }
+    return unbound;
   }
 
   Error OpenDimensions() const {
@@ -215,6 +302,8 @@ class Binder {
   const LoadOptions& options_;
   const std::string& file_;
   BoundDims bound_;
+  // The declared names that are expressions, with their variables.
+  std::map<std::string, std::set<std::string>> expressions_;
   std::vector<std::string> open_;
   // The settings that would bind the open dimensions.
   std::set<std::string> input_shapes_;
@@ -234,9 +323,12 @@ bool FillDims(onnx::TypeProto& type, const std::map<std::string, int64_t>& dims)
   bool is_full = true;
   for (auto& dim : *type.mutable_tensor_type()->mutable_shape()->mutable_dim()) {
     if (!IsOpen(dim)) continue;
-    const auto found = dims.find(dim.dim_param());
-    if (!dim.dim_param().empty() && found != dims.end()) {
-      dim.set_dim_value(found->second);
+    const std::string& name = dim.dim_param();
+    const auto found = dims.find(name);
+    const std::optional<int64_t> size =
+        found != dims.end() ? std::optional(found->second) : EvaluateDim(name, dims);
+    if (!name.empty() && size && *size >= 0) {
+      dim.set_dim_value(*size);
     } else {
       is_full = false;
     }

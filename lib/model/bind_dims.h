@@ -31,7 +31,8 @@ Result<BoundDims> BindDims(const onnx::GraphProto& graph,
                            const std::unordered_set<std::string>& initializers,
                            const LoadOptions& options, const std::string& file);
 
-// Fills in the dimensions whose names are bound; returns false if a dimension remains unknown.
+// Fills in the dimensions whose names are bound, or are expressions (dim_expression.h) of bound
+// names; returns false if a dimension remains unknown.
 bool FillDims(onnx::TypeProto& type, const std::map<std::string, int64_t>& dims);
 
 // Returns the name as messages show it: long names are shortened, so that a message stays readable.

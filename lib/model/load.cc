@@ -168,6 +168,32 @@ Result<Done> FreezeParameters(Model::Impl& model, const NamePatterns& patterns) 
   return Done{};
 }
 
+// ---- Sizes of 0 ----
+
+bool IsEveryOutputEmpty(const Model::Impl& model) {
+  return std::all_of(model.graph_outputs.begin(), model.graph_outputs.end(),
+                     [&model](ValueIndex output) {
+                       const Dims& dims = model.value(output).dims;
+                       return std::find(dims.begin(), dims.end(), 0) != dims.end();
+                     });
+}
+
+// A cache may be empty, but the batch may not. kUsage: a given size of 0 makes all outputs empty.
+Result<Done> CheckZeroSizes(const Model::Impl& model, const LoadOptions& options) {
+  std::string subject;
+  for (const auto& [name, shape] : options.input_shapes) {
+    if (std::find(shape.begin(), shape.end(), 0) == shape.end()) continue;
+    subject = fmt::format("input \"{}\" cannot have a dimension of 0", ShortName(name));
+  }
+  for (const auto& [name, size] : options.dims) {
+    if (size == 0) subject = fmt::format("dimension \"{}\" cannot be 0", ShortName(name));
+  }
+  if (subject.empty() || !IsEveryOutputEmpty(model)) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("{}: {}: every output would be empty; give it a size of at least 1",
+                               model.identity.name, subject));
+}
+
 // ---- Loading ----
 
 std::unordered_set<std::string> InitializerNames(const onnx::GraphProto& graph) {
@@ -300,6 +326,7 @@ Result<Model> Load(const std::string& path, const LoadOptions& options) {
     if (!bound.dims.empty() && impl->constant_batch != 1) impl->constant_batch.reset();
     CKPLAN_RETURN_IF_ERROR(ExpandGraph(*impl, bound, file));
   }
+  CKPLAN_RETURN_IF_ERROR(CheckZeroSizes(*impl, options));
   if (options.fused == FusedOperators::kAttention) FuseAttention(*impl);
   CKPLAN_RETURN_IF_ERROR(FreezeParameters(*impl, options.freeze));
   CKPLAN_RETURN_IF_ERROR(SetActivationType(*impl, options.activation_type));

@@ -71,9 +71,10 @@ class Model {
 // Loads a model. kIo: the file cannot be read. kInvalidInput: the file is not ONNX or is damaged,
 // sizes overflow, or a shape stays unknown (the message names the node, its operator and the known
 // sizes). kUsage: symbolic dimensions without a size (the message names all of them; the remedy
-// would bind them), a dimension, input or parameter that the model does not have, a size below 1,
-// or a batch where the file leaves it open. kUnsupported: control flow that cannot be folded, or
-// nodes that do not take the batch. kCheckFailed: the model is not the planned one.
+// would bind them), a dimension, input or parameter that the model does not have, a negative
+// size, a size that contradicts others or makes all outputs empty, or a batch where the file leaves
+// it open. kUnsupported: control flow that cannot be folded, or nodes that do not take the batch.
+// kCheckFailed: the model is not the planned one.
 Result<Model> LoadModel(const std::string& path, const LoadOptions& options);
 
 struct LowerOptions {
