@@ -164,7 +164,7 @@ TEST_CASE("request flags: an invalid value is refused with its flag") {
     std::string part;
   } kRows[] = {
       {{"-D", "N"}, "--dim: \"N\" is not of the form NAME=N"},
-      {{"-D", "N=0"}, "--dim N: \"0\" is not understood"},
+      {{"-D", "N=-1"}, "--dim N: \"-1\" is not understood"},
       {{"-D", "N=1", "-D", "N=1"}, "--dim: N is bound twice"},
       {{"--input-shape", "x=1,"}, "--input-shape x: \"\" is not understood"},
       {{"--budget", "16G"}, "--budget: \"16G\" is not understood"},

@@ -52,7 +52,7 @@ Result<Done> ReadDims(const FlagForm& form, const std::vector<std::string>& text
   for (const std::string& text : texts) {
     CKPLAN_ASSIGN_OR_RETURN(const NamedText dim, SplitNamed(text, flag, form.form));
     CKPLAN_ASSIGN_OR_RETURN(const int64_t size,
-                            ParseInteger(dim.text, flag + " " + dim.name, 1, kMaxDim));
+                            ParseInteger(dim.text, flag + " " + dim.name, 0, kMaxDim));
     if (!dims->emplace(dim.name, size).second) {
       return MakeError(ErrorCode::kUsage, fmt::format("{}: {} is bound twice", flag, dim.name));
     }
@@ -70,7 +70,7 @@ Result<Done> ReadShapes(const FlagForm& form, const std::vector<std::string>& te
       const size_t comma = rest.find(',');
       CKPLAN_ASSIGN_OR_RETURN(
           const int64_t size,
-          ParseInteger(rest.substr(0, comma), flag + " " + shape.name, 1, kMaxDim));
+          ParseInteger(rest.substr(0, comma), flag + " " + shape.name, 0, kMaxDim));
       sizes.push_back(size);
       if (comma == std::string_view::npos) break;
       rest.remove_prefix(comma + 1);

@@ -287,6 +287,12 @@ class Binder {
 
   Result<Done> CheckSize(const BoundInput& input) const {
     const auto& tensor = input.type.tensor_type();
+    if (tensor.elem_type() == onnx::TensorProto::STRING) {
+      return MakeError(ErrorCode::kUnsupported,
+                       fmt::format("{}: input \"{}\" is text, which can't be planned; export the "
+                                   "model without its text processing",
+                                   file_, ShortName(input.input->name())));
+    }
     Dims dims;
     for (const auto& dim : tensor.shape().dim()) dims.push_back(dim.dim_value());
     const auto bytes = TensorBytes(tensor.elem_type(), dims);

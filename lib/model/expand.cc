@@ -12,6 +12,7 @@
 #include "lib/model/follow_batch.h"
 #include "lib/model/functions.h"
 #include "lib/model/model_builder.h"
+#include "lib/model/node_order.h"
 #include "lib/model/scope.h"
 #include "lib/model/sequences.h"
 #include "lib/model/unknown_shapes.h"
@@ -58,7 +59,14 @@ class Expander {
     scope.declared = &declared;
     builder_.AddInputs(scope);
     builder_.AddInitializers(proto.graph(), scope);
-    for (int i = 0; i < proto.graph().node_size(); ++i) {
+    const NodeOrder order = OrderOf(proto.graph().node());
+    if (order.is_changed) {
+      model_.warnings.push_back(fmt::format(
+          "{}: nodes are read before they are made, which ONNX forbids; they are taken in an order "
+          "that works",
+          file_));
+    }
+    for (const int i : order.nodes) {
       scope.file_node = i;
       Expand(proto.graph().node(i), scope);
       if (is_too_large_) break;
@@ -139,7 +147,7 @@ class Expander {
       const auto at = static_cast<size_t>(i);
       body.names[function.input(i)] = at < inputs->size() ? (*inputs)[at] : kNoValue;
     }
-    for (const NodeProto& inner : function.node()) Expand(inner, body);
+    for (const int i : OrderOf(function.node()).nodes) Expand(function.node(i), body);
     BindOutputs(node, function.output(), body, scope);
   }
 
@@ -188,7 +196,7 @@ class Expander {
                 &declared,       scope.depth + 1,
                 scope.file_node, {}};
     builder_.AddInitializers(branch, inner);
-    for (const NodeProto& step : branch.node()) Expand(step, inner);
+    for (const int i : OrderOf(branch.node()).nodes) Expand(branch.node(i), inner);
     google::protobuf::RepeatedPtrField<std::string> names;
     for (const auto& output : branch.output()) *names.Add() = output.name();
     BindOutputs(node, names, inner, scope);

@@ -249,7 +249,13 @@ bool WarnOfFoldedNormalisations(Model::Impl& model, const std::string& file) {
 // nothing.
 const char* TrainingPart(const onnx::NodeProto& node) {
   if (node.op_type() == "Gradient") return "a backward";
-  if (node.domain() == "com.microsoft" && node.op_type().ends_with("Grad")) return "a backward";
+  const std::string& type = node.op_type();
+  if (node.domain() == "com.microsoft") {
+    if (type.ends_with("Grad") || type == "YieldOp") return "a backward";
+    if (type.starts_with("InPlaceAccumulator") || type.find("Optimizer") != std::string::npos) {
+      return "an optimizer";
+    }
+  }
   return node.domain() == "ai.onnx.preview.training" ? "an optimizer" : nullptr;
 }
 
@@ -299,8 +305,35 @@ void AddWarnings(Model::Impl& model, const std::string& file) {
   }
 }
 
+// Of a training graph that cannot be planned, the user must first know that it is one.
+Error RefusalOfTraining(const onnx::NodeProto& node, const std::string& file, const Error& reason) {
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format(
+          "{}: a training graph, as ONNX Runtime makes: node \"{}\" ({}) is of {}; plan the "
+          "model that it was made of",
+          file, ShortName(node.name()), ShortName(node.op_type()), TrainingPart(node)),
+      {reason.message}};
+}
+
+Result<Model> LoadParsed(const std::string& path, const LoadOptions& options, ParsedFile parsed);
+
 Result<Model> Load(const std::string& path, const LoadOptions& options) {
   CKPLAN_ASSIGN_OR_RETURN(ParsedFile parsed, ParseModelFile(path));
+  std::optional<onnx::NodeProto> training;
+  for (const onnx::NodeProto& node : parsed.proto->graph().node()) {
+    if (!training && TrainingPart(node) != nullptr) training = node;
+  }
+  Result<Model> model = LoadParsed(path, options, std::move(parsed));
+  if (model.ok() || !training || model.error().code == ErrorCode::kTimeout ||
+      model.error().code == ErrorCode::kCheckFailed || !model.error().remedy.settings.empty()) {
+    return model;
+  }
+  return RefusalOfTraining(*training, std::filesystem::path(path).filename().string(),
+                           model.error());
+}
+
+Result<Model> LoadParsed(const std::string& path, const LoadOptions& options, ParsedFile parsed) {
   auto impl = std::make_unique<Model::Impl>();
   impl->proto = std::move(parsed.proto);
   impl->rounding = options.rounding;

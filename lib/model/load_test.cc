@@ -127,8 +127,8 @@ TEST_CASE("load: shape arithmetic of any operators is folded") {
   CHECK(DimsOf(*model, "u") == Dims{1 + 4});  // floor([3, 8] / 2) = [1, 4].
 }
 
-TEST_CASE("load: a value that is read before it is made is named") {
-  CheckFails(LoadText("g (float[2] x) => (float[2] y) { y = Neg(h) h = Relu(x) }"),
+TEST_CASE("load: a value that nothing makes is named") {
+  CheckFails(LoadText("g (float[2] x) => (float[2] y) { y = Neg(h) }"),
              ErrorCode::kInvalidInput, "reads \"h\", which nothing before it produces");
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "lib/model/graph_hash.h"
+#include "lib/model/other_format.h"
 #include "lib/model/rewrite.h"
 #include "lib/model/wire.h"
 #include "onnx/defs/parser.h"
@@ -136,6 +137,9 @@ Result<ParsedFile> ParseModelFile(const std::string& path) {
   CKPLAN_ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::Open(path));
   const std::string_view source = mapped.bytes();
   if (source.empty()) return NotOnnx(path, "it is empty");
+  if (const auto other = OtherFormatText(source); other && !IsTextModel(path)) {
+    return MakeError(ErrorCode::kInvalidInput, fmt::format("\"{}\" is {}", path, *other));
+  }
   CKPLAN_ASSIGN_OR_RETURN(ParsedFile file,
                           IsTextModel(path) ? ParseText(source, path) : ParseBinary(source, path));
   if (!file.proto->has_graph() || file.proto->graph().node_size() == 0) {

@@ -115,9 +115,12 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   if (descriptor < 0) return failure(std::strerror(errno));
   MappedFile file;
   struct stat info {};
-  if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
+  const bool is_known = ::fstat(descriptor, &info) == 0;
+  if (!is_known || !S_ISREG(info.st_mode)) {
     ::close(descriptor);
-    return failure("it is not a regular file");
+    return failure(is_known && S_ISDIR(info.st_mode)
+                       ? "it is a directory, not a regular file; name the .onnx file in it"
+                       : "it is not a regular file");
   }
   file.size_ = static_cast<size_t>(info.st_size);
   if (file.size_ > 0) {

@@ -12,6 +12,7 @@
 #include "lib/cost/table.h"
 #include "lib/emit/json_joint_graph.h"
 #include "lib/model/external_files.h"
+#include "lib/model/other_format.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/optimizer_state.h"
 #include "lib/plan/request_fields.h"
@@ -206,6 +207,9 @@ Result<Source> LoadGraphFile(const std::string& path, const PlanRequest& asked,
     CKPLAN_ASSIGN_OR_RETURN(cost, ParseCostModel(request.cost_model));
   }
   CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadJsonFile(path, "graph.json"));
+  if (IsOnnxInJson(text)) {
+    return MakeError(ErrorCode::kInvalidInput, fmt::format("\"{}\" is {}", path, kOnnxInJson));
+  }
   const std::string sha256 = Sha256Hex(text);
   if (planned != nullptr) CKPLAN_RETURN_IF_ERROR(CheckSameModel(*planned, path, sha256));
   CKPLAN_RETURN_IF_ERROR(CheckGraphFileRequest(request, cost));

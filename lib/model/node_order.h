@@ -1,0 +1,19 @@
+// The order in which the nodes of a graph can run. ONNX demands that files list them so, but tools
+// that merge or edit models often don't.
+#pragma once
+
+#include <vector>
+
+#include "onnx/onnx_pb.h"
+
+namespace ckplan {
+
+struct NodeOrder {
+  std::vector<int> nodes;   // Indices into the list of nodes.
+  bool is_changed = false;  // It isn't that of the list.
+};
+
+// Returns the list's own order if it works, or if none does because nodes need each other.
+NodeOrder OrderOf(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
+
+}  // namespace ckplan
