@@ -128,8 +128,8 @@ TEST_CASE("load: shape arithmetic of any operators is folded") {
 }
 
 TEST_CASE("load: a value that nothing makes is named") {
-  CheckFails(LoadText("g (float[2] x) => (float[2] y) { y = Neg(h) }"),
-             ErrorCode::kInvalidInput, "reads \"h\", which nothing before it produces");
+  CheckFails(LoadText("g (float[2] x) => (float[2] y) { y = Neg(h) }"), ErrorCode::kInvalidInput,
+             "reads \"h\", which nothing before it produces");
 }
 
 TEST_CASE("load: a shape that depends on the batch's contents names node, operator and input") {
