@@ -136,12 +136,19 @@ Result<Done> ReportLimits(const ComparedPlans& plans, bool is_strict, const Scre
     const std::string text =
         fmt::format("the plans are for different models, {} and {}", NameOf(plans.older.plan.model),
                     NameOf(plans.newer.plan.model));
-    constexpr std::string_view kMatching = "their nodes are matched by the names of tensors";
+    const int64_t by_structure = plans.diff.paired_by_structure;
+    const std::string matching =
+        by_structure == 0
+            ? "their nodes are matched by the names of tensors"
+            : fmt::format("{} node{} with other names {} matched by structure: operator, size and "
+                          "place",
+                          by_structure, by_structure == 1 ? "" : "s",
+                          by_structure == 1 ? "is" : "are");
     if (is_strict) {
       return MakeError(ErrorCode::kInvalidInput,
-                       fmt::format("{}; without --strict, {}", text, kMatching));
+                       fmt::format("{}; without --strict, {}", text, matching));
     }
-    screen.Warn(fmt::format("{}; {}", text, kMatching));
+    screen.Warn(fmt::format("{}; {}", text, matching));
   }
   for (const std::string& difference : plans.diff.differences) screen.Warn(difference);
   for (const DiffSide* side : {&plans.older, &plans.newer}) {

@@ -95,8 +95,8 @@ void ReportChoice(const PlanRequest& request, const Source& source, const Plan& 
     screen.Warn(fmt::format("{} is left out: {} without a plan by it", name, stop));
   }
   for (const std::string& name : shortage.of_memory) {
-    screen.Warn(fmt::format("{} is left out: it needs more memory than the limit of {}", name,
-                            MemoryLimitText()));
+    screen.Warn(fmt::format("skipped {}: it needs more memory than {}", name,
+                            DescribeMemoryLimit().limit));
   }
   if (plan.figures.guarantee.starts_with(kStoppedEarly)) {
     screen.Warn(fmt::format("{} before the search was done; this is the best plan so far", stop));

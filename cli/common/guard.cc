@@ -71,12 +71,13 @@ constexpr std::string_view kOutOfResources = "out-of-resources";
 
 int ReportOutOfMemory() {
   const ExitCode code = guarded_program.out_of_memory;
-  if (MemoryLimitText().empty()) {
+  const MemoryLimitWords words = DescribeMemoryLimit();
+  if (words.limit.empty()) {
     return PrintPlainly(kOutOfResources, code, {"out of memory; ", guarded_program.remedy});
   }
-  return PrintPlainly(kOutOfResources, code,
-                      {"more memory is needed than the memory limit of ", MemoryLimitText(),
-                       "; raise it with --memory-limit"});
+  return PrintPlainly(
+      kOutOfResources, code,
+      {"this needs more memory than ", words.limit, "; raise it with ", words.setting});
 }
 
 bool IsOutOfFiles(const std::system_error& fault) {
@@ -95,10 +96,13 @@ bool IsOutOfThreads(const std::system_error& fault) {
 }
 
 int ReportOutOfThreads() {
+  const MemoryLimitWords words = DescribeMemoryLimit();
+  const bool is_limited = !words.limit.empty();
   return PrintPlainly(
       kOutOfResources, ExitCode::kInput,
-      {"cannot start a thread: the system allows no more (ulimit -u), or has no memory for its "
-       "stack"});
+      {"cannot start a thread: the system allows no more (ulimit -u), or its stack does not fit "
+       "in ",
+       is_limited ? words.limit : "memory", is_limited ? "; raise it with " : "", words.setting});
 }
 
 int ReportFault(const char* fault) {

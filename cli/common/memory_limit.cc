@@ -1,9 +1,12 @@
 #include "cli/common/memory_limit.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "cli/common/size_arg.h"
 #include "lib/base/human_bytes.h"
@@ -12,8 +15,77 @@
 namespace ckplan {
 namespace {
 
-std::optional<Bytes> limit_in_force;
-char limit_text[32] = "";
+constexpr int64_t kKibibyte = 1024;
+
+// The limit that LimitMemory has set.
+std::optional<Bytes> own_limit;
+char own_limit_text[32] = "";
+// The text of a limit, made in place because memory may have run out.
+char limit_text[64] = "";
+
+std::optional<int64_t> SoftLimit(decltype(RLIMIT_AS) resource) {
+  rlimit limit{};
+  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return static_cast<int64_t>(limit.rlim_cur);
+}
+
+// Address space that counts for RLIMIT_AS but not for RLIMIT_DATA: code, files, shared memory.
+int64_t SpaceBesideData() {
+  char text[256];
+  const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const ssize_t length = read(file, text, sizeof(text));
+  close(file);
+  // The figures are pages: size, resident, shared, text, lib, data.
+  constexpr int kSize = 0, kData = 5;
+  int64_t size = 0, data = 0;
+  const char* at = text;
+  const char* const end = text + std::max<ssize_t>(length, 0);
+  for (int figure = 0; figure <= kData && at < end; ++figure) {
+    int64_t pages = 0;
+    at = std::from_chars(at, end, pages).ptr;
+    while (at < end && *at == ' ') ++at;
+    if (figure == kSize) size = pages;
+    if (figure == kData) data = pages;
+  }
+  return std::max<int64_t>(0, size - data) * sysconf(_SC_PAGESIZE);
+}
+
+// What a limit is called, what raises it, and how many bytes of data it leaves.
+struct LimitInForce {
+  std::string_view name;
+  std::string_view setting;
+  int64_t bytes = 0;
+  int64_t data_bytes = 0;
+  bool is_own = false;
+};
+
+std::optional<LimitInForce> TightestLimit() {
+  std::optional<LimitInForce> tightest;
+  const auto consider = [&tightest](const LimitInForce& limit) {
+    if (!tightest || limit.data_bytes < tightest->data_bytes) tightest = limit;
+  };
+  if (own_limit) {
+    consider({"the memory limit of ", "--memory-limit", own_limit->count(), own_limit->count(),
+              /*is_own=*/true});
+  }
+  if (const auto data = SoftLimit(RLIMIT_DATA);
+      data && (!own_limit || *data < own_limit->count())) {
+    consider({"the limit on the data segment of ", "ulimit -d", *data, *data});
+  }
+  if (const auto space = SoftLimit(RLIMIT_AS)) {
+    consider({"the limit on address space of ", "ulimit -v", *space,
+              std::max<int64_t>(0, *space - SpaceBesideData())});
+  }
+  return tightest;
+}
+
+// Appends to `limit_text` without allocating memory.
+void AppendToLimitText(std::string_view text) {
+  const size_t used = std::string_view(limit_text).size();
+  const size_t copied = text.copy(limit_text + used, sizeof(limit_text) - 1 - used);
+  limit_text[used + copied] = '\0';
+}
 
 // Returns the number after the first `key` at the beginning of the text or of one of its lines.
 std::optional<int64_t> NumberAfter(std::string_view text, std::string_view key) {
@@ -92,7 +164,6 @@ std::optional<int64_t> FreeInGroups(const std::string& root) {
 }  // namespace
 
 std::optional<Bytes> FreeMemory(const std::string& root) {
-  constexpr int64_t kKibibyte = 1024;
   const std::optional<int64_t> system = NumberIn(root + "/proc/meminfo", "MemAvailable:");
   const std::optional<int64_t> group = FreeInGroups(root);
   if (!system) return group ? std::optional(Bytes(*group)) : std::nullopt;
@@ -109,16 +180,36 @@ Result<Done> LimitMemory(const std::optional<std::string>& given) {
   }
   rlimit allowed{};
   if (!limit || !kCanLimitMemory || getrlimit(RLIMIT_DATA, &allowed) != 0) return Done{};
-  allowed.rlim_cur = std::min(static_cast<rlim_t>(limit->count()), allowed.rlim_max);
+  // A tighter limit that the process inherits stays.
+  allowed.rlim_cur = std::min(static_cast<rlim_t>(limit->count()), allowed.rlim_cur);
   const std::string text = HumanBytes(*limit);
   if (setrlimit(RLIMIT_DATA, &allowed) != 0) return Done{};
-  limit_in_force = limit;
-  limit_text[text.copy(limit_text, sizeof(limit_text) - 1)] = '\0';
+  own_limit = limit;
+  own_limit_text[text.copy(own_limit_text, sizeof(own_limit_text) - 1)] = '\0';
   return Done{};
 }
 
-std::optional<Bytes> MemoryLimit() { return limit_in_force; }
+std::optional<Bytes> MemoryLimit() {
+  const std::optional<LimitInForce> limit = TightestLimit();
+  return limit ? std::optional(Bytes(limit->data_bytes)) : std::nullopt;
+}
 
-std::string_view MemoryLimitText() { return limit_text; }
+MemoryLimitWords DescribeMemoryLimit() {
+  const std::optional<LimitInForce> limit = TightestLimit();
+  if (!limit) return {};
+  limit_text[0] = '\0';
+  AppendToLimitText(limit->name);
+  if (limit->is_own) {
+    AppendToLimitText(own_limit_text);
+  } else {
+    // The shell's ulimit takes and prints kibibytes.
+    char digits[24];
+    const char* const end =
+        std::to_chars(std::begin(digits), std::end(digits), limit->bytes / kKibibyte).ptr;
+    AppendToLimitText({digits, static_cast<size_t>(end - digits)});
+    AppendToLimitText(" KiB");
+  }
+  return {limit_text, limit->setting};
+}
 
 }  // namespace ckplan

@@ -25,12 +25,23 @@ inline constexpr bool kCanLimitMemory = true;
 std::optional<Bytes> FreeMemory(const std::string& root = "");
 
 // Sets the limit to the size that --memory-limit gives, or to three quarters of the free memory.
+// Limits that the process inherits (ulimit -v, ulimit -d) stay in force.
 // kUsage: `given` is no size.
 Result<Done> LimitMemory(const std::optional<std::string>& given);
 
-// Returns the limit in force, or nothing before LimitMemory.
+// Returns the limit in force: the tightest of this program's own and the inherited ones. Returns
+// nothing before LimitMemory if none is inherited.
 std::optional<Bytes> MemoryLimit();
-// Returns the limit as text for people, or "" if there is none. Allocates no memory.
-std::string_view MemoryLimitText();
+
+// Names the limit in force and what raises it, without allocating memory:
+//   "the memory limit of 12.62 GiB"                   "--memory-limit"
+//   "the limit on address space of 40000 KiB"         "ulimit -v"
+//   "the limit on the data segment of 40000 KiB"      "ulimit -d"
+// Both texts are empty if there is no limit.
+struct MemoryLimitWords {
+  std::string_view limit;
+  std::string_view setting;
+};
+MemoryLimitWords DescribeMemoryLimit();
 
 }  // namespace ckplan

@@ -1,6 +1,7 @@
 #include "cli/common/memory_limit.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -58,7 +59,44 @@ TEST_CASE("memory limit: the first version of control groups") {
 
 TEST_CASE("memory limit: a limit that is no size is refused") {
   CHECK(LimitMemory("much").error().code == ErrorCode::kUsage);
-  CHECK(!MemoryLimit());
+}
+
+// Sets a soft limit while it lives.
+class SoftLimit {
+ public:
+  SoftLimit(decltype(RLIMIT_AS) resource, rlim_t bytes) : resource_(resource) {
+    REQUIRE(getrlimit(resource_, &before_) == 0);
+    rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    REQUIRE(setrlimit(resource_, &limit) == 0);
+  }
+  SoftLimit(const SoftLimit&) = delete;
+  SoftLimit& operator=(const SoftLimit&) = delete;
+  ~SoftLimit() { setrlimit(resource_, &before_); }
+
+ private:
+  decltype(RLIMIT_AS) resource_;
+  rlimit before_{};
+};
+
+TEST_CASE("memory limit: an inherited limit that is tighter is the one that messages name") {
+  if (!kCanLimitMemory) return;
+  constexpr rlim_t kTebibyte = rlim_t{1} << 40;
+  {
+    const SoftLimit space(RLIMIT_AS, 512 * kTebibyte);
+    CHECK(DescribeMemoryLimit().limit == "the limit on address space of 549755813888 KiB");
+    CHECK(DescribeMemoryLimit().setting == "ulimit -v");
+    CHECK(MemoryLimit());
+    const SoftLimit data(RLIMIT_DATA, 2 * kTebibyte);
+    CHECK(DescribeMemoryLimit().limit == "the limit on the data segment of 2147483648 KiB");
+    CHECK(DescribeMemoryLimit().setting == "ulimit -d");
+    CHECK(MemoryLimit() == Bytes(int64_t{2} << 40));
+    CHECK(LimitMemory("4TiB").ok());
+    CHECK(DescribeMemoryLimit().setting == "ulimit -d");
+    CHECK(LimitMemory("1TiB").ok());
+    CHECK(DescribeMemoryLimit().limit == "the memory limit of 1.00 TiB");
+    CHECK(DescribeMemoryLimit().setting == "--memory-limit");
+  }
 }
 
 }  // namespace

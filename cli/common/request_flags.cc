@@ -7,6 +7,7 @@
 #include <array>
 #include <iterator>
 
+#include "cli/common/memory_limit.h"
 #include "cli/common/request_values.h"
 #include "cli/common/size_arg.h"
 #include "lib/cost/cost_model.h"
@@ -408,7 +409,10 @@ FilesOfPlan RequestFlags::PlanFiles() const {
 }
 
 std::string FlagOf(const std::string& field) {
-  if (field == kMemoryLimitField) return "--memory-limit";  // It is not part of the plan's request.
+  if (field == kMemoryLimitField) {  // It is not part of the plan's request.
+    const std::string_view setting = DescribeMemoryLimit().setting;
+    return setting.empty() ? "--memory-limit" : std::string(setting);
+  }
   const size_t row = RowOf(field);
   return row == kRows.size() ? field : TypedFlag(kRows[row]);
 }

@@ -136,6 +136,9 @@ std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, cons
   json.Key("differs").Boolean(diff.has_changes);
   json.Key("same_model").Boolean(diff.has_same_model);
   if (!diff.compares_nodes) json.Key("compares_nodes").Boolean(false);
+  if (diff.paired_by_structure > 0) {
+    json.Key("paired_by_structure").Integer(diff.paired_by_structure);
+  }
   WriteSide("old", older, diff.old_kept, &json);
   WriteSide("new", newer, diff.new_kept, &json);
   WriteVerdict(summary.verdict, &json);

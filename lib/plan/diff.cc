@@ -1,7 +1,6 @@
 #include "lib/plan/diff.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -10,6 +9,7 @@
 #include "lib/graph/node_name.h"
 #include "lib/plan/diff_groups.h"
 #include "lib/plan/diff_summary.h"
+#include "lib/plan/structural_match.h"
 #include "lib/schedule/training_step.h"
 #include "lib/schedule/transfers.h"
 
@@ -18,23 +18,19 @@ namespace {
 
 using Row = PlanDigest::Row;
 
-// The partner in the newer plan of each row of the older one.
-constexpr size_t kNone = std::numeric_limits<size_t>::max();
-using Partners = std::vector<size_t>;
-
 // Finds partners for the rows that have none yet. Rows that share a name are matched in order.
 void MatchBy(std::string Row::*name, const PlanDigest& older, const PlanDigest& newer,
-             Partners* partners) {
+             RowPartners* partners) {
   std::vector<bool> is_taken(newer.rows.size());
   for (const size_t partner : *partners) {
-    if (partner != kNone) is_taken[partner] = true;
+    if (partner != kNoPartner) is_taken[partner] = true;
   }
   std::map<std::string_view, std::vector<size_t>> left;  // In reverse order.
   for (size_t i = newer.rows.size(); i-- > 0;) {
     if (!is_taken[i]) left[newer.rows[i].*name].push_back(i);
   }
   for (size_t i = 0; i < older.rows.size(); ++i) {
-    if ((*partners)[i] != kNone || (older.rows[i].*name).empty()) continue;
+    if ((*partners)[i] != kNoPartner || (older.rows[i].*name).empty()) continue;
     const auto found = left.find(older.rows[i].*name);
     if (found == left.end() || found->second.empty()) continue;
     (*partners)[i] = found->second.back();
@@ -43,11 +39,16 @@ void MatchBy(std::string Row::*name, const PlanDigest& older, const PlanDigest& 
 }
 
 // Matches by the names of tensors, which are unique within a model, then by the names of nodes if a
-// tensor was renamed, as the output is when a model grows after it.
-Partners MatchRows(const PlanDigest& older, const PlanDigest& newer) {
-  Partners partners(older.rows.size(), kNone);
+// tensor was renamed, as the output is when a model grows after it. Where the models differ, the
+// other nodes are matched by structure.
+RowPartners MatchRows(const PlanDigest& older, const PlanDigest& newer, PlanDiff* diff) {
+  RowPartners partners(older.rows.size(), kNoPartner);
   MatchBy(&Row::tensor, older, newer, &partners);
+  if (!diff->has_same_model) DropFalseNames(older, newer, &partners);
   MatchBy(&Row::name, older, newer, &partners);
+  if (diff->has_same_model) return partners;
+  DropFalseNames(older, newer, &partners);
+  diff->paired_by_structure = static_cast<int64_t>(PairByStructure(older, newer, &partners));
   return partners;
 }
 
@@ -293,12 +294,12 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
                            newer.rest->workspace - older.rest->workspace,
                            newer.figures.other_micro_batches - older.figures.other_micro_batches};
   }
-  const Partners partners = MatchRows(older, newer);
+  const RowPartners partners = MatchRows(older, newer, &diff);
   std::vector<bool> is_matched(newer.rows.size());
   Differ differ(&diff, summary);
   for (size_t i = 0; i < older.rows.size(); ++i) {
     const size_t partner = partners[i];
-    if (partner == kNone) {
+    if (partner == kNoPartner) {
       differ.Compare({&older.rows[i], nullptr, ModulesAt(older_modules, i)});
       continue;
     }

@@ -1,7 +1,8 @@
 // What changed between two plans.
 //
 // Idea. Nodes are matched by the names of their tensors, so plans of models that have grown can be
-// compared as well; no graph is needed, only what plan files say of themselves (PlanDigest).
+// compared as well, and by structure where names differ (structural_match.h). No graph is needed,
+// only what plan files say of themselves (PlanDigest).
 //
 // Two figures measure a change:
 //   held      A node's results are held from its forward to its backward step where its action is
@@ -93,7 +94,8 @@ struct PlanDiff {
   // backward operations among them and are held by another rule. Then there are no changes of
   // nodes, and no rest.
   bool compares_nodes = true;
-  int64_t old_kept = 0;  // Number of nodes whose results are held.
+  int64_t paired_by_structure = 0;  // Number of nodes that are matched although their names differ.
+  int64_t old_kept = 0;             // Number of nodes whose results are held.
   int64_t new_kept = 0;
   // Sorted by the larger of the two sizes, then by that at the peak, largest first; then by name.
   std::vector<NodeChange> changes;

@@ -10,9 +10,8 @@
 namespace ckplan {
 
 Error OutOfMemoryError(const SolverInfo& info, const SolveLimits& limits) {
-  const std::string had = limits.memory
-                              ? fmt::format("the memory limit of {}", HumanBytes(*limits.memory))
-                              : std::string("there is");
+  const std::string had = limits.memory ? fmt::format("the limit of {}", HumanBytes(*limits.memory))
+                                        : std::string("there is");
   return Error{
       ErrorCode::kUnsupported,
       fmt::format("{} needs more memory than {}; another algorithm may need less", info.name, had),
