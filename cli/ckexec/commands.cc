@@ -76,7 +76,7 @@ Result<const ExecCommand*> FindExecCommand(const std::string& name) {
   }
   return Error{ErrorCode::kUsage,
                name.empty()
-                   ? "no command is given; for example: ckexec validate planned.onnx"
+                   ? "no command is given; type ckexec validate MODEL, where MODEL has a plan in it"
                    : fmt::format("unknown command \"{}\"{}", name, DidYouMean(name, names)),
                {"`ckexec --help` lists the commands"}};
 }

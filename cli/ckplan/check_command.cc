@@ -49,6 +49,11 @@ bool IsFolder(const std::string& path) {
   return fs::is_directory(path, fault);
 }
 
+bool IsThere(const std::string& path) {
+  std::error_code fault;
+  return fs::exists(path, fault) || fault;
+}
+
 // Checks the command line completely before a plan is read.
 Result<std::vector<Threshold>> ThresholdsOf(const Options& options, size_t plans) {
   if (options.annotate != "none" && options.format != "text") {
@@ -63,7 +68,7 @@ Result<std::vector<Threshold>> ThresholdsOf(const Options& options, size_t plans
     }
     thresholds.push_back(std::move(threshold));
   }
-  if (plans > 1 && options.against && !IsFolder(*options.against)) {
+  if (plans > 1 && options.against && IsThere(*options.against) && !IsFolder(*options.against)) {
     return MakeError(ErrorCode::kUsage,
                      fmt::format("--against \"{}\" is no folder; for {} plans, name a folder that "
                                  "holds the older ones under the same names",
@@ -79,6 +84,11 @@ Result<OlderPlan> OlderPlanOf(const Options& options, const std::string& plan) {
   OlderPlan older;
   if (!options.against) return older;
   std::string path = *options.against;
+  if (!IsThere(path)) {
+    older.absence =
+        fmt::format("--against {} does not exist, so the plan is new and has not grown", path);
+    return older;
+  }
   if (IsFolder(path)) {
     const fs::path file = fs::path(path) / fs::path(plan).filename();
     std::error_code fault;
@@ -337,6 +347,12 @@ Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<PlanPath> paths, PlanPathsOf(options));
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<Threshold> thresholds,
                           ThresholdsOf(options, paths.size()));
+  if (options.against && !IsThere(*options.against)) {
+    screen.Warn(
+        fmt::format("--against \"{}\" does not exist, so there is nothing to compare with; "
+                    "every plan counts as new",
+                    *options.against));
+  }
   std::vector<Findings> all;
   for (const PlanPath& path : paths) {
     Findings findings{path};

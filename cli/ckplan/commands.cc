@@ -75,8 +75,6 @@ CommandLine CommandLineOf(const Command& command, Options& options) {
 
 // Adds to an error that asks for the sizes of dimensions a command that can be typed as it is.
 Error WithExample(const Command& command, const Options& options, Error error) {
-  std::string models = options.source.empty() ? "" : " " + ShellWord(options.source);
-  for (const std::string& source : options.sources) models += " " + ShellWord(source);
   std::string sizes;
   for (const Remedy::Setting& setting : error.remedy.settings) {
     const size_t open = setting.value.rfind("=...");
@@ -84,8 +82,9 @@ Error WithExample(const Command& command, const Options& options, Error error) {
     const std::string_view size = sizes.empty() ? "=8" : "=128";  // A batch, then lengths.
     sizes += " -D " + ShellWord(setting.value.substr(0, open).append(size));
   }
-  if (sizes.empty() || models.empty()) return error;
-  error.notes.push_back(fmt::format("for example: ckplan {}{}{}", command.name, models, sizes));
+  if (sizes.empty() || options.typed.empty()) return error;
+  error.notes.push_back(
+      fmt::format("for example: ckplan {}{}{}", command.name, options.typed, sizes));
   return error;
 }
 
@@ -113,6 +112,7 @@ const Command* FindCommand(std::string_view name) {
 
 Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arguments) {
   Options options;
+  for (const std::string& argument : arguments) options.typed += " " + ShellWord(argument);
   CommandLine line = CommandLineOf(command, options);
   line.SetElsewhere(CommandsWith);
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));

@@ -63,11 +63,12 @@ std::vector<std::string> OpenDimsIn(const Error& error) {
 }
 
 // Lists the dimensions of a model that nothing else can be shown of until they have sizes.
-Result<ExitCode> ListOpenDims(const std::string& path, const Error& error, const Screen& screen) {
+Result<ExitCode> ListOpenDims(const Options& options, const Error& error, const Screen& screen) {
   const std::vector<std::string> dims = OpenDimsIn(error);
-  std::string text = fmt::format("ckplan {}   {}\n  open dimensions  ", CKPLAN_VERSION,
-                                 Printable(std::filesystem::path(path).filename().string()));
-  std::string command = "ckplan inspect " + ShellWord(path);
+  std::string text =
+      fmt::format("ckplan {}   {}\n  open dimensions  ", CKPLAN_VERSION,
+                  Printable(std::filesystem::path(options.sources.front()).filename().string()));
+  std::string command = "ckplan inspect" + options.typed;
   for (const std::string& dim : dims) {
     text += " " + Printable(dim, kLongestName);
     command += " -D " + ShellWord(dim + (dim == dims.front() ? "=8" : "=128"));
@@ -102,7 +103,7 @@ Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
     const bool is_alone = options.sources.size() == 1 && options.format == "text";
     if (is_alone && limits.empty() && !loaded.ok() && !OpenDimsIn(loaded.error()).empty()) {
       progress.Clear();
-      return ListOpenDims(path, loaded.error(), screen);
+      return ListOpenDims(options, loaded.error(), screen);
     }
     CKPLAN_ASSIGN_OR_RETURN(const Source source, std::move(loaded));
     inspections.push_back(Inspect(source));

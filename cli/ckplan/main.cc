@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/ckplan/commands.h"
+#include "cli/common/foreign_words.h"
 #include "cli/common/guard.h"
 #include "cli/common/message.h"
 #include "lib/base/nearest_name.h"
@@ -18,10 +19,16 @@ constexpr GuardedProgram kProgram{"ckplan"};
 
 // A word that is not a command, an option or a file was meant as a command.
 Result<Done> CheckIsSource(const std::string& word) {
+  if (access(word.c_str(), F_OK) == 0) return Done{};
+  if (const std::string_view advice = AdviceOnCommand(word); !advice.empty()) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("ckplan has no command \"{}\"; {}", word, advice));
+  }
   const bool looks_like_file = word.find_first_of("./-") != std::string::npos;
-  if (looks_like_file || access(word.c_str(), F_OK) == 0) return Done{};
+  if (looks_like_file) return Done{};
   std::vector<std::string_view> names;
   for (const Command& command : AllCommands()) names.push_back(command.name);
+  names.push_back("help");
   return Error{
       ErrorCode::kUsage,
       fmt::format("\"{}\" is neither a command nor a file{}", word, DidYouMean(word, names)),
@@ -41,9 +48,15 @@ Result<ExitCode> Run(std::vector<std::string> typed) {
     CKPLAN_RETURN_IF_ERROR(screen.PrintHelp(ProgramHelp()));
     return ExitCode::kOk;
   }
+  if ((first == "-v" || first == "--verbose" || first == "-version") && arguments.size() == 1) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{} needs a model; `ckplan --version` prints the "
+                                 "version",
+                                 first));
+  }
   if (first.empty()) {
     return Error{ErrorCode::kUsage,
-                 "no model is given; for example: ckplan resnet50.onnx -D N=64",
+                 "no model is given; type ckplan MODEL, where MODEL is an ONNX file",
                  {"`ckplan --help` lists the commands"}};
   }
   if (const Command* command = FindCommand(first)) {

@@ -12,6 +12,8 @@
 namespace ckplan {
 
 struct Options {
+  std::string typed;  // The arguments after the command, as a shell takes them; each after a blank.
+
   // Inputs:
   std::string source;                // MODEL: a model or a graph.json.
   std::vector<std::string> sources;  // All MODEL arguments, for commands that take several.

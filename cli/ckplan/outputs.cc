@@ -43,6 +43,21 @@ Result<const Emitter*> EmitterFor(std::string_view name, EmitSubject subject) {
                                                   EmitterNames(subject, " or ")));
 }
 
+// A plan, or a picture, under the name of a model would be taken for one.
+Result<Done> CheckNoModelName(const Emitter& emitter, std::string_view path) {
+  if (emitter.needs == Emitter::Needs::kModel) return Done{};
+  for (const std::string_view ending :
+       {".onnx", ".onnxtxt", ".pb", ".pt", ".pth", ".safetensors", ".gguf"}) {
+    if (!path.ends_with(ending)) continue;
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("refusing to write {0} to \"{1}\", the name of a model; -o "
+                    "plan.json writes a plan, and ckplan apply writes it into its model",
+                    emitter.name, path));
+  }
+  return Done{};
+}
+
 // Checks the options about the files that a command reads.
 std::vector<InputFile> NamedInputs(const Options& options) {
   std::vector<InputFile> inputs;
@@ -92,6 +107,9 @@ Result<Outputs> Outputs::Create(const Options& options, std::string_view main,
   CKPLAN_RETURN_IF_ERROR(outputs.CheckPaths(options.format == "text" ? 0 : 1));
   if (options.format != "text") outputs.prints_data_ = true;
   if (!outputs.empty()) CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFrom(NamedInputs(options)));
+  for (const Item& item : outputs.items_) {
+    CKPLAN_RETURN_IF_ERROR(CheckNoModelName(*item.emitter, item.path));
+  }
   return outputs;
 }
 

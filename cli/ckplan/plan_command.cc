@@ -67,12 +67,19 @@ std::string BudgetHint(const Options& options, const PlanRequest& request, const
 std::string NextHint(const Options& options, const Source& source, const Outputs& outputs) {
   const std::string plan_file = outputs.FileOf("json");
   if (plan_file.empty()) return "next: add -o plan.json to write the plan";
+  std::string files;  // That a plan needs to be read again.
+  for (const std::string_view field : {"cost_model", "workspaces"}) {
+    if (const auto value = options.request.ValueOf(field)) {
+      files += fmt::format(" {} {}", FlagOf(std::string(field)), ShellWord(*value));
+    }
+  }
   if (!source.is_model)
-    return fmt::format("next: ckplan check {} {}", ShellWord(plan_file), ShellWord(options.source));
+    return fmt::format("next: ckplan check {} {}{}", ShellWord(plan_file),
+                       ShellWord(options.source), files);
   const std::string planned =
       std::filesystem::path(source.identity.name).stem().string() + ".planned.onnx";
-  return fmt::format("next: ckplan apply {} {} -o {}", ShellWord(plan_file),
-                     ShellWord(options.source), ShellWord(planned));
+  return fmt::format("next: ckplan apply {} {}{} -o {}", ShellWord(plan_file),
+                     ShellWord(options.source), files, ShellWord(planned));
 }
 
 Result<Plan> Solve(const Source& source, const PlanRequest& request, const Interrupt& interrupt,
@@ -95,8 +102,8 @@ void ReportChoice(const PlanRequest& request, const Source& source, const Plan& 
     screen.Warn(fmt::format("{} is left out: {} without a plan by it", name, stop));
   }
   for (const std::string& name : shortage.of_memory) {
-    screen.Warn(fmt::format("skipped {}: it needs more memory than {}", name,
-                            DescribeMemoryLimit().limit));
+    screen.Warn(
+        fmt::format("skipped {}: it needs more memory than {}", name, DescribeMemoryLimit().limit));
   }
   if (plan.figures.guarantee.starts_with(kStoppedEarly)) {
     screen.Warn(fmt::format("{} before the search was done; this is the best plan so far", stop));

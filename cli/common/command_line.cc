@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "cli/common/foreign_words.h"
 #include "lib/base/nearest_name.h"
 
 namespace ckplan {
@@ -228,8 +229,14 @@ Error CommandLine::Unknown(const std::string& argument) const {
   }
   const bool is_short = argument[1] != '-';  // Its value may follow at once.
   const std::string flag = argument.substr(0, is_short ? 2 : argument.find('='));
+  const std::string_view advice = AdviceOnFlag(flag);
   const std::vector<std::string> others =
       state_->elsewhere ? state_->elsewhere(flag) : std::vector<std::string>();
+  if (others.empty() && !advice.empty()) {
+    return {ErrorCode::kUsage,
+            fmt::format("unknown option \"{}\"; {}", flag, advice),
+            {state_->HelpHint()}};
+  }
   if (!others.empty()) {
     return {ErrorCode::kUsage,
             fmt::format("`{}` has no option \"{}\"; it belongs to {}", state_->description.name,

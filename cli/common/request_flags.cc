@@ -189,6 +189,13 @@ std::string TypedFlag(const FlagRow& row) { return row.field == "dims" ? "-D" : 
 Result<Done> CheckText(std::string_view field, const std::string& text) {
   if (field == "cost_model") return CheckCostModel(text);
   if (field == "workspaces") return Done{};
+  if (text.find(',') != std::string::npos || text == "all") {
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("--algo: \"{}\" names several algorithms, and this command takes one; "
+                    "`ckplan compare MODEL --algo {}` compares several",
+                    text, text));
+  }
   CKPLAN_RETURN_IF_ERROR(FindSolver(text));
   return Done{};
 }

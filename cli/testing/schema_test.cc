@@ -148,6 +148,19 @@ TEST_CASE("devices: its JSON fits its schema, which asks for every key") {
   }
 }
 
+TEST_CASE("algos: its JSON fits its schema, which asks for every key") {
+  const Workplace workplace;
+  const auto found = nlohmann::json::parse(OutputOf(workplace, "ckplan algos --format json"));
+  const SchemaJudge judge(OutputOf(workplace, "ckplan schema algos"));
+  CheckFits(judge, found);
+  for (const auto& field : found[0].items()) {
+    CAPTURE(field.key());
+    nlohmann::json damaged = found;
+    damaged[0].erase(field.key());
+    CHECK_FALSE(judge.Accepts(damaged));
+  }
+}
+
 // The schema must refuse null for each key of the object, and require each key but the optional
 // ones.
 void CheckNeeds(const SchemaJudge& judge, const nlohmann::json& document,

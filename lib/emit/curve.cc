@@ -89,10 +89,11 @@ MemoryCurve TraceCurve(const TrainingStep& step, const Plan& plan, const StepPre
     if (is_of_paper) curve.no_prediction = predictor.why_not_joint;
     return curve;
   }
+  if (!is_of_paper) return curve;
   Result<std::vector<std::optional<Bytes>>> predicted = predictor.predict(step.forward(), plan);
   if (predicted.ok()) {
     curve.predicted = *std::move(predicted);
-  } else if (is_of_paper) {
+  } else {
     curve.no_prediction = predicted.error().message;
   }
   return curve;

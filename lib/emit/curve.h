@@ -49,8 +49,7 @@ struct StepPredictor {
   Result<std::vector<std::optional<Bytes>>> (*predict)(const TensorGraph& graph,
                                                        const Plan& plan) = nullptr;
   std::string_view why_not_joint;  // Why a joint graph's plan has no prediction.
-  // How the names of the paper's algorithms begin. Other algorithms' plans may have a prediction as
-  // well, but nobody misses one there.
+  // How the names of the paper's algorithms begin. The plans of others have no prediction.
   std::string_view algorithms;
 };
 

@@ -16,8 +16,9 @@
 namespace ckplan {
 
 inline constexpr size_t kMaxDotBoxes = 60;
-// Graphs with more nodes are folded. Graphviz takes seconds for this many, and readers lose track.
-inline constexpr size_t kMaxDotNodes = 300;
+// Graphs with more nodes are folded. Graphviz draws about a hundred pixels for each, so a picture of
+// more is several screens high.
+inline constexpr size_t kMaxDotNodes = 60;
 
 // `plan` may be null.
 std::string WriteFoldedDot(const TrainingStep& graph, const Plan* plan);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <vector>
 
 namespace ckplan {
@@ -60,6 +62,21 @@ std::optional<int64_t> ConstantBatch(const BoundDims& bound) {
     batch = shape.dim(0).dim_value();
   }
   return batch;
+}
+
+std::string OpenBatchDim(const onnx::GraphProto& graph) {
+  std::set<std::string_view> parameters;
+  for (const onnx::TensorProto& tensor : graph.initializer()) parameters.insert(tensor.name());
+  std::string name;
+  for (const onnx::ValueInfoProto& input : graph.input()) {
+    if (parameters.contains(input.name()) || !input.type().has_tensor_type()) continue;
+    const TensorShapeProto& shape = input.type().tensor_type().shape();
+    if (shape.dim_size() == 0) continue;
+    const std::string& first = shape.dim(0).dim_param();
+    if (first.empty() || (!name.empty() && name != first)) return "";
+    name = first;
+  }
+  return name;
 }
 
 std::optional<int64_t> BatchOfShapes(const BoundDims& bound) {

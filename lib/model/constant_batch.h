@@ -14,6 +14,10 @@ namespace ckplan {
 // Returns the batch in the file; nothing if it is open, if inputs differ, or if there is none.
 std::optional<int64_t> ConstantBatch(const BoundDims& bound);
 
+// Returns the name of the batch where it is open: the first dimension of all inputs. Returns "" if
+// it has no name, or if inputs differ.
+std::string OpenBatchDim(const onnx::GraphProto& graph);
+
 // Returns the batch that overridden shapes ask for, if they differ from those of the file in it
 // alone.
 std::optional<int64_t> BatchOfShapes(const BoundDims& bound);

@@ -305,6 +305,20 @@ void AddWarnings(Model::Impl& model, const std::string& file) {
   }
 }
 
+// A batch that is open is a dimension like any other: --batch 8 means -D N=8.
+Result<LoadOptions> WithOpenBatch(const onnx::GraphProto& graph, const LoadOptions& options,
+                                  const std::string& file) {
+  const std::string dim = options.batch > 0 ? OpenBatchDim(graph) : "";
+  if (dim.empty()) return options;
+  LoadOptions bound = options;
+  bound.batch = 0;
+  const auto [found, is_new] = bound.dims.emplace(dim, options.batch);
+  if (is_new || found->second == options.batch) return bound;
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("{}: the batch is the dimension {}, which cannot be both {} and {}",
+                               file, ShortName(dim), found->second, options.batch));
+}
+
 // Of a training graph that cannot be planned, the user must first know that it is one.
 Error RefusalOfTraining(const onnx::NodeProto& node, const std::string& file, const Error& reason) {
   return Error{
@@ -333,21 +347,22 @@ Result<Model> Load(const std::string& path, const LoadOptions& options) {
                            model.error());
 }
 
-Result<Model> LoadParsed(const std::string& path, const LoadOptions& options, ParsedFile parsed) {
+Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, ParsedFile parsed) {
   auto impl = std::make_unique<Model::Impl>();
   impl->proto = std::move(parsed.proto);
-  impl->rounding = options.rounding;
+  impl->rounding = given.rounding;
   impl->identity.name = std::filesystem::path(path).filename().string();
   impl->identity.sha256 = std::move(parsed.sha256);
   for (const auto& import : impl->proto->opset_import()) {
     impl->identity.opsets[PlainDomain(import.domain())] = import.version();
   }
-  if (options.planned != nullptr) {
-    CKPLAN_RETURN_IF_ERROR(CheckSameModel(*options.planned, path, impl->identity.sha256));
+  if (given.planned != nullptr) {
+    CKPLAN_RETURN_IF_ERROR(CheckSameModel(*given.planned, path, impl->identity.sha256));
   }
   const std::string file = impl->identity.name;
   CKPLAN_RETURN_IF_ERROR(CheckNames(*impl->proto, file));
   const onnx::GraphProto& graph = impl->proto->graph();
+  CKPLAN_ASSIGN_OR_RETURN(const LoadOptions options, WithOpenBatch(graph, given, file));
   CKPLAN_ASSIGN_OR_RETURN(const BoundDims bound,
                           BindDims(graph, InitializerNames(graph), options, file));
   impl->dims = bound.dims;
