@@ -90,8 +90,8 @@ def _estimate(asked: argparse.Namespace) -> int:
 
 def _compare(asked: argparse.Namespace) -> int:
     try:
-        plan = planned.read(asked.plan, asked.graph)
         snapshot = reading.read(asked.snapshot, asked.device)
+        plan = planned.read(asked.plan, asked.graph)
         found = comparing.compare(snapshot, plan, asked.step)
     except (SnapshotError, OSError) as error:
         return _refuse(error, INPUT)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import stat
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -19,6 +18,8 @@ from typing import Any, TypeVar
 
 import ckplan
 from ckplan.answer import ask
+from ckplan.torch import untrusted
+from ckplan.torch.untrusted import RefusedError
 
 Accepted = TypeVar("Accepted")
 
@@ -28,20 +29,21 @@ _LEAST_BYTES = 1 << 20
 _MOST_OF_NUMBERS = 1 << 26
 
 
-class AlienError(Exception):
-    """The file is not the requested plan. The text says why."""
+def numbers(name: str, least: int, most: int) -> dict[str, int]:
+    """Returns the numbers that were stored by this name; none if there is no such file.
 
-
-def numbers(name: str) -> dict[str, int]:
-    """Returns the numbers that were stored by this name; none if there is no such file."""
+    A file with anything but numbers within the range counts as absent.
+    """
     folder = _folder()
-    try:
-        content = None if folder is None else _read(folder / f"{name}.json", _MOST_OF_NUMBERS)
-        found = {} if content is None else json.loads(content)
-    except (AlienError, OSError, ValueError, RecursionError):
+    if folder is None:
         return {}
-    rows = found.items() if isinstance(found, dict) else ()
-    return {key: size for key, size in rows if type(size) is int}
+    try:
+        content = _read(folder / f"{name}.json", _MOST_OF_NUMBERS)
+        return {} if content is None else untrusted.whole_numbers(
+            untrusted.json_value(content), least, most
+        )
+    except (RefusedError, OSError):
+        return {}
 
 
 def store_numbers(name: str, rows: dict[str, int]) -> None:
@@ -68,7 +70,7 @@ class Kept:
     ) -> Accepted | None:
         """Returns ``accept(plan)`` for a plan with right figures, or None if there is no plan.
 
-        ``accept`` raises AlienError if the plan does not fit the request. ``most`` returns the
+        ``accept`` raises RefusedError if the plan does not fit the request. ``most`` returns the
         highest peak that the plan may have: bytes, or another limit that ``--fail-on`` takes.
         """
         if self._path is None:
@@ -76,7 +78,7 @@ class Kept:
         try:
             content = _read(self._path, self._most)
             return None if content is None else accept(self._judged(content, most()))
-        except (AlienError, OSError) as reason:
+        except (RefusedError, OSError) as reason:
             warnings.warn(
                 f"{self._path} is not used, and the graph is planned again: {reason}",
                 ckplan.PlanWarning,
@@ -96,19 +98,17 @@ class Kept:
 
     def _judged(self, content: bytes, most: int | str) -> Any:
         """Returns the plan if the program confirms it for the graph, with all its figures."""
-        try:
-            found = json.loads(content)
-        except (ValueError, RecursionError):
-            raise AlienError("it is no JSON, or nested too deeply") from None
+        found = untrusted.json_value(content)
         with tempfile.TemporaryDirectory(prefix="ckplan-") as folder:
             plan, graph = Path(folder) / "plan.json", Path(folder) / "graph.json"
-            plan.write_bytes(content)
+            # The program judges what was parsed here, so that both read the same plan.
+            plan.write_text(json.dumps(found), encoding="utf-8")
             graph.write_bytes(self._graph)
             limit = f"--fail-on=peak>{most}"
             answer = ask("check", "--no-config", "--quiet", limit, str(plan), str(graph))
         if answer.exit_code != 0:
             said = str(answer.refusal()).replace(f"{folder}/", "")
-            raise AlienError("; ".join(line.strip() for line in said.split("\n")[:2]))
+            raise RefusedError("; ".join(line.strip() for line in said.split("\n")[:2]))
         return found
 
 
@@ -122,28 +122,11 @@ def _folder() -> Path | None:
 
 
 def _read(path: Path, most: int) -> bytes | None:
-    """Returns the content of a file, or None if there is none or it must not be read.
-
-    Does not follow links, wait for pipes, read devices, or read more than ``most`` bytes.
-    """
+    """Returns the content of a file; None if there is none. Raises RefusedError, OSError."""
     try:
-        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        if path.is_symlink():
-            raise AlienError("it is a link") from error
+        return untrusted.file_bytes(path, most, follows_links=False)
+    except FileNotFoundError:
         return None
-    try:
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
-            raise AlienError("it is no regular file")
-        with open(opened, "rb", closefd=False) as file:
-            content = file.read(most + 1)
-    except OSError as error:
-        raise AlienError(str(error)) from error
-    finally:
-        os.close(opened)
-    if len(content) > most:
-        raise AlienError(f"no plan of this graph has more than {most} bytes")
-    return content
 
 
 def _replace(path: Path, content: bytes) -> None:

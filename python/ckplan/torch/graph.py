@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,7 +134,7 @@ class JointGraph:
         return json.dumps(self.to_json(), separators=(",", ":")).encode()
 
 
-def from_json(document: dict[str, Any]) -> JointGraph:
+def from_json(document: Mapping[str, Any]) -> JointGraph:
     """Returns the graph of a file in the full form, which the program has accepted.
 
     It has no FX nodes. Ids are positions, as in all files that this package writes.

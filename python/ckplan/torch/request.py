@@ -18,6 +18,7 @@ from ckplan.torch.bounds import Bounds, checked
 from ckplan.torch.constraints import FIELDS, Patterns, patterns
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.offload.steps import Placement, Step, Transfer, step_of
+from ckplan.torch.untrusted import RefusedError
 
 # A step that makes nothing but the gradient of a parameter of one number: what plans of it say of
 # the request, the program says of the request for any graph.
@@ -353,7 +354,7 @@ def _accept(
     is_by = found["request"]["algorithm"] == request.algo
     is_within = found["request"].get("host_budget_bytes") == host_memory
     if not (is_by and is_within) or _beside_the_limit(found) != expected:
-        raise cache.AlienError("it answers another request")
+        raise RefusedError("it answers another request")
     return _read(found, content)
 
 

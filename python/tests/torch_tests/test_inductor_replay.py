@@ -151,19 +151,19 @@ def test_an_operator_that_does_not_run_on_zeros_is_named(monkeypatch):
         scratch.within_calls([call])
 
 
-def test_each_call_is_measured_once_for_each_machine(monkeypatch):
+def test_each_process_measures_each_call_once_and_keeps_no_file(monkeypatch, tmp_path):
+    monkeypatch.setenv("CKPLAN_CACHE", str(tmp_path / "kept"))
     monkeypatch.setattr(scratch, "_known", {})
     call, measured = convolution(), []
     measure = scratch._measure
     monkeypatch.setattr(scratch, "_measure", lambda calls: measured.append(1) or measure(calls))
     first = scratch.within_calls([call])
     assert scratch.within_calls([call]) == first
-    monkeypatch.setattr(scratch, "_known", {})  # Another process.
-    assert scratch.within_calls([call]) == first
     assert len(measured) == 1
     scratch.within_calls([convolution(16)])
     assert len(measured) == 2
     monkeypatch.setattr(torch, "__version__", "99.0")
-    monkeypatch.setattr(scratch, "_known", {})
     scratch.within_calls([call])
     assert len(measured) == 3
+    # A false size in a file would make a false promise.
+    assert not (tmp_path / "kept").exists()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import ckplan
 import pytest
 
 from ckplan.torch.inductor import rounds
 from ckplan.torch.inductor.keeping import KeptChoice
-from ckplan.torch.inductor.lowered import Flags, Step
+from ckplan.torch.inductor.lowered import Flags, NotReplayedError, Step
 from ckplan.torch.inductor.rounds import KNOB, PLAIN, PLAN, Candidate, Recipe, Search
 from ckplan.torch.request import Request
 
@@ -357,6 +359,44 @@ def test_a_kept_choice_of_another_peak_is_not_used():
     model = Model(lambda planned: planned)
     assert kept().take(model, PLAIN_ROW, 599) is None
     assert model.asked == []  # What was tried is not tried again.
+
+
+SOUND = {"kind": 2, "value": 600, "near": 1, "fused": 0, "draws": 0, "peak_bytes": 600}
+BEYOND: list[Any] = [-(10**400), -100, -2, 2**63, 10**400, True, None, 0.5, "1", [], {}]
+FAULTS = [SOUND | {name: value} for name in SOUND for value in BEYOND]
+FAULTS += [SOUND | {"kind": 1, "value": value} for value in (-1, 1001)]
+FAULTS += [{key: SOUND[key] for key in SOUND if key != name} for name in SOUND]
+FAULTS += [SOUND | {"more": 1}, SOUND | {"kind": 3}, SOUND | {"near": 2}, SOUND | {"draws": 2}]
+
+
+@pytest.mark.parametrize("row", FAULTS, ids=lambda row: str(row)[:60])
+def test_a_damaged_choice_is_as_if_there_were_none(row, tmp_path, monkeypatch):
+    monkeypatch.setenv("CKPLAN_CACHE", str(tmp_path))
+    model = Model(lambda planned: planned)
+    sound = model(Recipe(PLAN, 600, near=True))
+    assert sound is not None
+    kept().store(sound)
+    (path,) = tmp_path.iterdir()
+    right = path.read_bytes()
+    assert json.loads(right) == SOUND
+    path.write_text(json.dumps(row))
+    model = Model(lambda planned: planned)
+    assert kept().take(model, PLAIN_ROW, None) is None
+    assert model.asked == []
+    kept().store(sound)
+    assert path.read_bytes() == right
+
+
+@pytest.mark.parametrize("error", [NotReplayedError("x"), ckplan.PlanError("x", 2)])
+def test_a_kept_choice_that_cannot_be_replayed_is_not_used(error):
+    chosen = Model(lambda planned: planned)(Recipe(PLAN, 600, near=True))
+    assert chosen is not None
+    kept().store(chosen)
+
+    def evaluate(recipe: Recipe) -> Candidate:
+        raise error
+
+    assert kept().take(evaluate, PLAIN_ROW, None) is None
 
 
 @pytest.mark.parametrize("name", ["torch", "settings"])

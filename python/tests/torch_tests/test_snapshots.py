@@ -55,40 +55,40 @@ def test_no_code_in_a_file_is_run(tmp_path, protocol):
     path, mark = tmp_path / "snapshot.pickle", tmp_path / "mark"
     for call in (Calls(os.mkdir, str(mark)), Calls(eval, "1"), Calls(getattr, 1, "real")):
         path.write_bytes(pickle.dumps(whole(segments=[call]), protocol))
-        with pytest.raises(SnapshotError, match="to be called, which no snapshot does"):
+        with pytest.raises(SnapshotError, match="names code to be called"):
             reading.read(path)
     assert not mark.exists()
     path.write_bytes(b"cos\nsys\x1b[2Jtem\n.")
-    with pytest.raises(SnapshotError, match=r"it names os.sys\\x1b\[2Jtem to be called"):
+    with pytest.raises(SnapshotError, match="names code to be called"):
         reading.read(path)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "it is no snapshot.*EOFError"),
-        (b"\x89PNG\r\n\x1a\n", "it is no snapshot"),
-        (b"PK\x03\x04", "it is no snapshot"),
-        (pickle.dumps(whole())[:-9], "it is no snapshot"),
-        (b"Psomething\n.", "it refers to something outside of the file"),
+        (b"", "its pickle is cut off"),
+        (b"\x89PNG\r\n\x1a\n", "'P', is not part of a pickle|outside the file"),
+        (b"PK\x03\x04", "outside the file"),
+        (pickle.dumps(whole())[:-9], "cut off"),
+        (b"Psomething\n.", "byte 0 refers to something outside the file"),
         # Bytes of four gigabytes, in a file of fourteen.
-        (b"\x80\x04\x8e" + struct.pack("<Q", 1 << 32) + b"abc", "it is no snapshot|it claims more"),
+        (b"\x80\x04\x8e" + struct.pack("<Q", 1 << 32) + b"abc", "not part of a pickle of plain"),
         # A memo with a place for each of four billion objects.
-        (b"\x80\x02}r\xff\xff\xff\xff.", "it claims more memory than a file of its size"),
-        (pickle.dumps([1, 2]), "it has no segments and device_traces"),
+        (b"\x80\x02}r\xff\xff\xff\xff.", "refers to an object that is not there"),
+        (pickle.dumps([1, 2]), "it is not a dictionary"),
         (pickle.dumps(whole(device_traces=[[], []])), "it has no history.*_record_memory_history"),
-        (pickle.dumps(whole(device_traces=[3])), "no list of lists"),
-        (pickle.dumps(whole(device_traces=[[3]])), "an event is no dictionary"),
-        (pickle.dumps(whole(device_traces=[[{"action": "alloc", "addr": "x"}]])), "addr is no num"),
-        (pickle.dumps(whole(device_traces=[[{"action": 3}]])), "no text as its action"),
-        (pickle.dumps(whole(segments=[{"device": 1, "address": 1}])), "blocks is no list"),
-        (pickle.dumps(whole(device_traces=[whole()["device_traces"][1]] * 2)), "devices 0, 1: cho"),
+        (pickle.dumps(whole(device_traces=[3])), "not a list of lists"),
+        (pickle.dumps(whole(device_traces=[[3]])), "an event is not a dictionary"),
+        (pickle.dumps(whole(device_traces=[[{"action": "alloc", "addr": "x"}]])), "addr is not a whole number"),
+        (pickle.dumps(whole(device_traces=[[{"action": 3}]])), "the action of an event is not a text"),
+        (pickle.dumps(whole(segments=[{"device": 1, "address": 1}])), "blocks is not a list"),
+        (pickle.dumps(whole(device_traces=[whole()["device_traces"][1]] * 2)), "of devices 0, 1: choose one with --device"),
     ],
 )
 def test_other_files_are_refused_in_words(tmp_path, content, said):
     path = tmp_path / "snapshot.pickle"
     path.write_bytes(content)
-    with pytest.raises(SnapshotError, match=f"snapshot.pickle: .*({said})"):
+    with pytest.raises(SnapshotError, match=f"snapshot.pickle.*: .*({said})"):
         reading.read(path)
 
 
@@ -331,8 +331,8 @@ def test_refusals_of_the_command_line(tmp_path, saved, capsys):
     for arguments, code, said in [
         ([str(tmp_path / "none"), str(saved)], 3, "No such file"),
         ([str(snapshot), str(tmp_path / "none")], 3, "No such file"),
-        ([str(snapshot), str(snapshot)], 3, "it is no JSON"),
-        ([graph, str(saved)], 3, "it is no snapshot"),
+        ([str(snapshot), str(snapshot)], 3, "it is not JSON in UTF-8"),
+        ([graph, str(saved)], 3, "is not a memory snapshot"),
         ([str(snapshot), str(alone)], 3, "gpt.graph.json"),
         ([str(snapshot), str(damaged), graph], 6, "does not pass the checker"),
         ([str(snapshot), str(saved), "--step", "7"], 3, "no step 7"),

@@ -167,7 +167,7 @@ class PartDecision(lowered.Decision):
             return min(rows, key=lambda row: row.peak_bytes), len(rows)
         most = evaluation.most = _most(limit, plain)
         kept = KeptChoice(self._joint.captured, request, limit)
-        again = kept.take(evaluation, plain, most)
+        again = kept.take(evaluation.apart(), plain, most)
         if again is not None:
             return again, 2 if again is not plain else 1
         if most is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import math
@@ -123,6 +124,12 @@ class Evaluation:
         """The cost of the cheapest plan that has kept the limit, lowered."""
         self._knob_is_slow = False
         """The knob was left out by its time; lower values, which run more again, need no look."""
+
+    def apart(self) -> Evaluation:
+        """Returns another one that knows the same, and does not tell this one what it tries."""
+        other = copy.copy(self)
+        other._tried, other._least = set(self._tried), dict(self._least)
+        return other
 
     def __call__(self, recipe: Recipe) -> Candidate | None:
         plan = self._plan(recipe) if recipe.kind == PLAN else None

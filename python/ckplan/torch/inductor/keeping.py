@@ -9,21 +9,28 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 
+import ckplan
 import torch
 
 from ckplan.torch import cache
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.inductor import private
+from ckplan.torch.inductor.lowered import NotReplayedError
 from ckplan.torch.inductor.rounds import KNOB, PLAIN, PLAN, Candidate, Evaluate, Recipe
 from ckplan.torch.request import Request, program_version
+from ckplan.torch.untrusted import INT64
 
 _KINDS = (PLAIN, KNOB, PLAN)
 
-_FIELDS = {"kind", "value", "near", "fused", "draws", "peak_bytes"}
-
 _LEAST = -1
 """Stands for the limit ``"min"`` of a plan in a file."""
+
+_MOST = {
+    "kind": len(_KINDS) - 1, "value": INT64, "near": 1, "fused": 1, "draws": 1, "peak_bytes": INT64
+}  # fmt: skip
+"""The fields of a file, and the most that each may be."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,14 +75,17 @@ class KeptChoice:
 
     def take(self, evaluate: Evaluate, plain: Candidate, most: int | None) -> Candidate | None:
         """Returns the kept choice if its replay is what the file says, and within the limit."""
-        row = cache.numbers(self._name)
-        if set(row) != _FIELDS or row["kind"] >= len(_KINDS):
+        row = cache.numbers(self._name, _LEAST, INT64)
+        if set(row) != set(_MOST) or any(not _is_within(name, row) for name in _MOST):
             return None
         if most is not None and row["peak_bytes"] > most:
             return None  # It was refused; the search shall find it again.
         flags = (bool(row[name]) for name in ("near", "fused", "draws"))
         recipe = Recipe(_KINDS[row["kind"]], _value(row), *flags)
-        found = plain if recipe.kind == PLAIN else evaluate(recipe)
+        try:
+            found = plain if recipe.kind == PLAIN else evaluate(recipe)
+        except (NotReplayedError, ckplan.PlanError):
+            return None
         if found is None or found.peak_bytes != row["peak_bytes"]:
             return None
         return found if most is None or found.peak_bytes <= most else None
@@ -92,6 +102,14 @@ class KeptChoice:
             "peak_bytes": chosen.peak_bytes,
         }
         cache.store_numbers(self._name, row)
+
+
+def _is_within(name: str, row: Mapping[str, int]) -> bool:
+    most = _MOST[name]
+    if name == "value" and row["kind"] != _KINDS.index(PLAN):
+        most = 1000  # A knob is at most 1.
+    least = _LEAST if name == "value" and row["kind"] == _KINDS.index(PLAN) else 0
+    return least <= row[name] <= most
 
 
 def _value(row: dict[str, int]) -> float | int | str:

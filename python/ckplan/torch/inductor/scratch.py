@@ -1,7 +1,7 @@
 """What operators allocate and free within one call, measured by PyTorch's allocators.
 
-Each call is made once, on zeros of the same form. What was measured is kept by the device, the
-forms and PyTorch's version, since only these decide it.
+Each process makes each call once, on zeros of the same form. The promised peak depends on what
+was measured, so no file could stand for it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from ckplan.torch import cache
 from ckplan.torch.capture import tensors_in
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.inductor import private
@@ -31,14 +30,10 @@ def within_calls(calls: Iterable[Any]) -> dict[str, int]:
     if a call cannot be measured.
     """
     wanted = {call.memory_key: call for call in calls if isinstance(call, OperatorCall)}
-    name = f"operators-{machine(wanted.values())}"
-    known = _known.setdefault(name, {})
-    if any(key not in known for key in wanted):
-        known.update(cache.numbers(name))
+    known = _known.setdefault(machine(wanted.values()), {})
     missing = [call for key, call in wanted.items() if key not in known]
     if missing:
         known.update(_measure(missing))
-        cache.store_numbers(name, known)
     return {key: known[key] for key in wanted}
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ckplan.answer import ask
+from ckplan.torch import untrusted
 from ckplan.torch.errors import SnapshotError
 from ckplan.torch.estimation.events import Version, versions
 from ckplan.torch.graph import PARAMETER_GRADIENT, VALUE, JointGraph, Operation, from_json
+from ckplan.torch.untrusted import RefusedError
 
 
 @dataclass(frozen=True)
@@ -66,20 +68,19 @@ def read(plan: str | os.PathLike[str], graph: str | os.PathLike[str] | None = No
     return Planned(path.name, found, steps, made)
 
 
-def _document(path: Path) -> dict[str, Any]:
+def _document(path: Path) -> Mapping[str, Any]:
     try:
-        content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise SnapshotError(f"{path}: it is no JSON ({type(error).__name__})") from None
-    if not isinstance(content, dict):
-        raise SnapshotError(f"{path}: it is no object of JSON")
-    return content
+        content = untrusted.file_bytes(path, untrusted.MOST_JSON_BYTES)
+        return untrusted.mapping(untrusted.json_value(content), "it")
+    except RefusedError as error:
+        raise SnapshotError(f"{path}: {error}") from None
 
 
-def _check(graph: dict[str, Any]) -> None:
+def _check(graph: Mapping[str, Any]) -> None:
     """Refuses graphs that ckplan.torch does not write."""
     for key in ("values", "ops"):
-        if [row["id"] for row in graph.get(key, [])] != list(range(len(graph.get(key, ())))):
+        rows = graph.get(key, [])
+        if [row.get("id") if isinstance(row, dict) else None for row in rows] != [*range(len(rows))]:
             raise SnapshotError(f"the ids of its {key} are not their positions")
     is_of_torch = graph.get("kind") == "joint" and graph.get("values") and not any(
         row.get("workspace_bytes") or row.get("in_place") for row in graph["ops"]

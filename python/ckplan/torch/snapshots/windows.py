@@ -58,5 +58,9 @@ def _is_of_optimizer(frames: Sequence[Any]) -> bool:
 def _frame(frame: Any) -> tuple[str, int, str]:
     if not isinstance(frame, dict):
         return "", 0, ""
-    line = frame.get("line")
-    return str(frame.get("filename")), line if isinstance(line, int) else 0, str(frame.get("name"))
+    name, line, function = (frame.get(key) for key in ("filename", "line", "name"))
+    return (
+        name if isinstance(name, str) else "",
+        line if isinstance(line, int) else 0,
+        function if isinstance(function, str) else "",
+    )
