@@ -327,6 +327,39 @@ def values_left_out() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def fake_conversions() -> Iterator[list[torch.dtype]]:
+    """Lets modules of fake tensors be converted, as by ``model.half()``, and yields to what types.
+
+    ``torch.utils.swap_tensors``, since 2.3, which ``Module._apply`` calls for fake tensors since
+    2.5, refuses them, as their mode refers to them. Here the parameter gets the new memory instead.
+    """
+    utils: Any = torch.utils
+    swap = utils.swap_tensors
+    found: list[torch.dtype] = []
+
+    def replaced(old: torch.Tensor, new: torch.Tensor) -> None:
+        if old.dtype != new.dtype:
+            found.append(new.dtype)
+        if is_fake(old) and is_fake(new):
+            old.data = new.detach()
+        else:
+            swap(old, new)
+
+    utils.swap_tensors = replaced
+    try:
+        yield found
+    finally:
+        utils.swap_tensors = swap
+
+
+def is_fake(tensor: torch.Tensor) -> bool:
+    """Returns whether a tensor has no memory (``torch._subclasses.FakeTensor``, since 2.0)."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return isinstance(tensor.data if isinstance(tensor, torch.nn.Parameter) else tensor, FakeTensor)
+
+
+@contextlib.contextmanager
 def quiet_compiler() -> Iterator[None]:
     """Silences the logger ``torch._dynamo``, since 2.0, about errors that are raised anyway."""
     logger = logging.getLogger("torch._dynamo")

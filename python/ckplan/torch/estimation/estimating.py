@@ -64,7 +64,8 @@ def estimate(
     The training step is captured on fake tensors, as ``ckplan.torch.compile`` captures it, and the
     program plans it. ``print`` the result, or use ``to_json()`` and ``report("plan.html")``.
 
-    make_model: a function that makes the model, without moving it to a device.
+    make_model: a function that makes the model. It may convert the model, which then keeps its
+        types, and move it, copy it, load a state into it or wrap it.
     example_inputs: the arguments of its ``forward``: a tensor, a tuple, or a dictionary of named
         ones; or a function that returns these, with sizes as parameters that have defaults, as
         ``def inputs(batch=1, sequence=4096)``. Values do not matter.
@@ -73,7 +74,8 @@ def estimate(
         ``":fused"`` or ``":for-loop"`` if it does not run as by default; or a function from a list
         of parameters to an optimizer of PyTorch.
     precision: ``"fp32"``, ``"bf16"`` or ``"fp16"`` for everything, or ``"bf16-mixed"`` or
-        ``"fp16-mixed"`` for parameters of 32 bits under autocast.
+        ``"fp16-mixed"`` for parameters of 32 bits under autocast. A model that ``make_model``
+        converts, as by ``.half()``, keeps its types.
     shard: ``"fsdp:8"`` or ``"ddp:8"`` for one of eight devices.
     loss: a function from the model's result to the loss, where the result has none.
     master_weights: the optimizer trains copies of 32 bits of parameters of 16.
@@ -128,6 +130,7 @@ def estimate(
         found = compiled.answer(measured, _answer(measured, effort), source, effort)
     else:
         found = _answer(measured, effort)
+    found.notes += _types_of_its_own(step, case.precision)
     found.precision, found.shard, found.returns = precision, shard, returns
     found.sizes = sizes_of(example_inputs)
     for name in wanted:
@@ -282,6 +285,15 @@ class Measured:
         if not self.case.is_divided:
             lines.insert(0, Line.exact("gradients", _sum(self.trained), _FAKE))
         return lines
+
+
+def _types_of_its_own(step: Step, precision: Precision) -> list[str]:
+    """Returns a note if the constructor converts the model, so that ``precision`` does not hold."""
+    found = {row.dtype for row in step.parameters() if row.is_floating_point()}
+    if found <= {precision.parameters}:
+        return []
+    names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in found))
+    return [f"the model's constructor converts it: its parameters are {names}"]
 
 
 def _gpu(device: str) -> str:

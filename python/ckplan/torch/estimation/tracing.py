@@ -26,7 +26,7 @@ from ckplan.torch.errors import (
     UnboundedSizeError,
     UnsupportedGraphError,
 )
-from ckplan.torch.estimation import grouped, regions
+from ckplan.torch.estimation import grouped, making, regions
 from ckplan.torch.estimation.holding import hold_results
 from ckplan.torch.estimation.lengthening import lengthened
 from ckplan.torch.estimation.private import in_compilers_mode, kernels_of_triton
@@ -236,16 +236,22 @@ def _fake_call(
             "write lambda: Model(...)"
         )
     mode = private.fake_mode()
-    with mode, _default_type(precision.parameters), torch.device("cpu"):
-        with private.values_left_out():
+    with mode, _default_type(precision.parameters), torch.device("cpu"), making.Making() as made:
+        with private.values_left_out(), private.fake_conversions() as conversions:
             model = make_model()
         if not isinstance(model, nn.Module):
             raise TypeError(f"make_model returns a torch.nn.Module, not {type(model).__name__}")
-        _convert(model, precision.parameters)
+    dtype, is_converted = precision.parameters, bool(conversions) or made.is_converted(model)
+    model = making.without_memory(model, mode)
+    if is_converted:  # Its types are those that it would have in training.
+        dtype = making.first_type(model, dtype)
+    else:
+        with mode:
+            making.convert(model, dtype)
     model.train()
     _check_device(model)
     with mode:
-        args, kwargs = _fake_inputs(example_inputs, precision)
+        args, kwargs = _fake_inputs(example_inputs, dtype)
     return _FakeCall(mode, model, args, kwargs)
 
 
@@ -425,16 +431,16 @@ def inputs_at(example_inputs: Any, sizes: Mapping[str, int]) -> Any:
 
 
 def _fake_inputs(
-    example_inputs: Any, precision: Precision
+    example_inputs: Any, dtype: torch.dtype
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Returns positional and named arguments of fake tensors, whatever the tensors were.
 
-    Numbers of 32 bits get the type of the parameters, as a model takes them.
+    Numbers of 32 bits get ``dtype``, the type of the parameters, as a model takes them.
     """
     given = example_inputs() if callable(example_inputs) else example_inputs
     leaves, back = private.flatten(given)
     given = back(
-        [_like(leaf, precision.parameters) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        [_like(leaf, dtype) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
     )
     if isinstance(given, Mapping):
         return (), dict(given)
@@ -453,19 +459,12 @@ def _like(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.empty_strided(tuple(tensor.shape), tuple(tensor.stride()), dtype=kind)
 
 
-def _convert(model: nn.Module, dtype: torch.dtype) -> None:
-    """Gives all floating parameters the type. Buffers stay as the model made them."""
-    for parameter in model.parameters():
-        if parameter.is_floating_point() and parameter.dtype != dtype:
-            parameter.data = parameter.data.to(dtype)
-
-
 def _check_device(model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if parameter.device.type != "cpu":
             raise EstimateError(
-                f"parameter {name} is on {parameter.device}: make the model without a device, "
-                "which device= stands for"
+                f"parameter {name} is on {parameter.device}; make the model without a device, "
+                "as device= names the GPU"
             )
 
 
