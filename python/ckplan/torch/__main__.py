@@ -7,19 +7,18 @@ PLAN`` where a recorded step and its plan part.
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import json
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import ckplan
+from ckplan.torch import scripts
 from ckplan.torch.errors import EstimateError, SnapshotError
 from ckplan.torch.estimation import optimizers
 from ckplan.torch.estimation.estimating import estimate
 from ckplan.torch.estimation.tracing import PRECISIONS
+from ckplan.torch.scripts import ScriptError
 from ckplan.torch.snapshots import comparing, planned, reading
 
 _FOLDER = Path(__file__).parent
@@ -28,7 +27,7 @@ _SCHEMAS = {
     "compare-snapshot": _FOLDER / "snapshots" / "comparison.schema.json",
 }
 
-USAGE, INPUT = 2, 3
+USAGE, INPUT, INTERRUPTED = 2, 3, 130
 """Exit codes, as those of the program."""
 
 _EXAMPLE = """example:
@@ -52,20 +51,23 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.command == "schema":
         print(_SCHEMAS[asked.of].read_text(encoding="utf-8"), end="")
         return 0
-    return _compare(asked) if asked.command == "compare-snapshot" else _estimate(asked)
+    try:
+        return _compare(asked) if asked.command == "compare-snapshot" else _estimate(asked)
+    except KeyboardInterrupt:
+        return _refuse("interrupted", INTERRUPTED)
 
 
 def _estimate(asked: argparse.Namespace) -> int:
     try:
-        module, make = _found(asked.model)
+        module, make = scripts.found(asked.model)
         found = estimate(
             make,
-            _named(module, asked.inputs),
+            scripts.called(module, asked.inputs, "--inputs"),
             device=asked.device,
             optimizer=asked.optimizer,
             precision=asked.precision,
             shard=asked.shard,
-            loss=_named(module, asked.loss) if asked.loss else None,
+            loss=scripts.named(module, asked.loss) if asked.loss else None,
             master_weights=asked.master_weights,
             memory=asked.memory,
             context=asked.context,
@@ -80,7 +82,7 @@ def _estimate(asked: argparse.Namespace) -> int:
             found.save(asked.save)
     except (ValueError, TypeError) as error:
         return _refuse(error, USAGE)
-    except (EstimateError, OSError, ImportError, AttributeError) as error:
+    except (EstimateError, ScriptError, OSError) as error:
         return _refuse(error, INPUT)
     except ckplan.PlanError as error:
         return _refuse(error, error.exit_code)
@@ -151,38 +153,7 @@ def _add_compare(commands: Any) -> None:
     add("--format", default="text", choices=("text", "json"))
 
 
-def _found(name: str) -> tuple[ModuleType, Any]:
-    """Returns the module and the function that ``MODULE:FUNCTION`` names."""
-    place, separator, function = name.rpartition(":")
-    if not separator:
-        raise ValueError(f"{name} names no function: write MODULE:FUNCTION, or FILE.py:FUNCTION")
-    module = _from_file(Path(place)) if place.endswith(".py") else _by_name(place)
-    return module, _named(module, function)
-
-
-def _from_file(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise FileNotFoundError(f"{path} is no file of Python")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    sys.path.insert(0, str(path.parent))
-    spec.loader.exec_module(module)
-    return module
-
-
-def _by_name(name: str) -> ModuleType:
-    sys.path.insert(0, "")  # As for a script, modules of the present folder are found.
-    return importlib.import_module(name)
-
-
-def _named(module: ModuleType, name: str) -> Any:
-    if not hasattr(module, name):
-        raise AttributeError(f"{module.__name__} has no {name!r}")
-    return getattr(module, name)
-
-
-def _refuse(error: Exception, code: int) -> int:
+def _refuse(error: Exception | str, code: int) -> int:
     print(f"ckplan.torch: {error}", file=sys.stderr)
     return code
 

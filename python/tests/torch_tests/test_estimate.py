@@ -326,9 +326,9 @@ def test_the_command_line(tmp_path, capsys):
     [
         (["{}:make_model"], 3, "has no loss to train by"),
         (["{}:make"], 3, "has no 'make'"),
-        (["{}"], 2, "names no function"),
+        (["{}"], 2, "has no function: write MODULE:FUNCTION"),
         (["{}:make_model", "--loss", "loss", "--shard", "zero"], 2, "shard is"),
-        (["none.py:make_model"], 3, "is no file of Python"),
+        (["none.py:make_model"], 3, "none.py does not exist"),
     ],
 )
 def test_refusals_of_the_command_line(tmp_path, capsys, arguments, code, said):
