@@ -24,7 +24,9 @@ from ckplan.torch import errors
 
 _GUARD = 'put what should not run then under: if __name__ == "__main__":'
 
-_OWN_ERRORS = tuple(kind for kind in vars(errors).values() if isinstance(kind, type))
+_OWN_ERRORS: tuple[type[BaseException], ...] = tuple(
+    kind for kind in vars(errors).values() if isinstance(kind, type)
+)
 
 
 class ScriptError(Exception):

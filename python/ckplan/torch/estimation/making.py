@@ -37,11 +37,11 @@ class Making(TorchFunctionMode):
 
     def __enter__(self) -> Making:
         self._hook = register_module_parameter_registration_hook(self._note)
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         self._hook.remove()
 
     def _note(self, module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
