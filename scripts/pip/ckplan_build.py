@@ -50,7 +50,8 @@ def _set_up(settings: Settings) -> None:
 
 def _outer_environment() -> dict[str, str]:
     """Returns the environment outside pip's isolated one, which hides pip and the system's CMake."""
-    found = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    inner = ("PYTHON", "PEP517_", "_PYPROJECT_HOOKS_", "PIP_BUILD_TRACKER", "PIP_REQ_TRACKER")
+    found = {key: value for key, value in os.environ.items() if not key.startswith(inner)}
     folders = found.get("PATH", "").split(os.pathsep)
     found["PATH"] = os.pathsep.join(folder for folder in folders if "pip-build-env-" not in folder)
     return found
