@@ -337,3 +337,42 @@ def test_packages_that_are_missing_are_named(monkeypatch, tmp_path):
     )
     with pytest.raises(ImportError, match="pip install onnxscript$"):
         ckplan.torch.export(Mixed(), IMAGES, tmp_path / "model.onnx")
+
+
+class Tokens(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(50, 16), nn.Linear(16, 50)
+
+    def forward(self, tokens: Tensor, mask: Tensor, labels: Tensor | None = None) -> Tensor:
+        scores = self.head(self.embed(tokens) * mask.unsqueeze(-1))
+        return scores if labels is None else F.cross_entropy(scores.flatten(0, 1), labels.flatten())
+
+
+def test_the_recipes_of_the_pages_for_several_inputs(tmp_path, monkeypatch):
+    """README.md and docs/python.md have an export by PyTorch alone, for two inputs and for names."""
+    monkeypatch.chdir(tmp_path)
+    root = Path(__file__).parents[3]
+    tokens = torch.zeros(2, 8, dtype=torch.long)
+    known = {"torch": torch, "model": Tokens(), "tokens": tokens, "mask": torch.ones(2, 8), "labels": tokens}
+    ckplan.torch.export(known["model"], (tokens, known["mask"]), "own.onnx", kwargs={"labels": tokens})
+    recipes = []
+    text = (root / "README.md").read_text()
+    recipes += [line for line in text.splitlines() if line.startswith("torch.onnx.export(model, (tokens")]
+    text = (root / "docs" / "python.md").read_text()
+    recipes += [
+        "torch.onnx.export(" + part.split("```")[0]
+        for part in text.split("torch.onnx.export(")[1:]
+        if "kwargs=" in part.split("```")[0]
+    ]
+    assert len(recipes) == 2
+    for recipe in recipes:
+        model = OnlyNames() if "kwargs" in recipe else known["model"]
+        exec(recipe, known | {"model": model.train()})
+        assert {row[0] for row in shapes(Path("model.onnx")).values()} == {"N"}
+        assert keep_all_peak(Path("model.onnx"), 4) > keep_all_peak(Path("model.onnx"), 2)
+
+
+class OnlyNames(Tokens):
+    def forward(self, tokens: Tensor, labels: Tensor) -> Tensor:
+        return super().forward(tokens, torch.ones_like(tokens), labels)
