@@ -282,10 +282,10 @@ class _Pickle:
             b"\x94": lambda: self._put(len(self._memo)),
             b"q": lambda: self._put(self._number(1)),
             b"r": lambda: self._put(self._number(4)),
-            b"p": lambda: self._put(self._whole_line()),
+            b"p": lambda: self._put(self._whole_of(self._line())),
             b"h": lambda: self._get(self._number(1)),
             b"j": lambda: self._get(self._number(4)),
-            b"g": lambda: self._get(self._whole_line()),
+            b"g": lambda: self._get(self._whole_of(self._line())),
         }
 
     def _take(self, count: int) -> bytes:
