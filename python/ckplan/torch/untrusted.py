@@ -67,7 +67,10 @@ def file_bytes(
 
 # ---- JSON ----
 
-_NESTING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
+_ESCAPE = re.compile(rb"\\.", re.DOTALL)
+_TEXT = re.compile(rb'"[^"]*"')
+_BRACKETS = b"[]{}"
+_ALL_BUT_BRACKETS = bytes(byte for byte in range(256) if byte not in _BRACKETS)
 _DIGITS = len(str(UINT64)) + 1
 
 
@@ -94,14 +97,15 @@ def json_value(content: bytes) -> Any:
 
 
 def _depth(content: bytes) -> int:
+    """Returns how deep the brackets outside of texts go, in a time that grows with the size alone.
+
+    A backslash outside of texts, or a text without an end, is where a parser stops.
+    """
+    outside = _TEXT.sub(b"", _ESCAPE.sub(b"", content))
     depth = deepest = 0
-    for found in _NESTING.finditer(content):
-        first = found[0][0]
-        if first in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif first in b"]}":
-            depth -= 1
+    for byte in outside.translate(None, _ALL_BUT_BRACKETS):
+        depth += 1 if byte in b"[{" else -1
+        deepest = max(deepest, depth)
     return deepest
 
 

@@ -113,6 +113,24 @@ def test_brackets_in_texts_are_not_nested():
 
 
 @pytest.mark.parametrize(
+    "content",
+    [
+        b'"' + b'\\"' * 1_000_000,
+        b'["a", ' * 3 + b'"' + b"\\\\" * 1_000_000,
+        b'"' * 1_000_001,
+        b"\\" * 1_000_000,
+        b'{"a":"' * 200_000,
+        b"]" * 1_000_000,
+    ],
+)
+def test_json_is_measured_in_a_time_that_grows_with_its_size(content):
+    begun = time.process_time()
+    with pytest.raises(RefusedError):
+        untrusted.json_value(content)
+    assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
     "wrong", [-2, 10**12 + 1, 2**63, 10**400, -(10**400), True, False, None, 0.5, "1", [1], {}]
 )
 def test_a_file_of_numbers_with_a_wrong_one_counts_as_absent(tmp_path, monkeypatch, wrong):
