@@ -352,6 +352,14 @@ def fake_conversions() -> Iterator[list[torch.dtype]]:
         utils.swap_tensors = swap
 
 
+def is_in_fake_mode() -> bool:
+    """Returns whether tensors that are made now are fake (``torch._C``, since 2.0).
+
+    A mode is not in force within its own operations, where PyTorch makes the tensors it needs.
+    """
+    return torch._C._len_torch_dispatch_stack() > 0
+
+
 def is_fake(tensor: torch.Tensor) -> bool:
     """Returns whether a tensor has no memory (``torch._subclasses.FakeTensor``, since 2.0)."""
     from torch._subclasses.fake_tensor import FakeTensor

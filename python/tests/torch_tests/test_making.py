@@ -7,12 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import ckplan.torch
+import numpy
 import peft
 import pytest
+import safetensors.torch
 import torch
 from torch import nn
 from torch.nn.utils import parametrizations, parametrize, prune
 
+from ckplan.torch.errors import EstimateError
 from ckplan.torch.estimation import tracing
 
 BF16 = tracing.Precision.named("bf16")
@@ -162,6 +165,32 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
+def array() -> Any:
+    return numpy.ones((100, 16), dtype=numpy.float32)
+
+
+def with_values(row: torch.Tensor) -> nn.Module:
+    return changed(lambda m: m.head.weight.data.copy_(row))
+
+
+MODELS |= {
+    "from_numpy": lambda: with_values(torch.from_numpy(array())),
+    "as_tensor": lambda: with_values(torch.as_tensor(array())),
+    "FloatTensor": lambda: with_values(torch.FloatTensor(array())),
+    "frombuffer": lambda: with_values(torch.frombuffer(array(), dtype=torch.float32).view(100, 16)),
+    "a buffer of NumPy": lambda: changed(
+        lambda m: m.register_buffer("positions", torch.from_numpy(numpy.ones((3, 3))))
+    ),
+    "an order by randperm": lambda: changed(
+        lambda m: setattr(m, "order", sorted(torch.randperm(16).tolist()) == list(range(16)))
+    ),
+    "rates by numpy": lambda: rates(lambda row: row.float().numpy().tolist()),
+    "rates by as_tensor": lambda: rates(
+        lambda _: [value.item() for value in torch.as_tensor([0, 0.25, 0.5])]
+    ),
+}
+
+
 def step_of(make: Callable[[], nn.Module], name: str = "") -> tracing.Step:
     torch._dynamo.reset()
     is_image = name.startswith("images") or name in ("convert_conv2d", "SyncBatchNorm")
@@ -252,3 +281,54 @@ def test_an_estimate_names_types_that_are_not_those_of_its_precision():
     assert notes(lambda: Words().half()) == [
         "the model's constructor converts it: its parameters are float16"
     ]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [safetensors.torch.load_file, lambda path: safetensors.torch.load(path.read_bytes()), torch.load],
+)
+@pytest.mark.parametrize("assign", [False, True])
+def test_states_are_loaded_from_files(tmp_path, read, assign):
+    path = tmp_path / "weights"
+    state = Words().half().state_dict()
+    torch.save(state, path) if read is torch.load else safetensors.torch.save_file(state, path)
+
+    def make() -> nn.Module:
+        model = Words()
+        model.load_state_dict(read(path), assign=assign)
+        return model
+
+    expected = torch.half if assign else torch.bfloat16
+    assert {row.dtype for row in step_of(make).model.parameters()} == {expected}
+
+
+def test_a_condition_on_initial_values_is_false_and_noted():
+    def make() -> nn.Module:
+        model = Words()
+        if torch.isnan(model.head.weight).any():
+            raise ValueError
+        return model
+
+    torch._dynamo.reset()
+    assert ckplan.torch.estimate(make, TOKENS).notes == [
+        "the model's constructor has a condition on values of a tensor: it was taken as false"
+    ]
+
+    def wrong() -> nn.Module:
+        model = Words()
+        assert torch.isfinite(model.head.weight).all()
+        return model
+
+    with pytest.raises(EstimateError, match="AssertionError after a condition on values of a tensor"):
+        step_of(wrong)
+
+
+@pytest.mark.parametrize("read", ["item", "tolist", "numpy", "__float__"])
+def test_reading_values_that_are_not_there_is_an_error(read):
+    with pytest.raises(EstimateError, match="make_model reads values of a tensor, by "):
+        step_of(lambda: changed(lambda m: getattr(m.head.weight.std(), read)()))
+
+
+def test_a_model_without_a_trained_parameter_is_an_error():
+    with pytest.raises(EstimateError, match="nothing to train: no parameter requires a gradient"):
+        step_of(lambda: Words().requires_grad_(False))

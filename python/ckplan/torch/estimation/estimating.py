@@ -131,6 +131,10 @@ def estimate(
     else:
         found = _answer(measured, effort)
     found.notes += _types_of_its_own(step, case.precision)
+    if step.are_values_assumed:
+        found.notes.append(
+            "the model's constructor has a condition on values of a tensor: it was taken as false"
+        )
     found.precision, found.shard, found.returns = precision, shard, returns
     found.sizes = sizes_of(example_inputs)
     for name in wanted:

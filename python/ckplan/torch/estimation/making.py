@@ -12,11 +12,19 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.overrides import TorchFunctionMode
 
 from ckplan.torch import private
+from ckplan.torch.errors import EstimateError
 
 _CPU = torch.device("cpu")
 
-_RANGES = (torch.linspace, torch.logspace, torch.arange, torch.tensor)
-_READS = (Tensor.item, Tensor.tolist, Tensor.__float__, Tensor.__int__, Tensor.__bool__)
+_RANGES = (torch.linspace, torch.logspace, torch.arange, torch.tensor, torch.as_tensor)
+_OF_MEMORY = (torch.frombuffer, torch.asarray)
+"""Functions that may make a tensor of memory which is there, as of a file of weights."""
+_AS_ARRAYS = (Tensor.numpy, Tensor.__array__)
+_READS = (
+    Tensor.item, Tensor.tolist, Tensor.__float__, Tensor.__int__, Tensor.__index__, Tensor.__bool__,
+    *_AS_ARRAYS,
+)  # fmt: skip
+_DRAWS = (torch.rand, torch.randn, torch.randint, torch.randperm)
 _FEW = 4096
 """Larger tensors have no known numbers, so that they take no time and memory."""
 
@@ -33,6 +41,8 @@ class Making(TorchFunctionMode):
         """The type that each parameter was made with."""
         self._values: dict[int, tuple[Tensor, Tensor]] = {}
         """Tensors whose numbers are known, with these, by the tensors' ids."""
+        self.are_assumed = False
+        """A condition on values of a tensor, which has none, was taken as false."""
         self._hook: Any = None
 
     def __enter__(self) -> Making:
@@ -44,6 +54,20 @@ class Making(TorchFunctionMode):
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         self._hook.remove()
 
+    def made(self, make_model: Callable[[], nn.Module]) -> nn.Module:
+        """Returns what ``make_model`` makes. Raises EstimateError where missing values are why not."""
+        try:
+            return make_model()
+        except EstimateError:
+            raise
+        except Exception as error:
+            if not self.are_assumed:
+                raise
+            raise EstimateError(
+                f"make_model raises {type(error).__name__} after a condition on values of a tensor, "
+                "which an estimate takes as false, as it makes none; leave the condition out"
+            ) from error
+
     def _note(self, module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
         if parameter is not None:
             self._types.setdefault((module, name), parameter.dtype)
@@ -52,12 +76,39 @@ class Making(TorchFunctionMode):
         self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = dict(kwargs or {})
-        if function in _READS and id(args[0]) in self._values:
+        if not private.is_in_fake_mode():
+            return function(*args, **kwargs)  # By PyTorch, which makes a tensor fake.
+        if function in _READS:
+            return self._read(function, args, kwargs)
+        if function in _OF_MEMORY and not any(map(private.is_fake, _tensors((args, kwargs)))):
             with private.real_tensors():
-                return function(self._values[id(args[0])][1], *args[1:], **kwargs)
+                return function(*args, **kwargs | ({"device": _CPU} if kwargs.get("device") else {}))
         found = self._called(function, args, kwargs)
         self._note_values(function, args, kwargs, found)
         return found
+
+    def _read(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        known = self._known(args[0])
+        if known is not None:
+            with private.real_tensors():
+                if function in _AS_ARRAYS and known.dtype == torch.bfloat16:
+                    known = known.float()  # NumPy has no such type.
+                return function(known.detach(), *args[1:], **kwargs)
+        if function is Tensor.__bool__:
+            # Constructors ask whether something is wrong with initial values: isnan(weight).any().
+            self.are_assumed = True
+            return False
+        name = function.__name__.strip("_")
+        raise EstimateError(
+            f"make_model reads values of a tensor, by {name}(), and an estimate makes none; "
+            "compute them from numbers of Python, or leave this out"
+        )
+
+    def _known(self, tensor: Tensor) -> Tensor | None:
+        """Returns the tensor with numbers, if they are known."""
+        if not private.is_fake(tensor):
+            return tensor
+        return self._values[id(tensor)][1] if id(tensor) in self._values else None
 
     def _called(
         self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]
@@ -84,21 +135,30 @@ class Making(TorchFunctionMode):
         A constructor may have the rates of its layers from ``torch.linspace(0, 0.1, 12).tolist()``.
         """
         leaves, back = private.flatten((args, kwargs))
-        given = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        given = _tensors((args, kwargs))
         if function.__name__.endswith("_") or "out" in kwargs:
             for tensor in given:
                 self._values.pop(id(tensor), None)
             return
-        made = [leaf for leaf in private.flatten(found)[0] if isinstance(leaf, Tensor)]
-        is_known = function in _RANGES or (given and all(id(row) in self._values for row in given))
-        if not is_known or not made or any(row.numel() > _FEW for row in made):
+        made = [row for row in _tensors(found) if private.is_fake(row)]
+        if not made or any(row.numel() > _FEW for row in made):
             return
-        known = self._values
-        real = back([known[id(row)][1] if isinstance(row, Tensor) else row for row in leaves])
+        if function in _DRAWS and not given:
+            with private.real_tensors(), torch.random.fork_rng(devices=()):
+                torch.manual_seed(0)  # The same model each time.
+                kwargs = {key: row for key, row in kwargs.items() if key != "generator"}
+                self._keep(made, function(*args, **kwargs))
+            return
+        known = [self._known(row) for row in given]
+        if any(row is None for row in known) or not (given or function in _RANGES):
+            return
+        numbers = iter(known)
+        real = back([next(numbers) if isinstance(row, Tensor) else row for row in leaves])
         with private.real_tensors():
-            values = function(*real[0], **real[1])
-        rows = [leaf for leaf in private.flatten(values)[0] if isinstance(leaf, Tensor)]
-        known.update({id(row): (row, value) for row, value in zip(made, rows)})
+            self._keep(made, function(*real[0], **real[1]))
+
+    def _keep(self, made: list[Tensor], values: Any) -> None:
+        self._values.update({id(row): (row, value) for row, value in zip(made, _tensors(values))})
 
     def is_converted(self, model: nn.Module) -> bool:
         """Returns whether a parameter has another type than the one that it was made with."""
@@ -107,6 +167,10 @@ class Making(TorchFunctionMode):
             for module in model.modules()
             for name, row in module.named_parameters(recurse=False, remove_duplicate=False)
         )
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    return [leaf for leaf in private.flatten(value)[0] if isinstance(leaf, Tensor)]
 
 
 def convert(model: nn.Module, dtype: torch.dtype) -> None:

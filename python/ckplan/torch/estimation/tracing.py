@@ -107,6 +107,8 @@ class Step:
     model: nn.Module
     inputs: list[Tensor]
     name: str
+    are_values_assumed: bool
+    """The constructor has a condition on values of a tensor, which was taken as false."""
 
     def graph(self, arriving: bool) -> JointGraph:
         """Returns the joint graph. ``arriving`` counts parameters' gradients where they are made.
@@ -193,7 +195,8 @@ def trace_step(
     asked = _Asked(precision, loss, bounds, returns == "all")
     with kernels_of_triton(), grouped.shapes():
         traced = _trace_joint(call, asked)
-    return Step(traced, call.model, call.tensors(), type(call.model).__name__)
+    name = type(call.model).__name__
+    return Step(traced, call.model, call.tensors(), name, call.are_values_assumed)
 
 
 def call_backend(
@@ -221,6 +224,7 @@ class _FakeCall:
     model: nn.Module
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    are_values_assumed: bool
 
     def tensors(self) -> list[Tensor]:
         leaves = private.flatten((self.args, self.kwargs))[0]
@@ -236,12 +240,12 @@ def _fake_call(
             "write lambda: Model(...)"
         )
     mode = private.fake_mode()
-    with mode, _default_type(precision.parameters), torch.device("cpu"), making.Making() as made:
+    with mode, _default_type(precision.parameters), torch.device("cpu"), making.Making() as maker:
         with private.values_left_out(), private.fake_conversions() as conversions:
-            model = make_model()
+            model = maker.made(make_model)
         if not isinstance(model, nn.Module):
             raise TypeError(f"make_model returns a torch.nn.Module, not {type(model).__name__}")
-    dtype, is_converted = precision.parameters, bool(conversions) or made.is_converted(model)
+    dtype, is_converted = precision.parameters, bool(conversions) or maker.is_converted(model)
     model = making.without_memory(model, mode)
     if is_converted:  # Its types are those that it would have in training.
         dtype = making.first_type(model, dtype)
@@ -252,7 +256,7 @@ def _fake_call(
     _check_device(model)
     with mode:
         args, kwargs = _fake_inputs(example_inputs, dtype)
-    return _FakeCall(mode, model, args, kwargs)
+    return _FakeCall(mode, model, args, kwargs, maker.are_assumed)
 
 
 def _trace_joint(call: _FakeCall, asked: _Asked) -> Traced:
@@ -297,6 +301,8 @@ def _run(
         if not is_done():
             why = f"{name} cannot be traced as one graph: {_first(error)}{remedy(str(error))}"
             raise EstimateError(why) from error
+    if not is_done() and not any(row.requires_grad for row in call.model.parameters()):
+        raise EstimateError(f"{name} has nothing to train: no parameter requires a gradient")
     if not is_done():
         raise EstimateError(
             f"{name} has no loss to train by: its result is no number and has none called loss; "
