@@ -11,9 +11,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
+from ckplan.torch import untrusted
 from ckplan.torch.graph import JointGraph, Operation
 
 Patterns = str | Sequence[str]
@@ -42,8 +42,9 @@ def _lines(field: str, pattern: str) -> Iterable[str]:
     if not pattern.startswith("@"):
         return [pattern]
     try:
-        lines = Path(pattern[1:]).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        content = untrusted.file_bytes(pattern[1:], untrusted.MOST_JSON_BYTES)
+        lines = content.decode().splitlines()
+    except (OSError, ValueError) as error:
         raise ValueError(f"{field}: the patterns of {pattern} cannot be read: {error}") from None
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 

@@ -343,6 +343,18 @@ def test_refusals_of_the_command_line(tmp_path, saved, capsys):
         assert said in error and error.startswith("ckplan.torch: "), (arguments, error)
 
 
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "\0"])
+def test_a_plan_whose_graph_has_no_possible_name(tmp_path, saved, name, capsys):
+    snapshot = Training(saved).recorder.write(tmp_path / "snapshot.pickle")
+    document = json.loads(saved.read_text())
+    document["model"]["name"] = name
+    plan = tmp_path / "gpt.plan.json"
+    plan.write_text(json.dumps(document))
+    assert command.main(["compare-snapshot", str(snapshot), str(plan)]) == 3
+    assert "cannot be a file name" in capsys.readouterr().err
+
+
 def test_names_from_files_cannot_control_a_terminal():
     assert printable("a\x1b[2J\n\u202eb") == "a\\x1b[2J\\n\\u202eb"
+    assert printable("\ud800").encode() == b"\\ud800"
     assert len(printable("x" * 1000)) < 70

@@ -45,6 +45,10 @@ def read(plan: str | os.PathLike[str], graph: str | os.PathLike[str] | None = No
     document = _document(path)
     model = document.get("model")
     named = str(model.get("name", "")) if isinstance(model, dict) else ""
+    if graph is None and not _is_file_name(named):
+        raise SnapshotError(
+            f"{path}: model.name {named!a:.60} cannot be a file name; name the graph's file as well"
+        )
     beside = Path(graph) if graph is not None else path.parent / Path(named).name
     answer = ask("check", str(path), str(beside), "--no-config", "--quiet")
     if answer.exit_code != 0:
@@ -66,6 +70,14 @@ def read(plan: str | os.PathLike[str], graph: str | os.PathLike[str] | None = No
         if found.values[version.value].kind == PARAMETER_GRADIENT:
             version.last = len(steps)  # Whatever reads it, it is there until the next step.
     return Planned(path.name, found, steps, made)
+
+
+def _is_file_name(name: str) -> bool:
+    """Returns whether the system can look for it, which is not so for a NUL or half a character."""
+    try:
+        return b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
 
 
 def _document(path: Path) -> Mapping[str, Any]:
