@@ -10,13 +10,14 @@ import difflib
 import functools
 import importlib
 import importlib.util
+import os
 import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
@@ -120,6 +121,14 @@ def _importing(name: str) -> Iterator[None]:
     def stop(*_: Any) -> None:
         raise _TrainsError
 
+    exit_now, process = os._exit, os.getpid()
+
+    def leave(code: int) -> NoReturn:
+        if os.getpid() != process:  # A process that the import has forked.
+            exit_now(code)
+        raise SystemExit(code)
+
+    os._exit = leave
     arguments, sys.argv = sys.argv, [name]
     hook = register_optimizer_step_pre_hook(stop)
     try:
@@ -127,6 +136,7 @@ def _importing(name: str) -> Iterator[None]:
             yield
     finally:
         hook.remove()
+        os._exit = exit_now
         sys.argv = arguments
 
 

@@ -16,6 +16,7 @@ GUARD = 'put what should not run then under: if __name__ == "__main__":'
 
 FILES = {
     "import sys\nsys.exit(0)\n": "ends the program when it is imported, with the exit code 0 (made.py:2); " + GUARD,
+    "import os\nos._exit(0)\n": "with the exit code 0 (made.py:2)",
     "exit()\n": "with the exit code 0 (made.py:1)",
     "raise SystemExit\n": "with the exit code 0 (made.py:1)",
     "raise SystemExit(7)\n": "with the exit code 7 (made.py:1)",
