@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
@@ -149,7 +151,8 @@ class Backend:
 
     The arguments are those of ``compile``, without ``fullgraph``, which ``model.compile`` takes
     itself. ``summary()`` shows the plans and the measured memory after the first step, and
-    ``report`` has them as data. Errors arrive in PyTorch's ``BackendCompilerFailed``.
+    ``report`` has them as data. Errors arrive in PyTorch's ``BackendCompilerFailed``, whose text
+    begins with theirs.
     """
 
     def __init__(
@@ -198,7 +201,31 @@ class Backend:
 
     def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         """Compiles a graph; PyTorch calls this."""
-        return self._planner(module, inputs)
+        try:
+            return self._planner(module, inputs)
+        except Exception as error:
+            raise private.failure_of(self, error) from error
+
+    @property
+    def __name__(self) -> str:
+        """What PyTorch calls the backend in its messages."""
+        private.watch_calls(self._call)
+        return repr(self)
+
+    @contextlib.contextmanager
+    def _call(self) -> Iterator[None]:
+        """Is around each call of the model; says so if PyTorch has compiled nothing of it."""
+        before = private.graph_breaks()
+        yield
+        is_training = torch.is_grad_enabled() and not torch.compiler.is_compiling()
+        has_failed = sys.exc_info()[0] is not None
+        report = self.report
+        if has_failed or not is_training or report.graphs or report.notes:
+            return
+        breaks = private.graph_breaks() - before
+        if self._planner.parts.found and not breaks:
+            return  # Graphs without anything to train.
+        report.say(obstacles.no_graph(breaks))
 
     def summary(self) -> str:
         """Returns what ``report.summary()`` does."""
@@ -263,6 +290,7 @@ class PlannedFunction(Generic[Parameters, Result]):
         if not self._has_run:
             for note in obstacles.before_the_first_call(self._model):
                 self.ckplan.say(note)
+        before = private.graph_breaks() if not self._has_run else Counter()
         try:
             with self._tracing():
                 output: Result = self._call(*args, **kwargs)
@@ -278,7 +306,7 @@ class PlannedFunction(Generic[Parameters, Result]):
             raise
         if not (self._has_run or self.ckplan.graphs or self.ckplan.notes):
             if obstacles.is_trained(output):
-                self.ckplan.say(obstacles.NO_GRAPH)
+                self.ckplan.say(obstacles.no_graph(private.graph_breaks() - before))
         self._has_run = True
         if self.ckplan.graphs:
             self._backend.constraints.check()

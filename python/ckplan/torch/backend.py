@@ -13,7 +13,7 @@ from torch import fx
 
 import ckplan
 from ckplan.answer import INFEASIBLE
-from ckplan.torch import obstacles, private
+from ckplan.torch import obstacles, operators, private
 from ckplan.torch.building import Modules, build
 from ckplan.torch.capture import capture
 from ckplan.torch.constraints import Constraints
@@ -33,7 +33,7 @@ from ckplan.torch.inductor.deciding import Chosen, PartDecision
 from ckplan.torch.judge import Replay, replay_modules
 from ckplan.torch.offload.moving import prepare
 from ckplan.torch.parts import Part, Parts
-from ckplan.torch.report import GraphReport, Report, recomputed_modules
+from ckplan.torch.report import GraphReport, Report, recomputed_modules, size
 from ckplan.torch.request import Plan, Request, make_plan
 from ckplan.torch.step import Built, Step
 
@@ -53,6 +53,7 @@ class Backend:
         # What Inductor was given so far: for a part, its graph and its limit.
         self.chosen: dict[tuple[int, bytes, str], Chosen] = {}
         self._is_part = False
+        self._roots: set[str] = set()
         self._steps: list[Step] = []
         # The plans made so far: for a part and its graph, the report, the plan and the note.
         self._plans: dict[tuple[int, bytes], tuple[GraphReport, Plan, str]] = {}
@@ -60,6 +61,10 @@ class Backend:
     def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         """Compiles a graph that torch.compile has found."""
         self._is_part = private.ends_in_graph_break(module)
+        # What follows a graph break has the variables of the function, but is none of its methods.
+        self._roots.add(private.first_module_argument() or "self")
+        for name in self._roots:
+            operators.call_root_self(module, name)
         missing = obstacles.missing_kernel(private.why_it_ends(module))
         if missing is not None:
             raise MissingKernelError(missing)
@@ -301,11 +306,15 @@ class Backend:
     def make_plan(self, captured: JointGraph, entry: GraphReport) -> Plan:
         """Returns the plan within the limit, or within the part's share of it."""
         limit, is_divided = self.limit_of(captured, entry)
-        plan = self._plan_within(limit, captured, entry, is_divided)
-        if not self.request.is_relative:
-            left = self.parts.left_bytes(entry.part) - plan.peak_bytes
-            if left < 0:
-                raise _too_little(self.request, entry.part, str(-left))
+        try:
+            plan = self._plan_within(limit, captured, entry, is_divided)
+        except ckplan.InfeasibleError as error:
+            # The program knows only of what is left for activations.
+            if self.request.total is None or error.least_bytes is None:
+                raise
+            raise self._too_little(entry.part, error.least_bytes) from error
+        if not self.request.is_relative and self.parts.left_bytes(entry.part) < plan.peak_bytes:
+            raise self._too_little(entry.part, plan.peak_bytes)
         return plan
 
     def limit_of(self, captured: JointGraph, entry: GraphReport) -> tuple[int | str, bool]:
@@ -320,7 +329,7 @@ class Backend:
         parts.describe(part, captured)
         left = parts.left_bytes(part)
         if left <= 0:
-            raise _too_little(request, part, f"at least {1 - left}")
+            raise self._too_little(part, self._least_bytes(captured))
         limit = parts.limit(part, is_divided)
         if isinstance(limit, int) and is_divided:
             entry.share_bytes = limit
@@ -350,6 +359,35 @@ class Backend:
                 warnings.warn(f"a part of a model: {entry.note}", ckplan.PlanWarning, stacklevel=2)
             return make_plan(captured, request, least, host_memory)
 
+    def _least_bytes(self, captured: JointGraph) -> int:
+        """Returns the least for which a plan of a graph is found."""
+        try:
+            return make_plan(captured, self.request, 1).peak_bytes
+        except ckplan.InfeasibleError as error:
+            if error.least_bytes is not None:
+                return error.least_bytes
+        greedy = dataclasses.replace(self.request, algo="dtr")
+        return make_plan(captured, greedy, "min").peak_bytes
+
+    def _too_little(self, part: int, least: int) -> ckplan.InfeasibleError:
+        """Returns the error of a part that needs ``least`` bytes, which the limit does not leave."""
+        request = self.request
+        missing = least - self.parts.left_bytes(part)
+        needed = request.limit_bytes + missing
+        kind = "budget" if request.total is None else "total"
+        message = (
+            f"{request.words()} is too little: the least {kind} is {size(needed)} ({needed} bytes), "
+            f"because beside parameters, inputs and what other parts of the model keep, part {part} "
+            f"needs {missing} bytes more"
+        )
+        # The program itself says so about budgets that it reads.
+        is_number = request.total is not None and str(request.total).isdigit()
+        if is_number and request.limit_bytes < 1000:
+            message += (
+                f'; {request.total} is a number of bytes, did you mean "{request.total}GiB"?'
+            )
+        return ckplan.InfeasibleError(message, INFEASIBLE, kind="infeasible", least_bytes=needed)
+
     def _warn_of_limit(self, part: int) -> None:
         """Warns that TorchDynamo compiles a part only so often, and then runs it in eager mode."""
         compiled = sum(e.compilations for e in self.report.graphs if e.part == part)
@@ -364,26 +402,15 @@ class Backend:
             )
 
 
-def _too_little(request: Request, part: int, missing: str) -> ckplan.InfeasibleError:
-    message = (
-        f"{request.words()} is too little: beside parameters, inputs and what other parts of the "
-        f"model keep, part {part} needs {missing} bytes more"
-    )
-    # The program itself says so about budgets that it reads.
-    if request.total is not None and str(request.total).isdigit() and request.limit_bytes < 1000:
-        message += f'; {request.total} is a number of bytes, did you mean "{request.total}GiB"?'
-    return ckplan.InfeasibleError(message, INFEASIBLE)
-
-
 def _judged(modules: Modules, plan: Plan, apart: list[int], dropped: Collection[int]) -> Replay:
     """Returns what modules need. Raises ReplayError if it is other memory than planned."""
     replay = replay_modules(modules, apart, dropped)
     needed = {"": replay.peak_bytes, " of host memory": replay.host_peak_bytes}
     planned = {"": plan.peak_bytes, " of host memory": plan.host_peak_bytes}
-    for what, size in needed.items():
-        if size != planned[what]:
+    for what, count in needed.items():
+        if count != planned[what]:
             raise ReplayError(
-                f"the modules of a plan need {size} bytes{what} where the plan says "
+                f"the modules of a plan need {count} bytes{what} where the plan says "
                 f"{planned[what]}: they are not used; please report it"
             )
     return replay

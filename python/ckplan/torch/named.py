@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import fx
 
+from ckplan.torch import private
 from ckplan.torch.api import Backend
 from ckplan.torch.request import Request
 
@@ -41,9 +42,14 @@ class NamedBackend:
         name: str | None = None,
     ) -> Callable[..., Any]:
         """Compiles a graph. ``name`` is PyTorch's for messages of its own."""
-        if mode is not None:
-            raise ValueError(f'backend "ckplan" takes no mode; its options are {_list(OPTIONS)}')
-        return self._planner({} if options is None else options)(module, inputs)
+        try:
+            if mode is not None:
+                raise ValueError(
+                    f'backend "ckplan" takes no mode; its options are {_list(OPTIONS)}'
+                )
+            return self._planner({} if options is None else options)(module, inputs)
+        except Exception as error:
+            raise private.failure_of(self, error) from error
 
     def backends(self) -> list[Backend]:
         """Returns the planners in the order in which their first graphs were compiled."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -18,16 +19,17 @@ _WITHOUT_KERNEL = re.compile(
 _DISABLED = re.compile(r"Skip calling function `<function ([\w.]+) at \w+>`")
 _NO_OPERATOR = re.compile(r"does not know how to trace the builtin `([\w.]+?)\.?`")
 
+_SHOWN = 2
+
 CHECKPOINTS = (
     "the model's own gradient checkpointing is on: it may divide the graph, and the plan decides "
     "for itself what runs again; switch it off, for instance by "
     "model.gradient_checkpointing_disable()"
 )
 
-NO_GRAPH = (
-    "PyTorch compiled no graph of the model, so it trains in eager mode, without a plan: "
-    "fullgraph=True, or TORCH_LOGS=graph_breaks in the environment, says where and why, and "
-    "bounds={} plans sizes that depend on data"
+_NO_GRAPH = (
+    "PyTorch compiled no graph of the model that trains, so nothing is planned, and the model "
+    "trains in eager mode"
 )
 
 SMALL_BYTES = 1 << 20
@@ -54,6 +56,19 @@ def before_the_first_call(model: Any) -> list[str]:
     if any(getattr(module, "gradient_checkpointing", False) is True for module in model.modules()):
         found.append(CHECKPOINTS)
     return found
+
+
+def no_graph(breaks: Collection[str]) -> str:
+    """Says that nothing is planned, and why. ``breaks`` are TorchDynamo's reasons, longest known."""
+    if not breaks:
+        return (
+            f"{_NO_GRAPH}: fullgraph=True, or TORCH_LOGS=graph_breaks in the environment, says "
+            "where and why, and bounds={} plans sizes that depend on data"
+        )
+    reasons = dict.fromkeys(reason.strip().partition("\n")[0] for reason in breaks)
+    shown = "; ".join(list(reasons)[:_SHOWN])
+    more = f" and {len(reasons) - _SHOWN} more reasons" if len(reasons) > _SHOWN else ""
+    return f"{_NO_GRAPH}: {shown}{more} (TORCH_LOGS=graph_breaks in the environment says where)"
 
 
 def has_checkpoints(joint: fx.GraphModule) -> bool:

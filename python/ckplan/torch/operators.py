@@ -183,6 +183,16 @@ def ignores_running_statistics(node: fx.Node) -> bool:
     return schema_name(node) in _TRAINING_BATCH_NORMS and argument(node, "training", True) is True
 
 
+def call_root_self(module: fx.GraphModule, name: str) -> None:
+    """Makes ``self`` of the variable ``name``, which has the outermost module, in a graph's notes."""
+    root = f"L['{name}']"
+    for node in module.graph.nodes:
+        stack = node.meta.get("nn_module_stack") or {}
+        for key, (path, kind) in stack.items():
+            if path.startswith(root):
+                stack[key] = "L['self']" + path.removeprefix(root), kind
+
+
 def module_path(node: fx.Node) -> str:
     """Returns the path of the innermost module of the operation, or of its forward operation."""
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -19,7 +21,7 @@ from torch.fx.graph import CodeGen
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ckplan.torch import collector
-from ckplan.torch.errors import OffloadError
+from ckplan.torch.errors import OffloadError, UnsupportedGraphError
 
 OLDEST = (2, 8)
 """The oldest version of PyTorch that is tested."""
@@ -94,8 +96,14 @@ def mark_boxed(call: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
 
 
 def storage_key(tensor: torch.Tensor) -> int:
-    """Returns a number that identifies the tensor's memory while it lives (``_cdata``, 1.x)."""
-    key: int = tensor.untyped_storage()._cdata
+    """Returns a number that identifies the tensor's memory while it lives (``_cdata``, 1.x).
+
+    Raises UnsupportedGraphError for a tensor without one storage, such as a sparse one.
+    """
+    try:
+        key: int = tensor.untyped_storage()._cdata
+    except (NotImplementedError, RuntimeError) as error:
+        raise UnsupportedGraphError(f"a tensor without a storage: {error}") from error
     return key
 
 
@@ -215,6 +223,59 @@ def compiler_failure() -> type[Exception]:
     from torch._dynamo.exc import BackendCompilerFailed
 
     return BackendCompilerFailed
+
+
+def failure_of(backend: Any, error: Exception) -> Exception:
+    """Returns the error that PyTorch makes of a backend's own, with the backend's message first.
+
+    2.15 passes on a ``BackendCompilerFailed`` that a backend raises, and 2.8 wraps it once more.
+    """
+    if isinstance(error, compiler_failure()):
+        return error
+    failure: Any = compiler_failure()(backend, error, None)  # type: ignore[call-arg]
+    failure.args = (f"{error}\n{type(error).__name__} of backend={failure.backend_name!r}",)
+    return failure  # type: ignore[no-any-return]
+
+
+def watch_calls(context: Callable[[], AbstractContextManager[Any]]) -> None:
+    """Has PyTorch enter a context around each call of a model that a backend compiles.
+
+    A backend calls this where ``torch.compile`` asks for its ``__name__``. The caller is the
+    wrapper (``torch._TorchCompileWrapper``, since 2.0) of which TorchDynamo takes the attribute
+    ``backend_ctx_ctor``. Anything else that asks for the name gets no contexts.
+    """
+    caller = sys._getframe(2)
+    wrapper = caller.f_locals.get("self")
+    if type(wrapper).__name__ == "_TorchCompileWrapper" and caller.f_code.co_name == "__init__":
+        wrapper.backend_ctx_ctor = context  # type: ignore[union-attr]
+
+
+def graph_breaks() -> Counter[str]:
+    """Returns why TorchDynamo has ended graphs so far, and how often.
+
+    ``torch._dynamo.utils.counters``, since 2.0.
+    """
+    from torch._dynamo.utils import counters
+
+    return Counter(counters["graph_break"]) + Counter(counters["unimplemented"])
+
+
+def first_module_argument() -> str | None:
+    """Returns the name of the first argument of the function that is compiled now.
+
+    Returns None unless that is a module and the function is a method of it. Uses
+    ``InstructionTranslator.current_tx``, since 2.1.
+    """
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+
+    try:
+        frame = InstructionTranslator.current_tx().output.root_tx
+        name = frame.f_code.co_varnames[0]
+        module, method = frame.f_locals[name], frame.f_code.co_name
+    except (AttributeError, IndexError, KeyError):
+        return None
+    is_method = isinstance(module, torch.nn.Module) and hasattr(type(module), method)
+    return name if is_method else None
 
 
 def real_tensors() -> AbstractContextManager[Any]:

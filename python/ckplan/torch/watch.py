@@ -35,7 +35,7 @@ class Watch:
         """Returns the figures after a step, if they differ from those returned before."""
         report = self._planner.report
         if not (report.graphs or report.notes):
-            report.say(obstacles.NO_GRAPH)
+            report.say(obstacles.no_graph(()))
         figures = report.figures()
         if figures == self._logged:
             return {}
