@@ -373,7 +373,7 @@ class _Capture:
         elif key in self._unnamed:
             raise UnsupportedGraphError(f"operation {node.name} returns two tensors in one memory")
         else:
-            size = max(storage_bytes(tensor), storages.unreduced_bytes(node))
+            size = max(storage_bytes(tensor), storages.allocated_bytes(node, position))
             value = self.graph.add_value(name, size)
         operation.writes.append(value)
         if is_single:

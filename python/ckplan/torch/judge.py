@@ -147,23 +147,23 @@ class _Pass:
         for source in node.all_input_nodes:
             shared.update(zip(_keys(source), self.memories.get(source, [])))
         memories = []
-        for tensor in tensors_in(node.meta.get("val")):
+        for position, tensor in enumerate(tensors_in(node.meta.get("val"))):
             memory = shared.get(private.storage_key(tensor))
             if memory is None and operators.is_declared_view(node):
                 memory = arguments[0]
             if memory is None:
-                size = 0 if node in self._uncounted else self._counted_bytes(node, tensor)
+                size = 0 if node in self._uncounted else self._counted_bytes(node, tensor, position)
                 memory = _Memory(size)
                 self._count(memory, 1)
             memories.append(memory)
         return memories
 
-    def _counted_bytes(self, node: fx.Node, tensor: Any) -> int:
+    def _counted_bytes(self, node: fx.Node, tensor: Any, position: int) -> int:
         for user in node.users:
             is_item = user in self._uncounted and user.target is operator.getitem
             if is_item and _keys(user) == [private.storage_key(tensor)]:
                 return 0
-        return max(storage_bytes(tensor), storages.unreduced_bytes(node))
+        return max(storage_bytes(tensor), storages.allocated_bytes(node, position))
 
     def _free(self, nodes: list[fx.Node]) -> None:
         for node in nodes:

@@ -4,6 +4,10 @@
 which keeps its size. The loss is one number, but holds as many bytes as the prediction. Its fake
 tensor has a storage of 4 bytes. Which of PyTorch's losses do this depends on PyTorch's version and
 on the device, so each loss is run once on two elements to find out.
+
+Periodic windows are made with one element more, which is then cut off. Operations that read no
+tensors, as these, are run once to see what they allocate. Functional forms of writes to a view
+copy all of the memory that the view is of.
 """
 
 from __future__ import annotations
@@ -16,6 +20,74 @@ from torch import fx
 from torch._ops import OpOverload
 
 from ckplan.torch import operators, private
+
+
+# Results that are made with one element more than they keep: the operator, and which of its results.
+_ONE_MORE = {
+    ("aten::_embedding_bag", 1),
+    ("aten::_embedding_bag_forward_only", 1),
+}
+
+# Operators that copy the whole memory of their first argument (``clone_preserve_strides``).
+_COPIES_OF_MEMORY = frozenset(
+    {
+        "aten::copy",
+        "aten::slice_scatter",
+        "aten::select_scatter",
+        "aten::diagonal_scatter",
+        "aten::as_strided_scatter",
+    }
+)
+
+_MOST_RUN_BYTES = 1 << 26
+"""Larger results are not made only to see what they allocate."""
+
+
+def allocated_bytes(node: fx.Node, position: int) -> int:
+    """Returns the least bytes that hold a result of an operation, where its tensor may say less.
+
+    ``position`` counts the tensors that the operation returns.
+    """
+    result = node.meta.get("val")
+    if isinstance(result, (tuple, list)):
+        name = operators.schema_name(node)
+        if (name, position) not in _ONE_MORE:
+            return 0
+        tensor = result[position]
+        return ((private.most(tensor.numel()) or 0) + 1) * tensor.element_size()
+    if not isinstance(result, torch.Tensor):
+        return 0
+    return max(
+        unreduced_bytes(node), _copied_memory(node, result), _made_from_nothing(node, result)
+    )
+
+
+def _copied_memory(node: fx.Node, result: torch.Tensor) -> int:
+    """Returns the bytes of the memory that an operation copies as a whole; 0 for others."""
+    source = node.args[0] if node.args else None
+    if operators.schema_name(node) not in _COPIES_OF_MEMORY or not isinstance(source, fx.Node):
+        return 0
+    copied = source.meta.get("val")
+    if not isinstance(copied, torch.Tensor) or copied.dtype != result.dtype:
+        return 0
+    size = private.most(copied.untyped_storage().nbytes()) or 0
+    return max(size, _copied_memory(source, copied))
+
+
+def _made_from_nothing(node: fx.Node, result: torch.Tensor) -> int:
+    """Returns the bytes that an operation without tensors as arguments allocates; 0 for others."""
+    if node.all_input_nodes or not isinstance(node.target, OpOverload):
+        return 0
+    if node.target.namespace != "aten" or operators.is_random(node) or node.target._schema.is_mutable:
+        return 0
+    if (private.most(result.numel()) or _MOST_RUN_BYTES) * result.element_size() >= _MOST_RUN_BYTES:
+        return 0
+    try:
+        with private.real_tensors(), torch.no_grad():
+            made = node.target(*node.args, **{**node.kwargs, "device": torch.device("cpu")})
+            return int(made.untyped_storage().nbytes())
+    except (AssertionError, AttributeError, RuntimeError, TypeError, ValueError):
+        return 0  # It takes no device, or is made of what only another device has.
 
 
 def unreduced_bytes(node: fx.Node) -> int:

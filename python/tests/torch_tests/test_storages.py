@@ -50,6 +50,75 @@ def test_the_memory_of_a_reducing_loss_is_planned(name):
     assert graph.measured_peak_bytes == graph.plan.peak_bytes
 
 
+class Spectra(nn.Module):
+    """Short-time Fourier transforms by a window, compared as complex and as real numbers."""
+
+    def __init__(self, window):
+        super().__init__()
+        self.layer, self.window = nn.Conv1d(1, 1, 9, padding=4), window
+
+    def forward(self, x):
+        y, total = self.layer(x[:, None])[:, 0], 0
+        for n in (64, 128):
+            a, b = (
+                torch.stft(v, n, n // 4, window=self.window(n), return_complex=True) for v in (y, x)
+            )
+            total = total + (a.abs() - b.abs()).abs().mean()
+            total = total + (torch.view_as_real(a) - torch.view_as_real(b)).square().mean()
+            total = total + (torch.istft(a, n, n // 4, window=self.window(n)) - x).square().mean()
+        return (total,)
+
+
+WINDOWS = ("hann", "hamming", "blackman", "bartlett", "kaiser")
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("budget", ["100%", "75%"])
+def test_windows_are_planned_with_the_element_that_is_cut_off(window, budget):
+    make = getattr(torch, f"{window}_window")
+    (graph,) = train_both(
+        lambda: Spectra(make), lambda: torch.randn(2, 512), budget=budget, traced=True
+    ).graphs
+    assert graph.measured_peak_bytes <= graph.plan.peak_bytes
+
+
+class Fourier(nn.Module):
+    """A layer on frequencies, as of neural operators."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 8, 5, dtype=torch.cfloat))
+
+    def forward(self, x):
+        z = torch.fft.rfft2(x)
+        z = z * self.weight
+        z = torch.view_as_complex(torch.view_as_real(z).tanh())
+        y = torch.fft.irfft2(z, s=x.shape[-2:])
+        return ((torch.fft.fft(y).real + torch.fft.ifft(y.cfloat()).imag).square().mean(),)
+
+
+@pytest.mark.parametrize("budget", ["100%", "80%"])
+def test_transforms_of_complex_numbers_need_at_most_the_planned_peak(budget):
+    (graph,) = train_both(
+        Fourier, lambda: torch.randn(3, 4, 8, 8), budget=budget, traced=True
+    ).graphs
+    assert graph.measured_peak_bytes <= graph.plan.peak_bytes
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_embeddings_need_at_most_the_planned_peak(mode):
+    class Bags(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bags, self.layer = nn.EmbeddingBag(50, 8, mode=mode), nn.Linear(8, 8)
+
+        def forward(self, ids):
+            return (self.layer(self.bags(ids)).square().mean(),)
+
+    (graph,) = train_both(Bags, lambda: torch.randint(50, (64, 9)), budget="100%").graphs
+    assert graph.measured_peak_bytes <= graph.plan.peak_bytes
+
+
 def test_a_peak_above_the_planned_one_gives_a_warning(monkeypatch):
     monkeypatch.setattr(storages, "unreduced_bytes", lambda _: 0)
     planned = ckplan.torch.compile(Regression(F.mse_loss), budget="100%")
