@@ -18,7 +18,7 @@ from ckplan.torch.building import Modules, build
 from ckplan.torch.capture import capture
 from ckplan.torch.constraints import Constraints
 from ckplan.torch.costs import device_of, set_costs
-from ckplan.torch.dropping import DROPPED, Unused, without_gradients
+from ckplan.torch.dropping import Unused, without_gradients
 from ckplan.torch.errors import (
     MissingKernelError,
     ReplayError,
@@ -36,6 +36,10 @@ from ckplan.torch.parts import Part, Parts
 from ckplan.torch.report import GraphReport, Report, recomputed_modules, size
 from ckplan.torch.request import Plan, Request, make_plan
 from ckplan.torch.step import Built, Step
+
+
+_RETAINED_ROUNDS = 8
+"""How many plans are tried for a graph that is retained."""
 
 
 class Backend:
@@ -171,13 +175,90 @@ class Backend:
             lean = without_gradients(joint, unused.absent)
             captured = self.capture(lean, options, unused.dropped)
             plan = self.make_plan(captured, entry)
-        except (UnsupportedGraphError, ckplan.PlanError):
+        except ckplan.InfeasibleError:
             return None
         if plan.keep_all_peak_bytes >= first.keep_all_peak_bytes:
             return None
-        entry.note = "without results that the caller drops, or uses without a gradient"
-        self.report.say(DROPPED)
         return self._build(lean, captured, entry, plan, unused.dropped)
+
+    def plan_retained(
+        self,
+        entry: GraphReport,
+        joint: fx.GraphModule,
+        options: dict[str, Any],
+        unused: Unused,
+    ) -> Built | None:
+        """Plans a graph that is retained for another backward pass, within the limit of its plan.
+
+        Saved tensors then stay to the end, and how many a plan saves is known only after it is
+        made: plans for less are tried until one needs no more than the limit with all that stays.
+        Returns None if the plan that the graph has is the best of them.
+        """
+        lean = without_gradients(joint, unused.absent)
+        captured = self.capture(lean, options, unused.dropped)
+        order = [operation.id for operation in captured.operations]
+        everything = build(lean, captured, order)
+        apart = captured.parameter_gradients()
+        kept = replay_modules(everything, apart, unused.dropped, is_retained=True).peak_bytes
+        limit = self._limit_retained(entry, kept)
+        if limit is None:
+            return None
+        assert entry.plan is not None
+        entry.plan = dataclasses.replace(entry.plan, keep_all_peak_bytes=kept)
+        if entry.retained_peak_bytes <= limit:
+            return None
+        best = self._least_retained(lean, captured, entry, limit, unused)
+        if best is None:
+            return None
+        built = self._build(lean, captured, entry, best, unused.dropped)
+        entry.plan = dataclasses.replace(best, keep_all_peak_bytes=kept)
+        return built
+
+    def _limit_retained(self, entry: GraphReport, kept: int) -> int | None:
+        """Returns the limit of a step that needs ``kept`` bytes if it keeps everything."""
+        assert entry.plan is not None
+        if not self.request.is_relative or self.request.limit == "min":
+            return entry.plan.budget_bytes
+        return int(kept * float(str(self.request.limit).removesuffix("%")) / 100)
+
+    def _least_retained(
+        self,
+        joint: fx.GraphModule,
+        captured: JointGraph,
+        entry: GraphReport,
+        limit: int,
+        unused: Unused,
+    ) -> Plan | None:
+        """Returns the plan that adds least time of those that keep a limit with a retained graph.
+
+        If none does, returns the one that needs least; None if that is the plan of ``entry``.
+        """
+        assert entry.plan is not None
+        apart = captured.parameter_gradients()
+        best, least, too_low = None, entry.retained_peak_bytes, 0
+        too_high = int(entry.plan.document["result"]["peak_bytes"])
+        aim = too_high + limit - least
+        for _ in range(_RETAINED_ROUNDS):
+            if not too_low < aim < too_high:
+                break
+            try:
+                plan = make_plan(captured, self.request, aim)
+            except ckplan.InfeasibleError as error:
+                too_low, aim = aim, error.least_bytes or (aim + too_high) // 2
+                continue
+            modules = build(joint, captured, plan.schedule, on_host=plan.on_host)
+            needed = replay_modules(modules, apart, unused.dropped, is_retained=True).peak_bytes
+            if needed > limit:
+                if needed < least:
+                    best, least = plan, needed
+                too_high = plan.peak_bytes
+                aim = too_high + limit - needed if best is None else (too_low + too_high) // 2
+                continue
+            if best is None or least > limit or plan.added_cost <= best.added_cost:
+                best, least = plan, needed
+            too_low = max(aim, plan.peak_bytes)
+            aim = (too_low + too_high) // 2
+        return best
 
     def plan_anew(
         self,

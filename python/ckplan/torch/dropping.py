@@ -30,11 +30,24 @@ HELD_AFTER_ALL = (
     "and from the next one on they are planned as held"
 )
 
+LEAN_NOTE = "without results that the caller drops, or uses without a gradient"
+
+RETAINED = (
+    "a graph is retained for another backward pass, so that its saved tensors stay: planned peaks "
+    "count them, and from the next step on the graph is planned as such"
+)
+
 NO_LOSS = (
     'returns="loss", but a graph has no result of one element: all its results are planned for'
 )
 
 _SUM = torch.ops.aten.add.Tensor
+
+
+def refused(error: Exception) -> str:
+    """Says that a plan which would save memory is not used."""
+    what = str(error).strip() or type(error).__name__
+    return f"training goes on by the plan that it has: a better one is refused ({what})"
 
 
 @dataclass(frozen=True)

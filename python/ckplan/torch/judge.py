@@ -45,7 +45,10 @@ class _Memory:
 
 
 def replay_modules(
-    modules: Modules, uncounted_gradients: Iterable[int], dropped: Container[int] = ()
+    modules: Modules,
+    uncounted_gradients: Iterable[int],
+    dropped: Container[int] = (),
+    is_retained: bool = False,
 ) -> Replay:
     """Returns the memory that a step needs when it runs the modules.
 
@@ -53,6 +56,8 @@ def replay_modules(
 
     ``uncounted_gradients`` are positions of results of the backward module whose memory is counted
     apart, as the memory of parameters' gradients is.
+
+    ``is_retained`` says that the graph is retained, so that saved tensors stay to the end.
     """
     forward = _Pass(modules.forward)
     for node in _inputs(modules.forward):
@@ -67,6 +72,9 @@ def replay_modules(
         memory.users = 0
     for memory in _distinct(forward, [r for i, r in enumerate(returned) if i not in dropped]):
         memory.users += 1  # The caller holds the results until the end.
+    if is_retained:
+        for memory in _distinct(forward, saved):
+            memory.users += 1
     inputs = _inputs(modules.backward)
     numbers = modules.num_numbers
     for node, source in zip(inputs, saved[len(saved) - numbers :] + saved[: len(saved) - numbers]):
@@ -87,6 +95,19 @@ def replay_modules(
     peak = max(forward.peak, held, backward.peak)
     host_peak = max(forward.host_peak, saved_host_bytes, backward.host_peak)
     return Replay(peak, max(forward.peak, held), saved_bytes, host_peak, saved_host_bytes)
+
+
+def replay_retained(
+    forward: fx.GraphModule,
+    backward: fx.GraphModule,
+    num_outputs: int,
+    uncounted_gradients: Iterable[int],
+    dropped: Container[int] = (),
+) -> Replay:
+    """Returns the memory of a step whose graph is retained for another backward pass."""
+    numbers = sum(not list(tensors_in(n.meta.get("val"))) for n in _outputs(forward)[num_outputs:])
+    modules = Modules(forward, backward, num_outputs, numbers)
+    return replay_modules(modules, uncounted_gradients, dropped, is_retained=True)
 
 
 class _Pass:

@@ -493,6 +493,39 @@ def compiled_nodes(outputs: Iterable[Any], depth: int = 2) -> list[Any]:
     return list(found.values())
 
 
+def mark(node: Any, call: Any) -> None:
+    """Attaches an object to a node of autograd's graph that Python made, unless it has one."""
+    if getattr(node, "ckplan_call", None) is None:
+        node.ckplan_call = call
+
+
+def mark_of_running_node() -> Any:
+    """Returns what ``mark`` attached to the node whose backward pass runs; None if unknown.
+
+    ``torch._C._current_autograd_node``, since 2.1.
+    """
+    running = getattr(torch._C, "_current_autograd_node", lambda: None)()
+    return getattr(running, "ckplan_call", None)
+
+
+def retains_graph() -> bool:
+    """Returns whether the graph whose backward pass runs is retained for another one.
+
+    ``torch._C._autograd._get_current_graph_task_keep_graph``, since 2.4.
+    """
+    ask = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
+    return ask is not None and bool(ask())
+
+
+def has_saved_tensor_hooks() -> bool:
+    """Returns whether ``torch.autograd.graph.saved_tensors_hooks`` are in force.
+
+    ``torch._C._autograd._top_saved_tensors_default_hooks``, since 2.6.
+    """
+    top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    return top is not None and top(True) is not None
+
+
 def uses_compiled_autograd() -> bool:
     """Returns whether backward is compiled: ``torch._dynamo.compiled_autograd``, since 2.1."""
     from torch._dynamo import compiled_autograd, config

@@ -37,6 +37,9 @@ class GraphReport:
     """What is in memory between the forward and the backward pass."""
     saved_host_bytes: int = 0
     """What is on the host between the forward and the backward pass."""
+    retained_peak_bytes: int = 0
+    """The planned peak of a graph that was retained for another backward pass, in whose plan
+    ``peak_bytes`` and ``keep_all_peak_bytes`` count what stays; 0 if none was retained."""
     measured_peak_bytes: int | None = None
     """Of the first step, all its calls of the graph; None before its end, and where it is not
     measured."""
@@ -68,6 +71,7 @@ class GraphReport:
             f"planned peak at most {size(plan.peak_bytes)}, {share} of keep-all's "
             f"{size(plan.keep_all_peak_bytes)}, "
             + (f"{size(self.step_peak_bytes)} of {self.calls} calls, " if self.calls > 1 else "")
+            + ("its graph retained, " if self.retained_peak_bytes else "")
             + f"{self._measured()}, "
             f"{100 * plan.added_share:+.1f}% time, {sum(self.recomputed.values())} runs again"
             + self._moved(plan)

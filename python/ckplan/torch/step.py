@@ -2,41 +2,51 @@
 
 The first step is measured: all calls of the graph that it makes, and their backward passes. After
 it, it is known which results the caller dropped, and for which results no gradient came. If a plan
-without these results needs less memory, later calls run by that plan (the *lean* one). The lean
-plan saves one tensor through AOT autograd, because AOT autograd expects as many saved values as the
-first plan has. Its own saved values are attached to that tensor. A plan for the graph's share of
-a limit takes the place of the first one in the same way.
+without these results needs less memory, later calls run by that plan (the *lean* one). A plan for
+the graph's share of a limit takes the place of the first one in the same way, and so does one for
+a graph that is retained for more backward passes.
+
+AOT autograd saves the values of all plans in autograd's graph, so that hooks for saved tensors see
+them. Each plan saves another number of tensors (``slots``), by which the backward pass knows its
+plan, whatever such hooks have made of the tensors. Anything that is not known of a call, such as
+which gradients arrive, counts as used: then the first plan stays, or takes over again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
 
 import ckplan
-from ckplan.torch import private
+from ckplan.torch import private, slots
 from ckplan.torch.capture import is_tangent
 from ckplan.torch.dropping import (
+    DROPPED,
     HELD_AFTER_ALL,
+    LEAN_NOTE,
     NO_LOSS,
+    RETAINED,
     Unused,
     beyond_the_loss,
     inputs_kept,
     random_devices,
+    refused,
     saving_again,
 )
-from ckplan.torch.errors import UnsupportedGraphError
+from ckplan.torch.errors import ReplayError, UnsupportedGraphError
+from ckplan.torch.judge import replay_retained
 from ckplan.torch.offload.host import settled
 from ckplan.torch.randomness import generator_state, set_generator_state
 from ckplan.torch.report import GraphReport
 from ckplan.torch.tracker import Tracker
-from ckplan.torch.waiting import Results, Waiting, first_made
+from ckplan.torch.waiting import Call, Waiting, first_made
 
 if TYPE_CHECKING:
     from ckplan.torch.backend import Backend
@@ -57,39 +67,18 @@ class _Lean:
 
     forward: Callable[[list[Any]], Any]
     backward: Callable[[list[Any]], Any]
-    apart: list[int]
+    built: Built
     unused: Unused
+    first_made: int | None
+    num_saved: int
+    """How many tensors it saves. It fills ``slots`` with other ones."""
+    num_numbers: int
+    slots: int
     save_again: Callable[[list[Any]], Any] | None
     """Serves gradients that arrive although the plan has none; None if it has all."""
     inputs_read: list[int]
     """The positions of inputs whose values ``save_again`` needs."""
     devices: list[torch.device]
-
-
-@dataclass
-class _Call:
-    """The values that one call of a lean forward module leaves for its backward pass."""
-
-    lean: _Lean
-    inputs: list[Any]
-    states: list[torch.Tensor]
-    saved: list[Any] = field(default_factory=list)
-    versions: list[int] = field(default_factory=list)
-    input_versions: list[int] = field(default_factory=list)
-
-    def save(self, tensors: list[Any]) -> None:
-        self.saved = tensors
-        self.versions = [_version(tensor) for tensor in tensors]
-        self.input_versions = [_version(tensor) for tensor in self.inputs]
-
-    def check(self) -> None:
-        """Raises RuntimeError if a saved tensor has changed since forward, as PyTorch does."""
-        _check_unchanged(zip(self.saved, self.versions))
-
-    def check_inputs(self) -> None:
-        """Raises RuntimeError if an input that a second run would read was changed."""
-        pairs = list(zip(self.inputs, self.input_versions))
-        _check_unchanged(pairs[position] for position in self.lean.inputs_read)
 
 
 class Step:
@@ -104,24 +93,26 @@ class Step:
         self._uses_loss_alone = uses_loss_alone
         self._entry = GraphReport(part)
         self._first_entry: dict[str, Any] = {}
-        self._apart: list[int] = []
         self._tracker: Tracker | None = None
-        self._is_begun = False
+        self._is_begun = self._has_backward = False
         # Some of the saved values are sizes that depend on data. They are the first ones that
         # the backward module takes, and the last ones that the forward module returns.
-        self._num_outputs = self._num_saved = self._num_numbers = 0
+        self._num_outputs = self._num_brought = self._num_numbers = 0
         self._first_made: int | None = None
-        self._forward: fx.GraphModule | None = None
+        self._first: Built | None = None
         self._tangents: list[torch.Tensor] = []
         self._is_open = False
         self._waiting = Waiting()
-        self._latest: tuple[int, Results] | None = None
+        self._latest: tuple[Any, Call] | None = None
         self._node_type: type[Any] | None = None
         # The joint graph and its options, as long as another plan of it may be made.
         self._joint: tuple[fx.GraphModule, dict[str, Any]] | None = None
         self._unused: Unused | None = None
         self._lean: _Lean | None = None
-        self._has_left = False
+        # The plans by the number of tensors that they save.
+        self._slots: slots.Slots | None = None
+        self._leans: dict[int, _Lean] = {}
+        self._has_left = self._is_retained = self._is_planned_retained = False
         # The division of the limit that the present plan is for, and whether there was another.
         self._parts = backend.parts
         self._has_share = False
@@ -133,23 +124,22 @@ class Step:
     def partition(self, joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
         self._num_outputs = options["num_fwd_outputs"]
         modules = self._plan_for_loss(joint, options) if self._uses_loss_alone else None
-        if modules is None:
-            self._uses_loss_alone = False
-            modules, self._entry, self._apart = self._backend.plan(
-                self._part, joint, inputs, **options
-            )
-            if self._entry.plan is not None:
-                self._begin(modules[0])
-                self._joint = joint, options
-        return modules
+        if modules is not None:
+            return modules
+        self._uses_loss_alone = False
+        (forward, backward), self._entry, apart = self._backend.plan(
+            self._part, joint, inputs, **options
+        )
+        if self._entry.plan is not None:
+            self._begin(Built(forward, backward, apart))
+            self._joint = joint, options
+        return forward, backward
 
-    def _begin(self, forward: fx.GraphModule) -> None:
-        self._forward = forward
-        self._first_made = first_made(forward, self._num_outputs)
-        (output,) = forward.graph.find_nodes(op="output")
-        saved = output.args[0][self._num_outputs :]
-        self._num_saved = len(saved)
-        self._num_numbers = sum(_is_number(node) for node in saved)
+    def _begin(self, built: Built) -> None:
+        self._first = built
+        self._first_made = first_made(built.forward, self._num_outputs)
+        self._slots = slots.add(built.forward, built.backward, self._num_outputs)
+        self._num_numbers = self._slots.num_numbers
         self._tracker = Tracker()
 
     def _plan_for_loss(self, joint: fx.GraphModule, options: dict[str, Any]) -> Any:
@@ -163,37 +153,71 @@ class Step:
         if found is None:
             return None
         everything, self._entry, planned = found
-        self._apart = everything.apart
-        self._begin(everything.forward)
-        self._lean = self._make_lean(planned, unused)
-        self._joint = joint, options
-        if self._lean is None:  # Forward could not run again for other results.
+        lean = self._make_lean(planned, unused, everything.forward)
+        if lean is None:  # Forward could not run again for other results.
             self._backend.report.graphs.remove(self._entry)
+            return None
+        self._begin(everything)
+        self._joint = joint, options
+        if not self._use(lean):
+            self._backend.report.graphs.remove(self._entry)
+            self._first = self._joint = self._tracker = None
             return None
         return everything.forward, everything.backward
 
     def compile_forward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
+        if self._slots is not None and self._first is not None:
+            self._slots.remove_from_forward(module)
+            self._slots.remove_from_forward(self._first.forward)  # AOT autograd may have copied it.
         call = settled(private.box(module))
 
         def run(arguments: list[Any]) -> Any:
             self._choose()
             lean = self._lean
-            results = self._run_lean(lean, arguments) if lean else self._measure(call, arguments)
-            if self._first_made is not None:
-                made = results[self._num_outputs + self._first_made]
-                self._latest = private.storage_key(made), Results(results[: self._num_outputs])
-                self._waiting.begin(made, self._latest[1])
-            return results
+            if lean is not None and not self._uses_loss_alone and private.has_saved_tensor_hooks():
+                # Where hooks replace tensors, a call may not be recognized when gradients arrive
+                # for which the plan has no place.
+                lean = None if lean.save_again is not None else lean
+            return self._forward(lean, call, arguments)
 
         return private.mark_boxed(run)
 
+    def _forward(
+        self, lean: _Lean | None, first: Callable[[list[Any]], Any], arguments: list[Any]
+    ) -> list[Any]:
+        can_run_again = lean is not None and lean.save_again is not None
+        inputs = list(arguments) if can_run_again else []
+        states = [generator_state(device) for device in lean.devices] if lean else []
+        results: list[Any] = list(self._measure(lean.forward if lean else first, arguments))
+        call = Call(results[: self._num_outputs], inputs, states)
+        if lean is not None:
+            results = self._in_slots(lean, results)
+        position = lean.first_made if lean else self._first_made
+        if position is not None:
+            made = results[self._num_outputs + position]
+            self._latest = private.storage_key(made), call
+            self._waiting.begin(made, call)
+        return results
+
+    def _in_slots(self, lean: _Lean, results: list[Any]) -> list[Any]:
+        """Returns results and saved values, of which there are as many as only this plan has."""
+        returned, saved = results[: self._num_outputs], results[self._num_outputs :]
+        tensors = _apart_from(returned, saved[: lean.num_saved])
+        numbers = saved[lean.num_saved :] + [0] * (self._num_numbers - lean.num_numbers)
+        tensors += [torch.zeros(1) for _ in range(lean.slots - lean.num_saved)]
+        return [*returned, *tensors, *numbers]
+
     def compile_backward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
+        if self._slots is not None and self._first is not None:
+            self._slots.remove_from_backward(module)
+            self._slots.remove_from_backward(self._first.backward)
         call = settled(private.box(module))
         inputs = module.graph.find_nodes(op="placeholder")
         self._tangents = [node.meta["val"] for node in inputs if is_tangent(node)]
         sizes = [size for tangent in self._tangents for size in tangent.shape]
         self._is_open = not all(isinstance(size, int) for size in sizes)
-        self._num_saved = next((i for i, n in enumerate(inputs) if is_tangent(n)), len(inputs))
+        saved = next((i for i, n in enumerate(inputs) if is_tangent(n)), len(inputs))
+        self._num_brought = len(inputs) - saved
 
         def run(arguments: list[Any]) -> Any:
             self._backend.constraints.check()  # Now all graphs of a call are known.
@@ -201,11 +225,8 @@ class Step:
             if self._tracker is not None:
                 self._tracker.forget_dead()
             gradients = self._run_backward(call, arguments)
-            if self._tracker is not None and not self.is_waiting():
-                self._entry.measured_peak_bytes = self._tracker.peak_bytes()
-                self._entry.measured_host_peak_bytes = self._tracker.host_peak_bytes()
-                self._tracker = None
-                _warn_above_plan(self._entry)
+            if not self.is_waiting():
+                self._end_measuring()
             return gradients
 
         return private.mark_boxed(run)
@@ -214,17 +235,20 @@ class Step:
         """Records which results of the last forward pass the caller got."""
         if self._latest is None:
             return
-        (made, results), self._latest = self._latest, None
-        results.returned(outputs)
-        if private.uses_compiled_autograd():
-            return
-        for node in private.compiled_nodes(outputs):
-            if self._is_open:
-                return  # Zeros for gradients that do not arrive could not be made.
-            if self._node_type is None and _has_saved(node, self._first_made, made):
-                self._node_type = type(node)
+        (made, call), self._latest = self._latest, None
+        call.returned(outputs)
+        if private.uses_compiled_autograd() or self._is_open:
+            return  # Zeros for gradients that do not arrive could not be made.
+        nodes = private.compiled_nodes(outputs)
+        if self._node_type is None and not private.has_saved_tensor_hooks():
+            position = self._lean.first_made if self._lean else self._first_made
+            found = (node for node in nodes if _has_saved(node, position, made))
+            self._node_type = next((type(node) for node in found), None)
+        for node in nodes:
             if type(node) is self._node_type:
                 node.set_materialize_grads(False)  # Shows which gradients do not arrive.
+                private.mark(node, call)
+                call.shows_absent = True
 
     def _measure(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
         """Calls a forward module; measures anew if earlier calls had no backward pass."""
@@ -235,10 +259,21 @@ class Step:
         self._is_begun = True
         return self._tracker.run(call, arguments)
 
+    def _end_measuring(self) -> None:
+        """Notes what the step has needed that has ended."""
+        if self._tracker is None:
+            return
+        self._entry.measured_peak_bytes = self._tracker.peak_bytes()
+        self._entry.measured_host_peak_bytes = self._tracker.host_peak_bytes()
+        self._tracker = None
+        _warn_above_plan(self._entry)
+
     def _choose(self) -> None:
         """Changes the plan between two steps, if the caller uses less or more than planned."""
         if self.is_waiting():
             return
+        if self._has_backward:  # Its graph was retained, and then dropped.
+            self._end_measuring()
         if self._has_left:
             self._has_left = False
             self._measure_anew()
@@ -247,6 +282,8 @@ class Step:
                 self._plan_anew(Unused())
         elif self._parts is not self._backend.parts:
             self._plan_share()
+        elif self._is_retained and not self._is_planned_retained:
+            self._plan_retained()
         elif self._unused is not None and self._tracker is None and not self._uses_loss_alone:
             self._use_lean(self._unused)
 
@@ -255,34 +292,63 @@ class Step:
         if self._joint is None or unused == Unused():
             return
         joint, options = self._take_joint()
-        first = dict(vars(self._entry))
-        built = self._backend.plan_again(self._entry, joint, options, unused)
-        if built is not None:
-            self._first_entry = first
-            self._lean = self._make_lean(built, unused)
-            self._measure_anew()
+        self._first_entry = self._first_entry or dict(vars(self._entry))
+        with self._optional():
+            built = self._backend.plan_again(self._entry, joint, options, unused)
+            lean = self._make_lean(built, unused) if built is not None else None
+            if built is not None and (lean is None or not self._use(lean)):
+                raise UnsupportedGraphError("the forward pass cannot run again for other results")
+            if built is not None:
+                self._entry.note = LEAN_NOTE
+                self._backend.report.say(DROPPED)
+                self._measure_anew()
+
+    def _plan_retained(self) -> None:
+        """Uses a plan for a graph that is retained for another backward pass."""
+        self._is_planned_retained = True
+        if self._joint is None or self._entry.plan is None:
+            return
+        joint, options = self._joint
+        unused = self._lean.unused if self._lean is not None else Unused()
+        self._first_entry = self._first_entry or dict(vars(self._entry))
+        with self._optional():
+            built = self._backend.plan_retained(self._entry, joint, options, unused)
+            lean = self._make_lean(built, unused) if built is not None else None
+            if lean is not None and self._use(lean):
+                self._note_retained(lean.built)
+                self._measure_anew()
+
+    @contextlib.contextmanager
+    def _optional(self) -> Iterator[None]:
+        """Keeps the present plan, and warns, where a better one cannot be made or used."""
+        before, lean = dict(vars(self._entry)), self._lean
+        try:
+            yield
+        except Exception as error:
+            vars(self._entry).update(before)
+            self._lean = lean
+            self._backend.report.say(refused(error))
 
     def _plan_share(self) -> None:
         """Plans the graph for its share of the limit, and for the results that are used."""
         self._parts, self._has_share = self._backend.parts, True
         unused = self._lean.unused if self._lean is not None else self._unused
-        with contextlib.suppress(UnsupportedGraphError):
+        with contextlib.suppress(UnsupportedGraphError, ReplayError):
             if unused is not None and self._plan_anew(unused):
                 return
         self._plan_anew(Unused())
 
     def _plan_anew(self, unused: Unused) -> bool:
         """Plans the graph within its present limit. Returns whether there is such a plan."""
-        if self._joint is None or self._first_made is None:
+        if self._joint is None:
             return False
         self._first_entry = self._first_entry or dict(vars(self._entry))
         self._entry.note = ""
         joint, options = self._take_joint()
         built = self._backend.plan_anew(self._entry, joint, options, unused)
         lean = self._make_lean(built, unused)
-        if lean is None:
+        if lean is None or not self._use(lean):
             return False
-        self._lean = lean
         self._measure_anew()
         return True
 
@@ -295,50 +361,70 @@ class Step:
         return found
 
     def _measure_anew(self) -> None:
-        self._tracker, self._is_begun = Tracker(), False
+        self._tracker, self._is_begun, self._has_backward = Tracker(), False, False
         self._entry.measured_peak_bytes = self._entry.measured_host_peak_bytes = None
 
-    def _make_lean(self, built: Built, unused: Unused) -> _Lean | None:
-        """Returns None if the first forward module would have to run again, and must not."""
-        assert self._forward is not None
-        modules = settled(private.box(built.forward)), settled(private.box(built.backward))
-        if not unused.absent:
-            return _Lean(*modules, built.apart, unused, None, [], [])
-        try:
-            again = saving_again(self._forward, self._num_outputs)
-        except UnsupportedGraphError:
-            return None
-        return _Lean(
-            *modules,
-            built.apart,
-            unused,
-            settled(private.box(again)),
-            inputs_kept(self._forward),
-            random_devices(self._forward),
-        )
+    def _use(self, lean: _Lean) -> bool:
+        """Uses another plan from now on. Returns False where it saves more than fits."""
+        assert self._slots is not None
+        count = self._slots.number_for(lean.num_saved + (lean.first_made is None), self._leans)
+        if count is None or lean.num_numbers > self._num_numbers:
+            return False
+        if lean.first_made is None:  # The first tensor that fills the slots identifies its calls.
+            lean.first_made = lean.num_saved
+        lean.slots = count
+        self._leans[count] = self._lean = lean
+        return True
 
-    def _run_lean(self, lean: _Lean, arguments: list[Any]) -> list[Any]:
-        inputs = [] if lean.save_again is None else list(arguments)
-        call = _Call(lean, inputs, [generator_state(device) for device in lean.devices])
-        results = self._measure(lean.forward, arguments)
-        kept = _apart_from(results[: self._num_outputs], results[self._num_outputs :])
-        call.save(_numbers_first(kept))
-        nothing: Any = torch.empty(0)
-        saved = [nothing] * (self._num_saved - self._num_numbers) + [0] * self._num_numbers
-        assert self._first_made is not None
-        saved[self._first_made] = made = torch.empty(0)
-        made.ckplan_call = call  # type: ignore[attr-defined]
-        return [*results[: self._num_outputs], *saved]
+    def _make_lean(
+        self, built: Built, unused: Unused, first: fx.GraphModule | None = None
+    ) -> _Lean | None:
+        """Returns None if the first forward module would have to run again, and must not."""
+        if first is None:
+            assert self._first is not None
+            first = self._first.forward
+        again, read, devices = None, [], []
+        if unused.absent:
+            try:
+                again = settled(private.box(saving_again(first, self._num_outputs)))
+            except UnsupportedGraphError:
+                return None
+            read, devices = inputs_kept(first), random_devices(first)
+        saved = slots.saved_by(built.forward, self._num_outputs)
+        numbers = sum(slots.is_number(node) for node in saved)
+        return _Lean(
+            settled(private.box(built.forward)),
+            settled(private.box(built.backward)),
+            built,
+            unused,
+            first_made(built.forward, self._num_outputs),
+            len(saved) - numbers,
+            numbers,
+            0,
+            again,
+            read,
+            devices,
+        )
 
     def _run_backward(self, first: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
         # Nothing here may hold the saved values, because the backward module frees them as it runs.
-        saved, brought = arguments[: self._num_saved], arguments[self._num_saved :]
+        cut = len(arguments) - self._num_brought
+        saved, brought = arguments[:cut], arguments[cut:]
         arguments.clear()
-        absent = frozenset(i for i in range(len(self._tangents)) if brought[i] is None)
-        lean = self._take_lean(saved, absent)
+        lean = self._leans.get(cut - self._num_numbers)
+        call = self._call_of(saved)
+        absent = self._absent(call, lean, brought)
+        self._note_pass(call, lean, saved, absent)
         for i in absent:
             brought[i] = _zeros_like(self._tangents[i])
-        if lean is not None:
+        if lean is not None and not lean.unused.absent <= absent:
+            saved[:] = self._save_again(call, lean)
+            lean = None
+        elif lean is not None:
+            # Numbers come first, then the plan's tensors, and last what fills the slots.
+            tensors = saved[self._num_numbers : self._num_numbers + lean.num_saved]
+            saved[:] = [*saved[: lean.num_numbers], *tensors]
+            del tensors
             brought = [tensor for i, tensor in enumerate(brought) if i not in lean.unused.absent]
         saved += brought
         if self._tracker is None:
@@ -346,60 +432,101 @@ class Step:
         self._tracker.hold(brought)
         del brought
         gradients = self._tracker.run(lean.backward if lean else first, saved)
-        self._tracker.leave_out(gradients[i] for i in (lean.apart if lean else self._apart))
+        self._has_backward = True
+        if self._first is not None:
+            apart = lean.built.apart if lean else self._first.apart
+            self._tracker.leave_out(gradients[i] for i in apart)
         return gradients
 
-    def _take_lean(self, saved: list[Any], absent: frozenset[int]) -> _Lean | None:
-        """Moves the values that forward saved into ``saved``, and returns the plan that it ran by.
+    def _call_of(self, saved: list[Any]) -> Call | None:
+        """Returns the call whose backward pass begins, if it can be known."""
+        marked = private.mark_of_running_node()
+        return marked if isinstance(marked, Call) else self._waiting.find(saved)
 
-        None stands for the first plan. The gradients ``absent`` did not arrive.
+    def _absent(
+        self, call: Call | None, lean: _Lean | None, brought: list[Any]
+    ) -> frozenset[int]:
+        """Returns which gradients did not arrive: those that are None.
+
+        Where autograd makes zeros of them, zeros are taken for absent if only that serves a plan
+        without them: gradients that are zero add nothing.
         """
-        if self._first_made is None:
-            return None
-        made = saved[self._num_numbers + self._first_made]
-        results = self._waiting.end(made)
-        call: _Call | None = getattr(made, "ckplan_call", None)
-        del made
-        dropped = frozenset(results.dropped(call.saved if call else saved) if results else ())
-        if call is None:
-            unused = Unused(absent, dropped)
-            if results is not None:
-                self._unused = unused if self._unused is None else self._unused & unused
-            return None
-        lean = call.lean
-        if results is not None and not lean.unused <= Unused(absent, dropped):
-            self._leave_lean()
-        if lean.unused.absent <= absent:
-            call.check()
-            saved[:] = call.saved
-            return lean
-        saved[:] = self._save_again(call)
-        return None
+        absent = frozenset(i for i in range(len(self._tangents)) if brought[i] is None)
+        missing = lean.unused.absent - absent if lean is not None else frozenset()
+        if missing and (call is None or not call.shows_absent):
+            return absent | {i for i in missing if not brought[i].any()}
+        return absent
 
-    def _leave_lean(self) -> None:
+    def _note_pass(
+        self, call: Call | None, lean: _Lean | None, saved: list[Any], absent: frozenset[int]
+    ) -> None:
+        """Notes what a backward pass uses, and leaves the lean plan if it uses more."""
+        if private.retains_graph():
+            self._retain()
+        elif call is not None:
+            self._waiting.end(call)
+        if call is not None:
+            call.note_pass(absent, saved)
+        unused = call.unused if call is not None and call.unused is not None else Unused()
+        if lean is None:
+            self._unused = unused if self._unused is None else self._unused & unused
+        elif not lean.unused <= unused:
+            self._leave_lean(lean)
+
+    def _retain(self) -> None:
+        """Notes that a graph is retained, which has its saved values stay for another pass."""
+        if self._is_retained or self._entry.plan is None or self._first is None:
+            return
+        self._is_retained = True
+        self._note_retained(self._lean.built if self._lean is not None else self._first)
+        self._backend.report.say(RETAINED)
+
+    def _note_retained(self, built: Built) -> None:
+        """Has the planned peak count the saved values that stay."""
+        unused = self._lean.unused if self._lean is not None else Unused()
+        replay = replay_retained(
+            built.forward, built.backward, self._num_outputs, built.apart, unused.dropped
+        )
+        plan = self._entry.plan
+        assert plan is not None
+        self._entry.retained_peak_bytes = replay.peak_bytes
+        self._entry.plan = dataclasses.replace(
+            plan,
+            peak_bytes=max(replay.peak_bytes, plan.peak_bytes),
+            host_peak_bytes=max(replay.host_peak_bytes, plan.host_peak_bytes),
+        )
+
+    def _leave_lean(self, lean: _Lean) -> None:
         """Plans for all results from the next step on, because the caller uses more than before."""
-        if self._lean is None:
+        if self._lean is not lean or lean.unused == Unused():
             return
         self._lean, self._has_left, self._tracker = None, True, None
+        self._unused = Unused()
         for name in ("plan", "operations", "saved_bytes", "saved_host_bytes", "recomputed", "note"):
             if name in self._first_entry:
                 setattr(self._entry, name, self._first_entry[name])
+        if self._is_retained and self._first is not None and not self._uses_loss_alone:
+            self._note_retained(self._first)
         self._backend.report.say(HELD_AFTER_ALL)
 
-    def _save_again(self, call: _Call) -> list[Any]:
+    def _save_again(self, call: Call | None, lean: _Lean) -> list[Any]:
         """Runs the forward pass again, to save the values that the first plan saves."""
-        assert call.lean.save_again is not None
-        call.check_inputs()
-        before = [generator_state(device) for device in call.lean.devices]
-        for device, state in zip(call.lean.devices, call.states):
+        if call is None or lean.save_again is None or not call.inputs:
+            raise RuntimeError(
+                "a gradient arrives for a result that was planned as unused, in a call that hooks "
+                'for saved tensors hide: leave out returns="loss"'
+            )
+        call.check_inputs(lean.inputs_read)
+        before = [generator_state(device) for device in lean.devices]
+        for device, state in zip(lean.devices, call.states):
             set_generator_state(device, state)
         inputs = list(call.inputs)
         try:
             if self._tracker is None:
-                return _numbers_first(call.lean.save_again(inputs))
-            return _numbers_first(self._tracker.run(call.lean.save_again, inputs))
+                return _numbers_first(lean.save_again(inputs))
+            return _numbers_first(self._tracker.run(lean.save_again, inputs))
         finally:
-            for device, state in zip(call.lean.devices, before):
+            for device, state in zip(lean.devices, before):
                 set_generator_state(device, state)
 
 
@@ -412,9 +539,8 @@ def _warn_above_plan(entry: GraphReport) -> None:
         )
         warnings.warn(
             f"the first step of graph {entry.part} needed {entry.measured_peak_bytes} bytes, where "
-            f"{entry.step_peak_bytes} were planned{on_host if entry.plan.transfer_bytes else ''}; a "
-            "graph that is retained for a second backward pass keeps more, all else is a fault of "
-            "ckplan.torch: please report it",
+            f"{entry.step_peak_bytes} were planned{on_host if entry.plan.transfer_bytes else ''}: this "
+            "is a fault of ckplan.torch, please report it",
             ckplan.PlanWarning,
             stacklevel=2,
         )
@@ -434,22 +560,6 @@ def _numbers_first(saved: Sequence[Any]) -> list[Any]:
     """Returns the values that a forward module saves in the order in which backward takes them."""
     numbers = [value for value in saved if not isinstance(value, torch.Tensor)]
     return numbers + [value for value in saved if isinstance(value, torch.Tensor)]
-
-
-def _is_number(node: fx.Node) -> bool:
-    return not isinstance(node.meta.get("val"), torch.Tensor)
-
-
-def _check_unchanged(pairs: Iterable[tuple[Any, int]]) -> None:
-    if any(_version(tensor) != version for tensor, version in pairs):
-        raise RuntimeError(
-            "a tensor that the backward pass needs was changed in place after the forward pass"
-        )
-
-
-def _version(tensor: Any) -> int:
-    is_counted = isinstance(tensor, torch.Tensor) and not tensor.is_inference()
-    return tensor._version if is_counted else 0
 
 
 def _zeros_like(tensor: torch.Tensor) -> torch.Tensor:

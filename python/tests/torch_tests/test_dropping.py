@@ -189,7 +189,7 @@ def test_a_tensor_that_was_changed_in_place_is_refused_as_by_pytorch():
     output = planned(tokens())
     with torch.no_grad():
         planned.head.weight.add_(1)
-    with pytest.raises(RuntimeError, match="in place"):
+    with pytest.raises(RuntimeError, match="in ?place"):
         loss_alone(output)
 
 
