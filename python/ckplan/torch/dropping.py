@@ -30,11 +30,21 @@ HELD_AFTER_ALL = (
     "and from the next one on they are planned as held"
 )
 
+HOOKED = (
+    "saved_tensors_hooks are in force, so gradients are planned for all results again: "
+    'returns="loss" leaves out those that your loop never uses'
+)
+
 LEAN_NOTE = "without results that the caller drops, or uses without a gradient"
 
 RETAINED = (
     "a graph is retained for another backward pass, so that its saved tensors stay: planned peaks "
     "count them, and from the next step on the graph is planned as such"
+)
+
+GRADIENT_HELD = (
+    "the caller holds a gradient that it passes to the backward pass until the end: planned peaks "
+    "count it"
 )
 
 NO_LOSS = (

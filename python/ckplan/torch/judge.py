@@ -49,6 +49,7 @@ def replay_modules(
     uncounted_gradients: Iterable[int],
     dropped: Container[int] = (),
     is_retained: bool = False,
+    held: Container[int] = (),
 ) -> Replay:
     """Returns the memory that a step needs when it runs the modules.
 
@@ -57,7 +58,8 @@ def replay_modules(
     ``uncounted_gradients`` are positions of results of the backward module whose memory is counted
     apart, as the memory of parameters' gradients is.
 
-    ``is_retained`` says that the graph is retained, so that saved tensors stay to the end.
+    ``is_retained`` says that the graph is retained, so that saved tensors stay to the end, and
+    ``held`` has the positions of gradients from the caller that it holds to the end.
     """
     forward = _Pass(modules.forward)
     for node in _inputs(modules.forward):
@@ -79,9 +81,10 @@ def replay_modules(
     numbers = modules.num_numbers
     for node, source in zip(inputs, saved[len(saved) - numbers :] + saved[: len(saved) - numbers]):
         backward.hold(node, forward.memories[source])
-    for node in inputs[len(saved) :]:
+    for position, node in enumerate(inputs[len(saved) :]):
         tensor = next(tensors_in(node.meta["val"]))
-        memory = _Memory(storage_bytes(tensor), users=int(is_held_by_caller(tensor)))
+        is_held = position in held or is_held_by_caller(tensor)
+        memory = _Memory(storage_bytes(tensor), users=int(is_held))
         kept.append(memory)
         backward.hold(node, [memory])
     held = sum(memory.bytes for memory in kept if not memory.is_host)
@@ -97,17 +100,19 @@ def replay_modules(
     return Replay(peak, max(forward.peak, held), saved_bytes, host_peak, saved_host_bytes)
 
 
-def replay_retained(
+def replay_built(
     forward: fx.GraphModule,
     backward: fx.GraphModule,
     num_outputs: int,
     uncounted_gradients: Iterable[int],
     dropped: Container[int] = (),
+    is_retained: bool = False,
+    held: Container[int] = (),
 ) -> Replay:
-    """Returns the memory of a step whose graph is retained for another backward pass."""
+    """Does what ``replay_modules`` does, for two modules that are compiled already."""
     numbers = sum(not list(tensors_in(n.meta.get("val"))) for n in _outputs(forward)[num_outputs:])
     modules = Modules(forward, backward, num_outputs, numbers)
-    return replay_modules(modules, uncounted_gradients, dropped, is_retained=True)
+    return replay_modules(modules, uncounted_gradients, dropped, is_retained, held)
 
 
 class _Pass:

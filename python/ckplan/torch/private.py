@@ -85,6 +85,21 @@ def frees_gradients() -> bool:
     return hasattr(torch.autograd.Function, "boxed_grads_call")
 
 
+def keep_saved_tensors() -> None:
+    """Lets any backward pass of the graph that AOT autograd compiles now be followed by another.
+
+    Otherwise PyTorch raises an error where a graph is retained that was not before, because
+    Inductor may have reused the memory of saved tensors. ``bw_donated_idxs`` of
+    ``torch._guards.TracingContext.fw_metadata``, since 2.6.
+    """
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    if metadata is not None:
+        metadata.bw_donated_idxs = []
+
+
 def mark_boxed(call: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
     """Marks ``call`` for AOT autograd as emptying its list (``_boxed_call``, since 2.0)."""
 

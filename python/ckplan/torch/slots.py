@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from ckplan.torch import private
+from ckplan.torch import operators, private
 from ckplan.torch.capture import is_tangent
 
 _SPARE = 64
@@ -83,6 +83,16 @@ def saved_by(forward: fx.GraphModule, num_outputs: int) -> list[fx.Node]:
     """Returns the values that a forward module saves: tensors, and then numbers."""
     (output,) = forward.graph.find_nodes(op="output")
     return list(output.args[0][num_outputs:])
+
+
+def updated_inputs(forward: fx.GraphModule, num_outputs: int) -> list[int]:
+    """Returns the positions among a forward module's outputs of saved inputs that it updates.
+
+    The backward module ignores their values (``operators.ignores_running_statistics``).
+    """
+    updated = {n.args[0] for n in forward.graph.nodes if operators.is_mutation(n)}
+    saved = enumerate(saved_by(forward, num_outputs), num_outputs)
+    return [position for position, node in saved if node.op == "placeholder" and node in updated]
 
 
 def is_number(node: fx.Node) -> bool:

@@ -26,10 +26,12 @@ from torch import fx
 
 import ckplan
 from ckplan.torch import private, slots
-from ckplan.torch.capture import is_tangent
+from ckplan.torch.capture import is_held_by_caller, is_tangent
 from ckplan.torch.dropping import (
     DROPPED,
+    GRADIENT_HELD,
     HELD_AFTER_ALL,
+    HOOKED,
     LEAN_NOTE,
     NO_LOSS,
     RETAINED,
@@ -41,7 +43,7 @@ from ckplan.torch.dropping import (
     saving_again,
 )
 from ckplan.torch.errors import ReplayError, UnsupportedGraphError
-from ckplan.torch.judge import replay_retained
+from ckplan.torch.judge import replay_built
 from ckplan.torch.offload.host import settled
 from ckplan.torch.randomness import generator_state, set_generator_state
 from ckplan.torch.report import GraphReport
@@ -79,6 +81,8 @@ class _Lean:
     inputs_read: list[int]
     """The positions of inputs whose values ``save_again`` needs."""
     devices: list[torch.device]
+    updated: list[int]
+    """The positions among its outputs of saved inputs that it updates."""
 
 
 class Step:
@@ -99,8 +103,10 @@ class Step:
         # the backward module takes, and the last ones that the forward module returns.
         self._num_outputs = self._num_brought = self._num_numbers = 0
         self._first_made: int | None = None
+        self._updated: list[int] = []
         self._first: Built | None = None
         self._tangents: list[torch.Tensor] = []
+        self._held: set[int] = set()  # The positions of gradients that the caller holds.
         self._is_open = False
         self._waiting = Waiting()
         self._latest: tuple[Any, Call] | None = None
@@ -112,7 +118,7 @@ class Step:
         # The plans by the number of tensors that they save.
         self._slots: slots.Slots | None = None
         self._leans: dict[int, _Lean] = {}
-        self._has_left = self._is_retained = self._is_planned_retained = False
+        self._has_left = self._is_retained = self._is_planned_retained = self._is_hooked = False
         # The division of the limit that the present plan is for, and whether there was another.
         self._parts = backend.parts
         self._has_share = False
@@ -140,6 +146,7 @@ class Step:
         self._first_made = first_made(built.forward, self._num_outputs)
         self._slots = slots.add(built.forward, built.backward, self._num_outputs)
         self._num_numbers = self._slots.num_numbers
+        self._updated = slots.updated_inputs(built.forward, self._num_outputs)
         self._tracker = Tracker()
 
     def _plan_for_loss(self, joint: fx.GraphModule, options: dict[str, Any]) -> Any:
@@ -173,12 +180,9 @@ class Step:
 
         def run(arguments: list[Any]) -> Any:
             self._choose()
-            lean = self._lean
-            if lean is not None and not self._uses_loss_alone and private.has_saved_tensor_hooks():
-                # Where hooks replace tensors, a call may not be recognized when gradients arrive
-                # for which the plan has no place.
-                lean = None if lean.save_again is not None else lean
-            return self._forward(lean, call, arguments)
+            if private.has_saved_tensor_hooks():
+                self._leave_for_hooks()
+            return self._forward(self._lean, call, arguments)
 
         return private.mark_boxed(run)
 
@@ -189,6 +193,8 @@ class Step:
         inputs = list(arguments) if can_run_again else []
         states = [generator_state(device) for device in lean.devices] if lean else []
         results: list[Any] = list(self._measure(lean.forward if lean else first, arguments))
+        for position in lean.updated if lean else self._updated:
+            results[position] = results[position].data  # Autograd must not miss a later update.
         call = Call(results[: self._num_outputs], inputs, states)
         if lean is not None:
             results = self._in_slots(lean, results)
@@ -212,6 +218,7 @@ class Step:
             self._slots.remove_from_backward(module)
             self._slots.remove_from_backward(self._first.backward)
         call = settled(private.box(module))
+        private.keep_saved_tensors()
         inputs = module.graph.find_nodes(op="placeholder")
         self._tangents = [node.meta["val"] for node in inputs if is_tangent(node)]
         sizes = [size for tangent in self._tangents for size in tangent.shape]
@@ -282,16 +289,19 @@ class Step:
                 self._plan_anew(Unused())
         elif self._parts is not self._backend.parts:
             self._plan_share()
-        elif self._is_retained and not self._is_planned_retained:
-            self._plan_retained()
         elif self._unused is not None and self._tracker is None and not self._uses_loss_alone:
             self._use_lean(self._unused)
+        if self._is_retained and not self._is_planned_retained:
+            self._plan_retained()
 
     def _use_lean(self, unused: Unused) -> None:
         """Uses a plan for a caller that does not use all results, if that saves memory."""
+        if self._is_hooked:
+            unused = Unused(frozenset(), unused.dropped)
         if self._joint is None or unused == Unused():
             return
-        joint, options = self._take_joint()
+        joint, options = self._joint if self._is_retained else self._take_joint()
+        self._unused = None
         self._first_entry = self._first_entry or dict(vars(self._entry))
         with self._optional():
             built = self._backend.plan_again(self._entry, joint, options, unused)
@@ -302,20 +312,22 @@ class Step:
                 self._entry.note = LEAN_NOTE
                 self._backend.report.say(DROPPED)
                 self._measure_anew()
+                self._note_staying(lean)
+                self._is_planned_retained = False
 
     def _plan_retained(self) -> None:
         """Uses a plan for a graph that is retained for another backward pass."""
         self._is_planned_retained = True
         if self._joint is None or self._entry.plan is None:
             return
-        joint, options = self._joint
+        joint, options = self._take_joint()
         unused = self._lean.unused if self._lean is not None else Unused()
         self._first_entry = self._first_entry or dict(vars(self._entry))
         with self._optional():
             built = self._backend.plan_retained(self._entry, joint, options, unused)
             lean = self._make_lean(built, unused) if built is not None else None
             if lean is not None and self._use(lean):
-                self._note_retained(lean.built)
+                self._note_staying(lean)
                 self._measure_anew()
 
     @contextlib.contextmanager
@@ -349,6 +361,7 @@ class Step:
         lean = self._make_lean(built, unused)
         if lean is None or not self._use(lean):
             return False
+        self._note_staying(lean)
         self._measure_anew()
         return True
 
@@ -404,6 +417,7 @@ class Step:
             again,
             read,
             devices,
+            slots.updated_inputs(built.forward, self._num_outputs),
         )
 
     def _run_backward(self, first: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
@@ -427,11 +441,16 @@ class Step:
             del tensors
             brought = [tensor for i, tensor in enumerate(brought) if i not in lean.unused.absent]
         saved += brought
-        if self._tracker is None:
-            return (lean.backward if lean else first)(saved)
-        self._tracker.hold(brought)
+        if self._tracker is not None:
+            self._tracker.hold(brought)
+        watches = self._watches(lean, brought)
         del brought
+        if self._tracker is None:
+            gradients = (lean.backward if lean else first)(saved)
+            self._note_gradients(lean, watches)
+            return gradients
         gradients = self._tracker.run(lean.backward if lean else first, saved)
+        self._note_gradients(lean, watches)
         self._has_backward = True
         if self._first is not None:
             apart = lean.built.apart if lean else self._first.apart
@@ -473,30 +492,77 @@ class Step:
         elif not lean.unused <= unused:
             self._leave_lean(lean)
 
+    def _watches(
+        self, lean: _Lean | None, brought: list[torch.Tensor]
+    ) -> dict[int, Callable[[], bool]]:
+        """Watches the gradients from the caller that are planned as freed in the backward pass."""
+        if self._entry.plan is None or self._first is None:
+            return {}
+        rows = zip(self._present(lean), brought)
+        return {
+            i: private.storage_watch(tensor)
+            for i, tensor in rows
+            if i not in self._held and not is_held_by_caller(self._tangents[i])
+        }
+
+    def _present(self, lean: _Lean | None) -> list[int]:
+        """Returns the positions of the gradients that a plan takes."""
+        absent = lean.unused.absent if lean is not None else frozenset[int]()
+        return [i for i in range(len(self._tangents)) if i not in absent]
+
+    def _note_gradients(self, lean: _Lean | None, watches: dict[int, Callable[[], bool]]) -> None:
+        """Has the planned peak count gradients that the caller turns out to hold."""
+        held = {i for i, lives in watches.items() if lives()}
+        if not held:
+            return
+        self._held |= held
+        self._note_staying(self._lean)
+        self._backend.report.say(GRADIENT_HELD)
+
     def _retain(self) -> None:
         """Notes that a graph is retained, which has its saved values stay for another pass."""
         if self._is_retained or self._entry.plan is None or self._first is None:
             return
         self._is_retained = True
-        self._note_retained(self._lean.built if self._lean is not None else self._first)
+        self._note_staying(self._lean)
         self._backend.report.say(RETAINED)
 
-    def _note_retained(self, built: Built) -> None:
-        """Has the planned peak count the saved values that stay."""
-        unused = self._lean.unused if self._lean is not None else Unused()
-        replay = replay_retained(
-            built.forward, built.backward, self._num_outputs, built.apart, unused.dropped
+    def _note_staying(self, lean: _Lean | None) -> None:
+        """Has the planned peak count saved values and gradients that stay, if any do."""
+        built, plan = lean.built if lean is not None else self._first, self._entry.plan
+        if built is None or plan is None or not (self._is_retained or self._held):
+            return
+        replay = replay_built(
+            built.forward,
+            built.backward,
+            self._num_outputs,
+            built.apart,
+            lean.unused.dropped if lean is not None else (),
+            self._is_retained,
+            {k for k, i in enumerate(self._present(lean)) if i in self._held},
         )
-        plan = self._entry.plan
-        assert plan is not None
-        self._entry.retained_peak_bytes = replay.peak_bytes
+        if self._is_retained:
+            self._entry.retained_peak_bytes = replay.peak_bytes
         self._entry.plan = dataclasses.replace(
             plan,
             peak_bytes=max(replay.peak_bytes, plan.peak_bytes),
             host_peak_bytes=max(replay.host_peak_bytes, plan.host_peak_bytes),
         )
 
-    def _leave_lean(self, lean: _Lean) -> None:
+    def _leave_for_hooks(self) -> None:
+        """Plans for all gradients from now on if hooks for saved tensors are in force.
+
+        Hooks may replace tensors, so that a call is not recognized when gradients arrive for which
+        its plan has no place.
+        """
+        lean = self._lean
+        self._is_hooked = True
+        if lean is None or lean.save_again is None or self._uses_loss_alone:
+            return
+        self._leave_lean(lean, HOOKED)
+        self._choose()
+
+    def _leave_lean(self, lean: _Lean, why: str = HELD_AFTER_ALL) -> None:
         """Plans for all results from the next step on, because the caller uses more than before."""
         if self._lean is not lean or lean.unused == Unused():
             return
@@ -505,9 +571,9 @@ class Step:
         for name in ("plan", "operations", "saved_bytes", "saved_host_bytes", "recomputed", "note"):
             if name in self._first_entry:
                 setattr(self._entry, name, self._first_entry[name])
-        if self._is_retained and self._first is not None and not self._uses_loss_alone:
-            self._note_retained(self._first)
-        self._backend.report.say(HELD_AFTER_ALL)
+        if not self._uses_loss_alone:
+            self._note_staying(None)
+        self._backend.report.say(why)
 
     def _save_again(self, call: Call | None, lean: _Lean) -> list[Any]:
         """Runs the forward pass again, to save the values that the first plan saves."""
