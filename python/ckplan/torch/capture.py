@@ -104,6 +104,10 @@ def is_tangent(node: fx.Node) -> bool:
     return node.op == "placeholder" and node.name.startswith("tangents")
 
 
+GRADIENT_NOTE = "ckplan_gradient"
+"""The note of a node that makes a gradient and depends on no gradient from the caller."""
+
+
 def is_held_by_caller(tangent: torch.Tensor) -> bool:
     """Returns whether a gradient from the caller stays in memory until backward ends.
 
@@ -142,7 +146,8 @@ class _Capture:
                 self._boundary_copy(node)
 
     def visit(self, node: fx.Node) -> None:
-        if any(source in self._after_tangents for source in node.all_input_nodes):
+        depends = any(source in self._after_tangents for source in node.all_input_nodes)
+        if depends or node.meta.get(GRADIENT_NOTE):
             self._after_tangents.add(node)
         if node.op == "placeholder":
             self._placeholder(node)

@@ -17,7 +17,7 @@ from torch import fx
 
 from ckplan.torch import operators, private
 from ckplan.torch.building import notes_of
-from ckplan.torch.capture import is_tangent, tensors_in
+from ckplan.torch.capture import GRADIENT_NOTE, is_tangent, tensors_in
 from ckplan.torch.errors import UnsupportedGraphError
 
 DROPPED = (
@@ -171,6 +171,7 @@ class _Writer:
         )
         made.meta = notes_of(node)
         made.meta["val"] = value.new_zeros(value.shape)
+        made.meta[GRADIENT_NOTE] = True
         return made
 
 

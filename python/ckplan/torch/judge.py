@@ -64,11 +64,15 @@ def replay_modules(
     forward = _Pass(modules.forward)
     for node in _inputs(modules.forward):
         forward.hold(node, [_Memory(0)])
-    forward.run()
     outputs = _outputs(modules.forward)
     returned, saved = outputs[: modules.num_forward_outputs], outputs[modules.num_forward_outputs :]
+    numbers = modules.num_numbers
+    passed = saved[len(saved) - numbers :] + saved[: len(saved) - numbers]
 
     backward = _Pass(modules.backward)
+    backward.exclude(_outputs(modules.backward), uncounted_gradients)
+    forward.exclude_saved(backward, passed, returned)
+    forward.run()
     kept = _distinct(forward, outputs)
     for memory in kept:
         memory.users = 0
@@ -78,8 +82,7 @@ def replay_modules(
         for memory in _distinct(forward, saved):
             memory.users += 1
     inputs = _inputs(modules.backward)
-    numbers = modules.num_numbers
-    for node, source in zip(inputs, saved[len(saved) - numbers :] + saved[: len(saved) - numbers]):
+    for node, source in zip(inputs, passed):
         backward.hold(node, forward.memories[source])
     for position, node in enumerate(inputs[len(saved) :]):
         tensor = next(tensors_in(node.meta["val"]))
@@ -93,7 +96,6 @@ def replay_modules(
     backward.live = sum(memory.bytes for memory in live if not memory.is_host)
     backward.host_live = sum(memory.bytes for memory in live if memory.is_host)
     saved_bytes, saved_host_bytes = backward.live, backward.host_live
-    backward.exclude(_outputs(modules.backward), uncounted_gradients)
     backward.run()
     peak = max(forward.peak, held, backward.peak)
     host_peak = max(forward.host_peak, saved_host_bytes, backward.host_peak)
@@ -119,14 +121,15 @@ class _Pass:
     """The memory of one module while it runs."""
 
     def __init__(self, module: fx.GraphModule):
+        self.module = module
         self.memories: dict[fx.Node, list[_Memory]] = {}
+        self.uncounted: set[fx.Node] = set()
         self.live = 0
         self.peak = 0
         self.host_live = 0
         self.host_peak = 0
         self._nodes = list(module.graph.nodes)
         self._keys: dict[fx.Node, list[int]] = {}
-        self._uncounted: set[fx.Node] = set()
         self._last_reads = _last_reads(self._nodes)
 
     def hold(self, node: fx.Node, memories: list[_Memory]) -> None:
@@ -139,7 +142,13 @@ class _Pass:
         chosen = set(positions)
         roots = [_source(output) for output in outputs]
         counted = {root for i, root in enumerate(roots) if i not in chosen}
-        self._uncounted = {r for i, r in enumerate(roots) if i in chosen and r not in counted}
+        self.uncounted = {r for i, r in enumerate(roots) if i in chosen and r not in counted}
+
+    def exclude_saved(self, backward: _Pass, saved: list[Any], returned: list[Any]) -> None:
+        """Leaves out the memory of gradients that the forward module makes already."""
+        sources = zip(_inputs(backward.module), saved)
+        chosen = {_source(node) for made, node in sources if made in backward.uncounted}
+        self.uncounted = chosen.difference(map(_source, returned))
 
     def run(self) -> None:
         for node in self._nodes:
@@ -178,7 +187,7 @@ class _Pass:
             if memory is None and operators.is_declared_view(node):
                 memory = arguments[0]
             if memory is None:
-                size = 0 if node in self._uncounted else self._counted_bytes(node, tensor, position)
+                size = 0 if node in self.uncounted else self._counted_bytes(node, tensor, position)
                 memory = _Memory(size)
                 self._count(memory, 1)
             memories.append(memory)
@@ -186,7 +195,7 @@ class _Pass:
 
     def _counted_bytes(self, node: fx.Node, tensor: Any, position: int) -> int:
         for user in node.users:
-            is_item = user in self._uncounted and user.target is operator.getitem
+            is_item = user in self.uncounted and user.target is operator.getitem
             if is_item and _keys(user) == [private.storage_key(tensor)]:
                 return 0
         return max(storage_bytes(tensor), storages.allocated_bytes(node, position))

@@ -26,7 +26,7 @@ from torch import fx
 
 import ckplan
 from ckplan.torch import private, slots
-from ckplan.torch.capture import is_held_by_caller, is_tangent
+from ckplan.torch.capture import is_held_by_caller, is_tangent, tensors_in
 from ckplan.torch.dropping import (
     DROPPED,
     GRADIENT_HELD,
@@ -192,10 +192,11 @@ class Step:
         can_run_again = lean is not None and lean.save_again is not None
         inputs = list(arguments) if can_run_again else []
         states = [generator_state(device) for device in lean.devices] if lean else []
+        given = [] if self._node_type else [private.storage_key(t) for t in tensors_in(arguments)]
         results: list[Any] = list(self._measure(lean.forward if lean else first, arguments))
         for position in lean.updated if lean else self._updated:
             results[position] = results[position].data  # Autograd must not miss a later update.
-        call = Call(results[: self._num_outputs], inputs, states)
+        call = Call(results[: self._num_outputs], inputs, states, given)
         if lean is not None:
             results = self._in_slots(lean, results)
         position = lean.first_made if lean else self._first_made
@@ -247,15 +248,28 @@ class Step:
         if private.uses_compiled_autograd() or self._is_open:
             return  # Zeros for gradients that do not arrive could not be made.
         nodes = private.compiled_nodes(outputs)
-        if self._node_type is None and not private.has_saved_tensor_hooks():
-            position = self._lean.first_made if self._lean else self._first_made
-            found = (node for node in nodes if _has_saved(node, position, made))
-            self._node_type = next((type(node) for node in found), None)
+        if self._node_type is None:
+            self._node_type = self._find_node_type(outputs, nodes, call, made)
         for node in nodes:
             if type(node) is self._node_type:
                 node.set_materialize_grads(False)  # Shows which gradients do not arrive.
                 private.mark(node, call)
                 call.shows_absent = True
+
+    def _find_node_type(
+        self, outputs: Sequence[Any], nodes: list[Any], call: Call, made: Any
+    ) -> type[Any] | None:
+        """Returns the class of this graph's nodes among those of autograd's graph, if it is known.
+
+        Either the node leads to a tensor that the call made, or it saves the tensor ``made``, which
+        is not seen where hooks replace what is saved.
+        """
+        direct = [t.grad_fn for t in tensors_in(list(outputs)) if call.has_made(t)]
+        found = [node for node in nodes if any(node is maker for maker in direct)]
+        if not found and not private.has_saved_tensor_hooks():
+            position = self._lean.first_made if self._lean else self._first_made
+            found = [node for node in nodes if _has_saved(node, position, made)]
+        return type(found[0]) if found else None
 
     def _measure(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
         """Calls a forward module; measures anew if earlier calls had no backward pass."""
@@ -550,13 +564,14 @@ class Step:
         )
 
     def _leave_for_hooks(self) -> None:
-        """Plans for all gradients from now on if hooks for saved tensors are in force.
+        """Plans for all gradients from now on if a call may not be recognized under hooks.
 
-        Hooks may replace tensors, so that a call is not recognized when gradients arrive for which
-        its plan has no place.
+        Hooks for saved tensors may replace tensors. If nodes of autograd's graph are not known
+        either, gradients may arrive for which the call's plan has no place.
         """
-        lean = self._lean
-        self._is_hooked = True
+        if self._node_type is not None:
+            return
+        lean, self._is_hooked = self._lean, True
         if lean is None or lean.save_again is None or self._uses_loss_alone:
             return
         self._leave_lean(lean, HOOKED)

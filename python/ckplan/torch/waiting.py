@@ -22,7 +22,13 @@ from ckplan.torch.private import storage_key, storage_watch
 class Call:
     """One forward pass: its results, which this object does not keep in memory, and their use."""
 
-    def __init__(self, outputs: Sequence[Any], inputs: list[Any], states: list[torch.Tensor]):
+    def __init__(
+        self,
+        outputs: Sequence[Any],
+        inputs: list[Any],
+        states: list[torch.Tensor],
+        given: Iterable[int] = (),
+    ):
         self.unused: Unused | None = None
         """What none of its backward passes so far has used; None before the first one."""
         self.shows_absent = False
@@ -34,12 +40,18 @@ class Call:
         self.versions = [version(tensor) for tensor in inputs]
         self._keys = [storage_key(o) if isinstance(o, torch.Tensor) else None for o in outputs]
         self._watches = {storage_key(t): storage_watch(t) for t in tensors_in(list(outputs))}
+        self._given = set(given)  # The storages of its inputs.
         self._objects: dict[int, list[Callable[[], Any]]] = {}
 
     def returned(self, tensors: Iterable[Any]) -> None:
         """Records the tensors that the caller got: the outputs, or views of them."""
         for tensor in tensors_in(list(tensors)):
             self._objects.setdefault(storage_key(tensor), []).append(weakref.ref(tensor))
+
+    def has_made(self, tensor: torch.Tensor) -> bool:
+        """Returns whether a tensor that the caller got is in memory that the call made."""
+        key = storage_key(tensor)
+        return key in self._watches and key not in self._given
 
     def note_pass(self, absent: frozenset[int], saved: Iterable[Any]) -> None:
         """Records what a backward pass uses, which begins now.
