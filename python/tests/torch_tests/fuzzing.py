@@ -1,10 +1,12 @@
-"""Random training loops, by a plan and in eager mode, which must have the same bits.
+"""Fuzzes training loops: the same random loop runs with a plan and in eager mode.
 
-A seed determines the network, the limit, and what the loop does in each step: which results it
-holds, drops and differentiates, how often, and under which hooks. Run by itself, this module tries
-seeds until a time is over, and ends with 1 if any case fails:
+Gradients, results, parameters, buffers and random numbers must be the same bit for bit, and no step
+may need more memory than planned. A seed determines the network, the budget and each step: which
+results it holds, drops and differentiates, how often, and under which hooks.
 
-    python -m torch_tests.fuzzing [--minutes M | --count N] [--seed FIRST]
+    python -m torch_tests.fuzzing [--minutes M] [--count N] [--seed FIRST]
+
+tries one seed after another and exits with 1 if any failed. ``scripts/fuzz MINUTES loops`` runs it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ ROWS, WIDTH, WORDS = 12, 16, 24
 
 
 class Gate(nn.Module):
-    """Multiplies by a part of itself: one operation with several results."""
+    """Multiplies one half by the other: one operation with several results."""
 
     def forward(self, x):
         a, b = x.chunk(2, -1)
@@ -48,7 +50,7 @@ class InPlace(nn.Module):
 
 
 class Counter(nn.Module):
-    """Has buffers that each step updates, one of which the output depends on."""
+    """Updates two buffers in each step; the output depends on one of them."""
 
     def __init__(self, width):
         super().__init__()
@@ -107,6 +109,10 @@ BLOCKS: list[Callable[[int], nn.Module]] = [
 ]
 
 
+def _blocks(choices: random.Random, count: int) -> nn.Sequential:
+    return nn.Sequential(*(choices.choice(BLOCKS)(WIDTH) for _ in range(count)))
+
+
 class Network(nn.Module):
     """Returns two losses, and other results, some of which the losses depend on."""
 
@@ -114,10 +120,11 @@ class Network(nn.Module):
         super().__init__()
         self.is_sparse = choices.random() < 0.06
         self.words = nn.Embedding(WORDS, WIDTH, sparse=self.is_sparse)
-        self.trunk = nn.Sequential(*(choices.choice(BLOCKS)(WIDTH) for _ in range(choices.randint(2, 5))))
-        self.branch = nn.Sequential(*(choices.choice(BLOCKS)(WIDTH) for _ in range(choices.randint(0, 2))))
+        self.trunk = _blocks(choices, choices.randint(2, 5))
+        self.branch = _blocks(choices, choices.randint(0, 2))
         self.head, self.other = nn.Linear(WIDTH, WORDS), nn.Linear(WIDTH, 3)
-        self.extra = choices.choice(["none", "hidden", "view", "detached", "input", "same", "list"])
+        kinds = ["none", "hidden", "view", "detached", "input", "same", "list"]
+        self.extra = choices.choice(kinds)
         self.shares = choices.random() < 0.5
 
     def forward(self, ids):
@@ -147,18 +154,21 @@ class Network(nn.Module):
 
 @dataclass
 class Loop:
-    """What one loop has computed, in order, and what it holds."""
+    """A training loop: what it has computed so far, in order, and what it holds."""
 
     model: Any
     ids: list[Tensor]
     parameters: list[nn.Parameter]
     seen: list[tuple[str, Any]] = field(default_factory=list)
     held: list[Any] = field(default_factory=list)
-    old: list[Tensor] = field(default_factory=list)
 
     def see(self, name: str, value: Any) -> None:
         for leaf in torch.utils._pytree.tree_leaves(value):
             self.seen.append((name, _plain(leaf)))
+
+
+def _plain_name(name: str) -> str:
+    return name.removeprefix("_orig_mod.")
 
 
 def _plain(value: Any) -> Any:
@@ -221,7 +231,7 @@ def with_aux(loop: Loop, call: Any) -> None:
 
 
 def losses_apart(loop: Loop, call: Any) -> None:
-    """Differentiates two losses of one call by themselves, as PCGrad does."""
+    """Differentiates two losses of one call separately, as PCGrad does."""
     output = call()
     first = grads(output["loss"], loop.parameters, retain_graph=True)
     second = grads(output["second"], loop.parameters)
@@ -288,10 +298,11 @@ def changed_after(loop: Loop, call: Any) -> None:
 
 
 def gradient_of_results(loop: Loop, call: Any) -> None:
-    """Asks for the gradient with respect to a result of the model, as GradNorm does of layers."""
+    """Takes the gradient of a result, and passes it to the backward pass of the model."""
     output = call()
-    (slope,) = torch.autograd.grad(output["logits"].square().mean(), [output["logits"]], retain_graph=True)
-    output["logits"].backward(slope)
+    logits = output["logits"]
+    (slope,) = torch.autograd.grad(logits.square().mean(), [logits], retain_graph=True)
+    logits.backward(slope)
 
 
 USES: list[Use] = [
@@ -324,8 +335,8 @@ def _loaded(value: Any) -> Tensor:
     return value if isinstance(value, Tensor) else torch.from_numpy(value)
 
 
-class Once:
-    """Hands each tensor out once for each pass, as libraries for offloading activations do."""
+class Copies:
+    """Saves copies and returns copies of them, as libraries that offload activations do."""
 
     def __init__(self) -> None:
         self.tensors: dict[int, Tensor] = {}
@@ -344,15 +355,15 @@ def hooks(kind: str) -> Any:
         return saved(lambda t: t.clone(), lambda t: t)
     if kind == "numpy":
         return saved(_offloaded, _loaded)
-    if kind == "once":
-        once = Once()
-        return saved(once.pack, once.unpack)
+    if kind == "copies":
+        copies = Copies()
+        return saved(copies.pack, copies.unpack)
     return saved(lambda t: t, lambda t: t)
 
 
 @dataclass
 class Case:
-    """A network, a limit and a loop."""
+    """A network, a budget and a training loop, determined by a seed."""
 
     seed: int
 
@@ -366,14 +377,16 @@ class Case:
         steps = choices.randint(3, 6)
         usual = choices.choice(USES)
         changes = choices.choice([0.0, 0.0, 0.3, 1.0])
-        self.uses = [choices.choice(USES) if choices.random() < changes else usual for _ in range(steps)]
-        kind = choices.choice(["clone", "numpy", "once", "same"])
+        self.uses = [
+            choices.choice(USES) if choices.random() < changes else usual for _ in range(steps)
+        ]
+        kind = choices.choice(["clone", "numpy", "copies", "same"])
         share = choices.choice([0.0, 0.0, 0.0, 0.4, 1.0])
         self.hooks = [kind if choices.random() < share else "" for _ in range(steps)]
         self.accumulates = choices.random() < 0.3
         self.network = choices.randrange(1 << 30)
 
-    def words(self) -> str:
+    def describe(self) -> str:
         steps = ", ".join(
             f"{use.__name__}{f' under {kind} hooks' if kind else ''}"
             for use, kind in zip(self.uses, self.hooks)
@@ -404,9 +417,9 @@ class Case:
 
             use(loop, call)
             for name, parameter in model.named_parameters():
-                # Compiled parts that are not used have gradients of zeros, and eager ones none.
+                # For unused parts, compiled code has gradients of zeros, and eager mode has none.
                 if parameter.grad is not None and parameter.grad.to_dense().any():
-                    loop.see(f"step {step}, gradient of {name.removeprefix('_orig_mod.')}", parameter.grad)
+                    loop.see(f"step {step}, gradient of {_plain_name(name)}", parameter.grad)
             if not self.accumulates or step % 2:
                 for parameter in dense:
                     if parameter.grad is None:
@@ -415,7 +428,7 @@ class Case:
                 optimizer.zero_grad()
                 model.zero_grad()
             for name, value in model.state_dict().items():
-                loop.see(f"step {step}, {name.removeprefix('_orig_mod.')}", value)
+                loop.see(f"step {step}, {_plain_name(name)}", value)
         loop.see("random number", torch.rand(2))
         return loop.seen
 
@@ -431,7 +444,7 @@ class Case:
         return compiled, compiled.ckplan
 
     def check(self) -> list[str]:
-        """Returns what is wrong."""
+        """Runs the loop both ways and returns what is wrong with the planned one."""
         torch._dynamo.reset()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -451,7 +464,7 @@ class Case:
                         continue
                     return ["".join(traceback.format_exception(error)[-12:])]
             else:
-                return []  # Parts that need more the more they get.
+                return []  # No budget fits: a graph's least depends on its share.
         faults = _differences(found, expected)
         if faults and self._is_as_traced(found):
             faults = []  # PyTorch traces other operators than eager mode runs.
@@ -490,22 +503,26 @@ def _differences(found: list[tuple[str, Any]], expected: list[tuple[str, Any]]) 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=1e9)
-    parser.add_argument("--count", type=int)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--count", type=int, default=sys.maxsize)
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    end, seed, broken = time.monotonic() + 60 * asked.minutes, asked.seed, []
-    while time.monotonic() < end and (asked.count is None or seed < asked.seed + asked.count):
-        case = Case(seed)
-        faults = case.check()
+    end, count, failed = time.monotonic() + 60 * options.minutes, 0, []
+    while time.monotonic() < end and count < options.count:
+        seed = options.seed + count
+        faults = Case(seed).check()
+        count += 1
         if faults:
-            broken.append(seed)
-            print(f"seed {seed}: {case.words()}", *faults, sep="\n  ", flush=True)
-        seed += 1
-    print(f"{seed - asked.seed} training loops, {len(broken)} with faults: {broken}")
-    return 1 if broken else 0
+            failed.append(seed)
+            print(f"seed {seed}: {Case(seed).describe()}", *faults, sep="\n  ", flush=True)
+        if count % 100 == 0:
+            print(f"{count} training loops", flush=True)
+    print(f"{count} training loops, {len(failed)} failed{f': seeds {failed}' if failed else ''}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
