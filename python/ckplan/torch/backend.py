@@ -15,7 +15,7 @@ import ckplan
 from ckplan.answer import INFEASIBLE
 from ckplan.torch import obstacles, operators, private
 from ckplan.torch.building import Modules, build
-from ckplan.torch.capture import capture
+from ckplan.torch.capture import capture, storage_bytes, tensors_in
 from ckplan.torch.constraints import Constraints
 from ckplan.torch.costs import device_of, set_costs
 from ckplan.torch.dropping import Unused, refused, without_gradients
@@ -31,11 +31,12 @@ from ckplan.torch.inductor import private_kernels
 from ckplan.torch.inductor.costs import set_fused_costs
 from ckplan.torch.inductor.deciding import Chosen, PartDecision
 from ckplan.torch.judge import Replay, replay_modules
+from ckplan.torch.lean import Built
 from ckplan.torch.offload.moving import prepare
 from ckplan.torch.parts import Part, Parts
 from ckplan.torch.report import GraphReport, Report, recomputed_modules, size
 from ckplan.torch.request import Plan, Request, make_plan
-from ckplan.torch.step import Built, Step
+from ckplan.torch.step import Step
 
 
 _RETAINED_ROUNDS = 8
@@ -316,7 +317,12 @@ class Backend:
             is_compiled=self.request.compiler == "inductor",
         )
         apart = captured.parameter_gradients()
-        replay = _judged(modules, plan, apart, dropped)
+        updates = sum(
+            storage_bytes(tensor)
+            for copy in captured.boundary_copies
+            for tensor in tensors_in(copy.all_input_nodes[-1].meta.get("val"))
+        )
+        replay = _judged(modules, plan, apart, dropped, updates)
         entry.saved_bytes, entry.saved_host_bytes = replay.saved_bytes, replay.saved_host_bytes
         self.describe(entry, captured, plan)
         found = self.parts.found[entry.part]
@@ -488,17 +494,19 @@ class Backend:
             )
 
 
-def _judged(modules: Modules, plan: Plan, apart: list[int], dropped: Collection[int]) -> Replay:
-    """Returns what modules need. Raises ReplayError if it is more memory than planned.
+def _judged(
+    modules: Modules, plan: Plan, apart: list[int], dropped: Collection[int], updates: int
+) -> Replay:
+    """Returns what modules need. Raises ReplayError if it is other memory than planned.
 
-    It can be less: a plan counts updates of buffers, such as BatchNorm's number of batches, until
-    the gradients arrive, and forward modules free them before.
+    It may be less by ``updates``, the bytes of buffers' new values: a plan counts them until the
+    gradients arrive, and forward modules free them before.
     """
     replay = replay_modules(modules, apart, dropped)
     needed = {"": replay.peak_bytes, " of host memory": replay.host_peak_bytes}
     planned = {"": plan.peak_bytes, " of host memory": plan.host_peak_bytes}
     for what, count in needed.items():
-        if count > planned[what]:
+        if not planned[what] - updates <= count <= planned[what]:
             raise ReplayError(
                 f"the modules of a plan need {count} bytes{what} where the plan says "
                 f"{planned[what]}: they are not used; please report it"

@@ -90,16 +90,16 @@ def replay_modules(
         memory = _Memory(storage_bytes(tensor), users=int(is_held))
         kept.append(memory)
         backward.hold(node, [memory])
-    held = sum(memory.bytes for memory in kept if not memory.is_host)
+    at_boundary = sum(memory.bytes for memory in kept if not memory.is_host)
     # Results that the caller drops are freed before the backward pass, unless it reads them.
     live = [memory for memory in kept if memory.users > 0]
     backward.live = sum(memory.bytes for memory in live if not memory.is_host)
     backward.host_live = sum(memory.bytes for memory in live if memory.is_host)
     saved_bytes, saved_host_bytes = backward.live, backward.host_live
     backward.run()
-    peak = max(forward.peak, held, backward.peak)
+    peak = max(forward.peak, at_boundary, backward.peak)
     host_peak = max(forward.host_peak, saved_host_bytes, backward.host_peak)
-    return Replay(peak, max(forward.peak, held), saved_bytes, host_peak, saved_host_bytes)
+    return Replay(peak, max(forward.peak, at_boundary), saved_bytes, host_peak, saved_host_bytes)
 
 
 def replay_built(

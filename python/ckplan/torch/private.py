@@ -247,7 +247,7 @@ def failure_of(backend: Any, error: Exception) -> Exception:
     """
     if isinstance(error, compiler_failure()):
         return error
-    failure: Any = compiler_failure()(backend, error, None)  # type: ignore[call-arg]
+    failure: Any = compiler_failure()(backend, error, None)
     failure.args = (f"{error}\n{type(error).__name__} of backend={failure.backend_name!r}",)
     return failure  # type: ignore[no-any-return]
 

@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -44,6 +42,15 @@ from ckplan.torch.dropping import (
 )
 from ckplan.torch.errors import ReplayError, UnsupportedGraphError
 from ckplan.torch.judge import replay_built
+from ckplan.torch.lean import (
+    Built,
+    Lean,
+    apart_from,
+    has_saved,
+    numbers_first,
+    warn_above_plan,
+    zeros_like,
+)
 from ckplan.torch.offload.host import settled
 from ckplan.torch.randomness import generator_state, set_generator_state
 from ckplan.torch.report import GraphReport
@@ -52,37 +59,6 @@ from ckplan.torch.waiting import Call, Waiting, first_made
 
 if TYPE_CHECKING:
     from ckplan.torch.backend import Backend
-
-
-@dataclass
-class Built:
-    """The modules that a plan was built into, and which gradients are counted apart."""
-
-    forward: fx.GraphModule
-    backward: fx.GraphModule
-    apart: list[int]
-
-
-@dataclass
-class _Lean:
-    """Another plan than the first: for a caller that does not use all results, or for a share."""
-
-    forward: Callable[[list[Any]], Any]
-    backward: Callable[[list[Any]], Any]
-    built: Built
-    unused: Unused
-    first_made: int | None
-    num_saved: int
-    """How many tensors it saves. It fills ``slots`` with other ones."""
-    num_numbers: int
-    slots: int
-    save_again: Callable[[list[Any]], Any] | None
-    """Serves gradients that arrive although the plan has none; None if it has all."""
-    inputs_read: list[int]
-    """The positions of inputs whose values ``save_again`` needs."""
-    devices: list[torch.device]
-    updated: list[int]
-    """The positions among its outputs of saved inputs that it updates."""
 
 
 class Step:
@@ -114,10 +90,10 @@ class Step:
         # The joint graph and its options, as long as another plan of it may be made.
         self._joint: tuple[fx.GraphModule, dict[str, Any]] | None = None
         self._unused: Unused | None = None
-        self._lean: _Lean | None = None
+        self._lean: Lean | None = None
         # The plans by the number of tensors that they save.
         self._slots: slots.Slots | None = None
-        self._leans: dict[int, _Lean] = {}
+        self._leans: dict[int, Lean] = {}
         self._has_left = self._is_retained = self._is_planned_retained = self._is_hooked = False
         # The division of the limit that the present plan is for, and whether there was another.
         self._parts = backend.parts
@@ -187,15 +163,15 @@ class Step:
         return private.mark_boxed(run)
 
     def _forward(
-        self, lean: _Lean | None, first: Callable[[list[Any]], Any], arguments: list[Any]
+        self, lean: Lean | None, first: Callable[[list[Any]], Any], arguments: list[Any]
     ) -> list[Any]:
         can_run_again = lean is not None and lean.save_again is not None
         inputs = list(arguments) if can_run_again else []
         states = [generator_state(device) for device in lean.devices] if lean else []
         given = [] if self._node_type else [private.storage_key(t) for t in tensors_in(arguments)]
         results: list[Any] = list(self._measure(lean.forward if lean else first, arguments))
-        for position in lean.updated if lean else self._updated:
-            results[position] = results[position].data  # Autograd must not miss a later update.
+        for updated in lean.updated if lean else self._updated:
+            results[updated] = results[updated].data  # The next call may update the buffer again.
         call = Call(results[: self._num_outputs], inputs, states, given)
         if lean is not None:
             results = self._in_slots(lean, results)
@@ -206,10 +182,10 @@ class Step:
             self._waiting.begin(made, call)
         return results
 
-    def _in_slots(self, lean: _Lean, results: list[Any]) -> list[Any]:
+    def _in_slots(self, lean: Lean, results: list[Any]) -> list[Any]:
         """Returns results and saved values, of which there are as many as only this plan has."""
         returned, saved = results[: self._num_outputs], results[self._num_outputs :]
-        tensors = _apart_from(returned, saved[: lean.num_saved])
+        tensors = apart_from(returned, saved[: lean.num_saved])
         numbers = saved[lean.num_saved :] + [0] * (self._num_numbers - lean.num_numbers)
         tensors += [torch.zeros(1) for _ in range(lean.slots - lean.num_saved)]
         return [*returned, *tensors, *numbers]
@@ -268,7 +244,7 @@ class Step:
         found = [node for node in nodes if any(node is maker for maker in direct)]
         if not found and not private.has_saved_tensor_hooks():
             position = self._lean.first_made if self._lean else self._first_made
-            found = [node for node in nodes if _has_saved(node, position, made)]
+            found = [node for node in nodes if has_saved(node, position, made)]
         return type(found[0]) if found else None
 
     def _measure(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
@@ -287,7 +263,7 @@ class Step:
         self._entry.measured_peak_bytes = self._tracker.peak_bytes()
         self._entry.measured_host_peak_bytes = self._tracker.host_peak_bytes()
         self._tracker = None
-        _warn_above_plan(self._entry)
+        warn_above_plan(self._entry)
 
     def _choose(self) -> None:
         """Changes the plan between two steps, if the caller uses less or more than planned."""
@@ -300,7 +276,7 @@ class Step:
             self._measure_anew()
             # In these cases the first modules have no plan, or one for another limit.
             if self._uses_loss_alone or self._has_share:
-                self._plan_anew(Unused())
+                self._plan_for_all()
         elif self._parts is not self._backend.parts:
             self._plan_share()
         elif self._unused is not None and self._tracker is None and not self._uses_loss_alone:
@@ -344,12 +320,20 @@ class Step:
                 self._note_staying(lean)
                 self._measure_anew()
 
+    def _plan_for_all(self) -> None:
+        """Uses a plan for all results; without one, the first modules run and are not measured."""
+        self._tracker = None
+        with self._optional():
+            self._plan_anew(Unused())
+
     @contextlib.contextmanager
-    def _optional(self) -> Iterator[None]:
+    def _optional(self, *fatal: type[Exception]) -> Iterator[None]:
         """Keeps the present plan, and warns, where a better one cannot be made or used."""
         before, lean = dict(vars(self._entry)), self._lean
         try:
             yield
+        except fatal:
+            raise
         except Exception as error:
             vars(self._entry).update(before)
             self._lean = lean
@@ -362,7 +346,8 @@ class Step:
         with contextlib.suppress(UnsupportedGraphError, ReplayError):
             if unused is not None and self._plan_anew(unused):
                 return
-        self._plan_anew(Unused())
+        with self._optional(ckplan.InfeasibleError):
+            self._plan_anew(Unused())
 
     def _plan_anew(self, unused: Unused) -> bool:
         """Plans the graph within its present limit. Returns whether there is such a plan."""
@@ -383,7 +368,7 @@ class Step:
         """Returns the joint graph, and keeps it only if it may be planned once more."""
         assert self._joint is not None
         found = self._joint
-        if not self._backend.may_share():
+        if not (self._backend.may_share() or self._uses_loss_alone):
             self._joint = None
         return found
 
@@ -391,7 +376,7 @@ class Step:
         self._tracker, self._is_begun, self._has_backward = Tracker(), False, False
         self._entry.measured_peak_bytes = self._entry.measured_host_peak_bytes = None
 
-    def _use(self, lean: _Lean) -> bool:
+    def _use(self, lean: Lean) -> bool:
         """Uses another plan from now on. Returns False where it saves more than fits."""
         assert self._slots is not None
         count = self._slots.number_for(lean.num_saved + (lean.first_made is None), self._leans)
@@ -405,7 +390,7 @@ class Step:
 
     def _make_lean(
         self, built: Built, unused: Unused, first: fx.GraphModule | None = None
-    ) -> _Lean | None:
+    ) -> Lean | None:
         """Returns None if the first forward module would have to run again, and must not."""
         if first is None:
             assert self._first is not None
@@ -419,7 +404,7 @@ class Step:
             read, devices = inputs_kept(first), random_devices(first)
         saved = slots.saved_by(built.forward, self._num_outputs)
         numbers = sum(slots.is_number(node) for node in saved)
-        return _Lean(
+        return Lean(
             settled(private.box(built.forward)),
             settled(private.box(built.backward)),
             built,
@@ -444,7 +429,7 @@ class Step:
         absent = self._absent(call, lean, brought)
         self._note_pass(call, lean, saved, absent)
         for i in absent:
-            brought[i] = _zeros_like(self._tangents[i])
+            brought[i] = zeros_like(self._tangents[i])
         if lean is not None and not lean.unused.absent <= absent:
             saved[:] = self._save_again(call, lean)
             lean = None
@@ -477,7 +462,7 @@ class Step:
         return marked if isinstance(marked, Call) else self._waiting.find(saved)
 
     def _absent(
-        self, call: Call | None, lean: _Lean | None, brought: list[Any]
+        self, call: Call | None, lean: Lean | None, brought: list[Any]
     ) -> frozenset[int]:
         """Returns which gradients did not arrive: those that are None.
 
@@ -491,7 +476,7 @@ class Step:
         return absent
 
     def _note_pass(
-        self, call: Call | None, lean: _Lean | None, saved: list[Any], absent: frozenset[int]
+        self, call: Call | None, lean: Lean | None, saved: list[Any], absent: frozenset[int]
     ) -> None:
         """Notes what a backward pass uses, and leaves the lean plan if it uses more."""
         if private.retains_graph():
@@ -507,7 +492,7 @@ class Step:
             self._leave_lean(lean)
 
     def _watches(
-        self, lean: _Lean | None, brought: list[torch.Tensor]
+        self, lean: Lean | None, brought: list[torch.Tensor]
     ) -> dict[int, Callable[[], bool]]:
         """Watches the gradients from the caller that are planned as freed in the backward pass."""
         if self._entry.plan is None or self._first is None:
@@ -519,12 +504,12 @@ class Step:
             if i not in self._held and not is_held_by_caller(self._tangents[i])
         }
 
-    def _present(self, lean: _Lean | None) -> list[int]:
+    def _present(self, lean: Lean | None) -> list[int]:
         """Returns the positions of the gradients that a plan takes."""
         absent = lean.unused.absent if lean is not None else frozenset[int]()
         return [i for i in range(len(self._tangents)) if i not in absent]
 
-    def _note_gradients(self, lean: _Lean | None, watches: dict[int, Callable[[], bool]]) -> None:
+    def _note_gradients(self, lean: Lean | None, watches: dict[int, Callable[[], bool]]) -> None:
         """Has the planned peak count gradients that the caller turns out to hold."""
         held = {i for i, lives in watches.items() if lives()}
         if not held:
@@ -541,7 +526,7 @@ class Step:
         self._note_staying(self._lean)
         self._backend.report.say(RETAINED)
 
-    def _note_staying(self, lean: _Lean | None) -> None:
+    def _note_staying(self, lean: Lean | None) -> None:
         """Has the planned peak count saved values and gradients that stay, if any do."""
         built, plan = lean.built if lean is not None else self._first, self._entry.plan
         if built is None or plan is None or not (self._is_retained or self._held):
@@ -577,7 +562,7 @@ class Step:
         self._leave_lean(lean, HOOKED)
         self._choose()
 
-    def _leave_lean(self, lean: _Lean, why: str = HELD_AFTER_ALL) -> None:
+    def _leave_lean(self, lean: Lean, why: str = HELD_AFTER_ALL) -> None:
         """Plans for all results from the next step on, because the caller uses more than before."""
         if self._lean is not lean or lean.unused == Unused():
             return
@@ -590,7 +575,7 @@ class Step:
             self._note_staying(None)
         self._backend.report.say(why)
 
-    def _save_again(self, call: Call | None, lean: _Lean) -> list[Any]:
+    def _save_again(self, call: Call | None, lean: Lean) -> list[Any]:
         """Runs the forward pass again, to save the values that the first plan saves."""
         if call is None or lean.save_again is None or not call.inputs:
             raise RuntimeError(
@@ -604,53 +589,8 @@ class Step:
         inputs = list(call.inputs)
         try:
             if self._tracker is None:
-                return _numbers_first(lean.save_again(inputs))
-            return _numbers_first(self._tracker.run(lean.save_again, inputs))
+                return numbers_first(lean.save_again(inputs))
+            return numbers_first(self._tracker.run(lean.save_again, inputs))
         finally:
             for device, state in zip(lean.devices, before):
                 set_generator_state(device, state)
-
-
-def _warn_above_plan(entry: GraphReport) -> None:
-    if entry.is_above_plan:
-        assert entry.plan is not None
-        on_host = (
-            f", and {entry.measured_host_peak_bytes} on the host, where "
-            f"{entry.step_host_peak_bytes} were planned"
-        )
-        warnings.warn(
-            f"the first step of graph {entry.part} needed {entry.measured_peak_bytes} bytes, where "
-            f"{entry.step_peak_bytes} were planned{on_host if entry.plan.transfer_bytes else ''}: this "
-            "is a fault of ckplan.torch, please report it",
-            ckplan.PlanWarning,
-            stacklevel=2,
-        )
-
-
-def _apart_from(returned: Sequence[Any], saved: Sequence[Any]) -> list[Any]:
-    """Returns the saved values as other objects than the results, in the same memory.
-
-    Otherwise it would seem that the caller held them, and a result would keep itself in memory
-    through the autograd graph that leads to it.
-    """
-    ids = {id(result) for result in returned if isinstance(result, torch.Tensor)}
-    return [tensor.detach() if id(tensor) in ids else tensor for tensor in saved]
-
-
-def _numbers_first(saved: Sequence[Any]) -> list[Any]:
-    """Returns the values that a forward module saves in the order in which backward takes them."""
-    numbers = [value for value in saved if not isinstance(value, torch.Tensor)]
-    return numbers + [value for value in saved if isinstance(value, torch.Tensor)]
-
-
-def _zeros_like(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns zeros in the form of a fake tensor."""
-    return torch.zeros(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-
-
-def _has_saved(node: Any, position: int | None, key: int) -> bool:
-    """Returns whether a node of autograd's graph saves the storage ``key`` at this position."""
-    saved = node.saved_tensors
-    if position is None or position >= len(saved):
-        return False
-    return private.storage_key(saved[position]) == key

@@ -54,7 +54,8 @@ def allocated_bytes(node: fx.Node, position: int) -> int:
         if (name, position) not in _ONE_MORE:
             return 0
         tensor = result[position]
-        return ((private.most(tensor.numel()) or 0) + 1) * tensor.element_size()
+        elements = private.most(tensor.numel()) or 0
+        return (elements + 1) * int(tensor.element_size())
     if not isinstance(result, torch.Tensor):
         return 0
     return max(

@@ -4,14 +4,13 @@ Gradients, results, parameters, buffers and random numbers must be the same bit 
 may need more memory than planned. A seed determines the network, the budget and each step: which
 results it holds, drops and differentiates, how often, and under which hooks.
 
-    python -m torch_tests.fuzzing [--minutes M] [--count N] [--seed FIRST]
+    python -m torch_tests.fuzzing SECONDS [FIRST_SEED]
 
-tries one seed after another and exits with 1 if any failed. ``scripts/fuzz MINUTES loops`` runs it.
+tries one seed after another, from a random one, and exits with 1 if any failed. ``scripts/fuzz MINUTES loops`` runs it.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import time
@@ -503,17 +502,13 @@ def _differences(found: list[tuple[str, Any]], expected: list[tuple[str, Any]]) 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--count", type=int, default=sys.maxsize)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    seconds = float(sys.argv[1])
+    first = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(2**30)
+    print(f"from seed {first}", flush=True)
     torch.set_num_threads(1)
-    end, count, failed = time.monotonic() + 60 * options.minutes, 0, []
-    while time.monotonic() < end and count < options.count:
-        seed = options.seed + count
+    end, count, failed = time.monotonic() + seconds, 0, []
+    while time.monotonic() < end:
+        seed = first + count
         faults = Case(seed).check()
         count += 1
         if faults:
