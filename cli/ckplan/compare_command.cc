@@ -330,7 +330,8 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
   Progress progress(screen.shows_progress);
   for (Comparison& comparison : set.all) {
     if (comparison.unread) continue;
-    const bool is_whole = ComparisonPlanner(job, options.time_limit, &progress, &comparison).PlanAll();
+    const bool is_whole =
+        ComparisonPlanner(job, options.time_limit, &progress, &comparison).PlanAll();
     if (is_whole) continue;
     progress.Clear();
     return Interrupted();

@@ -25,8 +25,8 @@ inline constexpr std::string_view kProvenMark = "optimal*";
 inline constexpr std::string_view kProvenNote =
     "* for that objective, in its class of plans; see docs/algorithms.md\n";
 
-// Returns whether a search was ended by a limit, with a plan; its row has the status kStoppedStatus,
-// which kStoppedNote explains.
+// Returns whether a search was ended by a limit, with a plan; its row has the status
+// kStoppedStatus, which kStoppedNote explains.
 bool HasStopped(const Comparison& comparison);
 inline constexpr std::string_view kStoppedStatus = "stopped early";
 inline constexpr std::string_view kStoppedNote =

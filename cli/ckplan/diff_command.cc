@@ -140,10 +140,10 @@ Result<Done> ReportLimits(const ComparedPlans& plans, bool is_strict, const Scre
     const std::string matching =
         by_structure == 0
             ? "their nodes are matched by the names of tensors"
-            : fmt::format("{} node{} with other names {} matched by structure: operator, size and "
-                          "place",
-                          by_structure, by_structure == 1 ? "" : "s",
-                          by_structure == 1 ? "is" : "are");
+            : fmt::format(
+                  "{} node{} with other names {} matched by structure: operator, size and "
+                  "place",
+                  by_structure, by_structure == 1 ? "" : "s", by_structure == 1 ? "is" : "are");
     if (is_strict) {
       return MakeError(ErrorCode::kInvalidInput,
                        fmt::format("{}; without --strict, {}", text, matching));

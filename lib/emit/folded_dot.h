@@ -16,8 +16,8 @@
 namespace ckplan {
 
 inline constexpr size_t kMaxDotBoxes = 60;
-// Graphs with more nodes are folded. Graphviz draws about a hundred pixels for each, so a picture of
-// more is several screens high.
+// Graphs with more nodes are folded. Graphviz draws about a hundred pixels for each, so a picture
+// of more is several screens high.
 inline constexpr size_t kMaxDotNodes = 60;
 
 // `plan` may be null.

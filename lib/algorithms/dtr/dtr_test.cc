@@ -145,15 +145,18 @@ TEST_CASE("dtr: when its work limit is reached, it has the plans of the limits t
   int cut_short = 0;
   for (const int64_t polls : {20, 300, 500, 700, 1'000, 1'500, 2'000, 1'000'000}) {
     CAPTURE(polls);
-    const WorkLimit limit({}, polls);
-    SolveLimits limits;
-    limits.stop = limit.token();
-    const auto solver = UnlessStopped([&] { return PrepareDtrRuns(graph, limits); });
-    if (!solver.ok()) continue;
-    const Knob some = (*solver)->knob();
+    WorkLimit limit({}, polls);
+    const auto solver = limit.Run([&](std::stop_token stop) {
+      SolveLimits limits;
+      limits.stop = std::move(stop);
+      return PrepareDtrRuns(graph, limits);
+    });
+    if (!solver || !solver->ok()) continue;
+    PreparedRunSolver& prepared = ***solver;
+    const Knob some = prepared.knob();
     CHECK(some.min >= all.min);
     CHECK(some.max == all.max);
-    const RunOutcome plan = (*solver)->Solve(some.max, limits).value();
+    const RunOutcome plan = prepared.Solve(some.max, {}).value();
     CHECK(plan.runs == (*whole)->Solve(all.max, {})->runs);
     const bool is_cut_short = plan.guarantee.starts_with(kStoppedEarly);
     CHECK((is_cut_short || some.min == all.min));
