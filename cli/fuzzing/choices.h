@@ -1,8 +1,11 @@
-// Makes decisions from the fuzzer's bytes. Each decision takes one byte, and 0 once the bytes are
-// used up, so that every input means something and short inputs mean small things.
+// Makes decisions from the fuzzer's bytes. Each decision takes one byte, or a line, and 0 once the
+// bytes are used up, so that every input means something and short inputs mean small things.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "cli/fuzzing/fuzz_targets.h"
 
@@ -21,6 +24,13 @@ class Choices {
     const uint8_t byte = rest_.front();
     rest_ = rest_.subspan(1);
     return byte;
+  }
+  // The bytes up to the next newline, which is skipped.
+  std::string Line() {
+    const std::string_view text = TextOf(rest_);
+    const std::string line(text.substr(0, text.find('\n')));
+    rest_ = rest_.subspan(std::min(rest_.size(), line.size() + 1));
+    return line;
   }
 
  private:

@@ -24,6 +24,7 @@ void FuzzConstraints(FuzzInput input);  // Files of patterns that constrain plan
 void FuzzCosts(FuzzInput input);        // Reads costs.json.
 void FuzzDecisions(FuzzInput input);    // Reads decisions.json and checks it for a graph.
 void FuzzGraph(FuzzInput input);        // Reads graph.json.
+void FuzzInference(FuzzInput input);    // Any node of any operator of ONNX, loaded.
 void FuzzJointGraph(FuzzInput input);   // Joint graphs, planned by quick algorithms.
 void FuzzJointPlan(FuzzInput input);    // Reads plan.json and checks it for a joint graph.
 void FuzzModel(FuzzInput input);        // ONNX files: loading, lowering, planning, annotating.
@@ -47,6 +48,7 @@ inline constexpr FuzzTarget kFuzzTargets[] = {
     {"costs", FuzzCosts},
     {"decisions", FuzzDecisions},
     {"graph", FuzzGraph},
+    {"inference", FuzzInference},
     {"joint_graph", FuzzJointGraph},
     {"joint_plan", FuzzJointPlan},
 #ifdef CKPLAN_HAS_CPU

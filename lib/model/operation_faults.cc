@@ -79,6 +79,27 @@ std::string FaultOf(const Result<Done>& judged) {
   return begin == std::string::npos ? message : message.substr(begin + 3);
 }
 
+// Compares the attributes with the schema's: a rule of ONNX reads an attribute without asking for
+// its type, or whether a required one is there. Old files have attributes without a type.
+std::string SchemaFault(const ModelOperation& operation) {
+  using onnx::AttributeProto;
+  if (operation.schema == nullptr) return "";
+  for (const auto& [name, described] : operation.schema->attributes()) {
+    const AttributeProto* attribute = FindAttribute(*operation.node, name);
+    if (attribute == nullptr) {
+      if (described.required) return fmt::format("it lacks its attribute {}", name);
+      continue;
+    }
+    if (attribute->type() == AttributeProto::UNDEFINED || attribute->type() == described.type) {
+      continue;
+    }
+    return fmt::format("attribute {} is of type {}; it must be {}", name,
+                       AttributeProto::AttributeType_Name(attribute->type()),
+                       AttributeProto::AttributeType_Name(described.type));
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string OperandFault(const Model::Impl& model, const ModelOperation& operation) {
@@ -98,7 +119,8 @@ std::string OperandFault(const Model::Impl& model, const ModelOperation& operati
 }
 
 std::string AttributeFault(const Model::Impl& model, const ModelOperation& operation) {
-  if (!operation.is_standard()) return "";
+  std::string fault = SchemaFault(operation);
+  if (!fault.empty() || !operation.is_standard()) return fault;
   OpSpec spec = SpecOf(model, operation);
   for (const ValueIndex index : operation.inputs) {
     Operand operand;

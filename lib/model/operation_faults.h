@@ -19,7 +19,8 @@ namespace ckplan {
 // asks for, whatever outputs it has. The outputs need not be known yet.
 std::string OperandFault(const Model::Impl& model, const ModelOperation& operation);
 
-// What attributes and the known inputs show before the outputs are inferred: see JudgeAttributes
+// What attributes and the known inputs show before the outputs are inferred: attributes that the
+// operator's schema has in another type, or requires, and what JudgeAttributes finds
 // (lib/ops/families.h).
 std::string AttributeFault(const Model::Impl& model, const ModelOperation& operation);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/base/checked.h"
+#include "lib/ops/common_attributes.h"
 #include "lib/ops/judge.h"
 
 namespace ckplan {
@@ -49,41 +50,10 @@ Result<Done> JudgeSizes(const OpSpec& spec, const Operand& operand, std::string_
   return Done{};
 }
 
-// Operands with one number for each axis of the output, of an input, or of a part of its axes.
-struct AxisList {
-  std::string_view type;
-  size_t operand = 0;
-};
-
-constexpr AxisList kAxisLists[] = {
-    {"AffineGrid", 1}, {"CenterCropPad", 1},   {"Col2Im", 1},  {"Col2Im", 2}, {"Expand", 1},
-    {"MaxUnpool", 2},  {"ConstantOfShape", 0}, {"Pad", 1},     {"Pad", 3},    {"Reshape", 1},
-    {"Resize", 1},     {"Resize", 2},          {"Resize", 3},  {"Slice", 1},  {"Slice", 2},
-    {"Slice", 3},      {"Slice", 4},           {"Squeeze", 1}, {"Tile", 1},   {"Unsqueeze", 1},
-    {"Upsample", 1},
-};
-
-// Far above what runtimes allow. Pads and regions have two numbers for each axis.
-constexpr int64_t kMostAxisNumbers = 1024;
-
-// Rules of shape inference loop over these numbers even where their values are unknown.
-Result<Done> JudgeAxisLists(const OpSpec& spec) {
-  for (const AxisList& list : kAxisLists) {
-    if (list.type != spec.type) continue;
-    const Operand& operand = spec.input(list.operand);
-    if (!operand.is_present || operand.dims.size() != 1) continue;
-    if (operand.dims[0] <= kMostAxisNumbers) continue;
-    return InvalidOp(spec, fmt::format("input {} has {} numbers, one for each axis; at most {} "
-                                       "are allowed",
-                                       list.operand, operand.dims[0], kMostAxisNumbers));
-  }
-  return Done{};
-}
-
 }  // namespace
 
 Result<Done> JudgeAttributes(const OpSpec& spec) {
-  CKPLAN_RETURN_IF_ERROR(JudgeAxisLists(spec));
+  CKPLAN_RETURN_IF_ERROR(JudgeCommonAttributes(spec));
   const FamilyRow* const row = FindFamilyRow(spec.type);
   if (row == nullptr || row->judge_attributes == nullptr) return Done{};
   return row->judge_attributes(spec);

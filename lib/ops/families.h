@@ -45,9 +45,8 @@ const FamilyRow* FindFamilyRow(std::string_view type);
 // kUnsupported: the operator belongs to no family.
 Result<Done> JudgeOp(const OpSpec& spec);
 
-// Judges what is known before the shape of the output is inferred: FamilyRow::judge_attributes, and
-// that no operand asks for a tensor of more axes than any runtime allows. Success for an operator
-// that belongs to no family.
+// Judges what is known before the shape of the output is inferred: JudgeCommonAttributes
+// (common_attributes.h) for every operator, then FamilyRow::judge_attributes of those in families.
 Result<Done> JudgeAttributes(const OpSpec& spec);
 
 // Joins the limits that all backends have with the further limits of one backend: "a; b".

@@ -1,0 +1,25 @@
+// One node of any of ONNX's operators, with any operands and attributes, as a model that is loaded.
+#include <fstream>
+
+#include "cli/fuzzing/choices.h"
+#include "cli/fuzzing/fuzz_targets.h"
+#include "lib/base/check.h"
+#include "lib/model/any_node.h"
+#include "lib/model/model.h"
+#include "lib/testing/temporary_folder.h"
+
+namespace ckplan {
+
+void FuzzInference(FuzzInput input) {
+  static const TemporaryFolder folder;
+  const std::string path = folder / "node.onnx";
+  Choices choices(input);
+  const std::string bytes = AnyNodeModel({[&choices](size_t count) { return choices.Below(count); },
+                                          [&choices] { return choices.Line(); }});
+  std::ofstream(path, std::ios::binary) << bytes;
+  const Result<Model> model = LoadModel(path, {});
+  if (model.ok()) return;
+  CKPLAN_CHECK(model.error().message.find('\n') == std::string::npos, "a refusal is one line");
+}
+
+}  // namespace ckplan
