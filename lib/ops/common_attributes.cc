@@ -87,14 +87,15 @@ Result<Done> JudgeAxes(const OpSpec& spec) {
   return Done{};
 }
 
-// Counts, and lists of them, that have a least value.
+// Counts, and lists of them, that have a least value. The judges of families refuse a group or
+// dilations of 0, with the sizes involved.
 struct CountRule {
   std::string_view name;
   int64_t least = 0;
 };
 
 constexpr CountRule kCounts[] = {
-    {"batch_dims", 0},      {"blocksize", 1},    {"dilations", 1},    {"group", 1},
+    {"batch_dims", 0},      {"blocksize", 1},    {"dilations", 0},    {"group", 0},
     {"hidden_size", 0},     {"kernel_shape", 1}, {"kv_num_heads", 0}, {"num_groups", 1},
     {"num_heads", 0},       {"num_outputs", 1},  {"q_num_heads", 0},  {"rotary_embedding_dim", 0},
     {"num_scan_inputs", 1}, {"strides", 1},
