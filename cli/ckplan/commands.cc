@@ -5,6 +5,7 @@
 #include <array>
 
 #include "cli/ckplan/config.h"
+#include "cli/ckplan/suggested_sizes.h"
 #include "cli/common/memory_limit.h"
 #include "cli/common/message.h"
 
@@ -75,16 +76,10 @@ CommandLine CommandLineOf(const Command& command, Options& options) {
 
 // Adds to an error that asks for the sizes of dimensions a command that can be typed as it is.
 Error WithExample(const Command& command, const Options& options, Error error) {
-  std::string sizes;
-  for (const Remedy::Setting& setting : error.remedy.settings) {
-    const size_t open = setting.value.rfind("=...");
-    if (setting.name != "dims" || open == std::string::npos) return error;
-    const std::string_view size = sizes.empty() ? "=8" : "=128";  // A batch, then lengths.
-    sizes += " -D " + ShellWord(setting.value.substr(0, open).append(size));
-  }
-  if (sizes.empty() || options.typed.empty()) return error;
+  const std::string sizes = SuggestedSizes(options, error);
+  if (sizes.empty()) return error;
   error.notes.push_back(
-      fmt::format("for example: ckplan {}{}{}", command.name, options.typed, sizes));
+      fmt::format("for example: ckplan {}{}", command.name, options.typed.With(sizes)));
   return error;
 }
 
@@ -112,8 +107,8 @@ const Command* FindCommand(std::string_view name) {
 
 Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arguments) {
   Options options;
-  for (const std::string& argument : arguments) options.typed += " " + ShellWord(argument);
   CommandLine line = CommandLineOf(command, options);
+  options.typed = TypedWords(arguments, line.description());
   line.SetElsewhere(CommandsWith);
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
   if (outcome == CommandLine::Outcome::kHelp) {

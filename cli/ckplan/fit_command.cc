@@ -129,8 +129,10 @@ std::string Rendered(const FitReport& report, std::string_view format, const Scr
 // The command that makes the plan of the suggested row.
 std::string NextHint(const Options& options, const FitRequest& request, const Fit& fit) {
   const FitRow& row = fit.rows[*fit.NextRow()];
-  return fmt::format("next: ckplan plan {}{} -o plan.json", ShellWord(options.source),
-                     FlagsFor(RequestOf(request, fit, row)));
+  return fmt::format("next: ckplan plan {}{}{} -o {}", PathWord(options.source),
+                     FlagsFor(RequestOf(request, fit, row)),
+                     options.typed.Of({"--time-limit", "--memory-limit", "--config", "--no-config"}),
+                     options.typed.NewFile("plan"));
 }
 
 }  // namespace
@@ -195,7 +197,7 @@ Result<ExitCode> RunFit(const Options& options, const Screen& screen) {
     return Rendered(report, format, screen);
   }));
   if (!report.fit.NextRow()) return NothingFits(report);
-  if (options.format == "text" && !outputs.TakesStdout()) {
+  if (options.format == "text" && !outputs.TakesStdout() && options.typed.CanRepeat()) {
     screen.Note(NextHint(options, request, report.fit));
   }
   return ExitCode::kOk;

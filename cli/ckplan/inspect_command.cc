@@ -10,6 +10,7 @@
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/request_text.h"
+#include "cli/ckplan/suggested_sizes.h"
 #include "lib/base/printable.h"
 #include "lib/emit/json_inspection.h"
 #include "lib/plan/optimizer_state.h"
@@ -68,13 +69,12 @@ Result<ExitCode> ListOpenDims(const Options& options, const Error& error, const 
   std::string text =
       fmt::format("ckplan {}   {}\n  open dimensions  ", CKPLAN_VERSION,
                   Printable(std::filesystem::path(options.sources.front()).filename().string()));
-  std::string command = "ckplan inspect" + options.typed;
   for (const std::string& dim : dims) {
     text += " " + Printable(dim, kLongestName);
-    command += " -D " + ShellWord(dim + (dim == dims.front() ? "=8" : "=128"));
   }
   CKPLAN_RETURN_IF_ERROR(screen.Print(text + "\n"));
-  screen.Note("next: " + command);
+  const std::string sizes = SuggestedSizes(options, error);
+  if (!sizes.empty()) screen.Note("next: ckplan inspect" + options.typed.With(sizes));
   return ExitCode::kOk;
 }
 

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "cli/ckplan/typed_words.h"
 #include "cli/common/command_line.h"
 #include "cli/common/request_flags.h"
 
 namespace ckplan {
 
 struct Options {
-  std::string typed;  // The arguments after the command, as a shell takes them; each after a blank.
+  TypedWords typed;  // The arguments after the command.
 
   // Inputs:
   std::string source;                // MODEL: a model or a graph.json.

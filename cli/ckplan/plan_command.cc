@@ -54,32 +54,35 @@ bool ShowsOnlyCurve(const Options& options, const PlanRequest& request, const Ou
 }
 
 // The command that makes a plan of the curve: the one that adds about a tenth.
-std::string BudgetHint(const Options& options, const PlanRequest& request, const Plan& plan) {
-  PlanRequest with_budget = request;
-  with_budget.budget.kind = Budget::Kind::kPercent;
-  with_budget.budget.percent =
+std::string BudgetHint(const TypedWords& typed, const Plan& plan) {
+  const double percent =
       std::ceil(100 * Ratio(plan.figures.peak.count(), plan.figures.baseline_peak.count()));
-  return fmt::format("next: ckplan plan {}{} -o plan.json", ShellWord(options.source),
-                     FlagsFor(with_budget));
+  return "next: ckplan plan" +
+         typed.With(fmt::format(" --budget {}% -o {}", percent, typed.NewFile("plan")));
 }
 
-// A command line for the next step.
+// A command line for the next step, or "" if the model cannot be read again.
 std::string NextHint(const Options& options, const Source& source, const Outputs& outputs) {
   const std::string plan_file = outputs.FileOf("json");
-  if (plan_file.empty()) return "next: add -o plan.json to write the plan";
+  if (plan_file.empty()) {
+    return fmt::format("next: add -o {} to write the plan", options.typed.NewFile("plan"));
+  }
+  if (!options.typed.CanRepeat()) return "";
   std::string files;  // That a plan needs to be read again.
   for (const std::string_view field : {"cost_model", "workspaces"}) {
     if (const auto value = options.request.ValueOf(field)) {
       files += fmt::format(" {} {}", FlagOf(std::string(field)), ShellWord(*value));
     }
   }
-  if (!source.is_model)
-    return fmt::format("next: ckplan check {} {}{}", ShellWord(plan_file),
-                       ShellWord(options.source), files);
+  files += options.typed.Of({"--memory-limit", "--config", "--no-config"});
+  if (!source.is_model) {
+    return fmt::format("next: ckplan check {} {}{}", PathWord(plan_file), PathWord(options.source),
+                       files);
+  }
   const std::string planned =
       std::filesystem::path(source.identity.name).stem().string() + ".planned.onnx";
-  return fmt::format("next: ckplan apply {} {}{} -o {}", ShellWord(plan_file),
-                     ShellWord(options.source), files, ShellWord(planned));
+  return fmt::format("next: ckplan apply {} {}{} -o {}", PathWord(plan_file), PathWord(options.source),
+                     files, PathWord(planned));
 }
 
 Result<Plan> Solve(const Source& source, const PlanRequest& request, const Interrupt& interrupt,
@@ -121,7 +124,7 @@ Result<ExitCode> Report(const Options& options, const Outputs& outputs, const So
   if (ShowsOnlyCurve(options, request, outputs, plan)) {
     if (screen.is_quiet) return ExitCode::kOk;
     CKPLAN_RETURN_IF_ERROR(screen.Print(CurveText(source, plan, screen.out) + "\n"));
-    screen.Note(BudgetHint(options, request, plan));
+    if (options.typed.CanRepeat()) screen.Note(BudgetHint(options.typed, plan));
     return ExitCode::kOk;
   }
   CKPLAN_RETURN_IF_ERROR(outputs.Write(
@@ -139,7 +142,9 @@ Result<ExitCode> Report(const Options& options, const Outputs& outputs, const So
   for (const std::string& file : outputs.Files()) {
     screen.Note(fmt::format("wrote {}   checked: ok", file));
   }
-  if (has_summary) screen.Note(NextHint(options, source, outputs));
+  if (!has_summary) return ExitCode::kOk;
+  const std::string hint = NextHint(options, source, outputs);
+  if (!hint.empty()) screen.Note(hint);
   return ExitCode::kOk;
 }
 
