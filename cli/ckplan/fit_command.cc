@@ -129,10 +129,11 @@ std::string Rendered(const FitReport& report, std::string_view format, const Scr
 // The command that makes the plan of the suggested row.
 std::string NextHint(const Options& options, const FitRequest& request, const Fit& fit) {
   const FitRow& row = fit.rows[*fit.NextRow()];
-  return fmt::format("next: ckplan plan {}{}{} -o {}", PathWord(options.source),
-                     FlagsFor(RequestOf(request, fit, row)),
-                     options.typed.Of({"--time-limit", "--memory-limit", "--config", "--no-config"}),
-                     options.typed.NewFile("plan"));
+  return fmt::format(
+      "next: ckplan plan {}{}{} -o {}", PathWord(options.source),
+      FlagsFor(RequestOf(request, fit, row)),
+      options.typed.Of({"--time-limit", "--memory-limit", "--config", "--no-config"}),
+      options.typed.NewFile("plan"));
 }
 
 }  // namespace

@@ -81,8 +81,8 @@ std::string NextHint(const Options& options, const Source& source, const Outputs
   }
   const std::string planned =
       std::filesystem::path(source.identity.name).stem().string() + ".planned.onnx";
-  return fmt::format("next: ckplan apply {} {}{} -o {}", PathWord(plan_file), PathWord(options.source),
-                     files, PathWord(planned));
+  return fmt::format("next: ckplan apply {} {}{} -o {}", PathWord(plan_file),
+                     PathWord(options.source), files, PathWord(planned));
 }
 
 Result<Plan> Solve(const Source& source, const PlanRequest& request, const Interrupt& interrupt,

@@ -17,9 +17,9 @@ struct ExampleSizes {
   int64_t first;
   int64_t other;
 };
-constexpr std::array kExamples = {ExampleSizes{8, 128}, ExampleSizes{8, 8},   ExampleSizes{128, 128},
-                                  ExampleSizes{1, 128}, ExampleSizes{8, 64},  ExampleSizes{64, 64},
-                                  ExampleSizes{1, 1},   ExampleSizes{512, 512}};
+constexpr std::array kExamples = {
+    ExampleSizes{8, 128}, ExampleSizes{8, 8},   ExampleSizes{128, 128}, ExampleSizes{1, 128},
+    ExampleSizes{8, 64},  ExampleSizes{64, 64}, ExampleSizes{1, 1},     ExampleSizes{512, 512}};
 
 // Returns the dimensions that an error asks to bind, or none if it asks for anything else.
 std::vector<std::string> OpenDimsIn(const Error& error) {

@@ -16,8 +16,8 @@ class TypedWords {
   TypedWords() = default;
   TypedWords(const std::vector<std::string>& words, const CommandDescription& command);
 
-  // Returns all words as a shell takes them, each after a blank, with `added` after the last option.
-  // `added` starts with a blank: " -D N=8".
+  // Returns all words as a shell takes them, each after a blank, with `added` after the last
+  // option. `added` starts with a blank: " -D N=8".
   std::string With(std::string_view added) const;
   // Returns the words of these options, named by their long flags: " --memory-limit 2GiB".
   std::string Of(std::initializer_list<std::string_view> flags) const;

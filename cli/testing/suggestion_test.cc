@@ -1,4 +1,5 @@
-// Runs every command that the tests of testdata/cli show as a suggestion, in the folder of the test.
+// Runs every command that the tests of testdata/cli show as a suggestion, in the folder of the
+// test.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -43,7 +44,8 @@ std::vector<Suggestion> SuggestionsIn(const std::string& text) {
   return found;
 }
 
-// The command of a test with what it is told to add, if "next: add -o plan.json" can be followed by appending to it.
+// The command of a test with what it is told to add, if "next: add -o plan.json" can be followed by
+// appending to it.
 std::vector<Suggestion> AdditionsIn(const std::string& text, const std::string& command) {
   constexpr std::string_view kMark = "next: add ";
   const size_t at = text.find(kMark);
@@ -98,8 +100,7 @@ TEST_CASE("suggestions: every command that a test of testdata/cli shows runs as 
       CAPTURE(suggestion.command);
       const Workplace workplace;
       Prepare(*file, workplace);
-      const ProgramResult result =
-          workplace.Run({suggestion.command, "", "", file->environment});
+      const ProgramResult result = workplace.Run({suggestion.command, "", "", file->environment});
       CAPTURE(result.err);
       constexpr int kInfeasible = 4;
       CHECK((result.status == 0 || (suggestion.is_example && result.status == kInfeasible)));
