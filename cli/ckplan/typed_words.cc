@@ -45,7 +45,8 @@ const OptionDescription* LastOptionIn(const CommandDescription& command, const s
 
 // The file in a value such as "file:costs.json", "@names.txt" or "json=plan.json".
 std::string PathIn(const std::string& value) {
-  return fs::exists(value) ? value : value.substr(value.find_last_of("=:@") + 1);
+  std::error_code none;  // A text that cannot be a path is none.
+  return fs::exists(value, none) ? value : value.substr(value.find_last_of("=:@") + 1);
 }
 
 bool IsStream(const std::string& path) {
