@@ -33,14 +33,15 @@ NetText AttentionNet(const std::string& scores, const std::string& output, int64
               " y) "
               "<float[1,1,8,8] far = " +
               FarKeys() +
-              ", float a = {0.5}, float b = {0.8}, float zero = {0}, float low = {-inf}, "
+              ", float val_1 = {0.5}, float val_2 = {0.8}, float zero_const = {0}, float low_const "
+              "= {-inf}, "
               "int64[4] split = {0, 8, 2, " +
               std::to_string(size) + "}, int64[3] joined = {0, 8, " + std::to_string(width) +
               "}> { "
               "q0 = MatMul(x, w) q1 = Reshape(q0, split) q2 = Transpose<perm = [0,2,1,3]>(q1) "
               "k0 = MatMul(x, wk) k1 = Reshape(k0, split) k2 = Transpose<perm = [0,2,3,1]>(k1) "
               "v0 = MatMul(x, wv) v1 = Reshape(v0, split) v = Transpose<perm = [0,2,1,3]>(v1) "
-              "q = Mul(q2, a) k = Mul(k2, b) r = MatMul(q, k) " +
+              "q = Mul(q2, val_1) k = Mul(k2, val_2) r = MatMul(q, k) " +
               scores + " p = Softmax(s) " + output +
               " t = Transpose<perm = [0,2,1,3]>(h) j = Reshape(t, joined) y = MatMul(j, wo) }",
           {{"w", {width, width}},
@@ -99,13 +100,13 @@ struct AttentionRow {
 
 const AttentionRow kForms[] = {
     {"no mask", "s = Identity(r)", "h = MatMul(p, v)"},
-    {"a scale of the scores, a bias with a gradient", "t0 = Mul(r, b) s = Add(t0, bias)",
+    {"a scale of the scores, a bias with a gradient", "t0 = Mul(r, val_2) s = Add(t0, bias)",
      "h = MatMul(p, v)"},
-    {"a boolean mask that Where chooses by", "s = Where(seen, r, low)",
-     "n = IsNaN(p) o = Where(n, zero, p) h = MatMul(o, v)"},
+    {"a boolean mask that Where chooses by", "s = Where(seen, r, low_const)",
+     "n = IsNaN(p) o = Where(n, zero_const, p) h = MatMul(o, v)"},
     {"a mask that Where makes of booleans, and a bias",
-     "m = Where(seen, zero, low) t0 = Add(r, bias) s = Add(t0, m)",
-     "n = IsNaN(p) o = Where(n, zero, p) h = MatMul(o, v)"},
+     "m = Where(seen, zero_const, low_const) t0 = Add(r, bias) s = Add(t0, m)",
+     "n = IsNaN(p) o = Where(n, zero_const, p) h = MatMul(o, v)"},
     {"a mask of numbers", "s = Add(r, far)", "h = MatMul(p, v)"},
     {"a mask of numbers and a bias", "t0 = Add(r, far) s = Add(t0, bias)", "h = MatMul(p, v)"},
 };

@@ -105,7 +105,7 @@ class PatternFinder {
     if (facts_.operations[IndexOf(*maker)].is_view && KeepsRows(*maker)) {
       return FindScores(maker->inputs[0], std::move(found));
     }
-    if (const auto factor = FactorOf(model_, *maker)) {
+    if (const auto factor = FactorOf(model_, facts_, *maker)) {
       found.scale *= factor->factor;
       return FindScores(maker->inputs[factor->position], std::move(found));
     }
@@ -230,12 +230,16 @@ std::optional<double> KnownNumber(const Model::Impl& model, ValueIndex value) {
   return constant->is_float() ? constant->reals[0] : static_cast<double>(constant->ints[0]);
 }
 
-std::optional<KnownFactor> FactorOf(const Model::Impl& model, const ModelOperation& operation) {
+std::optional<KnownFactor> FactorOf(const Model::Impl& model, const ModelFacts& facts,
+                                    const ModelOperation& operation) {
   const bool is_mul = IsOp(&operation, "Mul");
   if (!is_mul && !IsOp(&operation, "Div")) return std::nullopt;
+  const auto index = static_cast<size_t>(&operation - model.operations.data());
+  const auto& trained = facts.operations[index].reads_trained;
   for (const size_t position : {size_t{0}, size_t{1}}) {
     const auto number = KnownNumber(model, operation.input(1 - position));
     if (!number || !std::isfinite(*number) || *number == 0) continue;
+    if (1 - position < trained.size() && trained[1 - position]) continue;
     const Dims& from = model.value(operation.input(position)).dims;
     if (from != model.value(operation.outputs[0]).dims || (!is_mul && position == 1)) continue;
     return KnownFactor{position, is_mul ? *number : 1 / *number};

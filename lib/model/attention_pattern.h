@@ -51,13 +51,14 @@ std::optional<FoundAttention> FindAttentionAround(const Model::Impl& model, cons
 // The single number that the value holds, if it is known.
 std::optional<double> KnownNumber(const Model::Impl& model, ValueIndex value);
 
-// If the operation multiplies or divides one of its inputs by a known number: the position of that
-// input, and the factor.
+// If the operation multiplies or divides one of its inputs by a known number that is not trained:
+// the position of that input, and the factor.
 struct KnownFactor {
   size_t position = 0;
   double factor = 1;
 };
-std::optional<KnownFactor> FactorOf(const Model::Impl& model, const ModelOperation& operation);
+std::optional<KnownFactor> FactorOf(const Model::Impl& model, const ModelFacts& facts,
+                                    const ModelOperation& operation);
 
 // Returns the boolean mask that a term of numbers was made from, as Where(mask, 0, -infinity), or
 // the term itself. Takes the term from before an Expand, where it has no gradient.

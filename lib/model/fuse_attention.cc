@@ -95,7 +95,7 @@ class AttentionFuser {
         axes = axes->Reshaped(DimsOf(above));
       } else if (maker->type() == "Expand" && may_repeat) {
         axes = axes->BeforeExpand(DimsOf(above));
-      } else if (const auto factor = FactorOf(model_, *maker)) {
+      } else if (const auto factor = FactorOf(model_, facts_, *maker)) {
         above = maker->inputs[factor->position];
         scale *= factor->factor;
       } else {

@@ -60,7 +60,8 @@ OpSpec SpecOfFused(const Model& model) {
 std::string Core(const std::string& scores, const std::string& output,
                  const std::string& inputs = "") {
   return "g (float[2,3,5,4] x" + inputs +
-         ") => (float[2,3,5,4] y) <float half = {0.5}, float four = {4}, float zero = {0}, float "
+         ") => (float[2,3,5,4] y) <float half_const = {0.5}, float four_const = {4}, float zero = "
+         "{0}, float gain = {0.5}, float "
          "low = {-inf}, "
          "float finite = {-3e38}> { "
          "q = MatMul(x, w) k0 = MatMul(x, u) k = Transpose<perm = [0,1,3,2]>(k0) r = MatMul(q, "
@@ -69,7 +70,7 @@ std::string Core(const std::string& scores, const std::string& output,
 }
 
 TEST_CASE("fuse attention: products, scale, softmax and the transpose of keys are one node") {
-  const std::string graph = Core("s = Mul(r, half)", "y = MatMul(p, x)");
+  const std::string graph = Core("s = Mul(r, half_const)", "y = MatMul(p, x)");
   CHECK(NodesOf(LoadNet(graph)) == "MatMul MatMul FusedAttention");
   const OpSpec spec = SpecOfFused(LoadNet(graph));
   CHECK(spec.Int("batch", 0) == 2);
@@ -83,12 +84,13 @@ TEST_CASE("fuse attention: products, scale, softmax and the transpose of keys ar
 }
 
 TEST_CASE("fuse attention: without the flag nothing is fused") {
-  const ModelGraph apart = LowerNet(LoadNet(Core("s = Mul(r, half)", "y = MatMul(p, x)"), {}));
+  const ModelGraph apart =
+      LowerNet(LoadNet(Core("s = Mul(r, half_const)", "y = MatMul(p, x)"), {}));
   CHECK(apart.graph.nodes().size() == 7);
 }
 
 TEST_CASE("fuse attention: it saves the logarithms of sums, and reads no scores") {
-  const ModelGraph lowered = LowerNet(LoadNet(Core("s = Div(r, four)", "y = MatMul(p, x)")));
+  const ModelGraph lowered = LowerNet(LoadNet(Core("s = Div(r, four_const)", "y = MatMul(p, x)")));
   const Node& node = NodeOf(lowered.graph, "FusedAttention");
   CHECK(node.name == "Softmax:p");
   CHECK(NamesOf(lowered.graph, node.inputs) == "q k0 x");
@@ -124,7 +126,7 @@ TEST_CASE("fuse attention: the ways in which masks are written") {
     CHECK(NodesOf(LoadNet(graph)).find("Softmax") == std::string::npos);
     return SpecOfFused(LoadNet(graph));
   };
-  const OpSpec bias = spec_of("t = Mul(r, half) s = Add(t, bias)", plain);
+  const OpSpec bias = spec_of("t = Mul(r, half_const) s = Add(t, bias)", plain);
   CHECK(bias.Ints("mask_dims") == std::vector<int64_t>{1, 3, 5, 5});
   const OpSpec shown = spec_of("s = Where(seen, r, low)", guarded, seen);
   CHECK(shown.input(3).model_type() == TensorType::kBool);
@@ -156,6 +158,7 @@ TEST_CASE("fuse attention: the numbers of a mask that is made before the step ar
 TEST_CASE("fuse attention: windows that share a mask, and a bias of the heads") {
   const std::string graph =
       "g (float[8,3,5,4] x, bool[1,4,1,5,5] seen) => (float[8,3,5,4] y) <float zero = {0}, float "
+      "gain = {0.5}, float "
       "low = {-inf}, int64[5] out = {2,4,3,5,5}, "
       "int64[4] back = {8,3,5,5}> { q = MatMul(x, w) k = Transpose<perm = [0,1,3,2]>(x) "
       "r = MatMul(q, k) a = Add(r, bias) b = Reshape(a, out) m = Where(seen, zero, low) "
@@ -196,18 +199,20 @@ TEST_CASE("fuse attention: what is read elsewhere, or is no attention, stays as 
     std::string name, scores, output;
   };
   const Row rows[] = {
-      {"probabilities are read twice", "s = Mul(r, half)",
+      {"probabilities are read twice", "s = Mul(r, half_const)",
        "o = MatMul(p, x) z = MatMul(p, x) "
        "y = Add(o, z)"},
-      {"scores are read twice", "s = Mul(r, half)",
+      {"scores are read twice", "s = Mul(r, half_const)",
        "o = MatMul(p, x) e = MatMul(s, x) "
        "y = Add(o, e)"},
-      {"the mask is scaled as well", "t = Add(r, bias) s = Mul(t, half)", plain},
+      {"the mask is scaled as well", "t = Add(r, bias) s = Mul(t, half_const)", plain},
       {"a bias with a gradient is the same for all queries", "s = Add(r, row)", plain},
-      {"the scores are no product", "t = Tanh(r) s = Mul(t, half)", plain},
-      {"probabilities are scaled", "s = Mul(r, half)", "o = Mul(p, half) y = MatMul(o, x)"},
-      {"another number replaces NaN", "s = Mul(r, half)",
-       "n = IsNaN(p) c = Where(n, half, p) y = MatMul(c, x)"},
+      {"the scores are no product", "t = Tanh(r) s = Mul(t, half_const)", plain},
+      {"the scale is trained", "s = Mul(r, gain)", plain},
+      {"probabilities are scaled", "s = Mul(r, half_const)",
+       "o = Mul(p, half_const) y = MatMul(o, x)"},
+      {"another number replaces NaN", "s = Mul(r, half_const)",
+       "n = IsNaN(p) c = Where(n, half_const, p) y = MatMul(c, x)"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.name);
@@ -216,7 +221,7 @@ TEST_CASE("fuse attention: what is read elsewhere, or is no attention, stays as 
     CHECK(nodes.find("Softmax") != std::string::npos);
   }
   // The Softmax is over the queries.
-  std::string across = Core("s = Mul(r, half)", plain);
+  std::string across = Core("s = Mul(r, half_const)", plain);
   across.replace(across.find("Softmax"), 7, "Softmax<axis = 2>");
   CHECK(NodesOf(LoadNet(across)).find("FusedAttention") == std::string::npos);
 }
