@@ -46,6 +46,12 @@ TEST_CASE("operation faults: what no runtime accepts is refused, whatever the fi
   }
 }
 
+TEST_CASE("operation faults: a boolean mask that is added to scores can be planned") {
+  CHECK(LoadText("g (float[4,16] x, bool[4,16] m) => (float[4,16] y) { y = Add(x, m) }").ok());
+  CHECK_FALSE(
+      LoadText("g (float[4,16] x, bool[4,15] m) => (float[4,16] y) { y = Add(x, m) }").ok());
+}
+
 TEST_CASE("operation faults: equations of Einsum are judged before ONNX reads them") {
   // ONNX 1.23.2 never returns from the first ones.
   for (const char* equation :
