@@ -49,7 +49,7 @@ std::string PathIn(const std::string& value) {
   return fs::exists(value, none) ? value : value.substr(value.find_last_of("=:@") + 1);
 }
 
-bool IsStream(const std::string& path) {
+bool IsReadOnce(const std::string& path) {
   if (path == "-") return true;
   std::error_code none;
   const fs::file_status status = fs::status(path, none);
@@ -120,7 +120,7 @@ std::string TypedWords::Of(std::initializer_list<std::string_view> flags) const 
 
 bool TypedWords::CanRepeat() const {
   return std::none_of(items_.begin(), items_.end(), [](const Item& item) {
-    return !item.path.empty() && !IsOutput(item.flag) && IsStream(item.path);
+    return !item.path.empty() && !IsOutput(item.flag) && IsReadOnce(item.path);
   });
 }
 
