@@ -19,7 +19,7 @@ struct CompareJob {
   RequestGrid grid;
   std::vector<const SolverInfo*> algorithms;
   bool names_algorithms = false;
-  // Of each algorithm. Without one, all but `best` are limited by their work.
+  // For each algorithm. Without it, every algorithm but `best` is limited in its work.
   std::optional<std::chrono::milliseconds> time_limit;
 
   bool has_several_models() const { return paths.size() > 1; }

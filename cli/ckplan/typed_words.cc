@@ -45,7 +45,7 @@ const OptionDescription* LastOptionIn(const CommandDescription& command, const s
 
 // The file in a value such as "file:costs.json", "@names.txt" or "json=plan.json".
 std::string PathIn(const std::string& value) {
-  std::error_code none;  // A text that cannot be a path is none.
+  std::error_code none;  // Text that cannot be a path names no file.
   return fs::exists(value, none) ? value : value.substr(value.find_last_of("=:@") + 1);
 }
 

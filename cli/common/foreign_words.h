@@ -10,7 +10,7 @@ namespace ckplan {
 // a flag that it does not know. Letters may have either case, and "_" stands for "-".
 std::string_view AdviceOnFlag(std::string_view flag);
 
-// The same for the name of a command.
+// Does the same for the name of a command.
 std::string_view AdviceOnCommand(std::string_view word);
 
 }  // namespace ckplan

@@ -61,7 +61,7 @@ std::vector<Suggestion> SuggestionsOf(const GoldenFile& file) {
     const std::string text = file.TextOf(kind);
     std::vector<Suggestion> some = SuggestionsIn(text);
     all.insert(all.end(), some.begin(), some.end());
-    if (file.commands.size() > 1) continue;  // Which of them was told to add something?
+    if (file.commands.size() > 1) continue;  // It is unclear which command is meant.
     some = AdditionsIn(text, file.commands.front());
     all.insert(all.end(), some.begin(), some.end());
   }

@@ -22,7 +22,7 @@ using onnx::OpSchema;
 using onnx::TensorProto;
 
 constexpr int kIrVersion = 10;
-constexpr int kOpset = 20;  // Of ONNX's main domain, where the operator is from another.
+constexpr int kOpset = 20;  // ONNX's main domain.
 constexpr size_t kOddsOfOddity = 16;
 constexpr size_t kMostStoredElements = 64;
 constexpr int kManyNumbers = 2000;

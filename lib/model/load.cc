@@ -319,7 +319,7 @@ Result<LoadOptions> WithOpenBatch(const onnx::GraphProto& graph, const LoadOptio
                                file, ShortName(dim), found->second, options.batch));
 }
 
-// Of a training graph that cannot be planned, the user must first know that it is one.
+// If a training graph cannot be planned, the error says first that it is a training graph.
 Error RefusalOfTraining(const onnx::NodeProto& node, const std::string& file, const Error& reason) {
   return Error{
       ErrorCode::kUnsupported,

@@ -62,7 +62,7 @@ NodeOrder OrderOf(const Nodes& nodes) {
   std::iota(order.nodes.begin(), order.nodes.end(), 0);
   Waiting waiting = FindWaiting(nodes);
   if (waiting.is_sorted) return order;
-  // Of the nodes that can run, the first of the list comes next.
+  // Among the nodes that can run, take the first in the file.
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
   for (const int i : order.nodes) {
     if (waiting.missing[static_cast<size_t>(i)] == 0) ready.push(i);

@@ -66,7 +66,7 @@ TEST_CASE("trained scalars: numbers that exporters and optimizers name are not t
   }
 }
 
-TEST_CASE("trained scalars: a name that is a number is none of the model's") {
+TEST_CASE("trained scalars: a numeric name belongs to an exporter, not the model") {
   onnx::ModelProto proto = ParseGraph(WithScalar("float s = {0.5}", "y = Mul(h, s)"));
   CHECK(LowerProto(proto).graph.constants().parameter_gradients == Bytes(kVector + 4));
   proto.mutable_graph()->mutable_initializer(1)->set_name("345");

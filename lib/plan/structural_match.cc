@@ -322,7 +322,7 @@ void DropFalseNames(const PlanDigest& older, const PlanDigest& newer, RowPartner
     ++pairs;
     if (older.rows[i].op != newer.rows[(*partners)[i]].op) ++false_pairs;
   }
-  // Of nodes at other places of a network, about a third has the same operator by chance.
+  // About a third of unrelated nodes have the same operator by chance.
   const bool drops_all = 3 * false_pairs > pairs;
   for (size_t i = 0; i < partners->size(); ++i) {
     size_t& partner = (*partners)[i];

@@ -122,7 +122,7 @@ def _folder() -> Path | None:
 
 
 def _read(path: Path, most: int) -> bytes | None:
-    """Returns the content of a file; None if there is none. Raises RefusedError, OSError."""
+    """Returns the content of a file, or None if there is no file. Raises RefusedError, OSError."""
     try:
         return untrusted.file_bytes(path, most, follows_links=False)
     except FileNotFoundError:
