@@ -19,6 +19,9 @@ _WITHOUT_KERNEL = re.compile(
 _DISABLED = re.compile(r"Skip calling function `<function ([\w.]+) at \w+>`")
 _NO_OPERATOR = re.compile(r"does not know how to trace the builtin `([\w.]+?)\.?`")
 
+_OPEN_SIZE = "Dynamic shape operator"
+"""TorchDynamo's word for an operation whose result has a size that depends on data."""
+
 _SHOWN = 2
 
 CHECKPOINTS = (
@@ -68,7 +71,10 @@ def no_graph(breaks: Collection[str]) -> str:
     reasons = dict.fromkeys(reason.strip().partition("\n")[0] for reason in breaks)
     shown = "; ".join(list(reasons)[:_SHOWN])
     more = f" and {len(reasons) - _SHOWN} more reasons" if len(reasons) > _SHOWN else ""
-    return f"{_NO_GRAPH}: {shown}{more} (TORCH_LOGS=graph_breaks in the environment says where)"
+    where = "TORCH_LOGS=graph_breaks in the environment says where"
+    if any(reason.startswith(_OPEN_SIZE) for reason in reasons):
+        where += ", and bounds={} plans sizes that depend on data"
+    return f"{_NO_GRAPH}: {shown}{more} ({where})"
 
 
 def has_checkpoints(joint: fx.GraphModule) -> bool:

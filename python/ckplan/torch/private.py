@@ -100,6 +100,20 @@ def keep_saved_tensors() -> None:
         metadata.bw_donated_idxs = []
 
 
+def leave_saved_sizes_open() -> None:
+    """Lets calls of the graph that AOT autograd compiles now save other tensors than it expects.
+
+    Otherwise each call marks the sizes of those it expects, for compiled autograd.
+    ``dynamic_saved_tensors_idxs`` of ``torch._guards.TracingContext.fw_metadata``, since 2.9.
+    """
+    from torch._guards import TracingContext
+
+    context = TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    if metadata is not None:
+        metadata.dynamic_saved_tensors_idxs = {}
+
+
 def mark_boxed(call: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
     """Marks ``call`` for AOT autograd as emptying its list (``_boxed_call``, since 2.0)."""
 

@@ -128,7 +128,7 @@ def _importing(name: str) -> Iterator[None]:
             exit_now(code)
         raise SystemExit(code)
 
-    os._exit = leave
+    os._exit = leave  # type: ignore[assignment]
     arguments, sys.argv = sys.argv, [name]
     hook = register_optimizer_step_pre_hook(stop)
     try:

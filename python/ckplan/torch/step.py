@@ -152,6 +152,7 @@ class Step:
         if self._slots is not None and self._first is not None:
             self._slots.remove_from_forward(module)
             self._slots.remove_from_forward(self._first.forward)  # AOT autograd may have copied it.
+            private.leave_saved_sizes_open()
         call = settled(private.box(module))
 
         def run(arguments: list[Any]) -> Any:

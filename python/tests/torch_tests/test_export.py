@@ -31,9 +31,8 @@ def blocks_of(page: str, language: str) -> list[str]:
 
 
 def export_of(page: str, call: str = "torch.onnx.export(") -> str:
-    """Returns the block of a page that exports a model by PyTorch alone, or by another call."""
-    (block,) = [code for code in blocks_of(page, "python") if call in code]
-    return block
+    """Returns the first block of a page that exports a model by PyTorch alone, or by another call."""
+    return next(code for code in blocks_of(page, "python") if call in code)
 
 
 def operators() -> list[tuple[str, str]]:

@@ -350,7 +350,7 @@ class Tokens(nn.Module):
 
 
 def test_the_recipes_of_the_pages_for_several_inputs(tmp_path, monkeypatch):
-    """README.md and docs/python.md have an export by PyTorch alone, for two inputs and for names."""
+    """README.md and docs/python.md export by PyTorch alone, and say what changes with more inputs."""
     monkeypatch.chdir(tmp_path)
     root = Path(__file__).parents[3]
     tokens = torch.zeros(2, 8, dtype=torch.long)
@@ -358,7 +358,9 @@ def test_the_recipes_of_the_pages_for_several_inputs(tmp_path, monkeypatch):
     ckplan.torch.export(known["model"], (tokens, known["mask"]), "own.onnx", kwargs={"labels": tokens})
     recipes = []
     text = (root / "README.md").read_text()
-    recipes += [line for line in text.splitlines() if line.startswith("torch.onnx.export(model, (tokens")]
+    (one,) = [line for line in text.splitlines() if line.startswith("torch.onnx.export(")]
+    assert '`[{0: "N"}, {0: "N"}]` for two' in text
+    recipes += [one.replace("(images,)", "(tokens, mask)").replace('{0: "N"}', '{0: "N"}, {0: "N"}')]
     text = (root / "docs" / "python.md").read_text()
     recipes += [
         "torch.onnx.export(" + part.split("```")[0]
