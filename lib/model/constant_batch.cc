@@ -35,19 +35,43 @@ void SetFirstDims(int64_t size, BoundDims* bound) {
   }
 }
 
+bool IsZero(const BoundInput& input) {
+  const TensorShapeProto& shape = DeclaredShape(input);
+  return shape.dim_size() > 0 && shape.dim(0).has_dim_value() && shape.dim(0).dim_value() == 0;
+}
+
+// Returns a shape with this batch, as it is typed: "x=8,16".
+std::string ShapeText(const BoundInput& input, int64_t batch) {
+  const TensorShapeProto& shape = input.type.tensor_type().shape();
+  std::string text = fmt::format("{}={}", ShortName(input.input->name()), batch);
+  for (int i = 1; i < shape.dim_size(); ++i) text += fmt::format(",{}", shape.dim(i).dim_value());
+  return text;
+}
+
 Error OpenBatch(const BoundInput& input, int64_t wanted, const std::string& file) {
   const TensorShapeProto& shape = DeclaredShape(input);
   const std::string dim = shape.dim_size() == 0 ? "" : shape.dim(0).dim_param();
-  Error error = MakeError(ErrorCode::kUsage, fmt::format("{}: the batch of input \"{}\" is open",
-                                                         file, ShortName(input.input->name())));
+  Error error = MakeError(
+      ErrorCode::kUsage, fmt::format("{}: the batch of input \"{}\" is {}", file,
+                                     ShortName(input.input->name()), IsZero(input) ? "0" : "open"));
   if (dim.empty()) {
-    error.remedy = {
-        "give its shape with",
-        {{"input_shapes", fmt::format("{}={},...", ShortName(input.input->name()), wanted)}}};
+    error.remedy = {"give its shape instead of a batch, with",
+                    {{"input_shapes", ShapeText(input, wanted)}}};
   } else {
     error.remedy = {"give its size with", {{"dims", fmt::format("{}={}", ShortName(dim), wanted)}}};
   }
   return error;
+}
+
+// Exporters that mean an open batch write a 0 as well. No operation then depends on the number.
+bool HasBatchOfZero(const BoundDims& bound) {
+  bool has_zero = false;
+  for (const BoundInput& input : bound.inputs) {
+    if (IsScalar(input)) continue;
+    if (!IsZero(input)) return false;
+    has_zero = true;
+  }
+  return has_zero;
 }
 
 }  // namespace
@@ -98,6 +122,11 @@ std::optional<int64_t> BatchOfShapes(const BoundDims& bound) {
 }
 
 Result<BatchVariants> WithBatch(const BoundDims& bound, int64_t wanted, const std::string& file) {
+  if (HasBatchOfZero(bound)) {
+    BatchVariants same{bound, bound, wanted};
+    SetFirstDims(wanted, &same.in_file);
+    return same;
+  }
   std::vector<std::string> firsts;
   for (const BoundInput& input : bound.inputs) {
     if (IsScalar(input)) continue;

@@ -28,7 +28,8 @@ struct BatchVariants {
   int64_t size_in_file = 0;
 };
 
-// Returns the inputs with the batch of the file and with the wanted one. kUsage: the batch is open
+// Returns the inputs with the batch of the file and with the wanted one, which are the same if the
+// batch in the file is 0: it stands for an open one. kUsage: the batch is open
 // (the remedy would give its size), inputs differ in it, or an overridden shape has another one.
 Result<BatchVariants> WithBatch(const BoundDims& bound, int64_t wanted, const std::string& file);
 

@@ -315,6 +315,24 @@ TEST_CASE(
   CHECK(model.error().remedy.settings[0].value == "64");
 }
 
+TEST_CASE("batch: a batch of 0 in the file is set like an open one") {
+  const auto read = [](const std::string& inputs, const std::string& nodes) {
+    return LoadText("g (" + inputs + ") => (float[0,6] y) <int64[2] s = {0, 6}> { " + nodes + " }",
+                    WithBatchOf(8));
+  };
+  const Result<Model> one = read("float[0,6] x", "r = Relu(x) y = Reshape(r, s)");
+  REQUIRE_MESSAGE(one.ok(), one.error().message);
+  CHECK(DimsIn(*one, "y") == Dims{8, 6});
+  const Result<Model> two =
+      read("float[0,6] x, float[0,6] z, float t", "a = Add(x, z) y = Add(a, t)");
+  REQUIRE_MESSAGE(two.ok(), two.error().message);
+  CHECK(DimsIn(*two, "y") == Dims{8, 6});
+  const Result<Model> mixed = read("float[0,6] x, float[4,6] z", "y = Relu(x) u = Relu(z)");
+  CheckFails(mixed, ErrorCode::kUsage, "the batch of input \"x\" is 0");
+  REQUIRE(mixed.error().remedy.settings.size() == 1);
+  CHECK(mixed.error().remedy.settings[0].value == "x=8,6");
+}
+
 TEST_CASE("batch: a given shape that stops at a node says so, and names the batch") {
   const std::string graph =
       "g (float[1,6] x) => (float[1,2,3] y) <int64[3] s = {1, 2, 3}> { [r] y = Reshape(x, s) }";

@@ -127,6 +127,35 @@ TEST_CASE("load: shape arithmetic of any operators is folded") {
   CHECK(DimsOf(*model, "u") == Dims{1 + 4});  // floor([3, 8] / 2) = [1, 4].
 }
 
+TEST_CASE("load: an input without elements has known contents") {
+  struct Row {
+    const char* nodes;
+    Dims dims;
+  };
+  const Row rows[] = {
+      {"{ s = ReduceSum(x, axes) y = Sqrt(s) }", {1, 1, 1}},
+      {"{ s = ReduceSum<keepdims = 0>(x, axes) y = Log(s) }", {}},
+      {"{ s = ReduceSum<noop_with_empty_axes = 1>(x, axes) y = Log(s) }", {3, 4, 5}},
+      {"{ s = ReduceMax(x, axes) y = Relu(s) }", {1, 1, 1}},
+      {"{ c = Cast<to = 7>(narrow) s = ReduceMean<keepdims = 0>(x, c) y = Relu(s) }", {}},
+      {"{ one = Constant<value_ints = [1]>() a = Concat<axis = 0>(axes, one) "
+       "s = ReduceL2<keepdims = 0>(x, a) y = Relu(s) }",
+       {3, 5}},
+      {"{ s = Reshape(m, axes) y = Relu(s) }", {}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.nodes);
+    const Result<Model> model =
+        LoadText("g (float[3,4,5] x, float[1,1] m, int64[0] axes, int32[0] narrow) => (float y) " +
+                 std::string(row.nodes));
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    CHECK(DimsOf(*model, "y") == row.dims);
+  }
+  CheckFails(LoadText("g (float[3,4,5] x, int64[1] axes) => (float y) { s = ReduceSum(x, axes) "
+                      "y = Sqrt(s) }"),
+             ErrorCode::kInvalidInput, "stays unknown");
+}
+
 TEST_CASE("load: a value that nothing makes is named") {
   CheckFails(LoadText("g (float[2] x) => (float[2] y) { y = Neg(h) }"), ErrorCode::kInvalidInput,
              "reads \"h\", which nothing before it produces");

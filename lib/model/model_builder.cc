@@ -73,7 +73,13 @@ void ModelBuilder::SetType(ModelValue& value, const onnx::TypeProto& type) {
 void ModelBuilder::AddInputs(Scope& scope) {
   for (const BoundInput& input : bound_.inputs) {
     const ValueIndex index = AddValue(input.input->name(), scope, ModelValue::Source::kGraphInput);
-    SetType(model_.value(index), input.type);
+    ModelValue& value = model_.value(index);
+    SetType(value, input.type);
+    // Nothing is left to know of a list that is empty: axes, for example.
+    const bool is_empty_list = value.has_shape && value.dims == Dims{0};
+    if (is_empty_list && !IsFloatType(value.elem_type)) {
+      value.constant = std::make_unique<ConstantValue>(ConstantValue{value.elem_type, value.dims});
+    }
     model_.graph_inputs.push_back(index);
   }
 }
