@@ -5,7 +5,7 @@
 #include <array>
 
 #include "cli/ckplan/config.h"
-#include "cli/ckplan/suggested_sizes.h"
+#include "cli/ckplan/suggestions.h"
 #include "cli/common/memory_limit.h"
 #include "cli/common/message.h"
 
@@ -74,12 +74,17 @@ CommandLine CommandLineOf(const Command& command, Options& options) {
   return line;
 }
 
-// Adds to an error that asks for the sizes of dimensions a command that can be typed as it is.
+// Adds to an error that asks for the sizes of dimensions, or for one value in place of a list, a
+// command that can be typed as it is.
 Error WithExample(const Command& command, const Options& options, Error error) {
   const std::string sizes = SuggestedSizes(options, error);
-  if (sizes.empty()) return error;
-  error.notes.push_back(
-      fmt::format("for example: ckplan {}{}", command.name, options.typed.With(sizes)));
+  if (!sizes.empty()) {
+    error.notes.push_back(
+        fmt::format("for example: ckplan {}{}", command.name, options.typed.With(sizes)));
+  }
+  if (error.code != ErrorCode::kUsage || command.name != "plan") return error;
+  const std::string comparison = SuggestedComparison(options);
+  if (!comparison.empty()) error.notes.push_back("for example: ckplan compare" + comparison);
   return error;
 }
 

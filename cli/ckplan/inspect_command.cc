@@ -10,7 +10,7 @@
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/request_text.h"
-#include "cli/ckplan/suggested_sizes.h"
+#include "cli/ckplan/suggestions.h"
 #include "lib/base/printable.h"
 #include "lib/emit/json_inspection.h"
 #include "lib/plan/optimizer_state.h"
@@ -52,15 +52,6 @@ Inspection Inspect(const Source& source) {
   result.optimizer_state = OptimizerState(source.request, source.step().optimized());
   result.warnings = source.warnings;
   return result;
-}
-
-// Returns the dimensions that an error asks to bind: "N", "T".
-std::vector<std::string> OpenDimsIn(const Error& error) {
-  std::vector<std::string> dims;
-  for (const Remedy::Setting& setting : error.remedy.settings) {
-    if (setting.name == "dims") dims.push_back(setting.value.substr(0, setting.value.rfind('=')));
-  }
-  return dims;
 }
 
 // Lists the dimensions of a model that nothing else can be shown of until they have sizes.

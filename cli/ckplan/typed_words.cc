@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "cli/common/files.h"
+
 namespace ckplan {
 namespace {
 
@@ -58,18 +60,6 @@ bool IsReadOnce(const std::string& path) {
 
 bool IsOutput(std::string_view flag) { return flag == "--output" || flag == "--emit"; }
 
-std::string Lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
-
-// Some file systems do not tell upper from lower case.
-bool MayBeSameFile(const std::string& path, const std::string& name) {
-  std::error_code none;
-  return Lower(fs::path(path).lexically_normal().string()) == name ||
-         fs::equivalent(path, name, none);
-}
-
 }  // namespace
 
 TypedWords::TypedWords(const std::vector<std::string>& words, const CommandDescription& command) {
@@ -118,6 +108,16 @@ std::string TypedWords::Of(std::initializer_list<std::string_view> flags) const 
   return text;
 }
 
+TypedWords TypedWords::Without(std::initializer_list<std::string_view> flags) const {
+  TypedWords rest;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (std::find(flags.begin(), flags.end(), items_[i].flag) != flags.end()) continue;
+    rest.items_.push_back(items_[i]);
+    if (i < option_end_) rest.option_end_ = rest.items_.size();
+  }
+  return rest;
+}
+
 bool TypedWords::CanRepeat() const {
   return std::none_of(items_.begin(), items_.end(), [](const Item& item) {
     return !item.path.empty() && !IsOutput(item.flag) && IsReadOnce(item.path);
@@ -125,18 +125,9 @@ bool TypedWords::CanRepeat() const {
 }
 
 std::string TypedWords::NewFile(std::string_view stem) const {
-  std::string name = fmt::format("{}.json", stem);
-  const auto is_typed = [&](const Item& item) {
-    return !item.path.empty() && MayBeSameFile(item.path, name);
-  };
-  for (int n = 2; std::any_of(items_.begin(), items_.end(), is_typed); ++n) {
-    name = fmt::format("{}{}.json", stem, n);
-  }
-  return name;
-}
-
-std::string PathWord(const std::string& path) {
-  return ShellWord(path.starts_with('-') ? "./" + path : path);
+  std::vector<std::string> paths;
+  for (const Item& item : items_) paths.push_back(item.path);
+  return NewJsonFile(stem, paths);
 }
 
 }  // namespace ckplan

@@ -21,6 +21,8 @@ class TypedWords {
   std::string With(std::string_view added) const;
   // Returns the words of these options, named by their long flags: " --memory-limit 2GiB".
   std::string Of(std::initializer_list<std::string_view> flags) const;
+  // Returns the words without those of these options.
+  TypedWords Without(std::initializer_list<std::string_view> flags) const;
   // False if an input is standard input or a pipe: the same command would find it empty.
   bool CanRepeat() const;
   // Returns `stem`.json, or a numbered name if a typed word names that file: "plan2.json".
@@ -35,8 +37,5 @@ class TypedWords {
   std::vector<Item> items_;
   size_t option_end_ = 0;  // The number of items before "--".
 };
-
-// Returns the path as an argument, so that it is not taken for an option: "./-m.onnx".
-std::string PathWord(const std::string& path);
 
 }  // namespace ckplan

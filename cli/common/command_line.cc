@@ -52,6 +52,10 @@ std::string ShellWord(std::string_view word) {
   return quoted + "'";
 }
 
+std::string PathWord(const std::string& path) {
+  return ShellWord(path.starts_with('-') ? "./" + path : path);
+}
+
 std::string OptionDescription::LongFlag() const { return flags.substr(flags.rfind("--")); }
 
 std::vector<std::string> OptionDescription::EachFlag() const {

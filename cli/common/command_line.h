@@ -23,6 +23,8 @@ std::vector<std::string> WithoutHelpWord(std::vector<std::string> arguments);
 
 // Returns the word as it is typed in a shell: in quotes unless it is plain.
 std::string ShellWord(std::string_view word);
+// Returns the path as such a word that is not taken for an option: "./-m.onnx".
+std::string PathWord(const std::string& path);
 
 // The options of a command as data, from which help, completions, manual pages and configuration
 // files are made.

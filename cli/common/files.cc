@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <filesystem>
@@ -49,6 +50,7 @@ class Place {
       : status_(StatusOf(path, standard_stream)), name_(WithoutCase(LinkTarget(path))) {}
 
   bool exists() const { return status_.has_value(); }
+  bool HasNameOf(const Place& other) const { return name_ == other.name_; }
 
   bool IsSameAs(const Place& other) const {
     if (exists() != other.exists()) return false;
@@ -112,6 +114,19 @@ Result<Done> CheckApart(const std::vector<InputFile>& inputs,
     }
   }
   return Done{};
+}
+
+std::string NewJsonFile(std::string_view stem, const std::vector<std::string>& taken) {
+  std::string name = fmt::format("{}.json", stem);
+  const auto is_taken = [&](const std::string& path) {
+    const Place place(name, STDOUT_FILENO);
+    const Place other(path, STDOUT_FILENO);
+    return !path.empty() && (other.HasNameOf(place) || other.IsSameAs(place));
+  };
+  for (int n = 2; std::any_of(taken.begin(), taken.end(), is_taken); ++n) {
+    name = fmt::format("{}{}.json", stem, n);
+  }
+  return name;
 }
 
 Result<Done> CheckWritable(const std::string& path) {

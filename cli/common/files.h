@@ -32,6 +32,9 @@ std::vector<InputFile> InputsOf(const std::string& source);
 Result<Done> CheckApart(const std::vector<InputFile>& inputs,
                         const std::vector<std::string>& outputs);
 
+// Returns `stem`.json, or a numbered name if that is one of these files: "plan2.json".
+std::string NewJsonFile(std::string_view stem, const std::vector<std::string>& taken);
+
 using PendingFiles = std::vector<std::unique_ptr<PendingFile>>;
 
 struct OutputFile {

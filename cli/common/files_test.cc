@@ -169,6 +169,17 @@ TEST_CASE("files: two outputs that are one file are refused, even before the fil
   CHECK(Refusal({}, {folder / "b", folder / "hard"}) != "");
 }
 
+TEST_CASE("files: a suggested name is none of those in use, however they are spelled") {
+  const TemporaryFolder folder;
+  REQUIRE(WriteFiles({{folder / "costs.json", ""}}).ok());
+  fs::create_symlink(folder / "costs.json", folder / "link.json");
+  CHECK(NewJsonFile("plan", {}) == "plan.json");
+  CHECK(NewJsonFile("plan", {"", "net.onnx"}) == "plan.json");
+  CHECK(NewJsonFile("plan", {"./plan.json"}) == "plan2.json");
+  CHECK(NewJsonFile("plan", {"PLAN.json", "plan2.json"}) == "plan3.json");
+  CHECK(NewJsonFile(folder / "costs", {folder / "link.json"}) == folder / "costs2.json");
+}
+
 TEST_CASE("files: a replaced file keeps its permissions; a new file has the usual ones") {
   const TemporaryFolder folder;
   const mode_t mask = umask(022);

@@ -143,9 +143,7 @@ std::string_view SectionOf(const FlagRow& row) {
   return row.group == Group::kReading ? "Model" : "Budget and algorithm";
 }
 
-// Whether the flag limits a plan's memory or its added time. A command line has one of them at
-// most.
-bool IsBudgetFlag(const FlagRow& row) {
+bool IsBudgetRow(const FlagRow& row) {
   return std::holds_alternative<Budget PlanRequest::*>(FieldOf(row.field).member);
 }
 
@@ -185,19 +183,53 @@ int64_t LimitOf(const FlagRow& row) {
 // Returns the flag that messages suggest. Dimensions have the short flag, as in all examples.
 std::string TypedFlag(const FlagRow& row) { return row.field == "dims" ? "-D" : LongFlag(row); }
 
+constexpr std::string_view kAllAlgorithms = "all";
+
+// The error of a list where a command takes one value. `values` says what the list is of.
+Error NamesSeveral(const FlagRow& row, const std::string& text, std::string_view values) {
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("{0}: \"{1}\" names several {2}, and this command takes one; "
+                               "`ckplan compare MODEL {0} {3}` compares several",
+                               TypedFlag(row), text, values, ShellWord(text)));
+}
+
+bool IsList(std::string_view text) { return text.find(',') != text.npos; }
+
 // Checks what the field's type does not guarantee about its text.
-Result<Done> CheckText(std::string_view field, const std::string& text) {
-  if (field == "cost_model") return CheckCostModel(text);
-  if (field == "workspaces") return Done{};
-  if (text.find(',') != std::string::npos || text == "all") {
-    return MakeError(
-        ErrorCode::kUsage,
-        fmt::format("--algo: \"{}\" names several algorithms, and this command takes one; "
-                    "`ckplan compare MODEL --algo {}` compares several",
-                    text, text));
+Result<Done> CheckText(const FlagRow& row, const std::string& text) {
+  if (row.field == "cost_model") return CheckCostModel(text);
+  if (row.field == "workspaces") return Done{};
+  if (text == kAllAlgorithms) return NamesSeveral(row, text, "algorithms");
+  for (const std::string& name : PartsOfList(text)) {
+    if (name != kAllAlgorithms) CKPLAN_RETURN_IF_ERROR(FindSolver(name));
   }
-  CKPLAN_RETURN_IF_ERROR(FindSolver(text));
+  if (IsList(text)) return NamesSeveral(row, text, "algorithms");
   return Done{};
+}
+
+Result<Budget> ReadBudget(const FlagRow& row, const FlagForm& form, const std::string& text) {
+  const bool is_added_time = row.field == "added_time";
+  const auto read = [&](const std::string& one) {
+    return is_added_time ? ReadAddedTime(form, one) : ParseBudget(one, form.flag, row.budget_forms);
+  };
+  if (!IsList(text)) return read(text);
+  for (const std::string& one : PartsOfList(text)) CKPLAN_RETURN_IF_ERROR(read(one));
+  return NamesSeveral(row, text, is_added_time ? "percentages" : "budgets");
+}
+
+Result<Done> ReadEachDim(const FlagRow& row, const FlagForm& form,
+                         const std::vector<std::string>& texts, DimSizes* dims) {
+  for (const std::string& text : texts) {
+    const size_t begin = text.rfind('=') == text.npos ? 0 : text.rfind('=') + 1;
+    const std::vector<std::string> sizes = PartsOfList(std::string_view(text).substr(begin));
+    if (sizes.size() == 1) continue;
+    for (const std::string& size : sizes) {
+      DimSizes one;
+      CKPLAN_RETURN_IF_ERROR(ReadDims(form, {text.substr(0, begin) + size}, &one));
+    }
+    return NamesSeveral(row, text, "sizes");
+  }
+  return ReadDims(form, texts, dims);
 }
 
 }  // namespace
@@ -260,7 +292,7 @@ Result<Done> RequestFlags::ReadRow(size_t row_index, const Given& given, PlanReq
     if (given.is_set) request->** flag = !(PlanRequest().**flag);
   }
   if (const auto* dims = std::get_if<DimSizes PlanRequest::*>(&member)) {
-    return ReadDims(form, given.list, &(request->**dims));
+    return ReadEachDim(row, form, given.list, &(request->**dims));
   }
   if (const auto* shapes = std::get_if<InputShapes PlanRequest::*>(&member)) {
     return ReadShapes(form, given.list, &(request->**shapes));
@@ -271,10 +303,7 @@ Result<Done> RequestFlags::ReadRow(size_t row_index, const Given& given, PlanReq
   }
   if (!given.text) return Done{};
   if (const auto* budget = std::get_if<Budget PlanRequest::*>(&member)) {
-    CKPLAN_ASSIGN_OR_RETURN(request->**budget,
-                            row.field == "added_time"
-                                ? ReadAddedTime(form, *given.text)
-                                : ParseBudget(*given.text, LongFlag(row), row.budget_forms));
+    CKPLAN_ASSIGN_OR_RETURN(request->**budget, ReadBudget(row, form, *given.text));
   }
   if (const auto* setting = std::get_if<std::optional<KnobSetting> PlanRequest::*>(&member)) {
     CKPLAN_ASSIGN_OR_RETURN(request->**setting, ReadSetting(form, *given.text));
@@ -300,7 +329,7 @@ Result<Done> RequestFlags::ReadRow(size_t row_index, const Given& given, PlanReq
                             ParseInteger(*given.text, LongFlag(row), 1, LimitOf(row)));
   }
   if (const auto* text = std::get_if<std::string PlanRequest::*>(&member)) {
-    CKPLAN_RETURN_IF_ERROR(CheckText(row.field, *given.text));
+    CKPLAN_RETURN_IF_ERROR(CheckText(row, *given.text));
     request->** text = *given.text;
   }
   return Done{};
@@ -312,7 +341,7 @@ Result<PlanRequest> RequestFlags::Read() const {
   std::vector<std::string> budgets;
   for (size_t i = 0; i < kRows.size(); ++i) {
     CKPLAN_RETURN_IF_ERROR(ReadRow(i, given_[i], &request));
-    if (IsBudgetFlag(kRows[i]) && given_[i].text) budgets.push_back(LongFlag(kRows[i]));
+    if (IsBudgetRow(kRows[i]) && given_[i].text) budgets.push_back(LongFlag(kRows[i]));
   }
   if (budgets.size() <= 1) return request;
   return MakeError(ErrorCode::kUsage,
@@ -351,7 +380,7 @@ Result<std::vector<RequestFlags>> RequestFlags::EachCombinationOfDims() const {
 std::vector<RequestFlags> RequestFlags::EachBudget() const {
   std::vector<RequestFlags> each = {*this};
   for (size_t row = 0; row < kRows.size(); ++row) {
-    if (!IsBudgetFlag(kRows[row]) || !given_[row].text) continue;
+    if (!IsBudgetRow(kRows[row]) || !given_[row].text) continue;
     std::vector<RequestFlags> more;
     std::set<std::string> seen;
     for (const std::string& text : PartsOfList(*given_[row].text)) {
@@ -366,9 +395,26 @@ std::vector<RequestFlags> RequestFlags::EachBudget() const {
   return each;
 }
 
+bool RequestFlags::HasList() const {
+  for (size_t row = 0; row < kRows.size(); ++row) {
+    const bool is_listed = kRows[row].field == "algorithm" || IsBudgetRow(kRows[row]);
+    const std::string text = is_listed ? given_[row].text.value_or("") : "";
+    if (IsList(text) || text == kAllAlgorithms) return true;
+  }
+  const std::vector<std::string>& dims = given_[RowOf("dims")].list;
+  return std::any_of(dims.begin(), dims.end(), [](const std::string& text) {
+    return IsList(text.substr(text.rfind('=') + 1));
+  });
+}
+
+void RequestFlags::LeaveOut(std::string_view field) {
+  given_[RowOf(field)].text.reset();
+  given_[RowOf(field)].list.clear();
+}
+
 std::string RequestFlags::BudgetField() const {
   for (size_t row = 0; row < kRows.size(); ++row) {
-    if (IsBudgetFlag(kRows[row]) && given_[row].text) return std::string(kRows[row].field);
+    if (IsBudgetRow(kRows[row]) && given_[row].text) return std::string(kRows[row].field);
   }
   return "";
 }
@@ -382,8 +428,8 @@ std::string RequestFlags::Typed(std::string_view field) const {
   const Given& given = given_[RowOf(field)];
   const std::string flag = TypedFlag(kRows[RowOf(field)]);
   std::vector<std::string> typed;
-  for (const std::string& text : given.list) typed.push_back(flag + " " + text);
-  if (given.text) typed.push_back(flag + " " + *given.text);
+  for (const std::string& text : given.list) typed.push_back(flag + " " + ShellWord(text));
+  if (given.text) typed.push_back(flag + " " + ShellWord(*given.text));
   const auto* const words = std::get_if<WordsMember>(&FieldOf(field).member);
   const bool has_word = words != nullptr && !given.word.empty();
   if (has_word && given.word != words->words.front()) typed.push_back(flag + " " + given.word);
@@ -396,7 +442,7 @@ std::optional<std::string> RequestFlags::ValueOf(std::string_view field) const {
 
 std::string RequestFlags::BareBudgetHint(Bytes typical) const {
   for (size_t i = 0; i < kRows.size(); ++i) {
-    const bool is_size = IsBudgetFlag(kRows[i]) && kRows[i].field != "added_time";
+    const bool is_size = IsBudgetRow(kRows[i]) && kRows[i].field != "added_time";
     if (!given_[i].text || !is_size) continue;
     return BareNumberHint(*given_[i].text, typical, kRows[i].budget_forms);
   }
@@ -413,6 +459,11 @@ std::optional<std::string> RequestFlags::CostFile() const {
 
 FilesOfPlan RequestFlags::PlanFiles() const {
   return {ValueOf("cost_model"), ValueOf("workspaces")};
+}
+
+bool IsBudgetFlag(std::string_view flag) {
+  return std::any_of(kRows.begin(), kRows.end(),
+                     [&](const FlagRow& row) { return IsBudgetRow(row) && LongFlag(row) == flag; });
 }
 
 std::string FlagOf(const std::string& field) {

@@ -57,13 +57,17 @@ class RequestFlags {
   // Returns one set of flags for each budget, if several are typed: two sets for "--budget
   // 40%,60%". A budget that is typed twice counts once.
   std::vector<RequestFlags> EachBudget() const;
+  // Returns whether a list was typed, of algorithms, budgets or sizes of a dimension.
+  bool HasList() const;
+  // Forgets the value or the list that was typed for a field.
+  void LeaveOut(std::string_view field);
   // Returns the field of the budget that was typed, such as "budget" or "added_time", or "" if
   // there is none.
   std::string BudgetField() const;
   // Reads one field alone, and leaves the others of the request as they are.
   Result<Done> ReadField(std::string_view field, PlanRequest* request) const;
-  // Returns the flags of a field as they were typed, such as "-D N=8 -D T=2", or "" if there were
-  // none.
+  // Returns the flags of a field as they are typed in a shell, such as "-D N=8 -D T=2", or "" if
+  // there were none.
   std::string Typed(std::string_view field) const;
   // Returns the value of a field as it was typed, or nothing if it was not given.
   std::optional<std::string> ValueOf(std::string_view field) const;
@@ -89,6 +93,10 @@ class RequestFlags {
   std::vector<Given> given_;  // One for each row of the table.
   std::set<std::string> optional_dims_;
 };
+
+// Returns whether the flag limits a plan's memory or its added time: "--budget", "--added-time". A
+// command line has one of them at most.
+bool IsBudgetFlag(std::string_view flag);
 
 // Returns the flag of a field as messages name it: "--budget". A setting that is not a field of a
 // request has no flag and is returned unchanged.

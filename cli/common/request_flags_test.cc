@@ -132,6 +132,40 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
   CHECK(typed.flags.ValueOf("cost_model") == "file:c.json");
 }
 
+TEST_CASE("request flags: a list where one value is taken names the command that takes it") {
+  struct Row {
+    std::vector<std::string> arguments;
+    const char* part;
+  };
+  const Row rows[] = {
+      {{"-D", "N=8,16"},
+       "-D: \"N=8,16\" names several sizes, and this command takes one; `ckplan "
+       "compare MODEL -D N=8,16`"},
+      {{"-D", "a b=8,16"}, "`ckplan compare MODEL -D 'a b=8,16'`"},
+      {{"--budget", "50%,min"}, "`ckplan compare MODEL --budget 50%,min`"},
+      {{"--budget-total", "1GiB,2GiB"}, "`ckplan compare MODEL --budget-total 1GiB,2GiB`"},
+      {{"--added-time", "5,10%"}, "several percentages"},
+      {{"--algo", "all"}, "`ckplan compare MODEL --algo all`"},
+      {{"--algo", "best,dtr"}, "several algorithms"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.arguments.back());
+    const Typed typed = ReadTyped(row.arguments);
+    REQUIRE_FALSE(typed.request.ok());
+    CHECK(typed.flags.HasList());
+    CHECK(typed.request.error().code == ErrorCode::kUsage);
+    CHECK(typed.request.error().message.find(row.part) != std::string::npos);
+  }
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"-D", "N=8,x"}, {"--budget", "50%,"}, {"--algo", "best,bst"}}) {
+    CAPTURE(wrong.back());
+    const Typed typed = ReadTyped(wrong);
+    REQUIRE_FALSE(typed.request.ok());
+    CHECK(typed.request.error().message.find("compare") == std::string::npos);
+  }
+  CHECK_FALSE(ReadTyped({"-D", "N=8", "--budget", "50%"}).flags.HasList());
+}
+
 TEST_CASE("request flags: the texts of every field of the table are read as the same values") {
   PlanRequest full = FullRequest();
   // These fields are left out: decisions come from a file, no flag sets the unit of costs, and only

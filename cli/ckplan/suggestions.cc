@@ -1,4 +1,4 @@
-#include "cli/ckplan/suggested_sizes.h"
+#include "cli/ckplan/suggestions.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "cli/common/request_grid.h"
+#include "cli/common/request_values.h"
 #include "lib/plan/request.h"
+#include "lib/planner/registry.h"
 #include "lib/planner/source.h"
 
 namespace ckplan {
@@ -20,17 +23,6 @@ struct ExampleSizes {
 constexpr std::array kExamples = {
     ExampleSizes{8, 128}, ExampleSizes{8, 8},   ExampleSizes{128, 128}, ExampleSizes{1, 128},
     ExampleSizes{8, 64},  ExampleSizes{64, 64}, ExampleSizes{1, 1},     ExampleSizes{512, 512}};
-
-// Returns the dimensions that an error asks to bind, or none if it asks for anything else.
-std::vector<std::string> OpenDimsIn(const Error& error) {
-  std::vector<std::string> dims;
-  for (const Remedy::Setting& setting : error.remedy.settings) {
-    const size_t open = setting.value.rfind("=...");
-    if (setting.name != "dims" || open == std::string::npos) return {};
-    dims.push_back(setting.value.substr(0, open));
-  }
-  return dims;
-}
 
 std::vector<std::string> ModelsOf(const Options& options) {
   return options.sources.empty() ? std::vector<std::string>{options.source} : options.sources;
@@ -63,21 +55,37 @@ std::optional<std::vector<std::string>> DimsBoundBy(const ExampleSizes& sizes,
   return std::nullopt;
 }
 
+// Whether each of the algorithms that were typed has a name of the registry.
+bool KnowsAlgorithms(const std::string& list) {
+  const std::vector<std::string> names = PartsOfList(list);
+  return std::all_of(names.begin(), names.end(), [](const std::string& name) {
+    return name == "all" || FindSolver(name).ok();
+  });
+}
+
 }  // namespace
+
+std::vector<std::string> OpenDimsIn(const Error& error) {
+  constexpr std::string_view kOpen = "=...";
+  std::vector<std::string> dims;
+  for (const Remedy::Setting& setting : error.remedy.settings) {
+    if (setting.name != "dims" || !setting.value.ends_with(kOpen)) continue;
+    dims.push_back(setting.value.substr(0, setting.value.size() - kOpen.size()));
+  }
+  return dims;
+}
 
 std::string SuggestedSizes(const Options& options, const Error& error) {
   const std::vector<std::string> open = OpenDimsIn(error);
   if (open.empty() || !options.typed.CanRepeat()) return "";
   RequestFlags flags = options.request;
-  if (!flags.BudgetField().empty()) flags = flags.EachBudget().front();
+  flags.LeaveOut("algorithm");  // It may be a list, and does not matter for reading a model.
   const bool is_fit = options.memory.has_value();  // It finds one of the sizes.
   if (is_fit) flags.TakeUnboundDims();
-  const Result<std::vector<RequestFlags>> sized = flags.EachCombinationOfDims();
-  if (!sized.ok()) return "";
-  const Result<PlanRequest> request = sized->front().Read();
-  if (!request.ok()) return "";
+  const Result<RequestGrid> grid = ReadGrid(flags);
+  if (!grid.ok()) return "";
   for (const ExampleSizes& sizes : kExamples) {
-    const auto dims = DimsBoundBy(sizes, ModelsOf(options), *request, open, is_fit);
+    const auto dims = DimsBoundBy(sizes, ModelsOf(options), grid->request, open, is_fit);
     if (!dims) continue;
     std::string text;
     for (size_t i = 0; i < dims->size(); ++i) {
@@ -87,6 +95,21 @@ std::string SuggestedSizes(const Options& options, const Error& error) {
     return text;
   }
   return "";
+}
+
+std::string SuggestedComparison(const Options& options) {
+  if (!options.request.HasList() || !options.typed.CanRepeat()) return "";
+  const std::optional<std::string> algorithms = options.request.ValueOf("algorithm");
+  if (algorithms && !KnowsAlgorithms(*algorithms)) return "";
+  RequestFlags flags = options.request;
+  flags.LeaveOut("algorithm");
+  const Result<RequestGrid> grid = ReadGrid(flags);
+  if (!grid.ok()) return "";
+  const Result<Source> source = LoadSource(options.source, grid->request);
+  std::string added = source.ok() ? "" : SuggestedSizes(options, source.error());
+  if (!source.ok() && added.empty()) return "";
+  if (!algorithms) added += " -a best";
+  return options.typed.Without({"--output", "--emit"}).With(added);
 }
 
 }  // namespace ckplan
