@@ -155,16 +155,13 @@ std::string Summary(const DescribedBackend& described, const ModelIdentity& mode
 }
 
 std::string NextStep(const ExecOptions& options, const DescribedBackend& described) {
-  if (!options.output) return "next: add -o workspaces.json to write this for ckplan\n";
-  std::string text = "next: ckplan " + Printable(ShellWord(options.model));
-  for (const std::string_view field : {"dims", "input_shapes", "batch", "fused"}) {
-    const std::string typed = options.request.Typed(field);
-    if (!typed.empty()) text += " " + typed;
+  if (!options.output) {
+    return fmt::format("next: add -o {} to write this for ckplan\n",
+                       NewJsonFile("workspaces", {options.model}));
   }
-  if (options.stores_bfloat16) text += " --activation-type bf16";
-  return text + fmt::format(" --cost flops:{} --workspaces {} --align {} -o plan.json\n",
-                            described.device, Printable(ShellWord(*options.output)),
-                            BufferAlignment(*described.backend));
+  return PlanningStep(options,
+                      fmt::format("--cost flops:{} --workspaces {} --align {}", described.device,
+                                  PathWord(*options.output), BufferAlignment(*described.backend)));
 }
 
 }  // namespace

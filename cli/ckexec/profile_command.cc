@@ -60,16 +60,13 @@ std::string Summary(const Backend& backend, const ModelIdentity& model,
 }
 
 std::string NextStep(const ExecOptions& options, const Backend& backend) {
-  if (!options.output) return "next: add -o costs.json to write the costs\n";
-  std::string text = "next: ckplan " + Printable(ShellWord(options.model));
-  for (const std::string_view field : {"dims", "input_shapes", "batch"}) {
-    const std::string typed = options.request.Typed(field);
-    if (!typed.empty()) text += " " + typed;
+  if (!options.output) {
+    return fmt::format("next: add -o {} to write the costs\n",
+                       NewJsonFile("costs", {options.model}));
   }
-  if (options.stores_bfloat16) text += " --activation-type bf16";
-  return text + fmt::format(" --cost {} --align {} -o plan.json\n",
-                            Printable(ShellWord("file:" + *options.output)),
-                            BufferAlignment(backend));
+  return PlanningStep(options,
+                      fmt::format("--cost {} --align {}", ShellWord("file:" + *options.output),
+                                  BufferAlignment(backend)));
 }
 
 }  // namespace

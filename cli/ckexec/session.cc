@@ -8,6 +8,7 @@
 #include "cli/ckexec/plan_again.h"
 #include "cli/common/files.h"
 #include "cli/common/size_arg.h"
+#include "lib/base/printable.h"
 #include "lib/emit/json_plan.h"
 #include "lib/exec/element_orders.h"
 #include "lib/model/annotate.h"
@@ -185,6 +186,19 @@ Result<Done> WriteUninterrupted(const std::string& path, std::string_view text) 
   Result<Done> written = WriteFiles({{path, text}});
   signal(SIGINT, handler);
   return written;
+}
+
+std::string PlanningStep(const ExecOptions& options, std::string_view measured) {
+  std::string flags;
+  for (const std::string_view field : {"dims", "input_shapes", "batch", "fused"}) {
+    const std::string typed = options.request.Typed(field);
+    if (!typed.empty()) flags += " " + typed;
+  }
+  if (options.stores_bfloat16) flags += " --activation-type bf16";
+  const std::string plan = NewJsonFile("plan", {options.model, options.output.value_or("")});
+  return Printable(fmt::format("next: ckplan {}{} {} -o {}", PathWord(options.model), flags,
+                               measured, plan)) +
+         "\n";
 }
 
 Result<uint64_t> SeedOf(const ExecOptions& options) {

@@ -48,6 +48,10 @@ Result<Done> CheckOutput(const ExecOptions& options, const std::optional<std::st
 // Writes one file as WriteFiles does; Ctrl-C has no effect while it writes.
 Result<Done> WriteUninterrupted(const std::string& path, std::string_view text);
 
+// Returns the line that says how to plan the model, read as it was, with what was measured: "next:
+// ckplan m.onnx -D N=8 --cost file:costs.json -o plan.json". `measured` are the flags for it.
+std::string PlanningStep(const ExecOptions& options, std::string_view measured);
+
 // These functions parse an option as a number, or return its default.
 Result<uint64_t> SeedOf(const ExecOptions& options);
 Result<int> CountOf(const std::optional<std::string>& text, std::string_view flag, int otherwise,

@@ -151,14 +151,6 @@ bool TakesRequest(const CommandDescription& command, const OptionDescription& op
   return option.LongFlag() != "--algo" || option.form == asked->form;
 }
 
-Result<std::optional<std::string>> PathOfConfig(const Options& options) {
-  if (options.has_no_config && options.config) {
-    return MakeError(ErrorCode::kUsage, "--config and --no-config exclude each other");
-  }
-  if (options.has_no_config) return std::optional<std::string>();
-  return options.config ? options.config : FindConfigFile();
-}
-
 // Checks the whole file, so that every command finds a mistake in any section.
 Result<Done> CheckEntries(const ProgramDescription& program, const ConfigFile& file) {
   for (const ConfigEntry& entry : file.entries) {
@@ -171,7 +163,28 @@ Result<Done> CheckEntries(const ProgramDescription& program, const ConfigFile& f
   return Done{};
 }
 
-// The values that apply to the option, those of its own section first.
+bool IsOtherBudget(const std::string& flag, const OptionDescription& option) {
+  return flag != option.LongFlag() && IsBudgetFlag(flag) && IsBudgetFlag(option.LongFlag());
+}
+
+// Whether the command's section sets another budget in place of this one.
+bool SectionHasOtherBudget(const ConfigFile& file, const CommandDescription& command,
+                           const OptionDescription& option) {
+  return std::any_of(file.entries.begin(), file.entries.end(), [&](const ConfigEntry& entry) {
+    return entry.section == WordOf(command) && IsOtherBudget("--" + entry.key, option);
+  });
+}
+
+std::vector<std::string> TypedFlags(const CommandLine& line) {
+  std::vector<std::string> flags;
+  for (const OptionDescription& option : line.description().options) {
+    if (!line.Typed(option.LongFlag()).empty()) flags.push_back(option.LongFlag());
+  }
+  return flags;
+}
+
+// The values that apply to the option, those of its own section first. A command line has one
+// budget, so one of any kind replaces that of a lower level.
 std::vector<const ConfigEntry*> EntriesFor(const ConfigFile& file,
                                            const CommandDescription& command,
                                            const OptionDescription& option) {
@@ -179,9 +192,11 @@ std::vector<const ConfigEntry*> EntriesFor(const ConfigFile& file,
   for (const ConfigEntry& entry : file.entries) {
     if (entry.key == KeyOf(option) && entry.section == WordOf(command)) entries.push_back(&entry);
   }
+  if (!TakesRequest(command, option) || SectionHasOtherBudget(file, command, option)) {
+    return entries;
+  }
   for (const ConfigEntry& entry : file.entries) {
-    const bool applies = entry.section.empty() && TakesRequest(command, option);
-    if (applies && entry.key == KeyOf(option)) entries.push_back(&entry);
+    if (entry.key == KeyOf(option) && entry.section.empty()) entries.push_back(&entry);
   }
   return entries;
 }
@@ -277,9 +292,17 @@ void AddConfigOptions(CommandLine& line, Options& options) {
                    &options.prints_config);
 }
 
+std::optional<std::string> ConfigFileOf(const Options& options) {
+  if (options.has_no_config) return std::nullopt;
+  return options.config ? options.config : FindConfigFile();
+}
+
 Result<std::vector<ConfiguredValue>> ApplyConfig(const std::string& command, const Options& options,
                                                  CommandLine* line) {
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<std::string> path, PathOfConfig(options));
+  if (options.has_no_config && options.config) {
+    return MakeError(ErrorCode::kUsage, "--config and --no-config exclude each other");
+  }
+  const std::optional<std::string> path = ConfigFileOf(options);
   if (!path) return std::vector<ConfiguredValue>();
   CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(*path));
   return ApplyConfigText(text, *path, command, line);
@@ -296,8 +319,12 @@ Result<std::vector<ConfiguredValue>> ApplyConfigText(std::string_view text, cons
   CKPLAN_RETURN_IF_ERROR(CheckEntries(program, file));
   std::vector<ConfiguredValue> configured;
   const CommandDescription& description = *FindDescription(program, command);
+  const std::vector<std::string> typed = TypedFlags(*line);
   for (const OptionDescription& option : description.options) {
-    if (!IsForFile(option)) continue;
+    const bool has_other_budget =
+        std::any_of(typed.begin(), typed.end(),
+                    [&](const std::string& flag) { return IsOtherBudget(flag, option); });
+    if (!IsForFile(option) || has_other_budget) continue;
     std::vector<std::string> before = line->Typed(option.LongFlag());
     for (const ConfigEntry* const entry : EntriesFor(file, description, option)) {
       const std::vector<std::string> texts =

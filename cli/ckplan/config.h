@@ -3,9 +3,11 @@
 // The keys before all sections are planning options, by their long flags; they apply to the
 // commands that read a model. A section has the name of a command and may set any of its options.
 // Typed options override the section, and the section overrides the keys before all sections. Sizes
-// of dimensions and shapes of inputs are overridden one by one.
+// of dimensions and shapes of inputs are overridden one by one, and a budget overrides one of
+// another kind.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -19,6 +21,9 @@ namespace ckplan {
 
 // --config, --no-config and --print-config.
 void AddConfigOptions(CommandLine& line, Options& options);
+
+// Returns the file whose settings apply: the one that --config names, or the one that is found.
+std::optional<std::string> ConfigFileOf(const Options& options);
 
 // The source of an option's value that was not typed.
 struct ConfiguredValue {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/ckplan/commands.h"
+#include "cli/ckplan/config.h"
 #include "cli/ckplan/fit_text.h"
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
@@ -14,6 +15,7 @@
 #include "cli/common/size_arg.h"
 #include "lib/base/human_bytes.h"
 #include "lib/cost/cost_model.h"
+#include "lib/plan/added_time.h"
 #include "lib/planner/fit.h"
 
 namespace ckplan {
@@ -22,7 +24,6 @@ namespace {
 // Reserved for the CUDA context, the libraries' own workspaces and fragmentation.
 constexpr std::string_view kDefaultReserve = "1GiB";
 constexpr std::string_view kDefaultAddedTimes = "5,10,20,30";
-constexpr double kMaxAddedPercent = 1000;
 constexpr int64_t kMaxMultiple = 1'000'000;
 // A number without a unit up to this one was meant as gibibytes: no device has so few bytes.
 constexpr int64_t kMostGibibytes = 4096;
@@ -61,11 +62,11 @@ Result<std::vector<double>> ParseAddedTimes(std::string_view text) {
     double percent = -1;
     const auto [rest, error] = std::from_chars(item.data(), item.data() + item.size(), percent);
     const bool is_whole = error == std::errc() && rest == item.data() + item.size();
-    if (!is_whole || !(percent >= 0 && percent <= kMaxAddedPercent)) {
+    if (!is_whole || !(percent >= 0 && percent <= kLargestAddedPercent)) {
       return MakeError(ErrorCode::kUsage,
                        fmt::format("--added-time: \"{}\" is no percentage from 0 to {}; write them "
                                    "as {}",
-                                   item, kMaxAddedPercent, kDefaultAddedTimes));
+                                   item, kLargestAddedPercent, kDefaultAddedTimes));
     }
     percents.push_back(percent);
   }
@@ -126,14 +127,16 @@ std::string Rendered(const FitReport& report, std::string_view format, const Scr
   return FitJson(report);
 }
 
-// The command that makes the plan of the suggested row.
+// The command that makes the plan of the suggested row. It has all settings that the row was made
+// with, so a configuration file, whose settings for `ckplan plan` may differ, is not read again.
 std::string NextHint(const Options& options, const FitRequest& request, const Fit& fit) {
   const FitRow& row = fit.rows[*fit.NextRow()];
-  return fmt::format(
-      "next: ckplan plan {}{}{} -o {}", PathWord(options.source),
-      FlagsFor(RequestOf(request, fit, row)),
-      options.typed.Of({"--time-limit", "--memory-limit", "--config", "--no-config"}),
-      options.typed.NewFile("plan"));
+  std::string rest;
+  if (options.time_limit) rest += " --time-limit " + ShellWord(*options.time_limit);
+  if (options.memory_limit) rest += " --memory-limit " + ShellWord(*options.memory_limit);
+  if (options.has_no_config || ConfigFileOf(options)) rest += " --no-config";
+  return fmt::format("next: ckplan plan {}{}{} -o {}", PathWord(options.source),
+                     FlagsFor(RequestOf(request, fit, row)), rest, options.typed.NewFile("plan"));
 }
 
 }  // namespace

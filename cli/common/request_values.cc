@@ -12,6 +12,7 @@
 #include "cli/common/size_arg.h"
 #include "lib/base/nearest_name.h"
 #include "lib/base/read_file.h"
+#include "lib/plan/added_time.h"
 #include "lib/plan/knob.h"
 
 namespace ckplan {
@@ -187,19 +188,18 @@ Result<Link> ReadLink(const FlagForm& form, std::string_view text) {
 
 // Reads "10%" or "10". kUsage: it is no percentage from 0 to 1000.
 Result<Budget> ReadAddedTime(const FlagForm& form, std::string_view text) {
-  constexpr double kMost = 1000;
   std::string_view number = text;
   if (number.ends_with('%')) number.remove_suffix(1);
   double percent = -1;
   const auto [rest, fault] = std::from_chars(number.data(), number.data() + number.size(), percent);
   const bool is_whole = fault == std::errc() && rest == number.data() + number.size();
-  if (is_whole && percent >= 0 && percent <= kMost) {
+  if (is_whole && percent >= 0 && percent <= kLargestAddedPercent) {
     return Budget{Budget::Kind::kPercent, Bytes(0), percent};
   }
   return MakeError(
       ErrorCode::kUsage,
       fmt::format("{}: \"{}\" is no percentage of a step from 0 to {}; write it as 10%", form.flag,
-                  text.substr(0, 80), kMost));
+                  text.substr(0, 80), kLargestAddedPercent));
 }
 
 }  // namespace ckplan

@@ -14,6 +14,9 @@ namespace ckplan {
 // every plan that obeys its constraints adds more.
 inline constexpr double kAddedPercentWithoutBudget = 10;
 
+// The largest percentage of a step that may be asked for.
+inline constexpr double kLargestAddedPercent = 1000;
+
 // The points that are shown of the curve from which the plan is chosen: the least peak for each of
 // these percentages, besides the least peak of all and the peak of the fastest plan.
 inline constexpr std::array kShownAddedPercents = {1.0, 5.0, 10.0, 20.0};

@@ -63,6 +63,15 @@ std::optional<Reach> LeastOfQuick(const TrainingStep& step, const PlanRequest& r
   return least;
 }
 
+// Returns what the refused request asks for that `best` does not take: ", without the knob".
+std::string LeftOutOf(const PlanRequest& refused) {
+  std::string text;
+  if (refused.setting) text += ", without the knob";
+  if (refused.decisions) text += ", without the decisions";
+  if (refused.objective == Objective::kMemory) text += ", without the objective";
+  return text;
+}
+
 // A note on the plan by `best` within the budget; nothing if it finds none quickly.
 std::optional<std::string> NoteOnBest(const TrainingStep& step, const PlanRequest& refused,
                                       const SolveLimits& limits) {
@@ -70,8 +79,8 @@ std::optional<std::string> NoteOnBest(const TrainingStep& step, const PlanReques
   request.effort = SearchEffort::kQuick;
   const Result<Plan> plan = MakePlan(step, request, limits);
   if (!plan.ok()) return std::nullopt;
-  return fmt::format("{0} fits, and adds {1:.1f} % to a step: try the algorithm {0}",
-                     kBestAlgorithm, 100 * StepOverheadRatio(plan->figures));
+  return fmt::format("{0} fits, and adds {1:.1f} % to a step: try the algorithm {0}{2}",
+                     kBestAlgorithm, 100 * StepOverheadRatio(plan->figures), LeftOutOf(refused));
 }
 
 }  // namespace

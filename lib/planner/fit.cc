@@ -310,6 +310,9 @@ std::optional<size_t> Fit::NextRow() const {
 
 PlanRequest RequestOf(const FitRequest& request, const Fit& fit, const FitRow& row) {
   PlanRequest plan = request.plan;
+  std::erase_if(plan.dims, [&](const auto& dim) {  // Sizes for other models of a settings file.
+    return plan.optional_dims.contains(dim.first) && !fit.plan.dims.contains(dim.first);
+  });
   (fit.is_burnt_batch ? plan.batch : plan.dims[fit.dim]) = row.size;
   plan.total_budget = Budget::Of(request.memory);
   return plan;

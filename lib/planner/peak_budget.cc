@@ -87,12 +87,15 @@ Error AddsTooMuch(const PlanProblem& problem, std::string_view subject, const Pl
   const double added = 100 * static_cast<double>(least.figures.overhead.count()) / step;
   // Rounded up, so that the remedy works.
   const double enough = std::ceil(added * 10) / 10;
-  return Error{ErrorCode::kInfeasible,
-               fmt::format("infeasible: {} finds no plan that adds at most {:g} % to a step; the "
-                           "least it adds is {:.2f} %",
-                           subject, problem.request.added_time.percent, added),
-               {},
-               {"try", {{"added_time", fmt::format("{:.1f}%", enough)}}}};
+  Error error = MakeError(
+      ErrorCode::kInfeasible,
+      fmt::format("infeasible: {} finds no plan that adds at most {:g} % to a step; the least it "
+                  "adds is {:.2f} %",
+                  subject, problem.request.added_time.percent, added));
+  if (enough <= kLargestAddedPercent) {
+    error.remedy = {"try", {{"added_time", fmt::format("{:.1f}%", enough)}}};
+  }
+  return error;
 }
 
 Error Infeasible(const PlanProblem& problem, std::string_view subject, const Plan& least) {
