@@ -1,10 +1,12 @@
-// Runs every command that the tests of testdata/cli show as a suggestion, in the folder of the
-// test.
+// Runs every command and every flag that the tests of testdata/cli show as a suggestion, in the
+// folder of the test.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -24,9 +26,9 @@ struct Suggestion {
   bool is_example = false;  // Its sizes are examples, with which a typed budget may be too small.
 };
 
-// Returns the commands after "next: " and "for example: " in a test's expected output. A message in
-// JSON ends at its quote.
-std::vector<Suggestion> SuggestionsIn(const std::string& text) {
+// Returns the commands after "next: " and "for example: " in a program's output. A message in JSON
+// ends at its quote.
+std::vector<Suggestion> CommandsIn(const std::string& text) {
   struct Mark {
     std::string_view text;
     bool is_example;
@@ -44,28 +46,85 @@ std::vector<Suggestion> SuggestionsIn(const std::string& text) {
   return found;
 }
 
-// The command of a test with what it is told to add, if "next: add -o plan.json" can be followed by
-// appending to it.
+// Returns `command` with the flags after "next: add ", up to " to write the plan".
 std::vector<Suggestion> AdditionsIn(const std::string& text, const std::string& command) {
   constexpr std::string_view kMark = "next: add ";
   const size_t at = text.find(kMark);
-  const bool is_simple = command.find_first_of("|<>;&") == std::string::npos;
-  if (at == std::string::npos || !is_simple) return {};
+  if (at == std::string::npos) return {};
   const size_t begin = at + kMark.size();
   return {{command + " " + text.substr(begin, text.find(" to ", begin) - begin), false}};
 }
 
-std::vector<Suggestion> SuggestionsOf(const GoldenFile& file) {
-  std::vector<Suggestion> all;
-  for (const std::string_view kind : {"stdout", "stderr"}) {
-    const std::string text = file.TextOf(kind);
-    std::vector<Suggestion> some = SuggestionsIn(text);
-    all.insert(all.end(), some.begin(), some.end());
-    if (file.commands.size() > 1) continue;  // It is unclear which command is meant.
-    some = AdditionsIn(text, file.commands.front());
-    all.insert(all.end(), some.begin(), some.end());
+// Returns `command` with the value of a flag replaced or added.
+std::string WithFlag(const std::string& command, const std::string& flag,
+                     const std::string& value) {
+  std::istringstream words(command);
+  std::string text, word;
+  while (words >> word) {
+    const bool is_short = word == "-b" || word == "-a";
+    const bool is_same = word == flag || (is_short && flag.starts_with("-" + word));
+    if (is_same) words >> word;
+    if (!is_same) text += word + " ";
+  }
+  return text + flag + " " + value;
+}
+
+size_t ModelsIn(const std::string& command) {
+  std::istringstream words(command);
+  size_t count = 0;
+  std::string word;
+  while (words >> word) {
+    const bool is_input =
+        word.starts_with("testdata/models/") || word.starts_with("testdata/graphs/");
+    if (is_input) ++count;
+  }
+  return count;
+}
+
+// Returns `command` with each flag that a message says to try: "try --budget 1280". With several
+// models, one of them may need more.
+std::vector<Suggestion> RetriesIn(const std::string& text, const std::string& command) {
+  constexpr std::string_view kMark = "try ";
+  constexpr std::string_view kAlgorithm = "the algorithm ";
+  const bool has_several = ModelsIn(command) > 1;
+  std::vector<Suggestion> found;
+  for (size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at + 1)) {
+    std::string_view rest = std::string_view(text).substr(at + kMark.size());
+    std::string flag = "--algo";
+    if (rest.starts_with(kAlgorithm)) {
+      rest.remove_prefix(kAlgorithm.size());
+    } else if (rest.starts_with("--")) {
+      flag = rest.substr(0, rest.find(' '));
+      rest.remove_prefix(flag.size() + 1);
+    } else {
+      continue;
+    }
+    const std::string value(rest.substr(0, rest.find_first_of(" \",\n")));
+    std::string again = WithFlag(command, flag, value);
+    if (rest.substr(value.size()).starts_with(", without the knob")) {
+      again = std::regex_replace(again, std::regex(" --knob [^ ]+"), "");
+    }
+    found.push_back({again, has_several});
+  }
+  return found;
+}
+
+// Returns what `command` suggests in its output.
+std::vector<Suggestion> SuggestionsIn(const std::string& text,
+                                      const std::optional<std::string>& command) {
+  std::vector<Suggestion> all = CommandsIn(text);
+  const bool is_simple = command && command->find_first_of("|<>;&") == std::string::npos;
+  if (!is_simple) return all;
+  for (const auto& more : {AdditionsIn(text, *command), RetriesIn(text, *command)}) {
+    all.insert(all.end(), more.begin(), more.end());
   }
   return all;
+}
+
+// The command of a test; nothing if there are several, since it is unclear which one is meant.
+std::optional<std::string> OnlyCommand(const GoldenFile& file) {
+  if (file.commands.size() > 1) return std::nullopt;
+  return file.commands.front();
 }
 
 // Suggestions that cannot run here, and why.
@@ -76,9 +135,12 @@ bool LacksItsResource(const std::string& command, const std::string& test) {
   return needs_solver && !HasMipSolver();
 }
 
+// Some tests remove the plan that they suggest to use.
+constexpr std::string_view kKeepFiles = "rm() { :; }\n";
+
 // Prepares the test's folder: its files, and what its own commands write.
 void Prepare(const GoldenFile& file, const Workplace& workplace) {
-  std::string script = "rm() { :; }\n";  // Some tests remove the plan that they suggest to use.
+  std::string script(kKeepFiles);
   for (const std::string& command : file.commands) script += command + "\n";
   for (const GoldenSection& section : file.sections) {
     if (section.kind == "file") workplace.Write(section.name, section.text);
@@ -86,27 +148,73 @@ void Prepare(const GoldenFile& file, const Workplace& workplace) {
   workplace.Run({script, "", file.TextOf("stdin"), file.environment});
 }
 
+std::vector<fs::path> GoldenPaths() {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(kProject / "testdata/cli")) {
+    if (entry.path().extension() == ".test") paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+GoldenFile ReadGolden(const fs::path& path) {
+  const Result<GoldenFile> file = ParseGoldenFile(*ReadWholeFile(path.string()));
+  REQUIRE(file.ok());
+  return *file;
+}
+
+void CheckRuns(const Suggestion& suggestion, const GoldenFile& file, const Workplace& workplace) {
+  CAPTURE(suggestion.command);
+  const ProgramResult result =
+      workplace.Run({suggestion.command, "", file.TextOf("stdin"), file.environment});
+  CAPTURE(result.err);
+  constexpr int kInfeasible = 4;
+  CHECK((result.status == 0 || (suggestion.is_example && result.status == kInfeasible)));
+}
+
 TEST_CASE("suggestions: every command that a test of testdata/cli shows runs as printed") {
   std::set<std::string> seen;
-  for (const auto& entry : fs::directory_iterator(kProject / "testdata/cli")) {
+  for (const fs::path& path : GoldenPaths()) {
     if (kHasSanitizers && seen.size() > 20) break;
-    if (entry.path().extension() != ".test") continue;
-    const Result<GoldenFile> file = ParseGoldenFile(*ReadWholeFile(entry.path().string()));
-    REQUIRE(file.ok());
-    for (const Suggestion& suggestion : SuggestionsOf(*file)) {
-      if (LacksItsResource(suggestion.command, entry.path().filename().string())) continue;
-      if (!seen.insert(suggestion.command).second) continue;
-      CAPTURE(entry.path().filename().string());
-      CAPTURE(suggestion.command);
-      const Workplace workplace;
-      Prepare(*file, workplace);
-      const ProgramResult result = workplace.Run({suggestion.command, "", "", file->environment});
-      CAPTURE(result.err);
-      constexpr int kInfeasible = 4;
-      CHECK((result.status == 0 || (suggestion.is_example && result.status == kInfeasible)));
+    CAPTURE(path.filename().string());
+    const GoldenFile file = ReadGolden(path);
+    for (const std::string_view kind : {"stdout", "stderr"}) {
+      for (const Suggestion& suggestion : SuggestionsIn(file.TextOf(kind), OnlyCommand(file))) {
+        if (LacksItsResource(suggestion.command, path.filename().string())) continue;
+        if (!seen.insert(suggestion.command).second) continue;
+        const Workplace workplace;
+        Prepare(file, workplace);
+        CheckRuns(suggestion, file, workplace);
+      }
     }
   }
   CHECK(seen.size() > 20);
+}
+
+TEST_CASE("suggestions: commands run as printed in a folder with a ckplan.toml") {
+  constexpr std::string_view kSettings =
+      "budget = \"90%\"\neffort = \"quick\"\n[plan]\nadded-time = \"20%\"\n";
+  size_t count = 0;
+  for (const fs::path& path : GoldenPaths()) {
+    if (kHasSanitizers && count > 10) break;
+    const GoldenFile file = ReadGolden(path);
+    const std::optional<std::string> command = OnlyCommand(file);
+    const bool has_suggestion = command && !SuggestionsIn(file.TextOf("stderr"), command).empty() &&
+                                file.TextOf("stderr").find("ckplan.toml") == std::string::npos;
+    if (!has_suggestion || LacksItsResource(*command, path.filename().string())) continue;
+    CAPTURE(path.filename().string());
+    const Workplace workplace;
+    Prepare(file, workplace);
+    if (fs::exists(workplace.PathOf("ckplan.toml"))) continue;
+    workplace.Write("ckplan.toml", std::string(kSettings));
+    const ProgramResult first = workplace.Run(
+        {std::string(kKeepFiles) + *command, "", file.TextOf("stdin"), file.environment});
+    for (const Suggestion& suggestion : SuggestionsIn(first.out + first.err, command)) {
+      CheckRuns(suggestion, file, workplace);
+      ++count;
+    }
+  }
+  CHECK(count > 10);
 }
 
 }  // namespace
