@@ -15,7 +15,9 @@
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
+#include "lib/base/read_file.h"
 #include "lib/emit/findings.h"
+#include "lib/emit/json_plan.h"
 #include "lib/emit/json_writer.h"
 #include "lib/planner/marked_model.h"
 #include "lib/planner/plan_file.h"
@@ -37,6 +39,7 @@ struct Findings {
   PlanFigures figures;
   std::vector<std::string> faults;  // The faults that the checker found.
   std::vector<Verdict> verdicts;    // One for each limit; empty if there are faults.
+  std::string absence;              // Why --against has no plan to compare with: "is empty".
 
   bool is_sound() const { return !error && faults.empty(); }
   bool is_ok() const { return is_sound() && AllHold(verdicts); }
@@ -79,34 +82,61 @@ Result<std::vector<Threshold>> ThresholdsOf(const Options& options, size_t plans
 
 // ---- Judging ----
 
-// In a folder, the older plan has the name of the newer one. A plan that the folder lacks is new.
-Result<OlderPlan> OlderPlanOf(const Options& options, const std::string& plan) {
+// Returns the older plan, or why there is none yet: "is empty". The first change that adopts a
+// check has nothing to compare with. A file that is damaged is an error.
+Result<PlanDigest> ReadOlderPlan(const std::string& path, std::string* absence) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  std::error_code fault;
+  if (path != kStandardStream && !IsThere(path)) {
+    *absence = "does not exist";
+    return PlanDigest();
+  }
+  if (fs::is_regular_file(path, fault) && fs::is_empty(path, fault)) {
+    *absence = "is empty";
+    return PlanDigest();
+  }
+  if (!IsGraphFile(path)) {
+    CKPLAN_ASSIGN_OR_RETURN(const auto embedded, ReadPlanInModel(path));
+    if (embedded) return ReadPlanDigest(embedded->text, embedded->where);
+    const Result<Source> model = LoadSource(path, PlanRequest());
+    const bool is_damaged = !model.ok() && ExitCodeOf(model.error().code) == ExitCode::kInput &&
+                            model.error().code != ErrorCode::kUnsupported;
+    if (is_damaged) return model.error();
+    *absence = "is a model without a plan";
+    return PlanDigest();
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  if (text.find_first_not_of(kBlanks) == std::string::npos) {
+    *absence = "is empty";
+    return PlanDigest();
+  }
+  return ReadPlanDigest(text, path);
+}
+
+// In a folder, the older plan has the name of the newer one.
+Result<OlderPlan> OlderPlanOf(const Options& options, const std::string& plan,
+                              std::string* absence) {
   OlderPlan older;
   if (!options.against) return older;
-  std::string path = *options.against;
-  if (!IsThere(path)) {
-    older.absence =
-        fmt::format("--against {} does not exist, so the plan is new and has not grown", path);
-    return older;
+  const bool is_folder = IsFolder(*options.against);
+  const std::string path =
+      is_folder ? (fs::path(*options.against) / fs::path(plan).filename()).generic_string()
+                : *options.against;
+  CKPLAN_ASSIGN_OR_RETURN(PlanDigest digest, ReadOlderPlan(path, absence));
+  if (absence->empty()) {
+    older.plan = std::move(digest);
+  } else {
+    older.absence = fmt::format("{}{} {}, so the plan is new and has not grown",
+                                is_folder ? "" : "--against ", path, *absence);
   }
-  if (IsFolder(path)) {
-    const fs::path file = fs::path(path) / fs::path(plan).filename();
-    std::error_code fault;
-    if (!fs::exists(file, fault)) {
-      older.absence = fmt::format("{} is not there, so the plan is new and has not grown",
-                                  file.generic_string());
-      return older;
-    }
-    path = file.generic_string();
-  }
-  CKPLAN_ASSIGN_OR_RETURN(older.plan, ReadPlanDigestFile(path));
   return older;
 }
 
 Result<Done> Judge(const Options& options, const std::vector<Threshold>& thresholds,
                    const Screen& screen, Findings* findings) {
   const PlanPath& path = findings->path;
-  CKPLAN_ASSIGN_OR_RETURN(const OlderPlan older, OlderPlanOf(options, path.plan));
+  CKPLAN_ASSIGN_OR_RETURN(const OlderPlan older,
+                          OlderPlanOf(options, path.plan, &findings->absence));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", path.plan));
   CKPLAN_ASSIGN_OR_RETURN(const PlanFile file,
@@ -318,6 +348,20 @@ ExitCode ReportFailures(const std::vector<Findings>& all, bool is_reported) {
   return code;
 }
 
+// Says that --against holds none of the plans, as long as that is so.
+void WarnOfAbsence(const std::string& against, const std::vector<Findings>& all,
+                   const Screen& screen) {
+  const bool lacks_all =
+      std::none_of(all.begin(), all.end(), [](const Findings& one) { return one.absence.empty(); });
+  if (!lacks_all) return;
+  const std::string why =
+      IsFolder(against) ? "has no plan of the same file name" : all.front().absence;
+  screen.Warn(
+      fmt::format("--against \"{}\" {}, so there is nothing to compare with; every plan counts as "
+                  "new",
+                  against, why));
+}
+
 }  // namespace
 
 void AddCheckOptions(CommandLine& line, Options& options) {
@@ -347,12 +391,6 @@ Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<PlanPath> paths, PlanPathsOf(options));
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<Threshold> thresholds,
                           ThresholdsOf(options, paths.size()));
-  if (options.against && !IsThere(*options.against)) {
-    screen.Warn(
-        fmt::format("--against \"{}\" does not exist, so there is nothing to compare with; "
-                    "every plan counts as new",
-                    *options.against));
-  }
   std::vector<Findings> all;
   for (const PlanPath& path : paths) {
     Findings findings{path};
@@ -360,6 +398,7 @@ Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {
     if (!judged.ok()) findings.error = std::move(judged).error();
     all.push_back(std::move(findings));
   }
+  if (options.against) WarnOfAbsence(*options.against, all, screen);
   CKPLAN_ASSIGN_OR_RETURN(const bool is_reported, Report(options, all, screen));
   return ReportFailures(all, is_reported);
 }
