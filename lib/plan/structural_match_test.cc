@@ -138,9 +138,9 @@ TEST_CASE("structural match: a node that moved to another place is a new one") {
   CHECK(partners[1] == kNoPartner);
 }
 
-TEST_CASE("structural match: numbers that stand for other nodes are no names") {
+TEST_CASE("structural match: nodes that are only numbered are paired by structure") {
   std::vector<Part> older = Blocks(8);
-  std::vector<Part> newer = older;  // The same numbers, each for the node two places later.
+  std::vector<Part> newer = older;  // Two nodes more in front, so that each number moves by two.
   newer.insert(newer.begin(), {{"x", "Identity", 5}, {"y", "Identity", 5}});
   for (size_t i = 0; i < newer.size(); ++i) newer[i].name = "n" + std::to_string(i);
   const PlanDiff diff = DiffPlans(PlanOfParts(older), PlanOfParts(newer, "b"));
