@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/base/checked.h"
 #include "lib/model/fold_rules.h"
 #include "lib/model/sparse.h"
 
@@ -147,7 +148,9 @@ Folded FoldConcat(const FoldRule&, const NodeProto& node, const Inputs& inputs) 
     if (input.value->dims != expected || input.value->elem_type != first.elem_type) {
       return std::nullopt;
     }
-    value.dims[at] += expected[at];
+    const auto sum = CheckedAdd(value.dims[at], expected[at]);
+    if (!sum) return std::nullopt;
+    value.dims[at] = *sum;
   }
   if (!IsSmall(value.dims)) return std::nullopt;
   int64_t outer = 1;
@@ -178,17 +181,18 @@ Folded FoldSplit(const FoldRule&, const NodeProto& node, const Inputs& inputs) {
   const auto at = static_cast<size_t>(axis);
   const auto sizes = SplitSizes(node, inputs, data->dims[at]);
   if (!sizes.has_value()) return std::nullopt;
-  const int64_t inner = StridesOf(data->dims)[at];
+  const auto size = static_cast<int64_t>(data->size());
+  // How many elements one place on the axis takes, and how many the whole axis.
+  const int64_t inner = size == 0 ? 0 : StridesOf(data->dims)[at];
   const int64_t row = inner * data->dims[at];
   std::vector<ConstantValue> outputs;
   int64_t begin = 0;
   for (const int64_t part : *sizes) {
     ElementMap map{data->dims, {}};
     map.dims[at] = part;
-    for (int64_t start = begin * inner; start < static_cast<int64_t>(data->size()); start += row) {
+    for (int64_t start = begin * inner; start < size; start += row) {
       for (int64_t i = 0; i < part * inner; ++i)
         map.sources.push_back(static_cast<size_t>(start + i));
-      if (row == 0) break;
     }
     outputs.push_back(Pick(*data, std::move(map)));
     if (outputs.back().size() != static_cast<size_t>(*ElementCount(outputs.back().dims))) {

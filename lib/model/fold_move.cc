@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "lib/base/checked.h"
 #include "lib/model/fold_rules.h"
 
 namespace ckplan::folding {
@@ -280,7 +281,10 @@ Folded FoldMove(const FoldRule& rule, const NodeProto& node, const Inputs& input
 
 std::vector<int64_t> StridesOf(const Dims& dims) {
   std::vector<int64_t> strides(dims.size(), 1);
-  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  // Only a shape without elements can overflow here, and nothing uses its strides.
+  for (size_t i = dims.size(); i-- > 1;) {
+    strides[i - 1] = CheckedMul(strides[i], dims[i]).value_or(0);
+  }
   return strides;
 }
 

@@ -153,5 +153,16 @@ TEST_CASE("fold: operations that would overflow, divide by zero or grow large ar
   CHECK_FALSE(Fold("float a = {1e30}", "y = Cast<to = 7>(a)").has_value());
 }
 
+// The number of elements behind a dimension may overflow where there are none.
+TEST_CASE("fold: tensors without elements may have dimensions of any size") {
+  const std::string huge = "4611686018427387904";
+  const std::string empty = "int64[0," + huge + ",5] a = {}";
+  CHECK(Fold(empty, "y = Equal(a, a)").has_value());
+  const auto parts = Fold(empty, "y, z, u, v, w = Split<axis = 2>(a)");
+  REQUIRE(parts.has_value());
+  CHECK(parts->at(4).dims == Dims{0, int64_t{1} << 62, 1});
+  CHECK_FALSE(Fold(empty, "y = Concat<axis = 1>(a, a, a)").has_value());
+}
+
 }  // namespace
 }  // namespace ckplan
