@@ -22,12 +22,16 @@ bool TakesLiteralWeights(const OpRule& rule, const Dims& dims) {
   return wide == 1 && rule.has(traits::kVectors);
 }
 
-// Returns whether integers of this type are too narrow for sizes and indices: they are quantized
-// weights or zero points.
-bool IsQuantized(int32_t elem_type) {
+// Returns whether numbers of this type are too narrow to be trained as they are stored, or to be
+// sizes and indices: they are quantized weights or zero points.
+bool IsNarrow(int32_t elem_type) {
   const TensorType type = TensorTypeOf(elem_type);
   const int64_t bits = BitsOf(type);
-  return bits > 0 && bits <= 8 && type != TensorType::kBool && !IsFloat(type);
+  return bits > 0 && bits <= 8 && type != TensorType::kBool;
+}
+
+bool IsQuantized(int32_t elem_type) {
+  return IsNarrow(elem_type) && !IsFloat(TensorTypeOf(elem_type));
 }
 
 class FactFinder {
@@ -55,10 +59,9 @@ class FactFinder {
       facts.root = static_cast<ValueIndex>(i);
       facts.is_batch = value.source == ModelValue::Source::kGraphInput;
       facts.is_frozen = value.is_frozen;
-      facts.may_be_trained = value.source == ModelValue::Source::kInitializer &&
-                             IsFloatType(value.elem_type) && !value.is_frozen;
-      facts.is_unscaled =
-          value.source == ModelValue::Source::kInitializer && IsQuantized(value.elem_type);
+      if (value.source != ModelValue::Source::kInitializer) continue;
+      facts.is_unscaled = IsNarrow(value.elem_type);
+      facts.may_be_trained = IsFloatType(value.elem_type) && !facts.is_unscaled && !value.is_frozen;
     }
   }
 
@@ -168,9 +171,11 @@ class FactFinder {
   }
 
   // Returns whether another operand consists of quantized weights without their scale: then this
-  // one is their scale or zero point, which nothing trains.
+  // one is their scale or zero point, or the table of the values that they number, which nothing
+  // trains.
   bool ScalesWeights(const ModelOperation& operation, const OpRule& rule, size_t position) const {
-    if (!rule.is_elementwise() && rule.is_known()) return false;
+    const bool is_table = rule.has(traits::kPicks) && position == 0;
+    if (!rule.is_elementwise() && rule.is_known() && !is_table) return false;
     // A bias may follow a product that is never scaled.
     if (IsSum(rule) && facts_.operations[IndexOf(operation)].is_batch) return false;
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
@@ -353,7 +358,7 @@ class FactFinder {
       if (facts_.parameters > kMaxTotalBytes) return;
       facts_.parameters += value.bytes;
       facts_.counted.push_back(static_cast<ValueIndex>(i));
-      if (IsQuantized(value.elem_type)) {
+      if (IsNarrow(value.elem_type)) {
         facts_.quantized.push_back(static_cast<ValueIndex>(i));
       } else if (trained.is_root[i] && !value.is_frozen) {
         facts_.trained.push_back(static_cast<ValueIndex>(i));

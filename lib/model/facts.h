@@ -62,7 +62,7 @@ struct ModelFacts {
   Bytes parameters;
   Bytes parameter_gradients;          // Gradients of trained parameters only.
   std::vector<ValueIndex> counted;    // All values counted in `parameters`, ascending.
-  std::vector<ValueIndex> quantized;  // The integer parameters.
+  std::vector<ValueIndex> quantized;  // The parameters that are stored in 8 bits or fewer.
   std::vector<int32_t> rounding;  // The operations that round and pass gradients straight through.
   std::vector<ValueIndex> trained;  // The initializers and literals that have a gradient.
 

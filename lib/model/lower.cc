@@ -416,12 +416,26 @@ class Lowerer {
     return warnings;
   }
 
-  // Zero points, which have one element, need no warning.
+  std::vector<bool> FindZeroPoints() const {
+    constexpr size_t kZeroPoint = 2;
+    std::vector<bool> are_zero_points(model_.values.size(), false);
+    for (const ModelOperation& operation : model_.operations) {
+      const std::string& type = operation.type();
+      if (type != "QuantizeLinear" && type != "DequantizeLinear") continue;
+      const ValueIndex zero_point = operation.input(kZeroPoint);
+      if (zero_point != kNoValue) are_zero_points[static_cast<size_t>(zero_point)] = true;
+    }
+    return are_zero_points;
+  }
+
+  // Zero points need no warning. Those of other operators have one element.
   std::string QuantizedWarning() const {
+    const std::vector<bool> are_zero_points = FindZeroPoints();
     std::vector<std::string> shown;
     for (const ValueIndex index : facts_.quantized) {
       const ModelValue& value = model_.value(index);
       if (ElementCount(value.dims).value_or(0) <= 1) continue;
+      if (are_zero_points[static_cast<size_t>(index)]) continue;
       shown.push_back(
           fmt::format("\"{}\" {}", ShortName(value.name), TypeText(value.elem_type, value.dims)));
     }

@@ -84,6 +84,14 @@ TEST_CASE("quantized: the scales and zero points of weights are frozen, whatever
        "t = Mul(n, s) b = Mul(f, t)",
        onnx::TensorProto::INT8,
        {8, 4}},
+      {"float s = {1}",
+       "d = DequantizeLinear(q, s) b = MatMul(x, d)",
+       onnx::TensorProto::FLOAT8E4M3FN,
+       {8, 4}},
+      {"float[2] code = {-1,1}, float[4] s = {1,2,3,4}",
+       "i = Cast<to = 6>(q) w = Gather(code, i) d = Mul(w, s) b = MatMul(x, d)",
+       onnx::TensorProto::UINT8,
+       {8, 4}},
       {"float[4] s = {1,2,3,4}",
        "b = com.microsoft.MatMulNBits<K = 8, N = 4, bits = 4, block_size = 32>(x, q, s)",
        onnx::TensorProto::UINT8,
@@ -119,6 +127,19 @@ TEST_CASE("quantized: the scales and zero points of weights are frozen, whatever
     CHECK(LowerProto(proto, options).graph.constants().parameter_gradients ==
           lowered.graph.constants().parameter_gradients);
   }
+}
+
+TEST_CASE("quantized: zero points are not reported as weights") {
+  onnx::ModelProto proto = ParseGraph(
+      "g (float[2,4] x) => (float[2,4] y) <float[4,4] w = "
+      "{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}, "
+      "float[4] s = {1,2,3,4}> { q = QuantizeLinear<axis = 1>(w, s, z) "
+      "d = DequantizeLinear<axis = 1>(q, s, z) y = MatMul(x, d) }",
+      21);
+  AddWeight(proto, "z", onnx::TensorProto::INT8, {4});
+  const ModelGraph lowered = LowerProto(proto);
+  CHECK(lowered.graph.constants().parameter_gradients == Bytes(16 * 4));
+  CHECK_FALSE(IsReported(lowered, ""));
 }
 
 TEST_CASE("quantized: what trains beside or after dequantized weights stays trained") {
