@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "lib/base/stop.h"
 #include "lib/graph/tensor_graph.h"
@@ -66,6 +67,10 @@ class Expander {
           "that works",
           file_));
     }
+    for (const int node : order.in_cycle) {
+      const auto& outputs = proto.graph().node(node).output();
+      in_cycle_.insert(outputs.begin(), outputs.end());
+    }
     for (const int i : order.nodes) {
       scope.file_node = i;
       Expand(proto.graph().node(i), scope);
@@ -118,9 +123,10 @@ class Expander {
       }
       const auto value = Find(name, scope);
       if (!value.has_value()) {
-        builder_.AddFault(
-            fmt::format("node \"{}\" ({}) reads \"{}\", which nothing before it produces",
-                        ShortName(node.name()), node.op_type(), ShortName(name)));
+        builder_.AddFault(fmt::format(
+            "node \"{}\" ({}) reads \"{}\", which {}", ShortName(node.name()), node.op_type(),
+            ShortName(name),
+            in_cycle_.contains(name) ? "needs its result in turn" : "nothing before it produces"));
         return std::nullopt;
       }
       inputs.push_back(*value);
@@ -350,6 +356,7 @@ class Expander {
   BatchFollower* const follower_;  // Null if the batch is that of the file.
   const ModelFunctions functions_;
   ModelBuilder builder_;
+  std::unordered_set<std::string> in_cycle_;  // Results of nodes that need each other.
   std::vector<std::string> unsupported_;
   std::unordered_map<ValueIndex, Sequence> sequences_;
   // Operations that read a sequence other than by SequenceAt.

@@ -77,8 +77,13 @@ NodeOrder OrderOf(const Nodes& nodes) {
       if (--waiting.missing[static_cast<size_t>(reader)] == 0) ready.push(reader);
     }
   }
-  if (sorted.size() != order.nodes.size()) return order;
-  return {std::move(sorted), true};
+  order.is_changed = true;
+  for (const int i : order.nodes) {
+    if (waiting.missing[static_cast<size_t>(i)] > 0) order.in_cycle.push_back(i);
+  }
+  sorted.insert(sorted.end(), order.in_cycle.begin(), order.in_cycle.end());
+  order.nodes = std::move(sorted);
+  return order;
 }
 
 }  // namespace ckplan

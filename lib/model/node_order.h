@@ -11,9 +11,11 @@ namespace ckplan {
 struct NodeOrder {
   std::vector<int> nodes;   // Indices into the list of nodes.
   bool is_changed = false;  // It isn't that of the list.
+  // The last ones of `nodes`, which can't run: they need each other, or need such nodes.
+  std::vector<int> in_cycle;
 };
 
-// Returns the list's own order if it works, or if none does because nodes need each other.
+// Returns the list's own order if it works.
 NodeOrder OrderOf(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
 
 }  // namespace ckplan
