@@ -173,6 +173,7 @@ class NodeMaker {
         AddAttribute(attribute, *node.add_attribute());
       }
     }
+    if (IsOdd() && node.input_size() > 0) SpoilInput(model, node);
     return model.SerializeAsString();
   }
 
@@ -309,6 +310,20 @@ class NodeMaker {
       node.add_output("y" + std::to_string(i));
       graph.add_output()->set_name(node.output(i));
     }
+  }
+
+  // Leaves an input out, or gives it no type: it is made by an operator that nobody knows.
+  void SpoilInput(onnx::ModelProto& model, onnx::NodeProto& node) {
+    const auto input = static_cast<int>(choices_.below(static_cast<size_t>(node.input_size())));
+    if (choices_.below(2) == 0) return node.set_input(input, "");
+    AddOpset(model, "other", 1);
+    auto& nodes = *model.mutable_graph()->mutable_node();
+    onnx::NodeProto& maker = *nodes.Add();
+    maker.set_op_type("Opaque");
+    maker.set_domain("other");
+    maker.add_output("untyped");
+    node.set_input(input, "untyped");
+    nodes.SwapElements(0, 1);
   }
 
   int ListLength() { return IsOdd() ? kManyNumbers : static_cast<int>(choices_.below(8)); }

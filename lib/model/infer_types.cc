@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <optional>
@@ -126,6 +127,28 @@ void AddKnownShapes(const Model::Impl& model, const ModelOperation& operation,
   outputs[position].mutable_tensor_type()->set_elem_type(TensorProto::BOOL);
 }
 
+// Returns whether an input has no type, because an operator that nobody knows makes it. ONNX's
+// rules read the types of some inputs without asking whether there is one.
+bool HasUntypedInput(const Model::Impl& model, const ModelOperation& operation) {
+  return std::any_of(operation.inputs.begin(), operation.inputs.end(), [&](ValueIndex input) {
+    return input != kNoValue &&
+           model.value(input).type.value_case() == onnx::TypeProto::VALUE_NOT_SET;
+  });
+}
+
+// Finds a size below 0, which ONNX's rules leave where a window is larger than what it slides over.
+std::string NegativeSizeFault(const std::vector<onnx::TypeProto>& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto& shape = outputs[i].tensor_type().shape();
+    for (int axis = 0; axis < shape.dim_size(); ++axis) {
+      if (shape.dim(axis).dim_value() >= 0) continue;
+      return fmt::format("axis {} of output {} would have {} elements", axis, i,
+                         shape.dim(axis).dim_value());
+    }
+  }
+  return "";
+}
+
 // Corrects what ONNX's rules say of pools with ceil_mode: a window too many where it would begin in
 // the padding (before operator set 22), and where auto_pad is SAME and strides exceed the kernel.
 void CorrectCeilMode(const Model::Impl& model, const ModelOperation& operation,
@@ -176,7 +199,7 @@ InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operati
   inferred.outputs.resize(operation.outputs.size());
   if (operation.schema == nullptr) return inferred;
   inferred.fault = AttributeFault(model, operation);
-  if (!inferred.fault.empty()) return inferred;
+  if (!inferred.fault.empty() || HasUntypedInput(model, operation)) return inferred;
   NodeContext context(model, operation);
   if (KeepsType(operation)) {
     AddKnownShapes(model, operation, inferred.outputs);
@@ -188,6 +211,7 @@ InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operati
     const UnpolledCall call(what);
     RunRule(operation, context);
     inferred.outputs = context.TakeOutputs();
+    inferred.fault = NegativeSizeFault(inferred.outputs);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& fault) {

@@ -286,6 +286,57 @@ TEST_CASE("load: operands that an operator does not have, lacks or does not take
         "(TopK) has 1 outputs; it must have at least 2");
   fails("g (float[1,3] x) => (float[2,3] y) <float[2] s = {2, 1}> { y = Tile(x, s) }",
         "(Tile) has floats as input 1, which takes none");
+  fails("g (float[2,3] x) => (bool[2,3] y) { y = RegexFullMatch <pattern = \"a\"> (\"\") }",
+        "(RegexFullMatch) has no input 0, which it requires");
+  fails("g (float[2,3] x) => (float[2,3] y) { y = MatMul(x, \"\") }",
+        "(MatMul) has no input 1, which it requires");
+}
+
+// ONNX's rule for RegexFullMatch reads the type of its input without asking whether it has one.
+TEST_CASE("load: an input that an unknown operator makes has no type, which crashes no rule") {
+  for (const char* const reader :
+       {"y = RegexFullMatch <pattern = \"a\"> (u)", "y = Mul(u, x)", "y = Concat <axis = 0> (x, u)",
+        "y = MatMul(x, u)", "y, z = Split <axis = 0, num_outputs = 2> (u)"}) {
+    CAPTURE(reader);
+    CheckFails(LoadText(std::string("g (float[2,3] x) => (float[2,3] y) { u = other.Opaque(x) ") +
+                        reader + " }"),
+               ErrorCode::kInvalidInput, "output \"u\" of node \"Opaque:u\"");
+  }
+}
+
+TEST_CASE("load: a window that is larger than what it slides over is refused as such") {
+  for (const char* const window :
+       {"y = Conv(x, w)", "y = MaxPool<kernel_shape = [9,9]>(x)",
+        "y = AveragePool<kernel_shape = [9,9]>(x)", "y = LpPool<kernel_shape = [9,9]>(x)"}) {
+    CAPTURE(window);
+    onnx::ModelProto proto =
+        ParseGraph(std::string("g (float[1,1,4,4] x) => (float[1,1,A,B] y) { ") + window + " }");
+    onnx::TensorProto& weight = *proto.mutable_graph()->add_initializer();
+    weight.set_name("w");
+    weight.set_data_type(onnx::TensorProto::FLOAT);
+    for (const int64_t dim : {1, 1, 9, 9}) weight.add_dims(dim);
+    weight.set_data_location(onnx::TensorProto::EXTERNAL);
+    CheckFails(LoadProto(proto), ErrorCode::kInvalidInput,
+               "axis 2 of output 0 would have -4 elements");
+  }
+}
+
+TEST_CASE("load: floats of two types where an operator takes one are refused") {
+  const auto mixed = [](const std::string& operation) {
+    CAPTURE(operation);
+    CheckFails(LoadText("g (float[2,3] x) => (float[A,B] y) <float16[3,3] w = {1,2,3,4,5,6,7,8,9}, "
+                        "float16[3] b = {1,2,3}> { " +
+                        operation + " }"),
+               ErrorCode::kInvalidInput, "inputs 0 and ");
+  };
+  mixed("y = MatMul(x, w)");
+  mixed("y = Add(x, b)");
+  mixed("y = Gemm(x, w, b)");
+  mixed("y = Concat <axis = 0> (x, w)");
+  mixed("y = LayerNormalization(x, b)");
+  CHECK(LoadText("g (float[2,3] x) => (float[2,3] y) <float16[3] b = {1,2,3}> "
+                 "{ y = Pow(x, b) }")
+            .ok());
 }
 
 // Returns the bytes of a file with nested Ifs: protobuf itself writes no more levels than it reads.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 #include "lib/model/op_spec_of.h"
@@ -44,6 +45,43 @@ std::string FloatFault(const Model::Impl& model, const ModelOperation& operation
     if (!type.has_tensor_type() || !IsFloat(type.tensor_type().elem_type())) continue;
     if (TakesFloats(parameters[std::min(i, parameters.size() - 1)])) continue;
     return fmt::format("floats as input {}, which takes none", i);
+  }
+  return "";
+}
+
+// Returns the float type of a tensor; UNDEFINED for others.
+int32_t FloatTypeOf(const Model::Impl& model, ValueIndex index) {
+  if (index == kNoValue) return TensorProto::UNDEFINED;
+  const int32_t type = model.value(index).elem_type;
+  return IsFloat(type) ? type : int32_t{TensorProto::UNDEFINED};
+}
+
+// Finds floats of two types where the operator takes one, such as a product of float and float16,
+// which no runtime computes. Integers and booleans are not compared: they say enough to plan.
+std::string MixedFloatFault(const Model::Impl& model, const ModelOperation& operation) {
+  const onnx::OpSchema& schema = *operation.schema;
+  const auto& parameters = schema.inputs();
+  std::map<std::string, size_t> firsts;  // By type parameter of the schema: its first float input.
+  for (size_t i = 0; i < operation.inputs.size() && !parameters.empty(); ++i) {
+    const auto& parameter = parameters[std::min(i, parameters.size() - 1)];
+    const int32_t type = FloatTypeOf(model, operation.inputs[i]);
+    if (type == TensorProto::UNDEFINED || !parameter.GetIsHomogeneous()) continue;
+    if (!schema.typeConstraintMap().contains(parameter.GetTypeStr())) continue;
+    const size_t first = firsts.emplace(parameter.GetTypeStr(), i).first->second;
+    if (FloatTypeOf(model, operation.inputs[first]) == type) continue;
+    return fmt::format("inputs {} and {} must be of one type", first, i);
+  }
+  return "";
+}
+
+// Finds a required input that is left out: rules of ONNX read its type without asking for it.
+std::string AbsentInputFault(const ModelOperation& operation) {
+  const auto& parameters = operation.schema->inputs();
+  for (size_t i = 0; i < std::min(operation.inputs.size(), parameters.size()); ++i) {
+    if (operation.inputs[i] != kNoValue) continue;
+    if (parameters[i].GetOption() == onnx::OpSchema::Single) {
+      return fmt::format("no input {}, which it requires", i);
+    }
   }
   return "";
 }
@@ -109,7 +147,7 @@ std::string OperandFault(const Model::Impl& model, const ModelOperation& operati
   for (const std::string& fault :
        {CountFault("inputs", node.input_size(), schema.min_input(), schema.max_input()),
         CountFault("outputs", node.output_size(), schema.min_output(), schema.max_output()),
-        FloatFault(model, operation)}) {
+        AbsentInputFault(operation), FloatFault(model, operation)}) {
     if (!fault.empty()) return fault;
   }
   if (node.op_type() != "Split" || !IsStandard(node)) return "";
@@ -120,6 +158,7 @@ std::string OperandFault(const Model::Impl& model, const ModelOperation& operati
 
 std::string AttributeFault(const Model::Impl& model, const ModelOperation& operation) {
   std::string fault = SchemaFault(operation);
+  if (fault.empty() && operation.schema != nullptr) fault = MixedFloatFault(model, operation);
   if (!fault.empty() || !operation.is_standard()) return fault;
   OpSpec spec = SpecOf(model, operation);
   for (const ValueIndex index : operation.inputs) {

@@ -13,15 +13,16 @@
 
 namespace ckplan {
 
-// Describes operands that the operator does not allow: "3 inputs; it may have at most 2", "floats
-// as input 1, which takes none". Empty if there are none, or the operator is unknown. ONNX's shape
-// rules ignore surplus operands and wrong types of operands, and give a Split as many sizes as it
-// asks for, whatever outputs it has. The outputs need not be known yet.
+// Describes operands that the operator does not allow: "3 inputs; it may have at most 2", "no input
+// 0, which it requires", "floats as input 1, which takes none". Empty if there are none, or the
+// operator is unknown. ONNX's shape rules ignore surplus operands and wrong types of operands, and
+// give a Split as many sizes as it asks for, whatever outputs it has. The outputs need not be known
+// yet.
 std::string OperandFault(const Model::Impl& model, const ModelOperation& operation);
 
 // What attributes and the known inputs show before the outputs are inferred: attributes that the
-// operator's schema has in another type, or requires, and what JudgeAttributes finds
-// (lib/ops/families.h).
+// operator's schema has in another type, or requires, floats of two types where it takes one, and
+// what JudgeAttributes finds (lib/ops/families.h).
 std::string AttributeFault(const Model::Impl& model, const ModelOperation& operation);
 
 // Sizes that contradict each other, once inputs and outputs are known: see JudgeOp
