@@ -19,7 +19,7 @@ namespace {
 using onnx::TensorShapeProto;
 using onnx::ValueInfoProto;
 
-constexpr size_t kShownName = 80;
+constexpr size_t kShownName = 80;  // In characters.
 
 // Some exporters write -1 for an open dimension. 0 is a size: that of an empty cache.
 bool IsOpen(const TensorShapeProto::Dimension& dim) {
@@ -60,11 +60,11 @@ class Binder {
     CKPLAN_RETURN_IF_ERROR(CheckUtf8());
     FindExpressions();
     CKPLAN_RETURN_IF_ERROR(CheckNames());
-    for (BoundInput& input : bound_.inputs) CKPLAN_RETURN_IF_ERROR(Override(input));
     const std::set<std::string> known = OpenNames();
     for (const auto& [name, size] : options_.dims) {
       if (known.contains(name) || expressions_.contains(name)) bound_.dims[name] = size;
     }
+    for (BoundInput& input : bound_.inputs) CKPLAN_RETURN_IF_ERROR(Override(input));
     CKPLAN_RETURN_IF_ERROR(CheckExpressions());
     for (BoundInput& input : bound_.inputs) CKPLAN_RETURN_IF_ERROR(Fill(input));
     if (!open_.empty()) return OpenDimensions();
@@ -137,16 +137,19 @@ class Binder {
     return names;
   }
 
-  // A size that is given for an expression must be that of its variables.
+  // A size that is given for an expression, or follows from the shape of an input, must be that of
+  // its variables.
   Result<Done> CheckExpressions() const {
     for (const auto& [name, variables] : expressions_) {
-      const auto given = options_.dims.find(name);
-      if (given == options_.dims.end()) continue;
+      const auto given = bound_.dims.find(name);
+      if (given == bound_.dims.end()) continue;
       const std::optional<int64_t> value = EvaluateDim(name, bound_.dims);
       if (!value || *value == given->second) continue;
       Error error = Usage(fmt::format("dimension \"{}\" cannot be {}: with {} it is {}",
                                       ShortName(name), given->second, SizesOf(variables), *value));
-      error.remedy = {"leave out", {{"dims", fmt::format("{}={}", name, given->second)}}};
+      if (options_.dims.contains(name)) {
+        error.remedy = {"leave out", {{"dims", fmt::format("{}={}", name, given->second)}}};
+      }
       return error;
     }
     return Done{};
@@ -203,7 +206,7 @@ class Binder {
     return fmt::format("the model's {}s are: {}", what, ShortList({names.begin(), names.end()}));
   }
 
-  // A given shape also binds the dimension names of the declared one, unless -D does.
+  // A given shape also binds the dimension names of the declared one.
   Result<Done> Override(BoundInput& input) {
     const auto given = options_.input_shapes.find(input.input->name());
     if (given == options_.input_shapes.end()) return Done{};
@@ -220,9 +223,12 @@ class Binder {
       shape->add_dim()->set_dim_value(given->second[i]);
       if (!has_rank) continue;
       const auto& dim = declared.dim(static_cast<int>(i));
-      if (IsOpen(dim) && !dim.dim_param().empty()) {
-        bound_.dims.emplace(dim.dim_param(), given->second[i]);
-      }
+      if (!IsOpen(dim) || dim.dim_param().empty()) continue;
+      const int64_t size = given->second[i];
+      const int64_t bound = bound_.dims.emplace(dim.dim_param(), size).first->second;
+      if (bound == size) continue;
+      return Usage(fmt::format("dimension \"{}\" of input \"{}\" cannot be both {} and {}",
+                               ShortName(dim.dim_param()), ShortName(given->first), bound, size));
     }
     return Done{};
   }
@@ -344,8 +350,15 @@ bool FillDims(onnx::TypeProto& type, const std::map<std::string, int64_t>& dims)
 
 std::string ShortName(const std::string& name) {
   std::string text;
-  for (const char c : name.substr(0, kShownName)) text += (c >= ' ' && c != '\x7f') ? c : '?';
-  return name.size() > kShownName ? text + "..." : text;
+  size_t shown = 0;
+  for (size_t at = 0; at < name.size(); ++shown) {
+    if (shown == kShownName) return text + "...";
+    const Utf8Character character = Utf8At(name, at);
+    const bool is_shown = character.is_valid && IsPrintable(character.value);
+    text += is_shown ? name.substr(at, character.bytes) : "?";
+    at += character.bytes;
+  }
+  return text;
 }
 
 std::string ShortList(const std::vector<std::string>& items, size_t most) {

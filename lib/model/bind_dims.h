@@ -35,7 +35,8 @@ Result<BoundDims> BindDims(const onnx::GraphProto& graph,
 // names; returns false if a dimension remains unknown.
 bool FillDims(onnx::TypeProto& type, const std::map<std::string, int64_t>& dims);
 
-// Returns the name as messages show it: long names are shortened, so that a message stays readable.
+// Returns the name as messages show it: shortened if it is long, and with "?" for what can't be
+// printed.
 std::string ShortName(const std::string& name);
 // Returns a text such as "a, b, c and 7 more".
 std::string ShortList(const std::vector<std::string>& items, size_t most = 10);

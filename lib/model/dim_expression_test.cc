@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "lib/model/bind_dims.h"
 #include "lib/model/testing.h"
 
 namespace ckplan {
@@ -68,6 +69,34 @@ TEST_CASE("dim expressions: names that are expressions follow their variables") 
   CHECK(open.error().message.find("open dimensions: B (input \"a\")") != std::string::npos);
   REQUIRE(open.error().remedy.settings.size() == 1);
   CHECK(open.error().remedy.settings[0].value == "B=...");
+}
+
+TEST_CASE("dim expressions: the shapes that inputs are given must agree on each name") {
+  const auto refusal = [](const DimSizes& dims, const InputShapes& shapes) {
+    const auto model = LoadText(kDerived, {dims, shapes});
+    REQUIRE_FALSE(model.ok());
+    CHECK(model.error().code == ErrorCode::kUsage);
+    return model.error().message;
+  };
+  const std::string message = "dimension \"2*B\" cannot be 7: with B=3 it is 6";
+  CHECK(refusal({{"B", 3}}, {{"b", {7, 4}}}).find(message) != std::string::npos);
+  CHECK(refusal({}, {{"a", {3, 4}}, {"b", {7, 4}}}).find(message) != std::string::npos);
+  CHECK(refusal({{"B", 3}}, {{"a", {4, 4}}})
+            .find("dimension \"B\" of input \"a\" cannot be both 3 and 4") != std::string::npos);
+  CHECK(LoadText(kDerived, {{{"B", 3}}, {{"b", {6, 4}}}}).ok());
+}
+
+TEST_CASE("dim expressions: names are shown as they are written, in any alphabet") {
+  const auto open = LoadText("g (float[\"größe\",4] x) => (float[N,4] y) { y = Relu(x) }");
+  REQUIRE_FALSE(open.ok());
+  REQUIRE(open.error().remedy.settings.size() == 1);
+  CHECK(open.error().remedy.settings[0].value == "größe=...");
+  CHECK(ShortName(std::string(90, 'a')) == std::string(80, 'a') + "...");
+  std::string umlauts;
+  for (int i = 0; i < 80; ++i) umlauts += "ö";
+  CHECK(ShortName(umlauts) == umlauts);
+  CHECK(ShortName(umlauts + "ö") == umlauts + "...");
+  CHECK(ShortName("a\x1b[2J\xff\n") == "a?[2J??");
 }
 
 TEST_CASE("dim expressions: a variable that stands nowhere else can be bound, and so can a name") {

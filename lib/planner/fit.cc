@@ -15,6 +15,7 @@
 
 #include "lib/base/stop.h"
 #include "lib/cost/cost_model.h"
+#include "lib/model/dim_expression.h"
 #include "lib/plan/added_time.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/find_edge.h"
@@ -74,6 +75,20 @@ Result<std::string> OnlyOpenDim(const FitRequest& request) {
   if (!open.empty()) {
     error.remedy = {"bind all but the one to fit, for example with",
                     {{"dims", open.front() + "=..."}}};
+  }
+  return error;
+}
+
+// Returns the error of a model that takes no size of the fitted dimension. One that is an
+// expression follows from others, so it can't be fitted, and advice to bind those would not help.
+Error NotFitted(const std::string& dim, Error error) {
+  const auto variables = VariablesOf(dim);
+  for (const Remedy::Setting& setting : error.remedy.settings) {
+    const std::string about = setting.value.substr(0, setting.value.rfind('='));
+    if (setting.name != "dims" || !variables) continue;
+    if (about != dim && !variables->contains(about)) continue;
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("--dim: {} follows from other dimensions; fit one of those", dim));
   }
   return error;
 }
@@ -326,7 +341,9 @@ Result<Fit> FindFit(const FitRequest& request, const SolveLimits& limits) {
     if (dim.empty()) {
       CKPLAN_ASSIGN_OR_RETURN(dim, OnlyOpenDim(request));
     }
-    return FitSearch(request, dim, limits).Run();
+    Result<Fit> fit = FitSearch(request, dim, limits).Run();
+    if (fit.ok() || fit.error().code != ErrorCode::kUsage) return fit;
+    return NotFitted(dim, std::move(fit).error());
   });
 }
 
