@@ -14,8 +14,7 @@ struct ForeignWords {
 
 constexpr ForeignWords kFlags[] = {
     {" --batch-size --batchsize --bs --bsz --train-batch-size --per-device-train-batch-size ",
-     "the batch is set by -D N=64 if it is open (`ckplan inspect MODEL` shows its name), or by "
-     "--batch 64 if it is fixed"},
+     "the batch is set by --batch 64"},
     {" --seq-len --seq-length --seqlen --sequence-length --max-length --max-seq-len --image-size "
      "--img-size --imgsz --height --width ",
      "sizes are set by -D NAME=N; `ckplan inspect MODEL` shows the names"},

@@ -103,6 +103,29 @@ std::string OpenBatchDim(const onnx::GraphProto& graph) {
   return name;
 }
 
+bool SetNamelessBatch(const onnx::GraphProto& graph,
+                      const std::unordered_set<std::string>& initializers, LoadOptions* options) {
+  InputShapes shapes;
+  for (const onnx::ValueInfoProto& input : graph.input()) {
+    if (initializers.contains(input.name()) || !input.type().has_tensor_type()) continue;
+    if (options->input_shapes.contains(input.name())) return false;
+    onnx::TypeProto type = input.type();
+    auto* const dims = type.mutable_tensor_type()->mutable_shape()->mutable_dim();
+    if (dims->empty()) continue;
+    const TensorShapeProto::Dimension& first = dims->Get(0);
+    const bool is_nameless =
+        first.dim_param().empty() && (!first.has_dim_value() || first.dim_value() < 0);
+    if (!is_nameless) return false;
+    dims->Mutable(0)->set_dim_value(options->batch);
+    if (!FillDims(type, options->dims)) return false;
+    for (const auto& dim : *dims) shapes[input.name()].push_back(dim.dim_value());
+  }
+  if (shapes.empty()) return false;
+  options->input_shapes.insert(shapes.begin(), shapes.end());
+  options->batch = 0;
+  return true;
+}
+
 std::optional<int64_t> BatchOfShapes(const BoundDims& bound) {
   const std::optional<int64_t> in_file = ConstantBatch(bound);
   if (!in_file) return std::nullopt;

@@ -290,6 +290,9 @@ TEST_CASE("batch: where inputs have none, or an open one, the message says what 
   CheckFails(open, ErrorCode::kUsage, "the batch is the dimension N, which cannot be both 4 and 8");
   CHECK(load("float[N,4] x, float s", {}).value().dims() == DimSizes{{"N", 8}});
   CHECK(load("float[N,4] x", BatchOf(8)).ok());
+  const Result<Model> nameless = load("float[?,4] x, float[?,C] z, float s", {{{"C", 3}}, {}});
+  REQUIRE_MESSAGE(nameless.ok(), nameless.error().message);
+  CHECK(DimsIn(*nameless, "y") == Dims{8, 4});
   CheckFails(load("float[N,4] x, float[M,4] z", {}), ErrorCode::kUsage, "open dimensions: ");
   CheckFails(load("float[1,4] x, float[3] z", {}), ErrorCode::kUsage,
              "the first dimensions of its inputs differ, so none of them is the batch of all: 1 of "

@@ -305,12 +305,15 @@ void AddWarnings(Model::Impl& model, const std::string& file) {
   }
 }
 
-// A batch that is open is a dimension like any other: --batch 8 means -D N=8.
+// A batch that is open is a dimension like any other: --batch 8 means -D N=8, or, where it has no
+// name, --input-shape x=8,3.
 Result<LoadOptions> WithOpenBatch(const onnx::GraphProto& graph, const LoadOptions& options,
                                   const std::string& file) {
-  const std::string dim = options.batch > 0 ? OpenBatchDim(graph) : "";
-  if (dim.empty()) return options;
+  if (options.batch == 0) return options;
   LoadOptions bound = options;
+  if (SetNamelessBatch(graph, InitializerNames(graph), &bound)) return bound;
+  const std::string dim = OpenBatchDim(graph);
+  if (dim.empty()) return options;
   bound.batch = 0;
   const auto [found, is_new] = bound.dims.emplace(dim, options.batch);
   if (is_new || found->second == options.batch) return bound;
