@@ -46,9 +46,13 @@ Result<const Emitter*> EmitterFor(std::string_view name, EmitSubject subject) {
 // A plan, or a picture, under the name of a model would be taken for one.
 Result<Done> CheckNoModelName(const Emitter& emitter, std::string_view path) {
   if (emitter.needs == Emitter::Needs::kModel) return Done{};
+  std::string lower(path);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
   for (const std::string_view ending :
        {".onnx", ".onnxtxt", ".pb", ".pt", ".pth", ".safetensors", ".gguf"}) {
-    if (!path.ends_with(ending)) continue;
+    if (!lower.ends_with(ending)) continue;
     return MakeError(
         ErrorCode::kUsage,
         fmt::format("refusing to write {0} to \"{1}\", the name of a model; -o "

@@ -13,16 +13,25 @@ TEST_CASE("other formats: files that are no ONNX are named, with what to do") {
     const char* what;
   };
   using namespace std::string_literals;
-  const Row rows[] = {{"PK\x03\x04"s + std::string(26, '\0') + "net/data.pkl", "PyTorch file"},
-                      {"PK\x03\x04"s + std::string(26, '\0') + "net/model.onnx", "zip archive"},
-                      {"\x80\x02\x8a\x0a"
-                       "l\xfc"s,
-                       "old PyTorch file"},
-                      {"GGUF\x03\0\0\0"s, "GGUF"},
-                      {"\x40\0\0\0\0\0\0\0{\"w\":{\"dtype\":\"F32\"}}"s, "safetensors"},
-                      {"\x1c\0\0\0TFL3\0\0"s, "TensorFlow Lite"},
-                      {"\x89HDF\r\n\x1a\n"s, "HDF5"},
-                      {"{\"irVersion\": \"9\", \"graph\": {}}", "ONNX model in JSON"}};
+  const Row rows[] = {
+      {"PK\x03\x04"s + std::string(26, '\0') + "net/data.pkl", "PyTorch file"},
+      {"PK\x03\x04"s + std::string(26, '\0') + "net/model.onnx", "zip archive"},
+      {"\x80\x02\x8a\x0a"
+       "l\xfc"s,
+       "old PyTorch file"},
+      {"GGUF\x03\0\0\0"s, "GGUF"},
+      {"\x40\0\0\0\0\0\0\0{\"w\":{\"dtype\":\"F32\"}}"s, "safetensors"},
+      {"\x1c\0\0\0TFL3\0\0"s, "TensorFlow Lite"},
+      {"\x89HDF\r\n\x1a\n"s, "HDF5"},
+      {"\x20\0\0\0ORTM\0\0"s, "ONNX Runtime's own format"},
+      {"\x93NUMPY\x01\0"s, "NumPy array"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n", "git lfs pull"},
+      {"<!DOCTYPE html><html>", "web page"},
+      {"\x1f\x8b\x08\0"s, "gzip archive"},
+      {std::string(257, 'm') + "ustar\0"s, "tar archive"},
+      {"ir_version: 9\ngraph {}", "name that ends with .textproto"},
+      {"<\n  ir_version: 9\n>\ng (float[4] x)", "name that ends with .onnxtxt"},
+      {"{\"irVersion\": \"9\", \"graph\": {}}", "ONNX model in JSON"}};
   for (const Row& row : rows) {
     CAPTURE(row.what);
     const auto text = OtherFormatText(row.bytes);
