@@ -69,7 +69,7 @@ std::string Help() {
 }
 
 Result<const ExecCommand*> FindExecCommand(const std::string& name) {
-  std::vector<std::string_view> names;
+  std::vector<std::string_view> names = {"help"};
   for (const ExecCommand& command : kCommands) {
     if (command.name == name) return &command;
     names.push_back(command.name);

@@ -105,9 +105,8 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
                      "a model is not read from standard input or a pipe; name its file");
   }
   if (IsGraphFile(options.model)) {
-    return MakeError(
-        ErrorCode::kUsage,
-        fmt::format("\"{}\" is a graph file, which nobody can run; name the model", options.model));
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("\"{}\" is a JSON file; ckexec runs ONNX models", options.model));
   }
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<PlanJsonText> text, FindPlan(options, need));
   if (!text) {

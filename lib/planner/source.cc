@@ -340,9 +340,7 @@ Result<std::string> ReadJsonFile(const std::string& path, std::string_view what)
   const std::string shown =
       path == kStandardStream ? "standard input" : fmt::format("\"{}\"", path);
   return MakeError(ErrorCode::kInvalidInput,
-                   fmt::format("{} holds no {}, and nothing else is read from there; name a model "
-                               "by its file",
-                               shown, what));
+                   fmt::format("{} holds no {}; give an ONNX model by its path", shown, what));
 }
 
 Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
