@@ -204,7 +204,10 @@ class Backend:
         try:
             return self._planner(module, inputs)
         except Exception as error:
-            raise private.failure_of(self, error) from error
+            failure = private.failure_of(self, error)
+            if failure is error:
+                raise
+            raise failure from error
 
     @property
     def __name__(self) -> str:

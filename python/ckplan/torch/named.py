@@ -49,7 +49,10 @@ class NamedBackend:
                 )
             return self._planner({} if options is None else options)(module, inputs)
         except Exception as error:
-            raise private.failure_of(self, error) from error
+            failure = private.failure_of(self, error)
+            if failure is error:
+                raise
+            raise failure from error
 
     def backends(self) -> list[Backend]:
         """Returns the planners in the order in which their first graphs were compiled."""

@@ -257,9 +257,14 @@ def compiler_failure() -> type[Exception]:
 def failure_of(backend: Any, error: Exception) -> Exception:
     """Returns the error that PyTorch makes of a backend's own, with the backend's message first.
 
-    2.15 passes on a ``BackendCompilerFailed`` that a backend raises, and 2.8 wraps it once more.
+    Returns those unchanged by which PyTorch tells TorchDynamo to trace again or to end a graph:
+    ``TorchDynamoException`` and ``exceptions_allowed_to_be_fallback`` of ``torch._dynamo.exc``,
+    since 2.0. 2.15 passes on a ``BackendCompilerFailed`` that a backend raises, and 2.8 wraps it
+    once more.
     """
-    if isinstance(error, compiler_failure()):
+    from torch._dynamo import exc
+
+    if isinstance(error, (exc.TorchDynamoException, *exc.exceptions_allowed_to_be_fallback)):
         return error
     failure: Any = compiler_failure()(backend, error, None)
     failure.args = (f"{error}\n{type(error).__name__} of backend={failure.backend_name!r}",)

@@ -22,7 +22,12 @@ def generator_state(device: torch.device) -> torch.Tensor:
 
 
 def set_generator_state(device: torch.device, state: torch.Tensor) -> None:
-    """Sets the state of the device's default generator."""
+    """Sets the state of the device's default generator.
+
+    Hooks for saved tensors may return it in another type, such as float16, which has all bytes as
+    numbers, and on another device.
+    """
+    state = state.to("cpu", torch.uint8)
     if device.type == "cpu":
         torch.set_rng_state(state)
     else:

@@ -94,13 +94,11 @@ class GraphReport:
     def note_measured(self, peak_bytes: int, retains_graph: bool) -> None:
         """Records the peak of the first step that compiled code ran, and warns if it is too high."""
         self.measured_peak_bytes = peak_bytes
-        if retains_graph:
-            self.note = "retain_graph keeps more than is promised"
-        if self.is_above_plan:
+        if self.is_above_plan and not retains_graph:
             warnings.warn(
                 f"the first step of graph {self.part} needed {peak_bytes} bytes, where "
-                f"{self.step_peak_bytes} were promised; a graph that is retained for a second "
-                "backward pass keeps more, all else is a fault of ckplan.torch: please report it",
+                f"{self.step_peak_bytes} were promised: this is a fault of ckplan.torch, please "
+                "report it",
                 PlanWarning,
                 stacklevel=2,
             )

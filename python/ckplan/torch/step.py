@@ -152,6 +152,7 @@ class Step:
         if self._slots is not None and self._first is not None:
             self._slots.remove_from_forward(module)
             self._slots.remove_from_forward(self._first.forward)  # AOT autograd may have copied it.
+            self._slots.remove_from_backward(self._first.backward)  # Compiled autograd traces it.
             private.leave_saved_sizes_open()
         call = settled(private.box(module))
 
@@ -159,7 +160,9 @@ class Step:
             self._choose()
             if private.has_saved_tensor_hooks():
                 self._leave_for_hooks()
-            return self._forward(self._lean, call, arguments)
+            # Compiled autograd runs the backward module of the first plan.
+            lean = None if private.uses_compiled_autograd() else self._lean
+            return self._forward(lean, call, arguments)
 
         return private.mark_boxed(run)
 
@@ -194,7 +197,6 @@ class Step:
     def compile_backward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
         if self._slots is not None and self._first is not None:
             self._slots.remove_from_backward(module)
-            self._slots.remove_from_backward(self._first.backward)
         call = settled(private.box(module))
         private.keep_saved_tensors()
         inputs = module.graph.find_nodes(op="placeholder")

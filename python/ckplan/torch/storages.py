@@ -39,6 +39,20 @@ _COPIES_OF_MEMORY = frozenset(
     }
 )
 
+# Results that have the type of the parameters on the CPU, where fake tensors have that of the input:
+# statistics of a normalization in 16 bits whose parameters are in 32 bits, as autocast makes it.
+_STATISTICS = frozenset(
+    {
+        "aten::native_batch_norm",
+        "aten::_native_batch_norm_legit",
+        "aten::_native_batch_norm_legit_functional",
+        "aten::_batch_norm_with_update",
+        "aten::_batch_norm_with_update_functional",
+        "aten::native_group_norm",
+        "aten::native_layer_norm",
+    }
+)
+
 _MOST_RUN_BYTES = 1 << 26
 """Larger results are not made only to see what they allocate."""
 
@@ -51,16 +65,24 @@ def allocated_bytes(node: fx.Node, position: int) -> int:
     result = node.meta.get("val")
     if isinstance(result, (tuple, list)):
         name = operators.schema_name(node)
-        if (name, position) not in _ONE_MORE:
-            return 0
         tensor = result[position]
         elements = private.most(tensor.numel()) or 0
+        if name in _STATISTICS and position in (1, 2):
+            return elements * _widest(node)
+        if (name, position) not in _ONE_MORE:
+            return 0
         return (elements + 1) * int(tensor.element_size())
     if not isinstance(result, torch.Tensor):
         return 0
     return max(
         unreduced_bytes(node), _copied_memory(node, result), _made_from_nothing(node, result)
     )
+
+
+def _widest(node: fx.Node) -> int:
+    """Returns the bytes of an element of the argument with the largest ones."""
+    sources = [source.meta.get("val") for source in node.all_input_nodes]
+    return max(source.element_size() for source in sources if isinstance(source, torch.Tensor))
 
 
 def _copied_memory(node: fx.Node, result: torch.Tensor) -> int:

@@ -248,13 +248,19 @@ def test_a_graph_without_a_promise_is_planned_as_before(monkeypatch):
     assert "not promised and not measured: planted" in step.ckplan.summary()
 
 
-def test_retain_graph_is_noted():
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_graph_may_be_retained_in_any_step(before):
     model, x = mlp(), torch.randn(256, 32)
     step = ckplan.torch.compile(
         lambda: loss_of(model(x)), "100%", compiler="inductor", fullgraph=True
     )
-    with torch._functorch.config.patch(donated_buffer=False):
-        loss = step()
-        loss.backward(retain_graph=True)
+    trained = list(model.parameters())
+    for _ in range(before):
+        torch.autograd.grad(step(), trained)
+    loss = step()
+    with pytest.warns(ckplan.PlanWarning, match="a graph is retained"):
+        first = torch.autograd.grad(loss, trained, retain_graph=True)
     (graph,) = step.ckplan.graphs
     assert "retain_graph" in graph.line()
+    for again in (torch.autograd.grad(loss, trained), torch.autograd.grad(step(), trained)):
+        assert all(torch.equal(mine, theirs) for mine, theirs in zip(again, first))

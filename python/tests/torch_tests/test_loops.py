@@ -189,6 +189,56 @@ def hooked(use: Use) -> Use:
     return run_hooked
 
 
+def in_another_type(model: Any, x: Tensor) -> None:
+    with saved_tensors_hooks(lambda t: t.double(), lambda t: t.float()):
+        loss = model(x)[0]
+    loss.backward()
+
+
+def test_hooks_may_return_generator_states_in_another_type():
+    compare([in_another_type] * 3, "60%")
+
+
+def under_autocast(model: Any, x: Tensor) -> None:
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = model(x)[0]
+    loss.backward()
+
+
+def test_statistics_in_32_bits_of_inputs_in_16_bits_are_planned():
+    compare([under_autocast] * 3, "100%")
+
+
+def compiled_backward(model: Any, x: Tensor) -> None:
+    with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+        model(x)[0].backward()
+
+
+@pytest.mark.parametrize("returns", ["all", "loss"])
+@pytest.mark.parametrize("before", [0, 2])
+def test_compiled_autograd_computes_the_same(returns, before):
+    eager, planned = Twin(), Twin()
+    planned.load_state_dict(eager.state_dict())
+    planner = ckplan.torch.Backend("100%", returns=returns)
+    planned.compile(backend=planner, dynamic=False)
+    expected = run(eager, [first_alone] * (before + 2))
+    found = run(planned, [first_alone] * before + [compiled_backward] * 2)
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(found, expected))
+
+
+def test_sizes_left_open_train_without_a_plan():
+    eager = Twin(0.0)
+    planned, planner = copy.deepcopy(eager), ckplan.torch.Backend("80%")
+    planned.compile(backend=planner, dynamic=True)  # TorchDynamo traces it once more for this.
+    for model in (eager, planned):
+        for rows in (32, 24, 40):
+            torch.manual_seed(rows)
+            first_alone(model, torch.randn(rows, 16))
+    assert "a size left open" in planner.report.graphs[0].refusal
+    for mine, theirs in zip(planned.parameters(), eager.parameters()):
+        assert theirs.grad is None or torch.equal(mine.grad, theirs.grad)
+
+
 @pytest.mark.parametrize("returns", ["all", "loss"])
 @pytest.mark.parametrize("use", [first_alone, aux_held, apart, called_twice, gradient_passed_in])
 @pytest.mark.parametrize("before", [0, 2])

@@ -20,13 +20,20 @@ from ckplan.torch.inductor.lowered import NotReplayedError
 from ckplan.torch.inductor.promise import Promise
 from ckplan.torch.inductor.replay import replay
 from ckplan.torch.inductor.rounds import PLAIN, PLAN, Candidate, Recipe, Search
-from ckplan.torch.inductor.running import FirstStep
+from ckplan.torch.inductor.running import FirstStep, keep_retained
 from ckplan.torch.inductor.scratch import within_calls
 from ckplan.torch.report import GraphReport, percent, size
 from ckplan.torch.request import Plan
 
 if TYPE_CHECKING:
     from ckplan.torch.backend import Backend
+
+RETAINED_NOTE = "retain_graph keeps more than is promised"
+
+RETAINED = (
+    "a graph is retained for another backward pass, so that its saved tensors stay: that is more "
+    'than is promised with compiler="inductor"; compiler="eager" plans it'
+)
 
 
 @dataclass
@@ -95,6 +102,7 @@ class PartDecision(lowered.Decision):
     def compiled(self, step: lowered.Step) -> None:
         """Judges the wrappers that will run, and has their first step measured."""
         entry = None if self._chosen is None else self._chosen.entry
+        keep_retained(step, lambda: self._note_retained(entry))
         if entry is None or entry.promise is None:
             return
         apart = self._joint.captured.parameter_gradients()
@@ -108,6 +116,11 @@ class PartDecision(lowered.Decision):
             )
         if entry.measured_peak_bytes is None:
             FirstStep(step, apart, within, entry.note_measured)
+
+    def _note_retained(self, entry: GraphReport | None) -> None:
+        if entry is not None:
+            entry.note = RETAINED_NOTE
+            self._backend.report.say(RETAINED)
 
     def _choose(
         self, entry: GraphReport, plain_step: lowered.Step, lower: lowered.Lower, begun: float

@@ -104,6 +104,8 @@ class Step:
     """The first outputs of the forward wrapper, which are not saved for backward."""
     num_updated: int = 0
     """How many of these are new values of inputs, which are freed when they are copied."""
+    reused: list[int] = field(default_factory=list)
+    """The positions of saved tensors whose memory the backward wrapper may write to."""
     finished: Finished | None = None
     """What runs the step, if AOT autograd has done its work, too."""
 

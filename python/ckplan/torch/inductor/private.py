@@ -156,6 +156,7 @@ def _in_stages(partitioner: _Partitioner, decision: Decision) -> Iterator[None]:
             step, function = stage.loaded(decided)
         else:
             step, function = stage.compile(decided, Flags())
+        step.reused = stage.take_reused()
         decision.compiled(step)
         return function
 
@@ -218,6 +219,16 @@ class _Stage:
         return step, self._run(
             self._capture.graph_module, partition, flags, _Wrappers(step, False, loads=True)
         )
+
+    def take_reused(self) -> list[int]:
+        """Returns the positions of saved tensors whose memory the backward wrapper may write to.
+
+        AOT autograd forgets them; otherwise it raises an error where a graph is retained for
+        another backward pass. ``ViewAndMutationMeta.bw_donated_idxs``, since 2.6.
+        """
+        metadata = self._state.fw_metadata
+        reused, metadata.bw_donated_idxs = list(metadata.bw_donated_idxs or ()), []
+        return reused
 
     def _know(self, metadata: dict[str, Any]) -> None:
         known = vars(self._state.fw_metadata)

@@ -72,6 +72,27 @@ class FirstStep:
             module.run = call
 
 
+def keep_retained(step: lowered.Step, retained: Callable[[], None]) -> None:
+    """Has each pass of the backward wrapper that retains its graph leave saved tensors as they are.
+
+    The wrapper may write to their memory, so it gets copies. Then calls ``retained``.
+    """
+    for wrapper in step.wrappers:
+        if wrapper.is_backward and wrapper.module is not None:
+            wrapper.module.run = _keeping(wrapper.module.run, step.reused, retained)
+
+
+def _keeping(run: lowered.Call, reused: Collection[int], retained: Callable[[], None]) -> lowered.Call:
+    def keeping(arguments: list[Any]) -> Any:
+        if private.keeps_graph():
+            for position in reused:
+                arguments[position] = arguments[position].clone()
+            retained()
+        return run(arguments)
+
+    return keeping
+
+
 @contextlib.contextmanager
 def _counting(counter: Counter, names: dict[str, Any]) -> Iterator[None]:
     """Makes the functions by which a wrapper allocates count what they make."""
