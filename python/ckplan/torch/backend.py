@@ -66,7 +66,7 @@ class Backend:
     def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         """Compiles a graph that torch.compile has found."""
         self._is_part = private.ends_in_graph_break(module)
-        # What follows a graph break has the variables of the function, but is none of its methods.
+        # After a graph break the code is a function that has the method's variables, no method itself.
         self._roots.add(private.first_module_argument() or "self")
         for name in self._roots:
             operators.call_root_self(module, name)

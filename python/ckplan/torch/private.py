@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -427,10 +427,20 @@ def fake_conversions() -> Iterator[list[torch.dtype]]:
 
     ``torch.utils.swap_tensors``, since 2.3, which ``Module._apply`` calls for fake tensors since
     2.5, refuses them, as their mode refers to them. Here the parameter gets the new memory instead.
+    Libraries that make models without memory, such as ``accelerate``, call a parameter's class, here
+    ``torch._subclasses.FakeTensor``, since 2.0, with another tensor: it makes a parameter of that.
     """
+    from torch._subclasses.fake_tensor import FakeTensor
+
     utils: Any = torch.utils
-    swap = utils.swap_tensors
+    swap, kind = utils.swap_tensors, cast(Any, FakeTensor)
+    make = kind.__new__
     found: list[torch.dtype] = []
+
+    def made(cls: type[Any], *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], FakeTensor):
+            return torch.nn.Parameter(args[0].detach(), bool(kwargs.get("requires_grad", True)))
+        return make(cls, *args, **kwargs)
 
     def replaced(old: torch.Tensor, new: torch.Tensor) -> None:
         if old.dtype != new.dtype:
@@ -440,11 +450,34 @@ def fake_conversions() -> Iterator[list[torch.dtype]]:
         else:
             swap(old, new)
 
-    utils.swap_tensors = replaced
+    utils.swap_tensors, kind.__new__ = replaced, made
     try:
         yield found
     finally:
-        utils.swap_tensors = swap
+        utils.swap_tensors, kind.__new__ = swap, staticmethod(make)
+
+
+def device_constructors() -> set[Any]:
+    """Returns the functions that make tensors on the default device.
+
+    ``torch.utils._device._device_constructors``, since 2.0.
+    """
+    from torch.utils._device import _device_constructors
+
+    found: set[Any] = _device_constructors()  # type: ignore[no-untyped-call]
+    return found
+
+
+def reads_values(error: BaseException) -> str:
+    """Returns the operator that cannot run as fake tensors have no values; empty for other errors.
+
+    ``torch._subclasses.fake_tensor.DataDependentOutputException``, since 2.0, has it as ``func``.
+    """
+    from torch._subclasses.fake_tensor import DataDependentOutputException
+
+    if not isinstance(error, DataDependentOutputException):
+        return ""
+    return str(error.func).removeprefix("aten.").partition(".")[0]
 
 
 def is_in_fake_mode() -> bool:

@@ -65,12 +65,13 @@ def allocated_bytes(node: fx.Node, position: int) -> int:
     result = node.meta.get("val")
     if isinstance(result, (tuple, list)):
         name = operators.schema_name(node)
+        is_statistic = name in _STATISTICS and position in (1, 2)
+        if not is_statistic and (name, position) not in _ONE_MORE:
+            return 0
         tensor = result[position]
         elements = private.most(tensor.numel()) or 0
-        if name in _STATISTICS and position in (1, 2):
+        if is_statistic:
             return elements * _widest(node)
-        if (name, position) not in _ONE_MORE:
-            return 0
         return (elements + 1) * int(tensor.element_size())
     if not isinstance(result, torch.Tensor):
         return 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import io
 from collections.abc import Callable
 from typing import Any
 
+import accelerate
 import ckplan.torch
 import numpy
 import peft
@@ -86,6 +88,19 @@ def on_meta() -> nn.Module:
     return model.to_empty(device="cpu")
 
 
+def without_memory() -> nn.Module:
+    with accelerate.init_empty_weights():
+        return Words()
+
+
+def on_default_device() -> nn.Module:
+    torch.set_default_device("cuda")
+    try:
+        return Words()
+    finally:
+        torch.set_default_device(None)
+
+
 def rates(read: Callable[[torch.Tensor], list[float]]) -> nn.Module:
     """Returns a model with rates of dropout, as ConvNeXt and Swin compute them."""
     values = read(torch.linspace(0, 0.5, 3))
@@ -139,6 +154,11 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "one layer converted, weight_norm": lambda: weight_norm(
         changed(lambda m: m.head.half())
     ),
+    "orthogonal": lambda: changed(
+        lambda m: parametrizations.orthogonal(m.head), Words().float()
+    ),
+    "init_empty_weights": without_memory,
+    "init_empty_weights, converted": lambda: without_memory().half(),
     "made in 32 bits, converted": lambda: changed(
         lambda m: setattr(m, "norm", nn.LayerNorm(16, dtype=torch.float32)), Words().half()
     ),
@@ -227,6 +247,7 @@ MOVED: dict[str, Callable[[], nn.Module]] = {
         lambda m: setattr(m, "head", nn.Linear(16, 100, device="cuda", dtype=torch.bfloat16))
     ),
     "wrapped": lambda: Wrapped(Words().half()).cuda(),
+    "default device": on_default_device,
     "to_empty": lambda: Words().to_empty(device="cuda"),
 }
 
@@ -327,6 +348,15 @@ def test_a_condition_on_initial_values_is_false_and_noted():
 def test_reading_values_that_are_not_there_is_an_error(read):
     with pytest.raises(EstimateError, match="make_model reads values of a tensor, by "):
         step_of(lambda: changed(lambda m: getattr(m.head.weight.std(), read)()))
+
+
+def saved() -> nn.Module:
+    return changed(lambda m: torch.save(m.state_dict(), io.BytesIO()))
+
+
+def test_saving_tensors_that_have_no_values_is_an_error():
+    with pytest.raises(EstimateError, match="make_model saves tensors"):
+        step_of(saved)
 
 
 def test_a_model_without_a_trained_parameter_is_an_error():

@@ -19,10 +19,15 @@ _CPU = torch.device("cpu")
 _RANGES = (torch.linspace, torch.logspace, torch.arange, torch.tensor, torch.as_tensor)
 _OF_MEMORY = (torch.frombuffer, torch.asarray)
 """Functions that may make a tensor of memory which is there, as of a file of weights."""
+_CONDITIONS = (
+    Tensor.__bool__, Tensor.is_nonzero, torch.is_nonzero, Tensor.equal, torch.equal,
+    Tensor.allclose, torch.allclose,
+)  # fmt: skip
+"""Constructors ask by them whether something is wrong with initial values: isnan(weight).any()."""
 _AS_ARRAYS = (Tensor.numpy, Tensor.__array__)
 _READS = (
-    Tensor.item, Tensor.tolist, Tensor.__float__, Tensor.__int__, Tensor.__index__, Tensor.__bool__,
-    *_AS_ARRAYS,
+    Tensor.item, Tensor.tolist, Tensor.__float__, Tensor.__int__, Tensor.__index__,
+    *_AS_ARRAYS, *_CONDITIONS,
 )  # fmt: skip
 _DRAWS = (torch.rand, torch.randn, torch.randint, torch.randperm)
 _FEW = 4096
@@ -61,6 +66,13 @@ class Making(TorchFunctionMode):
         except EstimateError:
             raise
         except Exception as error:
+            name = private.reads_values(error)
+            if name:
+                raise _reading(name) from error
+            if "pickle" in str(error):
+                raise EstimateError(
+                    f"make_model saves tensors, and an estimate has none to save ({error}); leave this out"
+                ) from error
             if not self.are_assumed:
                 raise
             raise EstimateError(
@@ -88,21 +100,17 @@ class Making(TorchFunctionMode):
         return found
 
     def _read(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        known = self._known(args[0])
-        if known is not None:
+        known = [self._known(arg) if isinstance(arg, Tensor) else arg for arg in args]
+        if not any(row is None for row, arg in zip(known, args) if isinstance(arg, Tensor)):
             with private.real_tensors():
-                if function in _AS_ARRAYS and known.dtype == torch.bfloat16:
-                    known = known.float()  # NumPy has no such type.
-                return function(known.detach(), *args[1:], **kwargs)
-        if function is Tensor.__bool__:
-            # Constructors ask whether something is wrong with initial values: isnan(weight).any().
+                known = [row.detach() if isinstance(row, Tensor) else row for row in known]
+                if function in _AS_ARRAYS and known[0].dtype == torch.bfloat16:
+                    known[0] = known[0].float()  # NumPy has no such type.
+                return function(*known, **kwargs)
+        if function in _CONDITIONS:
             self.are_assumed = True
             return False
-        name = function.__name__.strip("_")
-        raise EstimateError(
-            f"make_model reads values of a tensor, by {name}(), and an estimate makes none; "
-            "compute them from numbers of Python, or leave this out"
-        )
+        raise _reading(function.__name__.strip("_"))
 
     def _known(self, tensor: Tensor) -> Tensor | None:
         """Returns the tensor with numbers, if they are known."""
@@ -123,7 +131,7 @@ class Making(TorchFunctionMode):
         elif function is Tensor.to and len(args) > 1 and isinstance(args[1], (str, int)):
             args = args[0], _CPU, *args[2:]
         args = [_CPU if isinstance(arg, torch.device) else arg for arg in args]
-        if kwargs.get("device") is not None:
+        if kwargs.get("device") is not None or function in private.device_constructors():
             kwargs["device"] = _CPU
         return function(*args, **kwargs)
 
@@ -167,6 +175,13 @@ class Making(TorchFunctionMode):
             for module in model.modules()
             for name, row in module.named_parameters(recurse=False, remove_duplicate=False)
         )
+
+
+def _reading(name: str) -> EstimateError:
+    return EstimateError(
+        f"make_model reads values of a tensor, by {name}(), and an estimate makes none; "
+        "compute them from numbers of Python, or leave this out"
+    )
 
 
 def _tensors(value: Any) -> list[Tensor]:
