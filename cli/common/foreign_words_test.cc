@@ -10,7 +10,7 @@ bool Says(std::string_view advice, std::string_view part) {
 }
 
 TEST_CASE("foreign words: flags of other programs say what to type here") {
-  CHECK(Says(AdviceOnFlag("--batch-size"), "-D N=64"));
+  CHECK(Says(AdviceOnFlag("--batch-size"), "--batch 64"));
   CHECK(Says(AdviceOnFlag("--batch_size"), "--batch 64"));
   CHECK(Says(AdviceOnFlag("--device"), "--cost flops:rtx4090"));
   CHECK(Says(AdviceOnFlag("--optShapes"), "--input-shape"));
