@@ -464,7 +464,8 @@ def device_constructors() -> set[Any]:
     """
     from torch.utils._device import _device_constructors
 
-    found: set[Any] = _device_constructors()  # type: ignore[no-untyped-call]
+    constructors: Any = _device_constructors  # Its annotations differ between versions.
+    found: set[Any] = constructors()
     return found
 
 

@@ -100,7 +100,7 @@ class Making(TorchFunctionMode):
         return found
 
     def _read(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        known = [self._known(arg) if isinstance(arg, Tensor) else arg for arg in args]
+        known: list[Any] = [self._known(arg) if isinstance(arg, Tensor) else arg for arg in args]
         if not any(row is None for row, arg in zip(known, args) if isinstance(arg, Tensor)):
             with private.real_tensors():
                 known = [row.detach() if isinstance(row, Tensor) else row for row in known]
