@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import fx
@@ -403,97 +403,6 @@ def number_of(tensor: torch.Tensor) -> Any:
         return torch.ops.aten._local_scalar_dense.default(tensor)
     except DataDependentOutputException:
         return 1.0 if tensor.is_floating_point() else 1
-
-
-@contextlib.contextmanager
-def values_left_out() -> Iterator[None]:
-    """Makes initial values that PyTorch draws until they fit be left out, as fake tensors have none.
-
-    ``torch.nn.init._no_grad_trunc_normal_``, since 1.6: ``trunc_normal_`` reads what it has drawn
-    since 2.13.
-    """
-    init: Any = torch.nn.init
-    before = init._no_grad_trunc_normal_
-    init._no_grad_trunc_normal_ = lambda tensor, *_, **__: tensor
-    try:
-        yield
-    finally:
-        init._no_grad_trunc_normal_ = before
-
-
-@contextlib.contextmanager
-def fake_conversions() -> Iterator[list[torch.dtype]]:
-    """Lets modules of fake tensors be converted, as by ``model.half()``, and yields to what types.
-
-    ``torch.utils.swap_tensors``, since 2.3, which ``Module._apply`` calls for fake tensors since
-    2.5, refuses them, as their mode refers to them. Here the parameter gets the new memory instead.
-    Libraries that make models without memory, such as ``accelerate``, call a parameter's class, here
-    ``torch._subclasses.FakeTensor``, since 2.0, with another tensor: it makes a parameter of that.
-    """
-    from torch._subclasses.fake_tensor import FakeTensor
-
-    utils: Any = torch.utils
-    swap, kind = utils.swap_tensors, cast(Any, FakeTensor)
-    make = kind.__new__
-    found: list[torch.dtype] = []
-
-    def made(cls: type[Any], *args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], FakeTensor):
-            return torch.nn.Parameter(args[0].detach(), bool(kwargs.get("requires_grad", True)))
-        return make(cls, *args, **kwargs)
-
-    def replaced(old: torch.Tensor, new: torch.Tensor) -> None:
-        if old.dtype != new.dtype:
-            found.append(new.dtype)
-        if is_fake(old) and is_fake(new):
-            old.data = new.detach()
-        else:
-            swap(old, new)
-
-    utils.swap_tensors, kind.__new__ = replaced, made
-    try:
-        yield found
-    finally:
-        utils.swap_tensors, kind.__new__ = swap, staticmethod(make)
-
-
-def device_constructors() -> set[Any]:
-    """Returns the functions that make tensors on the default device.
-
-    ``torch.utils._device._device_constructors``, since 2.0.
-    """
-    from torch.utils._device import _device_constructors
-
-    constructors: Any = _device_constructors  # Its annotations differ between versions.
-    found: set[Any] = constructors()
-    return found
-
-
-def reads_values(error: BaseException) -> str:
-    """Returns the operator that cannot run as fake tensors have no values; empty for other errors.
-
-    ``torch._subclasses.fake_tensor.DataDependentOutputException``, since 2.0, has it as ``func``.
-    """
-    from torch._subclasses.fake_tensor import DataDependentOutputException
-
-    if not isinstance(error, DataDependentOutputException):
-        return ""
-    return str(error.func).removeprefix("aten.").partition(".")[0]
-
-
-def is_in_fake_mode() -> bool:
-    """Returns whether tensors that are made now are fake (``torch._C``, since 2.0).
-
-    A mode is not in force within its own operations, where PyTorch makes the tensors it needs.
-    """
-    return torch._C._len_torch_dispatch_stack() > 0
-
-
-def is_fake(tensor: torch.Tensor) -> bool:
-    """Returns whether a tensor has no memory (``torch._subclasses.FakeTensor``, since 2.0)."""
-    from torch._subclasses.fake_tensor import FakeTensor
-
-    return isinstance(tensor.data if isinstance(tensor, torch.nn.Parameter) else tensor, FakeTensor)
 
 
 @contextlib.contextmanager

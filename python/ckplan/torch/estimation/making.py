@@ -13,6 +13,12 @@ from torch.overrides import TorchFunctionMode
 
 from ckplan.torch import private
 from ckplan.torch.errors import EstimateError
+from ckplan.torch.estimation.private import (
+    device_constructors,
+    is_fake,
+    is_in_fake_mode,
+    reads_values,
+)
 
 _CPU = torch.device("cpu")
 
@@ -66,7 +72,7 @@ class Making(TorchFunctionMode):
         except EstimateError:
             raise
         except Exception as error:
-            name = private.reads_values(error)
+            name = reads_values(error)
             if name:
                 raise _reading(name) from error
             if "pickle" in str(error):
@@ -88,11 +94,11 @@ class Making(TorchFunctionMode):
         self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = dict(kwargs or {})
-        if not private.is_in_fake_mode():
+        if not is_in_fake_mode():
             return function(*args, **kwargs)  # By PyTorch, which makes a tensor fake.
         if function in _READS:
             return self._read(function, args, kwargs)
-        if function in _OF_MEMORY and not any(map(private.is_fake, _tensors((args, kwargs)))):
+        if function in _OF_MEMORY and not any(map(is_fake, _tensors((args, kwargs)))):
             with private.real_tensors():
                 return function(*args, **kwargs | ({"device": _CPU} if kwargs.get("device") else {}))
         found = self._called(function, args, kwargs)
@@ -114,7 +120,7 @@ class Making(TorchFunctionMode):
 
     def _known(self, tensor: Tensor) -> Tensor | None:
         """Returns the tensor with numbers, if they are known."""
-        if not private.is_fake(tensor):
+        if not is_fake(tensor):
             return tensor
         return self._values[id(tensor)][1] if id(tensor) in self._values else None
 
@@ -125,13 +131,13 @@ class Making(TorchFunctionMode):
             function, args, kwargs = Tensor.to, (args[0], _CPU), {}
         elif function in (Tensor.share_memory_, Tensor.pin_memory):
             return args[0]
-        elif function is Tensor.__deepcopy__ and not private.is_fake(args[0]):
+        elif function is Tensor.__deepcopy__ and not is_fake(args[0]):
             args[1][id(args[0])] = made = args[0].clone()
             return made
         elif function is Tensor.to and len(args) > 1 and isinstance(args[1], (str, int)):
             args = args[0], _CPU, *args[2:]
         args = [_CPU if isinstance(arg, torch.device) else arg for arg in args]
-        if kwargs.get("device") is not None or function in private.device_constructors():
+        if kwargs.get("device") is not None or function in device_constructors():
             kwargs["device"] = _CPU
         return function(*args, **kwargs)
 
@@ -148,7 +154,7 @@ class Making(TorchFunctionMode):
             for tensor in given:
                 self._values.pop(id(tensor), None)
             return
-        made = [row for row in _tensors(found) if private.is_fake(row)]
+        made = [row for row in _tensors(found) if is_fake(row)]
         if not made or any(row.numel() > _FEW for row in made):
             return
         if function in _DRAWS and not given:
@@ -206,13 +212,13 @@ def without_memory(model: nn.Module, mode: Any) -> nn.Module:
     It is a copy where there are any: they may be those of a model that the caller goes on to use.
     """
     held = [*model.parameters(), *model.buffers()]
-    if all(private.is_fake(tensor) for tensor in held):
+    if all(is_fake(tensor) for tensor in held):
         return model
     return copy.deepcopy(model, {id(tensor): _fake(tensor, mode) for tensor in held})
 
 
 def _fake(tensor: Tensor, mode: Any) -> Tensor:
-    if private.is_fake(tensor):
+    if is_fake(tensor):
         return tensor
     with mode:
         made = torch.empty_strided(

@@ -29,7 +29,12 @@ from ckplan.torch.errors import (
 from ckplan.torch.estimation import grouped, making, regions
 from ckplan.torch.estimation.holding import hold_results
 from ckplan.torch.estimation.lengthening import lengthened
-from ckplan.torch.estimation.private import in_compilers_mode, kernels_of_triton
+from ckplan.torch.estimation.private import (
+    fake_conversions,
+    in_compilers_mode,
+    kernels_of_triton,
+    values_left_out,
+)
 from ckplan.torch.estimation.repeats import (
     Repeat,
     depends_on_data,
@@ -241,7 +246,7 @@ def _fake_call(
         )
     mode = private.fake_mode()
     with mode, _default_type(precision.parameters), torch.device("cpu"), making.Making() as maker:
-        with private.values_left_out(), private.fake_conversions() as conversions:
+        with values_left_out(), fake_conversions() as conversions:
             model = maker.made(make_model)
         if not isinstance(model, nn.Module):
             raise TypeError(f"make_model returns a torch.nn.Module, not {type(model).__name__}")
