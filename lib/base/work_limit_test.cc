@@ -12,10 +12,11 @@ bool AskedAfter(int polls, const std::stop_token& stop) {
 }
 
 TEST_CASE("work limit: searches end after that many polls, and everything a quarter later") {
-  for (const auto& [polls, asked] : {std::pair(99, false), std::pair(100, true), {124, true}}) {
+  for (const int polls : {99, 100, 124}) {
     CAPTURE(polls);
+    const bool asked = polls >= 100;
     WorkLimit limit({}, 100);
-    const auto run = [&, n = polls](const std::stop_token& stop) { return AskedAfter(n, stop); };
+    const auto run = [&](const std::stop_token& stop) { return AskedAfter(polls, stop); };
     CHECK(limit.Run(run) == asked);
     CHECK(limit.is_spent() == asked);
   }
