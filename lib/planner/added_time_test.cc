@@ -100,8 +100,9 @@ TensorGraph RandomChain(uint64_t seed, int nodes) {
   Rng rng(seed);
   std::string text;
   for (int i = 0; i < nodes; ++i) {
-    text +=
-        fmt::format("{}n{}:{}@{}", i == 0 ? "" : " -> ", i, rng.Between(1, 40), rng.Between(1, 20));
+    const auto cost = rng.Between(1, 20);
+    const auto bytes = rng.Between(1, 40);
+    text += fmt::format("{}n{}:{}@{}", i == 0 ? "" : " -> ", i, bytes, cost);
   }
   return GraphFromText(text);
 }
