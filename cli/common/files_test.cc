@@ -169,7 +169,7 @@ TEST_CASE("files: two outputs that are one file are refused, even before the fil
   CHECK(Refusal({}, {folder / "b", folder / "hard"}) != "");
 }
 
-TEST_CASE("files: a suggested name is none of those in use, however they are spelled") {
+TEST_CASE("files: a suggested name differs from every name in use, whatever its spelling") {
   const TemporaryFolder folder;
   REQUIRE(WriteFiles({{folder / "costs.json", ""}}).ok());
   fs::create_symlink(folder / "costs.json", folder / "link.json");

@@ -153,7 +153,7 @@ TEST_CASE("fold: operations that would overflow, divide by zero or grow large ar
   CHECK_FALSE(Fold("float a = {1e30}", "y = Cast<to = 7>(a)").has_value());
 }
 
-// The number of elements behind a dimension may overflow where there are none.
+// Dimensions of an empty tensor can multiply to more than 64 bits hold.
 TEST_CASE("fold: tensors without elements may have dimensions of any size") {
   const std::string huge = "4611686018427387904";
   const std::string empty = "int64[0," + huge + ",5] a = {}";
