@@ -8,11 +8,13 @@
 namespace ckplan {
 
 enum class Autograd : uint8_t {
-  kMinimal,  // Only what a backward kernel cannot do without.
-  kTorch,    // What PyTorch's eager autograd keeps on the CPU.
+  kMinimal,    // Only what a backward kernel cannot do without.
+  kTorch,      // What PyTorch's eager autograd keeps on the CPU.
+  kTorchCuda,  // What PyTorch's eager autograd keeps on a GPU.
 };
 
-inline constexpr std::string_view kAutogradWords[] = {"minimal", "torch"};
+inline constexpr std::string_view kAutogradWords[] = {"minimal", "torch", "torch-cuda"};
+inline bool IsTorch(Autograd autograd) { return autograd != Autograd::kMinimal; }
 inline std::string_view NameOf(Autograd autograd) {
   return kAutogradWords[static_cast<size_t>(autograd)];
 }

@@ -76,7 +76,7 @@ class ReadFinder {
   void ReadForQuotient() {
     if (Wants(0) || Wants(1)) Read(1);
     if (!Wants(1)) return;
-    if (autograd_ == Autograd::kTorch) {
+    if (IsTorch(autograd_)) {
       Read(0);
     } else {
       reads_.outputs.push_back(0);

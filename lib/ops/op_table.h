@@ -124,7 +124,7 @@ struct OpRule {
   bool has(uint16_t trait) const { return (traits & trait) != 0; }
   bool is_known() const { return kind != OpKind::kUnknown; }
   uint16_t reads(Autograd autograd) const {
-    return autograd == Autograd::kTorch ? torch_reads : minimal_reads;
+    return IsTorch(autograd) ? torch_reads : minimal_reads;
   }
   // Returns whether an output may take the memory of an input of the same shape.
   bool is_elementwise() const;

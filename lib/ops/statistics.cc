@@ -20,7 +20,8 @@ class StatisticCounter {
       : spec_(spec),
         x_(spec.input(0)),
         y_(spec.output(0).is_present ? spec.output(0) : spec.input(0)),
-        is_torch_(autograd == Autograd::kTorch),
+        is_torch_(IsTorch(autograd)),
+        is_on_gpu_(autograd == Autograd::kTorchCuda),
         is_stored_(is_stored) {}
 
   // Returns a statistic of 0 bytes where nothing is saved.
@@ -43,7 +44,7 @@ class StatisticCounter {
       case Statistic::kTopIndices:
         return Indices(kIndexBytes);
       case Statistic::kDropoutMask:
-        return Saved("mask", {is_torch_ ? CountBytes(y_) : 0});
+        return Saved("mask", {DropoutBytes()});
       case Statistic::kLstmReserve:
         return Reserve(5);
       case Statistic::kGruReserve:
@@ -82,6 +83,13 @@ class StatisticCounter {
     return rows;
   }
 
+  // On a GPU the mask has one byte for each element. On the CPU there is a factor instead, 0 or
+  // 1 / (1 - ratio), with the output's type.
+  int64_t DropoutBytes() const {
+    if (is_on_gpu_) return CountElements(y_);
+    return is_torch_ ? CountBytes(y_) : 0;
+  }
+
   SavedStatistic Indices(int64_t index_bytes) const {
     return Saved("indices", {IsStored(1) ? 0 : index_bytes, CountElements(y_)});
   }
@@ -110,6 +118,7 @@ class StatisticCounter {
   const Operand& x_;
   const Operand& y_;
   bool is_torch_;
+  bool is_on_gpu_;
   const std::vector<bool>& is_stored_;
 };
 
