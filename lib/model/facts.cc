@@ -402,7 +402,7 @@ class FactFinder {
         if (input == kNoValue) continue;
         if (own.reads_trained[i]) {
           pending.push_back(input);
-        } else {
+        } else if (ReadsContents(*own.rule, i)) {
           MarkRoots({input, false, use.operation}, buffers);
         }
       }
@@ -416,8 +416,10 @@ class FactFinder {
       pending.pop_back();
       const ModelOperation* const producer = MarkValue(at, use, marks);
       if (producer == nullptr) continue;
-      for (const ValueIndex input : producer->inputs) {
-        if (input != kNoValue) pending.push_back(input);
+      const OpRule& rule = *facts_.operations[IndexOf(*producer)].rule;
+      for (size_t i = 0; i < producer->inputs.size(); ++i) {
+        const bool is_read = producer->inputs[i] != kNoValue && ReadsContents(rule, i);
+        if (is_read) pending.push_back(producer->inputs[i]);
       }
     }
   }

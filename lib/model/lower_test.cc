@@ -244,6 +244,14 @@ TEST_CASE("lower: attention saves probabilities, or with torch the logarithms of
   CHECK(torch.graph.tensor(flash.outputs.back()).bytes == Bytes(2 * 4 * 10 * 4));
 }
 
+TEST_CASE("lower: a constant that gives only its type to another is no parameter") {
+  const ModelGraph lowered = LowerText(
+      "g (float[2,3] x) => (float[2,3] y) <float[3] s = {1,2,3}, float[5] other = {1,2,3,4,5}> "
+      "{ t = CastLike(s, other) u = CastLike(t, x) y = Mul(x, u) }");
+  CHECK(lowered.graph.constants().parameters == Bytes(3 * 4));
+  CHECK(lowered.graph.constants().parameter_gradients == Bytes(3 * 4));
+}
+
 TEST_CASE("lower: a batch normalisation for inference is trained; its updates are not tensors") {
   const ModelGraph lowered = LowerText(
       "g (float[2,3] x) => (float[2,3] y, float[3] m, float[3] v) "
