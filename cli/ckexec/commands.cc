@@ -121,6 +121,7 @@ void AddDimOptions(CommandLine& line, ExecOptions& options) {
   options.request.Add(line, "input_shapes");
   options.request.Add(line, "batch");
   options.request.Add(line, "fused");
+  options.request.Add(line, "restored");
 }
 
 void AddPlanCostOption(CommandLine& line, ExecOptions& options) {

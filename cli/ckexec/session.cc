@@ -58,9 +58,11 @@ Result<Done> CheckRuns(const PlanHeader& header) {
                                  header.request.sharding->devices));
   }
   if (header.request.autograd == Autograd::kMinimal) return Done{};
-  return MakeError(ErrorCode::kUsage,
-                   "the plan keeps what PyTorch's autograd keeps; ckexec runs plans of --autograd "
-                   "minimal, so plan again without --autograd torch");
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("the plan keeps what PyTorch's autograd keeps; ckexec runs plans of --autograd "
+                  "minimal, so plan again without --autograd {}",
+                  NameOf(header.request.autograd)));
 }
 
 // Returns the type in which the step stores activations: the plan's if there is a plan.
@@ -189,7 +191,7 @@ Result<Done> WriteUninterrupted(const std::string& path, std::string_view text) 
 
 std::string PlanningStep(const ExecOptions& options, std::string_view measured) {
   std::string flags;
-  for (const std::string_view field : {"dims", "input_shapes", "batch", "fused"}) {
+  for (const std::string_view field : {"dims", "input_shapes", "batch", "fused", "restored"}) {
     const std::string typed = options.request.Typed(field);
     if (!typed.empty()) flags += " " + typed;
   }

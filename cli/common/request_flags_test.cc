@@ -71,6 +71,8 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
                                                "bf16",
                                                "--fuse",
                                                "attention",
+                                               "--restore",
+                                               "captured",
                                                "--rounding",
                                                "no-gradient",
                                                "--gradients",
@@ -111,6 +113,7 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
   CHECK(request.autograd == Autograd::kTorch);
   CHECK(request.activation_type == ActivationType::kBFloat16);
   CHECK(request.fused == FusedOperators::kAttention);
+  CHECK(request.restored == RestoredOperators::kCaptured);
   CHECK(request.rounding == Rounding::kNoGradient);
   CHECK(request.gradients == ParameterGradients::kArriving);
   CHECK(request.keep == NamePatterns{"a", "b"});

@@ -28,8 +28,8 @@ bool IsOp(const ModelOperation* operation, std::string_view type) {
 class PatternFinder {
  public:
   PatternFinder(const Model::Impl& model, const ModelFacts& facts, const ValueReaders& readers,
-                size_t softmax)
-      : model_(model), facts_(facts), readers_(readers) {
+                size_t softmax, bool takes_dropout)
+      : model_(model), facts_(facts), readers_(readers), takes_dropout_(takes_dropout) {
     found_.softmax = softmax;
   }
 
@@ -82,10 +82,18 @@ class PatternFinder {
           found_.result = reader.outputs[0];
           return true;
         }
-        if (!facts_.operations[readers[0]].is_view || !KeepsDims(reader)) return false;
+        const bool is_view = facts_.operations[readers[0]].is_view && KeepsDims(reader);
+        if (!is_view && !TakeDropout(reader)) return false;
       }
       p = guarded == kNoValue ? model_.operations[readers[0]].outputs[0] : guarded;
     }
+  }
+
+  bool TakeDropout(const ModelOperation& operation) {
+    if (!takes_dropout_ || !IsOp(&operation, "Dropout") || found_.dropout != 0) return false;
+    found_.dropout = KnownNumber(model_, operation.input(1))
+                         .value_or(FloatAttribute(*operation.node, "ratio", 0.5));
+    return true;
   }
 
   bool KeepsDims(const ModelOperation& operation) const {
@@ -176,6 +184,7 @@ class PatternFinder {
   const Model::Impl& model_;
   const ModelFacts& facts_;
   const ValueReaders& readers_;
+  const bool takes_dropout_;
   FoundAttention found_;
 };
 
@@ -219,8 +228,9 @@ std::optional<size_t> ValueReaders::OnlyOf(ValueIndex value) const {
 }
 
 std::optional<FoundAttention> FindAttentionAround(const Model::Impl& model, const ModelFacts& facts,
-                                                  const ValueReaders& readers, size_t softmax) {
-  return PatternFinder(model, facts, readers, softmax).Find();
+                                                  const ValueReaders& readers, size_t softmax,
+                                                  bool takes_dropout) {
+  return PatternFinder(model, facts, readers, softmax, takes_dropout).Find();
 }
 
 std::optional<double> KnownNumber(const Model::Impl& model, ValueIndex value) {

@@ -41,12 +41,15 @@ struct FoundAttention {
   size_t softmax = 0, scores = 0, output = 0;  // Operations.
   ValueIndex result = kNoValue;                // What the operation `output` makes.
   double scale = 1;
+  double dropout = 0;  // The ratio of probabilities that are dropped.
   double fill = -std::numeric_limits<double>::infinity();
   std::vector<FoundTerm> terms;  // The one nearest to the Softmax is first.
 };
 
+// With `takes_dropout`, the probabilities may pass through a Dropout.
 std::optional<FoundAttention> FindAttentionAround(const Model::Impl& model, const ModelFacts& facts,
-                                                  const ValueReaders& readers, size_t softmax);
+                                                  const ValueReaders& readers, size_t softmax,
+                                                  bool takes_dropout);
 
 // The single number that the value holds, if it is known.
 std::optional<double> KnownNumber(const Model::Impl& model, ValueIndex value);

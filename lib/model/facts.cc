@@ -61,7 +61,9 @@ class FactFinder {
       facts.is_frozen = value.is_frozen;
       if (value.source != ModelValue::Source::kInitializer) continue;
       facts.is_unscaled = IsNarrow(value.elem_type);
-      facts.may_be_trained = IsFloatType(value.elem_type) && !facts.is_unscaled && !value.is_frozen;
+      facts.may_be_trained = IsFloatType(value.elem_type) && !facts.is_unscaled &&
+                             !value.is_frozen &&
+                             value.signature != ModelValue::Signature::kConstant;
     }
   }
 
@@ -227,9 +229,9 @@ class FactFinder {
   }
 
   // Returns whether the operation makes a tensor of more than one element whose contents are
-  // written in the file.
+  // written in the file. A file that lists its parameters has none that are weights.
   bool IsLiteral(const ModelOperation& operation) const {
-    if (operation.output(0) == kNoValue) return false;
+    if (operation.output(0) == kNoValue || model_.has_signature) return false;
     if (ElementCount(model_.value(operation.outputs[0]).dims) == 1) return false;
     const OpKind kind = KindOf(operation);
     if (kind == OpKind::kLiteral) return true;
@@ -267,6 +269,7 @@ class FactFinder {
     if (rule.has(traits::kWeights)) return false;
     const bool is_mask = operation.type() == "Where" && ElementCount(value.dims) == 1 &&
                          !facts_.operations[IndexOf(operation)].is_batch;
+    if (value.signature == ModelValue::Signature::kParameter) return false;
     return is_mask || IsPlainNumber(value);
   }
 

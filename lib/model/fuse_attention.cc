@@ -11,6 +11,7 @@
 
 #include "lib/model/attention_pattern.h"
 #include "lib/model/head_axes.h"
+#include "lib/model/origin.h"
 #include "lib/ops/fused_attention.h"
 
 namespace ckplan {
@@ -49,8 +50,12 @@ std::string LettersOf(size_t rank, std::string_view rows) {
 
 class AttentionFuser {
  public:
-  explicit AttentionFuser(Model::Impl& model)
-      : model_(model), facts_(FindFacts(model)), readers_(model, facts_) {}
+  AttentionFuser(Model::Impl& model, FusedOperators fused, Autograd autograd)
+      : model_(model),
+        is_captured_(fused == FusedOperators::kCaptured),
+        takes_dropout_(is_captured_ && autograd == Autograd::kTorchCuda),
+        facts_(FindFacts(model)),
+        readers_(model, facts_) {}
 
   void FuseAll() {
     for (size_t i = 0; i < model_.operations.size(); ++i) {
@@ -73,6 +78,38 @@ class AttentionFuser {
     return facts_.operations[static_cast<size_t>(&operation - model_.operations.data())].is_view;
   }
 
+  // ---- Origins ----------------------------------------------------------------------------------
+
+  // Returns whether the operators were one attention in PyTorch, or may have been, as their origin
+  // is unknown.
+  bool MayBeCaptured(const FoundAttention& found) {
+    if (!is_captured_) return true;
+    const auto origin = CommonOrigin(model_, {found.scores, found.softmax, found.output});
+    if (!origin) return false;
+    origin_ = *origin;
+    return !origin->is_known() || origin->target.find("scaled_dot_product") != std::string::npos;
+  }
+
+  // Exporters scale both queries and keys by the root of the scale, which nobody does by hand.
+  bool IsCaptured(const RowsOfHeads& q, const RowsOfHeads& k) const {
+    return !is_captured_ || origin_.is_known() || (q.scale == k.scale && q.scale != 1);
+  }
+
+  // Returns whether the operation is a part of the attention that is being fused.
+  bool IsOfAttention(const ModelOperation& operation) const {
+    return !is_captured_ || OriginOf(model_, operation).name == origin_.name;
+  }
+
+  // Returns whether the attention itself repeats keys and values by this Expand. Transformers
+  // leaves that to PyTorch, except while it is exported, from a line that calls
+  // attention_interface.
+  bool IsRepeated(const ModelOperation& expand) const {
+    if (!is_captured_) return true;
+    if (!origin_.is_known()) return false;
+    return IsOfAttention(expand) || (TraceHas(model_, expand, "transformers/") &&
+                                     TraceHas(model_, expand, "attention_interface("));
+  }
+
   // ---- Axes -----------------------------------------------------------------------------------
 
   // Goes from the operand of a product to the furthest tensor that holds the same rows in an order
@@ -93,9 +130,10 @@ class AttentionFuser {
         axes = axes->BeforeTransposeBy(OrderOf(*maker, DimsOf(above).size()));
       } else if (IsView(*maker)) {
         axes = axes->Reshaped(DimsOf(above));
-      } else if (maker->type() == "Expand" && may_repeat) {
+      } else if (maker->type() == "Expand" && may_repeat && IsRepeated(*maker)) {
         axes = axes->BeforeExpand(DimsOf(above));
-      } else if (const auto factor = FactorOf(model_, facts_, *maker)) {
+      } else if (const auto factor = FactorOf(model_, facts_, *maker);
+                 factor && IsOfAttention(*maker)) {
         above = maker->inputs[factor->position];
         scale *= factor->factor;
       } else {
@@ -208,6 +246,7 @@ class AttentionFuser {
     AttentionCounts counts;
     Terms terms;
     double scale = 1;
+    double dropout = 0;
     bool is_causal = false;
   };
 
@@ -256,6 +295,7 @@ class AttentionFuser {
     if (made.terms.mask.hides) SetInt(node, "mask_hides", 1);
     if (made.terms.fill != kHiddenScore) SetFloat(node, "fill", made.terms.fill);
     if (made.is_causal) SetInt(node, "is_causal", 1);
+    if (made.dropout != 0) SetFloat(node, "dropout", made.dropout);
     return node;
   }
 
@@ -269,6 +309,13 @@ class AttentionFuser {
     model_.made_nodes.push_back(NodeOf(made));
     onnx::NodeProto& node = model_.made_nodes.back();
     node.set_name(model_.operations[named].node->name());
+    if (is_captured_) {
+      const std::string& type = model_.operations[named].type();
+      std::vector<std::string> replaced = {type};
+      if (type == "Softmax") replaced = {"MatMul", type, "MatMul"};
+      model_.restored.push_back(
+          {model_.operations[named].name, node.op_type(), origin_.target, std::move(replaced)});
+    }
     ModelOperation& operation = model_.operations[target];
     std::swap(operation.name, model_.operations[named].name);
     operation.file_node = model_.operations[named].file_node;
@@ -303,8 +350,8 @@ class AttentionFuser {
   }
 
   void FuseAround(size_t softmax) {
-    const auto found = FindAttentionAround(model_, facts_, readers_, softmax);
-    if (!found) return;
+    const auto found = FindAttentionAround(model_, facts_, readers_, softmax, takes_dropout_);
+    if (!found || !MayBeCaptured(*found)) return;
     const ModelOperation& scores = model_.operations[found->scores];
     const ModelOperation& output = model_.operations[found->output];
     const Dims& q = DimsOf(scores.inputs[0]);
@@ -318,6 +365,7 @@ class AttentionFuser {
     made.counts.keys = v[rank - 2];
     made.counts.value_size = v[rank - 1];
     made.scale = found->scale;
+    made.dropout = found->dropout;
     if (!IsSupported(made.counts)) return;
     const auto terms = ReadTerms(found->terms, found->fill, made.counts);
     if (!terms) return;
@@ -326,6 +374,7 @@ class AttentionFuser {
                   {LettersOf(rank, "sd"), LettersOf(rank, "ds"), LettersOf(rank, "sd")}, made)) {
       return;
     }
+    if (!IsCaptured(made.q, made.k)) return;
     size_t target = found->output;
     const auto y = RowsBelow(found->result, LettersOf(rank, "sd"), &target);
     if (!y) return;
@@ -353,6 +402,7 @@ class AttentionFuser {
     const ModelOperation& attention = model_.operations[index];
     const OpSpec& spec = facts_.operations[index].spec;
     if (!IsPlain(attention, spec)) return;
+    if (is_captured_) origin_ = OriginOf(model_, attention);
     const Dims& q = DimsOf(attention.inputs[0]);
     const Dims& k = DimsOf(attention.inputs[1]);
     const Dims& v = DimsOf(attention.inputs[2]);
@@ -406,12 +456,17 @@ class AttentionFuser {
   }
 
   Model::Impl& model_;
+  const bool is_captured_;
+  const bool takes_dropout_;
   const ModelFacts facts_;
   const ValueReaders readers_;
+  Origin origin_;  // With kCaptured: of the attention that is being fused.
 };
 
 }  // namespace
 
-void FuseAttention(Model::Impl& model) { AttentionFuser(model).FuseAll(); }
+void FuseAttention(Model::Impl& model, FusedOperators fused, Autograd autograd) {
+  AttentionFuser(model, fused, autograd).FuseAll();
+}
 
 }  // namespace ckplan

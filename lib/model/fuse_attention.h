@@ -13,9 +13,16 @@
 #pragma once
 
 #include "lib/model/model_impl.h"
+#include "lib/ops/autograd.h"
+#include "lib/plan/model_variant.h"
 
 namespace ckplan {
 
-void FuseAttention(Model::Impl& model);
+// kCaptured takes only what was one operation in PyTorch: operators whose metadata name
+// scaled_dot_product_attention (see origin.h), and, in files without metadata, those that scale
+// queries and keys alike, as exporters write that operation. What PyTorch makes before it stays
+// apart: keys and values that are repeated for more heads, and scaled queries. Under
+// Autograd::kTorchCuda the probabilities may be dropped, as kernels for GPUs do.
+void FuseAttention(Model::Impl& model, FusedOperators fused, Autograd autograd);
 
 }  // namespace ckplan

@@ -226,5 +226,43 @@ TEST_CASE("fuse attention: what is read elsewhere, or is no attention, stays as 
   CHECK(NodesOf(LoadNet(across)).find("FusedAttention") == std::string::npos);
 }
 
+LoadOptions Captured(Autograd autograd = Autograd::kMinimal) {
+  LoadOptions options;
+  options.fused = FusedOperators::kCaptured;
+  options.autograd = autograd;
+  return options;
+}
+
+// Attention whose queries and keys are scaled apart, as exporters write PyTorch's own.
+std::string ScaledApart(const std::string& k_scale, const std::string& dropped = "") {
+  return "g (float[2,3,5,4] x) => (float[2,3,5,4] y) <float half_const = {0.5}, float four_const = "
+         "{4}, float tenth = {0.1}> { q0 = MatMul(x, w) k0 = MatMul(x, u) "
+         "k1 = Transpose<perm = [0,1,3,2]>(k0) q = Mul(q0, half_const) k = Mul(k1, " +
+         k_scale + ") r = MatMul(q, k) p = Softmax(r) " +
+         (dropped.empty() ? "y = MatMul(p, x) }" : dropped + " y = MatMul(d, x) }");
+}
+
+TEST_CASE("fuse attention: captured takes what exporters write for PyTorch's own attention") {
+  const std::string own = ScaledApart("half_const");
+  CHECK(NodesOf(LoadNet(own, Captured())) == "MatMul MatMul FusedAttention");
+  CHECK(SpecOfFused(LoadNet(own, Captured())).Float("scale", 0) == doctest::Approx(0.25));
+  const std::string by_hand = Core("s = Mul(r, half_const)", "y = MatMul(p, x)");
+  CHECK(NodesOf(LoadNet(by_hand, Captured())).find("FusedAttention") == std::string::npos);
+  const std::string unlike = ScaledApart("four_const");
+  CHECK(NodesOf(LoadNet(unlike, Captured())).find("FusedAttention") == std::string::npos);
+  CHECK(NodesOf(LoadNet(unlike)) == "MatMul MatMul FusedAttention");
+}
+
+TEST_CASE("fuse attention: captured probabilities are dropped within it on a GPU alone") {
+  const std::string dropped = ScaledApart("half_const", "d = Dropout(p, tenth)");
+  const auto is_fused = [&dropped](Autograd autograd) {
+    const std::string nodes = NodesOf(LoadNet(dropped, Captured(autograd)));
+    return nodes.find("FusedAttention") != std::string::npos;
+  };
+  CHECK(is_fused(Autograd::kTorchCuda));
+  CHECK_FALSE(is_fused(Autograd::kTorch));
+  CHECK_FALSE(is_fused(Autograd::kMinimal));
+}
+
 }  // namespace
 }  // namespace ckplan

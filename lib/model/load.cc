@@ -26,6 +26,8 @@
 #include "lib/model/model_impl.h"
 #include "lib/model/module_calls.h"
 #include "lib/model/parse_file.h"
+#include "lib/model/restore.h"
+#include "lib/model/signature.h"
 #include "lib/plan/same_model.h"
 #include "onnx/onnx_pb.h"
 
@@ -378,7 +380,12 @@ Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, Pars
     CKPLAN_RETURN_IF_ERROR(ExpandGraph(*impl, bound, file));
   }
   CKPLAN_RETURN_IF_ERROR(CheckZeroSizes(*impl, options));
-  if (options.fused == FusedOperators::kAttention) FuseAttention(*impl);
+  if (options.restored == RestoredOperators::kCaptured) {
+    impl->is_captured = true;
+    ReadSignature(*impl);
+    RestoreOperators(*impl, options.autograd);
+  }
+  if (options.fused != FusedOperators::kNone) FuseAttention(*impl, options.fused, options.autograd);
   CKPLAN_RETURN_IF_ERROR(FreezeParameters(*impl, options.freeze));
   CKPLAN_RETURN_IF_ERROR(SetActivationType(*impl, options.activation_type));
   AddWarnings(*impl, file);
@@ -396,6 +403,7 @@ const ModelIdentity& Model::identity() const { return impl_->identity; }
 const DimSizes& Model::dims() const { return impl_->dims; }
 std::optional<int64_t> Model::constant_batch() const { return impl_->constant_batch; }
 const std::vector<std::string>& Model::warnings() const { return impl_->warnings; }
+const std::vector<RestoredOperation>& Model::restored() const { return impl_->restored; }
 
 Result<Model> LoadModel(const std::string& path, const LoadOptions& options) {
   try {

@@ -23,6 +23,7 @@
 #include "lib/graph/absent_values.h"
 #include "lib/graph/module_calls.h"
 #include "lib/graph/parameters.h"
+#include "lib/graph/restored_operation.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/plan/model_variant.h"
 
@@ -42,6 +43,8 @@ struct LoadOptions {
   int64_t batch = 0;  // Replaces the batch that is burnt into the file; 0: the file's own.
   FusedOperators fused = FusedOperators::kNone;
   Rounding rounding = Rounding::kStraightThrough;
+  RestoredOperators restored = RestoredOperators::kNone;
+  Autograd autograd = Autograd::kMinimal;  // Operators that only PyTorch runs are not for kMinimal.
 };
 
 class Model {
@@ -63,6 +66,9 @@ class Model {
   std::optional<int64_t> constant_batch() const;
   // Remarks for the user that need no action, such as folded BatchNormalization.
   const std::vector<std::string>& warnings() const;
+  // The operations that several operators of the file were read as (LoadOptions::restored, and
+  // FusedOperators::kCaptured).
+  const std::vector<RestoredOperation>& restored() const;
 
  private:
   std::unique_ptr<Impl> impl_;

@@ -36,6 +36,9 @@ struct ModelValue {
   const onnx::TensorProto* initializer = nullptr;  // Set for kInitializer.
   std::unique_ptr<ConstantValue> constant;         // The contents, if they are known and small.
   bool is_frozen = false;                          // A parameter that is not trained: see freeze.h.
+  // What the file's signature says of an initializer: see signature.h.
+  enum class Signature : uint8_t { kUnknown, kParameter, kConstant };
+  Signature signature = Signature::kUnknown;
 };
 
 struct ModelOperation {
@@ -43,6 +46,7 @@ struct ModelOperation {
   const onnx::NodeProto* node = nullptr;   // Attributes of an enclosing function are filled in.
   const onnx::OpSchema* schema = nullptr;  // Null if the operator is unknown.
   int32_t file_node = 0;                   // Index of its node in the file's main graph.
+  int64_t opset = 0;                       // Of an operation that was made; 0: the model's.
   std::vector<ValueIndex> inputs;          // As the node lists them, or kNoValue.
   std::vector<ValueIndex> outputs;
 
@@ -66,7 +70,10 @@ struct Model::Impl {
   ActivationType activation_type = ActivationType::kOfModel;
   Rounding rounding = Rounding::kStraightThrough;
   std::vector<std::string> warnings;
-  std::optional<int64_t> constant_batch;  // See Model::constant_batch.
+  std::vector<RestoredOperation> restored;  // See Model::restored.
+  bool is_captured = false;                 // It is read with RestoredOperators::kCaptured.
+  bool has_signature = false;               // The file lists its parameters: see signature.h.
+  std::optional<int64_t> constant_batch;    // See Model::constant_batch.
 
   const ModelValue& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
   ModelValue& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }

@@ -31,6 +31,7 @@ std::optional<AttributeValue> ValueOf(const onnx::AttributeProto& attribute) {
 }
 
 int64_t OpsetOf(const Model::Impl& model, const ModelOperation& operation) {
+  if (operation.opset > 0) return operation.opset;
   const std::string domain = operation.is_standard() ? "" : operation.node->domain();
   const auto found = model.identity.opsets.find(domain);
   return found == model.identity.opsets.end() ? 0 : found->second;

@@ -35,13 +35,23 @@ inline std::string_view NameOf(ActivationType type) {
   return kActivationTypeWords[static_cast<size_t>(type)];
 }
 
-// Which operators that exporters write apart are read as one. kAttention: the products, the scale,
-// the mask and the softmax of an attention (lib/model/fuse_attention.h).
-enum class FusedOperators { kNone, kAttention };
+// Which attentions that exporters write operator by operator are read as one operator
+// (lib/model/fuse_attention.h). kAttention: all that are recognised. kCaptured: those that were one
+// operation in PyTorch, scaled_dot_product_attention.
+enum class FusedOperators { kNone, kAttention, kCaptured };
 
-inline constexpr std::string_view kFusedOperatorsWords[] = {"none", "attention"};
+inline constexpr std::string_view kFusedOperatorsWords[] = {"none", "attention", "captured"};
 inline std::string_view NameOf(FusedOperators fused) {
   return kFusedOperatorsWords[static_cast<size_t>(fused)];
+}
+
+// Whether operators that an exporter wrote for one PyTorch operation are read as that operation,
+// and parameters and buffers as the file lists them (lib/model/restore.h).
+enum class RestoredOperators { kNone, kCaptured };
+
+inline constexpr std::string_view kRestoredOperatorsWords[] = {"none", "captured"};
+inline std::string_view NameOf(RestoredOperators restored) {
+  return kRestoredOperatorsWords[static_cast<size_t>(restored)];
 }
 
 // What the gradient of an operator that rounds is: that of its result (straight-through estimation,

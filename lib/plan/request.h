@@ -89,6 +89,7 @@ struct PlanRequest {
   Autograd autograd = Autograd::kMinimal;
   ActivationType activation_type = ActivationType::kOfModel;
   FusedOperators fused = FusedOperators::kNone;
+  RestoredOperators restored = RestoredOperators::kNone;
   Rounding rounding = Rounding::kStraightThrough;
   ParameterGradients gradients = ParameterGradients::kConstant;
   NamePatterns freeze;               // Parameters of the model that are not trained.

@@ -16,8 +16,10 @@ using InTables = FieldScope::InTables;
 constexpr std::array<std::string_view, 2> kSpokenGradients = {"with the constants",
                                                               "as they arrive"};
 constexpr std::array<std::string_view, 3> kSpokenTypes = {"the model says", "float32", "bf16"};
-constexpr std::array<std::string_view, 2> kSpokenFused = {"each operator apart",
-                                                          "attention as one operator"};
+constexpr std::array<std::string_view, 3> kSpokenFused = {
+    "each operator apart", "attention as one operator", "PyTorch's attention as one operator"};
+constexpr std::array<std::string_view, 2> kSpokenRestored = {"operators as the file has them",
+                                                             "PyTorch's operations as one"};
 constexpr std::array<std::string_view, 2> kSpokenMasterWeights = {"without", "with"};
 constexpr std::array<std::string_view, 2> kSpokenLiveness = {"a segment at a time",
                                                              "as soon as nothing reads them"};
@@ -206,6 +208,17 @@ const std::array kFields = {
                            .not_for_graph_files = "has its nodes as they are",
                            .in_tables = InTables::kCounting},
                  .words = "operators read as one"},
+    RequestField{.name = "restored",
+                 .key = "restored",
+                 .part = Part::kGraph,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = WordsOf<&PlanRequest::restored>(kRestoredOperatorsWords),
+                 .difference = "the plans read {} and {}; that alone changes their bytes and times",
+                 .spoken = kSpokenRestored,
+                 .scope = {.subject = "restored operators are",
+                           .not_for_graph_files = "has its nodes as they are",
+                           .in_tables = InTables::kCounting},
+                 .words = "operators restored"},
     RequestField{
         .name = "rounding",
         .key = "rounding",

@@ -40,6 +40,9 @@ TEST_CASE("request: each difference in how plans were made is reported in a sent
       {[](PlanRequest* r) { r->fused = FusedOperators::kAttention; },
        "the plans read each operator apart and attention as one operator; that alone changes their "
        "bytes and times"},
+      {[](PlanRequest* r) { r->restored = RestoredOperators::kCaptured; },
+       "the plans read operators as the file has them and PyTorch's operations as one; that alone "
+       "changes their bytes and times"},
       {[](PlanRequest* r) { r->rounding = Rounding::kNoGradient; },
        "the plans take rounding as straight-through and as no-gradient; that alone changes their "
        "bytes and times"},

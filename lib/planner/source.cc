@@ -249,6 +249,7 @@ Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request
   for (std::string& warning : read.lowered.warnings) source.warnings.push_back(std::move(warning));
   source.absent_values = std::move(read.lowered.absent_values);
   source.constant_batch = read.model.constant_batch();
+  source.restored = read.model.restored();
   if (IsOfOneDevice(request)) {
     CKPLAN_RETURN_IF_ERROR(TakeDevice(read.lowered.parameters, &source));
   }
@@ -280,9 +281,10 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
   CKPLAN_ASSIGN_OR_RETURN(lower.cost, ModelCosts(request));
   lower.workspaces = request.workspaces;
   CKPLAN_ASSIGN_OR_RETURN(
-      Model model, LoadModel(path, {request.dims, request.input_shapes, request.activation_type,
-                                    request.freeze, planned, request.optional_dims, request.batch,
-                                    request.fused, request.rounding}));
+      Model model,
+      LoadModel(path, {request.dims, request.input_shapes, request.activation_type, request.freeze,
+                       planned, request.optional_dims, request.batch, request.fused,
+                       request.rounding, request.restored, request.autograd}));
   CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
   ModelSource source{std::move(model), std::move(lowered), request};
   source.request.dims = source.model.dims();

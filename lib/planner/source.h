@@ -32,6 +32,7 @@ struct Source {
   ModuleCalls modules = {};
   std::vector<AbsentValue> absent_values = {};
   std::optional<int64_t> constant_batch = std::nullopt;  // See Model::constant_batch.
+  std::vector<RestoredOperation> restored = {};          // See Model::restored.
   // Set for a joint graph file, for a model whose gradients arrive (ParameterGradients), and for
   // any graph whose values may move to the host. Plans are then plans of this graph.
   std::optional<JointGraph> joint = std::nullopt;

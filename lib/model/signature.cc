@@ -1,0 +1,82 @@
+#include "lib/model/signature.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "lib/model/module_calls.h"
+
+namespace ckplan {
+
+namespace {
+
+constexpr std::string_view kInputKind = "pkg.torch.export.graph_signature.InputSpec.kind";
+constexpr std::string_view kWholeSignature = "pkg.torch.export.ExportedProgram.graph_signature";
+constexpr std::string_view kFoldedFrom = "pkg.onnxscript.optimizer.folded_from";
+constexpr std::string_view kParameterKind = "PARAMETER";
+
+class SignatureReader {
+ public:
+  explicit SignatureReader(Model::Impl& model) : model_(model) {}
+
+  void Read() {
+    const onnx::GraphProto& graph = model_.proto->graph();
+    for (const auto& property : graph.metadata_props()) {
+      if (property.key() == kWholeSignature) ReadWhole(property.value());
+    }
+    for (const onnx::ValueInfoProto& info : graph.value_info()) ReadKind(info);
+    if (parameters_.empty()) return;
+    for (const onnx::ValueInfoProto& info : graph.value_info()) ReadFolding(info);
+    for (ModelValue& value : model_.values) {
+      if (value.source != ModelValue::Source::kInitializer) continue;
+      value.signature = parameters_.contains(value.name) ? ModelValue::Signature::kParameter
+                                                         : ModelValue::Signature::kConstant;
+    }
+    model_.has_signature = true;
+  }
+
+ private:
+  // Reads lines such as "p_conv_weight: PARAMETER target='conv.weight'".
+  void ReadWhole(std::string_view text) {
+    constexpr std::string_view kTargetIs = "target='";
+    while (!text.empty()) {
+      const std::string_view line = text.substr(0, text.find('\n'));
+      text.remove_prefix(std::min(line.size() + 1, text.size()));
+      const size_t kind = line.find(": ");
+      const size_t target = line.find(kTargetIs);
+      if (kind == line.npos || target == line.npos) continue;
+      if (!line.substr(kind + 2).starts_with(kParameterKind)) continue;
+      const std::string_view name = line.substr(target + kTargetIs.size());
+      parameters_.emplace(name.substr(0, name.find('\'')));
+    }
+  }
+
+  void ReadKind(const onnx::ValueInfoProto& info) {
+    for (const auto& property : info.metadata_props()) {
+      if (property.key() == kInputKind && property.value() == kParameterKind) {
+        parameters_.insert(info.name());
+      }
+    }
+  }
+
+  void ReadFolding(const onnx::ValueInfoProto& info) {
+    for (const auto& property : info.metadata_props()) {
+      if (property.key() != kFoldedFrom) continue;
+      for (const std::string& name : ParsePythonStrings(property.value()).value_or(Names())) {
+        if (parameters_.contains(name)) parameters_.insert(info.name());
+      }
+    }
+  }
+
+  using Names = std::vector<std::string>;
+  Model::Impl& model_;
+  std::unordered_set<std::string> parameters_;
+};
+
+}  // namespace
+
+void ReadSignature(Model::Impl& model) { SignatureReader(model).Read(); }
+
+}  // namespace ckplan
