@@ -345,7 +345,9 @@ class FactFinder {
       if (!reader.is_live) continue;
       const bool is_norm = reader.rule->kind == OpKind::kBatchNorm;
       if (use->is_trained) {
-        MarkTrainedRoots(*use, trained, buffers);
+        const bool is_further = MarkTrainedRoots(*use, trained, buffers);
+        OperationFacts& own = facts_.operations[static_cast<size_t>(use->operation)];
+        if (is_further) own.added_gradients += model_.value(use->value).bytes;
       } else {
         MarkRoots(*use, is_norm ? state : buffers);
       }
@@ -390,12 +392,14 @@ class FactFinder {
   };
 
   // Must be called for later uses first, as MarkRoots. What a trained constant is computed from,
-  // but no gradient reaches, is a buffer.
-  void MarkTrainedRoots(const Use& use, RootMarks& trained, RootMarks& buffers) {
+  // but no gradient reaches, is a buffer. Returns whether a later use trains some of it.
+  bool MarkTrainedRoots(const Use& use, RootMarks& trained, RootMarks& buffers) {
+    bool is_further = false;
     std::vector<ValueIndex> pending = {use.value};
     while (!pending.empty()) {
       const ValueIndex at = pending.back();
       pending.pop_back();
+      is_further = is_further || trained.is_visited[static_cast<size_t>(at)];
       const ModelOperation* const producer = MarkValue(at, use, trained);
       if (producer == nullptr) continue;
       OperationFacts& own = facts_.operations[IndexOf(*producer)];
@@ -410,6 +414,7 @@ class FactFinder {
         }
       }
     }
+    return is_further;
   }
 
   void MarkRoots(const Use& use, RootMarks& marks) const {

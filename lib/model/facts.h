@@ -51,6 +51,9 @@ struct OperationFacts {
   std::vector<bool> reads_trained;
   // Bytes of the gradients of trained parameters that no later operation reads.
   Bytes parameter_gradients;
+  // Bytes of the gradients of trained parameters that later operations read as well: they are added
+  // to those that backward has then made.
+  Bytes added_gradients;
 };
 
 struct ModelFacts {

@@ -18,6 +18,7 @@
 #include "lib/model/model_impl.h"
 #include "lib/model/module_calls.h"
 #include "lib/ops/backward_reads.h"
+#include "lib/ops/eager_temporaries.h"
 #include "lib/ops/op_rules.h"
 #include "lib/ops/statistics.h"
 #include "lib/ops/work.h"
@@ -194,6 +195,10 @@ class Lowerer {
     }
   }
 
+  // Whether the step is PyTorch's own, with all that its operations allocate. Other readings of the
+  // file keep the figures that they had.
+  bool IsEager() const { return model_.is_captured && IsTorch(options_.autograd); }
+
   // ---- Nodes ----------------------------------------------------------------------------------
 
   void AddNode(size_t index) {
@@ -222,6 +227,10 @@ class Lowerer {
       }
       AddReads(operation, own, backward, statistic_tensor, node);
       AddPassthrough(operation, own, node);
+      // PyTorch makes the whole gradient of a weight before it adds it to that of another use.
+      if (IsEager()) {
+        node.backward_workspace = std::max(own.added_gradients, EagerTemporaries(own.spec));
+      }
     }
     AddInPlace(operation, own, node);
     if (options_.cost.kind != CostKind::kFile) {
@@ -313,6 +322,8 @@ class Lowerer {
 
   void AddInPlace(const ModelOperation& operation, const OperationFacts& own, Node& node) const {
     if (!own.rule->is_elementwise() || operation.output(0) == kNoValue) return;
+    // Only activations may have been written with inplace=True, which files do not say.
+    if (IsEager() && !own.rule->has(traits::kActivation)) return;
     const TensorId output = tensors_[static_cast<size_t>(operation.outputs[0])];
     if (output.is_none()) return;
     std::vector<TensorId> inputs;

@@ -190,6 +190,20 @@ TEST_CASE("restore: what is folded from a parameter is trained") {
   CHECK(LowerProto(proto, Restored()).graph.constants().parameter_gradients == Bytes(4 * (16 + 4)));
 }
 
+TEST_CASE(
+    "restore: a weight that two operations train has two gradients under PyTorch's autograd") {
+  const onnx::ModelProto proto = ParseGraph(Graph("k = Relu(h) m = MatMul(k, w) y = Relu(m)"));
+  for (const Autograd autograd : {Autograd::kMinimal, Autograd::kTorch}) {
+    const ModelGraph lowered = LowerProto(proto, Restored(autograd), autograd);
+    std::vector<int64_t> added;
+    for (const Node& node : lowered.graph.nodes()) {
+      if (node.op == "MatMul") added.push_back(node.backward_workspace.count());
+    }
+    const int64_t first = autograd == Autograd::kTorch ? 4 * 16 : 0;
+    CHECK(added == std::vector<int64_t>{first, 0});
+  }
+}
+
 TEST_CASE("restore: an origin is read from the node in the program, or from its scopes") {
   onnx::ModelProto proto = ParseGraph(Graph("s = Sigmoid(h) y = Mul(h, s)"));
   for (const int node : {1, 2}) {
