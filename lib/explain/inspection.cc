@@ -104,12 +104,9 @@ Inspection InspectGraph(const TrainingStep& step) {
         !step.is_joint() && step.forward().tensor(id).kind == TensorKind::kStatistic;
     (is_statistic ? result.statistics : result.activations) += step.BytesOf(id);
   }
-  if (step.is_joint()) {
-    result.saved_for_backward = SavedForBackward(step.joint());
-  } else {
-    result.saved_for_backward = SavedForBackward(step.forward());
-    result.prediction = PredictionMemory(step.forward());
-  }
+  result.saved_for_backward =
+      step.has_forward() ? SavedForBackward(step.forward()) : SavedForBackward(step.joint());
+  if (!step.is_joint()) result.prediction = PredictionMemory(step.forward());
   result.constants = step.constants();
   result.forward_cost = step.forward_cost();
   result.backward_cost = step.backward_cost();
