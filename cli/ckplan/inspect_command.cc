@@ -50,6 +50,7 @@ Inspection Inspect(const Source& source) {
   result.request = source.request;
   result.keep_all_peak = KeepAllPeak(source.step());
   result.optimizer_state = OptimizerState(source.request, source.step().optimized());
+  result.restored = CountRestored(source.restored);
   result.warnings = source.warnings;
   return result;
 }

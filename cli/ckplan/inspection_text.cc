@@ -128,6 +128,19 @@ TextTable LargestTable(const Inspection& one, size_t name_width) {
   return table;
 }
 
+TextTable RestoredTable(const Inspection& one) {
+  TextTable table;
+  table.columns = {{"restored", false, TableColumn::Fit::kElide},
+                   {"from", false, TableColumn::Fit::kElide},
+                   {"named by the file", false, TableColumn::Fit::kElide},
+                   {"nodes", true}};
+  for (const RestoredRow& row : one.restored) {
+    table.rows.push_back({row.op, fmt::format("{}", fmt::join(row.replaced, ", ")),
+                          row.origin.empty() ? "-" : row.origin, std::to_string(row.count)});
+  }
+  return table;
+}
+
 // If there are several models, each line names its own.
 std::string VerdictsText(const std::vector<Inspection>& inspections, const Terminal& terminal) {
   std::string text;
@@ -150,6 +163,7 @@ std::string InspectionText(const std::vector<Inspection>& inspections, const Scr
   const size_t name_width =
       std::max(static_cast<size_t>(screen.out.width), 2 * kOtherColumns) - kOtherColumns;
   text += '\n' + OperatorsTable(one).Text(0, table_width);
+  if (!one.restored.empty()) text += '\n' + RestoredTable(one).Text(0, table_width);
   return text + '\n' + LargestTable(one, name_width).Text(0, table_width) + verdicts;
 }
 

@@ -61,6 +61,18 @@ void WriteInspection(JsonWriter& json, const Inspection& one) {
     json.Key("bytes").Amount(row.bytes).End();
   }
   json.End();
+  if (!one.restored.empty()) {
+    json.Key("restored_operators").BeginArray(JsonLayout::kLines);
+    for (const RestoredRow& row : one.restored) {
+      json.BeginObject(JsonLayout::kInline);
+      json.Key("op").Text(row.op).Key("origin").Text(row.origin);
+      json.Key("replaced").BeginArray(JsonLayout::kInline);
+      for (const std::string& op : row.replaced) json.Text(op);
+      json.End();
+      json.Key("count").Integer(row.count).End();
+    }
+    json.End();
+  }
   json.Key("warnings").BeginArray(JsonLayout::kLines);
   for (const std::string& warning : one.warnings) json.Text(warning);
   json.End();

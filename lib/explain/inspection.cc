@@ -115,4 +115,17 @@ Inspection InspectGraph(const TrainingStep& step) {
   return result;
 }
 
+std::vector<RestoredRow> CountRestored(const std::vector<RestoredOperation>& restored) {
+  std::map<std::tuple<std::string, std::string, std::vector<std::string>>, int64_t> counts;
+  for (const RestoredOperation& one : restored) ++counts[{one.op, one.origin, one.replaced}];
+  std::vector<RestoredRow> rows;
+  for (const auto& [key, count] : counts) {
+    const auto& [op, origin, replaced] = key;
+    rows.push_back({op, origin, replaced, count});
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const RestoredRow& a, const RestoredRow& b) { return a.count > b.count; });
+  return rows;
+}
+
 }  // namespace ckplan

@@ -7,6 +7,7 @@
 
 #include "lib/base/units.h"
 #include "lib/graph/joint_graph.h"
+#include "lib/graph/restored_operation.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/threshold.h"
@@ -28,6 +29,14 @@ struct TensorRow {
   Bytes bytes;
 };
 
+// Nodes of one operator that were read in the place of the same operators of the file.
+struct RestoredRow {
+  std::string op;
+  std::string origin;  // Empty if they were recognised by their form; see RestoredOperation.
+  std::vector<std::string> replaced;
+  int64_t count = 0;
+};
+
 struct Inspection {
   ModelIdentity model;
   PlanRequest request;
@@ -45,6 +54,7 @@ struct Inspection {
   Cost backward_cost;
   std::vector<OperatorRow> operators;  // Costliest first.
   std::vector<TensorRow> largest;      // The ten largest, largest first.
+  std::vector<RestoredRow> restored;   // The most frequent first.
   std::vector<std::string> warnings;
   std::vector<Verdict> verdicts;  // One for each limit of --fail-on.
 };
@@ -53,7 +63,9 @@ struct Inspection {
 ModelMeasures MeasuresOf(const Inspection& inspection);
 
 // Collects the figures of the step. The caller adds those that depend on more than the graph:
-// `model`, `request`, `keep_all_peak`, `optimizer_state`, `warnings` and `verdicts`.
+// `model`, `request`, `keep_all_peak`, `optimizer_state`, `restored`, `warnings` and `verdicts`.
 Inspection InspectGraph(const TrainingStep& step);
+
+std::vector<RestoredRow> CountRestored(const std::vector<RestoredOperation>& restored);
 
 }  // namespace ckplan
