@@ -7,16 +7,19 @@
 #include <utility>
 #include <vector>
 
+#include "cli/ckplan/accounting_text.h"
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/fail_on.h"
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/plan_paths.h"
 #include "cli/ckplan/plan_summary.h"
+#include "cli/common/files.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
 #include "lib/base/read_file.h"
 #include "lib/emit/findings.h"
+#include "lib/emit/json_accounting.h"
 #include "lib/emit/json_plan.h"
 #include "lib/emit/json_writer.h"
 #include "lib/planner/marked_model.h"
@@ -37,9 +40,11 @@ struct Findings {
   std::string model;  // The model's name in the plan.
   std::string algorithm;
   PlanFigures figures;
-  std::vector<std::string> faults;  // The faults that the checker found.
-  std::vector<Verdict> verdicts;    // One for each limit; empty if there are faults.
-  std::string absence;              // Why --against has no plan to compare with: "is empty".
+  std::vector<std::string> faults;       // The faults that the checker found.
+  std::vector<Verdict> verdicts;         // One for each limit; empty if there are faults.
+  std::string absence;                   // Why --against has no plan to compare with: "is empty".
+  std::optional<Accounting> accounting;  // With --memory.
+  Budget memory;
 
   bool is_sound() const { return !error && faults.empty(); }
   bool is_ok() const { return is_sound() && AllHold(verdicts); }
@@ -63,13 +68,12 @@ Result<std::vector<Threshold>> ThresholdsOf(const Options& options, size_t plans
     return MakeError(ErrorCode::kUsage,
                      fmt::format("--annotate and --format {} exclude each other", options.format));
   }
-  std::vector<Threshold> thresholds;
-  for (const std::string& text : options.fail_on) {
-    CKPLAN_ASSIGN_OR_RETURN(Threshold threshold, ParseThreshold(text));
+  CKPLAN_ASSIGN_OR_RETURN(std::vector<Threshold> thresholds,
+                          ThresholdsIn(options, LimitSubject::kPlan));
+  for (const Threshold& threshold : thresholds) {
     if (threshold.is_growth && !options.against) {
       CKPLAN_RETURN_IF_ERROR(JudgeFailOn({threshold}, {}, {}, {}));
     }
-    thresholds.push_back(std::move(threshold));
   }
   if (plans > 1 && options.against && IsThere(*options.against) && !IsFolder(*options.against)) {
     return MakeError(ErrorCode::kUsage,
@@ -152,8 +156,20 @@ Result<Done> Judge(const Options& options, const std::vector<Threshold>& thresho
   }
   // The figures of a faulty plan mean nothing, so no limit is checked against them.
   if (!findings->faults.empty()) return Done{};
-  CKPLAN_ASSIGN_OR_RETURN(findings->verdicts,
-                          JudgeFailOn(thresholds, file.plan.figures, file.plan.request, older));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanRequest asked, options.request.Read());
+  const auto account = [&](const Budget& memory) {
+    PlanRequest request = file.source.request;
+    request.memory = memory;
+    request.reserve = asked.reserve;
+    return AccountFor({file.source.step(), request, file.source.buffers}, file.plan.schedule,
+                      file.plan.figures.peak);
+  };
+  CKPLAN_ASSIGN_OR_RETURN(
+      findings->verdicts,
+      JudgeFailOn(thresholds, file.plan.figures, file.plan.request, older,
+                  [&](const Budget& memory) { return account(memory).need(); }));
+  findings->memory = asked.memory;
+  if (asked.memory.is_given()) findings->accounting = account(asked.memory);
   return Done{};
 }
 
@@ -178,7 +194,12 @@ void WriteFindings(const Findings& findings, JsonWriter* json) {
   json->End();
   json->Key("limits").BeginArray(JsonLayout::kLines);
   for (const Verdict& verdict : findings.verdicts) WriteVerdict(verdict, json);
-  json->End().End();
+  json->End();
+  if (findings.accounting) {
+    json->Key("accounting");
+    WriteAccounting(*findings.accounting, findings.memory, JsonLayout::kLines, json);
+  }
+  json->End();
 }
 
 // Returns an object for one plan, an array of objects for several.
@@ -199,7 +220,11 @@ std::string CheckText(const Findings& findings, bool has_several, const Terminal
                      plan.empty() ? "" : "   ", Printable(findings.model, kLongestName),
                      Printable(findings.algorithm), HumanBytes(findings.figures.peak),
                      SignedPercent(StepOverheadRatio(findings.figures))) +
-         VerdictLines(findings.verdicts, plan, terminal);
+         VerdictLines(findings.verdicts, plan, terminal) +
+         (findings.accounting && !has_several
+              ? '\n' +
+                    AccountingTable(*findings.accounting, "memory").Text(0, terminal.table_width())
+              : "");
 }
 
 // What the table says of a plan: "ok", or in a few words why not.
@@ -282,6 +307,70 @@ std::string Annotated(const std::string& form, const std::vector<Findings>& all)
   if (reports.empty()) return "";
   if (form == "github") return GithubAnnotations(reports);
   return form == "gitlab" ? GitlabCodeQuality(reports) : JunitReport(reports);
+}
+
+// ---- Files ----
+
+// A form in which --emit writes the results.
+struct CheckForm {
+  std::string_view name;
+  std::string (*write)(const std::vector<Findings>& all);
+};
+constexpr CheckForm kCheckForms[] = {
+    {"junit", [](const std::vector<Findings>& all) { return Annotated("junit", all); }},
+    {"gitlab", [](const std::vector<Findings>& all) { return Annotated("gitlab", all); }},
+    {"github", [](const std::vector<Findings>& all) { return Annotated("github", all); }},
+    {"json", CheckJson},
+    {"md", CheckMarkdown},
+};
+
+struct CheckOutput {
+  const CheckForm* form = nullptr;
+  std::string path;
+};
+
+// Reads "junit=report.xml". kUsage: it has another form, or names a file that cannot be written or
+// that the command reads.
+Result<std::vector<CheckOutput>> CheckOutputsOf(const Options& options,
+                                                const std::vector<PlanPath>& plans) {
+  std::vector<CheckOutput> outputs;
+  std::vector<std::string> paths;
+  for (const std::string& emit : options.emits) {
+    const size_t equals = emit.find('=');
+    const std::string_view name = std::string_view(emit).substr(0, equals);
+    const auto* const form = std::find_if(std::begin(kCheckForms), std::end(kCheckForms),
+                                          [&](const CheckForm& one) { return one.name == name; });
+    if (equals == std::string::npos || equals + 1 == emit.size() || form == std::end(kCheckForms)) {
+      return MakeError(
+          ErrorCode::kUsage,
+          fmt::format("--emit: write KIND=FILE with junit, gitlab, github, json or md, "
+                      "not \"{}\"",
+                      emit.substr(0, kLongestName)));
+    }
+    outputs.push_back({form, emit.substr(equals + 1)});
+    paths.push_back(outputs.back().path);
+    if (outputs.back().path == kStandardStream) {
+      return MakeError(ErrorCode::kUsage,
+                       "--emit writes files; --annotate and --format print to standard output");
+    }
+    CKPLAN_RETURN_IF_ERROR(CheckWritable(outputs.back().path));
+  }
+  std::vector<InputFile> inputs;
+  for (const PlanPath& plan : plans) {
+    inputs.push_back({"the plan", plan.plan});
+    if (!plan.model.empty()) inputs.push_back({"the model", plan.model});
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckApart(inputs, paths));
+  return outputs;
+}
+
+Result<Done> WriteCheckOutputs(const std::vector<CheckOutput>& outputs,
+                               const std::vector<Findings>& all, const Screen& screen) {
+  std::vector<OutputFile> files;
+  for (const CheckOutput& output : outputs) files.push_back({output.path, output.form->write(all)});
+  CKPLAN_RETURN_IF_ERROR(WriteFiles(files));
+  for (const CheckOutput& output : outputs) screen.Note(fmt::format("wrote {}", output.path));
+  return Done{};
 }
 
 // ---- Reports ----
@@ -377,11 +466,16 @@ void AddCheckOptions(CommandLine& line, Options& options) {
   line.List("--fail-on", "LIMIT",
             "exit with 1 above it: peak>16GiB, peak>60%, overhead>5%, peak:+10MiB",
             &options.fail_on);
+  line.Value("--max-peak", "SIZE", "short for --fail-on 'peak>SIZE'", &options.max_peak);
+  options.request.Add(line, "memory", "", "exit with 1 if training needs more: 8GiB, rtx4090");
+  options.request.Add(line, "reserve");
   line.Value("--against", "OLD",
              "baseline plan for growth limits, or a folder of plans with the same file names",
              &options.against);
   line.Choice("--annotate", {"none", "github", "gitlab", "junit"},
               "print failures as continuous integration reads them", &options.annotate);
+  line.List("--emit", "KIND=FILE", "also write the results as junit, gitlab, github, json or md",
+            &options.emits);
   line.Choice("-f,--format", {"text", "json", "md"}, "format of the output", &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
@@ -391,6 +485,7 @@ Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<PlanPath> paths, PlanPathsOf(options));
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<Threshold> thresholds,
                           ThresholdsOf(options, paths.size()));
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<CheckOutput> outputs, CheckOutputsOf(options, paths));
   std::vector<Findings> all;
   for (const PlanPath& path : paths) {
     Findings findings{path};
@@ -400,6 +495,7 @@ Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {
   }
   if (options.against) WarnOfAbsence(*options.against, all, screen);
   CKPLAN_ASSIGN_OR_RETURN(const bool is_reported, Report(options, all, screen));
+  CKPLAN_RETURN_IF_ERROR(WriteCheckOutputs(outputs, all, screen));
   return ReportFailures(all, is_reported);
 }
 

@@ -66,9 +66,12 @@ CommandLine CommandLineOf(const Command& command, Options& options) {
   CommandLine line(fmt::format("ckplan {}", command.name), command.example,
                    Sentence(command.summary));
   command.add_options(line, options);
-  // main() has read it already, before the first message.
-  line.Choice(std::string(kMessagesFlag), {"text", "json"},
-              "form of errors, warnings and notes on standard error", &options.messages);
+  {
+    const CommandLine::Section section(line, kGlobalSection);
+    // main() has read it already, before the first message.
+    line.Choice(std::string(kMessagesFlag), {"text", "json"},
+                "form of errors, warnings and notes on standard error", &options.messages);
+  }
   // All commands that read files. Those that list algorithms or print a page have no settings.
   if (line.HasOption("--memory-limit")) AddConfigOptions(line, options);
   return line;

@@ -17,6 +17,7 @@
 #include "cli/common/message.h"
 #include "cli/common/request_values.h"
 #include "lib/base/work_limit.h"
+#include "lib/plan/outside.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
@@ -77,15 +78,16 @@ Result<CompareJob> ReadJob(const Options& options) {
 // The budget, of the requested kind, that a plan of these figures just meets.
 Bytes BudgetOf(const PlanRequest& request, const PlanFigures& figures) {
   if (request.paper_budget.is_given()) return *figures.paper.budget;
-  const bool has_constants = request.total_budget.is_given();
-  return figures.peak + (has_constants ? TotalConstants(figures) : Bytes(0));
+  if (request.memory.is_given()) {
+    return figures.peak + TotalConstants(figures) + OutsideInMemory(request);
+  }
+  return figures.peak + (request.total_budget.is_given() ? TotalConstants(figures) : Bytes(0));
 }
 
 // The request for the plan of the smallest budget, of the same kind.
 PlanRequest WithLeastBudget(PlanRequest request) {
-  Budget& budget = request.paper_budget.is_given()   ? request.paper_budget
-                   : request.total_budget.is_given() ? request.total_budget
-                                                     : request.budget;
+  const bool is_of_paper = request.paper_budget.is_given();
+  Budget& budget = is_of_paper ? request.paper_budget : PeakBudgetIn(&request);
   budget.kind = Budget::Kind::kMin;
   return request;
 }
@@ -172,7 +174,7 @@ class ComparisonPlanner {
       return row;
     }
     row.budget = BudgetInBytes(request, comparison_->baseline_peak,
-                               ConstantsInBudget(comparison_->source->step(), request));
+                               CoveredByBudget(comparison_->source->step(), request));
     row.error = plan.error();
     row.failure = row.error->code == ErrorCode::kTimeout
                       ? fmt::format("{} has no plan {}", row.algorithm, LimitText())
@@ -297,6 +299,8 @@ void AddCompareOptions(CommandLine& line, Options& options) {
                       "limits on the peak: 16GiB, 60% of keep-all's, min, balanced");
   options.request.Add(line, "total_budget", "SIZE|P%|balanced,...",
                       "limits on the peak with parameters, optimizer and inputs");
+  options.request.Add(line, "memory", "SIZE|DEVICE,...",
+                      "memory of the device, for all that training needs: 8GiB, rtx4090");
   options.request.Add(line, "added_time", "P%,...",
                       "least peak of plans that add at most so much to a step: 5%,10%");
   options.request.Add(line, "paper_budget", "SIZE|min,...",
@@ -305,12 +309,12 @@ void AddCompareOptions(CommandLine& line, Options& options) {
   line.Value("--time-limit", "TIME",
              "limit for reading and for each algorithm (default: none, but of work)",
              &options.time_limit);
-  AddMemoryOption(line, options);
   options.request.Add(line, "dims", "NAME=N,...", "sizes of a symbolic dimension; once for each");
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);
   line.Choice("-f,--format", {"text", "json", "md", "csv", "latex"}, "format of the table",
               &options.format);
+  AddMemoryOption(line, options);
   AddScreenOptions(line, options);
   line.Flag("-v,--verbose", "show solve times, which a terminal shows anyway", &options.is_verbose);
 }

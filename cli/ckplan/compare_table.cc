@@ -61,8 +61,7 @@ std::string StatusTextOf(const AlgorithmRow& row, const Comparison& comparison) 
   }
   if (row.plan && StatusWord(row) == kStoppedStatus) return std::string(kStoppedStatus);
   const bool keeps_all = row.plan && row.plan->figures.overhead == Cost(0);
-  const bool has_budget = request.budget.is_given() || request.total_budget.is_given() ||
-                          request.paper_budget.is_given();
+  const bool has_budget = PeakBudgetOf(request).is_given() || request.paper_budget.is_given();
   if (keeps_all && !has_budget && row.info->guarantee != Guarantee::kBaseline) {
     const bool is_for_chains = row.info->graphs == GraphClass::kChainOfSplittingVertices;
     return is_for_chains && !comparison.has_cuts ? "nothing to cut" : "keeps all";

@@ -285,6 +285,7 @@ std::string ConfigLine(const OptionDescription& option, const CommandLine& line,
 }  // namespace
 
 void AddConfigOptions(CommandLine& line, Options& options) {
+  const CommandLine::Section section(line, kGlobalSection);
   line.Value("--config", "FILE", "settings (default ckplan.toml here, or above in the repository)",
              &options.config);
   line.Flag("--no-config", "read no settings from a file", &options.has_no_config);

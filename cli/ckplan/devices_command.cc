@@ -13,6 +13,7 @@
 #include "lib/base/human_bytes.h"
 #include "lib/cost/cost_model.h"
 #include "lib/cost/link.h"
+#include "lib/emit/json_accounting.h"
 #include "lib/emit/json_writer.h"
 
 namespace ckplan {
@@ -62,6 +63,13 @@ void WriteLinks(const std::vector<LinkPreset>& links, JsonWriter* json) {
   json->End();
 }
 
+// What training needs of the device besides tensors; a CPU has none of it.
+void WriteOutside(const Device& device, JsonWriter* json) {
+  if (device.name == "cpu") return;
+  json->Key("outside");
+  WriteMemoryLines(OutsideOf(device.name, device.memory), JsonLayout::kLines, json);
+}
+
 std::string DevicesJson(const std::vector<Device>& rows, const std::vector<LinkPreset>& links) {
   JsonWriter json;
   json.BeginObject(JsonLayout::kLines);
@@ -86,6 +94,7 @@ std::string DevicesJson(const std::vector<Device>& rows, const std::vector<LinkP
     json.Key("memory_bytes").Amount(device.memory);
     WriteHostLink(device, &json);
     WriteCuda(device, &json);
+    WriteOutside(device, &json);
     json.End();
   }
   json.End();

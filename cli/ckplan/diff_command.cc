@@ -108,6 +108,10 @@ Result<Sides> FromModel(const Options& options, const Outputs& outputs, const In
   if (comma == std::string::npos || list.find(',', comma + 1) != std::string::npos) {
     return NeitherForm();
   }
+  screen.Warn(
+      fmt::format("diff plans one model twice for one more release; use `ckplan compare {} "
+                  "--algo {}`, or diff two plan files",
+                  PathWord(options.plan), list));
   CKPLAN_ASSIGN_OR_RETURN(PlanRequest first, options.request.Read());
   PlanRequest second = first;
   first.algorithm = list.substr(0, comma);
@@ -188,17 +192,15 @@ Result<Done> WriteOutputs(const Outputs& outputs, const Sides& sides, const Scre
 }  // namespace
 
 void AddDiffOptions(CommandLine& line, Options& options) {
-  line.Positional("OLD", "a plan file or an annotated model; or the one model to plan twice",
-                  &options.plan);
+  line.Positional("OLD", "a plan file or an annotated model", &options.plan);
   line.OptionalPositional("NEW", "the other plan file or annotated model", &options.newer_plan);
   line.OptionalPositional("MODEL", "for --emit: the model of both (default: beside each plan)",
                           &options.source);
-  line.Value("-a,--algo", "NAME,NAME", "for one model: the two algorithms to compare",
+  line.Value("-a,--algo", "NAME,NAME", "deprecated: use `ckplan compare MODEL --algo NAME,NAME`",
              &options.algorithms);
   options.request.Add(line, RequestFlags::Group::kPlanning);
   line.Value("--time-limit", "TIME",
              "limit for both plans together: 60s, 500ms, 5min (exit code 5)", &options.time_limit);
-  AddMemoryOption(line, options);
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Flag("--exit-code", "exit with 1 if the plans differ", &options.has_exit_code);
   line.Flag("--strict", "refuse plans of different models (exit code 3)", &options.is_strict);
@@ -206,6 +208,7 @@ void AddDiffOptions(CommandLine& line, Options& options) {
             fmt::format("write both plans as {}", EmitterNames(EmitSubject::kTwoPlans, " or ")),
             &options.emits);
   line.Choice("-f,--format", {"text", "json", "md"}, "format of the difference", &options.format);
+  AddMemoryOption(line, options);
   AddScreenOptions(line, options);
   line.Flag("-v,--verbose", "show every node that is treated differently", &options.is_verbose);
 }

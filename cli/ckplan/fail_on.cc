@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/common/request_values.h"
 #include "cli/common/size_arg.h"
 
 namespace ckplan {
@@ -41,6 +42,7 @@ constexpr std::array kMetrics = {
                 .has_growth = true,
                 .has_growth_by_size = true,
                 .has_model_size = true},
+    MetricForms{.metric = Metric::kNeed, .has_size = true, .has_model_size = true},
     MetricForms{.metric = Metric::kOverhead, .has_percent = true},
     MetricForms{.metric = Metric::kTime, .has_growth = true},
     MetricForms{.metric = Metric::kActivations, .has_model_size = true},
@@ -126,6 +128,15 @@ std::optional<ReadValue> ReadValueOf(const MetricForms& forms, bool is_growth, L
   return std::nullopt;
 }
 
+// A limit on the need is the memory of a device, which may be named.
+std::optional<Threshold> ReadNeed(const std::string& text, const std::string& memory) {
+  const Result<Budget> read = ReadMemory({"--fail-on", ""}, memory);
+  if (!read.ok()) return std::nullopt;
+  Threshold threshold{text, Metric::kNeed, false, Threshold::Unit::kBytes, read->bytes.count()};
+  threshold.memory = *read;
+  return threshold;
+}
+
 std::optional<Threshold> ReadThreshold(const std::string& text, LimitSubject subject) {
   const size_t sign = text.find_first_of(">:");
   if (sign == std::string::npos) return std::nullopt;
@@ -134,6 +145,10 @@ std::optional<Threshold> ReadThreshold(const std::string& text, LimitSubject sub
   if (is_growth && !rest.starts_with('+')) return std::nullopt;
   for (const MetricForms& forms : kMetrics) {
     if (NameOf(forms.metric) != std::string_view(text).substr(0, sign)) continue;
+    if (forms.metric == Metric::kNeed) {
+      if (is_growth) return std::nullopt;
+      return ReadNeed(text, std::string(rest));
+    }
     const auto read = ReadValueOf(forms, is_growth, subject, rest.substr(is_growth ? 1 : 0));
     if (!read) return std::nullopt;
     return Threshold{text, forms.metric, is_growth, read->unit, *read->value};
@@ -160,11 +175,13 @@ std::string Meant(const std::string& text, LimitSubject subject) {
 }
 
 constexpr std::string_view kPlanForms =
-    "write peak>16GiB, peak>60%, arena>16GiB, total>16GiB or overhead>5%, or, with --against OLD, "
+    "write peak>16GiB, peak>60%, arena>16GiB, total>16GiB, need>24GiB or overhead>5%, or, with "
+    "--against OLD, "
     "peak:+1%, "
     "peak:+10MiB, arena:+1%, total:+1% or time:+2%";
 constexpr std::string_view kModelForms =
-    "write peak>16GiB, total>16GiB, activations>8GiB, saved>8GiB, parameters>2GiB or warnings>0";
+    "write peak>16GiB, total>16GiB, need>24GiB, activations>8GiB, saved>8GiB, parameters>2GiB or "
+    "warnings>0";
 
 Error BadThreshold(const std::string& text, LimitSubject subject) {
   constexpr size_t kLongestEcho = 80;
@@ -191,6 +208,26 @@ void AddHints(const std::vector<Threshold>& thresholds, std::vector<Verdict>* ve
 
 }  // namespace
 
+Result<std::vector<Threshold>> ThresholdsIn(const Options& options, LimitSubject subject) {
+  std::vector<Threshold> thresholds;
+  for (const std::string& text : options.fail_on) {
+    CKPLAN_ASSIGN_OR_RETURN(Threshold threshold, ParseThreshold(text, subject));
+    thresholds.push_back(std::move(threshold));
+  }
+  if (options.max_peak) {
+    // Says in terms of its own flag what is wrong with the size.
+    CKPLAN_RETURN_IF_ERROR(ParseSize(*options.max_peak, "--max-peak"));
+    CKPLAN_ASSIGN_OR_RETURN(Threshold peak, ParseThreshold("peak>" + *options.max_peak, subject));
+    thresholds.push_back(std::move(peak));
+  }
+  if (const auto memory = options.request.ValueOf("memory")) {
+    CKPLAN_RETURN_IF_ERROR(options.request.Read());
+    CKPLAN_ASSIGN_OR_RETURN(Threshold need, ParseThreshold("need>" + *memory, subject));
+    thresholds.push_back(std::move(need));
+  }
+  return thresholds;
+}
+
 Result<Threshold> ParseThreshold(const std::string& text, LimitSubject subject) {
   if (auto threshold = ReadThreshold(text, subject)) return std::move(*threshold);
   return BadThreshold(text, subject);
@@ -198,11 +235,11 @@ Result<Threshold> ParseThreshold(const std::string& text, LimitSubject subject) 
 
 Result<std::vector<Verdict>> JudgeFailOn(const std::vector<Threshold>& thresholds,
                                          const PlanFigures& figures, const PlanRequest& request,
-                                         const OlderPlan& older) {
+                                         const OlderPlan& older, const NeedWithin& need) {
   for (const Threshold& threshold : thresholds) {
     CKPLAN_RETURN_IF_ERROR(CheckComparable(threshold, request, older));
   }
-  std::vector<Verdict> verdicts = JudgeThresholds(thresholds, figures, older);
+  std::vector<Verdict> verdicts = JudgeThresholds(thresholds, figures, older, need);
   AddHints(thresholds, &verdicts);
   return verdicts;
 }

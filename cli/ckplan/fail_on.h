@@ -1,12 +1,12 @@
 // The flag --fail-on: limits as people type them, and the lines that say which of them hold.
 //
 // `ckplan check` takes these for a plan:
-//   peak>16GiB, peak>60%, arena>18GB, total>24GiB, overhead>5%
+//   peak>16GiB, peak>60%, arena>18GB, total>24GiB, need>24GiB, need>rtx4090, overhead>5%
 //   peak:+1%, arena:+1%, total:+1%     growth over the plan of --against; also by a size:
 //   peak:+10MiB time:+2%
 //
 // `ckplan inspect` takes these for a model:
-//   peak>16GiB, total>24GiB, activations>8GiB, saved>8GiB, parameters>2GiB, warnings>0
+//   peak>16GiB, total>24GiB, need>24GiB, activations>8GiB, saved>8GiB, parameters>2GiB, warnings>0
 //
 // lib/plan/threshold.h says what each of them is compared with.
 #pragma once
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/ckplan/options.h"
 #include "cli/common/terminal.h"
 #include "lib/base/result.h"
 #include "lib/plan/threshold.h"
@@ -22,6 +23,9 @@ namespace ckplan {
 
 enum class LimitSubject { kPlan, kModel };
 
+// Returns the limits of --fail-on, of --max-peak ("peak>8GiB") and of --memory ("need>8GiB").
+// kUsage: a text is no limit on the subject.
+Result<std::vector<Threshold>> ThresholdsIn(const Options& options, LimitSubject subject);
 // kUsage: the text is no limit on the subject.
 Result<Threshold> ParseThreshold(const std::string& text,
                                  LimitSubject subject = LimitSubject::kPlan);
@@ -30,7 +34,7 @@ Result<Threshold> ParseThreshold(const std::string& text,
 // on the growth of time between plans with costs from different models.
 Result<std::vector<Verdict>> JudgeFailOn(const std::vector<Threshold>& thresholds,
                                          const PlanFigures& figures, const PlanRequest& request,
-                                         const OlderPlan& older);
+                                         const OlderPlan& older, const NeedWithin& need = {});
 std::vector<Verdict> JudgeFailOn(const std::vector<Threshold>& thresholds,
                                  const ModelMeasures& model);
 

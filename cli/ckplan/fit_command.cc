@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <utility>
 
@@ -13,43 +12,14 @@
 #include "cli/ckplan/outputs.h"
 #include "cli/common/memory_limit.h"
 #include "cli/common/size_arg.h"
-#include "lib/base/human_bytes.h"
-#include "lib/cost/cost_model.h"
 #include "lib/plan/added_time.h"
 #include "lib/planner/fit.h"
 
 namespace ckplan {
 namespace {
 
-// Reserved for the CUDA context, the libraries' own workspaces and fragmentation.
-constexpr std::string_view kDefaultReserve = "1GiB";
 constexpr std::string_view kDefaultAddedTimes = "5,10,20,30";
 constexpr int64_t kMaxMultiple = 1'000'000;
-// A number without a unit up to this one was meant as gibibytes: no device has so few bytes.
-constexpr int64_t kMostGibibytes = 4096;
-
-struct MemoryArgument {
-  Bytes bytes;
-  std::string device;  // Empty if a size was given.
-};
-
-// A size such as "24GiB", or the name of a device preset. No preset begins with a digit.
-Result<MemoryArgument> ParseMemory(const std::string& text) {
-  const bool is_size = text.empty() || text.front() == '-' || text.front() == '.' ||
-                       (text.front() >= '0' && text.front() <= '9');
-  if (is_size) {
-    CKPLAN_ASSIGN_OR_RETURN(const Bytes bytes, ParseSize(text, "--memory"));
-    const bool is_bare =
-        std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-    if (is_bare && bytes.count() <= kMostGibibytes) {
-      return MakeError(ErrorCode::kUsage,
-                       fmt::format("--memory: {0} is {0} bytes; did you mean {0}GiB?", text));
-    }
-    return MemoryArgument{bytes, ""};
-  }
-  CKPLAN_ASSIGN_OR_RETURN(const Device device, FindDevice(text));
-  return MemoryArgument{device.memory, device.name};
-}
 
 // Parses a list such as "5,10,12.5%"; the values come ascending and each once.
 Result<std::vector<double>> ParseAddedTimes(std::string_view text) {
@@ -83,8 +53,7 @@ Result<SearchEffort> EffortOf(const std::string& name) {
   return MakeError(ErrorCode::kInternal, "an effort that is none of the choices");
 }
 
-Result<FitRequest> ReadRequest(const Options& options, const MemoryArgument& memory,
-                               Bytes reserve) {
+Result<FitRequest> ReadRequest(const Options& options) {
   FitRequest request;
   request.path = options.source;
   RequestFlags flags = options.request;
@@ -103,20 +72,11 @@ Result<FitRequest> ReadRequest(const Options& options, const MemoryArgument& mem
   if (request.plan.algorithm == kBestAlgorithm) {
     CKPLAN_ASSIGN_OR_RETURN(request.plan.effort, EffortOf(options.effort));
   }
-  if (request.plan.cost_model.empty() && !memory.device.empty()) {
-    request.plan.cost_model = "flops:" + memory.device;
-  }
   CKPLAN_ASSIGN_OR_RETURN(
       request.added_percents,
       ParseAddedTimes(options.added_times.value_or(std::string(kDefaultAddedTimes))));
   CKPLAN_ASSIGN_OR_RETURN(request.multiple_of, ParseInteger(options.multiple_of.value_or("1"),
                                                             "--multiple-of", 1, kMaxMultiple));
-  if (reserve >= memory.bytes) {
-    return MakeError(ErrorCode::kUsage,
-                     fmt::format("--reserve: {} of {} leaves nothing for the step",
-                                 HumanBytes(reserve), HumanBytes(memory.bytes)));
-  }
-  request.memory = memory.bytes - reserve;
   return request;
 }
 
@@ -142,12 +102,11 @@ std::string NextHint(const Options& options, const FitRequest& request, const Fi
 }  // namespace
 
 void AddFitOptions(CommandLine& line, Options& options) {
+  options.finds_one_size = true;
   line.Positional("MODEL", "an ONNX model; its batch, or an open dimension, is fitted",
                   &options.source);
-  line.Value("--memory", "SIZE|DEVICE", "memory of the device: 24GiB, rtx4090, h100-80g",
-             &options.memory);
-  line.Value("--reserve", "SIZE",
-             "memory to leave free: CUDA context, fragmentation (default 1GiB)", &options.reserve);
+  options.request.Add(line, "memory");
+  options.request.Add(line, "reserve");
   line.Value("--added-time", "P%,...", "what plans may add to a step (default 5,10,20,30)",
              &options.added_times);
   line.Value("--multiple-of", "N", "only sizes that are a multiple of it (default 1)",
@@ -164,25 +123,21 @@ void AddFitOptions(CommandLine& line, Options& options) {
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
              &options.time_limit);
-  AddMemoryOption(line, options);
   line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
               &options.format);
+  AddMemoryOption(line, options);
   AddScreenOptions(line, options);
   line.Flag("-v,--verbose", "say why the model takes no larger size", &options.is_verbose);
 }
 
 Result<ExitCode> RunFit(const Options& options, const Screen& screen) {
-  if (!options.memory) {
+  CKPLAN_ASSIGN_OR_RETURN(const FitRequest request, ReadRequest(options));
+  if (!request.plan.memory.is_given()) {
     return MakeError(
         ErrorCode::kUsage,
-        "say what the step is to fit: --memory 24GiB, or a device as --memory rtx4090");
+        "fit needs the device's memory: --memory 24GiB, or a device as --memory rtx4090");
   }
-  CKPLAN_ASSIGN_OR_RETURN(const MemoryArgument memory, ParseMemory(*options.memory));
-  CKPLAN_ASSIGN_OR_RETURN(
-      const Bytes reserve,
-      ParseSize(options.reserve.value_or(std::string(kDefaultReserve)), "--reserve"));
-  CKPLAN_ASSIGN_OR_RETURN(const FitRequest request, ReadRequest(options, memory, reserve));
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
                           Outputs::Create(options, "json", EmitSubject::kPlan));
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
@@ -195,8 +150,7 @@ Result<ExitCode> RunFit(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(Fit fit, InTime(std::move(found), options));
   const StopsSuspended whole;  // The results so far are reported completely.
   for (const std::string& warning : fit.warnings) screen.Warn(warning);
-  const FitReport report{std::move(fit), memory.device,       memory.bytes,
-                         reserve,        request.multiple_of, screen.is_verbose};
+  const FitReport report{std::move(fit), request.multiple_of, screen.is_verbose};
   CKPLAN_RETURN_IF_ERROR(ReportTable(options, outputs, screen, [&](std::string_view format) {
     return Rendered(report, format, screen);
   }));

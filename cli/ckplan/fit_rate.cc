@@ -27,7 +27,6 @@ bool IsOneOf(const std::array<std::string_view, kCount>& names, const std::strin
   return std::find(names.begin(), names.end(), lower) != names.end();
 }
 
-bool IsBatch(const std::string& dim) { return IsOneOf(kBatchNames, dim); }
 bool IsSequence(const std::string& dim) { return IsOneOf(kSequenceNames, dim); }
 
 bool IsInSeconds(const Fit& fit) { return fit.plan.cost_unit == "ns"; }
@@ -45,16 +44,18 @@ std::optional<int64_t> OnlySize(const DimSizes& dims, bool (*is_kind)(const std:
 
 }  // namespace
 
+bool IsBatchName(const std::string& dim) { return IsOneOf(kBatchNames, dim); }
+
 FitRate RateOf(const Fit& fit) {
   const std::string per = IsInSeconds(fit) ? "/s" : "/cost";
   const DimSizes& bound = fit.plan.dims;
   const auto is_sequence = [](const auto& dim) { return IsSequence(dim.first); };
-  if (IsBatch(fit.dim)) {
+  if (IsBatchName(fit.dim)) {
     const std::optional<int64_t> tokens = OnlySize(bound, IsSequence);
     return tokens ? FitRate{"tokens" + per, "tokens" + per, *tokens}
                   : FitRate{"samples" + per, "samples" + per, 1};
   }
-  const std::optional<int64_t> samples = OnlySize(bound, IsBatch);
+  const std::optional<int64_t> samples = OnlySize(bound, IsBatchName);
   const bool is_only_sequence =
       IsSequence(fit.dim) && std::none_of(bound.begin(), bound.end(), is_sequence);
   if (is_only_sequence && samples) return {"tokens" + per, "tokens" + per, *samples};

@@ -25,4 +25,7 @@ FitRate RateOf(const Fit& fit);
 // Returns the rate of a row that has a size.
 double Throughput(const Fit& fit, const FitRow& row);
 
+// Whether a dimension of this name is a batch of samples.
+bool IsBatchName(const std::string& dim);
+
 }  // namespace ckplan

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/ckplan/accounting_text.h"
 #include "cli/ckplan/fit_rate.h"
 #include "cli/ckplan/offload_text.h"
 #include "cli/ckplan/plan_summary.h"
@@ -14,8 +15,10 @@
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
+#include "lib/emit/json_accounting.h"
 #include "lib/emit/json_request.h"
 #include "lib/emit/json_writer.h"
+#include "lib/plan/outside.h"
 
 namespace ckplan {
 namespace {
@@ -68,7 +71,7 @@ TextTable TableOf(const FitReport& report, const ByteUnit& unit) {
     } else {
       cells.insert(cells.end(), {std::to_string(row.size), AmountIn(unit, row.peak),
                                  AmountIn(unit, row.constants), AmountIn(unit, row.need()),
-                                 AmountIn(unit, report.memory - report.reserve - row.need()),
+                                 AmountIn(unit, fit.plan.memory.bytes - row.need()),
                                  SignedPercent(ShareOfStep(row)), RateText(Throughput(fit, row)),
                                  std::string(NameOf(row.limit))});
       if (has_link) cells.push_back(AmountIn(unit, row.host_peak));
@@ -78,10 +81,16 @@ TextTable TableOf(const FitReport& report, const ByteUnit& unit) {
   return table;
 }
 
-std::string MemoryLine(const FitReport& report) {
-  return fmt::format("{}{}, less a reserve of {}: {} for a step", HumanBytes(report.memory),
-                     report.device.empty() ? "" : fmt::format(" ({})", report.device),
-                     HumanBytes(report.reserve), HumanBytes(report.memory - report.reserve));
+// What is left for tensors whatever the plan.
+Bytes MemoryForTensors(const Fit& fit) { return fit.plan.memory.bytes - OutsideInMemory(fit.plan); }
+
+std::string MemoryDescription(const Fit& fit) {
+  return fmt::format("{}, less {}: {} for tensors", MemoryText(fit.plan.memory),
+                     fit.plan.reserve
+                         ? fmt::format("a reserve of {}", HumanBytes(*fit.plan.reserve))
+                         : fmt::format("{} for cuBLAS, the CUDA context and the driver",
+                                       HumanBytes(OutsideInMemory(fit.plan))),
+                     HumanBytes(MemoryForTensors(fit)));
 }
 
 std::string PlannedBy(const PlanRequest& plan) {
@@ -148,6 +157,8 @@ void WriteRow(const Fit& fit, const FitRow& row, bool is_best, JsonWriter* json)
   } else {
     json->Text(row.model_limit);
   }
+  json->Key("accounting");
+  WriteAccounting(row.accounting, fit.plan.memory, JsonLayout::kInline, json);
   json->End();
 }
 
@@ -156,7 +167,7 @@ void WriteRow(const Fit& fit, const FitRow& row, bool is_best, JsonWriter* json)
 Error NothingFits(const FitReport& report) {
   const Fit& fit = report.fit;
   const std::string dim = Printable(fit.dim, kLongestName);
-  const std::string memory = HumanBytes(report.memory - report.reserve);
+  const std::string memory = HumanBytes(MemoryForTensors(fit));
   if (!fit.shortage) {
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("infeasible: no size of {} fits {}; plans that add more time may, "
@@ -175,8 +186,9 @@ Error NothingFits(const FitReport& report) {
                                       less.setting.value, HumanBytes(less.constants),
                                       is_least ? " or more, by what is still trained" : ""));
   }
-  error.notes.push_back(fmt::format("a device must have more than {}, and the reserve",
-                                    HumanBytes(shortage.needed())));
+  error.notes.push_back(
+      fmt::format("a device must have more than {}, and {} for what is not a tensor",
+                  HumanBytes(shortage.needed()), HumanBytes(OutsideInMemory(fit.plan))));
   return error;
 }
 
@@ -188,24 +200,30 @@ std::string FitText(const FitReport& report, const Terminal& terminal) {
     text += "   " + Printable(size, kLongestName);
   }
   constexpr size_t kLabelWidth = 9;
-  text += fmt::format("\n  memory   {}\n  plans    {}\n{}\n", MemoryLine(report),
+  text += fmt::format("\n  memory   {}\n  plans    {}\n{}\n", MemoryDescription(report.fit),
                       PlannedBy(fit.plan), LinkLine(fit.plan, kLabelWidth));
-  const ByteUnit unit = UnitOf(report.memory);
+  const ByteUnit unit = UnitOf(report.fit.plan.memory.bytes);
   const size_t width = terminal.table_width();
   const std::string notes = fmt::format(
-      "\nsizes in {}; need: peak and constants; time: what the plan adds to a step\n"
+      "\nsizes in {}; need: all that training needs of the device; time: what the plan adds to a "
+      "step\n"
       "{}: by the cost model, for comparing the rows; real times differ\n"
       "limit: what ends the row: memory, the model, or the time that a plan may add\n{}",
       unit.name, RateOf(fit).name,
       fit.plan.offload ? "on host: the most that values need there\n" : "");
-  return Folded(text, width) + TableOf(report, unit).Text(0, width) +
+  text = Folded(text, width) + TableOf(report, unit).Text(0, width) +
          Folded(notes + ModelLimits(report), width);
+  const std::optional<size_t> next = fit.NextRow();
+  if (!next) return text;
+  const FitRow& row = fit.rows[*next];
+  const std::string title = fmt::format("{}={}", Printable(fit.dim, kLongestName), row.size);
+  return text + '\n' + AccountingTable(row.accounting, title).Text(0, width);
 }
 
 std::string FitMarkdown(const FitReport& report) {
-  const ByteUnit unit = UnitOf(report.memory);
+  const ByteUnit unit = UnitOf(report.fit.plan.memory.bytes);
   return TableOf(report, unit).Markdown() +
-         fmt::format("\n{}. Sizes in {}.\n", MemoryLine(report), unit.name);
+         fmt::format("\n{}. Sizes in {}.\n", MemoryDescription(report.fit), unit.name);
 }
 
 std::string FitCsv(const FitReport& report) {
@@ -229,8 +247,8 @@ std::string FitCsv(const FitReport& report) {
         row.size == 0 ? "" : std::to_string(row.size),
         row.added_percent ? fit.plan.algorithm : "keep-all",
         std::string(NameOf(fit.plan.optimizer)),
-        std::to_string(report.memory.count()),
-        std::to_string(report.reserve.count())};
+        std::to_string(fit.plan.memory.bytes.count()),
+        std::to_string(OutsideInMemory(fit.plan).count())};
     if (row.size == 0) {
       cells.insert(cells.end(), 6, "");
     } else {
@@ -263,14 +281,14 @@ std::string FitJson(const FitReport& report) {
   for (const auto& [name, size] : fit.plan.dims) json.Key(name).Integer(size);
   json.End();
   json.Key("device");
-  if (report.device.empty()) {
+  if (fit.plan.memory.device.empty()) {
     json.Null();
   } else {
-    json.Text(report.device);
+    json.Text(fit.plan.memory.device);
   }
-  json.Key("memory_bytes").Amount(report.memory);
-  json.Key("reserve_bytes").Amount(report.reserve);
-  json.Key("budget_bytes").Amount(report.memory - report.reserve);
+  json.Key("memory_bytes").Amount(fit.plan.memory.bytes);
+  json.Key("reserve_bytes").Amount(OutsideInMemory(fit.plan));
+  json.Key("budget_bytes").Amount(MemoryForTensors(fit));
   WriteTableFields(FieldScope::InTables::kPatterns, fit.plan, &json);
   WriteField("algorithm", fit.plan, &json);
   json.Key("effort").Text(NameOf(fit.plan.effort));

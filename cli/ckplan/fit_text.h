@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "cli/common/terminal.h"
-#include "lib/base/units.h"
 #include "lib/planner/fit.h"
 
 namespace ckplan {
@@ -13,9 +12,6 @@ namespace ckplan {
 // A fit with its question.
 struct FitReport {
   Fit fit;
-  std::string device;  // The preset that was named; empty for a size.
-  Bytes memory;        // The device's memory, the reserve included.
-  Bytes reserve;
   int64_t multiple_of = 1;
   bool is_verbose = false;  // Says why the model takes no larger size.
 };

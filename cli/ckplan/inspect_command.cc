@@ -27,6 +27,9 @@ void AddInspectOptions(CommandLine& line, Options& options) {
   line.List("--fail-on", "LIMIT",
             "exit with 1 above it: peak>16GiB, total>24GiB, saved>8GiB, warnings>0",
             &options.fail_on);
+  line.Value("--max-peak", "SIZE", "short for --fail-on 'peak>SIZE'", &options.max_peak);
+  options.request.Add(line, "memory", "", "exit with 1 if training needs more: 8GiB, rtx4090");
+  options.request.Add(line, "reserve");
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
               &options.format);
   AddMemoryOption(line, options);
@@ -34,15 +37,6 @@ void AddInspectOptions(CommandLine& line, Options& options) {
 }
 
 namespace {
-
-Result<std::vector<Threshold>> ModelLimitsOf(const Options& options) {
-  std::vector<Threshold> thresholds;
-  for (const std::string& text : options.fail_on) {
-    CKPLAN_ASSIGN_OR_RETURN(Threshold threshold, ParseThreshold(text, LimitSubject::kModel));
-    thresholds.push_back(std::move(threshold));
-  }
-  return thresholds;
-}
 
 Inspection Inspect(const Source& source) {
   Inspection result = InspectGraph(source.step());
@@ -52,6 +46,7 @@ Inspection Inspect(const Source& source) {
   result.optimizer_state = OptimizerState(source.request, source.step().optimized());
   result.restored = CountRestored(source.restored);
   result.warnings = source.warnings;
+  if (source.request.memory.is_given()) result.accounting = AccountForKeepAll(source);
   return result;
 }
 
@@ -86,7 +81,8 @@ ExitCode ReportModelLimits(const std::vector<Inspection>& inspections, bool is_r
 
 Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, options.request.Read());
-  CKPLAN_ASSIGN_OR_RETURN(const std::vector<Threshold> limits, ModelLimitsOf(options));
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<Threshold> limits,
+                          ThresholdsIn(options, LimitSubject::kModel));
   std::vector<Inspection> inspections;
   Progress progress(screen.shows_progress);
   for (const std::string& path : options.sources) {
@@ -99,7 +95,15 @@ Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
     }
     CKPLAN_ASSIGN_OR_RETURN(const Source source, std::move(loaded));
     inspections.push_back(Inspect(source));
-    inspections.back().verdicts = JudgeFailOn(limits, MeasuresOf(inspections.back()));
+    ModelMeasures measures = MeasuresOf(inspections.back());
+    measures.need = [&](const Budget& memory) {
+      PlanRequest within = source.request;
+      within.memory = memory;
+      return AccountFor({source.step(), within, source.buffers}, source.step().KeepAll(),
+                        measures.peak)
+          .need();
+    };
+    inspections.back().verdicts = JudgeFailOn(limits, measures);
     progress.Clear();
     WarnOf(source, screen);
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "cli/ckplan/accounting_text.h"
 #include "cli/ckplan/fail_on.h"
 #include "cli/ckplan/request_text.h"
 #include "cli/common/text_table.h"
@@ -164,7 +165,11 @@ std::string InspectionText(const std::vector<Inspection>& inspections, const Scr
       std::max(static_cast<size_t>(screen.out.width), 2 * kOtherColumns) - kOtherColumns;
   text += '\n' + OperatorsTable(one).Text(0, table_width);
   if (!one.restored.empty()) text += '\n' + RestoredTable(one).Text(0, table_width);
-  return text + '\n' + LargestTable(one, name_width).Text(0, table_width) + verdicts;
+  text += '\n' + LargestTable(one, name_width).Text(0, table_width);
+  if (one.accounting) {
+    text += '\n' + AccountingTable(*one.accounting, "memory, keeping all").Text(0, table_width);
+  }
+  return text + verdicts;
 }
 
 std::string InspectionMarkdown(const std::vector<Inspection>& inspections) {

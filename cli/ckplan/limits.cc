@@ -7,6 +7,7 @@
 namespace ckplan {
 
 void AddMemoryOption(CommandLine& line, Options& options) {
+  const CommandLine::Section section(line, kGlobalSection);
   line.Value("--memory-limit", "SIZE",
              "memory that ckplan itself may use (default three quarters of what is free)",
              &options.memory_limit);

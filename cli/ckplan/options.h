@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/ckplan/typed_words.h"
@@ -35,9 +36,8 @@ struct Options {
   bool wants_joint = false;  // Expand the graph into a joint graph.
 
   // Fitting into a device's memory:
-  std::string effort = "quick";        // For commands whose default differs from that of plans.
-  std::optional<std::string> memory;   // A size, or a device preset.
-  std::optional<std::string> reserve;  // Device memory held back from the step.
+  bool finds_one_size = false;         // One dimension needs no size, because it is sought.
+  std::string effort = "quick";  // For commands whose default differs from that of plans.
   std::optional<std::string> added_times;
   std::optional<std::string> multiple_of;
 
@@ -48,6 +48,7 @@ struct Options {
   std::string format = "text";
   std::string color = "auto";
   std::vector<std::string> fail_on;
+  std::optional<std::string> max_peak;  // Short for --fail-on 'peak>SIZE'.
   std::optional<std::string> against;
   std::string annotate = "none";
   std::optional<std::string> config;
@@ -60,6 +61,9 @@ struct Options {
   bool has_no_progress = false;
   std::string messages = "text";
 };
+
+// The heading of options that every command has, or nearly every one.
+inline constexpr std::string_view kGlobalSection = "Global";
 
 void AddScreenOptions(CommandLine& line, Options& options);  // --color, -q, --no-progress
 

@@ -90,8 +90,12 @@ EmitSource EmitSourceOf(const Source& source, const Plan* plan, Annotator annota
       WriteDivisionTreeDot, {kStepPredictionName, PredictSteps, kWhyNoJointPrediction}};
   EmitSource emitted{
       .step = source.step(), .plan = plan, .annotate = std::move(annotate), .papers = &kPapers};
-  if (plan != nullptr && source.joint && source.step().has_forward())
+  if (plan == nullptr) return emitted;
+  emitted.account = [&source, plan] { return AccountForPlan(source, *plan); };
+  emitted.memory = source.request.memory;
+  if (source.joint && source.step().has_forward()) {
     emitted.in_model_form = InModelForm(source, *plan);
+  }
   return emitted;
 }
 

@@ -91,7 +91,15 @@ Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits
       series.request.optimizer = optimizer;
       series.constants =
           TotalConstants(constants, OptimizerState(series.request, source.step().optimized()));
-      all->push_back(series);
+      ParetoSeries within = series;
+      if (within.curve) {
+        const Result<Done> fits = LeaveOutWhatNeedsMore(source, series.request, &*within.curve);
+        if (!fits.ok()) {
+          within.curve.reset();
+          within.failure = MessageOf(fits.error());
+        }
+      }
+      all->push_back(std::move(within));
     }
   }
   return Done{};
@@ -139,15 +147,17 @@ void AddParetoOptions(CommandLine& line, Options& options) {
   line.Value("--optimizer", "NAME,...",
              "optimizers: sgd (default), momentum, adam, adamw, adam8bit", &options.optimizers);
   options.request.Add(line, "master_weights");
+  options.request.Add(line, "memory", "", "leave out plans that need more: 8GiB, rtx4090");
+  options.request.Add(line, "reserve");
   options.request.Add(line, "dims", "NAME=N,...", "sizes of a symbolic dimension; once for each");
   options.request.Add(line, RequestFlags::Group::kConstraints);
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
              &options.time_limit);
-  AddMemoryOption(line, options);
   line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);
   line.Choice("-f,--format", {"text", "json", "md", "csv", "svg"}, "format of what is printed",
               &options.format);
+  AddMemoryOption(line, options);
   AddScreenOptions(line, options);
 }
 

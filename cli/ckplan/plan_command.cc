@@ -6,10 +6,12 @@
 #include <cmath>
 #include <filesystem>
 
+#include "cli/ckplan/accounting_text.h"
 #include "cli/ckplan/annotation.h"
 #include "cli/ckplan/chain_remark.h"
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/limits.h"
+#include "cli/ckplan/memory_refusal.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/request_text.h"
@@ -19,6 +21,7 @@
 #include "lib/emit/emitters.h"
 #include "lib/emit/json_plan.h"
 #include "lib/planner/alternatives.h"
+#include "lib/planner/peak_budget.h"
 #include "lib/planner/planner.h"
 #include "lib/schedule/simulate.h"
 
@@ -29,26 +32,37 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// Puts the answer before the summary of a plan, and its lines after it.
+std::string WithAccounting(const Source& source, const Plan& plan, const std::string& summary,
+                           const Terminal& terminal) {
+  const Budget& memory = source.request.memory;
+  const Accounting accounting = AccountForPlan(source, plan);
+  std::optional<double> added_share = StepOverheadRatio(plan.figures);
+  if (plan.figures.overhead == Cost(0) && AccountForKeepAll(source).need() <= memory.bytes) {
+    added_share.reset();
+  }
+  return Folded(FitLine(accounting, memory, added_share) + "\n\n", terminal.table_width()) +
+         summary + AccountingTable(accounting, "memory").Text(2, terminal.table_width()) + "\n";
+}
+
 Result<std::string> Rendered(const Options& options, const Source& source, const Plan& plan,
                              double solve_seconds, const Screen& screen) {
   if (options.format == "json") return WritePlanJson(plan, source.step());
   if (options.format == "md") return PlanMarkdown(source, plan);
   if (options.format == "csv") return PlanCsv(source, plan);
-  const bool has_total = options.request.ValueOf("total_budget").has_value();
-  const bool has_added = options.request.ValueOf("added_time").has_value();
-  const SummaryRequest request{options.request.Typed(has_added   ? "added_time"
-                                                     : has_total ? "total_budget"
-                                                                 : "budget"),
-                               has_total, solve_seconds, screen.is_verbose};
-  return PlanText(source, plan, request, screen.out) + "\n";
+  const std::string field = options.request.BudgetField();
+  const bool has_constants = field == "total_budget" || field == "memory";
+  const SummaryRequest request{options.request.Typed(field.empty() ? "budget" : field),
+                               has_constants, solve_seconds, screen.is_verbose};
+  const std::string text = PlanText(source, plan, request, screen.out) + "\n";
+  return field == "memory" ? WithAccounting(source, plan, text, screen.out) : text;
 }
 
 // Whether nothing says which plan is wanted, and nothing is written, so that only the choice is
 // shown.
 bool ShowsOnlyCurve(const Options& options, const PlanRequest& request, const Outputs& outputs,
                     const Plan& plan) {
-  const bool has_limit =
-      request.budget.is_given() || request.total_budget.is_given() || request.added_time.is_given();
+  const bool has_limit = PeakBudgetOf(request).is_given() || request.added_time.is_given();
   return request.algorithm == kBestAlgorithm && !has_limit && outputs.empty() &&
          options.format == "text" && !options.is_verbose && plan.figures.curve.size() > 1;
 }
@@ -150,14 +164,17 @@ Result<ExitCode> Report(const Options& options, const Outputs& outputs, const So
 
 // Explains why there is no plan, in terms of the command line.
 Result<ExitCode> WithoutPlan(const Options& options, const Source& source,
-                             const Interrupt& interrupt, Error error) {
+                             const PlanRequest& request, const Interrupt& interrupt, Error error) {
   if (interrupt.was_interrupted()) return Interrupted();
   if (error.code == ErrorCode::kInfeasible) {
     const StopsSuspended whole;  // The whole error is reported.
     const std::string hint = options.request.BareBudgetHint(KeepAllPeak(source.step()));
     if (!hint.empty()) error.notes.push_back(hint);
   }
-  if (error.code != ErrorCode::kTimeout) return error;
+  if (error.code != ErrorCode::kTimeout) {
+    return RefusalOfMemory(source, request, options, {interrupt.token(), MemoryLimit()},
+                           std::move(error));
+  }
   return TimeLimitPassed(options,
                          " without a plan; give more time, or another algorithm (`ckplan algos`)");
 }
@@ -171,7 +188,6 @@ void AddPlanOptions(CommandLine& line, Options& options) {
   options.request.Add(line, RequestFlags::Group::kPlanning);
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
              &options.time_limit);
-  AddMemoryOption(line, options);
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("-o,--output", "FILE", "write the plan there; - is standard output", &options.output);
   line.List("--emit", "KIND=FILE",
@@ -179,6 +195,7 @@ void AddPlanOptions(CommandLine& line, Options& options) {
             &options.emits);
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
               &options.format);
+  AddMemoryOption(line, options);
   AddScreenOptions(line, options);
   line.Flag("-v,--verbose", "show all that is recomputed, and the solve time on standard error",
             &options.is_verbose);
@@ -205,7 +222,7 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   Result<Plan> plan = Solve(source, request, interrupt, &shortage);
   const double seconds = SecondsSince(start);
   progress.Clear();
-  if (!plan.ok()) return WithoutPlan(options, source, interrupt, std::move(plan).error());
+  if (!plan.ok()) return WithoutPlan(options, source, request, interrupt, std::move(plan).error());
   const StopsSuspended whole;  // The plan so far is written completely.
   ReportChoice(request, source, *plan, shortage, interrupt, options, screen);
   if (screen.is_verbose) screen.Note(fmt::format("ckplan: planned in {:.3f} s", seconds));

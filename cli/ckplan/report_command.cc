@@ -83,7 +83,7 @@ PlanRequest CurveRequest(const ReadPlan& plan) {
   request.uses_liveness = true;
   request.decisions.reset();
   request.setting.reset();
-  request.budget = request.total_budget = request.paper_budget = Budget();
+  request.budget = request.total_budget = request.memory = request.paper_budget = Budget();
   return request;
 }
 

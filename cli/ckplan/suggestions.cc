@@ -80,12 +80,12 @@ std::string SuggestedSizes(const Options& options, const Error& error) {
   if (open.empty() || !options.typed.CanRepeat()) return "";
   RequestFlags flags = options.request;
   flags.LeaveOut("algorithm");  // It may be a list, and does not matter for reading a model.
-  const bool is_fit = options.memory.has_value();  // It finds one of the sizes.
-  if (is_fit) flags.TakeUnboundDims();
+  if (options.finds_one_size) flags.TakeUnboundDims();
   const Result<RequestGrid> grid = ReadGrid(flags);
   if (!grid.ok()) return "";
   for (const ExampleSizes& sizes : kExamples) {
-    const auto dims = DimsBoundBy(sizes, ModelsOf(options), grid->request, open, is_fit);
+    const auto dims =
+        DimsBoundBy(sizes, ModelsOf(options), grid->request, open, options.finds_one_size);
     if (!dims) continue;
     std::string text;
     for (size_t i = 0; i < dims->size(); ++i) {

@@ -47,7 +47,9 @@ std::string_view KindOf(const Error& error, ExitCode code) {
 std::optional<int64_t> LeastBytes(const Error& error) {
   if (error.code != ErrorCode::kInfeasible) return std::nullopt;
   for (const Remedy::Setting& setting : error.remedy.settings) {
-    if (setting.name != "budget" && setting.name != "total_budget") continue;
+    const bool is_budget =
+        setting.name == "budget" || setting.name == "total_budget" || setting.name == "memory";
+    if (!is_budget) continue;
     int64_t bytes = 0;
     const char* const end = setting.value.data() + setting.value.size();
     const auto [stop, fault] = std::from_chars(setting.value.data(), end, bytes);

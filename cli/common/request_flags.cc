@@ -10,6 +10,7 @@
 #include "cli/common/memory_limit.h"
 #include "cli/common/request_values.h"
 #include "cli/common/size_arg.h"
+#include "lib/base/human_bytes.h"
 #include "lib/cost/cost_model.h"
 #include "lib/emit/json_decisions.h"
 #include "lib/graph/tensor_graph.h"
@@ -46,6 +47,10 @@ constexpr std::array kRows = {
             "how long best may search, in counted work"},
     FlagRow{"order", Group::kPlanning, "--order", "",
             "order of steps, for best and given: the model's, or any"},
+    FlagRow{"memory", Group::kPlanning, "--memory", "SIZE|DEVICE",
+            "memory of the device, for all that training needs: 8GiB, rtx4090"},
+    FlagRow{"reserve", Group::kPlanning, "--reserve", "SIZE",
+            "with --memory: leave this free, instead of what CUDA and the allocator take"},
     FlagRow{"budget",
             Group::kPlanning,
             "-b,--budget",
@@ -137,11 +142,16 @@ std::string_view SectionOf(const FlagRow& row) {
   constexpr std::array kOfParallelism = {
       std::string_view("sharding"), std::string_view("pipeline"), std::string_view("micro_batches"),
       std::string_view("schedule"), std::string_view("stage_cuts")};
+  // What only the algorithms of papers have.
+  constexpr std::array kOfResearch = {
+      std::string_view("paper_budget"), std::string_view("setting"), std::string_view("objective"),
+      std::string_view("granularity"), std::string_view("liveness")};
   const auto has = [&](const auto& fields) {
     return std::find(fields.begin(), fields.end(), row.field) != fields.end();
   };
   if (has(kOfCosts)) return "Costs and constants";
   if (has(kOfParallelism)) return "Parallelism";
+  if (has(kOfResearch)) return "Research";
   return row.group == Group::kReading ? "Model" : "Budget and algorithm";
 }
 
@@ -164,6 +174,18 @@ Result<Done> CheckCombinations(const std::vector<std::string>& texts) {
     combinations *= sizes;
   }
   return Done{};
+}
+
+Result<Done> CheckReserve(const PlanRequest& request) {
+  if (!request.reserve) return Done{};
+  if (!request.memory.is_given()) {
+    return MakeError(ErrorCode::kUsage,
+                     "--reserve is a part of the device's memory; add --memory SIZE|DEVICE");
+  }
+  if (*request.reserve < request.memory.bytes) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("--reserve: {} of {} leaves nothing for the step",
+                               HumanBytes(*request.reserve), HumanBytes(request.memory.bytes)));
 }
 
 size_t RowOf(std::string_view field) {
@@ -212,6 +234,7 @@ Result<Done> CheckText(const FlagRow& row, const std::string& text) {
 Result<Budget> ReadBudget(const FlagRow& row, const FlagForm& form, const std::string& text) {
   const bool is_added_time = row.field == "added_time";
   const auto read = [&](const std::string& one) {
+    if (row.field == "memory") return ReadMemory(form, one);
     return is_added_time ? ReadAddedTime(form, one) : ParseBudget(one, form.flag, row.budget_forms);
   };
   if (!IsList(text)) return read(text);
@@ -345,7 +368,10 @@ Result<PlanRequest> RequestFlags::Read() const {
     CKPLAN_RETURN_IF_ERROR(ReadRow(i, given_[i], &request));
     if (IsBudgetRow(kRows[i]) && given_[i].text) budgets.push_back(LongFlag(kRows[i]));
   }
-  if (budgets.size() <= 1) return request;
+  if (budgets.size() <= 1) {
+    CKPLAN_RETURN_IF_ERROR(CheckReserve(request));
+    return request;
+  }
   return MakeError(ErrorCode::kUsage,
                    fmt::format("{} exclude each other", fmt::join(budgets, " and ")));
 }
@@ -444,7 +470,8 @@ std::optional<std::string> RequestFlags::ValueOf(std::string_view field) const {
 
 std::string RequestFlags::BareBudgetHint(Bytes typical) const {
   for (size_t i = 0; i < kRows.size(); ++i) {
-    const bool is_size = IsBudgetRow(kRows[i]) && kRows[i].field != "added_time";
+    const bool is_size =
+        IsBudgetRow(kRows[i]) && kRows[i].field != "added_time" && kRows[i].field != "memory";
     if (!given_[i].text || !is_size) continue;
     return BareNumberHint(*given_[i].text, typical, kRows[i].budget_forms);
   }

@@ -12,6 +12,7 @@
 #include "cli/common/size_arg.h"
 #include "lib/base/nearest_name.h"
 #include "lib/base/read_file.h"
+#include "lib/cost/cost_model.h"
 #include "lib/plan/added_time.h"
 #include "lib/plan/knob.h"
 
@@ -19,6 +20,8 @@ namespace ckplan {
 namespace {
 
 constexpr int64_t kMaxDim = std::numeric_limits<int64_t>::max();
+// A number without a unit up to this one was meant as gibibytes: no device has so few bytes.
+constexpr int64_t kMostGibibytes = 4096;
 constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 
 struct NamedText {
@@ -186,7 +189,26 @@ Result<Link> ReadLink(const FlagForm& form, std::string_view text) {
   return error;
 }
 
-// Reads "10%" or "10". kUsage: it is no percentage from 0 to 1000.
+Result<Budget> ReadMemory(const FlagForm& form, const std::string& text) {
+  // No preset begins with a digit.
+  const bool is_size = text.empty() || text.front() == '-' || text.front() == '.' ||
+                       (text.front() >= '0' && text.front() <= '9');
+  if (!is_size) {
+    CKPLAN_ASSIGN_OR_RETURN(const Device device, FindDevice(text));
+    Budget memory = Budget::Of(device.memory);
+    memory.device = device.name;
+    return memory;
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const Bytes bytes, ParseSize(text, form.flag));
+  const bool is_bare =
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (is_bare && bytes.count() <= kMostGibibytes) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{0}: {1} is {1} bytes; did you mean {1}GiB?", form.flag, text));
+  }
+  return Budget::Of(bytes);
+}
+
 Result<Budget> ReadAddedTime(const FlagForm& form, std::string_view text) {
   std::string_view number = text;
   if (number.ends_with('%')) number.remove_suffix(1);

@@ -35,6 +35,8 @@ Result<Done> ReadNames(const FlagForm& form, const std::vector<std::string>& tex
 Result<Sharding> ReadSharding(const FlagForm& form, const std::string& text);
 // Reads "pcie5:50/50,half": see lib/cost/link.h.
 Result<Link> ReadLink(const FlagForm& form, std::string_view text);
+// Reads a size such as "24GiB", or the name of a device preset, whose memory it returns.
+Result<Budget> ReadMemory(const FlagForm& form, const std::string& text);
 // Reads "10%" or "10". kUsage: it is no percentage from 0 to 1000.
 Result<Budget> ReadAddedTime(const FlagForm& form, std::string_view text);
 

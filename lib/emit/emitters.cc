@@ -8,6 +8,7 @@
 #include "lib/base/nearest_name.h"
 #include "lib/emit/dot.h"
 #include "lib/emit/folded_dot.h"
+#include "lib/emit/json_accounting.h"
 #include "lib/emit/json_graph.h"
 #include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
@@ -77,6 +78,10 @@ Result<Emitted> EmitCurve(const EmitSource& source, const std::string& path) {
   return emitted;
 }
 
+Result<Emitted> EmitAccounting(const EmitSource& source, const std::string&) {
+  return Emitted{AccountingJson(source.account(), source.memory)};
+}
+
 Emitted Traced(const EmitSource& source, std::string (*write)(const TracedPlan& traced)) {
   return Emitted{write(TracePlan(source.step, *source.plan))};
 }
@@ -123,6 +128,8 @@ constexpr std::array kEmitters = {
             EmitDivisionTree},
     Emitter{"curve", "memory at every step, as .csv or .svg", Emitter::Needs::kPlan, EmitCurve,
             /*takes_joint=*/true, kCurveEndings, /*takes_two=*/true},
+    Emitter{"accounting", "what training needs of a device, line by line, as JSON",
+            Emitter::Needs::kPlan, EmitAccounting, /*takes_joint=*/true},
     Emitter{"peak-stacks", "what is in memory at the peak, as folded stacks by module",
             Emitter::Needs::kPlan, EmitPeakStacks, /*takes_joint=*/true},
     Emitter{"perfetto",

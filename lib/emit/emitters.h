@@ -14,6 +14,7 @@
 #include "lib/graph/joint_graph.h"
 #include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/plan/accounting.h"
 #include "lib/schedule/training_step.h"
 
 namespace ckplan {
@@ -45,6 +46,10 @@ struct EmitSource {
   // The plan to compare with, for emitters that take two; it may have another graph.
   const EmitSource* older = nullptr;
   const PaperPictures* papers = nullptr;  // Never null where a form that papers have is written.
+  // What training by the plan needs of a device, in the memory that was asked for, if any. Set
+  // where there is a plan.
+  std::function<Accounting()> account = {};
+  Budget memory = {};
   // The plan of a joint step that was made of a forward graph, as a plan of that graph.
   std::optional<Plan> in_model_form = std::nullopt;
 };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lib/emit/findings.h"
+#include "lib/emit/json_accounting.h"
 #include "lib/emit/json_request.h"
 #include "lib/emit/json_writer.h"
 
@@ -76,6 +77,10 @@ void WriteInspection(JsonWriter& json, const Inspection& one) {
   json.Key("warnings").BeginArray(JsonLayout::kLines);
   for (const std::string& warning : one.warnings) json.Text(warning);
   json.End();
+  if (one.accounting) {
+    json.Key("accounting");
+    WriteAccounting(*one.accounting, one.request.memory, JsonLayout::kLines, &json);
+  }
   if (!one.verdicts.empty()) {
     json.Key("limits").BeginArray(JsonLayout::kLines);
     for (const Verdict& verdict : one.verdicts) WriteVerdict(verdict, &json);

@@ -9,6 +9,7 @@
 #include "lib/graph/joint_graph.h"
 #include "lib/graph/restored_operation.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/plan/accounting.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/threshold.h"
 #include "lib/schedule/training_step.h"
@@ -56,7 +57,8 @@ struct Inspection {
   std::vector<TensorRow> largest;      // The ten largest, largest first.
   std::vector<RestoredRow> restored;   // The most frequent first.
   std::vector<std::string> warnings;
-  std::vector<Verdict> verdicts;  // One for each limit of --fail-on.
+  std::vector<Verdict> verdicts;         // One for each limit of --fail-on.
+  std::optional<Accounting> accounting;  // Of keeping everything, if the request has a memory.
 };
 
 // The measures that limits are compared with.

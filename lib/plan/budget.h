@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "lib/base/units.h"
 
@@ -19,6 +20,8 @@ struct Budget {
   Kind kind = Kind::kNone;
   Bytes bytes;
   double percent = 0;
+  // The device preset whose memory `bytes` is; empty if the bytes were given.
+  std::string device = {};
 
   static Budget Of(Bytes bytes) { return {Kind::kBytes, bytes, 0}; }
   bool is_given() const { return kind != Kind::kNone; }

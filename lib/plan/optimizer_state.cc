@@ -31,6 +31,34 @@ int64_t EightBitState(const Optimized& optimized) {
   return state;
 }
 
+bool HasCopy(const PlanRequest& request, const OptimizedTensors& row) {
+  return request.has_master_weights && row.element_bytes == kSixteenBits;
+}
+
+// One value for each element, of the type that the optimizer computes in.
+Bytes ValuesOf(const PlanRequest& request, const OptimizedTensors& row) {
+  return Bytes(row.elements * (HasCopy(request, row) ? kFloat32 : row.element_bytes));
+}
+
+bool IsAdam(const PlanRequest& request) {
+  return request.optimizer == Optimizer::kAdam || request.optimizer == Optimizer::kAdamW;
+}
+
+// Adds a buffer for each tensor of a row. Rows of very many tensors count as one large tensor.
+class BufferRun {
+ public:
+  explicit BufferRun(const OptimizedTensors& row) : count_(row.count) {}
+
+  void Add(Bytes each, std::vector<Bytes>* buffers) const {
+    constexpr int64_t kMost = 100'000;
+    if (count_ > kMost) return buffers->push_back(count_ * each);
+    buffers->insert(buffers->end(), static_cast<size_t>(count_), each);
+  }
+
+ private:
+  int64_t count_;
+};
+
 }  // namespace
 
 Bytes OptimizerState(const PlanRequest& request, const Optimized& optimized) {
@@ -50,6 +78,51 @@ Bytes OptimizerState(const PlanRequest& request, const Optimized& optimized) {
       return copies + Bytes(EightBitState(optimized));
   }
   return copies;
+}
+
+std::vector<Bytes> OptimizerStateBuffers(const PlanRequest& request, const Optimized& optimized) {
+  std::vector<Bytes> buffers;
+  if (optimized.tensors.empty()) {
+    const Bytes state = OptimizerState(request, optimized);
+    if (state > Bytes(0)) buffers.push_back(state);
+    return buffers;
+  }
+  for (const OptimizedTensors& row : optimized.tensors) {
+    const BufferRun run(row);
+    if (HasCopy(request, row)) run.Add(ValuesOf(request, row), &buffers);
+    if (request.optimizer == Optimizer::kMomentum) run.Add(ValuesOf(request, row), &buffers);
+    for (int i = 0; i < 2; ++i) {
+      if (request.optimizer == Optimizer::kAdam8Bit) {
+        run.Add(Bytes(EightBitState(row.elements) / 2), &buffers);
+      } else if (IsAdam(request)) {
+        run.Add(ValuesOf(request, row), &buffers);
+      }
+    }
+  }
+  return buffers;
+}
+
+std::vector<Bytes> OptimizerStepBuffers(const PlanRequest& request, const Optimized& optimized) {
+  std::vector<Bytes> buffers;
+  if (request.optimizer == Optimizer::kAdam8Bit) return buffers;
+  for (const OptimizedTensors& row : optimized.tensors) {
+    if (HasCopy(request, row)) BufferRun(row).Add(ValuesOf(request, row), &buffers);
+  }
+  if (!IsAdam(request)) return buffers;
+  if (optimized.tensors.empty() && optimized.bytes > Bytes(0)) buffers.push_back(optimized.bytes);
+  for (const OptimizedTensors& row : optimized.tensors) {
+    BufferRun(row).Add(ValuesOf(request, row), &buffers);
+  }
+  return buffers;
+}
+
+std::vector<Bytes> GradientBuffers(const Optimized& optimized) {
+  std::vector<Bytes> buffers;
+  if (optimized.tensors.empty() && optimized.bytes > Bytes(0)) buffers.push_back(optimized.bytes);
+  for (const OptimizedTensors& row : optimized.tensors) {
+    BufferRun(row).Add(Bytes(row.elements * row.element_bytes), &buffers);
+  }
+  return buffers;
 }
 
 bool HasSixteenBits(const Optimized& optimized) { return SixteenBitElements(optimized) > 0; }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "lib/base/units.h"
 #include "lib/graph/optimized_tensors.h"
@@ -29,6 +30,19 @@ inline constexpr int64_t kLeastEightBitElements = 4096;
 // sum of the gradients is known, adam8bit takes it for that of one float32 tensor, and no parameter
 // for one in 16 bits.
 Bytes OptimizerState(const PlanRequest& request, const Optimized& optimized);
+
+// Returns the same as sizes of single buffers. Where only the sum of the gradients is known, there
+// is one buffer.
+std::vector<Bytes> OptimizerStateBuffers(const PlanRequest& request, const Optimized& optimized);
+
+// Returns the sizes of the buffers that one step of the optimizer makes and frees once the state is
+// there, all of which are live at once. PyTorch steps all parameters together by default
+// ("foreach"): adam and adamw take a square root of one value for each element. With master
+// weights, gradients in 16 bits have copies in float32. adam8bit's kernels make nothing.
+std::vector<Bytes> OptimizerStepBuffers(const PlanRequest& request, const Optimized& optimized);
+
+// Returns the sizes of the gradients that the optimizer reads.
+std::vector<Bytes> GradientBuffers(const Optimized& optimized);
 
 // Returns whether there is a parameter that is stored in 16 bits.
 bool HasSixteenBits(const Optimized& optimized);

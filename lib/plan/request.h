@@ -108,10 +108,14 @@ struct PlanRequest {
   std::string algorithm = std::string(kDefaultAlgorithm);  // A name from the registry.
   Objective objective = Objective::kAuto;
   Granularity granularity = Granularity::kNode;  // What the algorithm decides about.
-  // At most one of the three budgets and the added time is given.
+  // At most one of the four budgets and the added time is given.
   Budget budget;        // For the simulated peak without constants.
   Budget total_budget;  // For the peak and the constants together; a plan states it as a `budget`.
-  Budget paper_budget;  // For the algorithm's own objective; in bytes or kMin.
+  // For all that training needs of the device: the peak, the constants, and what is outside of
+  // tensors (accounting.h). Only bytes; a plan states it as a `budget`.
+  Budget memory;
+  std::optional<Bytes> reserve;  // With `memory`: replaces what is outside of tensors.
+  Budget paper_budget;           // For the algorithm's own objective; in bytes or kMin.
   // Asks for the least peak of the plans that add at most so much to a step, in percent of a step
   // without recomputation; only a percentage. A plan states its own peak as its `budget`.
   Budget added_time;

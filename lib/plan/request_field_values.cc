@@ -18,7 +18,7 @@ std::string BudgetText(const Budget& budget) {
     case Budget::Kind::kNone:
       return "";
     case Budget::Kind::kBytes:
-      return std::to_string(budget.bytes.count());
+      return !budget.device.empty() ? budget.device : std::to_string(budget.bytes.count());
     case Budget::Kind::kPercent:
       return fmt::format("{}%", budget.percent);
     case Budget::Kind::kMin:

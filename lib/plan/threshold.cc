@@ -134,6 +134,8 @@ std::string_view NameOf(Metric metric) {
       return "arena";
     case Metric::kTotal:
       return "total";
+    case Metric::kNeed:
+      return "need";
     case Metric::kOverhead:
       return "overhead";
     case Metric::kTime:
@@ -155,11 +157,14 @@ std::string_view LimitOf(const Threshold& threshold) {
 }
 
 std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
-                                     const PlanFigures& figures, const OlderPlan& older) {
+                                     const PlanFigures& figures, const OlderPlan& older,
+                                     const NeedWithin& need) {
   std::vector<Verdict> verdicts;
   for (const Threshold& threshold : thresholds) {
     Verdict verdict = VerdictFor(threshold);
-    if (!threshold.is_growth) {
+    if (threshold.metric == Metric::kNeed) {
+      JudgeSize(threshold, need(threshold.memory).count(), &verdict);
+    } else if (!threshold.is_growth) {
       JudgeLimit(threshold, figures, &verdict);
     } else if (older.plan) {
       JudgeGrowth(threshold, figures, older.plan->figures, &verdict);
@@ -182,6 +187,8 @@ std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
       verdict.message = fmt::format(
           "{} warning{} {} {} {}", model.warnings, model.warnings == 1 ? "" : "s",
           model.warnings == 1 ? "is" : "are", verdict.holds ? "within" : "above", threshold.value);
+    } else if (threshold.metric == Metric::kNeed) {
+      JudgeSize(threshold, model.need(threshold.memory).count(), &verdict);
     } else {
       JudgeSize(threshold, MeasureOf(threshold.metric, model), &verdict);
     }

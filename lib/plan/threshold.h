@@ -4,12 +4,13 @@
 //   peak, arena     the simulated peak, and the size of the slab, in bytes; the peak also in
 //                   percent of the peak of keeping everything
 //   total           the peak and what no plan changes: parameters, gradients, optimizer, inputs
+//   need            all that training needs of the device (accounting.h)
 //   overhead        the cost of recomputation, in percent of a training step without it
 //   growth          of peak, arena or total over an older plan, in percent or in bytes, or of the
 //                   time of a whole training step, in percent
 //
 // Limits on a model:
-//   peak, total              of keeping everything
+//   peak, total, need        of keeping everything
 //   activations, saved       what forward makes, and the part of it that backward reads
 //   parameters
 //   warnings                 the number of warnings about the model
@@ -17,12 +18,14 @@
 // A value that equals its limit is within it. Nothing is rounded before it is compared.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lib/base/units.h"
+#include "lib/plan/budget.h"
 #include "lib/plan/diff.h"
 
 namespace ckplan {
@@ -31,6 +34,7 @@ enum class Metric {
   kPeak,
   kArena,
   kTotal,
+  kNeed,
   kOverhead,
   kTime,
   kActivations,
@@ -49,6 +53,7 @@ struct Threshold {
   Unit unit = Unit::kBytes;
   // Bytes, a count, or millionths of a percent: 5% is 5'000'000.
   int64_t value = 0;
+  Budget memory = {};  // For kNeed: the same value, with the device's name if one was typed.
 };
 
 // Returns what follows ">" in the text of the limit.
@@ -70,10 +75,15 @@ struct OlderPlan {
   std::string absence;
 };
 
+// Returns what training needs of a device with this memory. What the allocator wastes depends on
+// it.
+using NeedWithin = std::function<Bytes(const Budget& memory)>;
+
 // For limits on growth there must be an older plan, or the reason for its absence. Times are
-// comparable only if both plans have the same costs.
+// comparable only if both plans have the same costs. `need` is for limits on the need.
 std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
-                                     const PlanFigures& figures, const OlderPlan& older);
+                                     const PlanFigures& figures, const OlderPlan& older,
+                                     const NeedWithin& need = {});
 
 // The measures of a model that limits are compared with.
 struct ModelMeasures {
@@ -83,6 +93,7 @@ struct ModelMeasures {
   Bytes saved;
   Bytes parameters;
   int64_t warnings = 0;
+  NeedWithin need = {};
 };
 std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
                                      const ModelMeasures& model);

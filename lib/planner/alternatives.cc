@@ -12,6 +12,7 @@
 #include "lib/base/human_bytes.h"
 #include "lib/plan/diff.h"
 #include "lib/plan/request_fields.h"
+#include "lib/planner/peak_budget.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 
@@ -25,7 +26,7 @@ constexpr std::array<std::string_view, 6> kQuick = {"chen-greedy", "chen-sqrt", 
 constexpr size_t kMaxNodes = 2000;
 
 struct Reach {
-  Bytes peak;  // Includes the constants if the budget covers them.
+  Bytes peak;  // Includes what the budget covers besides activations.
   std::string algorithm;
 };
 
@@ -41,12 +42,10 @@ PlanRequest AskedOf(std::string_view algorithm, PlanRequest request) {
 
 Result<Reach> LeastBy(std::string_view algorithm, const TrainingStep& step,
                       const PlanRequest& refused, const SolveLimits& limits) {
-  const bool has_total = refused.total_budget.is_given();
   PlanRequest request = AskedOf(algorithm, refused);
-  (has_total ? request.total_budget : request.budget) = {Budget::Kind::kMin, Bytes(0), 0};
+  PeakBudgetIn(&request).kind = Budget::Kind::kMin;
   CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(step, request, limits));
-  const Bytes constants = has_total ? TotalConstants(plan.figures) : Bytes(0);
-  return Reach{plan.figures.peak + constants, std::string(algorithm)};
+  return Reach{plan.figures.peak + CoveredByBudget(step, refused), std::string(algorithm)};
 }
 
 // Returns the algorithm that reaches the least peak, or nothing if a stop came first.
@@ -87,7 +86,7 @@ std::optional<std::string> NoteOnBest(const TrainingStep& step, const PlanReques
 
 Error WithAlternative(Error refusal, const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits) {
-  const bool limits_peak = request.budget.is_given() || request.total_budget.is_given();
+  const bool limits_peak = PeakBudgetOf(request).is_given();
   // These two algorithms have already tried all others.
   const bool is_of_many =
       request.algorithm == kAutoAlgorithm || request.algorithm == kBestAlgorithm;

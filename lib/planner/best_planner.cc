@@ -137,7 +137,7 @@ std::string LeastPeakProven(BoundScope scope, const PlanRequest& request) {
 }
 
 std::string WhatIsProven(const PeakBound& bound, const PlanProblem& problem) {
-  const Bytes needed = bound.bytes + ConstantsInBudget(problem.step, problem.request);
+  const Bytes needed = bound.bytes + CoveredByBudget(problem.step, problem.request);
   return fmt::format("it is {}proven that no plan {}{} fits: each needs at least {} ({} bytes)",
                      bound.bytes > *problem.budget ? "" : "not ", DescriptionOf(bound.scope),
                      UnderConstraints(problem.request), HumanBytes(needed), needed.count());

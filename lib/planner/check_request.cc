@@ -50,7 +50,8 @@ Result<Done> CheckTakesOrder(const SolverInfo& info, const PlanRequest& request)
 
 Result<Done> CheckOneBudget(const PlanRequest& request) {
   const int budgets = int{request.budget.is_given()} + int{request.total_budget.is_given()} +
-                      int{request.paper_budget.is_given()} + int{request.added_time.is_given()};
+                      int{request.memory.is_given()} + int{request.paper_budget.is_given()} +
+                      int{request.added_time.is_given()};
   if (budgets <= 1) return Done{};
   return MakeError(ErrorCode::kUsage,
                    "a plan is made for one budget, or one added time, but several are given");

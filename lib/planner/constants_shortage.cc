@@ -7,6 +7,7 @@
 
 #include "lib/base/human_bytes.h"
 #include "lib/plan/optimizer_state.h"
+#include "lib/plan/outside.h"
 
 namespace ckplan {
 namespace {
@@ -107,7 +108,8 @@ std::string PartsText(const ConstantMemory& constants, Bytes optimizer_state,
 
 std::optional<std::string> ConstantsNote(const ConstantMemory& constants, Bytes optimizer_state,
                                          const PlanRequest& request) {
-  const std::optional<Bytes> budget = request.total_budget.in_bytes();
+  std::optional<Bytes> budget = request.total_budget.in_bytes();
+  if (request.memory.is_given()) budget = request.memory.bytes - OutsideInMemory(request);
   const Bytes needed = TotalConstants(constants, optimizer_state);
   if (!budget || needed < *budget) return std::nullopt;
   return fmt::format("no plan changes the constants, which need {} ({} bytes) alone: {}",

@@ -17,6 +17,7 @@
 #include "lib/cost/cost_model.h"
 #include "lib/model/dim_expression.h"
 #include "lib/plan/added_time.h"
+#include "lib/plan/outside.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/find_edge.h"
 #include "lib/planner/fit_row.h"
@@ -119,12 +120,15 @@ class FitSearch {
     CKPLAN_RETURN_IF_ERROR(FindLimits());
     if (fit_.BestRow()) return std::move(fit_);
     fit_.smallest_size = first_ * request_.multiple_of;
-    CKPLAN_ASSIGN_OR_RETURN(fit_.shortage,
-                            FindConstantsShortage(request_.path, first->source, request_.memory));
+    CKPLAN_ASSIGN_OR_RETURN(
+        fit_.shortage,
+        FindConstantsShortage(request_.path, first->source, memory() - OutsideInMemory(fit_.plan)));
     return std::move(fit_);
   }
 
  private:
+  Bytes memory() const { return request_.plan.memory.bytes; }
+
   // Has no value if no size above that of keeping everything fits.
   using Row = Result<std::optional<FitRow>>;
 
@@ -165,9 +169,8 @@ class FitSearch {
         row.limit = FitLimit::kTime;
       } else if (row.size > 0 && row.added_percent) {
         if (!has_slower_plan) {
-          CKPLAN_ASSIGN_OR_RETURN(
-              has_slower_plan,
-              HasPlan(&models_, largest / request_.multiple_of + 1, request_.memory, limits_));
+          CKPLAN_ASSIGN_OR_RETURN(has_slower_plan,
+                                  HasPlan(&models_, largest / request_.multiple_of + 1, limits_));
         }
         row.limit = *has_slower_plan ? FitLimit::kTime : FitLimit::kMemory;
       }
@@ -222,8 +225,7 @@ class FitSearch {
     search.measure = [this](int64_t count) -> Result<double> {
       CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
       if (sized == nullptr) return std::numeric_limits<double>::infinity();
-      return static_cast<double>(sized->need().count()) /
-             static_cast<double>(request_.memory.count());
+      return static_cast<double>(sized->need().count()) / static_cast<double>(memory().count());
     };
     CKPLAN_ASSIGN_OR_RETURN(const double value, search.measure(first_));
     if (value > 1) {
@@ -240,7 +242,7 @@ class FitSearch {
   Row ByPlans(double percent, int64_t kept) {
     // Operations that must run again have to do so for larger sizes too.
     if (!IsWithin(percent, kept)) return std::optional<FitRow>();
-    const FitAllowance allowance = {request_.memory, percent};
+    const FitAllowance allowance = {memory(), percent};
     CKPLAN_ASSIGN_OR_RETURN(
         const std::optional<FitPlan> found,
         FindLargestPlan(&models_, allowance, std::max(kept, first_ - 1), limits_));
@@ -257,6 +259,7 @@ class FitSearch {
     row.overhead = plan != nullptr ? plan->figures.overhead : sized.forced;
     if (plan != nullptr && plan->figures.offload) row.host_peak = plan->figures.offload->host_peak;
     row.constants = sized.constants;
+    row.accounting = plan != nullptr ? AccountForPlan(sized.source, *plan) : sized.keep_all;
     row.step = sized.step;
     if (const auto refusal = models_.RefusalOf(count + 1)) {
       row.model_limit = refusal->message;
@@ -329,7 +332,6 @@ PlanRequest RequestOf(const FitRequest& request, const Fit& fit, const FitRow& r
     return plan.optional_dims.contains(dim.first) && !fit.plan.dims.contains(dim.first);
   });
   (fit.is_burnt_batch ? plan.batch : plan.dims[fit.dim]) = row.size;
-  plan.total_budget = Budget::Of(request.memory);
   return plan;
 }
 

@@ -1,7 +1,9 @@
 // Finds the largest size of one dimension of a model, such as its batch, with which a training step
 // fits a device: when everything is kept, and with plans that add at most a given time.
 //
-//   need(size) = peak of activations + parameters, gradients, optimizer state, inputs <= memory
+//   need(size) = the peak, the constants, and what is outside of tensors <= memory
+//
+// lib/plan/accounting.h lists the parts of the need.
 //
 // Memory is assumed to grow with the size. No reported figure is interpolated: for each size, the
 // model is read and planned at exactly that size, and at the next larger one, where the same
@@ -21,6 +23,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
+#include "lib/plan/accounting.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
@@ -30,12 +33,13 @@ namespace ckplan {
 
 struct FitRequest {
   std::string path;  // The path of an ONNX model.
-  PlanRequest plan;  // Has the sizes of all other dimensions, and no budget.
+  // Has the sizes of all other dimensions and the device's memory, in bytes. It has no other
+  // budget.
+  PlanRequest plan;
   // The dimension whose size is sought. Empty: the only one without a size or, if every dimension
   // has one, the batch that is burnt into the file.
   std::string dim;
   int64_t multiple_of = 1;
-  Bytes memory;  // For everything that a step holds, including its constants.
   // In percent of a step without recomputation; ascending, none below 0.
   std::vector<double> added_percents = {5, 10, 20, 30};
 };
@@ -51,7 +55,8 @@ struct FitRow {
   int64_t size = 0;                     // 0: not even the smallest size fits.
   // The members below are set if a size fits.
   Bytes peak;       // The peak of activations.
-  Bytes constants;  // Everything else.
+  Bytes constants;  // All other tensors.
+  Accounting accounting;
   Bytes host_peak;  // The peak on the host of the values that the plan moves there.
   Cost overhead;    // What the plan adds, which may be less than `added_percent`.
   Cost step;        // The cost of a step without recomputation.
@@ -59,7 +64,7 @@ struct FitRow {
   std::string model_limit;  // Why no larger size is taken, if that is the limit.
   bool is_refused = false;  // The model takes no larger size. False: the size hardly matters.
 
-  Bytes need() const { return peak + constants; }
+  Bytes need() const { return accounting.need(); }
   // Sizes per unit of cost.
   double throughput() const {
     return static_cast<double>(size) / static_cast<double>((step + overhead).count());
@@ -87,8 +92,7 @@ struct Fit {
   std::optional<size_t> NextRow() const;
 };
 
-// Returns the request that makes the plan of a row again: the dimension is bound to the row's size,
-// and the memory is the budget.
+// Returns the request that makes the plan of a row again: the dimension is bound to the row's size.
 PlanRequest RequestOf(const FitRequest& request, const Fit& fit, const FitRow& row);
 
 // kUsage: the file is a graph, whose sizes are fixed; the costs were measured at a single size; the

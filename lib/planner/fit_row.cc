@@ -8,6 +8,7 @@
 #include "lib/plan/added_time.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/find_edge.h"
+#include "lib/planner/memory_attempts.h"
 #include "lib/planner/planner.h"
 
 namespace ckplan {
@@ -30,19 +31,13 @@ double Ratio(Cost part, Cost whole) {
                          : 0;
 }
 
-// Returns a plan within the memory and the added time, in percent of a step; without a percentage
-// within any added time.
-Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, Bytes memory,
-                          std::optional<double> added_percent, const SolveLimits& limits) {
-  CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models.At(count));
-  if (sized == nullptr || sized->constants >= memory) return PlanWithin();
-  PlanRequest request = sized->source.request;
-  request.total_budget = Budget::Of(memory);
-  const Cost enough = added_percent ? MostAdded(*added_percent, sized->step) : kMaxTotalCost;
+// Returns a plan that adds at most `enough`, whether or not it fits with the allocator.
+Result<PlanWithin> PlanWithinBudget(const SizedModel& sized, const PlanRequest& request,
+                                    Cost enough, const SolveLimits& limits) {
   if (request.algorithm == kBestAlgorithm) {
-    return FindBestPlanWithin(sized->source.step(), request, enough, limits);
+    return FindBestPlanWithin(sized.source.step(), request, enough, limits);
   }
-  Result<Plan> plan = MakePlan(sized->source, request, limits);
+  Result<Plan> plan = MakePlan(sized.source, request, limits);
   if (!plan.ok()) {
     if (plan.error().code == ErrorCode::kInfeasible) return PlanWithin();
     return std::move(plan).error();
@@ -50,6 +45,24 @@ Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, Bytes memory,
   PlanWithin found;
   found.least_found = plan->figures.overhead;
   if (plan->figures.overhead <= enough) found.plan = *std::move(plan);
+  return found;
+}
+
+// Returns a plan within the memory and the added time, in percent of a step.
+Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_percent,
+                          const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models.At(count));
+  if (sized == nullptr) return PlanWithin();
+  const PlanRequest& request = sized->source.request;
+  if (sized->least_need > request.memory.bytes) return PlanWithin();
+  const Cost enough = MostAdded(added_percent, sized->step);
+  CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, PlanWithinBudget(*sized, request, enough, limits));
+  MemoryAttempts attempts(sized->source.step(), request);
+  while (found.plan && !attempts.Fits(*found.plan)) {
+    const std::optional<PlanRequest> next = attempts.After(*found.plan);
+    if (!next) return PlanWithin();
+    CKPLAN_ASSIGN_OR_RETURN(found, PlanWithinBudget(*sized, *next, enough, limits));
+  }
   return found;
 }
 
@@ -79,17 +92,17 @@ class RowSearch {
   // it is no bound, but the search still starts from it.
   Result<double> BoundOf(int64_t count) {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
-    if (sized == nullptr || sized->constants >= allowance_.memory) return kNever;
+    if (sized == nullptr || sized->least_need > allowance_.memory) return kNever;
     if (sized->need() <= allowance_.memory) return 0.0;
-    const auto bound = sized->Bound(allowance_.memory - sized->constants);
+    const auto bound = sized->Bound(allowance_.memory - sized->covered);
     if (!bound) return kNever;
     return PartOfMost(Ratio(*bound, sized->step));
   }
 
   // Returns what the best plan found adds.
   Result<double> SearchAt(int64_t count) {
-    CKPLAN_ASSIGN_OR_RETURN(PlanWithin within, PlanAt(models_, count, allowance_.memory,
-                                                      allowance_.added_percent, limits_));
+    CKPLAN_ASSIGN_OR_RETURN(PlanWithin within,
+                            PlanAt(models_, count, allowance_.added_percent, limits_));
     if (!within.least_found) return kNever;
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
     const double value = PartOfMost(Ratio(*within.least_found, sized->step));
@@ -103,7 +116,7 @@ class RowSearch {
   Result<int64_t> ReachFrom(int64_t fits) {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(fits));
     const Bytes growing = found_->plan.figures.peak + sized->source.step().constants().inputs;
-    const Bytes left = allowance_.memory - sized->constants - found_->plan.figures.peak;
+    const Bytes left = allowance_.memory - sized->covered - found_->plan.figures.peak;
     if (growing == Bytes(0)) return fits;
     const double growth = static_cast<double>(left.count()) / static_cast<double>(growing.count());
     const double further = std::floor(static_cast<double>(fits) * growth);
@@ -130,10 +143,12 @@ Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAll
   return RowSearch(models, allowance, limits).Run(start);
 }
 
-Result<bool> HasPlan(SizedModels* models, int64_t count, Bytes memory, const SolveLimits& limits) {
-  CKPLAN_ASSIGN_OR_RETURN(const PlanWithin within,
-                          PlanAt(*models, count, memory, std::nullopt, limits));
-  return within.least_found.has_value();
+Result<bool> HasPlan(SizedModels* models, int64_t count, const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models->At(count));
+  if (sized == nullptr) return false;
+  const Result<Plan> plan = MakePlan(sized->source, sized->source.request, limits);
+  if (!plan.ok() && plan.error().code != ErrorCode::kInfeasible) return plan.error();
+  return plan.ok();
 }
 
 }  // namespace ckplan

@@ -17,8 +17,8 @@ struct FitPlan {
   Plan plan;
 };
 
-// What a plan of a row may need: memory for everything that a step holds, and added time in percent
-// of a step without recomputation.
+// What a plan of a row may need: the device's memory, which is that of the models' request, and
+// added time in percent of a step without recomputation.
 struct FitAllowance {
   Bytes memory;
   double added_percent = 0;
@@ -32,6 +32,6 @@ Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAll
 
 // Returns whether the search finds a plan of this size within the memory, whatever time it adds.
 // Errors are those of FindLargestPlan.
-Result<bool> HasPlan(SizedModels* models, int64_t count, Bytes memory, const SolveLimits& limits);
+Result<bool> HasPlan(SizedModels* models, int64_t count, const SolveLimits& limits);
 
 }  // namespace ckplan

@@ -25,7 +25,8 @@ FitRequest RequestFor(const std::string& model, Bytes memory) {
   FitRequest request;
   request.path = "testdata/models/" + model + ".onnx";
   request.plan.effort = SearchEffort::kQuick;
-  request.memory = memory;
+  request.plan.memory = Budget::Of(memory);
+  request.plan.reserve = Bytes(0);
   return request;
 }
 
@@ -121,7 +122,7 @@ TEST_CASE("fit: with a link to the host larger sizes fit, by plans that move val
       const FitRow& row = fit.rows[i];
       CAPTURE(*row.added_percent);
       CHECK(row.size > without.rows[i].size);
-      CHECK(row.need() <= request.memory);
+      CHECK(row.need() <= request.plan.memory.bytes);
       CHECK(row.host_peak > Bytes(0));
       if (host) CHECK(row.host_peak <= *host);
       CHECK(HasPlan(request, fit, row, row.size));
@@ -145,8 +146,8 @@ TEST_CASE("fit: the batch that is burnt into a file is sought as an open dimensi
   CHECK(RequestOf(request, fit, kept).batch == kept.size);
   CHECK(RequestOf(request, fit, kept).dims.empty());
   CHECK(NeedOfKeepingAll(request, fit, kept.size) == kept.need());
-  CHECK(kept.need() <= request.memory);
-  CHECK(NeedOfKeepingAll(request, fit, kept.size + 1) > request.memory);
+  CHECK(kept.need() <= request.plan.memory.bytes);
+  CHECK(NeedOfKeepingAll(request, fit, kept.size + 1) > request.plan.memory.bytes);
   request.plan.batch = 4;
   const Result<Fit> bound = FindFit(request, {});
   REQUIRE_FALSE(bound.ok());
@@ -187,7 +188,7 @@ TEST_CASE("fit: any algorithm, and what does not fit at all") {
   CHECK(HasPlan(request, fit, fit.rows[1], fit.rows[1].size));
   CHECK_FALSE(HasPlan(request, fit, fit.rows[1], fit.rows[1].size + 1));
 
-  request.memory = Bytes(1'000'000);
+  request.plan.memory = Budget::Of(Bytes(1'000'000));
   const Fit nothing = FindFit(request, {}).value();
   CHECK_FALSE(nothing.BestRow().has_value());
   CHECK_FALSE(nothing.NextRow().has_value());
@@ -220,7 +221,7 @@ TEST_CASE("fit: constants that alone exceed the memory are reported, with what w
   CHECK_FALSE(fit.BestRow().has_value());
   CHECK(fit.smallest_size == 1);
   REQUIRE(fit.shortage.has_value());
-  CHECK(fit.shortage->needed() > request.memory);
+  CHECK(fit.shortage->needed() > request.plan.memory.bytes);
   std::vector<std::string> fields;
   for (const LessConstants& less : fit.shortage->remedies) {
     fields.push_back(less.setting.name);
@@ -230,7 +231,7 @@ TEST_CASE("fit: constants that alone exceed the memory are reported, with what w
     with.dims["N"] = 1;
     if (less.setting.name == "sharding") {
       CHECK(less.setting.value == "fsdp:16");
-      CHECK(less.constants <= request.memory);
+      CHECK(less.constants <= request.plan.memory.bytes);
       with.sharding = Sharding{ShardingSystem::kFsdp, 16};
     } else if (less.setting.name == "optimizer") {
       const bool is_sgd = less.setting.value == "sgd";
@@ -245,7 +246,7 @@ TEST_CASE("fit: constants that alone exceed the memory are reported, with what w
   }
   CHECK(fields == std::vector<std::string>{"sharding", "optimizer", "optimizer", "freeze"});
   // If the constants fit but the activations do not, no shortage of constants is reported.
-  request.memory = fit.shortage->needed() + Bytes(1);
+  request.plan.memory = Budget::Of(fit.shortage->needed() + Bytes(1));
   CHECK_FALSE(FindFit(request, {}).value().shortage.has_value());
 }
 

@@ -145,6 +145,14 @@ Result<Done> CheckOffloadOfDevice(const PlanRequest& request) {
 
 }  // namespace
 
+Bytes BuffersAmong(const std::vector<Parameter>& parameters) {
+  Bytes buffers(0);
+  for (const Parameter& parameter : parameters) {
+    if (parameter.kind == Parameter::Kind::kBuffer) buffers += parameter.bytes;
+  }
+  return buffers;
+}
+
 Result<Done> CheckDeviceRequest(const PlanRequest& request) {
   if (!request.pipeline) {
     if (HasPipelineFields(request)) {
@@ -201,6 +209,7 @@ Result<Done> TakeDevice(const std::vector<Parameter>& parameters, Source* source
     CKPLAN_ASSIGN_OR_RETURN(constants, ShardConstants(own, *request.sharding));
   }
   SetConstants(constants, &parts);
+  source->buffers = BuffersAmong(own);
   CKPLAN_ASSIGN_OR_RETURN(source->graph, TensorGraph::Create(std::move(parts)));
   return Done{};
 }

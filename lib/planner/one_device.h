@@ -17,6 +17,9 @@ Result<Done> CheckDeviceRequest(const PlanRequest& request);
 // Returns whether a request is for one of several devices.
 bool IsOfOneDevice(const PlanRequest& request);
 
+// Returns the bytes of those that are buffers.
+Bytes BuffersAmong(const std::vector<Parameter>& parameters);
+
 // Changes the source of a whole model into that of the device. `parameters` are all parameters of
 // the model. kUsage: there is no such stage. kInvalidInput: sizes overflow.
 Result<Done> TakeDevice(const std::vector<Parameter>& parameters, Source* source);

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "lib/base/human_bytes.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/planner.h"
 #include "lib/schedule/simulate.h"
@@ -95,9 +96,12 @@ Result<PlannedPoints> PointsOf(const Source& source, const PlanRequest& request,
 
 }  // namespace
 
-Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& request,
+Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& asked,
                                 const SolveLimits& limits) {
-  CKPLAN_RETURN_IF_ERROR(CheckParetoRequest(request));
+  CKPLAN_RETURN_IF_ERROR(CheckParetoRequest(asked));
+  PlanRequest request = asked;
+  request.memory = {};
+  request.reserve.reset();
   CKPLAN_ASSIGN_OR_RETURN(const PlannedPoints points, PointsOf(source, request, limits));
   // A search that is stopped keeps what it has found by then, which differs from run to run.
   if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
@@ -108,6 +112,27 @@ Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& request
   curve.points = points.Front();
   curve.host_peaks = points.HostPeaksOf(curve.points);
   return curve;
+}
+
+Result<Done> LeaveOutWhatNeedsMore(const Source& source, const PlanRequest& request,
+                                   ParetoCurve* curve) {
+  if (!request.memory.is_given()) return Done{};
+  const Bytes covered = CoveredByBudget(source.step(), request);
+  const auto first_above = std::find_if(
+      curve->points.begin(), curve->points.end(),
+      [&](const CurvePoint& point) { return point.peak + covered > request.memory.bytes; });
+  if (first_above == curve->points.begin()) {
+    const Bytes least = first_above->peak + covered;
+    return Error{
+        ErrorCode::kInfeasible,
+        fmt::format("infeasible: no plan of the curve by {} fits in {}; the least needs {}",
+                    curve->algorithm, HumanBytes(request.memory.bytes), HumanBytes(least)),
+        {},
+        {"try", {{"memory", std::to_string(least.count())}}}};
+  }
+  curve->points.erase(first_above, curve->points.end());
+  if (!curve->host_peaks.empty()) curve->host_peaks.resize(curve->points.size());
+  return Done{};
 }
 
 }  // namespace ckplan

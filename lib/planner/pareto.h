@@ -31,10 +31,15 @@ struct ParetoCurve {
   std::vector<Bytes> host_peaks;
 };
 
-// `request` names the algorithm and has no budget. kUsage: it has a budget or a knob's setting, or
-// the algorithm has no curve. kTimeout: stopped; nothing is returned of what was found by then.
-// Other errors are those of MakePlan.
+// `request` names the algorithm and has no budget; a memory is for LeaveOutWhatNeedsMore. kUsage:
+// it has a budget or a knob's setting, or the algorithm has no curve. kTimeout: stopped; nothing is
+// returned of what was found by then. Other errors are those of MakePlan.
 Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& request,
                                 const SolveLimits& limits);
+
+// Removes the points of plans that need more than the request's memory, apart from what the
+// allocator wastes, which is known only of whole plans. kInfeasible: all of them do.
+Result<Done> LeaveOutWhatNeedsMore(const Source& source, const PlanRequest& request,
+                                   ParetoCurve* curve);
 
 }  // namespace ckplan

@@ -9,6 +9,7 @@
 #include "lib/base/human_bytes.h"
 #include "lib/plan/added_time.h"
 #include "lib/plan/optimizer_state.h"
+#include "lib/plan/outside.h"
 #include "lib/plan/plan.h"
 #include "lib/schedule/simulate.h"
 
@@ -35,16 +36,30 @@ std::string Described(const TrainingStep& of, const Step& step) {
   return fmt::format("forward of \"{}\"", of.NameOf(step.node()));
 }
 
+Budget PlanRequest::*PeakBudgetMember(const PlanRequest& request) {
+  if (request.memory.is_given()) return &PlanRequest::memory;
+  return request.total_budget.is_given() ? &PlanRequest::total_budget : &PlanRequest::budget;
+}
+
+std::string_view PeakBudgetField(const PlanRequest& request) {
+  if (request.memory.is_given()) return "memory";
+  return request.total_budget.is_given() ? "total_budget" : "budget";
+}
+
 }  // namespace
 
-Bytes ConstantsInBudget(const TrainingStep& step, const PlanRequest& request) {
-  if (!request.total_budget.is_given()) return Bytes(0);
-  return TotalConstants(step.constants(), OptimizerState(request, step.optimized()));
+Bytes CoveredByBudget(const TrainingStep& step, const PlanRequest& request) {
+  if (!request.total_budget.is_given() && !request.memory.is_given()) return Bytes(0);
+  const Bytes constants =
+      TotalConstants(step.constants(), OptimizerState(request, step.optimized()));
+  return request.memory.is_given() ? constants + OutsideInMemory(request) : constants;
 }
 
 const Budget& PeakBudgetOf(const PlanRequest& request) {
-  return request.total_budget.is_given() ? request.total_budget : request.budget;
+  return request.*PeakBudgetMember(request);
 }
+
+Budget& PeakBudgetIn(PlanRequest* request) { return request->*PeakBudgetMember(*request); }
 
 std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_peak, Bytes covered) {
   const Budget& budget = PeakBudgetOf(request);
@@ -58,7 +73,7 @@ std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_pe
 std::optional<Bytes> BudgetInBytes(const TrainingStep& step, const PlanRequest& request) {
   const bool is_share = PeakBudgetOf(request).kind == Budget::Kind::kPercent;
   return BudgetInBytes(request, is_share ? KeepAllPeak(step) : Bytes(0),
-                       ConstantsInBudget(step, request));
+                       CoveredByBudget(step, request));
 }
 
 std::optional<Cost> MostAddedBy(const TrainingStep& step, const PlanRequest& request) {
@@ -68,7 +83,7 @@ std::optional<Cost> MostAddedBy(const TrainingStep& step, const PlanRequest& req
 
 std::optional<Balance> BalanceBy(const TrainingStep& step, const PlanRequest& request) {
   if (PeakBudgetOf(request).kind != Budget::Kind::kBalanced) return std::nullopt;
-  return Balance{step.cost(), ConstantsInBudget(step, request)};
+  return Balance{step.cost(), CoveredByBudget(step, request)};
 }
 
 std::vector<Bytes> CurveBudgets(Bytes least, Bytes keep_all) {
@@ -100,7 +115,7 @@ Error AddsTooMuch(const PlanProblem& problem, std::string_view subject, const Pl
 
 Error Infeasible(const PlanProblem& problem, std::string_view subject, const Plan& least) {
   const PlanRequest& request = problem.request;
-  const Bytes covered = ConstantsInBudget(problem.step, request);
+  const Bytes covered = CoveredByBudget(problem.step, request);
   const Bytes whole = *problem.budget + covered;
   const Bytes needed = least.figures.peak + covered;
   const std::vector<Step>& steps = least.schedule.steps;
@@ -115,9 +130,7 @@ Error Infeasible(const PlanProblem& problem, std::string_view subject, const Pla
                   subject, HumanBytes(whole), whole.count(), HumanBytes(needed), needed.count(),
                   where),
       {},
-      {"try",
-       {{request.total_budget.is_given() ? "total_budget" : "budget",
-         std::to_string(needed.count())}}}};
+      {"try", {{std::string(PeakBudgetField(request)), std::to_string(needed.count())}}}};
 }
 
 bool MayReachLess(const SolverInfo& info, bool is_proven) {

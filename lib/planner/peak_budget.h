@@ -16,10 +16,12 @@
 
 namespace ckplan {
 
-// Returns the request's budget on the peak, which may or may not cover the constants.
+// Returns the request's budget on the peak, which may cover more than the peak.
 const Budget& PeakBudgetOf(const PlanRequest& request);
-// Returns what that budget covers besides activations: nothing, or all constants.
-Bytes ConstantsInBudget(const TrainingStep& step, const PlanRequest& request);
+Budget& PeakBudgetIn(PlanRequest* request);
+// Returns what that budget covers besides activations: nothing; all constants; or, if it is the
+// device's memory, the constants and what is outside of tensors (lib/plan/outside.h).
+Bytes CoveredByBudget(const TrainingStep& step, const PlanRequest& request);
 // Returns that budget in bytes of activations. `baseline_peak` is the peak of keeping everything,
 // and the budget covers `covered` besides the activations. Returns nothing if the request states no
 // amount: it has no budget, or asks for the least peak or for a balance.

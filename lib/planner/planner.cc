@@ -18,6 +18,7 @@
 #include "lib/planner/best_planner.h"
 #include "lib/planner/check_request.h"
 #include "lib/planner/constants_shortage.h"
+#include "lib/planner/memory_attempts.h"
 #include "lib/planner/obedience.h"
 #include "lib/planner/out_of_memory.h"
 #include "lib/planner/peak_budget.h"
@@ -40,7 +41,8 @@ PlanRequest Settled(const PlanProblem& problem, const SolverInfo& info, const An
   }
   // The runs of a joint graph may come in any order anyway.
   if (problem.step.is_joint()) settled.order = StepOrder::kModel;
-  settled.budget = settled.total_budget = settled.added_time = {};
+  settled.budget = settled.total_budget = settled.memory = settled.added_time = {};
+  settled.reserve.reset();
   if (problem.seeks_peak()) settled.budget = Budget::Of(peak);
   if (problem.budget) settled.budget = Budget::Of(*problem.budget);
   return settled;
@@ -224,8 +226,7 @@ Result<Plan> MakeAutoPlan(const SolverInfo& info, const TrainingStep& step,
   const bool is_refused = !best.ok() && best.error().code == ErrorCode::kInfeasible;
   if (!is_refused || request.added_time.is_given()) return best;
   PlanRequest least = request;
-  Budget& budget = request.total_budget.is_given() ? least.total_budget : least.budget;
-  budget = {Budget::Kind::kMin, Bytes(0), 0};
+  PeakBudgetIn(&least).kind = Budget::Kind::kMin;
   Shortage unreported;
   CKPLAN_ASSIGN_OR_RETURN(const Plan plan, BestOfAll(step, least, limits, &unreported));
   const PlanProblem problem{step, request, BudgetInBytes(step, request)};
@@ -237,9 +238,13 @@ Result<Plan> MakeAutoPlan(const SolverInfo& info, const TrainingStep& step,
 Result<Plan> MakePlan(const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits, Shortage* shortage) {
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
-  if (info->name != kAutoAlgorithm) return MakePlanBy(*info, step, request, limits);
   Shortage unreported;
-  return MakeAutoPlan(*info, step, request, limits, shortage != nullptr ? shortage : &unreported);
+  const auto make = [&](const PlanRequest& asked) {
+    if (info->name != kAutoAlgorithm) return MakePlanBy(*info, step, asked, limits);
+    return MakeAutoPlan(*info, step, asked, limits, shortage != nullptr ? shortage : &unreported);
+  };
+  if (request.memory.kind != Budget::Kind::kBytes) return make(request);
+  return PlanWithinMemory(step, request, make);
 }
 
 Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,

@@ -4,6 +4,7 @@
 
 #include "lib/plan/optimizer_state.h"
 #include "lib/planner/best_planner.h"
+#include "lib/planner/peak_budget.h"
 #include "lib/planner/planner.h"
 #include "lib/schedule/simulate.h"
 
@@ -15,20 +16,28 @@ PlanRequest KeepAllRequest(PlanRequest request) {
   request.algorithm = "keep-all";
   request.effort = PlanRequest().effort;
   request.order = PlanRequest().order;
+  request.memory = {};
+  request.reserve.reset();
   return request;
 }
 
 Result<SizedModel> SizedModelOf(Source source, const SolveLimits& limits) {
-  SizedModel sized{std::move(source), Bytes(0), Bytes(0), Cost(0), Cost(0)};
+  SizedModel sized{std::move(source)};
   const Source& of = sized.source;
-  sized.constants =
-      TotalConstants(of.step().constants(), OptimizerState(of.request, of.step().optimized()));
-  sized.keep_all_peak = KeepAllPeak(of.step());
-  sized.step = of.step().cost();
-  if (of.request.recompute.empty()) return sized;
+  const TrainingStep step = of.step();
+  sized.constants = TotalConstants(step.constants(), OptimizerState(of.request, step.optimized()));
+  sized.covered = CoveredByBudget(step, of.request);
+  sized.least_need = LeastNeed(step, of.request);
+  sized.keep_all_peak = KeepAllPeak(step);
+  sized.step = step.cost();
+  if (of.request.recompute.empty()) {
+    sized.keep_all = AccountForKeepAll(of);
+    return sized;
+  }
   CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(of, KeepAllRequest(of.request), limits));
   sized.keep_all_peak = plan.figures.peak;
   sized.forced = plan.figures.overhead;
+  sized.keep_all = AccountForPlan(of, plan);
   return sized;
 }
 

@@ -10,6 +10,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
+#include "lib/plan/accounting.h"
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
 #include "lib/planner/source.h"
@@ -18,12 +19,15 @@ namespace ckplan {
 
 struct SizedModel {
   Source source;
-  Bytes constants;
-  Bytes keep_all_peak;
-  Cost forced;  // What a plan adds that keeps all that may be kept.
-  Cost step;    // The cost of a step without recomputation.
+  Bytes constants = {};
+  Bytes covered = {};     // The constants, and what is outside of tensors whatever the plan.
+  Bytes least_need = {};  // What training needs at the least, whatever the plan.
+  Bytes keep_all_peak = {};
+  Accounting keep_all = {};  // Of keeping everything.
+  Cost forced = {};          // What a plan adds that keeps all that may be kept.
+  Cost step = {};            // The cost of a step without recomputation.
 
-  Bytes need() const { return keep_all_peak + constants; }
+  Bytes need() const { return keep_all.need(); }
   // Returns a lower bound on the time that plans within a budget on the peak add: see
   // OwnOrderBound.
   std::optional<Cost> Bound(Bytes budget) const;

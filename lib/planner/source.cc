@@ -237,7 +237,10 @@ Result<Source> LoadGraphFile(const std::string& path, const PlanRequest& asked,
 }
 
 Result<CostModel> ModelCosts(const PlanRequest& request) {
-  return ParseCostModel(request.cost_model.empty() ? kModelCosts : request.cost_model);
+  if (!request.cost_model.empty()) return ParseCostModel(request.cost_model);
+  const std::string& device = request.memory.device;
+  return ParseCostModel(device.empty() ? std::string(kModelCosts)
+                                       : fmt::format("{}:{}", kModelCosts, device));
 }
 
 Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request,
@@ -250,6 +253,7 @@ Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request
   source.absent_values = std::move(read.lowered.absent_values);
   source.constant_batch = read.model.constant_batch();
   source.restored = read.model.restored();
+  source.buffers = BuffersAmong(read.lowered.parameters);
   if (IsOfOneDevice(request)) {
     CKPLAN_RETURN_IF_ERROR(TakeDevice(read.lowered.parameters, &source));
   }
@@ -277,7 +281,7 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
                                     const ModelIdentity* planned) {
   LowerOptions lower;
   lower.autograd = request.autograd;
-  lower.lists_parameters = IsOfOneDevice(request);
+  lower.lists_parameters = true;
   CKPLAN_ASSIGN_OR_RETURN(lower.cost, ModelCosts(request));
   lower.workspaces = request.workspaces;
   CKPLAN_ASSIGN_OR_RETURN(
@@ -362,6 +366,16 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
     if (request.offload) LetValuesMove(&source);
     return source;
   });
+}
+
+Accounting AccountForPlan(const Source& source, const Plan& plan) {
+  return AccountFor({source.step(), source.request, source.buffers}, plan.schedule,
+                    plan.figures.peak);
+}
+
+Accounting AccountForKeepAll(const Source& source) {
+  const TrainingStep step = source.step();
+  return AccountFor({step, source.request, source.buffers}, step.KeepAll(), KeepAllPeak(step));
 }
 
 TrainingStep Source::step() const {

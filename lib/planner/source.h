@@ -13,6 +13,7 @@
 #include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/model/model.h"
+#include "lib/plan/accounting.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
 #include "lib/schedule/training_step.h"
@@ -33,6 +34,9 @@ struct Source {
   std::vector<AbsentValue> absent_values = {};
   std::optional<int64_t> constant_batch = std::nullopt;  // See Model::constant_batch.
   std::vector<RestoredOperation> restored = {};          // See Model::restored.
+  // The part of the parameters that is state of another kind, such as running statistics. Graph
+  // files do not tell it apart.
+  Bytes buffers = Bytes(0);
   // Set for a joint graph file, for a model whose gradients arrive (ParameterGradients), and for
   // any graph whose values may move to the host. Plans are then plans of this graph.
   std::optional<JointGraph> joint = std::nullopt;
@@ -42,6 +46,11 @@ struct Source {
   // Returns the training step that plans are made for. It refers to the source.
   TrainingStep step() const;
 };
+
+// Returns what training needs of a device by a plan of the source, or keeping everything. The
+// optimizer and the memory are those of the source's request.
+Accounting AccountForPlan(const Source& source, const Plan& plan);
+Accounting AccountForKeepAll(const Source& source);
 
 // kUsage: the request does not apply to this kind of file. kCheckFailed: `planned` is given, and
 // the file is another model; this is checked before the request is applied. kTimeout: stopped
