@@ -7,6 +7,7 @@ PLAN`` where a recorded step and its plan part.
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from ckplan.torch import scripts
 from ckplan.torch.errors import EstimateError, SnapshotError
 from ckplan.torch.estimation import optimizers
 from ckplan.torch.estimation.estimating import estimate
-from ckplan.torch.estimation.tracing import PRECISIONS
+from ckplan.torch.estimation.tracing import PRECISIONS, inputs_at, sizes_of
 from ckplan.torch.scripts import ScriptError
 from ckplan.torch.snapshots import comparing, planned, reading
 
@@ -62,7 +63,7 @@ def _estimate(asked: argparse.Namespace) -> int:
         module, make = scripts.found(asked.model)
         found = estimate(
             make,
-            scripts.called(module, asked.inputs, "--inputs"),
+            _inputs(scripts.called(module, asked.inputs, "--inputs"), asked.size),
             device=asked.device,
             optimizer=asked.optimizer,
             precision=asked.precision,
@@ -70,6 +71,7 @@ def _estimate(asked: argparse.Namespace) -> int:
             loss=scripts.named(module, asked.loss) if asked.loss else None,
             master_weights=asked.master_weights,
             memory=asked.memory,
+            reserve=asked.reserve,
             context=asked.context,
             expandable_segments=asked.expandable_segments,
             largest=asked.largest,
@@ -81,13 +83,52 @@ def _estimate(asked: argparse.Namespace) -> int:
         if asked.save:
             found.save(asked.save)
     except (ValueError, TypeError) as error:
-        return _refuse(error, USAGE)
+        return _refuse(_in_flags(str(error)), USAGE)
     except (EstimateError, ScriptError, OSError) as error:
         return _refuse(error, INPUT)
     except ckplan.PlanError as error:
         return _refuse(error, error.exit_code)
     print(json.dumps(found.to_json(), indent=2) if asked.format == "json" else found)
     return 0
+
+
+def _inputs(example_inputs: Any, sizes: list[str]) -> Any:
+    """Returns the inputs with the sizes of --size. Raises ValueError."""
+    if not sizes:
+        return example_inputs
+    known = sizes_of(example_inputs)
+    wanted = dict(known)
+    for text in sizes:
+        name, _, value = text.rpartition("=")
+        if name not in known:
+            has = ", ".join(known) or "none"
+            raise ValueError(f"--size {text}: the inputs have no size {name!r}; they have {has}")
+        if not value.isdigit() or int(value) < 1:
+            raise ValueError(f"--size {text}: a size is a whole number from 1, as in {name}=16")
+        wanted[name] = int(value)
+    if not callable(example_inputs):
+        return inputs_at(example_inputs, wanted)
+    # Its parameters are the sizes, with these defaults.
+    rows = [
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=value)
+        for name, value in wanted.items()
+    ]
+
+    def sized(**own: int) -> Any:
+        return example_inputs(**{**wanted, **own})
+
+    sized.__signature__ = inspect.Signature(rows)  # type: ignore[attr-defined]
+    return sized
+
+
+def _in_flags(message: str) -> str:
+    """Returns a message about arguments of ``estimate`` in terms of the flags that set them."""
+    name, separator, rest = message.partition(" ")
+    first = name.removesuffix(":")
+    if first not in inspect.signature(estimate).parameters:
+        return message
+    flag = "--" + first.replace("_", "-")
+    return f"{flag}{':' if name.endswith(':') else ''}{separator}{rest}"
 
 
 def _compare(asked: argparse.Namespace) -> int:
@@ -119,13 +160,15 @@ def _parser() -> argparse.ArgumentParser:
     add("model", metavar="MODULE:FUNCTION", help="what makes the model; also FILE.py:FUNCTION")
     add("--inputs", default="inputs", help="the function, or value, of the inputs [%(default)s]")
     add("--loss", help="a function from the model's result to the loss")
-    add("--device", default="h100-80g", help="one of `ckplan devices` [%(default)s]")
+    add("--size", action="append", default=[], metavar="NAME=N", help="a size of the inputs: batch=16")
+    add("--device", help="one of `ckplan devices` [that of --memory, or of ckplan plan]")
     known = ", ".join(optimizers.names())
     add("--optimizer", default="adamw", help=f"one of {known} [%(default)s]")
     add("--master-weights", action="store_true", help="the optimizer trains copies of 32 bits")
-    add("--precision", default="bf16", help=f"one of {', '.join(PRECISIONS)} [%(default)s]")
+    add("--precision", help=f"one of {', '.join(PRECISIONS)} [the model's own types]")
     add("--shard", help="fsdp:N or ddp:N, for one of N devices")
-    add("--memory", metavar="SIZE", help="what the device gives to programs: 32GiB")
+    add("--memory", metavar="SIZE|DEVICE", help="memory of the device: 8GiB, rtx4090")
+    add("--reserve", metavar="SIZE", help="leave this free, instead of what CUDA and the allocator take")
     add("--context", metavar="SIZE", help="what the CUDA context takes")
     add("--expandable-segments", action="store_true", help="the allocator's setting of that name")
     add("--largest", action="append", default=[], metavar="SIZE", help="seek its largest value")

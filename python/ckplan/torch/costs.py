@@ -38,6 +38,8 @@ class Device:
     description: str = ""
     cuda: dict[str, int] | None = None
     """What libraries ask about a GPU, where that is known."""
+    outside: tuple[dict[str, Any], ...] = ()
+    """What training needs of it besides tensors: rows of ``ckplan devices -f json``."""
 
     @property
     def model(self) -> str:
@@ -48,6 +50,11 @@ class Device:
 def device_named(name: str) -> Device:
     """The device of that name, as the program's flags take it. Raises ValueError."""
     return _devices(name)[1][0]
+
+
+def default_device() -> str:
+    """The name of the device that the program takes where none is named."""
+    return _devices()[0]
 
 
 @functools.cache
@@ -62,7 +69,7 @@ def _devices(name: str = "") -> tuple[str, list[Device]]:
         raise ValueError(str(error)) if error.kind == "usage" else error
     own = [field.name for field in dataclasses.fields(Device)]
     document = json.loads(answer.output)
-    rows = [Device(**{key: row[key] for key in own}) for row in document["devices"]]
+    rows = [Device(**{key: row[key] for key in own if key in row}) for row in document["devices"]]
     return document["default"], rows
 
 

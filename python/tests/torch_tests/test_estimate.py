@@ -120,10 +120,10 @@ def test_lines_add_up_and_the_json_fits_its_schema():
     assert lines["parameters"].bytes == parameters
     assert lines["optimizer state"].bytes == 2 * parameters
     assert lines["inputs"].bytes == 4 * 32 * 8
-    assert lines["CUDA context"].bytes == 0
+    assert lines["context"].bytes == 0
     assert found.optimizer_bytes == 2 * parameters  # Gradients, and roots of one average.
     assert need.verdict(found.memory_bytes) == "fits" and need.unknown == []
-    assert lines["attention's workspaces"].least == 0
+    assert lines["workspaces"].least == 0
     assert sum(size for _, size in found.peak.modules) == found.backward_bytes
     content = json.loads(json.dumps(found.to_json()))
     assert faults(content, SCHEMA, SCHEMA) == []
@@ -140,8 +140,8 @@ PARAMETERS = sum(parameter.numel() for parameter in small_gpt().parameters())
         ({"shard": "ddp:2"}, "DDP's buckets", 4 * PARAMETERS),
         ({"precision": "bf16", "master_weights": True}, "optimizer state", 12 * PARAMETERS),
         ({"optimizer": lambda rows: torch.optim.RMSprop(rows)}, "optimizer state", 4 * PARAMETERS),
-        ({"context": "7MiB"}, "CUDA context", 7 * MIB),
-        ({"memory": None}, "kept by the driver", (40 << 30) // 100),
+        ({"context": "7MiB"}, "context", 7 * MIB),
+        ({"memory": None}, "driver", (40 << 30) // 100),
         ({"expandable_segments": True, "optimizer": "sgd"}, "parameters", 4 * PARAMETERS),
     ],
 )
@@ -314,10 +314,10 @@ def test_the_command_line(tmp_path, capsys):
     assert page.read_text().startswith("<!")
     assert command.main(["estimate", f"{path}:make_model", "--loss", "loss", "--memory=9GiB"]) == 0
     said = capsys.readouterr().out
-    assert "h100-80g, 9.00 GiB" in said and "keep all   fits" in said
+    assert "a100-40g, 9.00 GiB" in said and "keep all   fits" in said
     # Each table has the unit of what it shows, as a small model would otherwise be all zeros.
     heads = [line.split() for line in said.splitlines()]
-    assert ["keep", "all", "MiB", "error", "source"] in heads
+    assert ["keep", "all", "MiB", "kind", "error", "source"] in heads
     assert ["by", "module", "KiB"] in heads
 
 
@@ -342,3 +342,55 @@ def test_refusals_of_the_command_line(tmp_path, capsys, arguments, code, said):
 def test_the_schema_is_printed(capsys):
     assert command.main(["schema"]) == 0
     assert json.loads(capsys.readouterr().out)["$id"] == "urn:ckplan:schema:estimate:1"
+
+
+def test_without_a_precision_a_model_keeps_its_types():
+    def parameters(make, **options):
+        found = ckplan.torch.estimate(
+            make, inputs, loss=loss_of, device="a100-40g", context=0, memory=1 << 30, **options
+        )
+        return found.keep_all.line("parameters").bytes, found.precision
+
+    whole = sum(parameter.nbytes for parameter in small_gpt().parameters())
+    assert parameters(small_gpt) == (whole, "fp32")
+    assert parameters(lambda: small_gpt().bfloat16()) == (whole // 2, "bf16")
+    assert parameters(small_gpt, precision="bf16-mixed") == (whole, "bf16-mixed")
+
+
+def test_memory_may_be_a_device_and_a_reserve_replaces_what_is_outside():
+    found = ckplan.torch.estimate(small_gpt, inputs, memory="rtx3060-8g", loss=loss_of)
+    assert (found.device, found.memory_bytes) == ("rtx3060-8g", 8 << 30)
+    assert found.keep_all.line("driver").bytes == (8 << 30) // 100
+    reserved = estimate_small(reserve="7MiB")
+    assert [(line.name, line.bytes) for line in reserved.keep_all.outside] == [("reserve", 7 * MIB)]
+    assert reserved.keep_all.bytes == reserved.keep_all.tensor_bytes + 7 * MIB
+    with pytest.raises(ValueError, match="name one of them"):
+        ckplan.torch.estimate(small_gpt, inputs, device="t4", memory="rtx3060-8g", loss=loss_of)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--memory", "60%"], "--memory is a number of bytes"),
+        (["--precision", "int8"], "--precision is one of"),
+        (["--largest", "depth"], "--largest: the inputs have no size 'depth'"),
+        (["--size", "depth=3"], "--size depth=3: the inputs have no size 'depth'; they have batch"),
+        (["--size", "batch=no"], "--size batch=no: a size is a whole number from 1"),
+    ],
+)
+def test_messages_of_the_command_line_name_flags(tmp_path, capsys, given, said):
+    path = tmp_path / "train_flags.py"
+    path.write_text(MODULE)
+    assert command.main(["estimate", f"{path}:make_model", "--loss", "loss", *given]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_size_is_a_flag(tmp_path, capsys):
+    path = tmp_path / "train_size.py"
+    path.write_text(MODULE)
+    asked = ["estimate", f"{path}:make_model", "--loss", "loss", "--size", "batch=16"]
+    assert command.main([*asked, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["sizes"] == {"batch": 16}
+    inputs_line = next(row for row in found["keep_all"]["lines"] if row["name"] == "inputs")
+    assert inputs_line["bytes"] == 4 * 16 * 64

@@ -69,8 +69,8 @@ def test_an_estimate_is_the_replay_of_the_step_that_trains(monkeypatch):
     whole = estimate(compiler="inductor")
     assert whole.backward_bytes == found[0].tensors_bytes
     lines = {line.name: line for line in whole.keep_all.lines}
-    assert lines["activations and gradients"].bytes == whole.backward_bytes
-    assert "Inductor's code" in lines["activations and gradients"].source
+    assert lines["step"].bytes == whole.backward_bytes
+    assert "Inductor's code" in lines["step"].source
     assert whole.fits and whole.planned is None
 
 

@@ -294,10 +294,12 @@ def test_pytorch_is_as_before_afterwards():
 
 
 def test_an_estimate_names_types_that_are_not_those_of_its_precision():
-    def notes(make: Callable[[], nn.Module]) -> list[str]:
+    def notes(make: Callable[[], nn.Module], precision: str | None = "bf16") -> list[str]:
         torch._dynamo.reset()
-        return ckplan.torch.estimate(make, TOKENS).notes
+        return ckplan.torch.estimate(make, TOKENS, precision=precision).notes
 
+    # Without a precision, a model has the types that its constructor gives it.
+    assert notes(lambda: Words().half(), None) == []
     assert notes(Words) == notes(lambda: Words().bfloat16()) == []
     assert notes(lambda: Words().half()) == [
         "the model's constructor converts it: its parameters are float16"

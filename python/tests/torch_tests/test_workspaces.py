@@ -136,7 +136,7 @@ def test_the_line_is_what_workspaces_add_to_the_peak(play):
     # PyTorch runs the first engine; where it measures, it may choose another of the first ten.
     play(lambda convolution, what: (8 * UNIT, 2 * UNIT, 12 * UNIT) + 7 * (8 * UNIT,) + (64 * UNIT,))
     found = estimated()
-    line = found.keep_all.line("cuDNN's workspaces")
+    line = found.keep_all.line("workspaces")
     # Without workspaces the peak is not at a convolution, but close to one.
     assert 0 < line.bytes <= 8 * UNIT
     assert line.most - line.bytes == 4 * UNIT and line.least < line.bytes
@@ -144,7 +144,7 @@ def test_the_line_is_what_workspaces_add_to_the_peak(play):
     assert found.keep_all.unknown == []
     play(lambda convolution, what: (0,))
     without = estimated()
-    assert without.keep_all.line("cuDNN's workspaces").most == 0
+    assert without.keep_all.line("workspaces").most == 0
     assert found.backward_bytes == without.backward_bytes
 
 
@@ -154,7 +154,7 @@ def test_a_plan_leaves_room_for_workspaces(play):
     memory = estimated(memory="8GiB").keep_all.bytes - UNIT
     found = estimated(memory=memory)
     assert not found.fits and found.planned.bytes <= memory
-    assert found.planned.line("cuDNN's workspaces").bytes > 0
+    assert found.planned.line("workspaces").bytes > 0
     play(lambda convolution, what: (0,))
     assert estimated(memory=memory).fits
 
@@ -182,7 +182,7 @@ def test_where_cudnn_cannot_be_asked_the_line_says_so(monkeypatch):
         assert "none of the GPUs that cuDNN is asked about" in cudnn.advisor("t4-16g")
         monkeypatch.setattr(cudnn, "_paths", lambda: iter(["/nowhere/libcudnn.so.9"]))
         found = estimated()
-        assert found.keep_all.unknown == ["cuDNN's workspaces"]
+        assert found.keep_all.unknown == ["workspaces"]
         assert "pip install nvidia-cudnn-cu13" in str(found)
         assert found.keep_all.verdict(found.memory_bytes) == "probably fits"
     finally:

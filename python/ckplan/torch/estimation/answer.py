@@ -17,14 +17,16 @@ class Line:
     least: int
     most: int | None
     source: str
+    kind: str = "formula"
+    """How far it can be trusted: ``"exact"``, ``"formula"`` or ``"allowance"``."""
 
     @staticmethod
     def exact(name: str, size: int, source: str) -> Line:
-        return Line(name, size, size, size, source)
+        return Line(name, size, size, size, source, "exact")
 
     @staticmethod
     def ranged(name: str, found: Range) -> Line:
-        return Line(name, found.bytes, found.least, found.most, found.source)
+        return Line(name, found.bytes, found.least, found.most, found.source, found.kind)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -32,15 +34,29 @@ class Line:
             "bytes": self.bytes,
             "least_bytes": self.least,
             "most_bytes": self.most,
+            "kind": self.kind,
             "source": self.source,
         }
 
 
 @dataclass(frozen=True)
 class Need:
-    """What training needs with one plan, as lines that add up."""
+    """What training needs with one plan, as lines that add up (docs/accounting.md)."""
 
-    lines: list[Line]
+    tensors: list[Line]
+    outside: list[Line]
+
+    @property
+    def lines(self) -> list[Line]:
+        return self.tensors + self.outside
+
+    @property
+    def tensor_bytes(self) -> int:
+        return sum(line.bytes for line in self.tensors)
+
+    @property
+    def outside_bytes(self) -> int:
+        return sum(line.bytes for line in self.outside)
 
     @property
     def bytes(self) -> int:
@@ -80,6 +96,8 @@ class Need:
             "most_bytes": self.most,
             "left_bytes": memory_bytes - self.bytes,
             "not_known": self.unknown,
+            "tensor_bytes": self.tensor_bytes,
+            "outside_bytes": self.outside_bytes,
             "lines": [line.to_json() for line in self.lines],
         }
 

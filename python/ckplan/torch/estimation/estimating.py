@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ckplan.torch import private
 from ckplan.torch.bounds import Bounds, checked
 from ckplan.torch.capture import storage_bytes
-from ckplan.torch.costs import device_named, set_costs
+from ckplan.torch.costs import default_device, device_named, set_costs
 from ckplan.torch.estimation import compiled, devices, optimizers, planning, sizes
 from ckplan.torch.estimation.answer import Choice, Estimate, Line, Need
 from ckplan.torch.estimation.events import Trace, peak, trace
@@ -22,7 +22,13 @@ from ckplan.torch.estimation.holding import bytes_before
 from ckplan.torch.estimation.optimizers import OptimizerMemory
 from ckplan.torch.estimation.rehearsal import rehearse
 from ckplan.torch.estimation.sharding import Shard
-from ckplan.torch.estimation.tracing import Precision, Step, sizes_of, trace_step
+from ckplan.torch.estimation.tracing import (
+    PRECISIONS,
+    Precision,
+    Step,
+    sizes_of,
+    trace_step,
+)
 from ckplan.torch.estimation.workspaces import Workspaces, added_lines, workspaces_of
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.report import size
@@ -36,6 +42,8 @@ _FIRST_STEP = 64
 twice as much as the one before."""
 
 _FAKE = "fake tensors"
+_NOT_APART = {"parameters", "buffers", "inputs", "optimizer state"}
+"""The lines whose single tensors the allocator is rehearsed with."""
 _TRACE = "the captured graph, replayed"
 
 
@@ -43,13 +51,14 @@ def estimate(
     make_model: Callable[[], nn.Module],
     example_inputs: Any,
     *,
-    device: str = "h100-80g",
+    device: str | None = None,
     optimizer: str | optimizers.Make = "adamw",
-    precision: str = "bf16",
+    precision: str | None = None,
     shard: str | None = None,
     loss: Callable[[Any], Tensor] | None = None,
     master_weights: bool = False,
     memory: int | str | None = None,
+    reserve: int | str | None = None,
     context: int | str | None = None,
     expandable_segments: bool = False,
     largest: str | Iterable[str] = (),
@@ -69,18 +78,21 @@ def estimate(
     example_inputs: the arguments of its ``forward``: a tensor, a tuple, or a dictionary of named
         ones; or a function that returns these, with sizes as parameters that have defaults, as
         ``def inputs(batch=1, sequence=4096)``. Values do not matter.
-    device: one of ``ckplan devices``, whose memory and roofline count.
+    device: one of ``ckplan devices``, whose memory and roofline count; by default the one that
+        ``memory`` names, or that of ``ckplan plan``.
     optimizer: ``"sgd"``, ``"momentum"``, ``"adam"``, ``"adamw"`` or ``"adam8bit"``; with
         ``":fused"`` or ``":for-loop"`` if it does not run as by default; or a function from a list
         of parameters to an optimizer of PyTorch.
-    precision: ``"fp32"``, ``"bf16"`` or ``"fp16"`` for everything, or ``"bf16-mixed"`` or
-        ``"fp16-mixed"`` for parameters of 32 bits under autocast. A model that ``make_model``
-        converts, as by ``.half()``, keeps its types.
+    precision: None for the types that the model has; ``"fp32"``, ``"bf16"`` or ``"fp16"`` for
+        everything, or ``"bf16-mixed"`` or ``"fp16-mixed"`` for parameters of 32 bits under
+        autocast. A model that ``make_model`` converts, as by ``.half()``, keeps its types.
     shard: ``"fsdp:8"`` or ``"ddp:8"`` for one of eight devices.
     loss: a function from the model's result to the loss, where the result has none.
     master_weights: the optimizer trains copies of 32 bits of parameters of 16.
     memory: what the device gives to programs, instead of its nominal memory less what is known of
-        drivers: bytes, or ``"32GiB"``.
+        drivers: bytes, ``"32GiB"``, or the name of a device.
+    reserve: what is left free, instead of everything that is counted outside of tensors: bytes, or
+        ``"1GiB"``.
     context: what the CUDA context takes, where it was measured.
     expandable_segments: the allocator's setting of that name.
     largest: the names of sizes whose largest value is sought, such as ``"batch"``.
@@ -102,10 +114,12 @@ def estimate(
     if compiler not in ("eager", "inductor"):
         raise ValueError(f'compiler is "eager" or "inductor", not {compiler!r}')
     private.check_version(compiler)
+    device, memory = _device_and_memory(device, memory)
     case = Case(
         Precision.named(precision),
         _gpu(device),
         _bytes_of("memory", memory),
+        _bytes_of("reserve", reserve),
         _bytes_of("context", context),
         Shard.named(shard),
         optimizer,
@@ -130,12 +144,13 @@ def estimate(
         found = compiled.answer(measured, _answer(measured, effort), source, effort)
     else:
         found = _answer(measured, effort)
-    found.notes += _types_of_its_own(step, case.precision)
+    if precision is not None:
+        found.notes += _types_of_its_own(step, case.precision)
     if step.are_values_assumed:
         found.notes.append(
             "the model's constructor has a condition on values of a tensor: it was taken as false"
         )
-    found.precision, found.shard, found.returns = precision, shard, returns
+    found.precision, found.shard, found.returns = precision or _own_type(step), shard, returns
     found.sizes = sizes_of(example_inputs)
     for name in wanted:
         search = sizes.Search(make_model, example_inputs, loss, case, measured, effort)
@@ -150,6 +165,7 @@ class Case:
     precision: Precision
     device: str
     memory: int | None
+    reserve: int | None
     context: int | None
     shard: Shard | None
     optimizer: str | optimizers.Make
@@ -221,20 +237,20 @@ class Measured:
             found = case.shard.at_a_time(step.model, case.precision.autocast)
             lines += [Line.ranged(name, row) for name, row in found.items() if row.most]
             lines.append(_not_known("NCCL's buffers", "not known without the library"))
-        return [line for line in lines if line.bytes or line.most is None]
+        return lines
 
     def outside(self) -> list[Line]:
         """Returns the lines of what is there throughout, but is no tensor."""
         case = self.case
-        lines = [Line.ranged("cuBLAS's workspace", devices.matrix_workspace(case.device))]
-        if case.context is None:
-            lines.append(Line.ranged("CUDA context", devices.context()))
-        else:
-            lines.append(Line.exact("CUDA context", case.context, "context="))
-        if case.memory is None:
-            hidden = devices.hidden(case.device, case.memory_bytes)
-            lines.append(Line.ranged("kept by the driver", hidden))
-        return lines
+        if case.reserve is not None:
+            return [Line("reserve", *3 * (case.reserve,), "reserve", "allowance")]
+        known = devices.outside(case.device)
+        lines = {name: Line.ranged(name, found) for name, found in known.items()}
+        if case.context is not None:
+            lines["context"] = Line.exact("context", case.context, "context")
+        if case.memory is not None:
+            lines["driver"] = Line.exact("driver", 0, "the memory is what programs get")
+        return list(lines.values())
 
     def optimizer_bytes(self) -> int:
         """Returns what gradients and the optimizer's step have at their most."""
@@ -260,35 +276,47 @@ class Measured:
 
     def _need_of(self, ran: Trace, source: str, rehearsed: Trace, added: list[Line]) -> Need:
         """Returns all lines. ``rehearsed`` has the workspaces, too, whose lines are ``added``."""
-        fixed = self.fixed()
-        named = {line.name for line in added}
-        unknown = [_not_known(w.name, w.source) for w in self.workspaces if w.name not in named]
-        lines = fixed + self._moment(ran, source) + added + unknown
-        workspace = devices.matrix_workspace(self.case.device).bytes
+        fixed, outside = self.fixed(), self.outside()
+        tensors = [*fixed, self._moment(ran, source)]
+        if self.case.reserve is not None:
+            return Need(tensors, outside)
+        workspace = outside[0].bytes
         constants = [tensor.nbytes for tensor in (*self.parameters, *self.step.buffers())]
         constants.append(self.input_bytes)
-        known = {"parameters", "buffers", "inputs", "optimizer state"}
-        constants += [line.bytes for line in fixed if line.name not in known]
-        outside = self.outside()
+        constants += [line.bytes for line in fixed if line.name not in _NOT_APART]
         capacity = self.case.memory_bytes - sum(line.bytes for line in outside) + workspace
         held = rehearse(
             [*constants, workspace], rehearsed, self.optimizer, capacity, self.case.expandable
         )
         kept = held.kept_bytes
         least = min(held.rounding_bytes, kept)
-        lines.append(Line("allocator", kept, least, kept, "replay of CUDACachingAllocator.cpp"))
-        return Need(lines + outside)
+        allocator = Line("allocator", kept, least, kept, "replay of CUDACachingAllocator.cpp")
+        return Need(tensors, [self._workspaces_line(added), allocator, *outside])
 
-    def _moment(self, ran: Trace, source: str) -> list[Line]:
-        """Returns the lines of the moment of a step that needs most."""
+    def _workspaces_line(self, added: list[Line]) -> Line:
+        """Returns one line for the workspaces of all libraries; its bound may not be known."""
+        counted = {line.name for line in added}
+        unknown = [one for one in self.workspaces if one.name not in counted]
+        known = [*added, *unknown]
+        if not known:
+            return Line("workspaces", 0, 0, 0, "no operation is known to have one")
+        sources = [f"{line.name}: {line.source}" for line in known]
+        most = None if unknown else sum(line.most or 0 for line in added)
+        return Line(
+            "workspaces",
+            sum(line.bytes for line in added),
+            sum(line.least for line in added),
+            most,
+            known[0].source if len(known) == 1 else "; ".join(sources),
+        )
+
+    def _moment(self, ran: Trace, source: str) -> Line:
+        """Returns the line of the moment of a step that needs most."""
         backward = peak(ran.events)[0]
         if backward >= self.optimizer_bytes():
-            return [Line.exact("activations and gradients", backward, source)]
-        optimizer = self.optimizer
-        lines = [Line.exact("the optimizer's step", optimizer.step_bytes, optimizer.source)]
-        if not self.case.is_divided:
-            lines.insert(0, Line.exact("gradients", _sum(self.trained), _FAKE))
-        return lines
+            return Line.exact("step", backward, f"activations with gradients: {source}")
+        made = f"gradients, and what the optimizer's step makes: {self.optimizer.source}"
+        return Line.exact("step", self.optimizer_bytes(), made)
 
 
 def _types_of_its_own(step: Step, precision: Precision) -> list[str]:
@@ -298,6 +326,30 @@ def _types_of_its_own(step: Step, precision: Precision) -> list[str]:
         return []
     names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in found))
     return [f"the model's constructor converts it: its parameters are {names}"]
+
+
+def _own_type(step: Step) -> str:
+    """Returns the precision that a model has by itself; "own" if its types differ or have no name."""
+    found = {row.dtype for row in step.parameters() if row.is_floating_point()}
+    names = [name for name, (dtype, autocast) in PRECISIONS.items() if autocast is None]
+    return next((name for name in names if found == {PRECISIONS[name][0]}), "own")
+
+
+def _device_and_memory(
+    device: str | None, memory: int | str | None
+) -> tuple[str, int | str | None]:
+    """Returns a device's name, and its memory if that is not the nominal one. Raises ValueError."""
+    if not isinstance(memory, str) or not memory[:1].isalpha():
+        return device or default_device(), memory
+    try:
+        named = device_named(memory).name
+    except ValueError as error:
+        raise ValueError(
+            f'memory is a number of bytes, a size such as "32GiB" or a device, not {memory!r}: {error}'
+        ) from None
+    if device is not None and device_named(device).name != named:
+        raise ValueError(f"memory is that of {named}, and the device is {device}: name one of them")
+    return named, None
 
 
 def _gpu(device: str) -> str:
@@ -383,7 +435,8 @@ def _plan_for_device(measured: Measured, found: Estimate, effort: str) -> None:
         found.notes.append(_no_plan_helps(measured, found))
         return
     fixed = sum(line.bytes for line in (*measured.fixed(), *measured.outside()))
-    fixed += sum(found.keep_all.line(w.name).bytes for w in measured.workspaces)
+    if measured.case.reserve is None:
+        fixed += found.keep_all.line("workspaces").bytes
     limit = min(found.memory_bytes - fixed, found.backward_bytes - 1)
     less = found.memory_bytes // _FIRST_STEP
     for _ in range(_ATTEMPTS):

@@ -50,10 +50,14 @@ def _unit_of(count: int) -> tuple[str, int]:
 def _lines(found: Estimate) -> str:
     need = found.keep_all
     name, unit = _unit_of(need.bytes)
-    rows = [["keep all", name, "error", "source"]]
-    for line in need.lines:
-        rows.append([line.name, _amount(line, unit), _error(line, unit), line.source])
-    rows.append(["all of it", f"{need.bytes / unit:.2f}", "", ""])
+    rows = [["keep all", name, "kind", "error", "source"]]
+    for title, lines in (("tensors", need.tensors), ("outside", need.outside)):
+        for line in lines:
+            rows.append(
+                [line.name, _amount(line, unit), line.kind, _error(line, unit), line.source]
+            )
+        rows.append([title, f"{sum(line.bytes for line in lines) / unit:.2f}", "", "", ""])
+    rows.append(["need", f"{need.bytes / unit:.2f}", "", "", ""])
     moments = (
         f"  the backward pass has {size(found.backward_bytes)} of activations and gradients at "
         f"most, the optimizer's step {size(found.optimizer_bytes)}"
@@ -70,7 +74,7 @@ def _error(line: Line, unit: int) -> str:
         return "not known"
     below, above = line.bytes - line.least, line.most - line.bytes
     if not below and not above:
-        return "exact"
+        return ""
     return f"-{below / unit:.2f} +{above / unit:.2f}"
 
 

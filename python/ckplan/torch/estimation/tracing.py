@@ -62,8 +62,10 @@ class Precision:
     autocast: torch.dtype | None
 
     @staticmethod
-    def named(name: str) -> Precision:
-        """Returns the precision of that name. Raises ValueError."""
+    def named(name: str | None) -> Precision:
+        """Returns the precision of that name, or that of the model itself. Raises ValueError."""
+        if name is None:
+            return Precision(torch.get_default_dtype(), None)
         if name not in PRECISIONS:
             raise ValueError(f"precision is one of {', '.join(PRECISIONS)}, not {name!r}")
         return Precision(*PRECISIONS[name])
