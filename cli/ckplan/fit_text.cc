@@ -168,6 +168,15 @@ Error NothingFits(const FitReport& report) {
   const Fit& fit = report.fit;
   const std::string dim = Printable(fit.dim, kLongestName);
   const std::string memory = HumanBytes(MemoryForTensors(fit));
+  if (fit.optimizer_need) {
+    return MakeError(
+        ErrorCode::kInfeasible,
+        fmt::format(
+            "infeasible: the step of the optimizer {} alone needs {} with {}={}; the memory "
+            "is {}",
+            NameOf(fit.plan.optimizer), HumanBytes(*fit.optimizer_need), dim, fit.smallest_size,
+            HumanBytes(fit.plan.memory.bytes)));
+  }
   if (!fit.shortage) {
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("infeasible: no size of {} fits {}; plans that add more time may, "

@@ -123,6 +123,7 @@ class FitSearch {
     CKPLAN_ASSIGN_OR_RETURN(
         fit_.shortage,
         FindConstantsShortage(request_.path, first->source, memory() - OutsideInMemory(fit_.plan)));
+    if (!fit_.shortage && first->least_need > memory()) fit_.optimizer_need = first->least_need;
     return std::move(fit_);
   }
 

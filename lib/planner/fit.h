@@ -82,6 +82,9 @@ struct Fit {
   // size that the model takes.
   std::optional<ConstantsShortage> shortage;
   int64_t smallest_size = 0;
+  // Set if no row has a size although the constants fit: what the optimizer's step needs of the
+  // device at that size, if that is more than its memory.
+  std::optional<Bytes> optimizer_need;
 
   // Returns the row of the highest throughput, and among several the one of the least added time.
   // Returns nothing if no size fits.
