@@ -76,13 +76,15 @@ TEST_CASE("sharding: the total budget covers what one device has, the budget on 
 
 TEST_CASE(
     "sharding: what fits one of eight devices is more than what fits one that has everything") {
-  FitRequest request{kShardedModel, Sharded(std::nullopt), "N", 1, Bytes(int64_t{1} << 30), {}};
+  FitRequest request{kShardedModel, Sharded(std::nullopt), "N"};
+  request.plan.memory = Budget::Of(Bytes(int64_t{1} << 30));
+  request.plan.reserve = Bytes(0);
   request.plan.dims.clear();
   const Fit whole = FindFit(request, {}).value();
   request.plan.sharding = {ShardingSystem::kZero3, 8};
   const Fit sharded = FindFit(request, {}).value();
   CHECK(sharded.rows.front().size > whole.rows.front().size);
-  CHECK(sharded.rows.front().need() <= request.memory);
+  CHECK(sharded.rows.front().need() <= request.plan.memory.bytes);
   CHECK(sharded.plan.sharding == request.plan.sharding);
 }
 

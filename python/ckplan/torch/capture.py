@@ -237,6 +237,18 @@ class _Capture:
                 graph.values[value].kind = PARAMETER_GRADIENT
             else:
                 graph.results.append(value)
+        self._keep_gradients_single()
+
+    def _keep_gradients_single(self) -> None:
+        """Has operations run once that make gradients which are counted apart, and other values.
+
+        Memory is counted apart for one gradient, which another run would make once more.
+        """
+        values = self.graph.values
+        for operation in self.graph.operations:
+            kinds = [values[value].kind == PARAMETER_GRADIENT for value in operation.writes]
+            if any(kinds) and not all(kinds):
+                operation.repeats = False
 
     def _boundary_copy(self, node: fx.Node) -> None:
         target = node.args[0] if node.args else None

@@ -99,6 +99,14 @@ def test_routing_runs_once_and_statistics_are_updated_at_the_boundary(monkeypatc
     assert len(graph.boundary_copies) == 3 * norms  # Mean, variance and the number of batches.
 
 
+def test_memory_for_one_gradient_is_for_one_run(monkeypatch):
+    model = nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16), nn.Linear(16, 2))
+    graph = captured_of(monkeypatch, model, torch.randn(4, 16))
+    backward = [op for op in graph.operations if op.is_backward]
+    # All others make a gradient of a parameter, or another value.
+    assert [op.name for op in backward if not op.repeats] == ["native_layer_norm_backward"]
+
+
 class CountingSet(set):
     """Counts the membership tests."""
 
