@@ -65,9 +65,10 @@ void WriteLinks(const std::vector<LinkPreset>& links, JsonWriter* json) {
 
 // What training needs of the device besides tensors; a CPU has none of it.
 void WriteOutside(const Device& device, JsonWriter* json) {
-  if (device.name == "cpu") return;
+  const std::vector<MemoryLine> none;
+  const bool is_cpu = device.name == "cpu";
   json->Key("outside");
-  WriteMemoryLines(OutsideOf(device.name, device.memory), JsonLayout::kLines, json);
+  WriteMemoryLines(is_cpu ? none : OutsideOf(device.name, device.memory), JsonLayout::kLines, json);
 }
 
 std::string DevicesJson(const std::vector<Device>& rows, const std::vector<LinkPreset>& links) {

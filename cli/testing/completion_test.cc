@@ -139,7 +139,7 @@ TEST_CASE("completion: bash completes commands, flags, values and files") {
       {"ckplan plan figure.json --emit dot=fig", {"figure.json"}},
       {"ckplan diff a b --emit ", {"curve=", "html="}},
       {"ckplan check fig", {"figure.json"}},
-      {"ckplan fit figure.json --memory rtx4", {"rtx4090-24g"}},
+      {"ckplan fit figure.json --memory rtx4", {"rtx4060-8g", "rtx4090-24g"}},
       {"ckplan schema dif", {"diff"}},
       {"ckplan completion z", {"zsh"}},
       {"ckplan man exp", {"explain"}},
