@@ -36,7 +36,7 @@ struct Options {
   bool wants_joint = false;  // Expand the graph into a joint graph.
 
   // Fitting into a device's memory:
-  bool finds_one_size = false;         // One dimension needs no size, because it is sought.
+  bool finds_one_size = false;   // One dimension needs no size, because it is sought.
   std::string effort = "quick";  // For commands whose default differs from that of plans.
   std::optional<std::string> added_times;
   std::optional<std::string> multiple_of;

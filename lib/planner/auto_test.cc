@@ -44,7 +44,7 @@ TEST_CASE("auto: it is the best plan of all algorithms, whole, under its algorit
     const TensorGraph graph = RandomDag(rng, nodes, edge_percent, 20, 9);
     const Bytes all = KeepAllPeak(graph);
     for (const Budget& budget : {Budget::Of(all), Budget{Budget::Kind::kPercent, Bytes(0), 80},
-                                Budget{Budget::Kind::kMin, Bytes(0), 0}}) {
+                                 Budget{Budget::Kind::kMin, Bytes(0), 0}}) {
       const std::optional<Plan> best = BestOf(graph, budget);
       const Result<Plan> plan = MakePlan(graph, RequestFor(kAutoAlgorithm, budget), {});
       REQUIRE(plan.ok() == best.has_value());
