@@ -351,7 +351,7 @@ Result<std::vector<CheckOutput>> CheckOutputsOf(const Options& options,
     paths.push_back(outputs.back().path);
     if (outputs.back().path == kStandardStream) {
       return MakeError(ErrorCode::kUsage,
-                       "--emit writes files; --annotate and --format print to standard output");
+                       fmt::format("--emit writes files; use -f {} to print this", form->name));
     }
     CKPLAN_RETURN_IF_ERROR(CheckWritable(outputs.back().path));
   }
@@ -378,16 +378,17 @@ Result<Done> WriteCheckOutputs(const std::vector<CheckOutput>& outputs,
 // Prints the results on standard output. Returns whether they name the limits that fail.
 Result<bool> Report(const Options& options, const std::vector<Findings>& all,
                     const Screen& screen) {
-  if (options.annotate != "none") {
-    CKPLAN_RETURN_IF_ERROR(screen.Print(Annotated(options.annotate, all)));
+  const std::string& form = options.annotate == "none" ? options.format : options.annotate;
+  if (form == "github" || form == "gitlab" || form == "junit") {
+    CKPLAN_RETURN_IF_ERROR(screen.Print(Annotated(form, all)));
     return false;
   }
-  if (options.format == "json") {
+  if (form == "json") {
     const bool has_json = all.size() > 1 || !all.front().error;
     if (has_json) CKPLAN_RETURN_IF_ERROR(screen.Print(CheckJson(all)));
     return false;
   }
-  if (options.format == "md") {
+  if (form == "md") {
     CKPLAN_RETURN_IF_ERROR(screen.Print(CheckMarkdown(all)));
     return true;
   }
@@ -472,11 +473,15 @@ void AddCheckOptions(CommandLine& line, Options& options) {
   line.Value("--against", "OLD",
              "baseline plan for growth limits, or a folder of plans with the same file names",
              &options.against);
-  line.Choice("--annotate", {"none", "github", "gitlab", "junit"},
-              "print failures as continuous integration reads them", &options.annotate);
-  line.List("--emit", "KIND=FILE", "also write the results as junit, gitlab, github, json or md",
+  line.Choice("-f,--format", {"text", "json", "md", "github", "gitlab", "junit"},
+              "format of the output; the last three for what runs the check", &options.format);
+  line.List("--emit", "KIND=FILE", "also write the results in such a format: junit=report.xml",
             &options.emits);
-  line.Choice("-f,--format", {"text", "json", "md"}, "format of the output", &options.format);
+  {
+    const CommandLine::Section deprecated(line, CommandLine::kDeprecated);
+    line.Choice("--annotate", {"none", "github", "gitlab", "junit"}, "use -f",
+                &options.annotate);
+  }
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
 }

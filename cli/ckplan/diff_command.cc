@@ -36,8 +36,8 @@ using Sides = std::pair<Side, Side>;
 
 Error NeitherForm() {
   return MakeError(ErrorCode::kUsage,
-                   "ckplan diff takes two plan files, or one model and --algo with two names: "
-                   "--algo approx-dp,exact-dp");
+                   "ckplan diff takes two plan files; to compare algorithms on one model, use "
+                   "`ckplan compare MODEL --algo approx-dp,exact-dp`");
 }
 
 // The modules from the model's metadata, or from the operations of a joint graph.
@@ -196,12 +196,16 @@ void AddDiffOptions(CommandLine& line, Options& options) {
   line.OptionalPositional("NEW", "the other plan file or annotated model", &options.newer_plan);
   line.OptionalPositional("MODEL", "for --emit: the model of both (default: beside each plan)",
                           &options.source);
-  line.Value("-a,--algo", "NAME,NAME", "deprecated: use `ckplan compare MODEL --algo NAME,NAME`",
-             &options.algorithms);
-  options.request.Add(line, RequestFlags::Group::kPlanning);
-  line.Value("--time-limit", "TIME",
-             "limit for both plans together: 60s, 500ms, 5min (exit code 5)", &options.time_limit);
-  options.request.Add(line, RequestFlags::Group::kReading);
+  {
+    const CommandLine::Section deprecated(line, CommandLine::kDeprecated);
+    line.Value("-a,--algo", "NAME,NAME", "use `ckplan compare MODEL --algo NAME,NAME`",
+               &options.algorithms);
+    options.request.Add(line, RequestFlags::Group::kPlanning);
+    line.Value("--time-limit", "TIME",
+               "limit for both plans together: 60s, 500ms, 5min (exit code 5)",
+               &options.time_limit);
+    options.request.Add(line, RequestFlags::Group::kReading);
+  }
   line.Flag("--exit-code", "exit with 1 if the plans differ", &options.has_exit_code);
   line.Flag("--strict", "refuse plans of different models (exit code 3)", &options.is_strict);
   line.List("--emit", "KIND=FILE",

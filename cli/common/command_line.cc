@@ -130,11 +130,20 @@ CommandLine::CommandLine(std::string name, std::string_view example, std::string
 CommandLine::CommandLine(CommandLine&&) noexcept = default;
 CommandLine::~CommandLine() = default;
 
-CommandLine::Section::Section(CommandLine& line, std::string_view heading) : line_(line) {
-  line.state_->section = heading;
+CommandLine::Section::Section(CommandLine& line, std::string_view heading)
+    : line_(line), before_(line.state_->section) {
+  if (before_ != kDeprecated) line.state_->section = heading;
 }
 
-CommandLine::Section::~Section() { line_.state_->section = kDefaultSection; }
+CommandLine::Section::~Section() { line_.state_->section = before_; }
+
+std::vector<OptionDescription> CommandDescription::Shown() const {
+  std::vector<OptionDescription> shown;
+  for (const OptionDescription& option : options) {
+    if (option.section != CommandLine::kDeprecated) shown.push_back(option);
+  }
+  return shown;
+}
 
 void CommandLine::Positional(const std::string& name, std::string_view help, std::string* value) {
   OptionalPositional(name, help, value);

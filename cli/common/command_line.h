@@ -34,7 +34,7 @@ struct OptionDescription {
   std::vector<std::string> choices;  // The accepted words, the default first; empty for any text.
   std::string help;
   bool may_repeat = false;
-  std::string section = {};  // The heading above it in help: "Output".
+  std::string section = {};  // The heading above it in help: "Output"; empty if it is deprecated.
 
   std::string LongFlag() const;  // "--algo"
   std::vector<std::string> EachFlag() const;
@@ -54,6 +54,9 @@ struct CommandDescription {
   std::string usage;    // "ckplan plan [options] MODEL"
   std::vector<PositionalDescription> positionals;
   std::vector<OptionDescription> options;  // In the order of help; --help is the first.
+
+  // The options that help, completions and manual pages show: all but deprecated ones.
+  std::vector<OptionDescription> Shown() const;
 };
 
 class CommandLine {
@@ -63,7 +66,9 @@ class CommandLine {
   CommandLine(CommandLine&&) noexcept;
   ~CommandLine();
 
-  // While it lives, options are declared under this heading of the help rather than "Options".
+  // While it lives, options are declared under this heading of the help rather than "Options". Under
+  // the heading kDeprecated, whatever sections are inside, options are accepted but shown nowhere.
+  static constexpr std::string_view kDeprecated = "";
   class Section {
    public:
     Section(CommandLine& line, std::string_view heading);
@@ -73,6 +78,7 @@ class CommandLine {
 
    private:
     CommandLine& line_;
+    const std::string before_;
   };
 
   void Positional(const std::string& name, std::string_view help, std::string* value);

@@ -137,7 +137,7 @@ std::string BashValue(const ValueCompletion& value) {
 
 std::string BashOptions(const CommandDescription& command) {
   std::vector<std::string> flags;
-  for (const OptionDescription& option : command.options) {
+  for (const OptionDescription& option : command.Shown()) {
     for (std::string& flag : option.EachFlag()) flags.push_back(std::move(flag));
   }
   return fmt::format("options={}", Quoted(fmt::format("{}", fmt::join(flags, " "))));
@@ -160,7 +160,7 @@ std::string BashValues(const ProgramDescription& program) {
   std::vector<std::string> order;
   std::map<std::string, std::string> patterns;
   for (const CommandDescription& command : program.commands) {
-    for (const OptionDescription& option : command.options) {
+    for (const OptionDescription& option : command.Shown()) {
       if (option.form.empty()) continue;
       const std::string value = BashValue(CompletionOf(command, option));
       if (!patterns.contains(value)) order.push_back(value);
@@ -295,7 +295,7 @@ std::string ZshScript(const ProgramDescription& program) {
       has_default ? "command=" + program.default_command : "return");
   for (const CommandDescription& command : program.commands) {
     text += fmt::format("    {})\n      _arguments -s -S", WordOf(command));
-    for (const OptionDescription& option : command.options) {
+    for (const OptionDescription& option : command.Shown()) {
       text += " \\\n        " + ZshOption(command, option);
     }
     for (const PositionalDescription& positional : command.positionals) {
@@ -357,7 +357,7 @@ std::string FishScript(const ProgramDescription& program) {
     const std::string words = fmt::format("-a {} -d {}", word, FishQuoted(command.summary));
     add("none", words);
     add("help", "-f " + words);
-    for (const OptionDescription& option : command.options) {
+    for (const OptionDescription& option : command.Shown()) {
       text += FishOption(program, command, option);
     }
     for (const PositionalDescription& positional : command.positionals) {

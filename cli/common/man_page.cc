@@ -115,7 +115,7 @@ std::string CommandManPage(const ProgramDescription& program, const CommandDescr
                         positional.may_repeat ? "..." : "", Roff(positional.help));
   }
   text += ".SH OPTIONS\n";
-  for (const OptionDescription& option : command.options) {
+  for (const OptionDescription& option : command.Shown()) {
     text += fmt::format(".TP\n{}\n{}\n", OptionHead(option), Roff(option.help));
   }
   text += Example(command.example) + ExitCodes(program);

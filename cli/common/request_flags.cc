@@ -96,11 +96,11 @@ constexpr std::array kRows = {
     FlagRow{"liveness", Group::kPlanning, "--no-liveness", "",
             "release tensors a segment at a time, as the papers do"},
     FlagRow{"dims", Group::kReading, "-D,--dim", "NAME=N",
-            "size of a symbolic dimension; once for each"},
-    FlagRow{"input_shapes", Group::kReading, "--input-shape", "NAME=N,N,...",
-            "another shape for an input: x=2,3,64,64"},
+            "a size that the file leaves open, by its name there: N=64; once for each"},
     FlagRow{"batch", Group::kReading, "--batch", "N",
-            "batch of a model whose file has one burnt in"},
+            "the batch of all inputs, where the file has a number or no name for it"},
+    FlagRow{"input_shapes", Group::kReading, "--input-shape", "NAME=N,N,...",
+            "the whole shape of one input, whatever the file says: x=2,3,64,64"},
     FlagRow{"cost_model", Group::kReading, "--cost", "MODEL",
             "cost model: flops[:DEVICE] (default), paper, unit, file:PATH"},
     FlagRow{"workspaces", Group::kReading, "--workspaces", "FILE",
@@ -142,6 +142,8 @@ std::string_view SectionOf(const FlagRow& row) {
   constexpr std::array kOfParallelism = {
       std::string_view("sharding"), std::string_view("pipeline"), std::string_view("micro_batches"),
       std::string_view("schedule"), std::string_view("stage_cuts")};
+  constexpr std::array kOfSizes = {std::string_view("dims"), std::string_view("batch"),
+                                   std::string_view("input_shapes")};
   // What only the algorithms of papers have.
   constexpr std::array kOfResearch = {
       std::string_view("paper_budget"), std::string_view("setting"), std::string_view("objective"),
@@ -149,6 +151,7 @@ std::string_view SectionOf(const FlagRow& row) {
   const auto has = [&](const auto& fields) {
     return std::find(fields.begin(), fields.end(), row.field) != fields.end();
   };
+  if (has(kOfSizes)) return "Sizes of the inputs";
   if (has(kOfCosts)) return "Costs and constants";
   if (has(kOfParallelism)) return "Parallelism";
   if (has(kOfResearch)) return "Research";

@@ -53,7 +53,7 @@ void CheckScript(const Workplace& workplace, const ProgramDescription& program,
   for (const CommandDescription& command : program.commands) {
     CAPTURE(command.name);
     CHECK(printed.out.find(WordOf(command)) != std::string::npos);
-    for (const OptionDescription& option : command.options) {
+    for (const OptionDescription& option : command.Shown()) {
       for (const std::string& flag : option.EachFlag()) {
         CAPTURE(flag);
         CHECK(printed.out.find(FlagIn(shell, flag)) != std::string::npos);
@@ -184,7 +184,7 @@ TEST_CASE("completion: bash offers the flags of a command, no more and no less")
     for (size_t i = 0; i < lines.size(); ++i) {
       CAPTURE(lines[i]);
       std::set<std::string> flags;
-      for (const OptionDescription& option : program.commands[i].options) {
+      for (const OptionDescription& option : program.commands[i].Shown()) {
         for (const std::string& flag : option.EachFlag()) flags.insert(flag);
       }
       CHECK(offered[i] == flags);
@@ -207,7 +207,7 @@ void CheckPages(const Workplace& workplace, const ProgramDescription& program) {
     CHECK(whole.find(InRoff(program.name + "-" + word) + "(1)") != std::string::npos);
     const ProgramResult page = RunIn(workplace, program.name + " man " + word);
     CHECK(page.status == 0);
-    for (const OptionDescription& option : command.options) {
+    for (const OptionDescription& option : command.Shown()) {
       for (const std::string& flag : option.EachFlag()) {
         CAPTURE(flag);
         CHECK(page.out.find(InRoff(flag)) != std::string::npos);
