@@ -479,8 +479,7 @@ void AddCheckOptions(CommandLine& line, Options& options) {
             &options.emits);
   {
     const CommandLine::Section deprecated(line, CommandLine::kDeprecated);
-    line.Choice("--annotate", {"none", "github", "gitlab", "junit"}, "use -f",
-                &options.annotate);
+    line.Choice("--annotate", {"none", "github", "gitlab", "junit"}, "use -f", &options.annotate);
   }
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);

@@ -66,8 +66,9 @@ class CommandLine {
   CommandLine(CommandLine&&) noexcept;
   ~CommandLine();
 
-  // While it lives, options are declared under this heading of the help rather than "Options". Under
-  // the heading kDeprecated, whatever sections are inside, options are accepted but shown nowhere.
+  // While it lives, options are declared under this heading of the help rather than "Options".
+  // Under the heading kDeprecated, whatever sections are inside, options are accepted but shown
+  // nowhere.
   static constexpr std::string_view kDeprecated = "";
   class Section {
    public:
