@@ -253,6 +253,51 @@ std::string Folded(std::string_view help, size_t width) {
   return text;
 }
 
+namespace {
+
+// The part of a name that says which of many stages it belongs to: "layer.3/" in
+// "encoder/layer.3/attention". It is the first part with a digit, with the one before it if it is a
+// number alone. Positions are in bytes; empty if there is none.
+struct NamePart {
+  size_t begin = 0, end = 0;
+};
+
+NamePart StageOf(std::string_view name) {
+  constexpr std::string_view kSeparators = "/.";
+  constexpr std::string_view kDigits = "0123456789";
+  const size_t digit = name.find_first_of(kDigits);
+  const size_t end = name.find_first_of(kSeparators, digit);
+  if (digit == std::string_view::npos || end == std::string_view::npos) return {};
+  const auto begin_before = [name](size_t at) {
+    const size_t separator = at == 0 ? std::string_view::npos : name.find_last_of("/.", at - 1);
+    return separator == std::string_view::npos ? 0 : separator + 1;
+  };
+  size_t begin = begin_before(digit);
+  const bool is_number = name.find_first_not_of(kDigits, begin) == end;
+  if (is_number && begin > 0) begin = begin_before(begin - 1);
+  return {begin, end + 1};
+}
+
+// Returns the stage and the end of the name; empty if the end would be less than its last part.
+std::string StageAndEnd(const std::string& text, NamePart stage, size_t width) {
+  const auto last_characters = [&text](size_t count) {
+    return text.substr(ByteOffset(text, CharacterCount(text) - count));
+  };
+  const size_t without_beginning = width - kDots.size();
+  if (CharacterCount(text.substr(stage.begin)) <= without_beginning) {
+    return std::string(kDots) + last_characters(without_beginning);
+  }
+  std::string shown(stage.begin == 0 ? "" : kDots);
+  shown += text.substr(stage.begin, stage.end - stage.begin);
+  shown += kDots;
+  const size_t last = text.find_last_of("/.", text.size() - 2) + 1;
+  const size_t room = width - std::min(width, CharacterCount(shown));
+  if (last < stage.end || room < CharacterCount(text.substr(last))) return "";
+  return shown + last_characters(room);
+}
+
+}  // namespace
+
 std::string Elided(std::string_view raw, size_t width) {
   const std::string text = Printable(raw);
   const size_t length = CharacterCount(text);
@@ -261,6 +306,11 @@ std::string Elided(std::string_view raw, size_t width) {
   // The end of a name says more than its beginning, so the end gets the larger half.
   const size_t head = (width - kDots.size()) / 2;
   const size_t tail = width - kDots.size() - head;
+  const NamePart stage = StageOf(text);
+  if (stage.end > ByteOffset(text, head)) {
+    std::string short_text = StageAndEnd(text, stage, width);
+    if (!short_text.empty()) return short_text;
+  }
   std::string short_text = text.substr(0, ByteOffset(text, head));
   short_text += kDots;
   short_text += text.substr(ByteOffset(text, length - tail));

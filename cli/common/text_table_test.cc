@@ -158,5 +158,16 @@ TEST_CASE("elided: keeps both ends, cuts between characters, and has the request
   CHECK(Elided("abcdefghij", 2) == "..");
 }
 
+TEST_CASE("elided: a name keeps the part that says which stage it is of, and its end") {
+  const std::string name = "/bert/encoder/layer.11/attention/self/query/MatMul";
+  CHECK(Elided(name, 26) == "...layer.11/...uery/MatMul");
+  CHECK(Elided(name, 22) == "...layer.11/.../MatMul");
+  CHECK(Elided(name, 20) == "/bert/en...ry/MatMul");  // No room for both.
+  CHECK(Elided(name, 45) == "...coder/layer.11/attention/self/query/MatMul");
+  CHECK(Elided("layer4.2.bn3.running_variance", 24) == "layer4.2.b...ng_variance");
+  CHECK(Elided("features.denseblock3.conv2.weight", 26) == "...denseblock3....2.weight");
+  CHECK(Elided("encoder.attention.output.weight2", 20) == "encoder....t.weight2");
+}
+
 }  // namespace
 }  // namespace ckplan

@@ -98,9 +98,9 @@ Result<int64_t> CudnnDescriptor::GetInteger(cudnnBackendAttributeName_t name) co
   return value;
 }
 
-Result<std::vector<cudnnBackendNumericalNote_t>> CudnnDescriptor::GetNotes(
-    cudnnBackendAttributeName_t name) const {
-  std::vector<cudnnBackendNumericalNote_t> notes(64);
+Result<std::vector<int>> CudnnDescriptor::GetNotes(cudnnBackendAttributeName_t name) const {
+  static_assert(sizeof(cudnnBackendNumericalNote_t) == sizeof(int));
+  std::vector<int> notes(64);
   CKPLAN_ASSIGN_OR_RETURN(const int64_t count,
                           Get(name, CUDNN_TYPE_NUMERICAL_NOTE, 64, notes.data()));
   notes.resize(static_cast<size_t>(count));

@@ -94,7 +94,8 @@ class CudnnDescriptor {
 
   // Reads an attribute of a finalized descriptor. kUnsupported: cuDNN refuses to give it.
   Result<int64_t> GetInteger(cudnnBackendAttributeName_t name) const;
-  Result<std::vector<cudnnBackendNumericalNote_t>> GetNotes(cudnnBackendAttributeName_t name) const;
+  // The notes are numbers, because a cuDNN that is newer than its header has more of them.
+  Result<std::vector<int>> GetNotes(cudnnBackendAttributeName_t name) const;
   // Returns the descriptors of the given kind that are the values of the attribute.
   Result<std::vector<CudnnDescriptor>> GetParts(cudnnBackendAttributeName_t name,
                                                 cudnnBackendDescriptorType_t kind) const;

@@ -97,7 +97,7 @@ class PlanSearch {
     CKPLAN_ASSIGN_OR_RETURN(const auto notes,
                             engines[0].GetNotes(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE));
     const auto has = [&](cudnnBackendNumericalNote_t note) {
-      return std::find(notes.begin(), notes.end(), note) != notes.end();
+      return std::find(notes.begin(), notes.end(), static_cast<int>(note)) != notes.end();
     };
     choice.uses_tensor_cores = has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
     if (has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return NotFit("is not deterministic");

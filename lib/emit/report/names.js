@@ -1,11 +1,33 @@
 // Names of tensors, nodes and modules, in the room that they have. The whole name is in the title of its element.
 
-// Shortens a long name to its beginning and its end.
+// Shortens a long name to its beginning and its end, or to the part that says which stage it is of, and its end.
 function elided(text, most) {
   if (text.length <= most) return text;
   if (most < 3) return "…";
   const head = Math.floor(most / 3);
-  return `${text.slice(0, head)}…${text.slice(head + 1 - most)}`;
+  const [begin, end] = stageOf(text);
+  return (end > head && stageAndEnd(text, begin, end, most)) || `${text.slice(0, head)}…${text.slice(head + 1 - most)}`;
+}
+
+// Returns where the first part with a digit begins and ends, "layer.3/" in "encoder/layer.3/attention"; a number alone has
+// the part before it. [0, 0] if there is none.
+function stageOf(name) {
+  const found = name.match(/(?:[^/.]*[/.])??[^/.\d]*\d[^/.]*[/.]/);
+  if (!found) return [0, 0];
+  const parts = found[0].split(/(?<=[/.])/);
+  const isNumber = /^\d+[/.]$/.test(parts.at(-1));
+  const stage = isNumber ? found[0] : parts.at(-1);
+  const end = found.index + found[0].length;
+  return [end - stage.length, end];
+}
+
+// Returns "" if the end would be less than the last part.
+function stageAndEnd(text, begin, end, most) {
+  if (text.length - begin < most) return `…${text.slice(1 - most)}`;
+  const shown = `${begin > 0 ? "…" : ""}${text.slice(begin, end)}…`;
+  const last = text.length - text.search(/[^/.]*[/.]?$/);
+  const room = most - shown.length;
+  return room >= last ? shown + text.slice(-room) : "";
 }
 
 // Shortens each text to `most` characters. Different texts stay different: those that would become equal
