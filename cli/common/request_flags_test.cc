@@ -173,9 +173,8 @@ TEST_CASE("request flags: the texts of every field of the table are read as the 
   PlanRequest full = FullRequest();
   // These fields are left out: decisions come from a file, no flag sets the unit of costs, and only
   // one kind of budget may be given.
-  for (const std::string_view field :
-       {"decisions", "cost_unit", "total_budget", "paper_budget", "added_time", "memory",
-        "reserve"}) {
+  for (const std::string_view field : {"decisions", "cost_unit", "total_budget", "paper_budget",
+                                       "added_time", "memory", "reserve"}) {
     ResetField(FieldOf(field), &full);
   }
   std::vector<std::string> arguments;
