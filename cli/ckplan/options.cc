@@ -5,7 +5,7 @@ namespace ckplan {
 void AddScreenOptions(CommandLine& line, Options& options) {
   const CommandLine::Section section(line, kGlobalSection);
   line.Choice("--color", {"auto", "always", "never"}, "when to colour text", &options.color);
-  line.Flag("-q,--quiet", "print nothing on success but what was asked for", &options.is_quiet);
+  line.Flag("-q,--quiet", "print only errors and requested output", &options.is_quiet);
   line.Flag("--no-progress", "no progress line on a terminal", &options.has_no_progress);
 }
 
