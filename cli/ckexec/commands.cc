@@ -149,9 +149,9 @@ void AddBackendOptions(CommandLine& line, ExecOptions& options) {
 }
 
 void AddExecScreenOptions(CommandLine& line, ExecOptions& options) {
-  line.Choice("--color", {"auto", "always", "never"}, "when to colour text", &options.color);
+  line.Choice("--color", {"auto", "always", "never"}, "when to color text", &options.color);
   line.Flag("-q,--quiet", "print only errors and requested output", &options.is_quiet);
-  line.Flag("--no-progress", "no progress line on a terminal", &options.has_no_progress);
+  line.Flag("--no-progress", "show no progress on a terminal", &options.has_no_progress);
 }
 
 Result<ExitCode> RunExec(std::vector<std::string> typed) {

@@ -465,7 +465,7 @@ void AddCheckOptions(CommandLine& line, Options& options) {
   options.request.Add(line, "cost_model");
   options.request.Add(line, "workspaces");
   line.List("--fail-on", "LIMIT",
-            "exit with 1 above it: peak>16GiB, peak>60%, overhead>5%, peak:+10MiB",
+            "exit with 1 if a limit is exceeded: peak>16GiB, peak>60%, overhead>5%, peak:+10MiB",
             &options.fail_on);
   line.Value("--max-peak", "SIZE", "short for --fail-on 'peak>SIZE'", &options.max_peak);
   options.request.Add(line, "memory", "", "exit with 1 if training needs more: 8GiB, rtx4090");

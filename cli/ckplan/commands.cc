@@ -70,7 +70,7 @@ CommandLine CommandLineOf(const Command& command, Options& options) {
     const CommandLine::Section section(line, kGlobalSection);
     // main() has read it already, before the first message.
     line.Choice(std::string(kMessagesFlag), {"text", "json"},
-                "form of errors, warnings and notes on standard error", &options.messages);
+                "format of errors, warnings and notes on standard error", &options.messages);
   }
   // All commands that read files. Those that list algorithms or print a page have no settings.
   if (line.HasOption("--memory-limit")) AddConfigOptions(line, options);

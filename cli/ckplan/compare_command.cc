@@ -307,9 +307,10 @@ void AddCompareOptions(CommandLine& line, Options& options) {
                       "limits on the objective of the algorithm's paper");
   options.request.Add(line, RequestFlags::Group::kPlanning);
   line.Value("--time-limit", "TIME",
-             "limit for reading and for each algorithm (default: none, but of work)",
+             "time limit for reading and for each algorithm (default: none; work is limited)",
              &options.time_limit);
-  options.request.Add(line, "dims", "NAME=N,...", "sizes of a symbolic dimension; once for each");
+  options.request.Add(line, "dims", "NAME=N,...",
+                      "bind a symbolic dimension: N=32,64 (repeatable)");
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);
   line.Choice("-f,--format", {"text", "json", "md", "csv", "latex"}, "format of the table",

@@ -286,7 +286,8 @@ std::string ConfigLine(const OptionDescription& option, const CommandLine& line,
 
 void AddConfigOptions(CommandLine& line, Options& options) {
   const CommandLine::Section section(line, kGlobalSection);
-  line.Value("--config", "FILE", "settings (default ckplan.toml here, or above in the repository)",
+  line.Value("--config", "FILE",
+             "read settings from FILE (default: ckplan.toml here or above, within the repository)",
              &options.config);
   line.Flag("--no-config", "read no settings from a file", &options.has_no_config);
   line.FlagInstead("--print-config", "print every setting and where it comes from, and exit",

@@ -107,12 +107,12 @@ void AddFitOptions(CommandLine& line, Options& options) {
                   &options.source);
   options.request.Add(line, "memory");
   options.request.Add(line, "reserve");
-  line.Value("--added-time", "P%,...", "what plans may add to a step (default 5,10,20,30)",
+  line.Value("--added-time", "P%,...",
+             "how much plans may slow a step, in percent (default 5,10,20,30)",
              &options.added_times);
-  line.Value("--multiple-of", "N", "only sizes that are a multiple of it (default 1)",
-             &options.multiple_of);
+  line.Value("--multiple-of", "N", "try only multiples of N (default 1)", &options.multiple_of);
   options.request.Add(line, "algorithm");
-  line.Choice("--effort", {"quick", "normal", "thorough"}, "how long best may search for each plan",
+  line.Choice("--effort", {"quick", "normal", "thorough"}, "how hard best searches for each plan",
               &options.effort);
   options.request.Add(line, "order");
   options.request.Add(line, "optimizer");
@@ -128,7 +128,7 @@ void AddFitOptions(CommandLine& line, Options& options) {
               &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
-  line.Flag("-v,--verbose", "say why the model takes no larger size", &options.is_verbose);
+  line.Flag("-v,--verbose", "explain why the model takes no larger size", &options.is_verbose);
 }
 
 Result<ExitCode> RunFit(const Options& options, const Screen& screen) {

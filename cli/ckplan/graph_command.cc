@@ -18,7 +18,7 @@ void AddGraphOptions(CommandLine& line, Options& options) {
                   &options.source);
   options.request.Add(line, RequestFlags::Group::kReading);
   options.request.Add(line, "granularity");
-  line.Flag("--joint", "the whole training step as a joint graph", &options.wants_joint);
+  line.Flag("--joint", "write the whole training step as a joint graph", &options.wants_joint);
   line.Value("-o,--output", "FILE", "write the graph there; - (the default) is standard output",
              &options.output);
   line.List("--emit", "KIND=FILE",

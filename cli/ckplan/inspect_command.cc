@@ -25,7 +25,7 @@ void AddInspectOptions(CommandLine& line, Options& options) {
   options.request.Add(line, "optimizer");
   options.request.Add(line, "master_weights");
   line.List("--fail-on", "LIMIT",
-            "exit with 1 above it: peak>16GiB, total>24GiB, saved>8GiB, warnings>0",
+            "exit with 1 if a limit is exceeded: peak>16GiB, total>24GiB, saved>8GiB, warnings>0",
             &options.fail_on);
   line.Value("--max-peak", "SIZE", "short for --fail-on 'peak>SIZE'", &options.max_peak);
   options.request.Add(line, "memory", "", "exit with 1 if training needs more: 8GiB, rtx4090");

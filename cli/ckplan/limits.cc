@@ -8,9 +8,10 @@ namespace ckplan {
 
 void AddMemoryOption(CommandLine& line, Options& options) {
   const CommandLine::Section section(line, kGlobalSection);
-  line.Value("--memory-limit", "SIZE",
-             "memory that ckplan itself may use (default three quarters of what is free)",
-             &options.memory_limit);
+  line.Value(
+      "--memory-limit", "SIZE",
+      "limit on the memory that ckplan itself uses (default: three quarters of what is free)",
+      &options.memory_limit);
 }
 
 Result<std::optional<std::chrono::milliseconds>> TimeLimitOf(const Options& options) {

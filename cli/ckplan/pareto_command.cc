@@ -147,9 +147,10 @@ void AddParetoOptions(CommandLine& line, Options& options) {
   line.Value("--optimizer", "NAME,...",
              "optimizers: sgd (default), momentum, adam, adamw, adam8bit", &options.optimizers);
   options.request.Add(line, "master_weights");
-  options.request.Add(line, "memory", "", "leave out plans that need more: 8GiB, rtx4090");
+  options.request.Add(line, "memory", "", "drop plans that need more: 8GiB, rtx4090");
   options.request.Add(line, "reserve");
-  options.request.Add(line, "dims", "NAME=N,...", "sizes of a symbolic dimension; once for each");
+  options.request.Add(line, "dims", "NAME=N,...",
+                      "bind a symbolic dimension: N=32,64 (repeatable)");
   options.request.Add(line, RequestFlags::Group::kConstraints);
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",

@@ -197,7 +197,7 @@ void AddPlanOptions(CommandLine& line, Options& options) {
               &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
-  line.Flag("-v,--verbose", "show all that is recomputed, and the solve time on standard error",
+  line.Flag("-v,--verbose", "list everything that is recomputed; print the solve time",
             &options.is_verbose);
 }
 
