@@ -63,7 +63,9 @@ Error FitsNothing(const Pattern& pattern, std::span<const NamedThing> things,
       known.insert(known.end(), thing.names.begin(), thing.names.end());
     }
   }
-  const std::string near = IsGlob(pattern.text) ? "" : DidYouMean(pattern.text, known);
+  std::string near = IsGlob(pattern.text) ? "" : DidYouMean(pattern.text, known);
+  const bool is_list = near.empty() && pattern.text.find(',') != std::string::npos;
+  if (is_list) near = "; repeat the flag for each pattern of a list";
   return MakeError(
       ErrorCode::kUsage,
       fmt::format("no {} {} \"{}\"{}", what, pattern.is_of_type ? "is of the type" : "is called",

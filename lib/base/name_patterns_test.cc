@@ -42,6 +42,8 @@ TEST_CASE("name patterns: a pattern that fits nothing is an error that suggests 
   CHECK(Chosen({"op:Rely"}) == "no node is of the type \"Rely\"; did you mean \"Relu\"?");
   CHECK(Chosen({"layer9*"}) == "no node is called \"layer9*\"");
   CHECK(Chosen({"conv", "!op:Gemm"}) == "no node is of the type \"Gemm\"");
+  CHECK(Chosen({"layer9*,!conv"}) ==
+        "no node is called \"layer9*,!conv\"; repeat the flag for each pattern of a list");
   CHECK(ChooseByName({"x"}, {}, "node").error().code == ErrorCode::kUsage);
 }
 
