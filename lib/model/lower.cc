@@ -17,6 +17,7 @@
 #include "lib/model/list_parameters.h"
 #include "lib/model/model_impl.h"
 #include "lib/model/module_calls.h"
+#include "lib/model/signature.h"
 #include "lib/ops/backward_reads.h"
 #include "lib/ops/eager_temporaries.h"
 #include "lib/ops/op_rules.h"
@@ -133,13 +134,20 @@ class Lowerer {
       CKPLAN_RETURN_IF_ERROR(SetWorkspaces(options_.workspaces, parts_.nodes));
     }
     parts_.name = model_.identity.name;
-    parts_.parameters = facts_.parameters;
+    const std::vector<std::string> counters = BatchCounters(model_);
+    parts_.parameters =
+        facts_.parameters + static_cast<int64_t>(counters.size()) * kBatchCounterBytes;
     parts_.parameter_gradients = facts_.parameter_gradients;
     parts_.optimized_tensors = TrainedTensors();
     CKPLAN_ASSIGN_OR_RETURN(TensorGraph graph, TensorGraph::Create(std::move(parts_)));
     ModuleCalls modules = ReadModuleCalls(model_, nodes_, graph.nodes().size());
     std::vector<Parameter> parameters;
-    if (options_.lists_parameters) parameters = ListParameters(model_, facts_, nodes_);
+    if (options_.lists_parameters) {
+      parameters = ListParameters(model_, facts_, nodes_);
+      for (const std::string& name : counters) {
+        parameters.push_back({name, Parameter::Kind::kBuffer, kBatchCounterBytes, 1, 1, {}});
+      }
+    }
     return ModelGraph{std::move(graph),  Roles(),
                       Warnings(),        TensorsOfValues(),
                       std::move(nodes_), std::move(modules),

@@ -173,6 +173,22 @@ TEST_CASE("restore: parameters and buffers are those of the file's signature") {
   CHECK(LowerProto(proto).graph.constants().parameter_gradients.count() == 4 * (16 + 4));
 }
 
+TEST_CASE("restore: the counters of normalizations are buffers that no operator reads") {
+  onnx::ModelProto proto = ParseGraph(Graph("y = Relu(h)"));
+  const Bytes without = LowerProto(proto, Restored()).graph.constants().parameters;
+  auto& property = *proto.mutable_graph()->add_metadata_props();
+  property.set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  property.set_value(
+      "\n# inputs\np_w: PARAMETER target='w'\n"
+      "b_num_batches_tracked: BUFFER target='bn.num_batches_tracked' persistent=True\n"
+      "b_other: BUFFER target='bn.other' persistent=True\nx: USER_INPUT\n\n# outputs\n"
+      "add: BUFFER_MUTATION target='bn.num_batches_tracked'\n");
+  const ConstantMemory constants = LowerProto(proto, Restored()).graph.constants();
+  CHECK(constants.parameters == without + Bytes(8));
+  CHECK(constants.parameter_gradients == without);
+  CHECK(LowerProto(proto).graph.constants().parameters == without);
+}
+
 TEST_CASE("restore: what is folded from a parameter is trained") {
   onnx::ModelProto proto = ParseGraph(Graph("y = Add(h, val_2)", ", float[1,4] val_2 = {1,1,1,1}"));
   const auto add = [&proto](const std::string& name, const std::string& key,

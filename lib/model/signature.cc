@@ -16,6 +16,30 @@ constexpr std::string_view kInputKind = "pkg.torch.export.graph_signature.InputS
 constexpr std::string_view kWholeSignature = "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr std::string_view kFoldedFrom = "pkg.onnxscript.optimizer.folded_from";
 constexpr std::string_view kParameterKind = "PARAMETER";
+constexpr std::string_view kBufferKind = "BUFFER";
+constexpr std::string_view kCounterName = "num_batches_tracked";
+
+// A line of the graph's signature, such as "p_conv_weight: PARAMETER target='conv.weight'".
+struct SignatureLine {
+  std::string_view kind;
+  std::string_view target;
+};
+
+// Reads the lines with a target, whose kinds may be followed by more words.
+std::vector<SignatureLine> LinesOf(std::string_view text) {
+  constexpr std::string_view kTargetIs = " target='";
+  std::vector<SignatureLine> lines;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const size_t kind = line.find(": ");
+    const size_t target = line.find(kTargetIs);
+    if (kind == line.npos || target == line.npos || target < kind + 2) continue;
+    const std::string_view name = line.substr(target + kTargetIs.size());
+    lines.push_back({line.substr(kind + 2, target - kind - 2), name.substr(0, name.find('\''))});
+  }
+  return lines;
+}
 
 class SignatureReader {
  public:
@@ -38,18 +62,9 @@ class SignatureReader {
   }
 
  private:
-  // Reads lines such as "p_conv_weight: PARAMETER target='conv.weight'".
   void ReadWhole(std::string_view text) {
-    constexpr std::string_view kTargetIs = "target='";
-    while (!text.empty()) {
-      const std::string_view line = text.substr(0, text.find('\n'));
-      text.remove_prefix(std::min(line.size() + 1, text.size()));
-      const size_t kind = line.find(": ");
-      const size_t target = line.find(kTargetIs);
-      if (kind == line.npos || target == line.npos) continue;
-      if (!line.substr(kind + 2).starts_with(kParameterKind)) continue;
-      const std::string_view name = line.substr(target + kTargetIs.size());
-      parameters_.emplace(name.substr(0, name.find('\'')));
+    for (const SignatureLine& line : LinesOf(text)) {
+      if (line.kind == kParameterKind) parameters_.emplace(line.target);
     }
   }
 
@@ -78,5 +93,19 @@ class SignatureReader {
 }  // namespace
 
 void ReadSignature(Model::Impl& model) { SignatureReader(model).Read(); }
+
+std::vector<std::string> BatchCounters(const Model::Impl& model) {
+  std::unordered_set<std::string_view> in_file;
+  for (const ModelValue& value : model.values) in_file.insert(value.name);
+  std::vector<std::string> counters;
+  for (const auto& property : model.proto->graph().metadata_props()) {
+    if (!model.is_captured || property.key() != kWholeSignature) continue;
+    for (const SignatureLine& line : LinesOf(property.value())) {
+      const bool is_counter = line.kind == kBufferKind && line.target.ends_with(kCounterName);
+      if (is_counter && !in_file.contains(line.target)) counters.emplace_back(line.target);
+    }
+  }
+  return counters;
+}
 
 }  // namespace ckplan

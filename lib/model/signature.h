@@ -7,6 +7,10 @@
 // What the exporter's optimizer folds has a name of its own and a list of what it was folded from.
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "lib/base/units.h"
 #include "lib/model/model_impl.h"
 
 namespace ckplan {
@@ -14,5 +18,11 @@ namespace ckplan {
 // Sets ModelValue::signature of all initializers, if the file lists parameters: an initializer that
 // is no parameter, nor folded from one, is not trained.
 void ReadSignature(Model::Impl& model);
+
+// PyTorch's normalizations count the batches that they have seen, in a buffer of one 64-bit integer
+// which no exported operator reads.
+inline constexpr Bytes kBatchCounterBytes{8};
+// Returns the names of these buffers, if the model is read as captured and its file lists them.
+std::vector<std::string> BatchCounters(const Model::Impl& model);
 
 }  // namespace ckplan
