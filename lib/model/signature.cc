@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -18,6 +19,7 @@ constexpr std::string_view kFoldedFrom = "pkg.onnxscript.optimizer.folded_from";
 constexpr std::string_view kParameterKind = "PARAMETER";
 constexpr std::string_view kBufferKind = "BUFFER";
 constexpr std::string_view kCounterName = "num_batches_tracked";
+constexpr Bytes kCounterBytes{8};
 
 // A line of the graph's signature, such as "p_conv_weight: PARAMETER target='conv.weight'".
 struct SignatureLine {
@@ -94,18 +96,25 @@ class SignatureReader {
 
 void ReadSignature(Model::Impl& model) { SignatureReader(model).Read(); }
 
-std::vector<std::string> BatchCounters(const Model::Impl& model) {
-  std::unordered_set<std::string_view> in_file;
-  for (const ModelValue& value : model.values) in_file.insert(value.name);
-  std::vector<std::string> counters;
+std::vector<SignatureBuffer> BuffersOfSignature(const Model::Impl& model) {
+  std::vector<SignatureBuffer> buffers;
+  if (!model.is_captured) return buffers;
+  std::unordered_map<std::string_view, Bytes> in_file;
+  for (const ModelValue& value : model.values) {
+    if (value.source == ModelValue::Source::kInitializer) in_file.emplace(value.name, value.bytes);
+  }
   for (const auto& property : model.proto->graph().metadata_props()) {
-    if (!model.is_captured || property.key() != kWholeSignature) continue;
+    if (property.key() != kWholeSignature) continue;
     for (const SignatureLine& line : LinesOf(property.value())) {
-      const bool is_counter = line.kind == kBufferKind && line.target.ends_with(kCounterName);
-      if (is_counter && !in_file.contains(line.target)) counters.emplace_back(line.target);
+      if (line.kind != kBufferKind) continue;
+      if (const auto found = in_file.find(line.target); found != in_file.end()) {
+        buffers.push_back({std::string(line.target), found->second});
+      } else if (line.target.ends_with(kCounterName)) {
+        buffers.push_back({std::string(line.target), kCounterBytes});
+      }
     }
   }
-  return counters;
+  return buffers;
 }
 
 }  // namespace ckplan

@@ -19,10 +19,13 @@ namespace ckplan {
 // is no parameter, nor folded from one, is not trained.
 void ReadSignature(Model::Impl& model);
 
-// PyTorch's normalizations count the batches that they have seen, in a buffer of one 64-bit integer
-// which no exported operator reads.
-inline constexpr Bytes kBatchCounterBytes{8};
-// Returns the names of these buffers, if the model is read as captured and its file lists them.
-std::vector<std::string> BatchCounters(const Model::Impl& model);
+struct SignatureBuffer {
+  std::string name;
+  Bytes bytes;
+};
+// Returns the buffers that the signature of a model lists that is read as captured. PyTorch's
+// normalizations count the batches that they have seen in one integer of 64 bits, which exporters
+// leave out of the file; other buffers that the file lacks have no known size and are left out.
+std::vector<SignatureBuffer> BuffersOfSignature(const Model::Impl& model);
 
 }  // namespace ckplan
