@@ -366,8 +366,10 @@ Result<std::vector<CheckOutput>> CheckOutputsOf(const Options& options,
 
 Result<Done> WriteCheckOutputs(const std::vector<CheckOutput>& outputs,
                                const std::vector<Findings>& all, const Screen& screen) {
+  std::vector<std::string> contents;  // Which `files` only refers to.
+  for (const CheckOutput& output : outputs) contents.push_back(output.form->write(all));
   std::vector<OutputFile> files;
-  for (const CheckOutput& output : outputs) files.push_back({output.path, output.form->write(all)});
+  for (size_t i = 0; i < outputs.size(); ++i) files.push_back({outputs[i].path, contents[i]});
   CKPLAN_RETURN_IF_ERROR(WriteFiles(files));
   for (const CheckOutput& output : outputs) screen.Note(fmt::format("wrote {}", output.path));
   return Done{};

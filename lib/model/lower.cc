@@ -7,6 +7,8 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "lib/base/stop.h"
@@ -17,6 +19,7 @@
 #include "lib/model/list_parameters.h"
 #include "lib/model/model_impl.h"
 #include "lib/model/module_calls.h"
+#include "lib/model/signature.h"
 #include "lib/ops/backward_reads.h"
 #include "lib/ops/eager_temporaries.h"
 #include "lib/ops/op_rules.h"
@@ -133,13 +136,20 @@ class Lowerer {
       CKPLAN_RETURN_IF_ERROR(SetWorkspaces(options_.workspaces, parts_.nodes));
     }
     parts_.name = model_.identity.name;
+    const std::vector<SignatureBuffer> buffers = OtherBuffers();
     parts_.parameters = facts_.parameters;
+    for (const SignatureBuffer& buffer : buffers) parts_.parameters += buffer.bytes;
     parts_.parameter_gradients = facts_.parameter_gradients;
     parts_.optimized_tensors = TrainedTensors();
     CKPLAN_ASSIGN_OR_RETURN(TensorGraph graph, TensorGraph::Create(std::move(parts_)));
     ModuleCalls modules = ReadModuleCalls(model_, nodes_, graph.nodes().size());
     std::vector<Parameter> parameters;
-    if (options_.lists_parameters) parameters = ListParameters(model_, facts_, nodes_);
+    if (options_.lists_parameters) {
+      parameters = ListParameters(model_, facts_, nodes_);
+      for (const SignatureBuffer& buffer : buffers) {
+        parameters.push_back({buffer.name, Parameter::Kind::kBuffer, buffer.bytes, 1, 1, {}});
+      }
+    }
     return ModelGraph{std::move(graph),  Roles(),
                       Warnings(),        TensorsOfValues(),
                       std::move(nodes_), std::move(modules),
@@ -147,6 +157,16 @@ class Lowerer {
   }
 
  private:
+  // Returns the buffers of the signature that ModelFacts::parameters does not count: those of
+  // integers, such as positions, and counters.
+  std::vector<SignatureBuffer> OtherBuffers() const {
+    std::unordered_set<std::string_view> counted;
+    for (const ValueIndex value : facts_.counted) counted.insert(model_.value(value).name);
+    std::vector<SignatureBuffer> others = BuffersOfSignature(model_);
+    std::erase_if(others, [&](const SignatureBuffer& one) { return counted.contains(one.name); });
+    return others;
+  }
+
   std::vector<OptimizedTensors> TrainedTensors() const {
     std::vector<OptimizedTensors> tensors;
     for (const ValueIndex trained : facts_.trained) {

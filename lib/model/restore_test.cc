@@ -173,6 +173,25 @@ TEST_CASE("restore: parameters and buffers are those of the file's signature") {
   CHECK(LowerProto(proto).graph.constants().parameter_gradients.count() == 4 * (16 + 4));
 }
 
+TEST_CASE("restore: buffers of integers count, and the counters that exporters leave out") {
+  onnx::ModelProto proto =
+      ParseGraph(Graph("y = Relu(h)", ", float[1] scale = {1}, int64[3] positions = {0,1,2}"));
+  const Bytes weight(4 * 16);
+  CHECK(LowerProto(proto, Restored()).graph.constants().parameters == weight);
+  auto& property = *proto.mutable_graph()->add_metadata_props();
+  property.set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  property.set_value(
+      "\n# inputs\np_w: PARAMETER target='w'\n"
+      "b_positions: BUFFER target='positions' persistent=False\n"
+      "b_num_batches_tracked: BUFFER target='bn.num_batches_tracked' persistent=True\n"
+      "b_other: BUFFER target='bn.other' persistent=True\nx: USER_INPUT\n\n# outputs\n"
+      "add: BUFFER_MUTATION target='bn.num_batches_tracked'\n");
+  const ConstantMemory constants = LowerProto(proto, Restored()).graph.constants();
+  CHECK(constants.parameters == weight + Bytes(3 * 8) + Bytes(8));
+  CHECK(constants.parameter_gradients == weight);
+  CHECK(LowerProto(proto).graph.constants().parameters == weight);
+}
+
 TEST_CASE("restore: what is folded from a parameter is trained") {
   onnx::ModelProto proto = ParseGraph(Graph("y = Add(h, val_2)", ", float[1,4] val_2 = {1,1,1,1}"));
   const auto add = [&proto](const std::string& name, const std::string& key,

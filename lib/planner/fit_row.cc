@@ -48,19 +48,28 @@ Result<PlanWithin> PlanWithinBudget(const SizedModel& sized, const PlanRequest& 
   return found;
 }
 
-// Returns a plan within the memory and the added time, in percent of a step.
+// Returns a plan within the memory and the added time, in percent of a step. Where `best` has no
+// sure plan, it has none.
 Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_percent,
                           const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models.At(count));
   if (sized == nullptr) return PlanWithin();
+  const TrainingStep step = sized->source.step();
   const PlanRequest& request = sized->source.request;
   if (sized->least_need > request.memory.bytes) return PlanWithin();
   const Cost enough = MostAdded(added_percent, sized->step);
+  PlanWithin slow;  // A plan that fits, and adds too much.
+  if (request.algorithm == kBestAlgorithm) {
+    CKPLAN_ASSIGN_OR_RETURN(std::optional<Plan> sure, FindSurePlan(step, request, limits));
+    if (!sure) return PlanWithin();
+    slow.least_found = sure->figures.overhead;
+    if (*slow.least_found <= enough) return PlanWithin{*std::move(sure), slow.least_found};
+  }
   CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, PlanWithinBudget(*sized, request, enough, limits));
-  MemoryAttempts attempts(sized->source.step(), request);
+  MemoryAttempts attempts(step, request);
   while (found.plan && !attempts.Fits(*found.plan)) {
     const std::optional<PlanRequest> next = attempts.After(*found.plan);
-    if (!next) return PlanWithin();
+    if (!next) return slow;
     CKPLAN_ASSIGN_OR_RETURN(found, PlanWithinBudget(*sized, *next, enough, limits));
   }
   return found;

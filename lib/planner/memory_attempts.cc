@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "lib/plan/caching_allocator.h"
 #include "lib/plan/outside.h"
 #include "lib/planner/peak_budget.h"
+#include "lib/planner/planner.h"
 
 namespace ckplan {
 namespace {
@@ -68,6 +70,36 @@ PlanRequest ForLeastPeak(PlanRequest request) {
   return request;
 }
 
+// Returns the first plan that fits of those for smaller and smaller budgets.
+Result<Plan> FirstThatFits(const TrainingStep& step, const PlanRequest& request,
+                           const std::function<Result<Plan>(const PlanRequest&)>& make) {
+  MemoryAttempts attempts(step, request);
+  Result<Plan> plan = make(request);
+  while (plan.ok() && !attempts.Fits(*plan)) {
+    const Bytes need = NeedOf(step, request, *plan);
+    const std::optional<PlanRequest> next = attempts.After(*plan);
+    if (next) plan = make(*next);
+    const bool is_over = !next || (!plan.ok() && plan.error().code == ErrorCode::kInfeasible);
+    if (is_over) plan = AllocatorNeedsMore(need, request);
+  }
+  return plan;
+}
+
+// Returns the plan of least peak if it fits; otherwise the refusal, with a memory that is enough.
+Result<Plan> LeastOrRefusal(const TrainingStep& step, const PlanRequest& request,
+                        const std::function<Result<Plan>(const PlanRequest&)>& make,
+                        Error refusal) {
+  Result<Plan> least = make(ForLeastPeak(request));
+  if (!least.ok()) {
+    // Not every algorithm can be asked for its least peak.
+    return least.error().code == ErrorCode::kTimeout ? std::move(least).error() : refusal;
+  }
+  if (MemoryAttempts(step, request).Fits(*least)) return least;
+  const Bytes enough = EnoughFor(step, request, *least);
+  refusal.remedy = {"try", {{"memory", std::to_string(enough.count())}}};
+  return refusal;
+}
+
 }  // namespace
 
 bool MemoryAttempts::Fits(const Plan& plan) const {
@@ -87,31 +119,48 @@ std::optional<PlanRequest> MemoryAttempts::After(const Plan& plan) {
   return next;
 }
 
-Result<Plan> PlanWithinMemory(const TrainingStep& step, const PlanRequest& request,
-                              const std::function<Result<Plan>(const PlanRequest&)>& make) {
+PlanRequest KeepAllRequest(PlanRequest request) {
+  request.algorithm = "keep-all";
+  request.effort = PlanRequest().effort;
+  request.order = PlanRequest().order;
+  request.memory = {};
+  request.reserve.reset();
+  return request;
+}
+
+Result<std::optional<Plan>> FindSurePlan(const TrainingStep& step, const PlanRequest& request,
+                                         const SolveLimits& limits) {
+  using Found = std::optional<Plan>;
+  constexpr Cost kAnyTime(std::numeric_limits<int64_t>::max() / 2);
+  if (LeastNeed(step, request) > request.memory.bytes) return Found();
   MemoryAttempts attempts(step, request);
+  Result<Plan> kept = MakePlan(step, KeepAllRequest(request), limits);
+  if (kept.ok() && attempts.Fits(*kept)) return Found(*std::move(kept));
+  if (!kept.ok() && kept.error().code == ErrorCode::kTimeout) return std::move(kept).error();
+  if (request.algorithm != kBestAlgorithm) return Found();
+  PlanRequest quick = request;
+  quick.effort = SearchEffort::kQuick;
+  for (std::optional<PlanRequest> next = quick; next;) {
+    CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, FindBestPlanWithin(step, *next, kAnyTime, limits));
+    if (!found.plan || attempts.Fits(*found.plan)) return std::move(found.plan);
+    next = attempts.After(*found.plan);
+    if (next) next->effort = SearchEffort::kQuick;
+  }
+  return Found();
+}
+
+Result<Plan> PlanWithinMemory(const TrainingStep& step, const PlanRequest& request,
+                              const SolveLimits& limits,
+                              const std::function<Result<Plan>(const PlanRequest&)>& make) {
   const Bytes least_need = LeastNeed(step, request);
-  Result<Plan> plan = least_need > request.memory.bytes
-                          ? Result<Plan>(OptimizerNeedsMore(least_need, request))
-                          : make(request);
-  while (plan.ok() && !attempts.Fits(*plan)) {
-    const Bytes need = NeedOf(step, request, *plan);
-    const std::optional<PlanRequest> next = attempts.After(*plan);
-    if (next) plan = make(*next);
-    const bool is_over = !next || (!plan.ok() && plan.error().code == ErrorCode::kInfeasible);
-    if (is_over) plan = AllocatorNeedsMore(need, request);
+  if (least_need > request.memory.bytes) {
+    return LeastOrRefusal(step, request, make, OptimizerNeedsMore(least_need, request));
   }
+  Result<Plan> plan = FirstThatFits(step, request, make);
   if (plan.ok() || plan.error().code != ErrorCode::kInfeasible) return plan;
-  Error refusal = std::move(plan).error();
-  Result<Plan> least = make(ForLeastPeak(request));
-  if (!least.ok()) {
-    // Not every algorithm can be asked for its least peak.
-    return least.error().code == ErrorCode::kTimeout ? std::move(least).error() : refusal;
-  }
-  if (attempts.Fits(*least)) return least;
-  const Bytes enough = EnoughFor(step, request, *least);
-  refusal.remedy = {"try", {{"memory", std::to_string(enough.count())}}};
-  return refusal;
+  CKPLAN_ASSIGN_OR_RETURN(std::optional<Plan> sure, FindSurePlan(step, request, limits));
+  if (sure) return *std::move(sure);
+  return LeastOrRefusal(step, request, make, std::move(plan).error());
 }
 
 }  // namespace ckplan

@@ -1,6 +1,10 @@
 // Plans within the memory of a device. PyTorch's allocator may need more than the tensors of a
 // plan, by how much is known only once there is a plan (lib/plan/accounting.h). So plans are sought
 // within smaller and smaller budgets until one fits with the allocator.
+//
+// Whether one is found depends on the plans that are tried, and so on the effort and on the added
+// time that ends a search. Commands must agree all the same: FindSurePlan depends on neither. The
+// planner refuses a memory only if there is no such plan, and `fit` names only sizes that have one.
 #pragma once
 
 #include <functional>
@@ -10,6 +14,7 @@
 #include "lib/base/units.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
+#include "lib/plan/solver.h"
 #include "lib/schedule/training_step.h"
 
 namespace ckplan {
@@ -33,9 +38,20 @@ class MemoryAttempts {
   Bytes less_;
 };
 
+// Returns the request for the plan that keeps all that the constraints allow.
+PlanRequest KeepAllRequest(PlanRequest request);
+
+// Returns the plan of keeping everything, if it fits. With the algorithm `best`, otherwise returns
+// the first plan that it finds with quick effort, whatever time it adds, for the memory or for a
+// smaller budget. Returns nothing if none of these fits. kTimeout: stopped.
+Result<std::optional<Plan>> FindSurePlan(const TrainingStep& step, const PlanRequest& request,
+                                         const SolveLimits& limits);
+
 // Returns the plan that `make` makes for the request or, if that does not fit, for a smaller
-// budget. kInfeasible: no plan fits the request's memory.
+// budget. If there is none, returns the sure plan. kInfeasible: no plan fits the request's memory;
+// the remedy is a memory for which there is one.
 Result<Plan> PlanWithinMemory(const TrainingStep& step, const PlanRequest& request,
+                              const SolveLimits& limits,
                               const std::function<Result<Plan>(const PlanRequest&)>& make);
 
 }  // namespace ckplan

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lib/base/rng.h"
+#include "lib/planner/peak_budget.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
@@ -105,6 +106,46 @@ TEST_CASE("pareto: a curve whose search was stopped is none, whatever was found 
     REQUIRE_FALSE(curve.ok());
     CHECK(curve.error().code == ErrorCode::kTimeout);
   }
+}
+
+TEST_CASE("pareto: points that need more than the memory are left out, and the others stay") {
+  Rng rng(3);
+  RandomGraphOptions options;
+  options.nodes = 12;
+  const TensorGraph graph = RandomTensorGraph(rng, options);
+  const Source source = SourceOf(graph);
+  PlanRequest request = RequestBy("best");
+  request.optimizer = Optimizer::kAdam;
+  request.memory = Budget::Of(Bytes(1 << 20));
+  request.reserve = Bytes(1000);
+  const ParetoCurve whole = TracePareto(source, request, {}).value();
+  REQUIRE(whole.points.size() > 2);
+  // The curve itself does not depend on the memory.
+  CHECK(whole.points.size() == TracePareto(source, RequestBy("best"), {}).value().points.size());
+  const Bytes covered = CoveredByBudget(source.step(), request);
+  CHECK(covered > Bytes(1000));
+  for (size_t kept = 0; kept <= whole.points.size(); ++kept) {
+    CAPTURE(kept);
+    ParetoCurve curve = whole;
+    request.memory.bytes = kept == 0 ? whole.points[0].peak + covered - Bytes(1)
+                                     : whole.points[kept - 1].peak + covered;
+    const Result<Done> left = LeaveOutWhatNeedsMore(source, request, &curve);
+    if (kept > 0) {
+      REQUIRE(left.ok());
+      CHECK(curve.points.size() == kept);
+      CHECK(curve.points.back() == whole.points[kept - 1]);
+      continue;
+    }
+    REQUIRE_FALSE(left.ok());
+    CHECK(left.error().code == ErrorCode::kInfeasible);
+    REQUIRE(left.error().remedy.settings.size() == 1);
+    CHECK(left.error().remedy.settings[0].value ==
+          std::to_string((whole.points[0].peak + covered).count()));
+  }
+  ParetoCurve curve = whole;
+  request.memory = {};
+  REQUIRE(LeaveOutWhatNeedsMore(source, request, &curve).ok());
+  CHECK(curve.points.size() == whole.points.size());
 }
 
 TEST_CASE("pareto: what has no curve") {

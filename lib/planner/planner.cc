@@ -244,7 +244,7 @@ Result<Plan> MakePlan(const TrainingStep& step, const PlanRequest& request,
     return MakeAutoPlan(*info, step, asked, limits, shortage != nullptr ? shortage : &unreported);
   };
   if (request.memory.kind != Budget::Kind::kBytes) return make(request);
-  return PlanWithinMemory(step, request, make);
+  return PlanWithinMemory(step, request, limits, make);
 }
 
 Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,

@@ -4,22 +4,13 @@
 
 #include "lib/plan/optimizer_state.h"
 #include "lib/planner/best_planner.h"
+#include "lib/planner/memory_attempts.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/planner.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
-
-// Returns the request for the plan that keeps all that the constraints allow.
-PlanRequest KeepAllRequest(PlanRequest request) {
-  request.algorithm = "keep-all";
-  request.effort = PlanRequest().effort;
-  request.order = PlanRequest().order;
-  request.memory = {};
-  request.reserve.reset();
-  return request;
-}
 
 Result<SizedModel> SizedModelOf(Source source, const SolveLimits& limits) {
   SizedModel sized{std::move(source)};

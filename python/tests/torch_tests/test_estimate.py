@@ -394,3 +394,60 @@ def test_a_size_is_a_flag(tmp_path, capsys):
     assert found["sizes"] == {"batch": 16}
     inputs_line = next(row for row in found["keep_all"]["lines"] if row["name"] == "inputs")
     assert inputs_line["bytes"] == 4 * 16 * 64
+
+
+class Grouped(nn.Module):
+    """An attention whose keys and values are repeated for all heads, with dropout."""
+
+    def __init__(self, repeats: bool = True):
+        super().__init__()
+        self.q, self.kv, self.repeats = nn.Linear(32, 32), nn.Linear(32, 16), repeats
+
+    def forward(self, x):
+        queries = self.q(x).view(2, 8, 4, 8).transpose(1, 2)
+        keys = self.kv(x).view(2, 8, 2, 8).transpose(1, 2)
+        if self.repeats:
+            keys = keys[:, :, None].expand(2, 2, 2, 8, 8).reshape(2, 4, 8, 8)
+        dropped = 0.1 if self.repeats else 0.0
+        mixed = nn.functional.scaled_dot_product_attention(
+            queries, keys, keys, dropout_p=dropped, enable_gqa=not self.repeats
+        )
+        return nn.functional.dropout(mixed, dropped).sum()
+
+
+def test_an_estimate_says_what_eager_pytorch_does_otherwise():
+    def estimated(make):
+        torch._dynamo.reset()
+        return ckplan.torch.estimate(make, torch.zeros(2, 8, 32), memory="8GiB")
+
+    same = estimated(lambda: Grouped(repeats=False))
+    assert (same.step, same.eager_differs) == ("traced", [])
+    assert "no difference from eager PyTorch is known" in str(same)
+    other = estimated(Grouped)
+    heads, attention, dropout = other.eager_differs
+    assert heads.startswith("keys and values are repeated for all heads before attention")
+    assert attention.startswith("attention with dropout keeps its probabilities")
+    assert dropout.startswith("dropout keeps masks of one byte for each element")
+    assert f"eager PyTorch may need other memory:\n             - {heads}" in str(other)
+    document = other.to_json()
+    assert not faults(document, SCHEMA, SCHEMA)
+    assert (document["step"], document["eager_differs"]) == ("traced", [heads, attention, dropout])
+
+
+def test_a_scan_is_named_as_what_eager_pytorch_may_do_otherwise():
+    from torch._higher_order_ops.associative_scan import associative_scan
+    from ckplan.torch.estimation import eager
+
+    found = []
+
+    def backend(module, _):
+        found.extend(eager.differences(module))
+        return module
+
+    def scanned(x):
+        return associative_scan(torch.add, x, 0, combine_mode="generic").sum()
+
+    torch._dynamo.reset()
+    torch.compile(scanned, backend=backend)(torch.ones(4, 3))
+    (row,) = found
+    assert row.startswith("associative_scan runs as one operation of whole sequences")

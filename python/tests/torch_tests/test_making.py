@@ -352,6 +352,48 @@ def test_reading_values_that_are_not_there_is_an_error(read):
         step_of(lambda: changed(lambda m: getattr(m.head.weight.std(), read)()))
 
 
+KNOWN: dict[str, Callable[[], Any]] = {
+    "items": lambda: [rate.item() for rate in torch.linspace(0, 6, 13)],
+    "item of one": lambda: torch.linspace(0, 6, 13)[3].item(),
+    "parts": lambda: [x.item() for part in torch.arange(6).split([2, 4]) for x in part],
+    "slices": lambda: torch.arange(12).view(3, 4)[1:, ::2].sum().item(),
+    "nonzero": lambda: torch.ones(3, 4).nonzero().shape[0],
+    "mask": lambda: torch.arange(10)[torch.arange(10) > 4].tolist(),
+    "unique": lambda: torch.unique(torch.tensor([1, 1, 2])).numel(),
+    "repeats": lambda: torch.repeat_interleave(torch.tensor([1, 2])).tolist(),
+    "counts": lambda: torch.bincount(torch.tensor([1, 2])).numpy().sum(),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_numbers_that_follow_from_numbers_are_known(name):
+    expected, found = KNOWN[name](), []
+    step_of(lambda: changed(lambda _: found.append(KNOWN[name]())))
+    assert found == [expected]
+
+
+def test_numbers_that_were_changed_in_place_are_not_known():
+    def wrong(model: nn.Module) -> None:
+        rates = torch.linspace(0, 0.1, 12)
+        rates[3] = model.head.weight.std()
+        rates[2].item()
+
+    with pytest.raises(EstimateError, match="make_model reads values of a tensor, by item"):
+        step_of(lambda: changed(wrong))
+
+
+def test_a_size_that_depends_on_initial_weights_is_an_error():
+    for read in (lambda w: w.nonzero(), lambda w: w[w > 0], torch.unique):
+        with pytest.raises(EstimateError, match="makes a tensor whose size depends on values, by "):
+            step_of(lambda: changed(lambda model: read(model.head.weight)))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_constructor_that_asks_for_a_gpu_is_an_error():
+    with pytest.raises(EstimateError, match="asks CUDA for a GPU, and an estimate needs none"):
+        step_of(lambda: changed(lambda _: torch.cuda.current_device()))
+
+
 def saved() -> nn.Module:
     return changed(lambda m: torch.save(m.state_dict(), io.BytesIO()))
 

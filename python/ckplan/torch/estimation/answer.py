@@ -184,6 +184,13 @@ class Estimate:
     before_bytes: int = 0
     """What the caller holds of the step before."""
     returns: str = "loss"
+    eager_differs: list[str] = field(default_factory=list)
+    """What eager PyTorch is known to do otherwise than the step that was traced."""
+
+    @property
+    def step(self) -> str:
+        """Which step the figures are of: ``"traced"``, or ``"compiled"`` by Inductor."""
+        return "compiled" if self.compiler == "inductor" else "traced"
 
     @property
     def fits(self) -> bool:
@@ -207,7 +214,7 @@ class Estimate:
         return f'total={self.constant_bytes + limit}, returns="{self.returns}"'
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the answer as schemas/estimate.schema.json describes it."""
+        """Returns the answer as estimate.schema.json describes it."""
         planned = None
         if self.planned is not None:
             planned = self.planned.to_json(self.memory_bytes) | {"added_share": self.added_share}
@@ -219,6 +226,8 @@ class Estimate:
             "optimizer": self.optimizer,
             "shard": self.shard,
             "returns": self.returns,
+            "step": self.step,
+            "eager_differs": self.eager_differs,
             "device": self.device,
             "memory_bytes": self.memory_bytes,
             "parameters": self.parameters,

@@ -144,6 +144,7 @@ def estimate(
         found = compiled.answer(measured, _answer(measured, effort), source, effort)
     else:
         found = _answer(measured, effort)
+    found.eager_differs = step.traced.differences
     if precision is not None:
         found.notes += _types_of_its_own(step, case.precision)
     if step.are_values_assumed:

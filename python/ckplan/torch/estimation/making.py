@@ -14,15 +14,20 @@ from torch.overrides import TorchFunctionMode
 from ckplan.torch import private
 from ckplan.torch.errors import EstimateError
 from ckplan.torch.estimation.private import (
+    asks_for_gpu,
     device_constructors,
     is_fake,
     is_in_fake_mode,
     reads_values,
+    sizes_by_values,
 )
 
 _CPU = torch.device("cpu")
 
-_RANGES = (torch.linspace, torch.logspace, torch.arange, torch.tensor, torch.as_tensor)
+_RANGES = (
+    torch.linspace, torch.logspace, torch.arange, torch.tensor, torch.as_tensor,
+    torch.zeros, torch.ones, torch.full, torch.eye, torch.tril_indices, torch.triu_indices,
+)  # fmt: skip
 _OF_MEMORY = (torch.frombuffer, torch.asarray)
 """Functions that may make a tensor of memory which is there, as of a file of weights."""
 _CONDITIONS = (
@@ -36,6 +41,10 @@ _READS = (
     *_AS_ARRAYS, *_CONDITIONS,
 )  # fmt: skip
 _DRAWS = (torch.rand, torch.randn, torch.randint, torch.randperm)
+_IN_PLACE = {"__setitem__", *(f"__i{name}__" for name in (
+    "add", "sub", "mul", "div", "truediv", "floordiv", "mod", "pow", "and", "or", "xor",
+    "lshift", "rshift", "matmul",
+))}  # fmt: skip
 _FEW = 4096
 """Larger tensors have no known numbers, so that they take no time and memory."""
 
@@ -75,6 +84,17 @@ class Making(TorchFunctionMode):
             name = reads_values(error)
             if name:
                 raise _reading(name) from error
+            name = sizes_by_values(error)
+            if name:
+                raise EstimateError(
+                    f"make_model makes a tensor whose size depends on values, by {name}(), and an "
+                    "estimate makes none; compute it from numbers of Python, or leave this out"
+                ) from error
+            if asks_for_gpu(error):
+                raise EstimateError(
+                    f"make_model asks CUDA for a GPU, and an estimate needs none ({_first_line(error)}); "
+                    "leave this out, as device= names the GPU"
+                ) from error
             if "pickle" in str(error):
                 raise EstimateError(
                     f"make_model saves tensors, and an estimate has none to save ({error}); leave this out"
@@ -98,12 +118,31 @@ class Making(TorchFunctionMode):
             return function(*args, **kwargs)  # By PyTorch, which makes a tensor fake.
         if function in _READS:
             return self._read(function, args, kwargs)
+        function, args, kwargs = _on_cpu(function, args, kwargs)
         if function in _OF_MEMORY and not any(map(is_fake, _tensors((args, kwargs)))):
             with private.real_tensors():
                 return function(*args, **kwargs | ({"device": _CPU} if kwargs.get("device") else {}))
-        found = self._called(function, args, kwargs)
+        try:
+            found = self._called(function, args, kwargs)
+        except RuntimeError as error:
+            values = self._computed(function, args, kwargs) if sizes_by_values(error) else None
+            if values is None:
+                raise
+            return self._made_of(values)
         self._note_values(function, args, kwargs, found)
         return found
+
+    def _made_of(self, values: Any) -> Any:
+        """Returns tensors without memory for results whose sizes depend on values."""
+        leaves, back = private.flatten(values)
+        made = [
+            torch.empty_strided(tuple(leaf.shape), leaf.stride(), dtype=leaf.dtype, device=_CPU)
+            if isinstance(leaf, Tensor)
+            else leaf
+            for leaf in leaves
+        ]
+        self._keep([leaf for leaf in made if isinstance(leaf, Tensor)], values)
+        return back(made)
 
     def _read(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         known: list[Any] = [self._known(arg) if isinstance(arg, Tensor) else arg for arg in args]
@@ -127,18 +166,11 @@ class Making(TorchFunctionMode):
     def _called(
         self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]
     ) -> Any:
-        if function is Tensor.cuda:
-            function, args, kwargs = Tensor.to, (args[0], _CPU), {}
-        elif function in (Tensor.share_memory_, Tensor.pin_memory):
+        if function in (Tensor.share_memory_, Tensor.pin_memory):
             return args[0]
         elif function is Tensor.__deepcopy__ and not is_fake(args[0]):
             args[1][id(args[0])] = made = args[0].clone()
             return made
-        elif function is Tensor.to and len(args) > 1 and isinstance(args[1], (str, int)):
-            args = args[0], _CPU, *args[2:]
-        args = [_CPU if isinstance(arg, torch.device) else arg for arg in args]
-        if kwargs.get("device") is not None or function in device_constructors():
-            kwargs["device"] = _CPU
         return function(*args, **kwargs)
 
     def _note_values(
@@ -148,28 +180,34 @@ class Making(TorchFunctionMode):
 
         A constructor may have the rates of its layers from ``torch.linspace(0, 0.1, 12).tolist()``.
         """
-        leaves, back = private.flatten((args, kwargs))
         given = _tensors((args, kwargs))
-        if function.__name__.endswith("_") or "out" in kwargs:
+        if _changes_arguments(function, kwargs):
             for tensor in given:
                 self._values.pop(id(tensor), None)
             return
         made = [row for row in _tensors(found) if is_fake(row)]
         if not made or any(row.numel() > _FEW for row in made):
             return
+        values = self._computed(function, args, kwargs)
+        if values is not None:
+            self._keep(made, values)
+
+    def _computed(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """Returns what a function returns for numbers; None where some are not known."""
+        given = _tensors((args, kwargs))
         if function in _DRAWS and not given:
             with private.real_tensors(), torch.random.fork_rng(devices=()):
                 torch.manual_seed(0)  # The same model each time.
                 kwargs = {key: row for key, row in kwargs.items() if key != "generator"}
-                self._keep(made, function(*args, **kwargs))
-            return
+                return function(*args, **kwargs)
         known = [self._known(row) for row in given]
         if any(row is None for row in known) or not (given or function in _RANGES):
-            return
+            return None
+        leaves, back = private.flatten((args, kwargs))
         numbers = iter(known)
         real = back([next(numbers) if isinstance(row, Tensor) else row for row in leaves])
         with private.real_tensors():
-            self._keep(made, function(*real[0], **real[1]))
+            return function(*real[0], **real[1])
 
     def _keep(self, made: list[Tensor], values: Any) -> None:
         self._values.update({id(row): (row, value) for row, value in zip(made, _tensors(values))})
@@ -181,6 +219,29 @@ class Making(TorchFunctionMode):
             for module in model.modules()
             for name, row in module.named_parameters(recurse=False, remove_duplicate=False)
         )
+
+
+def _on_cpu(
+    function: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+) -> tuple[Callable[..., Any], Any, dict[str, Any]]:
+    """Returns a call whose results are on the CPU, whatever device it names."""
+    if function is Tensor.cuda:
+        return Tensor.to, (args[0], _CPU), {}
+    if function is Tensor.to and len(args) > 1 and isinstance(args[1], (str, int)):
+        args = args[0], _CPU, *args[2:]
+    args = [_CPU if isinstance(arg, torch.device) else arg for arg in args]
+    if kwargs.get("device") is not None or function in device_constructors():
+        kwargs = kwargs | {"device": _CPU}
+    return function, args, kwargs
+
+
+def _changes_arguments(function: Callable[..., Any], kwargs: dict[str, Any]) -> bool:
+    name = function.__name__
+    return "out" in kwargs or name in _IN_PLACE or (name.endswith("_") and not name.endswith("__"))
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__).partition(". ")[0]
 
 
 def _reading(name: str) -> EstimateError:

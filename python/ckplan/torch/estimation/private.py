@@ -178,6 +178,28 @@ def reads_values(error: BaseException) -> str:
     return str(error.func).removeprefix("aten.").partition(".")[0]
 
 
+def sizes_by_values(error: BaseException) -> str:
+    """Returns the operator whose results have sizes by values; empty for other errors.
+
+    ``torch._subclasses.fake_tensor.DynamicOutputShapeException``, since 2.0, has it as ``func``.
+    """
+    from torch._subclasses.fake_tensor import DynamicOutputShapeException
+
+    if not isinstance(error, DynamicOutputShapeException):
+        return ""
+    return str(error.func).removeprefix("aten.").partition(".")[0].strip("_").rstrip("2")
+
+
+def asks_for_gpu(error: BaseException) -> bool:
+    """Returns whether an error is that CUDA has no device: it comes from ``torch.cuda``."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    module = "" if at is None else str(at.tb_frame.f_globals.get("__name__", ""))
+    is_of_cuda = module == "torch.cuda" or module.startswith("torch.cuda.")
+    return is_of_cuda and isinstance(error, (RuntimeError, AssertionError))
+
+
 def is_in_fake_mode() -> bool:
     """Returns whether tensors that are made now are fake (``torch._C``, since 2.0).
 

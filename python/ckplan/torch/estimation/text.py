@@ -13,7 +13,7 @@ _UNITS = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
 
 def text_of(found: Estimate) -> str:
     """Returns the answer: whether it fits, its lines, the peak, plans and sizes."""
-    blocks = [_head(found), _lines(found), _peak(found), _curve(found), _plan(found)]
+    blocks = [_head(found), _lines(found), _step(found), _peak(found), _curve(found), _plan(found)]
     blocks += [_largest(found), "\n".join(f"note: {note}" for note in found.notes)]
     return "\n\n".join(block for block in blocks if block)
 
@@ -63,6 +63,15 @@ def _lines(found: Estimate) -> str:
         f"most, the optimizer's step {size(found.optimizer_bytes)}"
     )
     return "\n".join([*table(rows, right=(1,)), moments])
+
+
+def _step(found: Estimate) -> str:
+    """Says which step the figures are of, and what eager PyTorch does otherwise."""
+    how = "PyTorch traces it" if found.step == "traced" else "Inductor compiles it"
+    if not found.eager_differs:
+        return f"  step       as {how}; no difference from eager PyTorch is known"
+    head = f"  step       as {how}; eager PyTorch may need other memory:"
+    return "\n".join([head, *(f"             - {row}" for row in found.eager_differs)])
 
 
 def _amount(line: Line, unit: int) -> str:

@@ -26,7 +26,7 @@ from ckplan.torch.errors import (
     UnboundedSizeError,
     UnsupportedGraphError,
 )
-from ckplan.torch.estimation import grouped, making, regions
+from ckplan.torch.estimation import eager, grouped, making, regions
 from ckplan.torch.estimation.holding import hold_results
 from ckplan.torch.estimation.lengthening import lengthened
 from ckplan.torch.estimation.private import (
@@ -90,6 +90,8 @@ class Traced:
     options: dict[str, Any]
     repeats: list[Repeat]
     asked: _Asked
+    differences: list[str]
+    """Where eager PyTorch does something else."""
 
     def graph(self, arriving: bool) -> JointGraph:
         """Returns the joint graph of all layers. Raises UnsupportedGraphError."""
@@ -339,15 +341,16 @@ def _traced(module: fx.GraphModule, inputs: list[Any], asked: _Asked) -> Traced 
 
     It is that of few of the equal layers, if it can be lengthened.
     """
+    differences = eager.differences(module)
     grouped.fuse(module)
     may_be = _may_be_shorter(module, asked.bounds) and not updates_buffers(module)
     short = shortened(module, inputs) if may_be else None
     if short is not None:
-        found = _joint(short.module, short.inputs, short.repeats, asked)
+        found = _joint(short.module, short.inputs, short.repeats, asked, differences)
         with contextlib.suppress(UnsupportedGraphError):
             if found is not None and found.graph(arriving=False):
                 return found
-    return _joint(module, inputs, [], asked)
+    return _joint(module, inputs, [], asked, differences)
 
 
 def _may_be_shorter(module: fx.GraphModule, bounds: Bounds | None) -> bool:
@@ -358,7 +361,11 @@ def _may_be_shorter(module: fx.GraphModule, bounds: Bounds | None) -> bool:
 
 
 def _joint(
-    module: fx.GraphModule, inputs: list[Any], repeats: list[Repeat], asked: _Asked
+    module: fx.GraphModule,
+    inputs: list[Any],
+    repeats: list[Repeat],
+    asked: _Asked,
+    differences: list[str],
 ) -> Traced | None:
     found: list[Traced] = []
 
@@ -366,7 +373,7 @@ def _joint(
         # No gradient arrives for what the caller holds besides the loss.
         if asked.holds:
             joint = without_gradients(joint, beyond_first_number(joint))
-        found.append(Traced(joint, options, repeats, asked))
+        found.append(Traced(joint, options, repeats, asked, differences))
         raise _Done
 
     backend = private.aot_autograd(

@@ -1,0 +1,81 @@
+"""Where the step that PyTorch traces differs from the one that it runs without tracing.
+
+An estimate is of the traced step, which ``ckplan.torch`` runs. Models and operators may do
+something else while they are traced, and a CPU something else than a GPU. Each kind that is known
+has one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import fx
+
+_SCANS = ("associative_scan", "scan", "while_loop", "map_impl")
+"""Operators of ``torch._higher_order_ops``. PyTorch may write the first one out, line by line."""
+_ATTENTION = "scaled_dot_product_attention"
+_MOVES = ("reshape", "view", "contiguous", "transpose", "permute", "clone", "to")
+
+
+def differences(module: fx.GraphModule) -> list[str]:
+    """Returns the known differences of a graph of TorchDynamo from eager PyTorch, in words."""
+    nodes = [node for node in _nodes(module) if node.op in ("call_function", "call_method")]
+    scans = {name for name in map(_name, nodes) if name in _SCANS}
+    if any(_SCANS[0] in str(node.meta.get("stack_trace")) for node in nodes):
+        scans.add(_SCANS[0])
+    found = [
+        f"{name} runs as one operation of whole sequences, where the model may loop over them "
+        "in eager mode"
+        for name in sorted(scans)
+    ]
+    if any(_has_repeated_heads(node) for node in nodes):
+        found.append(
+            "keys and values are repeated for all heads before attention, which models of "
+            "transformers leave to the kernel in eager mode"
+        )
+    if any(_name(node) == _ATTENTION and _argument(node, 4, "dropout_p", 0.0) for node in nodes):
+        found.append(
+            "attention with dropout keeps its probabilities, as on a CPU, where the kernels of a GPU "
+            "compute them again"
+        )
+    if any(_name(node) == "dropout" and _is_training(node) for node in nodes):
+        found.append(
+            "dropout keeps masks of one byte for each element, as on a GPU; in eager mode a CPU "
+            "keeps factors of the tensor's type"
+        )
+    return found
+
+
+def _nodes(module: fx.GraphModule) -> Iterator[fx.Node]:
+    for part in module.modules():
+        if isinstance(part, fx.GraphModule):
+            yield from part.graph.nodes
+
+
+def _name(node: fx.Node) -> str:
+    target: Any = node.target
+    return target if isinstance(target, str) else str(getattr(target, "__name__", target))
+
+
+def _has_repeated_heads(node: fx.Node) -> bool:
+    """Returns whether the keys of an attention are made by an expansion that is written out."""
+    if _name(node) != _ATTENTION:
+        return False
+    keys = _argument(node, 1, "key", None)
+    while isinstance(keys, fx.Node):
+        if _name(keys) in ("expand", "repeat_interleave"):
+            return True
+        if _name(keys) not in _MOVES:
+            return False
+        keys = next(iter(keys.all_input_nodes), None)
+    return False
+
+
+def _is_training(node: fx.Node) -> bool:
+    """Returns whether a dropout may drop something."""
+    return bool(_argument(node, 1, "p", 0.5)) and bool(_argument(node, 2, "training", True))
+
+
+def _argument(node: fx.Node, position: int, name: str, default: Any) -> Any:
+    return node.args[position] if len(node.args) > position else node.kwargs.get(name, default)
