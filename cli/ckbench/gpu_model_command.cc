@@ -140,7 +140,8 @@ Result<ExitCode> RunGpuModel(std::vector<std::string> arguments) {
                                  request.file));
   }
   CKPLAN_ASSIGN_OR_RETURN(const ModelSource source, LoadModelSource(request.file, wanted));
-  CKPLAN_ASSIGN_OR_RETURN(StepGraph step, BuildStepGraph(source.model, source.lowered));
+  CKPLAN_ASSIGN_OR_RETURN(StepGraph step,
+                          BuildStepGraph(source.model, source.lowered, source.request.autograd));
   ChooseOrders(step, cuda::OrdersOf);
   GpuModelOptions options;
   options.rates = RatesOf(device, precision);

@@ -122,6 +122,7 @@ void AddDimOptions(CommandLine& line, ExecOptions& options) {
   options.request.Add(line, "batch");
   options.request.Add(line, "fused");
   options.request.Add(line, "restored");
+  options.request.Add(line, "autograd");
 }
 
 void AddPlanCostOption(CommandLine& line, ExecOptions& options) {

@@ -47,7 +47,8 @@ Result<Done> CheckOptions(const ExecOptions& options) {
 
 Result<std::vector<NodeOnDevice>> NodesOn(Backend& backend, const ModelAndPlan& planned,
                                           const Screen& screen) {
-  CKPLAN_ASSIGN_OR_RETURN(StepGraph step, BuildStepGraph(planned.model, planned.lowered));
+  CKPLAN_ASSIGN_OR_RETURN(StepGraph step,
+                          BuildStepGraph(planned.model, planned.lowered, planned.autograd));
   ChooseOrders(step, backend);
   CKPLAN_ASSIGN_OR_RETURN(const StepOperators operators, PrepareOperators(backend, step));
   for (const std::string& note : step.notes) screen.Note(note);

@@ -36,16 +36,17 @@ Result<double> LearningRateOf(const std::optional<std::string>& text) {
 Result<PlacedProgram> ScheduleOf(const Backend& backend, const ModelAndPlan& planned,
                                  const StepOnBackend& step) {
   if (planned.plan) {
-    CKPLAN_ASSIGN_OR_RETURN(const SizedGraph run,
-                            GraphToRun(*step.graph, *step.operators, planned.lowered.graph,
-                                       planned.plan->request.align_bytes));
+    CKPLAN_ASSIGN_OR_RETURN(
+        const SizedGraph run,
+        GraphToRun(*step.graph, *step.operators, planned.lowered.graph, WorkspacesOf(*planned.plan),
+                   planned.plan->request.align_bytes));
     return PlaceByPlan(*step.graph, run, *planned.plan);
   }
   std::vector<NodeId> order;
   for (const NodeId id : step.graph->graph.nodes().ids()) order.push_back(id);
-  CKPLAN_ASSIGN_OR_RETURN(
-      const SizedGraph run,
-      GraphToRun(*step.graph, *step.operators, planned.lowered.graph, BufferAlignment(backend)));
+  CKPLAN_ASSIGN_OR_RETURN(const SizedGraph run,
+                          GraphToRun(*step.graph, *step.operators, planned.lowered.graph,
+                                     PlannedWorkspaces::kTemporaries, BufferAlignment(backend)));
   return PlaceKeepAll(*step.graph, run, KeepAllSchedule(order));
 }
 

@@ -57,12 +57,7 @@ Result<Done> CheckRuns(const PlanHeader& header) {
                                  "--shard",
                                  header.request.sharding->devices));
   }
-  if (header.request.autograd == Autograd::kMinimal) return Done{};
-  return MakeError(
-      ErrorCode::kUsage,
-      fmt::format("the plan keeps what PyTorch's autograd keeps; ckexec runs plans of --autograd "
-                  "minimal, so plan again without --autograd {}",
-                  NameOf(header.request.autograd)));
+  return Done{};
 }
 
 // Returns the type in which the step stores activations: the plan's if there is a plan.
@@ -117,7 +112,8 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
     request.cost_model.clear();  // Without a plan, only the operators are needed, not costs.
     request.workspaces.clear();
     CKPLAN_ASSIGN_OR_RETURN(ModelSource source, LoadModelSource(options.model, request));
-    return ModelAndPlan{std::move(source.model), std::move(source.lowered), std::nullopt};
+    return ModelAndPlan{std::move(source.model), std::move(source.lowered), std::nullopt,
+                        request.autograd};
   }
   CKPLAN_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(text->text, text->where));
   CKPLAN_RETURN_IF_ERROR(CheckRuns(header));
@@ -151,14 +147,16 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
                  faults};
   }
   CKPLAN_RETURN_IF_ERROR(CheckAlignment(aligned, plan, backend, options));
-  return ModelAndPlan{std::move(source.model), std::move(source.lowered), std::move(plan)};
+  return ModelAndPlan{std::move(source.model), std::move(source.lowered), std::move(plan),
+                      request.autograd};
 }
 
 Result<StepOnBackend> StepOnBackend::Create(Backend& backend, const ModelAndPlan& planned,
                                             const ExecOptions& options) {
   CKPLAN_ASSIGN_OR_RETURN(const uint64_t seed, SeedOf(options));
   StepOnBackend step;
-  CKPLAN_ASSIGN_OR_RETURN(StepGraph graph, BuildStepGraph(planned.model, planned.lowered));
+  CKPLAN_ASSIGN_OR_RETURN(StepGraph graph,
+                          BuildStepGraph(planned.model, planned.lowered, planned.autograd));
   ChooseOrders(graph, backend);
   step.graph = std::make_unique<const StepGraph>(std::move(graph));
   CKPLAN_ASSIGN_OR_RETURN(StepOperators operators, PrepareOperators(backend, *step.graph));
@@ -191,7 +189,8 @@ Result<Done> WriteUninterrupted(const std::string& path, std::string_view text) 
 
 std::string PlanningStep(const ExecOptions& options, std::string_view measured) {
   std::string flags;
-  for (const std::string_view field : {"dims", "input_shapes", "batch", "fused", "restored"}) {
+  for (const std::string_view field :
+       {"dims", "input_shapes", "batch", "fused", "restored", "autograd"}) {
     const std::string typed = options.request.Typed(field);
     if (!typed.empty()) flags += " " + typed;
   }

@@ -20,6 +20,7 @@ struct ModelAndPlan {
   Model model;
   ModelGraph lowered;        // With the plan's costs, or else those of the options.
   std::optional<Plan> plan;  // It has passed the checker.
+  Autograd autograd = Autograd::kMinimal;
 };
 
 // kUsage: a plan is required but absent, or `backend` cannot run the plan with these options.

@@ -58,7 +58,8 @@ void ReadWeights(const std::string& path, const StepGraph& step) {
 }
 
 void JudgeOperators(const std::string& path, const ModelSource& source) {
-  const Result<StepGraph> step = BuildStepGraph(source.model, source.lowered);
+  const Result<StepGraph> step =
+      BuildStepGraph(source.model, source.lowered, source.request.autograd);
   if (!step.ok()) return;
   for (const StepNode& node : step->nodes) static_cast<void>(JudgeOp(node.spec).ok());
   for (const ConstantOp& op : step->constant_ops) static_cast<void>(JudgeOp(op.spec).ok());

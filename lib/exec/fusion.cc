@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/exec/saving_operator.h"
+
 namespace ckplan {
 
 namespace {
@@ -142,7 +144,14 @@ std::vector<Fusion> FindFusions(const Program& program, const StepGraph& step,
 
 FusedProgram::FusedProgram(const Program& program, const StepGraph& step,
                            const StepOperators& operators, Backend& backend) {
-  const auto fusible = [&](std::span<const ChainedOp> ops) { return backend.FusibleLength(ops); };
+  // A backend joins kernels alone.
+  const auto fusible = [&](std::span<const ChainedOp> ops) -> size_t {
+    const auto end = std::find_if(ops.begin(), ops.end(), [&step](const ChainedOp& chained) {
+      return SavesByItself(*chained.spec, step.autograd);
+    });
+    const auto kernels = ops.first(static_cast<size_t>(end - ops.begin()));
+    return kernels.size() < 2 ? 0 : backend.FusibleLength(kernels);
+  };
   for (Fusion& fusion : FindFusions(program, step, fusible)) {
     for (size_t i = 0; i < fusion.ops.size(); ++i) {
       fusion.ops[i].op = operators.nodes[fusion.calls[i].node].get();

@@ -13,12 +13,18 @@ std::string Listed(const std::vector<double>& values) {
   return "{" + text + "}";
 }
 
+// How the model is read.
+struct Reading {
+  FusedOperators fused = FusedOperators::kNone;
+  Autograd autograd = Autograd::kMinimal;
+};
+
 // Returns the loss of `net`, in which "@" stands for the list of the weight's values. The loss is
 // linear in the outputs.
 double LossAt(Backend& backend, NetText net, const std::vector<double>& weight,
-              std::vector<float>* gradient) {
+              std::vector<float>* gradient, const Reading& reading = {}) {
   net.graph.replace(net.graph.find('@'), 1, Listed(weight));
-  SmallStep small(backend, net);
+  SmallStep small(backend, net, 0, ActivationType::kOfModel, reading.fused, reading.autograd);
   const double loss = small.Run(small.KeepAll(), LossKind::kGiven);
   if (gradient == nullptr) return loss;
   for (const ConstantId leaf : small.constants().trained()) {
@@ -28,19 +34,19 @@ double LossAt(Backend& backend, NetText net, const std::vector<double>& weight,
   return loss;
 }
 
-void CheckGradient(const NetText& net, std::vector<double> weight) {
+void CheckGradient(const NetText& net, std::vector<double> weight, const Reading& reading = {}) {
   const auto backend = MakeTestBackend();
   std::vector<float> gradient;
-  LossAt(*backend, net, weight, &gradient);
+  LossAt(*backend, net, weight, &gradient, reading);
   REQUIRE(gradient.size() == weight.size());
   constexpr double kStep = 0.01;
   for (size_t i = 0; i < weight.size(); ++i) {
     CAPTURE(i);
     const double middle = weight[i];
     weight[i] = middle + kStep;
-    const double above = LossAt(*backend, net, weight, nullptr);
+    const double above = LossAt(*backend, net, weight, nullptr, reading);
     weight[i] = middle - kStep;
-    const double below = LossAt(*backend, net, weight, nullptr);
+    const double below = LossAt(*backend, net, weight, nullptr, reading);
     weight[i] = middle;
     CHECK(static_cast<double>(gradient[i]) ==
           doctest::Approx((above - below) / (2 * kStep)).epsilon(0.01).scale(0.1));
@@ -261,6 +267,24 @@ TEST_CASE("gradient: a weight as the first operand, and the batch as the second"
 
 TEST_CASE("gradient: operators of which the second output is read, or the first is not") {
   for (const WeightRow& row : kOutputs) CheckRow(row);
+}
+
+constexpr const char* kDroppedAttention =
+    "g (float[1,2,3,2] x) => (float[1,2,3,2] y) <float[1,2,3,2] w = @, float val_1 = {0.8}, "
+    "float p = {0.4}, bool t = {1}> { u = Add(x, w) q = Mul(u, val_1) "
+    "h = Transpose<perm = [0,1,3,2]>(u) k = Mul(h, val_1) s = MatMul(q, k) a = Softmax(s) "
+    "d = Dropout(a, p, t) y = MatMul(d, u) }";
+
+TEST_CASE("gradient: an attention as one operator that drops probabilities") {
+  const auto backend = MakeTestBackend();
+  if (backend->name() != "cpu") return;  // Others have no kernel for it.
+  NetText net{kDroppedAttention};
+  net.graph.replace(net.graph.find('@'), 1, Listed(Spread(12)));
+  SmallStep small(*backend, net, 0, ActivationType::kOfModel, FusedOperators::kCaptured,
+                  Autograd::kTorchCuda);
+  REQUIRE(small.step().nodes.size() == 2);
+  CHECK(small.step().nodes[NodeId(1)].spec.Float("dropout", 0) == doctest::Approx(0.4));
+  CheckGradient({kDroppedAttention}, Spread(12), {FusedOperators::kCaptured, Autograd::kTorchCuda});
 }
 
 // The loss is linear in what is rounded, so its gradient is that without rounding, to the bit.

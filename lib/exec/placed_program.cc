@@ -61,10 +61,16 @@ Result<PlacedProgram> PlaceTransfers(const StepGraph& step, const SizedGraph& ru
 
 }  // namespace
 
+PlannedWorkspaces WorkspacesOf(const Plan& plan) {
+  const bool is_measured = plan.request.cost_model == "file" || !plan.request.workspaces.empty();
+  return is_measured ? PlannedWorkspaces::kMeasured : PlannedWorkspaces::kTemporaries;
+}
+
 Result<SizedGraph> GraphToRun(const StepGraph& step, const StepOperators& operators,
-                              const TensorGraph& planned, int64_t align_bytes) {
+                              const TensorGraph& planned, PlannedWorkspaces workspaces,
+                              int64_t align_bytes) {
   SizedGraph run{step.graph};
-  run.has_workspaces = HasWorkspaces(planned);
+  run.has_workspaces = workspaces == PlannedWorkspaces::kMeasured && HasWorkspaces(planned);
   if (run.has_workspaces) {
     for (const NodeId id : planned.nodes().ids()) {
       const Node& node = planned.node(id);

@@ -25,23 +25,31 @@ struct PlacedProgram {
   Bytes host_bytes;  // The size of the block that they lie in.
   Bytes predicted_host_peak;
   bool is_half_duplex = false;
-  // Whether workspaces are buffers of the program; if not, they lie outside the arena.
+  // Whether the workspaces of all operators are buffers of the program. If not, those for which a
+  // buffer has no room lie outside the arena.
   bool has_workspaces = false;
 };
 
-// The graph of the step with the sizes that are placed in the arena: with workspaces if the plan
-// knows them, and with sizes rounded up as in the plan.
+// The graph of the step with the sizes that are placed in the arena: with the plan's workspaces,
+// and with sizes rounded up as in the plan. A plan may know the workspaces of the backend's
+// operators (they were measured), or PyTorch's temporary tensors (lib/ops/eager_temporaries.h), or
+// neither.
 struct SizedGraph {
   TensorGraph graph;
-  bool has_workspaces = false;
+  bool has_workspaces = false;  // Those of the backend's operators.
   // False if the plan was made for other float types, so that its offsets do not fit.
   bool has_planned_sizes = true;
 };
 
+enum class PlannedWorkspaces { kMeasured, kTemporaries };
+PlannedWorkspaces WorkspacesOf(const Plan& plan);
+
 // `planned` is the graph that the plan was made for, before its sizes were aligned. kCheckFailed:
-// the plan's workspaces differ from the backend's; the message names the first such node.
+// the workspaces that were measured differ from the backend's; the message names the first such
+// node.
 Result<SizedGraph> GraphToRun(const StepGraph& step, const StepOperators& operators,
-                              const TensorGraph& planned, int64_t align_bytes);
+                              const TensorGraph& planned, PlannedWorkspaces workspaces,
+                              int64_t align_bytes);
 
 // Places the schedule with newly computed offsets.
 PlacedProgram PlaceProgram(const StepGraph& step, const SizedGraph& run, const Schedule& schedule);

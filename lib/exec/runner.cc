@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lib/base/check.h"
 #include "lib/exec/seeded.h"
 
@@ -260,10 +262,36 @@ Result<Runner::Operands> Runner::OperandsOf(const Action& action, const Call& ca
     operands.output_gradients.push_back(address(gradient));
   }
   operands.statistic = address(call.statistic);
-  operands.workspace = call.workspace == kNoBuffer ? spare_workspace_ : address(call.workspace);
+  address(call.workspace);
+  operands.workspace = WorkspaceOf(action, call, state);
   operands.seed = SeedFor(step_seed_, node.spec.name);
   CKPLAN_RETURN_IF_ERROR(fault);
   return operands;
+}
+
+bool Runner::HasRoom(const Call& call, const RunState& state, int64_t bytes) const {
+  return call.workspace != kNoBuffer &&
+         state.program.buffers[static_cast<size_t>(call.workspace)].bytes >= Bytes(bytes);
+}
+
+// A buffer that was planned for PyTorch's temporary tensors may be smaller than the workspace of
+// the operator here.
+void* Runner::WorkspaceOf(const Action& action, const Call& call, const RunState& state) const {
+  const OpWorkspace& own = operators_.workspaces[call.node];
+  const int64_t bytes = action.kind == ActionKind::kBackward ? own.backward : own.forward;
+  if (!HasRoom(call, state, bytes)) return spare_workspace_;
+  return state.address[static_cast<size_t>(call.workspace)];
+}
+
+// Returns the place of gradients that are added to others: the buffer that is planned for them, or
+// the end of the workspace.
+void* Runner::ScratchOf(const Action& action, const Call& call, const RunState& state) const {
+  const NodeId node = call.node;
+  char* const workspace = static_cast<char*>(WorkspaceOf(action, call, state));
+  const bool is_apart = workspace == spare_workspace_ &&
+                        HasRoom(call, state, std::max<int64_t>(1, operators_.ScratchBytes(node)));
+  if (is_apart) return state.address[static_cast<size_t>(call.workspace)];
+  return workspace + operators_.gradient_scratch[node];
 }
 
 Result<Done> Runner::Forward(const Action& action, const RunState& state) {
@@ -310,9 +338,8 @@ Result<Done> Runner::Backward(const Action& action, const RunState& state) {
     op.BackwardInput(backward, position, state.address[static_cast<size_t>(action.buffer)]);
     return Done{};
   }
-  char* const workspace = static_cast<char*>(operands.workspace);
-  void* const scratch = workspace + operators_.gradient_scratch[call.node];
-  constants_.BackwardConstant(step_.nodes[call.node], op, backward, position, scratch);
+  constants_.BackwardConstant(step_.nodes[call.node], op, backward, position,
+                              ScratchOf(action, call, state));
   return Done{};
 }
 

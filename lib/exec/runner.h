@@ -50,7 +50,8 @@ struct RecordedStep {
 class Runner {
  public:
   // The arguments must outlive the runner. `spare_workspace` is device memory as large as the
-  // largest workspace of `operators`; calls use it if the program has no workspaces.
+  // largest workspace of `operators`; calls use it where the program has no workspace, or one that
+  // is too small.
   Runner(Backend& backend, const StepGraph& step, const StepOperators& operators,
          ConstantStore& constants, const Loss& loss, uint64_t seed, void* spare_workspace);
 
@@ -92,6 +93,9 @@ class Runner {
     uint64_t seed = 0;
   };
   Result<Operands> OperandsOf(const Action& action, const Call& call, const RunState& state) const;
+  bool HasRoom(const Call& call, const RunState& state, int64_t bytes) const;
+  void* WorkspaceOf(const Action& action, const Call& call, const RunState& state) const;
+  void* ScratchOf(const Action& action, const Call& call, const RunState& state) const;
   Result<Done> RunFused(const FusedProgram::Group& group, size_t at, const RunState& state);
 
   Backend& backend_;

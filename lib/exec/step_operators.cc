@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/exec/constant_gradients.h"
+#include "lib/exec/saving_operator.h"
 
 namespace ckplan {
 
@@ -80,15 +81,17 @@ Result<Done> CheckCalls(const ConstantGradients& gradients, const StepGraph& ste
 Result<StepOperators> PrepareOperators(Backend& backend, const StepGraph& step) {
   StepOperators operators;
   Refusals refusals;
-  const auto prepare = [&](const OpSpec& spec) -> std::unique_ptr<PreparedOp> {
-    auto op = backend.Prepare(spec);
+  const auto prepare = [&](const OpSpec& spec, Autograd autograd) -> std::unique_ptr<PreparedOp> {
+    auto op = PrepareSaving(backend, spec, autograd);
     if (op.ok()) return std::move(*op);
     refusals.Add(op.error(), spec);
     return nullptr;
   };
-  for (const StepNode& node : step.nodes) operators.nodes.push_back(prepare(node.spec));
+  for (const StepNode& node : step.nodes) {
+    operators.nodes.push_back(prepare(node.spec, step.autograd));
+  }
   for (const ConstantOp& op : step.constant_ops) {
-    operators.constant_ops.push_back(prepare(op.spec));
+    operators.constant_ops.push_back(prepare(op.spec, Autograd::kMinimal));
   }
   if (!refusals.empty()) return refusals.ToError(backend.name());
   const ConstantGradients gradients(backend, step, operators.constant_ops);

@@ -1,6 +1,7 @@
 // All operators of a step, prepared on one backend, and the scratch memory that they need.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -19,6 +20,10 @@ struct StepOperators {
   // constant_gradients.h.
   IdVector<NodeId, OpWorkspace> workspaces;
   IdVector<NodeId, int64_t> gradient_scratch;
+
+  int64_t ScratchBytes(NodeId node) const {
+    return std::max<int64_t>(0, workspaces[node].backward - gradient_scratch[node]);
+  }
 };
 
 // kInvalidInput: ONNX does not allow some of the operators. kUnsupported: the backend lacks a

@@ -73,19 +73,21 @@ struct SmallStep::State {
 };
 
 SmallStep::SmallStep(Backend& backend, const NetText& net, int64_t batch, ActivationType type,
-                     FusedOperators fused)
+                     FusedOperators fused, Autograd autograd)
     : state_(std::make_unique<State>(backend)) {
   state_->file.Write(ModelFileBytes(net.graph, net.parameters, net.opset));
   const std::string& path = state_->file.path();
   LoadOptions options = batch == 0 ? LoadOptions() : BatchOf(batch);
   options.activation_type = type;
   options.fused = fused;
+  options.autograd = autograd;
   const Result<Model> model = LoadModel(path, options);
   REQUIRE_MESSAGE(model.ok(), model.error().message);
   LowerOptions lower;
   lower.cost = ParseCostModel("flops").value();
+  lower.autograd = autograd;
   state_->lowered = LowerModel(*model, lower).value();
-  Result<StepGraph> built = BuildStepGraph(*model, *state_->lowered);
+  Result<StepGraph> built = BuildStepGraph(*model, *state_->lowered, autograd);
   REQUIRE_MESSAGE(built.ok(), built.error().message);
   state_->step = std::move(built).value();
   ChooseOrders(*state_->step, backend);

@@ -39,7 +39,7 @@ class SmallStep {
   // `batch` is the size of dimension N; 0 leaves N unbound.
   SmallStep(Backend& backend, const NetText& net, int64_t batch = 0,
             ActivationType type = ActivationType::kOfModel,
-            FusedOperators fused = FusedOperators::kNone);
+            FusedOperators fused = FusedOperators::kNone, Autograd autograd = Autograd::kMinimal);
   ~SmallStep();
 
   const StepGraph& step() const;

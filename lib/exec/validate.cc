@@ -271,8 +271,9 @@ Result<ValidationReport> ValidatePlan(Backend& backend, const StepGraph& step,
                                       const TensorGraph& planned, const Plan& plan,
                                       const ValidateOptions& options) {
   CKPLAN_RETURN_IF_ERROR(RequireLoss(options.loss, step));
-  CKPLAN_ASSIGN_OR_RETURN(const SizedGraph run,
-                          GraphToRun(step, operators, planned, plan.request.align_bytes));
+  CKPLAN_ASSIGN_OR_RETURN(
+      const SizedGraph run,
+      GraphToRun(step, operators, planned, WorkspacesOf(plan), plan.request.align_bytes));
   CKPLAN_ASSIGN_OR_RETURN(const PlacedProgram ready, PlaceByPlan(step, run, plan));
   const PlacedProgram keep_all = PlaceKeepAll(step, run, plan);
   const Bytes spare = run.has_workspaces ? Bytes(0) : LargestWorkspace(operators);

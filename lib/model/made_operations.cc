@@ -18,6 +18,16 @@ void MadeOperations::Replace(ModelOperation& operation, onnx::NodeProto node,
   operation.inputs = std::move(inputs);
 }
 
+void MadeOperations::SetAttribute(ModelOperation& operation, const std::string& name,
+                                  int64_t value) {
+  onnx::NodeProto node = *operation.node;
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(onnx::AttributeProto::INT);
+  attribute.set_i(value);
+  operation.node = Keep(std::move(node));
+}
+
 ValueIndex MadeOperations::NewValue(const std::string& name, ValueIndex like) {
   const auto is_taken = [this](const std::string& tried) {
     return std::any_of(model_.values.begin(), model_.values.end(),

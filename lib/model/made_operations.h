@@ -17,6 +17,8 @@ class MadeOperations {
   // Makes the operation that of `node`. It keeps its name, outputs and place in the file.
   void Replace(ModelOperation& operation, onnx::NodeProto node, std::vector<ValueIndex> inputs,
                int64_t opset);
+  // Gives the operation an attribute that ONNX does not know.
+  void SetAttribute(ModelOperation& operation, const std::string& name, int64_t value);
   // Adds a value with the type and shape of another. Its name gets a suffix if it is taken.
   ValueIndex NewValue(const std::string& name, ValueIndex like);
   // Puts a new operation before the operation `reader` once Insert is called; until then the

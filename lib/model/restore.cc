@@ -12,6 +12,8 @@
 #include "lib/model/facts.h"
 #include "lib/model/made_operations.h"
 #include "lib/model/origin.h"
+#include "lib/ops/activation.h"
+#include "lib/ops/softmax.h"
 
 namespace ckplan {
 
@@ -210,8 +212,8 @@ class Restorer {
     return scaled;
   }
 
-  // Where(Greater(b x, t), x, Softplus(b x) / b). A kernel without b computes another function, so
-  // that is for PyTorch's autograd alone.
+  // Where(Greater(b x, t), x, Softplus(b x) / b). Kernels have no b, so that is for PyTorch's
+  // autograd alone.
   bool RestoreSoftplus(size_t index) {
     const ModelOperation& choice = model_.operations[index];
     const ModelOperation* const above = OwnMaker(choice.input(0), "Greater", index);
@@ -231,12 +233,20 @@ class Restorer {
     operations.insert(operations.end(), quotient.operations.begin(), quotient.operations.end());
     operations.push_back(IndexOf(*above));
     operations.push_back(index);
-    return Replace(operations, NodeOfType("Softplus"), {x});
+    onnx::NodeProto node = NodeOfType("Softplus");
+    if (!IsNear(scale->number, 1)) {
+      onnx::AttributeProto& factor = *node.add_attribute();
+      factor.set_name(std::string(kFactorAttribute));
+      factor.set_type(onnx::AttributeProto::FLOAT);
+      factor.set_f(static_cast<float>(scale->number));
+    }
+    return Replace(operations, std::move(node), {x});
   }
 
   // ---- Softmax and losses -----------------------------------------------------------------------
 
-  // Where(IsNaN(p), 0, p) after a Softmax: PyTorch replaces the rows within the same operation.
+  // Where(IsNaN(p), 0, p) after a Softmax: PyTorch replaces the rows within the same operation, and
+  // so does the Softmax then.
   bool DropGuard(size_t index) {
     const ModelOperation& choice = model_.operations[index];
     const ValueIndex p = choice.input(2);
@@ -244,7 +254,10 @@ class Restorer {
     const ModelOperation* const softmax = Maker(p, "Softmax");
     if (!IsTorch(autograd_) || guard == nullptr || softmax == nullptr) return false;
     if (guard->input(0) != p || KnownNumber(model_, choice.input(1)) != 0.0) return false;
-    return Replace({IndexOf(*softmax), IndexOf(*guard), index}, NodeOfType("Identity"), {p});
+    const size_t guarded = IndexOf(*softmax);
+    if (!Replace({guarded, IndexOf(*guard), index}, NodeOfType("Identity"), {p})) return false;
+    made_.SetAttribute(model_.operations[guarded], std::string(kGuardAttribute), 1);
+    return true;
   }
 
   // PyTorch makes the logarithms of all probabilities in one operation, and picks those of the

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "lib/model/origin.h"
+#include "lib/model/step_graph.h"
 #include "lib/model/testing_proto.h"
+#include "lib/ops/softmax.h"
 
 namespace ckplan {
 namespace {
@@ -154,6 +156,14 @@ TEST_CASE("restore: the guard of a Softmax is none under PyTorch's autograd") {
   const std::string body = "p = Softmax(h) n = IsNaN(p) y = Where(n, zero, p)";
   const std::string constants = ", float zero = {0}";
   CHECK(OperatorsOf(body, {}, Autograd::kTorch, constants) == "MatMul Softmax");
+  const std::string by_zero = Graph("p = Softmax(h) n = IsNaN(p) y = Where(n, zero, p)", constants);
+  const Result<Model> model = LoadProto(ParseGraph(by_zero), Restored(Autograd::kTorch));
+  REQUIRE(model.ok());
+  LowerOptions options{.autograd = Autograd::kTorch};
+  options.cost = ParseCostModel("flops").value();
+  const ModelGraph lowered = LowerModel(*model, options).value();
+  const StepGraph step = BuildStepGraph(*model, lowered, Autograd::kTorch).value();
+  CHECK(IsGuarded(step.nodes[NodeId(1)].spec));
   CHECK(OperatorsOf(body, {}, Autograd::kMinimal, constants) == "MatMul Softmax IsNaN Where");
 }
 

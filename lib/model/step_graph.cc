@@ -22,14 +22,14 @@ namespace {
 
 class Builder {
  public:
-  Builder(const Model::Impl& model, const ModelGraph& lowered)
+  Builder(const Model::Impl& model, const ModelGraph& lowered, Autograd autograd)
       : model_(model),
         lowered_(lowered),
         graph_(lowered.graph),
         facts_(FindFacts(model)),
         stores_bfloat16_(model.activation_type == ActivationType::kBFloat16),
         constant_of_(model.values.size()),
-        step_{.graph = lowered.graph} {}
+        step_{.graph = lowered.graph, .autograd = autograd} {}
 
   Result<StepGraph> Build() {
     step_.nodes.resize(graph_.nodes().size());
@@ -89,7 +89,7 @@ class Builder {
       if (graph_.tensor(output).kind == TensorKind::kStatistic) node.statistic = output;
     }
     if (!node.statistic.is_none()) {
-      node.spec.statistic_bytes = StatisticBytes(node.spec, node.outputs);
+      node.spec.statistic_bytes = StatisticBytes(node.spec, step_.autograd, node.outputs);
       step_.tensors[node.statistic] = BytesOperand(node.spec.statistic_bytes);
     }
     if (own.has_backward) MarkReads(own, node);
@@ -134,7 +134,7 @@ class Builder {
   }
 
   void MarkReads(const OperationFacts& own, StepNode& node) const {
-    const BackwardReads reads = FindBackwardReads(own.spec, Autograd::kMinimal);
+    const BackwardReads reads = FindBackwardReads(own.spec, step_.autograd);
     for (const size_t i : reads.inputs) node.spec.inputs[i].is_read_by_backward = true;
     for (const size_t i : reads.outputs) {
       if (!node.outputs[i].is_none()) node.spec.outputs[i].is_read_by_backward = true;
@@ -294,12 +294,13 @@ class Builder {
     }
   }
 
-  // A constant operator with a backward saves a statistic for it, as a node does.
+  // A constant operator with a backward saves a statistic for it, as a node does. No plan counts
+  // it, so it is the one that kernels read.
   static void SetStatistic(ConstantOp& op) {
     const auto& inputs = op.spec.inputs;
     const auto has_gradient = [](const Operand& input) { return input.has_gradient; };
     if (std::any_of(inputs.begin(), inputs.end(), has_gradient)) {
-      op.spec.statistic_bytes = StatisticBytes(op.spec, op.outputs);
+      op.spec.statistic_bytes = StatisticBytes(op.spec, Autograd::kMinimal, op.outputs);
     }
   }
 
@@ -390,10 +391,11 @@ class Builder {
   // Computes sizes in the types of the run: statistics in the type of an operator's activations are
   // float32 here, whatever the planner counted.
   template <typename IdType>
-  static int64_t StatisticBytes(const OpSpec& spec, const std::vector<IdType>& outputs) {
+  static int64_t StatisticBytes(const OpSpec& spec, Autograd autograd,
+                                const std::vector<IdType>& outputs) {
     std::vector<bool> is_stored;
     for (const IdType output : outputs) is_stored.push_back(!output.is_none());
-    const auto saved = StatisticOf(spec, Autograd::kMinimal, is_stored);
+    const auto saved = StatisticOf(spec, autograd, is_stored);
     return saved.has_value() ? saved->bytes.count() : 0;  // None if the type is refused anyway.
   }
 
@@ -456,8 +458,8 @@ class Builder {
 
 }  // namespace
 
-Result<StepGraph> BuildStepGraph(const Model& model, const ModelGraph& lowered) {
-  return Builder(model.impl(), lowered).Build();
+Result<StepGraph> BuildStepGraph(const Model& model, const ModelGraph& lowered, Autograd autograd) {
+  return Builder(model.impl(), lowered, autograd).Build();
 }
 
 }  // namespace ckplan

@@ -20,6 +20,7 @@
 #include "lib/graph/tensor_graph.h"
 #include "lib/model/model.h"
 #include "lib/model/parameter_use.h"
+#include "lib/ops/autograd.h"
 #include "lib/ops/op_spec.h"
 
 namespace ckplan {
@@ -34,6 +35,7 @@ struct Binding {
 };
 
 struct StepNode {
+  // What backward may read, and the size of the statistic, are those of the step's autograd.
   OpSpec spec;
   std::vector<Binding> inputs;  // One for each input position.
   // One for each output position; invalid if the output is not read.
@@ -74,7 +76,9 @@ struct StepInput {
 };
 
 struct StepGraph {
-  TensorGraph graph;  // It has the sizes of the stored types, and no workspaces.
+  // It has the sizes of the stored types, and the workspaces of the graph that it was built from.
+  TensorGraph graph;
+  Autograd autograd = Autograd::kMinimal;
   IdVector<NodeId, StepNode> nodes;
   IdVector<TensorId, Operand> tensors;  // Statistics are arrays of bytes.
   IdVector<ConstantId, StepConstant> constants;
@@ -84,7 +88,8 @@ struct StepGraph {
 };
 
 // kUnsupported: tensors of types that the executor cannot hold (strings, 8-bit integers, ...); the
-// error's notes name all of them. `lowered` must come from `model` under Autograd::kMinimal.
-Result<StepGraph> BuildStepGraph(const Model& model, const ModelGraph& lowered);
+// error's notes name all of them. `lowered` must come from `model` under the same autograd.
+Result<StepGraph> BuildStepGraph(const Model& model, const ModelGraph& lowered,
+                                 Autograd autograd = Autograd::kMinimal);
 
 }  // namespace ckplan

@@ -31,6 +31,12 @@ Result<Done> JudgeGelu(const OpSpec& spec) {
   return JudgeActivation(spec);
 }
 
+Result<Done> JudgeSoftplus(const OpSpec& spec) {
+  const double factor = spec.Float(kFactorAttribute, 1);
+  if (factor == 1) return JudgeActivation(spec);
+  return UnsupportedOp(spec, fmt::format("its beta is {}; 1 is supported", factor));
+}
+
 }  // namespace
 
 Result<Done> JudgeActivation(const OpSpec& spec) {
@@ -52,7 +58,7 @@ std::span<const FamilyRow> ActivationFamily() {
       {"Elu", JudgeActivation, "gradient only for alpha >= 0"},
       {"Selu", JudgeActivation, "gradient only for alpha >= 0 and gamma > 0"},
       {"Celu", JudgeActivation, "gradient only for alpha > 0"},
-      {"Softplus", JudgeActivation},
+      {"Softplus", JudgeSoftplus},
       {"Softsign", JudgeActivation},
       {"Gelu", JudgeGelu},
       {"Swish", JudgeActivation},

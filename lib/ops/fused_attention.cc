@@ -141,6 +141,11 @@ Result<FusedAttentionShape> ReadFusedAttentionShape(const OpSpec& spec) {
   shape.scale = static_cast<float>(spec.Float("scale", 1));
   shape.fill = static_cast<float>(spec.Float("fill", -std::numeric_limits<double>::infinity()));
   shape.is_causal = spec.Int("is_causal", 0) != 0;
+  shape.dropout = spec.Float("dropout", 0);
+  if (!(shape.dropout >= 0 && shape.dropout <= 1)) {
+    return InvalidOp(spec,
+                     fmt::format("its dropout is {}, which is not between 0 and 1", shape.dropout));
+  }
   shape.has_statistic = spec.statistic_bytes > 0;
   return shape;
 }

@@ -15,6 +15,8 @@
 //   mask_hides   1: a boolean mask is true where a key is hidden, not where it is seen
 //   fill         the score of a key that the mask hides; -infinity where it is absent
 //   scale, is_causal   as in ONNX's Attention
+//   dropout      the ratio of probabilities that are dropped, by the step's seed; 0 where it is
+//   absent
 //
 // Only the logarithm of each row's sum of exponentials is saved. Backward computes the scores
 // again, from Q, K, mask and bias; it also reads V and Y.
@@ -60,6 +62,7 @@ struct FusedAttentionShape {
   AttentionTerm mask, bias;
   float scale = 1;
   float fill = 0;
+  double dropout = 0;
   bool is_causal = false;
   bool has_statistic = false;  // The logarithms are saved for backward.
 

@@ -20,6 +20,8 @@ Result<SoftmaxShape> ReadSoftmaxShape(const OpSpec& spec) {
   return shape;
 }
 
+bool IsGuarded(const OpSpec& spec) { return spec.Int(kGuardAttribute, 0) != 0; }
+
 std::span<const FamilyRow> SoftmaxFamily() {
   static constexpr FamilyRow kRows[] = {
       {"LogSoftmax", JudgeBy<ReadSoftmaxShape>},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "lib/base/result.h"
 #include "lib/ops/axes.h"
@@ -14,5 +15,10 @@ namespace ckplan {
 using SoftmaxShape = AxisView;
 
 Result<SoftmaxShape> ReadSoftmaxShape(const OpSpec& spec);
+
+// The attribute of a Softmax that makes zeros of its NaNs, as PyTorch's does within an attention. A
+// row has NaNs if all of its elements are -infinity.
+inline constexpr std::string_view kGuardAttribute = "guard";
+bool IsGuarded(const OpSpec& spec);
 
 }  // namespace ckplan

@@ -4,20 +4,22 @@
 
 #include <vector>
 
+#include "lib/ops/autograd.h"
 #include "lib/ops/op_spec.h"
 #include "lib/reference/op_case.h"
 
 namespace ckplan::reference {
 
 // Sets has_gradient, is_read_by_backward and statistic_bytes of the spec, by the table of lib/ops
-// under Autograd::kMinimal. `wants` and `is_constant` say for each input whether its gradient is
+// under `autograd`. `wants` and `is_constant` say for each input whether its gradient is
 // requested and whether it is constant during the step. `arrives` says for each output whether its
 // gradient arrives.
 void SetGradientRoles(OpSpec& spec, const std::vector<bool>& wants,
-                      const std::vector<bool>& is_constant, const std::vector<bool>& arrives);
+                      const std::vector<bool>& is_constant, const std::vector<bool>& arrives,
+                      Autograd autograd = Autograd::kMinimal);
 
 // Returns the spec of a case. The roles of the operands decide which gradients are requested; the
 // gradients of all float outputs arrive.
-OpSpec SpecOfCase(const CaseRow& row);
+OpSpec SpecOfCase(const CaseRow& row, Autograd autograd = Autograd::kMinimal);
 
 }  // namespace ckplan::reference

@@ -5,8 +5,9 @@
 //   dK = scale dSᵀ Q
 //
 // A block has all keys of its queries, and so few queries that it stays in the cache. L is the
-// saved statistic. The first of the gradients of Q, K and V that is asked for computes all three in
-// one pass, and leaves the others in the workspace.
+// saved statistic. With a dropout, what is left of P takes its place in Y and dV, and dP is dropped
+// alike; the numbers are drawn again. The first of the gradients of Q, K and V that is asked for
+// computes all three in one pass, and leaves the others in the workspace.
 #include "lib/cpu/ops/fused_attention.h"
 
 #include <algorithm>
@@ -25,8 +26,10 @@
 #include "lib/cpu/sum.h"
 #include "lib/cpu/vector_clones.h"
 #include "lib/cpu/vector_math.h"
+#include "lib/ops/counter_rng.h"
 #include "lib/ops/fused_attention.h"
 #include "lib/ops/sizes.h"
+#include "lib/scalar/random.h"
 
 namespace ckplan::cpu {
 
@@ -175,6 +178,7 @@ class FusedAttentionOp final : public PreparedOp {
  public:
   FusedAttentionOp(const OpSpec& spec, const FusedAttentionShape& shape)
       : shape_(shape),
+        drop_(shape.dropout),
         block_(std::clamp(kBlockScores / shape.keys, std::min(kLeastQueries, shape.queries),
                           shape.queries)),
         rest_(shape.queries % block_) {
@@ -196,6 +200,7 @@ class FusedAttentionOp final : public PreparedOp {
       ForQueries(block, [&](int64_t row) {
         const float log_sum = TakeSoftmax(scores + row * shape_.keys, shape_.keys);
         if (shape_.has_statistic) Floats(call.statistic)[StatisticAt(block) + row] = log_sum;
+        DropRow(call.seed, block, row, scores + row * shape_.keys);
       });
       if (call.outputs[0] == nullptr) return;
       Of(products_, block)
@@ -314,6 +319,14 @@ class FusedAttentionOp final : public PreparedOp {
     });
   }
 
+  // Each probability has a number of its own, whatever the blocks are.
+  void DropRow(uint64_t seed, const QueryBlock& block, int64_t row, float* values) const {
+    if (shape_.dropout == 0) return;
+    const CounterRng rng(seed);
+    const int64_t first = (StatisticAt(block) + row) * shape_.keys;
+    for (int64_t i = 0; i < shape_.keys; ++i) values[i] = drop_(rng.Bits(first + i), values[i]);
+  }
+
   // Computes P into `scores` and dS into `arriving`.
   void MakeScoreGradients(const BackwardCall& call, const QueryBlock& block, float* scores,
                           float* arriving, void* scratch) const {
@@ -332,6 +345,7 @@ class FusedAttentionOp final : public PreparedOp {
       const auto sum = static_cast<float>(
           SumTerms(shape_.value_size, [=](int64_t i) { return y_row[i] * dy_row[i]; }));
       RepeatSoftmax(p, keys, log_sums[row]);
+      DropRow(call.seed, block, row, ds);
       PassSoftmaxRow(p, ds, keys, sum);
       // What is written over a score of a hidden key does not depend on the score.
       if (shape_.fill != kHiddenKey) {
@@ -365,6 +379,8 @@ class FusedAttentionOp final : public PreparedOp {
                  scratch);
       }
       if (wants_[2]) {
+        ForQueries(block,
+                   [&](int64_t row) { DropRow(call.seed, block, row, p + row * shape_.keys); });
         (is_first ? products.value : products.adding_value)
             .Run(p, Floats(call.output_gradients[0]) + OutputAt(block),
                  results[2] + ValuesAt(block), scratch);
@@ -396,6 +412,7 @@ class FusedAttentionOp final : public PreparedOp {
   }
 
   FusedAttentionShape shape_;
+  scalar::Drop drop_;
   int64_t block_, rest_;  // Queries of a block, and of the last one if it has fewer.
   std::array<std::optional<BlockProducts>, 2> products_;
   std::array<std::optional<BlockGradients>, 2> gradients_;

@@ -21,7 +21,8 @@ constexpr int64_t kColumns = 64;
 template <bool kIsLog>
 class SoftmaxOp final : public PreparedOp {
  public:
-  explicit SoftmaxOp(const SoftmaxShape& shape) : shape_(shape) {}
+  SoftmaxOp(const OpSpec& spec, const SoftmaxShape& shape)
+      : shape_(shape), is_guarded_(IsGuarded(spec)), count_(spec.input(0).elements()) {}
 
   void Forward(const ForwardCall& call) override {
     const float* x = Floats(call.inputs[0]);
@@ -35,6 +36,7 @@ class SoftmaxOp final : public PreparedOp {
     } else {
       ForColumns([&](int64_t at, int64_t count) { ForwardColumns(x + at, y + at, count); });
     }
+    if (is_guarded_) ClearNaNs(y);
   }
 
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
@@ -53,6 +55,12 @@ class SoftmaxOp final : public PreparedOp {
   }
 
  private:
+  void ClearNaNs(float* y) const {
+    ParallelFor(count_, kGrain, [y](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) y[i] = y[i] == y[i] ? y[i] : 0.0F;
+    });
+  }
+
   template <typename Body>
   void ForRows(const Body& body) const {
     ParallelFor(shape_.outer, std::max<int64_t>(1, kGrain / 8 / shape_.size),
@@ -114,12 +122,14 @@ class SoftmaxOp final : public PreparedOp {
   }
 
   SoftmaxShape shape_;
+  bool is_guarded_;
+  int64_t count_;
 };
 
 template <bool kIsLog>
 Result<std::unique_ptr<PreparedOp>> PrepareSoftmax(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const SoftmaxShape shape, ReadSoftmaxShape(spec));
-  return Prepared<SoftmaxOp<kIsLog>>(shape);
+  return Prepared<SoftmaxOp<kIsLog>>(spec, shape);
 }
 
 constexpr OpRow kSoftmaxOps[] = {{"LogSoftmax", PrepareSoftmax<true>},

@@ -275,6 +275,7 @@ class FusedAttentionOp final : public PreparedOp, public MayHaveOwnKernels {
 
 Result<std::unique_ptr<PreparedOp>> PrepareFusedAttention(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const FusedAttentionShape shape, ReadFusedAttentionShape(spec));
+  if (shape.dropout > 0) return Unsupported(spec, "its probabilities pass through a Dropout");
   return Prepared<FusedAttentionOp>(spec, device, shape);
 }
 
