@@ -1,10 +1,9 @@
 """Runs one graph of a model as eager operations: its two modules, and the memory they need.
 
-The first step is measured: all calls of the graph that it makes, and their backward passes. After
-it, it is known which results the caller dropped, and for which results no gradient came. If a plan
-without these results needs less memory, later calls run by that plan (the *lean* one). A plan for
-the graph's share of a limit takes the place of the first one in the same way, and so does one for
-a graph that is retained for more backward passes.
+The first step is measured: all its calls of the graph, and their backward passes. It shows which
+results the caller drops, and for which no gradient comes. If a plan without these results needs
+less memory, later calls run by that plan (the *lean* one). A plan for the graph's share of a limit
+replaces the first one in the same way, and so does one for a graph that is retained.
 
 AOT autograd saves the values of all plans in autograd's graph, so that hooks for saved tensors see
 them. Each plan saves another number of tensors (``slots``), by which the backward pass knows its
@@ -261,11 +260,13 @@ class Step:
 
     def _end_measuring(self) -> None:
         """Notes what the step has needed that has ended."""
-        if self._tracker is None:
+        tracker, self._tracker = self._tracker, None
+        if tracker is None:
             return
-        self._entry.measured_peak_bytes = self._tracker.peak_bytes()
-        self._entry.measured_host_peak_bytes = self._tracker.host_peak_bytes()
-        self._tracker = None
+        self._entry.measured_peak_bytes = tracker.peak_bytes()
+        self._entry.measured_host_peak_bytes = tracker.host_peak_bytes()
+        if tracker.is_hooked and self._entry.is_above_plan:
+            return self._measure_anew()  # Hooks hold tensors of their own.
         warn_above_plan(self._entry)
 
     def _choose(self) -> None:

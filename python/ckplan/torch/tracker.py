@@ -16,7 +16,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ckplan.torch.capture import tensors_in
 from ckplan.torch.offload.host import is_on_host
-from ckplan.torch.private import let_pass_opaque, storage_key, storage_watch
+from ckplan.torch.private import (
+    has_saved_tensor_hooks,
+    let_pass_opaque,
+    storage_key,
+    storage_watch,
+)
 
 
 class Tracker:
@@ -34,11 +39,14 @@ class Tracker:
         self._devices: list[str] = []
         self._left_out: set[int] = set()
         self._on_host: set[int] = set()
+        self.is_hooked = False
+        """Whether hooks for saved tensors were in force, which may hold tensors of their own."""
 
     def run(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
         """Calls a boxed module, and tracks the memory of all tensors that it makes."""
         # A watch keeps its storage's number from being reused for another storage.
         inputs = {storage_key(t): storage_watch(t) for t in tensors_in(arguments)}
+        self.is_hooked |= has_saved_tensor_hooks()
         with _Watch(self, inputs):
             return call(arguments)
 
