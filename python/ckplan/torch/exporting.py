@@ -73,6 +73,7 @@ def export(
     with _training(model):
         program = _trace(model, opened)
     _name_dimensions(program, opened)
+    _add_unread_buffers(program, model)
     traced = program.exported_program
     for warning in constants.warnings_of(traced, opened) if traced is not None else []:
         warnings.warn(warning, ckplan.PlanWarning, stacklevel=2)
@@ -182,6 +183,25 @@ def _name_dimensions(program: torch.onnx.ONNXProgram, opened: OpenCall) -> None:
             )
     if renamed:
         private.rename_dimensions(program, renamed)
+
+
+def _add_unread_buffers(program: torch.onnx.ONNXProgram, model: nn.Module) -> None:
+    """Adds the buffers that no operation reads, as a GPU holds them, too."""
+    import onnx_ir
+
+    graph: Any = program.model.graph
+    for name, buffer in model.named_buffers():
+        if name in graph.initializers or buffer.is_meta:
+            continue
+        tensor = onnx_ir.tensor(buffer.detach().cpu().contiguous(), name=name)
+        graph.register_initializer(
+            onnx_ir.Value(
+                name=name,
+                shape=tensor.shape,
+                type=onnx_ir.TensorType(tensor.dtype),
+                const_value=tensor,
+            )
+        )
 
 
 def _save_without_weights(program: torch.onnx.ONNXProgram, name: str) -> Callable[[Path], None]:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from ckplan.answer import ask
 from torch import nn
+from torch_tests import answers
+from torch_tests.networks import Gpt
 
 import ckplan.torch
 from ckplan.torch.estimation import optimizers
+from ckplan.torch.estimation.allocator import Event
 from ckplan.torch.estimation.estimating import estimate
+from ckplan.torch.estimation.rehearsal import rehearse
 
 pytest.importorskip("onnxscript")
 
-SHARED = ("parameters", "buffers", "inputs", "optimizer state", "cuBLAS", "context", "driver")
 ORDER = ["parameters", "buffers", "inputs", "optimizer state", "step"]
 OUTSIDE = ["workspaces", "allocator", "cuBLAS", "context", "driver"]
 
@@ -69,14 +74,14 @@ def test_an_estimate_has_the_lines_of_a_plan(name: str, optimizer: str, tmp_path
 
     path = tmp_path / "model.onnx"
     ckplan.torch.export(WithLoss(make()), (batch(),), path)
-    asked = [f"--optimizer={optimizer}", "--memory=rtx3060-8g", "--gradients=arriving"]
+    asked = [f"--optimizer={optimizer}", "--memory=rtx3060-8g", *answers.CAPTURED]
     asked.append(f"-DN={len(batch())}")
     answer = ask("inspect", str(path), *asked, "--format=json", "--no-config")
     assert answer.exit_code == 0
     accounting = json.loads(answer.output)["accounting"]
     rows = {row["name"]: row for row in accounting["tensors"] + accounting["outside"]}
     assert list(rows) == ORDER + OUTSIDE
-    for shared in SHARED:
+    for shared in answers.SHARED:
         line = need.line(shared)
         assert (shared, line.bytes, line.kind) == (shared, rows[shared]["bytes"], rows[shared]["kind"])
     assert accounting["fits"] == found.fits
@@ -104,3 +109,84 @@ def test_the_program_knows_what_the_optimizers_step_makes(optimizer: str, master
     rows = {row["name"]: row["bytes"] for row in json.loads(answer.output)["accounting"]["tensors"]}
     assert rows["step"] == gradients + measured.step_bytes
     assert rows["optimizer state"] == measured.state_bytes
+
+
+def words() -> nn.Module:
+    return Gpt(2, 32, 4, 64, 32, dropout=0.0)
+
+
+CASES = {
+    "images": (images, lambda: (torch.zeros(128, 3, 32, 32),)),
+    "words": (words, lambda: (torch.zeros(64, 32, dtype=torch.long),)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_commands_have_one_answer(name: str, tmp_path: Path):
+    """python/benchmarks/one_answer.py asks about ten networks."""
+    make, batch = CASES[name]
+    asked = answers.Asked.exported(WithLoss(make()), batch(), tmp_path)
+    verdicts = []
+    for memory in answers.memories(asked):
+        found = answers.answers(asked, memory)
+        assert found.differences() == []
+        assert found.is_one(), found.verdicts
+        assert found.verdicts["estimate"] == found.verdicts["plan"]
+        verdicts.append(found.verdicts["plan"])
+    assert verdicts[0] == answers.AS_IT_IS and verdicts[2] == answers.NOT
+
+
+def traces() -> list[dict[str, Any]]:
+    """Steps that allocate tensors of all sizes that the allocator distinguishes."""
+    rng = random.Random(5)
+    sizes = [513, 70_000, 1 << 20, (1 << 20) + 1, 3 << 20, 9 << 20, 10 << 20, 11 << 20, 37 << 20]
+    graphs = []
+    for count in (6, 20, 60):
+        values = [{"id": i, "bytes": rng.choice(sizes), "kind": "value"} for i in range(count)]
+        ops = []
+        for i in range(count):
+            reads = sorted({rng.randrange(i) for _ in range(2)}) if i else []
+            ops.append({"id": i, "cost": 1, "reads": reads, "writes": [i]})
+        graph = {"schema_version": "1.0", "kind": "joint", "name": "trace"}
+        graphs.append(graph | {"values": values, "ops": ops, "results": [count - 1]})
+    return graphs
+
+
+@pytest.mark.parametrize("spare", [None, 0, 1, 8, 30])
+def test_both_replays_of_the_allocator_agree(spare: int | None):
+    """The program and an estimate replay the same rules, each by code of its own."""
+    for graph in traces():
+        whole = accounting_of(graph, 1 << 40)
+        others = whole["need_bytes"] - line_of(whole, "allocator")
+        memory = 1 << 40 if spare is None else others + (spare << 20)
+        found = line_of(accounting_of(graph, memory), "allocator")
+        outside = others - line_of(whole, "step")
+        workspace = line_of(whole, "cuBLAS")
+        events, left = events_of(graph)
+        step = SimpleNamespace(events=events, num_buffers=len(graph["values"]), left=left)
+        none = SimpleNamespace(state=[], step=[])
+        held = rehearse([workspace], step, none, memory - outside + workspace)
+        assert held.kept_bytes == found
+
+
+def events_of(graph: dict[str, Any]) -> tuple[list[Event], list[int]]:
+    """Returns what a step in its own order allocates and frees, and what it leaves."""
+    sizes = [value["bytes"] for value in graph["values"]]
+    last = {value: op["id"] for op in graph["ops"] for value in (*op["reads"], *op["writes"])}
+    events = []
+    for op in graph["ops"]:
+        events += [Event(value, sizes[value]) for value in op["writes"]]
+        dying = [value for value in last if last[value] == op["id"]]
+        events += [Event(value, -sizes[value]) for value in dying if value not in graph["results"]]
+    return events, graph["results"]
+
+
+def accounting_of(graph: dict[str, Any], memory: int) -> dict[str, Any]:
+    flags = [f"--memory={memory}", "--optimizer=sgd", "--format=json", "--no-config"]
+    answer = ask("inspect", "-", *flags, stdin=json.dumps(graph).encode())
+    return json.loads(answer.output)["accounting"]
+
+
+def line_of(accounting: dict[str, Any], name: str) -> int:
+    rows = accounting["tensors"] + accounting["outside"]
+    return next(row["bytes"] for row in rows if row["name"] == name)

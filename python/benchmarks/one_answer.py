@@ -1,0 +1,153 @@
+"""Asks all commands whether training fits a memory, and compares their answers.
+
+    python python/benchmarks/one_answer.py [NAME...]
+
+Each of ten networks is exported, and ``ckplan plan``, ``fit``, ``inspect`` and ``check`` as well as
+``ckplan.torch.estimate`` are asked about three memories: one that keeps everything, one for which a
+plan is needed, and one too small. The rows have their verdicts; the lines that they share
+must be equal to the byte. The step and the allocator of an estimate are those of the step that it
+traces: the last column has them relative to those of the exported model. Networks are small. Those
+of transformers need that package.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import eager_step
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from torch_tests import answers
+
+
+class OddUNet(nn.Module):
+    """A U-Net of one's own: sizes that are not even, depthwise convolutions, GELU, a gated skip."""
+
+    def __init__(self, width: int = 12):
+        super().__init__()
+
+        def block(inner: int, outer: int, stride: int = 1) -> nn.Module:
+            wide = nn.Conv2d(inner, inner, 5, stride, 2, groups=inner)
+            return nn.Sequential(wide, nn.BatchNorm2d(inner), nn.GELU(), nn.Conv2d(inner, outer, 1))
+
+        self.enter = nn.Conv2d(3, width, 3, padding=1)
+        self.down = nn.ModuleList(block(width << i, width << (i + 1), 2) for i in range(3))
+        self.up = nn.ModuleList(block(3 * (width << i), width << i) for i in reversed(range(3)))
+        self.gate = nn.Parameter(torch.zeros(3))
+        self.leave = nn.Conv2d(width, 2, 1)
+
+    def forward(self, x: Tensor, classes: Tensor) -> Tensor:
+        x = self.enter(x)
+        skips = []
+        for down in self.down:
+            skips.append(x)
+            x = down(x)
+        for up, skip, gate in zip(self.up, reversed(skips), self.gate):
+            x = F.interpolate(x, size=skip.shape[2:], mode="bilinear")
+            x = up(torch.cat([x, torch.sigmoid(gate) * skip], 1))
+        return F.cross_entropy(self.leave(x), classes)
+
+
+class ConvNext(nn.Module):
+    """Blocks of ConvNeXt: LayerNorm over channels that come last, a scale for each, GELU."""
+
+    class Block(nn.Module):
+        def __init__(self, width: int):
+            super().__init__()
+            self.apart = nn.Conv2d(width, width, 7, padding=3, groups=width)
+            self.norm = nn.LayerNorm(width)
+            self.widen, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+            self.scale = nn.Parameter(torch.full((width,), 1e-6))
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.norm(self.apart(x).permute(0, 2, 3, 1))
+            y = self.scale * self.narrow(F.gelu(self.widen(y)))
+            return x + y.permute(0, 3, 1, 2)
+
+    def __init__(self, width: int = 48, depth: int = 4):
+        super().__init__()
+        self.stem = nn.Conv2d(3, width, 4, 4)
+        self.blocks = nn.Sequential(*(ConvNext.Block(width) for _ in range(depth)))
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.blocks(self.stem(x)).mean((2, 3)))
+
+
+class Lstm(nn.Module):
+    """A language model of two recurrent layers with dropout between them."""
+
+    def __init__(self, words: int = 1000, width: int = 128):
+        super().__init__()
+        self.embed = nn.Embedding(words, width)
+        self.layers = nn.LSTM(width, 2 * width, 2, batch_first=True, dropout=0.2)
+        self.head = nn.Linear(2 * width, words)
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        scores = self.head(self.layers(self.embed(ids))[0])
+        return F.cross_entropy(scores.flatten(0, -2), labels.flatten())
+
+
+def _unet() -> tuple[nn.Module, eager_step.Batch]:
+    return OddUNet(), (torch.randn(4, 3, 101, 77), torch.randint(0, 2, (4, 101, 77)))
+
+
+def _convnext() -> tuple[nn.Module, eager_step.Batch]:
+    data = torch.randn(4, 3, 96, 96)
+    return eager_step.Classified(ConvNext()), (data, torch.randint(0, 10, (4,)))
+
+
+def _lstm() -> tuple[nn.Module, eager_step.Batch]:
+    return Lstm(), (torch.randint(0, 1000, (4, 64)), torch.randint(0, 1000, (4, 64)))
+
+
+OWN: dict[str, tuple[eager_step.Network, str]] = {
+    "unet": (_unet, "odd sizes, depthwise, gated skips"),
+    "convnext": (_convnext, "channels last, a scale for each"),
+    "lstm": (_lstm, "recurrent, dropout between layers"),
+}
+NAMES = ("resnet", "unet", "vit", "bert", "gpt2", "llama", "t5", "lstm", "convnext", "diffusion")
+
+
+def main() -> int:
+    """Prints a table in Markdown. Returns 1 if two commands that read the model disagree."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help=", ".join(NAMES))
+    asked = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    eager_step.NETWORKS.update(OWN)
+    print("| network | memory, MiB | plan | fit | inspect | check | estimate | step, allocator |")
+    print("|" + " --- |" * 8, flush=True)
+    is_one = True
+    for name, model, batch in eager_step.rows(asked.names or list(NAMES)):
+        with tempfile.TemporaryDirectory() as folder:
+            network = answers.Asked.exported(model, batch, Path(folder))
+            for memory in answers.memories(network):
+                found = answers.answers(network, memory)
+                print(_row(name, found), flush=True)
+                differences = found.differences()
+                for row in differences:
+                    print(f"{name}: {row}", file=sys.stderr, flush=True)
+                is_one &= not differences and found.is_one()
+    return 0 if is_one else 1
+
+
+def _row(name: str, found: answers.Found) -> str:
+    cells = [name, f"{found.memory / 2**20:.1f}"]
+    cells += [found.verdicts.get(one, "-") for one in ("plan", "fit", "inspect", "check", "estimate")]
+    own, other = found.lines["inspect"], found.lines.get("estimate")
+    if other is not None:
+        ratio = other["step"][0] / max(1, own["step"][0])
+        allocator = (other["allocator"][0] - own["allocator"][0]) / 2**20
+        cells.append(f"{ratio:.3f}, {allocator:+.1f} MiB")
+    return "| " + " | ".join([*cells, "-"][:8]) + " |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""What each command answers to "does training fit this memory?", side by side.
+
+``plan``, ``fit``, ``inspect`` and ``check`` read the exported model, and ``estimate`` the module.
+All have the lines of docs/accounting.md.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ckplan.answer import Answer, ask
+from torch import Tensor, nn
+
+import ckplan.torch
+from ckplan.torch.errors import EstimateError
+from ckplan.torch.estimation.estimating import estimate
+
+AS_IT_IS, WITH_A_PLAN, NOT, REFUSED = "as it is", "with a plan", "no", "refused"
+
+SHARED = ("parameters", "buffers", "inputs", "optimizer state", "cuBLAS", "context", "driver")
+"""The lines that an estimate has to the byte. The others are of the step that it has traced."""
+
+CAPTURED = ("--restore=captured", "--fuse=captured", "--autograd=torch-cuda", "--gradients=arriving")
+"""The step that an estimate is of: what PyTorch runs on a GPU."""
+
+Batch = tuple[Tensor, ...]
+Lines = dict[str, tuple[int, str]]
+"""Bytes and kind of each line, by its name."""
+
+
+@dataclass
+class Asked:
+    """A network in a file and as a module, with the same flags for all commands."""
+
+    model: nn.Module
+    batch: Batch
+    path: Path
+    optimizer: str
+
+    @staticmethod
+    def exported(model: nn.Module, batch: Batch, folder: Path, optimizer: str = "adamw") -> Asked:
+        path = folder / "model.onnx"
+        ckplan.torch.export(model, batch, path)
+        return Asked(model, batch, path, optimizer)
+
+    @property
+    def size(self) -> int:
+        return len(self.batch[0])
+
+    def flags(self, memory: int, is_sized: bool = True) -> list[str]:
+        dim = f"-DN={self.size}" if is_sized else "-DN"
+        return [*CAPTURED, f"--optimizer={self.optimizer}", f"--memory={memory}", dim]
+
+
+@dataclass
+class Found:
+    """The answers to one memory."""
+
+    memory: int
+    verdicts: dict[str, str]
+    lines: dict[str, Lines]
+    """Of keeping everything, by command; ``check`` has those of the plan."""
+    planned: Lines = field(default_factory=dict)
+    """Of the plan, as ``plan`` writes them."""
+
+    def is_one(self) -> bool:
+        """Returns whether all commands that read the model have one verdict.
+
+        ``inspect`` knows no plan: where one is needed, the model does not fit as it is.
+        """
+        own = self.verdicts["plan"]
+        fits = self.verdicts["inspect"] == AS_IT_IS
+        return self.verdicts["fit"] == own and fits == (own == AS_IT_IS)
+
+    def differences(self) -> list[str]:
+        """Returns where the lines that two commands share differ, in words."""
+        rows = []
+        for command in ("plan", "fit", "estimate"):
+            names = SHARED if command == "estimate" else list(self.lines["inspect"])
+            for name in names if command in self.lines else ():
+                own, other = self.lines[command].get(name), self.lines["inspect"].get(name)
+                if own != other:
+                    rows.append(f"{name}: {command} {own}, inspect {other}")
+        if self.lines.get("check", {}) != self.planned:
+            rows.append(f"check {self.lines.get('check')}, plan {self.planned}")
+        return rows
+
+
+def answers(asked: Asked, memory: int) -> Found:
+    """Asks all commands whether training fits the memory."""
+    found = Found(memory, {}, {})
+    _inspect(asked, found)
+    _plan_and_check(asked, found)
+    _fit(asked, found)
+    _estimate(asked, found)
+    return found
+
+
+def memories(asked: Asked) -> list[int]:
+    """Returns a memory that keeps everything, one for which a plan is needed, and one too small."""
+    flags = asked.flags(1 << 40)
+    accounting = _json(ask("inspect", str(asked.path), *flags, "-fjson", "--no-config"))["accounting"]
+    lines = lines_of(accounting)
+    step = lines["step"][0]
+    rest = accounting["need_bytes"] - step
+    own = rest - lines["allocator"][0]
+    return [int(rest + 1.3 * step), int(rest + 0.75 * step), int(own + 0.02 * step)]
+
+
+def lines_of(accounting: dict[str, Any]) -> Lines:
+    rows = accounting["tensors"] + accounting["outside"]
+    return {row["name"]: (row["bytes"], row["kind"]) for row in rows}
+
+
+def _inspect(asked: Asked, found: Found) -> None:
+    flags = asked.flags(found.memory)
+    answer = ask("inspect", str(asked.path), *flags, "-fjson", "--no-config")
+    accounting = _json(answer, 0, 1)["accounting"]
+    assert accounting["fits"] == (answer.exit_code == 0)
+    found.lines["inspect"] = lines_of(accounting)
+    found.verdicts["inspect"] = AS_IT_IS if accounting["fits"] else NOT
+
+
+def _plan_and_check(asked: Asked, found: Found) -> None:
+    flags = asked.flags(found.memory)
+    with tempfile.TemporaryDirectory() as folder:
+        plan, lines = f"{folder}/plan.json", f"{folder}/lines.json"
+        written = [f"--emit=accounting={lines}", f"-o{plan}", "--effort=quick"]
+        answer = ask("plan", str(asked.path), *flags, *written, "--no-config")
+        if answer.exit_code == 4:
+            found.verdicts["plan"] = NOT
+            return
+        first = _checked(answer).output.decode().split(",")[0]
+        found.verdicts["plan"] = first.removeprefix("fits ")
+        found.planned = lines_of(json.loads(Path(lines).read_text()))
+        if found.verdicts["plan"] == AS_IT_IS:
+            found.lines["plan"] = found.planned
+        where = [plan, str(asked.path), f"--memory={found.memory}"]
+        checked = _json(ask("check", *where, "-fjson", "--no-config"))
+        assert checked["ok"]
+        found.lines["check"] = lines_of(checked["accounting"])
+    found.verdicts["check"] = found.verdicts["plan"]
+
+
+def _fit(asked: Asked, found: Found) -> None:
+    flags = [*asked.flags(found.memory, is_sized=False), "--added-time=200"]
+    answer = ask("fit", str(asked.path), *flags, "-fjson", "--no-config")
+    if answer.exit_code == 4:
+        found.verdicts["fit"] = NOT
+        return
+    whole, planned = _json(answer)["rows"]
+    if whole["size"] == asked.size:
+        found.lines["fit"] = lines_of(whole["accounting"])
+    sizes = [row["size"] or 0 for row in (whole, planned)]
+    found.verdicts["fit"] = (
+        AS_IT_IS if sizes[0] >= asked.size else WITH_A_PLAN if sizes[1] >= asked.size else NOT
+    )
+
+
+def _estimate(asked: Asked, found: Found) -> None:
+    model = asked.model
+    try:
+        result = estimate(
+            lambda: model, asked.batch, optimizer=asked.optimizer, memory=found.memory
+        )
+    except EstimateError:  # PyTorch traces no recurrent layers.
+        found.verdicts["estimate"] = REFUSED
+        return
+    need = result.keep_all
+    found.lines["estimate"] = {line.name: (line.bytes, line.kind) for line in need.lines}
+    has_plan = result.planned is not None and result.planned.bytes <= found.memory
+    found.verdicts["estimate"] = AS_IT_IS if result.fits else WITH_A_PLAN if has_plan else NOT
+
+
+def _json(answer: Answer, *codes: int) -> dict[str, Any]:
+    return json.loads(_checked(answer, *codes).output)
+
+
+def _checked(answer: Answer, *codes: int) -> Answer:
+    if answer.exit_code not in (codes or (0,)):
+        raise answer.refusal()
+    return answer
