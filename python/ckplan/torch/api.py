@@ -57,6 +57,7 @@ def compile(
     budget: int | str | None = None,
     *,
     total: int | str | None = None,
+    memory: int | str | None = None,
     algo: str = "best",
     compiler: str = "eager",
     costs: str = "roofline",
@@ -86,6 +87,9 @@ def compile(
         made, inputs and the state of ``optimizer`` (``"sgd"``, ``"momentum"``, ``"adam"``,
         ``"adamw"`` or ``"adam8bit"``). With ``master_weights`` parameters in 16 bits have copies
         in float32, and the optimizer's state is in float32.
+    memory: instead, the memory of the device, ``"24GiB"`` or ``"rtx4090"``, for all that training
+        needs of it: what ``total`` bounds, and the allocator, cuBLAS, the CUDA context and the
+        driver (docs/accounting.md).
     compiler: ``"eager"`` runs PyTorch's own operators, with exactly the bits of eager mode;
         ``"inductor"`` compiles the planned graphs.
     costs: ``"roofline"`` of the device, ``"roofline:a100-40g"``, ``"flops"``, or ``"measure"``,
@@ -127,6 +131,7 @@ def compile(
         offload,
         host_memory,
         never_offload,
+        memory,
     )
     private.check_version(compiler)
     planned: PlannedFunction[..., Any] = PlannedFunction(model, request, fullgraph)
@@ -160,6 +165,7 @@ class Backend:
         budget: int | str | None = None,
         *,
         total: int | str | None = None,
+        memory: int | str | None = None,
         algo: str = "best",
         compiler: str = "eager",
         costs: str = "roofline",
@@ -194,6 +200,7 @@ class Backend:
             offload,
             host_memory,
             never_offload,
+            memory,
         )
         private.check_version(compiler)
         self.report = Report(request)

@@ -32,12 +32,16 @@ from ckplan.torch.inductor.costs import set_fused_costs
 from ckplan.torch.inductor.deciding import Chosen, PartDecision
 from ckplan.torch.judge import Replay, replay_modules
 from ckplan.torch.lean import Built
+from ckplan.torch.memory import held_by
 from ckplan.torch.offload.moving import prepare
 from ckplan.torch.parts import Part, Parts
 from ckplan.torch.report import GraphReport, Report, recomputed_modules, size
 from ckplan.torch.request import Plan, Request, make_plan
 from ckplan.torch.step import Step
 
+
+_ATTEMPTS = 6
+"""How many plans are tried for a memory, of which the allocator takes a part."""
 
 _RETAINED_ROUNDS = 8
 """How many plans are tried for a graph that is retained."""
@@ -364,7 +368,7 @@ class Backend:
             options["num_fwd_outputs"],
             None if static is None else set(static),
             replays_random=request.compiler == "eager",
-            arriving=request.total is not None,
+            arriving=request.counts_tensors,
             dropped=dropped,
             bounds=request.bounds,
         )
@@ -402,7 +406,7 @@ class Backend:
             plan = self._plan_within(limit, captured, entry, is_divided)
         except ckplan.InfeasibleError as error:
             # The program knows only of what is left for activations.
-            if self.request.total is None or error.least_bytes is None:
+            if not self.request.counts_tensors or error.least_bytes is None:
                 raise
             raise self._too_little(entry.part, error.least_bytes) from error
         if not self.request.is_relative and self.parts.left_bytes(entry.part) < plan.peak_bytes:
@@ -438,6 +442,10 @@ class Backend:
         if limit == "min" != request.limit:  # The first of two plans (see Parts) is quick.
             request = dataclasses.replace(request, algo="dtr")
         host_memory = self.parts.host_left_bytes(entry.part)
+        if request.memory is not None and isinstance(limit, int) and not is_divided:
+            return self._plan_in_memory(limit, captured)
+        if request.memory is not None:
+            self.report.say(obstacles.ALLOCATOR)
         try:
             return make_plan(captured, request, limit, host_memory)
         except ckplan.InfeasibleError as error:
@@ -450,6 +458,26 @@ class Backend:
             else:
                 warnings.warn(f"a part of a model: {entry.note}", ckplan.PlanWarning, stacklevel=2)
             return make_plan(captured, request, least, host_memory)
+
+    def _plan_in_memory(self, limit: int, captured: JointGraph) -> Plan:
+        """Returns a plan that fits in ``limit`` together with what PyTorch's allocator keeps.
+
+        How much that is depends on the plan, so plans for less and less are tried.
+        """
+        request, less, needed = self.request, 0, 0
+        capacity = request.limit_bytes + request.cublas_bytes
+        for _ in range(_ATTEMPTS):
+            try:
+                plan = make_plan(captured, request, limit - less)
+            except ckplan.InfeasibleError:
+                if not less:
+                    raise
+                break
+            needed = held_by(captured, plan, request, capacity)
+            if needed <= limit:
+                return plan
+            less = max(2 * less, needed - limit)
+        raise self._too_little(0, needed)
 
     def _least_bytes(self, captured: JointGraph) -> int:
         """Returns the least for which a plan of a graph is found."""
@@ -466,7 +494,8 @@ class Backend:
         request = self.request
         missing = least - self.parts.left_bytes(part)
         needed = request.limit_bytes + missing
-        kind = "budget" if request.total is None else "total"
+        kind = request.words().partition(" ")[0]
+        needed += request.outside_bytes
         message = (
             f"{request.words()} is too little: the least {kind} is {size(needed)} ({needed} bytes), "
             f"because beside parameters, inputs and what other parts of the model keep, part {part} "

@@ -24,6 +24,11 @@ _OPEN_SIZE = "Dynamic shape operator"
 
 _SHOWN = 2
 
+ALLOCATOR = (
+    "several graphs share the memory: what PyTorch's allocator keeps beside their tensors is not "
+    "counted; set a smaller memory if training runs out of it"
+)
+
 CHECKPOINTS = (
     "the model's own gradient checkpointing is on: it may divide the graph, and the plan decides "
     "for itself what runs again; switch it off, for instance by "

@@ -158,7 +158,7 @@ class Parts:
         The backward pass begins with the last part: when a part's own begins, the gradients of
         later parts' parameters are there.
         """
-        if self._request.total is None:
+        if not self._request.counts_tensors:
             return 0
         parts = self.found + self._known[len(self.found) :]
         trained = [part.trained_bytes for part in parts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import json
@@ -37,6 +38,7 @@ class Options(TypedDict, total=False):
     """The types of the options that ``compile`` takes by name, besides ``fullgraph``."""
 
     total: int | str | None
+    memory: int | str | None
     algo: str
     compiler: str
     costs: str
@@ -75,14 +77,20 @@ class Request:
     offload: str | None = None
     host_memory: int | str | None = None
     never_offload: Patterns = ()
+    memory: int | str | None = None
 
     def __post_init__(self) -> None:
-        if (self.budget is None) == (self.total is None):
-            raise ValueError('say how much memory: either budget="60%" or total="16GiB"')
+        limits = (self.budget, self.total, self.memory)
+        if sum(limit is not None for limit in limits) != 1:
+            raise ValueError(
+                'say how much memory: one of budget="60%", total="16GiB" and memory="24GiB"'
+            )
         self._check_limit()
         checked(self.bounds)
         if self.compiler not in ("eager", "inductor"):
             raise ValueError(f'compiler is "eager" or "inductor", not {self.compiler!r}')
+        if self.memory is not None and (self.compiler != "eager" or self.offload is not None):
+            raise ValueError('memory needs compiler="eager" and no offload; total does not')
         if self.returns not in ("all", "loss"):
             raise ValueError(f'returns is "all" or "loss", not {self.returns!r}')
         if self.returns == "loss" and self.compiler != "eager":
@@ -100,16 +108,27 @@ class Request:
         return {name: patterns(name, getattr(self, name)) for name in FIELDS}
 
     def _understood(self) -> Understood:
-        return _understood(
-            self.limit, self.optimizer, self.master_weights, self.offload, self.host_memory
+        found = _understood(
+            None if self.memory is not None else self.limit,
+            self.optimizer,
+            self.master_weights,
+            self.offload,
+            self.host_memory,
+        )
+        if self.memory is None:
+            return found
+        left, outside, cublas = _shares_of(self.memory)
+        return dataclasses.replace(
+            found, limit_bytes=left, outside_bytes=outside, cublas_bytes=cublas
         )
 
     def _check_limit(self) -> None:
         """Raises ValueError for a limit that cannot be read, and says what was probably meant."""
         limit: Any = self.limit
         share = share_meant(limit)
-        if self.total is not None and share is not None:
-            raise ValueError(f'total {limit} is no number of bytes; did you mean budget="{share}"?')
+        if self.counts_tensors and share is not None:
+            kind = self.words().partition(" ")[0]
+            raise ValueError(f'{kind} {limit} is no number of bytes; did you mean budget="{share}"?')
         if share is not None:
             raise ValueError(f'budget {limit} is no number of bytes; did you mean "{share}"?')
         # A balance is no limit, which parts of a model could share.
@@ -117,13 +136,19 @@ class Request:
             raise ValueError(f'{self.words()}: write "60%", "16GiB", "min" or a number of bytes')
         if isinstance(self.total, str) and self.total.endswith("%"):
             raise ValueError("total is a number of bytes, such as 16GiB; shares are for budget")
+        if isinstance(self.memory, str) and (self.memory == "min" or self.memory.endswith("%")):
+            raise ValueError('memory is that of a device: "24GiB", "rtx4090" or a number of bytes')
 
     @property
     def limit(self) -> int | str:
         """The limit, whatever it is on."""
-        limit = self.budget if self.total is None else self.total
-        assert limit is not None
+        limit = next(x for x in (self.budget, self.total, self.memory) if x is not None)
         return limit
+
+    @property
+    def counts_tensors(self) -> bool:
+        """Whether the limit counts parameters, inputs and the optimizer's state, too."""
+        return self.budget is None
 
     @property
     def limit_bytes(self) -> int:
@@ -134,6 +159,16 @@ class Request:
     def is_relative(self) -> bool:
         """Whether the limit depends on the graph: ``"60%"`` or ``"min"``."""
         return isinstance(self.limit, str) and (self.limit == "min" or self.limit.endswith("%"))
+
+    @property
+    def outside_bytes(self) -> int:
+        """What of ``memory`` is no tensor, whatever the plan; 0 for other limits."""
+        return self._understood().outside_bytes
+
+    @property
+    def cublas_bytes(self) -> int:
+        """The part of ``outside_bytes`` that is cuBLAS's workspace."""
+        return self._understood().cublas_bytes
 
     @property
     def host_limit_bytes(self) -> int | None:
@@ -150,7 +185,8 @@ class Request:
 
     def words(self) -> str:
         """The limits in words, for people."""
-        words = f"budget {self.budget}" if self.total is None else f"total {self.total}"
+        kinds = ("budget", self.budget), ("total", self.total), ("memory", self.memory)
+        words = next(f"{kind} {limit}" for kind, limit in kinds if limit is not None)
         if self.offload is not None:
             words += f", offload {self.offload}"
         return words if self.host_memory is None else f"{words}, host memory {self.host_memory}"
@@ -218,11 +254,15 @@ class Understood:
     request: dict[str, Any]
     """What plans say of such a request, beside the algorithm, the limits and the effort."""
     host_limit_bytes: int | None = None
+    outside_bytes: int = 0
+    """What of a device's memory is no tensor, whatever the plan."""
+    cublas_bytes: int = 0
+    """The part of it that PyTorch's allocator gives to cuBLAS."""
 
 
 @functools.cache
 def _understood(
-    limit: int | str,
+    limit: int | str | None,
     optimizer: str,
     master_weights: bool,
     offload: str | None = None,
@@ -246,7 +286,24 @@ def _understood(
         raise ValueError(str(error).removeprefix("--")) from None
     asked = plan["request"]
     host_limit: int | None = asked.get("host_budget_bytes")
-    return Understood(asked["budget_bytes"], _beside_the_limit(plan), host_limit)
+    return Understood(asked["budget_bytes"] or 0, _beside_the_limit(plan), host_limit)
+
+
+@functools.cache
+def _shares_of(memory: int | str) -> tuple[int, int, int]:
+    """Bytes of a memory for tensors, for cuBLAS, the CUDA context and the driver, and for cuBLAS.
+
+    Raises ValueError if the program cannot read it.
+    """
+    step = json.dumps(_SMALLEST_STEP).encode()
+    flags = (f"--memory={memory}", "--format=json", "--no-config")
+    answer = ask("inspect", "-", *flags, stdin=step)
+    if answer.exit_code not in (0, 1):  # 1: it does not fit.
+        raise ValueError(str(answer.refusal()).removeprefix("--"))
+    found = json.loads(answer.output)["accounting"]
+    lines = {line["name"]: line["bytes"] for line in found["outside"]}
+    taken = lines["cuBLAS"] + lines["context"] + lines["driver"]
+    return found["memory_bytes"] - taken, taken, lines["cuBLAS"]
 
 
 @functools.cache
@@ -284,7 +341,10 @@ def _beside_the_limit(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def make_plan(
-    graph: JointGraph, request: Request, limit: int | str, host_memory: int | None = None
+    graph: JointGraph,
+    request: Request,
+    limit: int | str,
+    host_memory: int | None = None,
 ) -> Plan:
     """Plans the graph, or takes the plan from the cache.
 
