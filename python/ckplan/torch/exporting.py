@@ -197,7 +197,7 @@ def _add_unread_buffers(program: torch.onnx.ONNXProgram, model: nn.Module) -> No
         graph.register_initializer(
             onnx_ir.Value(
                 name=name,
-                shape=tensor.shape,
+                shape=onnx_ir.Shape(buffer.shape),
                 type=onnx_ir.TensorType(tensor.dtype),
                 const_value=tensor,
             )
