@@ -15,7 +15,7 @@
 namespace ckplan {
 namespace {
 
-constexpr uint64_t kSeed = 77;
+constexpr uint64_t kCaseSeed = 77;
 constexpr Autograd kOfTorch[] = {Autograd::kTorch, Autograd::kTorchCuda};
 
 struct StepOfOperator {
@@ -26,19 +26,20 @@ struct StepOfOperator {
 // Runs the operator forward and, if it has a gradient, backward; the memory is watched.
 StepOfOperator RunBoth(Backend& backend, PreparedOp& op, const OpSpec& spec,
                        const reference::OpCase& op_case) {
-  const std::vector<reference::Tensor> inputs = reference::FillInputs(op_case, kSeed);
-  StepOfOperator step{reference::RunForward(backend, op, spec, inputs, kSeed), {}};
+  const std::vector<reference::Tensor> inputs = reference::FillInputs(op_case, kCaseSeed);
+  StepOfOperator step{reference::RunForward(backend, op, spec, inputs, kCaseSeed), {}};
   const auto has_gradient = [](const Operand& operand) { return operand.has_gradient; };
   const bool has_backward = std::any_of(spec.inputs.begin(), spec.inputs.end(), has_gradient) &&
                             std::any_of(spec.outputs.begin(), spec.outputs.end(), has_gradient);
   if (!has_backward) return step;
-  Rng rng(kSeed);
+  Rng rng(kCaseSeed);
   std::vector<reference::Tensor> arriving;
   for (const Operand& output : spec.outputs) {
     arriving.push_back(reference::RandomGradient(output, rng));
     if (!output.has_gradient) arriving.back() = {};
   }
-  step.backward = reference::RunBackward(backend, op, spec, inputs, step.forward, arriving, kSeed);
+  step.backward =
+      reference::RunBackward(backend, op, spec, inputs, step.forward, arriving, kCaseSeed);
   return step;
 }
 
@@ -113,7 +114,7 @@ TEST_CASE("saving: Dropout saves what it drops, in bytes for a GPU and in floats
 }
 
 // Operators of which PyTorch saves something else than the kernels read.
-const NetText kNet{
+const NetText kSavingNet{
     "g (float[N,4,8,8] x) => (float[N,6] y) <float two = {2}, float p = {0.25}, "
     "bool is_training = {1}> {"
     "  c1 = Conv<pads = [1,1,1,1]>(x, w1)"
@@ -135,7 +136,7 @@ TEST_CASE("saving: plans by all autograds are proven, and their gradients are th
   std::vector<std::vector<float>> expected;
   for (const Autograd autograd : {Autograd::kMinimal, Autograd::kTorch, Autograd::kTorchCuda}) {
     CAPTURE(NameOf(autograd));
-    for (const NetText& net : {kNet, SmallNet()}) {
+    for (const NetText& net : {kSavingNet, SmallNet()}) {
       const auto backend = MakeTestBackend();
       SmallStep small(*backend, net, 3, ActivationType::kOfModel, FusedOperators::kNone, autograd);
       const PlacedProgram keep_all = small.KeepAll();
@@ -146,7 +147,7 @@ TEST_CASE("saving: plans by all autograds are proven, and their gradients are th
         for (const Error& failure : report.failures) FAIL_CHECK(failure.message);
         CHECK(report.plan.counted_peak.total == plan.predicted_peak);
       }
-      if (net.graph != kNet.graph) continue;
+      if (net.graph != kSavingNet.graph) continue;
       std::vector<std::vector<float>> gradients;
       for (const ConstantId leaf : small.constants().trained()) {
         gradients.push_back(small.constants().DownloadGradient(leaf));
@@ -160,7 +161,8 @@ TEST_CASE("saving: plans by all autograds are proven, and their gradients are th
 TEST_CASE("saving: backward looks at what is kept for PyTorch alone") {
   const auto inputs_of_pool = [](Autograd autograd) {
     const auto backend = MakeTestBackend();
-    SmallStep small(*backend, kNet, 3, ActivationType::kOfModel, FusedOperators::kNone, autograd);
+    SmallStep small(*backend, kSavingNet, 3, ActivationType::kOfModel, FusedOperators::kNone,
+                    autograd);
     const PlacedProgram plan = small.KeepAll();
     int kept = 0;
     for (const Action& action : plan.program.actions) {
