@@ -87,8 +87,8 @@ Result<Plan> FirstThatFits(const TrainingStep& step, const PlanRequest& request,
 
 // Returns the plan of least peak if it fits; otherwise the refusal, with a memory that is enough.
 Result<Plan> LeastOrRefusal(const TrainingStep& step, const PlanRequest& request,
-                        const std::function<Result<Plan>(const PlanRequest&)>& make,
-                        Error refusal) {
+                            const std::function<Result<Plan>(const PlanRequest&)>& make,
+                            Error refusal) {
   Result<Plan> least = make(ForLeastPeak(request));
   if (!least.ok()) {
     // Not every algorithm can be asked for its least peak.
