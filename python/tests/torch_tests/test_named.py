@@ -86,8 +86,8 @@ def test_reset_forgets_the_planners():
         ({"budget": "60%", "triton.cudagraphs": True}, 'no option "triton.cudagraphs"; its options'),
         ({"budget": 0.6}, 'budget 0.6 is no number of bytes; did you mean "60%"\\?'),
         ({"budget": "60%", "compiler": "nvcc"}, 'compiler is "eager" or "inductor", not \'nvcc\''),
-        ({"algo": "best"}, 'say how much memory: either budget="60%" or total="16GiB"'),
-        ({}, 'say how much memory: either budget="60%" or total="16GiB"'),
+        ({"algo": "best"}, 'say how much memory: one of budget="60%", total="16GiB" and memory="24GiB"'),
+        ({}, 'say how much memory: one of budget="60%", total="16GiB" and memory="24GiB"'),
     ],
 )
 def test_wrong_options_are_named(options, message):

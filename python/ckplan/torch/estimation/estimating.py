@@ -298,7 +298,7 @@ class Measured:
         """Returns one line for the workspaces of all libraries; its bound may not be known."""
         counted = {line.name for line in added}
         unknown = [one for one in self.workspaces if one.name not in counted]
-        known = [*added, *unknown]
+        known: list[Line | Workspaces] = [*added, *unknown]
         if not known:
             return Line("workspaces", 0, 0, 0, "no operation is known to have one")
         sources = [f"{line.name}: {line.source}" for line in known]
