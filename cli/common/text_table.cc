@@ -257,7 +257,7 @@ namespace {
 
 // The part of a name that says which of many stages it belongs to: "layer.3/" in
 // "encoder/layer.3/attention". It is the first part with a digit, with the one before it if it is a
-// number alone. Positions are in bytes; empty if there is none.
+// number alone. Positions are byte offsets; both are 0 without such a part.
 struct NamePart {
   size_t begin = 0, end = 0;
 };

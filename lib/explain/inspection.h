@@ -58,7 +58,7 @@ struct Inspection {
   std::vector<RestoredRow> restored;   // The most frequent first.
   std::vector<std::string> warnings;
   std::vector<Verdict> verdicts;         // One for each limit of --fail-on.
-  std::optional<Accounting> accounting;  // Of keeping everything, if the request has a memory.
+  std::optional<Accounting> accounting;  // For keep-all; set with --memory.
 };
 
 // The measures that limits are compared with.

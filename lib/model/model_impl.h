@@ -46,7 +46,7 @@ struct ModelOperation {
   const onnx::NodeProto* node = nullptr;   // Attributes of an enclosing function are filled in.
   const onnx::OpSchema* schema = nullptr;  // Null if the operator is unknown.
   int32_t file_node = 0;                   // Index of its node in the file's main graph.
-  int64_t opset = 0;                       // Of an operation that was made; 0: the model's.
+  int64_t opset = 0;                       // For made operations; 0 means the model's.
   std::vector<ValueIndex> inputs;          // As the node lists them, or kNoValue.
   std::vector<ValueIndex> outputs;
 

@@ -18,7 +18,7 @@
 namespace ckplan {
 
 struct Origin {
-  std::string name;    // Of the operation in the exported program, such as "silu_1".
+  std::string name;    // Name in the exported program: "silu_1".
   std::string target;  // What it called, such as "aten.silu.default".
 
   bool is_known() const { return !name.empty(); }

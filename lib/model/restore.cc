@@ -19,7 +19,7 @@ namespace ckplan {
 
 namespace {
 
-constexpr double kTolerance = 1e-4;           // Of constants that exporters round to float32.
+constexpr double kTolerance = 1e-4;           // Relative; exporters round to float32.
 constexpr int64_t kOpsetOfChannelScale = 21;  // GroupNormalization with a scale for each channel.
 constexpr size_t kMostFactors = 4;
 

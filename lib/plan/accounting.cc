@@ -50,7 +50,7 @@ struct MemoryEvent {
 
 // What a schedule allocates and frees, in order.
 struct StepEvents {
-  std::vector<Bytes> sizes;  // Of its buffers.
+  std::vector<Bytes> sizes;  // In bytes, one for each buffer.
   std::vector<MemoryEvent> events;
   std::vector<size_t> left;  // Buffers that are released after the optimizer's step.
   Bytes peak;
@@ -150,8 +150,8 @@ class Rehearsal {
   Rehearsal(const Surroundings& around, const StepEvents& step, Bytes capacity)
       : around_(around), step_(step), allocator_(capacity), blocks_(step.sizes.size()) {}
 
-  // Returns what segments hold besides what was asked for, both at their most; nothing if there is
-  // no room.
+  // Returns the peak of all segments less the peak of the bytes asked for; nullopt if the capacity
+  // is too small.
   std::optional<Bytes> Run() && {
     if (!AllocateAll(around_.constants)) return std::nullopt;
     for (int i = 0; i < kRehearsedSteps; ++i) {

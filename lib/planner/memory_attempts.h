@@ -47,9 +47,9 @@ PlanRequest KeepAllRequest(PlanRequest request);
 Result<std::optional<Plan>> FindSurePlan(const TrainingStep& step, const PlanRequest& request,
                                          const SolveLimits& limits);
 
-// Returns the plan that `make` makes for the request or, if that does not fit, for a smaller
-// budget. If there is none, returns the sure plan. kInfeasible: no plan fits the request's memory;
-// the remedy is a memory for which there is one.
+// Returns the first plan by `make` that fits the request's memory, trying smaller and smaller
+// budgets, or else the plan of FindSurePlan. kInfeasible: neither fits; the remedy is a memory for
+// which a plan exists.
 Result<Plan> PlanWithinMemory(const TrainingStep& step, const PlanRequest& request,
                               const SolveLimits& limits,
                               const std::function<Result<Plan>(const PlanRequest&)>& make);

@@ -23,7 +23,7 @@ struct SizedModel {
   Bytes covered = {};     // The constants, and what is outside of tensors whatever the plan.
   Bytes least_need = {};  // What training needs at the least, whatever the plan.
   Bytes keep_all_peak = {};
-  Accounting keep_all = {};  // Of keeping everything.
+  Accounting keep_all = {};  // What keep-all needs.
   Cost forced = {};          // What a plan adds that keeps all that may be kept.
   Cost step = {};            // The cost of a step without recomputation.
 

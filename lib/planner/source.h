@@ -47,8 +47,8 @@ struct Source {
   TrainingStep step() const;
 };
 
-// Returns what training needs of a device by a plan of the source, or keeping everything. The
-// optimizer and the memory are those of the source's request.
+// Returns what training needs on a device, with the plan or with keep-all. The optimizer and the
+// memory are those of the source's request.
 Accounting AccountForPlan(const Source& source, const Plan& plan);
 Accounting AccountForKeepAll(const Source& source);
 
