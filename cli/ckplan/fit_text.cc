@@ -108,10 +108,10 @@ std::string PlannedBy(const PlanRequest& plan) {
 std::string ModelLimit(const FitReport& report, const FitRow& row) {
   const std::string dim = Printable(report.fit.dim, kLongestName);
   if (!row.is_refused) return fmt::format("{}: {}\n", dim, PrintableMessage(row.model_limit));
-  const int64_t step = report.multiple_of;
   const std::string limit =
-      step == 1 ? fmt::format("the model allows {} <= {}", dim, row.size)
-                : fmt::format("the model allows {}={}, but not {}", dim, row.size, row.size + step);
+      row.next_size == row.size + 1
+          ? fmt::format("the model allows {} <= {}", dim, row.size)
+          : fmt::format("the model allows {}={}, but not {}", dim, row.size, row.next_size);
   if (!report.is_verbose) return limit + "\n";
   return fmt::format("{}: {}\n", limit, PrintableMessage(row.model_limit));
 }
@@ -142,6 +142,7 @@ void WriteRow(const Fit& fit, const FitRow& row, bool is_best, JsonWriter* json)
     return;
   }
   json->Integer(row.size);
+  json->Key("next_size").Integer(row.next_size);
   json->Key("peak_bytes").Amount(row.peak);
   json->Key("constant_bytes").Amount(row.constants);
   json->Key("need_bytes").Amount(row.need());

@@ -42,7 +42,12 @@ class EdgeFinder {
  private:
   bool IsFound() const {
     if (search_.tolerance > 0 && low_.value >= 1 - search_.tolerance) return true;
-    return high_ ? high_->count - low_.count == 1 : low_.count >= kMaxCount;
+    return high_ ? high_->count - low_.count <= Unit() : low_.count >= kMaxCount;
+  }
+
+  // Returns the least difference of two counts that matters.
+  int64_t Unit() const {
+    return search_.parts > 0 ? std::max<int64_t>(1, low_.count / search_.parts) : 1;
   }
 
   int64_t Limit() const {
@@ -52,7 +57,7 @@ class EdgeFinder {
   }
 
   int64_t NextGuess() {
-    return IsWithinNoise() ? reached_ + 1 : std::max(reached_ + 1, GuessByLine());
+    return IsWithinNoise() ? reached_ + Unit() : std::max(reached_ + Unit(), GuessByLine());
   }
 
   int64_t GuessByLine() {

@@ -33,11 +33,16 @@ struct EdgeSearch {
   double noise = 0;
   // The search may end with a count whose value is less than 1 by no more than this.
   double tolerance = 0;
+  // If above 0, large counts are not sought to the unit: of two counts that differ by less than one
+  // part in this many, the search takes the first that it meets. So the number of measured counts
+  // does not grow with them.
+  int64_t parts = 0;
 };
 
 struct Edge {
   MeasuredCount fits;
-  // The next count; absent if kMaxCount fits. With a tolerance, it may be a later one or absent.
+  // The next count; absent if kMaxCount fits. With parts it may be a later one, and with a
+  // tolerance a later one or absent.
   std::optional<MeasuredCount> does_not;
 };
 

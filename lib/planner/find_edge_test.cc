@@ -130,6 +130,29 @@ TEST_CASE("find edge: where measures are noisy, fewer counts are measured that d
   CHECK(unfit_with[true] * 10 <= unfit_with[false] * 9);
 }
 
+TEST_CASE("find edge: large counts are sought in parts, however many there are") {
+  constexpr int64_t kParts = 512;
+  for (const int64_t edge : {100, 500, 1'023, 5'000, 2'000'000, 700'000'000}) {
+    CAPTURE(edge);
+    int measured = 0;
+    EdgeSearch search;
+    search.parts = kParts;
+    search.noise = 0.02;
+    search.first_guess = edge + edge / 50;
+    search.reach = [](int64_t fits) -> Result<int64_t> { return fits; };
+    search.measure = [&](int64_t count) -> Result<double> {
+      ++measured;
+      return static_cast<double>(count) / static_cast<double>(edge);
+    };
+    const Edge found = FindEdge({}, search).value();
+    REQUIRE(found.does_not.has_value());
+    CHECK(found.fits.count <= edge);
+    CHECK(found.does_not->count > edge);
+    CHECK(found.does_not->count - found.fits.count <= std::max<int64_t>(1, edge / kParts));
+    CHECK(measured <= 20);
+  }
+}
+
 TEST_CASE("find edge: all counts may fit, and errors end the search") {
   EdgeSearch search;
   search.measure = [](int64_t) -> Result<double> { return 0.5; };

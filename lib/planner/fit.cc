@@ -161,8 +161,12 @@ class FitSearch {
   // Sets what ends each row. If a row that may add more time has a larger size, time ends this one.
   Result<Done> FindLimits() {
     int64_t largest = 0;
-    for (const FitRow& row : fit_.rows) largest = std::max(largest, row.size);
-    std::optional<bool> has_slower_plan;  // For the size after the largest.
+    int64_t next = 0;  // The size after the largest.
+    for (const FitRow& row : fit_.rows) {
+      largest = std::max(largest, row.size);
+      next = std::max(next, row.next_size);
+    }
+    std::optional<bool> has_slower_plan;  // For `next`.
     for (FitRow& row : fit_.rows) {
       if (!row.model_limit.empty()) {
         row.limit = FitLimit::kModel;
@@ -171,7 +175,7 @@ class FitSearch {
       } else if (row.size > 0 && row.added_percent) {
         if (!has_slower_plan) {
           CKPLAN_ASSIGN_OR_RETURN(has_slower_plan,
-                                  HasPlan(&models_, largest / request_.multiple_of + 1, limits_));
+                                  HasPlan(&models_, next / request_.multiple_of, limits_));
         }
         row.limit = *has_slower_plan ? FitLimit::kTime : FitLimit::kMemory;
       }
@@ -234,7 +238,7 @@ class FitSearch {
       return 0;
     }
     CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge({first_, value}, search));
-    fit_.rows.push_back(RowOf(edge.fits.count, nullptr));
+    fit_.rows.push_back(RowOf(edge.fits.count, edge.fits.count + 1, nullptr));
     return edge.fits.count;
   }
 
@@ -248,21 +252,22 @@ class FitSearch {
         const std::optional<FitPlan> found,
         FindLargestPlan(&models_, allowance, std::max(kept, first_ - 1), limits_));
     if (!found) return std::optional<FitRow>();
-    return std::optional(RowOf(found->count, &found->plan));
+    return std::optional(RowOf(found->count, found->next, &found->plan));
   }
 
-  // If `plan` is null, everything is kept.
-  FitRow RowOf(int64_t count, const Plan* plan) {
+  // `next` does not fit. If `plan` is null, everything is kept.
+  FitRow RowOf(int64_t count, int64_t next, const Plan* plan) {
     const SizedModel& sized = *models_.At(count).value();
     FitRow row;
     row.size = count * request_.multiple_of;
+    row.next_size = next * request_.multiple_of;
     row.peak = plan != nullptr ? plan->figures.peak : sized.keep_all_peak;
     row.overhead = plan != nullptr ? plan->figures.overhead : sized.forced;
     if (plan != nullptr && plan->figures.offload) row.host_peak = plan->figures.offload->host_peak;
     row.constants = sized.constants;
     row.accounting = plan != nullptr ? AccountForPlan(sized.source, *plan) : sized.keep_all;
     row.step = sized.step;
-    if (const auto refusal = models_.RefusalOf(count + 1)) {
+    if (const auto refusal = models_.RefusalOf(next)) {
       row.model_limit = refusal->message;
       row.is_refused = true;
     } else if (count == kMaxCount) {

@@ -53,6 +53,9 @@ std::string_view NameOf(FitLimit limit);  // "memory", "model", "time"
 struct FitRow {
   std::optional<double> added_percent;  // The most that a plan may add; none: everything is kept.
   int64_t size = 0;                     // 0: not even the smallest size fits.
+  // The smallest size that was tried and does not fit: the next one, or a later one if sizes are in
+  // the hundreds (fit_row.h).
+  int64_t next_size = 0;
   // The members below are set if a size fits.
   Bytes peak;       // The peak of activations.
   Bytes constants;  // All other tensors.

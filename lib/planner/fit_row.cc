@@ -92,7 +92,9 @@ class RowSearch {
     plans.reach = [this](int64_t fits) { return ReachFrom(fits); };
     plans.first_guess = allowed.fits.count;
     plans.noise = kNoiseOfPlans;
-    CKPLAN_RETURN_IF_ERROR(FindEdge(low, plans));
+    plans.parts = kExactCount;
+    CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge(low, plans));
+    if (found_) found_->next = edge.does_not ? edge.does_not->count : kMaxCount;
     return std::move(found_);
   }
 
@@ -116,7 +118,7 @@ class RowSearch {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
     const double value = PartOfMost(Ratio(*within.least_found, sized->step));
     if (!within.plan) return std::max(value, kJustTooMuch);
-    found_ = {count, *std::move(within.plan)};
+    found_ = {count, 0, *std::move(within.plan)};
     return std::min(value, 1.0);
   }
 

@@ -12,8 +12,14 @@
 
 namespace ckplan {
 
+// Larger sizes are found to within one part in this many, as the smallest difference between them
+// would take as many searches as there are sizes.
+inline constexpr int64_t kExactCount = 512;
+
 struct FitPlan {
   int64_t count = 0;  // The size, counted as in SizedModels.
+  // A larger size for which none is found. It is the next one, if the size is at most kExactCount.
+  int64_t next = 0;
   Plan plan;
 };
 
@@ -25,7 +31,8 @@ struct FitAllowance {
 };
 
 // Returns the largest size above `start` for which `best` finds a plan within the allowance; it
-// finds none for the next size. `start` fits, or is 0. Returns nothing if no larger size is found.
+// finds none for the next size that it tries. `start` fits, or is 0. Returns nothing if no larger
+// size is found.
 // Errors are those of reading the model and of the algorithm; stops are thrown (lib/base/stop.h).
 Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAllowance& allowance,
                                                int64_t start, const SolveLimits& limits);

@@ -107,6 +107,22 @@ TEST_CASE("fit: planning at each size, and at the next larger one, agrees") {
   }
 }
 
+TEST_CASE("fit: where millions of samples fit, plans are sought in parts of the size") {
+  FitRequest request = RequestFor("small_gpt2_32", GiB(80));
+  request.plan.reserve.reset();
+  request.added_percents = {5};
+  const Fit fit = FindFit(request, {}).value();
+  CHECK(fit.rows[0].size > 1'000'000);
+  CHECK(fit.rows[0].next_size == fit.rows[0].size + 1);
+  const FitRow& row = fit.rows[1];
+  CHECK(row.size > fit.rows[0].size);
+  CHECK(row.next_size > row.size);
+  CHECK(row.next_size <= row.size + row.size / 512);
+  CHECK(row.need() <= GiB(80));
+  CHECK(HasSlowPlan(request, fit, row, row.size));
+  CHECK_FALSE(HasPlan(request, fit, row, row.next_size));
+}
+
 TEST_CASE("fit: with a link to the host larger sizes fit, by plans that move values there") {
   FitRequest request = RequestFor("tiny_mlp", Bytes(256 << 10));
   request.added_percents = {0, 10};
