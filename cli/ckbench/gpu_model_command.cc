@@ -16,7 +16,7 @@ namespace {
 
 struct GpuModelRequest {
   std::string file;
-  RequestFlags flags;
+  RequestFlags flags{Reading::kOperators};
   std::string precision = "tf32";
   std::optional<std::string> device;
   std::string attention = "fused";

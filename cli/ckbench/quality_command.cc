@@ -48,7 +48,7 @@ constexpr Benchmark kInstances = {
 
 struct QualityRequest {
   std::vector<std::string> files;
-  RequestFlags flags;
+  RequestFlags flags{Reading::kOperators};
   bool has_others = false;
   bool is_wide = false;
   std::string format = "text";

@@ -27,7 +27,7 @@ constexpr double kSeconds = 0.5;
 
 struct SpeedRequest {
   std::vector<std::string> files;
-  RequestFlags flags;
+  RequestFlags flags{Reading::kOperators};
   std::optional<std::string> moves;
   std::string format = "text";
 };

@@ -14,7 +14,7 @@ TEST_CASE("plan again: the command repeats everything that the plan was requeste
   options.model = "net.onnx";
   CHECK(PlanAgainCommand(plan, 64, options) ==
         "ckplan net.onnx -D N=2 -D T=8 --input-shape x=2,3,64,64 --algo exact-dp "
-        "--cost flops:h100-80g --align 64 -o plan.json");
+        "--cost flops:h100-80g --autograd minimal --no-restore --align 64 -o plan.json");
   plan.request.dims.clear();
   plan.request.input_shapes.clear();
   plan.request.budget = Budget::Of(Bytes(1000));
@@ -30,8 +30,8 @@ TEST_CASE("plan again: the command repeats everything that the plan was requeste
   options.plan = "old.json";
   CHECK(PlanAgainCommand(plan, 8, options) ==
         "ckplan net.onnx --algo exact-dp --budget 1000 --objective memory --granularity layer "
-        "--optimizer adam --no-liveness --cost file:costs.json --activation-type bf16 --align 8 "
-        "-o old.json");
+        "--optimizer adam --no-liveness --cost file:costs.json --autograd minimal "
+        "--activation-type bf16 --no-restore --align 8 -o old.json");
   plan.request.budget = {};
   plan.request.paper_budget = Budget::Of(Bytes(7));
   CHECK(PlanAgainCommand(plan, 8, options).find(" --paper-budget 7 ") != std::string::npos);
@@ -45,7 +45,9 @@ TEST_CASE("plan again: a plan made from decisions is itself the file of decision
   options.model = "net.onnx";
   options.plan = "mine.json";
   CHECK(PlanAgainCommand(plan, 64, options) ==
-        "ckplan net.onnx --algo given --align 64 --decisions mine.json -o new-plan.json");
+        "ckplan net.onnx --algo given --autograd minimal --no-restore --align 64 --decisions "
+        "mine.json "
+        "-o new-plan.json");
 }
 
 }  // namespace ckplan

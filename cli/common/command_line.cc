@@ -196,12 +196,16 @@ void CommandLine::List(const std::string& flags, std::string_view form, std::str
 }
 
 void CommandLine::Choice(const std::string& flags, std::vector<std::string> choices,
-                         std::string_view help, std::string* value) {
+                         std::string_view help, std::string* value, ChoiceExtras extras) {
   *value = choices.front();
   const std::string form = fmt::format("{}", fmt::join(choices, "|"));
-  const auto set = [value, choices, flags](const std::string& text) -> Result<Done> {
+  const auto has = [](const std::vector<std::string>& words, const std::string& text) {
+    return std::find(words.begin(), words.end(), text) != words.end();
+  };
+  const auto set = [value, extras, choices, flags, has](const std::string& text) -> Result<Done> {
     *value = text;
-    if (std::find(choices.begin(), choices.end(), text) != choices.end()) return Done{};
+    if (extras.is_typed != nullptr) *extras.is_typed = true;
+    if (has(choices, text) || has(extras.older, text)) return Done{};
     const std::vector<std::string_view> names(choices.begin(), choices.end());
     return MakeError(ErrorCode::kUsage,
                      fmt::format("{}: \"{}\" is none of {}{}", flags.substr(flags.rfind("--")),

@@ -91,9 +91,17 @@ class CommandLine {
              std::optional<std::string>* value);
   void List(const std::string& flags, std::string_view form, std::string_view help,
             std::vector<std::string>* values);
+  struct ChoiceExtras {
+    bool* is_typed = nullptr;        // Set where a choice is typed.
+    std::vector<std::string> older;  // Words that still work, and that help no longer shows.
+  };
   // The first choice is the default.
   void Choice(const std::string& flags, std::vector<std::string> choices, std::string_view help,
-              std::string* value);
+              std::string* value, ChoiceExtras extras);
+  void Choice(const std::string& flags, std::vector<std::string> choices, std::string_view help,
+              std::string* value) {
+    Choice(flags, std::move(choices), help, value, {});
+  }
   void Flag(const std::string& flags, std::string_view help, bool* value);
   // Declares a flag with which the command needs no positional arguments.
   void FlagInstead(const std::string& flags, std::string_view help, bool* value);

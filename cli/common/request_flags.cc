@@ -9,6 +9,7 @@
 
 #include "cli/common/memory_limit.h"
 #include "cli/common/request_values.h"
+#include "cli/common/request_words.h"
 #include "cli/common/size_arg.h"
 #include "lib/base/human_bytes.h"
 #include "lib/cost/cost_model.h"
@@ -25,6 +26,7 @@ namespace {
 using Group = RequestFlags::Group;
 
 constexpr int64_t kMaxAlignment = int64_t{1} << 30;
+constexpr const char* kNoRestore = "--no-restore";
 
 struct FlagRow {
   std::string_view field;
@@ -275,7 +277,7 @@ NamePatterns PatternsInText(std::string_view text) {
   return patterns;
 }
 
-RequestFlags::RequestFlags() : given_(kRows.size()) {}
+RequestFlags::RequestFlags(Reading reading) : reading_(reading), given_(kRows.size()) {}
 
 void RequestFlags::Add(CommandLine& line, Group group) {
   for (size_t i = 0; i < kRows.size(); ++i) {
@@ -295,8 +297,13 @@ void RequestFlags::Add(CommandLine& line, std::string_view field, std::string_vi
   if (form.empty()) form = row.form;
   if (help.empty()) help = row.help;
   const RequestMember& member = FieldOf(field).member;
-  if (const auto* words = std::get_if<WordsMember>(&member)) {
-    line.Choice(flags, {words->words.begin(), words->words.end()}, help, &given.word);
+  if (std::holds_alternative<WordsMember>(member)) {
+    line.Choice(flags, WordChoices(FieldOf(field), reading_), help, &given.word,
+                {&given.is_word_typed, OlderWords(FieldOf(field))});
+    if (field == "restored") {
+      line.Flag(kNoRestore, "read the model operator by operator: --restore none --fuse none",
+                &is_one_by_one_);
+    }
   } else if (std::holds_alternative<bool PlanRequest::*>(member)) {
     line.Flag(flags, help, &given.is_set);
   } else if (std::holds_alternative<DimSizes PlanRequest::*>(member) ||
@@ -312,10 +319,8 @@ Result<Done> RequestFlags::ReadRow(size_t row_index, const Given& given, PlanReq
   const FlagRow& row = kRows[row_index];
   const FlagForm form{LongFlag(row), row.form};
   const RequestMember& member = FieldOf(row.field).member;
-  if (const auto* words = std::get_if<WordsMember>(&member)) {
-    for (size_t i = 0; i < words->words.size(); ++i) {
-      if (words->words[i] == given.word) words->set(request, i);
-    }
+  if (std::holds_alternative<WordsMember>(member)) {
+    SetByTypedWord(FieldOf(row.field), given.word, request);
   }
   if (const auto* flag = std::get_if<bool PlanRequest::*>(&member)) {
     if (given.is_set) request->** flag = !(PlanRequest().**flag);
@@ -364,6 +369,18 @@ Result<Done> RequestFlags::ReadRow(size_t row_index, const Given& given, PlanReq
   return Done{};
 }
 
+bool RequestFlags::IsImplied(size_t row) const {
+  return HasDefaultOfReading(kRows[row].field, reading_) && given_[row].is_declared &&
+         !given_[row].is_word_typed;
+}
+
+void RequestFlags::ReadOneByOne(PlanRequest* request) const {
+  if (!is_one_by_one_) return;
+  for (const std::string_view name : {"fused", "restored"}) {
+    if (!given_[RowOf(name)].is_word_typed) ResetField(FieldOf(name), request);
+  }
+}
+
 Result<PlanRequest> RequestFlags::Read() const {
   PlanRequest request;
   request.optional_dims = optional_dims_;
@@ -371,7 +388,9 @@ Result<PlanRequest> RequestFlags::Read() const {
   for (size_t i = 0; i < kRows.size(); ++i) {
     CKPLAN_RETURN_IF_ERROR(ReadRow(i, given_[i], &request));
     if (IsBudgetRow(kRows[i]) && given_[i].text) budgets.push_back(LongFlag(kRows[i]));
+    if (IsImplied(i)) request.implied.insert(std::string(kRows[i].field));
   }
+  ReadOneByOne(&request);
   if (budgets.size() <= 1) {
     CKPLAN_RETURN_IF_ERROR(CheckReserve(request));
     return request;
@@ -462,9 +481,11 @@ std::string RequestFlags::Typed(std::string_view field) const {
   std::vector<std::string> typed;
   for (const std::string& text : given.list) typed.push_back(flag + " " + ShellWord(text));
   if (given.text) typed.push_back(flag + " " + ShellWord(*given.text));
-  const auto* const words = std::get_if<WordsMember>(&FieldOf(field).member);
-  const bool has_word = words != nullptr && !given.word.empty();
-  if (has_word && given.word != words->words.front()) typed.push_back(flag + " " + given.word);
+  const bool has_words = std::holds_alternative<WordsMember>(FieldOf(field).member);
+  if (has_words && !given.word.empty()) {
+    const bool is_default = given.word == WordChoices(FieldOf(field), reading_).front();
+    if (!is_default) typed.push_back(flag + " " + given.word);
+  }
   return fmt::format("{}", fmt::join(typed, " "));
 }
 
@@ -508,6 +529,20 @@ std::string FlagOf(const std::string& field) {
   return row == kRows.size() ? field : TypedFlag(kRows[row]);
 }
 
+namespace {
+
+// Returns the flag of a field that takes words, as typed; "" where it need not be typed.
+std::string WordFlagFor(const FlagRow& row, const PlanRequest& request) {
+  const bool is_one_by_one =
+      request.fused == FusedOperators::kNone && request.restored == RestoredOperators::kNone;
+  if (is_one_by_one && row.field == "fused") return "";
+  if (is_one_by_one && row.field == "restored") return std::string(" ") + kNoRestore;
+  const std::string_view word = WordToType(FieldOf(row.field), request);
+  return word.empty() ? "" : fmt::format(" {} {}", TypedFlag(row), word);
+}
+
+}  // namespace
+
 std::string FlagsFor(const PlanRequest& request) {
   using Part = RequestField::Part;
   std::string text;
@@ -516,7 +551,9 @@ std::string FlagsFor(const PlanRequest& request) {
       const RequestField& field = FieldOf(row.field);
       // The algorithm is included even if it is the default, because the default may change.
       const bool is_said = !IsDefault(field, request) || row.group == Group::kAlgorithm;
-      if (field.part != part || !is_said) continue;
+      if (field.part != part) continue;
+      if (std::holds_alternative<WordsMember>(field.member)) text += WordFlagFor(row, request);
+      if (!is_said || std::holds_alternative<WordsMember>(field.member)) continue;
       if (std::holds_alternative<bool PlanRequest::*>(field.member)) {
         text += " " + TypedFlag(row);
         continue;

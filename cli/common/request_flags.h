@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/common/command_line.h"
+#include "cli/common/request_words.h"
 #include "lib/base/name_patterns.h"
 #include "lib/base/result.h"
 #include "lib/base/units.h"
@@ -18,7 +19,6 @@
 namespace ckplan {
 
 struct FilesOfPlan;
-struct PlanRequest;
 
 // Returns the patterns in the text of a file, one for each line, without surrounding blanks. Empty
 // lines and lines that begin with "#" are skipped.
@@ -26,7 +26,7 @@ NamePatterns PatternsInText(std::string_view text);
 
 class RequestFlags {
  public:
-  RequestFlags();
+  explicit RequestFlags(Reading reading = Reading::kCaptured);
 
   enum class Group {
     kAlgorithm,    // --algo and --decisions, where one algorithm is named.
@@ -85,13 +85,20 @@ class RequestFlags {
     std::vector<std::string> list;
     // The word chosen for a flag with choices; empty if the command has no such flag.
     std::string word;
+    bool is_word_typed = false;
     bool is_set = false;
     bool is_declared = false;
   };
   static Result<Done> ReadRow(size_t row, const Given& given, PlanRequest* request);
+  // Returns whether the row has a default of its own, and nothing else is typed.
+  bool IsImplied(size_t row) const;
+  // Reads by the flag that stands for several.
+  void ReadOneByOne(PlanRequest* request) const;
 
+  Reading reading_;
   std::vector<Given> given_;  // One for each row of the table.
   std::set<std::string> optional_dims_;
+  bool is_one_by_one_ = false;  // --no-restore
 };
 
 // Returns whether the flag limits a plan's memory or its added time: "--budget", "--added-time". A

@@ -25,8 +25,34 @@ Typed ReadTyped(std::vector<std::string> arguments) {
   return {std::move(flags), std::move(request)};
 }
 
+// What is meant where nothing is typed.
+PlanRequest CapturedRequest() {
+  PlanRequest request;
+  request.autograd = Autograd::kTorchCuda;
+  request.fused = FusedOperators::kCaptured;
+  request.restored = RestoredOperators::kCaptured;
+  request.implied = {"autograd", "fused", "restored"};
+  return request;
+}
+
 TEST_CASE("request flags: nothing typed is the default request") {
-  CHECK(*ReadTyped({}).request == PlanRequest());
+  CHECK(*ReadTyped({}).request == CapturedRequest());
+}
+
+TEST_CASE("request flags: a word that is typed is not implied, even if it is the default") {
+  const PlanRequest typed = *ReadTyped({"--autograd", "torch-cuda"}).request;
+  CHECK(typed.autograd == Autograd::kTorchCuda);
+  CHECK(typed.implied == std::set<std::string>{"fused", "restored"});
+  const PlanRequest one_by_one = *ReadTyped({"--no-restore", "--autograd", "torch-cpu"}).request;
+  CHECK(one_by_one.autograd == Autograd::kTorch);
+  CHECK(one_by_one.fused == FusedOperators::kNone);
+  CHECK(one_by_one.restored == RestoredOperators::kNone);
+  CHECK(FlagsFor(one_by_one) == " --algo best --autograd torch-cpu --no-restore");
+  const PlanRequest attention = *ReadTyped({"--no-restore", "--fuse", "attention"}).request;
+  CHECK(attention.fused == FusedOperators::kAttention);
+  CHECK(FlagsFor(attention) == " --algo best --fuse attention --restore none");
+  CHECK(*ReadTyped({"--autograd", "torch"}).request ==
+        *ReadTyped({"--autograd", "torch-cpu"}).request);
 }
 
 TEST_CASE("request flags: every field is read, and written as the same flags") {
@@ -66,13 +92,13 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
                                                "--cost",
                                                "file:c.json",
                                                "--autograd",
-                                               "torch",
+                                               "torch-cpu",
                                                "--activation-type",
                                                "bf16",
                                                "--fuse",
                                                "attention",
                                                "--restore",
-                                               "captured",
+                                               "none",
                                                "--rounding",
                                                "no-gradient",
                                                "--gradients",
@@ -113,7 +139,7 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
   CHECK(request.autograd == Autograd::kTorch);
   CHECK(request.activation_type == ActivationType::kBFloat16);
   CHECK(request.fused == FusedOperators::kAttention);
-  CHECK(request.restored == RestoredOperators::kCaptured);
+  CHECK(request.restored == RestoredOperators::kNone);
   CHECK(request.rounding == Rounding::kNoGradient);
   CHECK(request.gradients == ParameterGradients::kArriving);
   CHECK(request.keep == NamePatterns{"a", "b"});
@@ -229,7 +255,7 @@ TEST_CASE("request flags: an invalid value is refused with its flag") {
       {{"--align", "0"}, "--align: \"0\" is not understood"},
       {{"--algo", "exact-pd"}, "unknown algorithm \"exact-pd\"; did you mean \"exact-dp\"?"},
       {{"--cost", "guess"}, "no cost model is spelled \"guess\""},
-      {{"--autograd", "tf"}, "--autograd: \"tf\" is none of minimal, torch"},
+      {{"--autograd", "tf"}, "--autograd: \"tf\" is none of torch-cuda, minimal, torch-cpu"},
   };
   for (const auto& row : kRows) {
     const Result<PlanRequest> request = ReadTyped(row.arguments).request;

@@ -178,10 +178,10 @@ void CheckNeeds(const SchemaJudge& judge, const nlohmann::json& document,
 TEST_CASE("inspect: its JSON fits its schema, for models, graphs, joint graphs and several") {
   const Workplace workplace;
   const SchemaJudge judge(OutputOf(workplace, "ckplan schema inspect"));
-  const std::set<std::string> optional = {"prediction_bytes", "limits",         "sharding",
-                                          "gradients",        "freeze",         "pipeline",
-                                          "micro_batches",    "stage_cuts",     "pipeline_schedule",
-                                          "unsharded",        "activation_type"};
+  const std::set<std::string> optional = {
+      "prediction_bytes", "limits",        "sharding",   "gradients",         "freeze",
+      "pipeline",         "micro_batches", "stage_cuts", "pipeline_schedule", "unsharded",
+      "activation_type",  "fused",         "restored"};
   using Pointer = nlohmann::json::json_pointer;
   for (const char* const arguments :
        {"testdata/models/tiny_mlp.onnx -D N=8", "testdata/graphs/chain.json",

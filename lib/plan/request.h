@@ -76,6 +76,9 @@ struct PlanRequest {
   DimSizes dims;  // Sizes of symbolic dimensions.
   // Names in `dims` whose size is ignored by a model without such a dimension. Not a part of plans.
   std::set<std::string> optional_dims;
+  // Names of fields whose value nobody asked for. A source that can't have it ignores it. Not a
+  // part of plans.
+  std::set<std::string> implied;
   InputShapes input_shapes;  // Only those that are overridden.
   int64_t batch = 0;         // Replaces the batch that is burnt into the model; 0: none does.
   // "flops:a100-40g", "file:costs.json". Empty stands for flops for a model, and for a graph file's

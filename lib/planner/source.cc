@@ -193,15 +193,20 @@ bool BeginsAsJson(std::string_view text) {
   return first != std::string_view::npos && text[first] == '{';
 }
 
-// Returns the request without the sizes that a source may lack: a graph file has no dimensions.
-PlanRequest WithoutOptionalDims(PlanRequest request) {
+// Returns the request without what nobody asked for and a graph file lacks: it has no dimensions,
+// and is read as it is.
+PlanRequest ForGraphFile(PlanRequest request) {
   for (const std::string& name : request.optional_dims) request.dims.erase(name);
+  for (const std::string& name : request.implied) {
+    const RequestField& field = FieldOf(name);
+    if (!field.scope.not_for_graph_files.empty()) ResetField(field, &request);
+  }
   return request;
 }
 
 Result<Source> LoadGraphFile(const std::string& path, const PlanRequest& asked,
                              const ModelIdentity* planned) {
-  const PlanRequest request = WithoutOptionalDims(asked);
+  const PlanRequest request = ForGraphFile(asked);
   std::optional<CostModel> cost;
   if (!request.cost_model.empty()) {
     CKPLAN_ASSIGN_OR_RETURN(cost, ParseCostModel(request.cost_model));
