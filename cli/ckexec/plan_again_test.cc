@@ -14,7 +14,8 @@ TEST_CASE("plan again: the command repeats everything that the plan was requeste
   options.model = "net.onnx";
   CHECK(PlanAgainCommand(plan, 64, options) ==
         "ckplan net.onnx -D N=2 -D T=8 --input-shape x=2,3,64,64 --algo exact-dp "
-        "--cost flops:h100-80g --autograd minimal --no-restore --align 64 -o plan.json");
+        "--optimizer sgd --cost flops:h100-80g --autograd minimal --no-restore --align 64 -o "
+        "plan.json");
   plan.request.dims.clear();
   plan.request.input_shapes.clear();
   plan.request.budget = Budget::Of(Bytes(1000));
@@ -45,8 +46,8 @@ TEST_CASE("plan again: a plan made from decisions is itself the file of decision
   options.model = "net.onnx";
   options.plan = "mine.json";
   CHECK(PlanAgainCommand(plan, 64, options) ==
-        "ckplan net.onnx --algo given --autograd minimal --no-restore --align 64 --decisions "
-        "mine.json "
+        "ckplan net.onnx --algo given --optimizer sgd --autograd minimal --no-restore --align 64 "
+        "--decisions mine.json "
         "-o new-plan.json");
 }
 

@@ -145,7 +145,7 @@ void AddParetoOptions(CommandLine& line, Options& options) {
   options.request.Add(line, "effort");
   options.request.Add(line, "order");
   line.Value("--optimizer", "NAME,...",
-             "optimizers: sgd (default), momentum, adam, adamw, adam8bit", &options.optimizers);
+             "optimizers: adamw (default), sgd, momentum, adam, adam8bit", &options.optimizers);
   options.request.Add(line, "master_weights");
   options.request.Add(line, "memory", "", "drop plans that need more: 8GiB, rtx4090");
   options.request.Add(line, "reserve");
@@ -168,7 +168,7 @@ Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(grid.algorithms,
                           AlgorithmsOf(algorithms, options.request.ValueOf("offload").has_value()));
   grid.wants_all = algorithms == kAllAlgorithms;
-  CKPLAN_ASSIGN_OR_RETURN(grid.optimizers, OptimizersOf(options.optimizers.value_or("sgd")));
+  CKPLAN_ASSIGN_OR_RETURN(grid.optimizers, OptimizersOf(options.optimizers.value_or("adamw")));
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
                           Outputs::Create(options, "json", EmitSubject::kPlan));
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));

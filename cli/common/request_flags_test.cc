@@ -31,7 +31,8 @@ PlanRequest CapturedRequest() {
   request.autograd = Autograd::kTorchCuda;
   request.fused = FusedOperators::kCaptured;
   request.restored = RestoredOperators::kCaptured;
-  request.implied = {"autograd", "fused", "restored"};
+  request.optimizer = Optimizer::kAdamW;
+  request.implied = {"autograd", "fused", "optimizer", "restored"};
   return request;
 }
 
@@ -42,7 +43,7 @@ TEST_CASE("request flags: nothing typed is the default request") {
 TEST_CASE("request flags: a word that is typed is not implied, even if it is the default") {
   const PlanRequest typed = *ReadTyped({"--autograd", "torch-cuda"}).request;
   CHECK(typed.autograd == Autograd::kTorchCuda);
-  CHECK(typed.implied == std::set<std::string>{"fused", "restored"});
+  CHECK(typed.implied == std::set<std::string>{"fused", "optimizer", "restored"});
   const PlanRequest one_by_one = *ReadTyped({"--no-restore", "--autograd", "torch-cpu"}).request;
   CHECK(one_by_one.autograd == Autograd::kTorch);
   CHECK(one_by_one.fused == FusedOperators::kNone);

@@ -18,7 +18,8 @@ Result<RequestGrid> GridOf(std::vector<std::string> arguments) {
 TEST_CASE("request grid: without lists it has one request, which is the one that was typed") {
   const Result<RequestGrid> none = GridOf({});
   REQUIRE(none.ok());
-  CHECK(none->request.implied == std::set<std::string>{"autograd", "fused", "restored"});
+  CHECK(none->request.implied ==
+        std::set<std::string>{"autograd", "fused", "optimizer", "restored"});
   CHECK(none->sizes == std::vector<DimSizes>{{}});
   CHECK(none->budget_field.empty());
   REQUIRE(none->budgets.size() == 1);

@@ -13,9 +13,9 @@ struct WordOfField {
 };
 
 // What a training step of PyTorch on a GPU is.
-constexpr std::array kCapturedWords = {WordOfField{"autograd", "torch-cuda"},
-                                       WordOfField{"fused", "captured"},
-                                       WordOfField{"restored", "captured"}};
+constexpr std::array kCapturedWords = {
+    WordOfField{"autograd", "torch-cuda"}, WordOfField{"fused", "captured"},
+    WordOfField{"optimizer", "adamw"}, WordOfField{"restored", "captured"}};
 
 struct Spelling {
   WordOfField word;
