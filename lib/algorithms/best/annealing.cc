@@ -30,6 +30,9 @@ constexpr size_t kMostGenerations = 2;
 constexpr size_t kMostAncestors = 4;  // The most ancestors of one operation.
 constexpr int kRepairs = 2;           // The most runs added in place of a removed one.
 constexpr int64_t kStopPolls = 256;   // Moves between two polls for a stop.
+// A move that changes the memory at more slots than this counts as several: one of a node with
+// thousands of results takes as long as hundreds of others.
+constexpr int64_t kChangesPerMove = 64;
 // A sequence with at most this many runs is copied whenever it is a new best. Copying a longer one
 // takes as long as hundreds of moves, so it is considered only once per stage.
 constexpr int32_t kMaxRunsKeptAlways = 5'000;
@@ -159,20 +162,22 @@ bool Annealer::Run(int64_t moves) {
   for (int i = 0; i < kStageRoots; ++i) ratio = std::sqrt(ratio);
   double temperature = options_.start_temperature;
   const int64_t per_stage = std::max<int64_t>(moves / kStages, 1);
-  for (int64_t done = 0; done < moves; ++done) {
-    if (done % kStopPolls == 0) {
+  int64_t stage = 0;
+  for (int64_t done = 0; done < moves; ++moves_) {
+    if (moves_ % kStopPolls == 0) {
       try {
         PollStop();
       } catch (const Stopped&) {
         return false;
       }
     }
-    if (done > 0 && done % per_stage == 0) {
+    for (; done / per_stage > stage; ++stage) {
       temperature *= ratio;
-      EndStage(done / per_stage);
+      EndStage(stage + 1);
     }
+    const int64_t before = sequence_.changes_made();
     Move(temperature);
-    ++moves_;
+    done += 1 + (sequence_.changes_made() - before) / kChangesPerMove;
   }
   Keep();
   return true;

@@ -113,6 +113,33 @@ TEST_CASE("annealing: it returns a plan with the reported figures, no worse than
   }
 }
 
+TEST_CASE("annealing: a move of an operation with thousands of results counts as many") {
+  constexpr int32_t kResults = 2'000;
+  JointGraphParts parts;
+  const auto add = [&](std::vector<ValueId> reads, int32_t results) {
+    Operation op;
+    op.file_id = static_cast<int64_t>(parts.ops.size());
+    op.cost = Cost(1);
+    op.reads = std::move(reads);
+    for (int32_t i = 0; i < results; ++i) {
+      Value value;
+      value.file_id = static_cast<int64_t>(parts.values.size());
+      value.bytes = Bytes(1);
+      op.writes.push_back(parts.values.push_back(std::move(value)));
+    }
+    return parts.ops[parts.ops.push_back(std::move(op))].writes;
+  };
+  std::vector<ValueId> made;
+  for (const ValueId part : add({}, kResults)) made.push_back(add({part}, 1).front());
+  parts.results = add(made, 1);
+  const JointGraph graph = JointGraph::Create(std::move(parts)).value();
+  const RunProblem problem(graph);
+  const std::vector<Runs> starts = {OwnOrder(graph)};
+  AnnealOptions options;
+  options.moves = 10'000;
+  CHECK(Anneal(problem, 1, starts, options).moves < options.moves / 2);
+}
+
 TEST_CASE("annealing: a stop ends it with the best so far") {
   Rng rng(1);
   const JointGraph graph = MakeRandomStep(&rng, {});

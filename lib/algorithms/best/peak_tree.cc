@@ -40,6 +40,7 @@ void PeakTree::ApplyToLeaves() {
 }
 
 void PeakTree::Apply() {
+  applied_ += static_cast<int64_t>(pending_.size());
   SortPending();
   ApplyToLeaves();
   while (!changed_.empty() && changed_.front() > 1) {

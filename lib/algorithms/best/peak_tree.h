@@ -27,6 +27,7 @@ class PeakTree {
   // Records a change for the next Apply.
   void Add(int32_t slot, int64_t change) { pending_.emplace_back(slot, change); }
   void Apply();
+  int64_t applied() const { return applied_; }  // The changes applied since the object was made.
   // Commit keeps, and Revert undoes, the changes applied since the last call of either.
   void Commit() { overwritten_.clear(); }
   void Revert();
@@ -65,6 +66,7 @@ class PeakTree {
   std::vector<int64_t> sums_;
   std::vector<int64_t> maxima_;
   std::vector<std::pair<int32_t, int64_t>> pending_;
+  int64_t applied_ = 0;
   std::vector<size_t> changed_;  // The nodes of one level, ascending.
   std::vector<std::pair<size_t, Node>> overwritten_;
 };

@@ -67,6 +67,8 @@ class RunSequence {
   std::vector<int32_t> Changed() const;
   // Updates the peak after changes.
   void Update() { tree_.Apply(); }
+  // The changes of memory that all updates together made: what the moves have cost.
+  int64_t changes_made() const { return tree_.applied(); }
   void Commit();
   void Revert();  // Call Update before this.
 
