@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_tests.fuzzing import Case
 
-FOUND_FAULTS = [1, 4, 10, 26, 31, 34, 120, 136, 169, 174, 313, 91632, 92097]
+FOUND_FAULTS = [1, 4, 10, 26, 31, 34, 120, 136, 169, 174, 313, 91632, 92097, 95177]
 """Seeds whose loops once had other gradients, errors or too high a peak."""
 
 
