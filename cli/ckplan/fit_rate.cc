@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
 #include <string_view>
 
 #include "cli/ckplan/plan_summary.h"
+#include "lib/base/lower_case.h"
 #include "lib/base/printable.h"
 
 namespace ckplan {
@@ -21,9 +21,7 @@ constexpr std::array<std::string_view, 9> kSequenceNames = {
 
 template <size_t kCount>
 bool IsOneOf(const std::array<std::string_view, kCount>& names, const std::string& dim) {
-  std::string lower = dim;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = LowerCase(dim);
   return std::find(names.begin(), names.end(), lower) != names.end();
 }
 

@@ -7,6 +7,7 @@
 
 #include "lib/algorithms/feng/division_tree_dot.h"
 #include "lib/algorithms/hong/step_prediction.h"
+#include "lib/base/lower_case.h"
 #include "lib/planner/model_form.h"
 
 namespace ckplan {
@@ -46,10 +47,7 @@ Result<const Emitter*> EmitterFor(std::string_view name, EmitSubject subject) {
 // A plan, or a picture, under the name of a model would be taken for one.
 Result<Done> CheckNoModelName(const Emitter& emitter, std::string_view path) {
   if (emitter.needs == Emitter::Needs::kModel) return Done{};
-  std::string lower(path);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
+  const std::string lower = LowerCase(path);
   for (const std::string_view ending :
        {".onnx", ".onnxtxt", ".pb", ".pt", ".pth", ".safetensors", ".gguf"}) {
     if (!lower.ends_with(ending)) continue;

@@ -11,6 +11,7 @@
 #include "lib/base/checked.h"
 #include "lib/base/hash.h"
 #include "lib/base/human_bytes.h"
+#include "lib/base/lower_case.h"
 #include "lib/base/printable.h"
 #include "lib/base/read_file.h"
 #include "lib/base/result.h"
@@ -18,6 +19,12 @@
 #include "lib/base/units.h"
 
 namespace ckplan {
+
+TEST_CASE("lower case: letters of ASCII alone change") {
+  CHECK(LowerCase("Conv_1@Z[") == "conv_1@z[");
+  CHECK(LowerCase("\xC3\x84") == "\xC3\x84");  // A letter with an umlaut.
+  CHECK(LowerCase("").empty());
+}
 
 TEST_CASE("sha256: the vectors of FIPS 180-4, whatever the pieces") {
   CHECK(Sha256Hex("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

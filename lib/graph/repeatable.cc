@@ -5,6 +5,8 @@
 #include <iterator>
 #include <string>
 
+#include "lib/base/lower_case.h"
+
 namespace ckplan {
 namespace {
 
@@ -48,14 +50,6 @@ constexpr std::string_view kRandom[] = {"bernoulli",
                                         "randomnormallike",
                                         "randomuniformlike"};
 
-std::string SmallLetters(std::string_view text) {
-  std::string small(text);
-  std::transform(small.begin(), small.end(), small.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return small;
-}
-
 bool BeginsWithLibrary(std::string_view type, std::string_view library) {
   return type.size() > library.size() && type.starts_with(library) &&
          (type[library.size()] == '.' || type[library.size()] == ':');
@@ -69,7 +63,7 @@ std::string PlainName(std::string_view type) {
     type.remove_prefix(std::min(type.find_first_not_of(".:"), type.size()));
     break;
   }
-  return SmallLetters(type.substr(0, type.find('.')));
+  return LowerCase(type.substr(0, type.find('.')));
 }
 
 bool IsCommunication(std::string_view type) {

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "lib/base/checked.h"
+#include "lib/base/lower_case.h"
 #include "lib/model/tensor_elements.h"
 #include "lib/ops/tensor_type.h"
 
@@ -33,11 +34,9 @@ bool IsFloatType(int32_t elem_type) { return IsFloat(TensorTypeOf(elem_type)); }
 
 std::string TypeText(int32_t elem_type, const Dims& dims) {
   std::string text = TensorProto::DataType_IsValid(elem_type)
-                         ? TensorProto::DataType_Name(static_cast<TensorProto::DataType>(elem_type))
+                         ? LowerCase(TensorProto::DataType_Name(
+                               static_cast<TensorProto::DataType>(elem_type)))
                          : "unknown";
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
   text += '[';
   for (size_t i = 0; i < dims.size(); ++i) {
     if (i > 0) text += ',';

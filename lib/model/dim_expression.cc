@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "lib/base/checked.h"
+#include "lib/base/lower_case.h"
 
 namespace ckplan {
 namespace {
@@ -193,15 +194,15 @@ class Reader {
     }
     std::string name(rest_.substr(0, size));
     rest_.remove_prefix(size);
-    if (TakeOperator("(")) return ReadCall(std::move(name));
+    if (TakeOperator("(")) return ReadCall(name);
     variables_.insert(name);
     if (sizes_ == nullptr) return std::nullopt;
     const auto found = sizes_->find(name);
     return found == sizes_->end() ? std::nullopt : MakeFraction(found->second, 1);
   }
 
-  Value ReadCall(std::string name) {
-    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  Value ReadCall(const std::string& typed) {
+    const std::string name = LowerCase(typed);
     const auto* const function =
         std::find_if(std::begin(kFunctions), std::end(kFunctions),
                      [&](const Function& known) { return known.name == name; });

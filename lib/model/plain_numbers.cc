@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "lib/base/lower_case.h"
+
 namespace ckplan {
 
 namespace {
@@ -12,14 +14,6 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 bool IsNumber(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), IsDigit);
-}
-
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
 }
 
 // Returns the part after the last slash, without TensorFlow's ":0".

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <initializer_list>
 #include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "lib/base/lower_case.h"
 
 namespace ckplan {
 namespace {
@@ -26,10 +27,7 @@ bool Contains(std::string_view text, std::initializer_list<std::string_view> wor
 
 // Returns the last part of the path in lower case.
 std::string NameOf(const ModuleOps& module) {
-  std::string name = module.path.substr(module.path.rfind('.') + 1);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name;
+  return LowerCase(module.path.substr(module.path.rfind('.') + 1));
 }
 
 bool IsNorm(const ModuleOps& part) {

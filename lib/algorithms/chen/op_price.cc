@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 
+#include "lib/base/lower_case.h"
 #include "lib/ops/op_table.h"
 
 namespace ckplan {
@@ -43,9 +43,7 @@ OpPrice PriceOfRule(const OpRule& rule) {
 
 OpPrice PriceOf(std::string_view op) {
   if (const OpRule& rule = RuleOf(op); rule.is_known()) return PriceOfRule(rule);
-  std::string lower(op);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = LowerCase(op);
   if (IsOneOf(lower, kCostlyNames) || HasPart(lower, kCostlyParts)) return OpPrice::kCostly;
   // "MaxPool+Relu" counts as a pooling.
   if (HasPart(lower, kOtherCheapParts) || IsOneOf(lower, kOtherCheapNames)) {

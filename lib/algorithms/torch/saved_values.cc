@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <string>
 #include <string_view>
 
+#include "lib/base/lower_case.h"
 #include "lib/base/stop.h"
 
 namespace ckplan {
@@ -30,9 +30,7 @@ bool IsIntensiveWord(std::string_view word) {
 }
 
 bool IsIntensiveType(std::string_view type) {
-  std::string lower(type);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = LowerCase(type);
   for (size_t begin = 0; begin <= lower.size();) {
     const size_t end = std::min(lower.find('.', begin), lower.size());
     if (IsIntensiveWord(std::string_view(lower).substr(begin, end - begin))) return true;
