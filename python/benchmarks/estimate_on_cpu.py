@@ -152,7 +152,7 @@ def _has(package: str) -> bool:
 
 def estimated(make: Make, batch: list[Tensor], optimizer: str) -> dict[str, int]:
     """Returns the figures of an estimate, which allocates nothing."""
-    step = trace_step(make, tuple(batch), Precision.named("fp32"))
+    step = trace_step(make, tuple(batch), Precision.named("fp32"), is_on_gpu=False)
     graph = step.graph(arriving=True)
     trained = [parameter for parameter in step.parameters() if parameter.requires_grad]
     memory = optimizers.measure(optimizer, trained)

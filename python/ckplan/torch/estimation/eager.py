@@ -34,11 +34,6 @@ def differences(module: fx.GraphModule) -> list[str]:
             "keys and values are repeated for all heads before attention, which models of "
             "transformers leave to the kernel in eager mode"
         )
-    if any(_name(node) == _ATTENTION and _argument(node, 4, "dropout_p", 0.0) for node in nodes):
-        found.append(
-            "attention with dropout keeps its probabilities, as on a CPU, where the kernels of a GPU "
-            "compute them again"
-        )
     if any(_name(node) == "dropout" and _is_training(node) for node in nodes):
         found.append(
             "dropout keeps masks of one byte for each element, as on a GPU; in eager mode a CPU "

@@ -26,7 +26,7 @@ from ckplan.torch.errors import (
     UnboundedSizeError,
     UnsupportedGraphError,
 )
-from ckplan.torch.estimation import eager, grouped, making, regions
+from ckplan.torch.estimation import attention, eager, making, regions
 from ckplan.torch.estimation.holding import hold_results
 from ckplan.torch.estimation.lengthening import lengthened
 from ckplan.torch.estimation.private import (
@@ -80,6 +80,8 @@ class _Asked:
     bounds: Bounds | None
     holds: bool
     """The caller holds all results, not the loss alone."""
+    is_on_gpu: bool = True
+    """Attention takes a GPU's kernels."""
 
 
 @dataclass(frozen=True)
@@ -194,15 +196,17 @@ def trace_step(
     loss: Callable[[Any], Tensor] | None = None,
     bounds: Bounds | None = None,
     returns: str = "loss",
+    is_on_gpu: bool = True,
 ) -> Step:
     """Returns a step of the model that ``make_model`` makes.
 
-    ``returns`` is ``"all"`` where the caller holds all that the model returns.
+    ``returns`` is ``"all"`` where the caller holds all that the model returns. ``is_on_gpu=False``
+    is for comparisons with a CPU, which has other kernels for attention.
     Raises EstimateError, UnboundedSizeError, MissingKernelError, TypeError.
     """
     call = _fake_call(make_model, example_inputs, precision)
-    asked = _Asked(precision, loss, bounds, returns == "all")
-    with kernels_of_triton(), grouped.shapes():
+    asked = _Asked(precision, loss, bounds, returns == "all", is_on_gpu)
+    with kernels_of_triton(), attention.shapes():
         traced = _trace_joint(call, asked)
     name = type(call.model).__name__
     return Step(traced, call.model, call.tensors(), name, call.are_values_assumed)
@@ -342,7 +346,8 @@ def _traced(module: fx.GraphModule, inputs: list[Any], asked: _Asked) -> Traced 
     It is that of few of the equal layers, if it can be lengthened.
     """
     differences = eager.differences(module)
-    grouped.fuse(module)
+    if asked.is_on_gpu:
+        attention.fuse(module)
     may_be = _may_be_shorter(module, asked.bounds) and not updates_buffers(module)
     short = shortened(module, inputs) if may_be else None
     if short is not None:
