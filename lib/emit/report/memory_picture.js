@@ -258,7 +258,7 @@ class MemoryPicture {
   }
 
   drawLossAndPeak() {
-    const boundary = this.boundary;
+    const boundary = this.plan.boundary;
     if (boundary >= 0) this.drawLine(boundary, this.colour("quiet"), [2, 4], this.plotBottom);
     if (this.plan.stepCount === 0) return;
     const context = this.context;
@@ -269,12 +269,6 @@ class MemoryPicture {
     context.strokeStyle = this.colour("ink");
     context.lineWidth = 2;
     context.stroke();
-  }
-
-  // The beginning of the backward pass: the loss or, in a joint graph, its first step; -1 if unknown.
-  get boundary() {
-    const loss = this.plan.columns.phases.indexOf("l");
-    return loss >= 0 ? loss : this.plan.columns.phases.indexOf("b");
   }
 
   drawLine(step, style, dashes, bottom = this.height - MARGIN.bottom) {
@@ -333,7 +327,7 @@ class MemoryPicture {
   }
 
   labelBoundary() {
-    const boundary = this.boundary;
+    const boundary = this.plan.boundary;
     if (boundary < 0) return;
     const x = this.middleOf(boundary);
     if (x > MARGIN.left + 56 && x < this.width - 60) {

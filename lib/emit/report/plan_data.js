@@ -80,6 +80,12 @@ class PlanData {
     return `${this.letter}: ${this.columns.name}`;
   }
 
+  // The beginning of the backward pass: the loss or, in a joint graph, its first step; -1 if unknown.
+  get boundary() {
+    const loss = this.columns.phases.indexOf("l");
+    return loss >= 0 ? loss : this.columns.phases.indexOf("b");
+  }
+
   // Returns a text such as "backward of conv1".
   stepName(step) { return this.stepWords(step).join(""); }
 
@@ -91,7 +97,9 @@ class PlanData {
     const ofTensor = {x: "the release of ", o: "the copy to the host of ", d: "the drop of ", i: "the copy back of "};
     if (phase in ofTensor) return [ofTensor[phase], this.graph.tensors[index]];
     const words = this.graph.joint ? {f: "run of ", r: "another run of ", b: "run of "} : {f: "forward of ", r: "recomputation of ", b: "backward of "};
-    return [words[phase], this.graph.nodes[index]];
+    // What runs again mostly does so where the backward pass needs it.
+    const pass = phase === "r" && this.boundary >= 0 && step > this.boundary ? "backward: " : "";
+    return [pass + words[phase], this.graph.nodes[index]];
   }
 
   // Names the step's work in a way that is equal in all plans; runs after the first have no such name.
