@@ -40,6 +40,8 @@ std::string FitLine(const Accounting& accounting, const Budget& memory,
   const std::string spare =
       fmt::format("{} of {} to spare", HumanBytes(memory.bytes - need), MemoryText(memory));
   if (!added_share) return fmt::format("fits as it is, {}", spare);
+  // A plan of a joint graph may leave out what nothing needs.
+  if (*added_share <= 0) return fmt::format("fits with a plan, no slower, {}", spare);
   return fmt::format("fits with a plan, {:.1f} % slower, {}", 100 * *added_share, spare);
 }
 

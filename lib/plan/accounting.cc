@@ -15,6 +15,8 @@ namespace {
 
 // The state of an optimizer arrives at the end of the first step. After the third, nothing changes.
 constexpr int kRehearsedSteps = 3;
+// Halvings of the range in which the least memory for the steps is sought.
+constexpr int kSizesTried = 10;
 
 Bytes SumOf(const std::vector<Bytes>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), Bytes(0));
@@ -144,15 +146,20 @@ Surroundings SurroundingsOf(const TrainingStep& step, const PlanRequest& request
   return found;
 }
 
+// The most that the allocator held, and the most that it was asked for.
+struct Rehearsed {
+  Bytes reserved;
+  Bytes requested;
+};
+
 // Runs a few training steps through the allocator, as PyTorch does.
 class Rehearsal {
  public:
   Rehearsal(const Surroundings& around, const StepEvents& step, Bytes capacity)
       : around_(around), step_(step), allocator_(capacity), blocks_(step.sizes.size()) {}
 
-  // Returns the peak of all segments less the peak of the bytes asked for; nullopt if the capacity
-  // is too small.
-  std::optional<Bytes> Run() && {
+  // Returns nullopt if the capacity is too small.
+  std::optional<Rehearsed> Run() && {
     if (!AllocateAll(around_.constants)) return std::nullopt;
     for (int i = 0; i < kRehearsedSteps; ++i) {
       if (!RunStep()) return std::nullopt;
@@ -162,7 +169,7 @@ class Rehearsal {
       for (const auto block : *temporaries) allocator_.Release(block);
       for (const size_t buffer : step_.left) allocator_.Release(blocks_[buffer]);
     }
-    return allocator_.peak_reserved() - allocator_.peak_requested();
+    return Rehearsed{allocator_.peak_reserved(), allocator_.peak_requested()};
   }
 
  private:
@@ -198,14 +205,28 @@ class Rehearsal {
   std::vector<BlockId> blocks_;
 };
 
-// Returns what the allocator holds besides tensors: within the capacity, or without a limit where
-// the steps do not fit in it.
+// Returns what the allocator holds besides tensors: within the capacity or, where the steps do not
+// fit in it, within the least one that is found for them.
 Bytes KeptByAllocator(const Surroundings& around, const StepEvents& step,
                       std::optional<Bytes> capacity) {
-  std::optional<Bytes> kept;
-  if (capacity && *capacity > Bytes(0)) kept = Rehearsal(around, step, *capacity).Run();
-  if (!kept) kept = Rehearsal(around, step, CachingAllocator::kNoLimit).Run();
-  return kept.value_or(Bytes(0));
+  const auto run = [&](Bytes within) { return Rehearsal(around, step, within).Run(); };
+  std::optional<Rehearsed> held;
+  if (capacity && *capacity > Bytes(0)) held = run(*capacity);
+  if (held) return held->reserved - held->requested;
+  held = run(CachingAllocator::kNoLimit);
+  if (!held) return Bytes(0);
+  if (!capacity) return held->reserved - held->requested;
+  Bytes too_little = std::max(*capacity, held->requested - Bytes(1));
+  for (int i = 0; i < kSizesTried && too_little + Bytes(1) < held->reserved; ++i) {
+    const Bytes middle((too_little.count() + held->reserved.count()) / 2);
+    const std::optional<Rehearsed> less = run(middle);
+    if (less) {
+      held = less;
+    } else {
+      too_little = middle;
+    }
+  }
+  return held->reserved - held->requested;
 }
 
 class Accountant {

@@ -40,7 +40,8 @@ struct AccountedStep {
 };
 
 // Accounts for a schedule of the step. `peak` is its peak as plans state it. If the request has a
-// memory, the allocator gives free segments back where memory ends; without one it never does.
+// memory, the allocator gives free segments back where memory ends; without one it never does. If
+// the memory is too small, the need is the least memory that is found to be enough.
 // O(buffers of the schedule * log).
 Accounting AccountFor(const AccountedStep& of, const Schedule& schedule, Bytes peak);
 

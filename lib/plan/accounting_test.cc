@@ -7,10 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/rng.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/plan/optimizer_state.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/random_graph.h"
 
 namespace ckplan {
 namespace {
@@ -119,6 +121,31 @@ TEST_CASE("accounting: the allocator gives free segments back where memory ends"
   const Accounting within = OfKeepAll(graph, request);
   CHECK(within.need() <= request.memory.bytes);
   CHECK(within.tensor_bytes() == free.tensor_bytes());
+}
+
+TEST_CASE("accounting: where the memory is too small, the need is the least that is enough") {
+  int smaller = 0;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = 14;
+    options.max_bytes = 40 << 20;
+    const TensorGraph graph = RandomTensorGraph(rng, options);
+    const Bytes free = OfKeepAll(graph, By(Optimizer::kSgd)).need();
+    PlanRequest request = By(Optimizer::kSgd);
+    request.memory = Budget::Of(Bytes(1));
+    const Bytes least = OfKeepAll(graph, request).need();
+    CHECK(least > OfKeepAll(graph, request).tensor_bytes());
+    CHECK(least <= free);
+    if (least < free) ++smaller;
+    request.memory = Budget::Of(least);
+    CHECK(OfKeepAll(graph, request).need() <= least);
+    // The search ends when less than a thousandth of the gap is left.
+    request.memory = Budget::Of(least - MiB(2));
+    CHECK(OfKeepAll(graph, request).need() > request.memory.bytes);
+  }
+  CHECK(smaller > 2);
 }
 
 TEST_CASE("accounting: no memory that is below the least need fits any plan") {

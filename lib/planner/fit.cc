@@ -16,6 +16,7 @@
 #include "lib/base/stop.h"
 #include "lib/cost/cost_model.h"
 #include "lib/model/dim_expression.h"
+#include "lib/plan/accounting.h"
 #include "lib/plan/added_time.h"
 #include "lib/plan/outside.h"
 #include "lib/planner/best_planner.h"
@@ -23,6 +24,7 @@
 #include "lib/planner/fit_row.h"
 #include "lib/planner/sized_models.h"
 #include "lib/planner/source.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -92,6 +94,22 @@ Error NotFitted(const std::string& dim, Error error) {
                      fmt::format("--dim: {} follows from other dimensions; fit one of those", dim));
   }
   return error;
+}
+
+// Returns what the allocator holds less for keeping everything where memory is short, in bytes.
+double GivenBack(const SizedModel& sized) {
+  const auto allocator = [](const Accounting& accounting) {
+    const auto line = std::find_if(accounting.outside.begin(), accounting.outside.end(),
+                                   [](const MemoryLine& one) { return one.name == "allocator"; });
+    return line == accounting.outside.end() ? Bytes(0) : line->bytes;
+  };
+  const TrainingStep step = sized.source.step();
+  PlanRequest unlimited = sized.source.request;
+  unlimited.memory = {};
+  const Accounting free =
+      AccountFor({step, unlimited, sized.source.buffers}, step.KeepAll(), KeepAllPeak(step));
+  if (sized.source.request.reserve) return 0;
+  return static_cast<double>((allocator(free) - allocator(sized.keep_all)).count());
 }
 
 // A count is a size divided by `multiple_of`.
@@ -230,7 +248,10 @@ class FitSearch {
     search.measure = [this](int64_t count) -> Result<double> {
       CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
       if (sized == nullptr) return std::numeric_limits<double>::infinity();
-      return static_cast<double>(sized->need().count()) / static_cast<double>(memory().count());
+      const double need = static_cast<double>(sized->need().count());
+      if (sized->need() <= memory()) return need / static_cast<double>(memory().count());
+      // What the allocator gives back where memory ends is not linear in the count.
+      return (need + GivenBack(*sized)) / static_cast<double>(memory().count());
     };
     CKPLAN_ASSIGN_OR_RETURN(const double value, search.measure(first_));
     if (value > 1) {

@@ -9,7 +9,6 @@
 
 #include "lib/base/human_bytes.h"
 #include "lib/plan/accounting.h"
-#include "lib/plan/caching_allocator.h"
 #include "lib/plan/outside.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/planner.h"
@@ -21,8 +20,6 @@ constexpr int kMostAttempts = 8;
 // The second attempt leaves the allocator this part of the memory, and each later one twice as much
 // as the one before.
 constexpr int64_t kFirstPart = 256;
-// Halvings of the range in which the least memory of a plan is sought.
-constexpr int kSizesTried = 10;
 
 std::string BytesText(Bytes bytes) {
   return fmt::format("{} ({} bytes)", HumanBytes(bytes), bytes.count());
@@ -32,19 +29,10 @@ Bytes NeedOf(const TrainingStep& step, const PlanRequest& request, const Plan& p
   return AccountFor({step, request, Bytes(0)}, plan.schedule, plan.figures.peak).need();
 }
 
-// Returns the size of a memory, as programs get it, that holds the plan. The allocator gives back
-// what it can where memory ends, so the least such size is sought.
+// Returns the size of a memory, as programs get it, that holds the plan.
 Bytes EnoughFor(const TrainingStep& step, PlanRequest request, const Plan& plan) {
-  request.memory = Budget::Of(CachingAllocator::kNoLimit);
-  const Bytes most = NeedOf(step, request, plan);
-  Bytes enough = most;
-  Bytes too_little = std::min(LeastNeed(step, request), most);
-  for (int i = 0; i < kSizesTried; ++i) {
-    const Bytes middle((too_little.count() + enough.count()) / 2);
-    request.memory.bytes = middle;
-    (NeedOf(step, request, plan) <= middle ? enough : too_little) = middle;
-  }
-  return enough;
+  request.memory = Budget::Of(Bytes(1));  // Too little, so that the need is the least that holds it.
+  return NeedOf(step, request, plan);
 }
 
 // The optimizer's step may need more than any backward pass.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ckplan.torch.estimation.allocator import Allocator, Block, Event, OutOfMemory, replay
 from ckplan.torch.estimation.events import Trace
 from ckplan.torch.estimation.optimizers import OptimizerMemory
+
+SIZES_TRIED = 10
+"""Halvings of the range in which the least capacity for the steps is sought."""
 
 STEPS = 3
 """The state of an optimizer arrives at the end of the first step. After the third, nothing
@@ -40,17 +44,26 @@ def rehearse(
     capacity: int | None = None,
     expandable: bool = False,
 ) -> Rehearsal:
-    """Runs some steps through the allocator, within ``capacity`` if they fit there.
+    """Runs some steps through the allocator: within ``capacity``, or the least one that they fit in.
 
     ``constants`` are the sizes of what is there throughout: parameters, buffers, inputs,
     workspaces. Gradients live until the next step begins, as ``zero_grad`` of PyTorch frees them.
     """
-    if capacity is not None and not expandable:
+    held = _run(Allocator(expandable=expandable), constants, step, optimizer)
+    if capacity is None or expandable or held.reserved_bytes <= capacity:
+        return held
+    with contextlib.suppress(OutOfMemory):
+        return _run(Allocator(capacity), constants, step, optimizer)
+    too_little = max(capacity, held.requested_bytes - 1)
+    for _ in range(SIZES_TRIED):
+        if too_little + 1 >= held.reserved_bytes:
+            break
+        middle = (too_little + held.reserved_bytes) // 2
         try:
-            return _run(Allocator(capacity), constants, step, optimizer)
+            held = _run(Allocator(middle), constants, step, optimizer)
         except OutOfMemory:
-            pass
-    return _run(Allocator(expandable=expandable), constants, step, optimizer)
+            too_little = middle
+    return held
 
 
 def _run(
