@@ -233,6 +233,15 @@ Result<Threshold> ParseThreshold(const std::string& text, LimitSubject subject) 
   return BadThreshold(text, subject);
 }
 
+Result<Done> CheckStateIsKnown(const std::vector<Threshold>& thresholds, const Source& source) {
+  for (const Threshold& threshold : thresholds) {
+    const bool counts = threshold.metric == Metric::kTotal || threshold.metric == Metric::kNeed;
+    if (!counts) continue;
+    if (std::optional<Error> unknown = UnknownState(source, source.request.optimizer)) return *std::move(unknown);
+  }
+  return Done{};
+}
+
 Result<std::vector<Verdict>> JudgeFailOn(const std::vector<Threshold>& thresholds,
                                          const PlanFigures& figures, const PlanRequest& request,
                                          const OlderPlan& older, const NeedWithin& need) {

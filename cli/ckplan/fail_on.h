@@ -18,6 +18,7 @@
 #include "cli/common/terminal.h"
 #include "lib/base/result.h"
 #include "lib/plan/threshold.h"
+#include "lib/planner/source.h"
 
 namespace ckplan {
 
@@ -29,6 +30,9 @@ Result<std::vector<Threshold>> ThresholdsIn(const Options& options, LimitSubject
 // kUsage: the text is no limit on the subject.
 Result<Threshold> ParseThreshold(const std::string& text,
                                  LimitSubject subject = LimitSubject::kPlan);
+
+// kUsage: a limit counts the optimizer's state, which the source does not say (UnknownState).
+Result<Done> CheckStateIsKnown(const std::vector<Threshold>& thresholds, const Source& source);
 
 // kUsage: a limit on growth, but neither an older plan nor a reason why there is none; or a limit
 // on the growth of time between plans with costs from different models.

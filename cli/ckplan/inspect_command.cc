@@ -94,6 +94,7 @@ Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
       return ListOpenDims(options, loaded.error(), screen);
     }
     CKPLAN_ASSIGN_OR_RETURN(const Source source, std::move(loaded));
+    CKPLAN_RETURN_IF_ERROR(CheckStateIsKnown(limits, source));
     inspections.push_back(Inspect(source));
     ModelMeasures measures = MeasuresOf(inspections.back());
     measures.need = [&](const Budget& memory) {

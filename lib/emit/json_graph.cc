@@ -28,7 +28,9 @@ class GraphWriter {
     json_.Key("schema_version").Text(kSchemaVersion);
     json_.Key("name").Text(graph_.name());
     json_.Key("parameter_bytes").Amount(graph_.constants().parameters);
-    json_.Key("parameter_gradient_bytes").Amount(graph_.constants().parameter_gradients);
+    if (!graph_.optimized().is_unknown) {
+      json_.Key("parameter_gradient_bytes").Amount(graph_.constants().parameter_gradients);
+    }
     WriteSharding();
     json_.Key("tensors").BeginArray(JsonLayout::kLines);
     for (const Tensor& tensor : graph_.tensors()) WriteTensor(tensor);
@@ -48,7 +50,9 @@ class GraphWriter {
     if (graph_.optimized().bytes != graph_.constants().parameter_gradients) {
       json_.Key("optimized_bytes").Amount(graph_.optimized().bytes);
     }
-    WriteOptimizedTensors(graph_.optimized().tensors, &json_);
+    if (!graph_.optimized().tensors.empty()) {
+      WriteOptimizedTensors(graph_.optimized().tensors, &json_);
+    }
     if (graph_.constants().unsharded > Bytes(0)) {
       json_.Key("unsharded_bytes").Amount(graph_.constants().unsharded);
     }
@@ -123,8 +127,10 @@ class GraphReader {
     parts_.parameters = Bytes(root_.IntegerOr("parameter_bytes", 0));
     parts_.parameter_gradients = Bytes(root_.IntegerOr("parameter_gradient_bytes", 0));
     if (root_.has("optimized_bytes")) parts_.optimized = Bytes(root_["optimized_bytes"].Integer());
+    parts_.is_training_unknown = !root_.has("parameter_gradient_bytes") && !parts_.optimized;
+    const Bytes gradients = parts_.optimized.value_or(parts_.parameter_gradients);
     parts_.optimized_tensors =
-        ReadOptimizedTensors(root_, parts_.optimized.value_or(parts_.parameter_gradients));
+        ReadOptimizedTensors(root_, gradients).value_or(std::vector<OptimizedTensors>());
     parts_.unsharded = Bytes(root_.IntegerOr("unsharded_bytes", 0));
     const JsonView tensors = root_["tensors"];
     for (size_t i = 0; i < tensors.size(); ++i) ReadTensor(tensors.at(i));
@@ -200,6 +206,7 @@ class GraphReader {
   }
 
   void ReadMinimalForm() {
+    parts_.is_training_unknown = true;
     const JsonView nodes = root_["nodes"];
     for (size_t i = 0; i < nodes.size(); ++i) ReadVertex(nodes.at(i));
     ExpectNodes(nodes);

@@ -31,7 +31,7 @@ class JointGraphWriter {
     json_.Key("schema_version").Text(kSchemaVersion);
     json_.Key("kind").Text(kJointKind);
     json_.Key("name").Text(graph_.name());
-    WriteOptimizedTensors(graph_.optimized_tensors(), &json_);
+    if (graph_.optimized_tensors()) WriteOptimizedTensors(*graph_.optimized_tensors(), &json_);
     json_.Key("values").BeginArray(JsonLayout::kLines);
     for (const Value& value : graph_.values()) WriteValue(value);
     json_.End();
@@ -117,19 +117,29 @@ class JointGraphReader {
     for (size_t i = 0; i < values.size(); ++i) ReadAlias(values.at(i), ValueId(i));
     for (size_t i = 0; i < ops.size(); ++i) ReadOperation(ops.at(i));
     ReadResults(root_["results"], "value");
-    parts_.optimized_tensors = ReadOptimizedTensors(root_, Gradients());
+    parts_.optimized_tensors = ReadOptimizedTensors(root_, PossibleGradients());
   }
 
-  Bytes Gradients() const {
-    Bytes gradients;
-    for (const Value& value : parts_.values) {
-      const bool is_gradient =
-          value.kind == ValueKind::kParameterGradient || value.kind == ValueKind::kArrivingGradient;
-      // Create refuses totals above the limit; adding on could overflow.
-      if (!is_gradient || !value.alias_of.is_none() || gradients > kMaxTotalBytes) continue;
-      gradients += std::min(value.bytes, kMaxTotalBytes);
+  // Returns the bytes of all values that may hold gradients: those of their kinds, and the results
+  // that operations write.
+  Bytes PossibleGradients() const {
+    IdVector<ValueId, bool> is_gradient(parts_.values.size());
+    for (const ValueId id : parts_.values.ids()) {
+      const Value& value = parts_.values[id];
+      is_gradient[id] =
+          value.alias_of.is_none() && (value.kind == ValueKind::kParameterGradient ||
+                                       value.kind == ValueKind::kArrivingGradient);
     }
-    return gradients;
+    for (const ValueId id : parts_.results) {
+      if (!id.is_none()) is_gradient[id] = true;
+    }
+    Bytes bytes;
+    for (const ValueId id : parts_.values.ids()) {
+      // Create refuses totals above the limit; adding on could overflow.
+      if (!is_gradient[id] || bytes > kMaxTotalBytes) continue;
+      bytes += std::min(parts_.values[id].bytes, kMaxTotalBytes);
+    }
+    return bytes;
   }
 
   void ReadValue(const JsonView& json) {

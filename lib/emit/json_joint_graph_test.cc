@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <string>
 
 #include "lib/base/rng.h"
@@ -135,8 +136,27 @@ TEST_CASE("joint graph files: the tensors that an optimizer keeps state for") {
   CHECK(OptimizedOf(WithArrivingGradients(graph)).tensors == OptimizedOf(graph).tensors);
   const std::string text = WriteJointGraphJson(graph);
   CHECK(ReadJointGraphJson(text, "g.json").value() == graph);
-  CHECK(JointFaults(with("[[19, 2, 1]]")) ==
-        "g.json: /optimized_tensors: these tensors need more than the 36 bytes of their gradients");
+  // A result may be a gradient as well, and "s" has 16 bytes.
+  CHECK(OptimizedOf(ReadJointGraphJson(with("[[26, 2, 1]]"), "g.json").value()).bytes == Bytes(52));
+  CHECK(JointFaults(with("[[27, 2, 1]]")) ==
+        "g.json: /optimized_tensors: these tensors need more than the 52 bytes of what may be their "
+        "gradients");
+}
+
+TEST_CASE("joint graph files: a list of trained tensors counts gradients of any kind") {
+  const std::string plain = Replaced(kFullJoint, "\"parameter_gradient\"", "\"value\"");
+  const std::string results = Replaced(plain, "\"results\": [4]", "\"results\": [4, 5]");
+  const JointGraph unknown = ReadJointGraphJson(results, "g.json").value();
+  CHECK(OptimizedOf(unknown).is_unknown);
+  CHECK(OptimizedOf(unknown).bytes == Bytes(0));
+  for (const auto& [list, bytes] : std::map<std::string, int64_t>{{"[[9, 4, 1]]", 36}, {"[]", 0}}) {
+    const std::string text = Replaced(results, "\"name\": \"small\",",
+                                      "\"name\": \"small\", \"optimized_tensors\": " + list + ",");
+    const JointGraph graph = ReadJointGraphJson(text, "g.json").value();
+    CHECK_FALSE(OptimizedOf(graph).is_unknown);
+    CHECK(OptimizedOf(graph).bytes == Bytes(bytes));
+    CHECK(ReadJointGraphJson(WriteJointGraphJson(graph), "g.json").value() == graph);
+  }
 }
 
 TEST_CASE("joint graph files: the minimal form") {

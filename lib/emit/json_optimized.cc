@@ -31,7 +31,6 @@ std::optional<OptimizedTensors> ReadOptimizedRow(const JsonView& json) {
 }  // namespace
 
 void WriteOptimizedTensors(const std::vector<OptimizedTensors>& tensors, JsonWriter* json) {
-  if (tensors.empty()) return;
   json->Key(kOptimizedKey).BeginArray(JsonLayout::kWrapped);
   for (const OptimizedTensors& row : tensors) {
     json->BeginArray(JsonLayout::kInline);
@@ -40,23 +39,24 @@ void WriteOptimizedTensors(const std::vector<OptimizedTensors>& tensors, JsonWri
   json->End();
 }
 
-std::vector<OptimizedTensors> ReadOptimizedTensors(const JsonView& root, Bytes gradients) {
+std::optional<std::vector<OptimizedTensors>> ReadOptimizedTensors(const JsonView& root,
+                                                                  Bytes gradients) {
+  if (!root.has(kOptimizedKey)) return std::nullopt;
   std::vector<OptimizedTensors> tensors;
-  if (!root.has(kOptimizedKey)) return tensors;
   const JsonView list = root[kOptimizedKey];
   std::optional<int64_t> total = 0;
   for (size_t i = 0; i < list.size(); ++i) {
     const std::optional<OptimizedTensors> row = ReadOptimizedRow(list.at(i));
-    if (!row) return {};
+    if (!row) return std::nullopt;
     const auto each = CheckedMul(row->elements, row->element_bytes);
     const auto all = each ? CheckedMul(*each, row->count) : std::nullopt;
     total = total && all ? CheckedAdd(*total, *all) : std::nullopt;
     tensors.push_back(*row);
   }
   if (!total || *total > gradients.count()) {
-    list.Fault(fmt::format("these tensors need more than the {} bytes of their gradients",
+    list.Fault(fmt::format("these tensors need more than the {} bytes of what may be their gradients",
                            gradients.count()));
-    return {};
+    return std::nullopt;
   }
   return Merged(std::move(tensors));
 }

@@ -2,6 +2,7 @@
 // "optimized_tensors": [[elements, bytes of an element, how many], ...]
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "lib/base/units.h"
@@ -11,11 +12,11 @@
 
 namespace ckplan {
 
-// Writes nothing if there are none.
 void WriteOptimizedTensors(const std::vector<OptimizedTensors>& tensors, JsonWriter* json);
 
-// Reads them from the file's outermost object; none if the key is absent. It is a fault if they
-// need more than `gradients`, the bytes of the gradients that they are part of.
-std::vector<OptimizedTensors> ReadOptimizedTensors(const JsonView& root, Bytes gradients);
+// Reads them from the file's outermost object; nothing if the key is absent. It is a fault if they
+// need more than `gradients`, the bytes of what may hold gradients.
+std::optional<std::vector<OptimizedTensors>> ReadOptimizedTensors(const JsonView& root,
+                                                                  Bytes gradients);
 
 }  // namespace ckplan

@@ -270,11 +270,18 @@ ConstantMemory ConstantsOf(const JointGraph& graph) {
 }
 
 Optimized OptimizedOf(const JointGraph& graph) {
-  Optimized optimized{Bytes(0), graph.optimized_tensors()};
+  Optimized optimized;
   for (const Value& value : graph.values()) {
     const bool is_gradient =
         value.kind == ValueKind::kParameterGradient || value.kind == ValueKind::kArrivingGradient;
     if (is_gradient && value.alias_of.is_none()) optimized.bytes += value.bytes;
+  }
+  if (graph.optimized_tensors()) {
+    // Gradients may also be results of the kind `value`, which need not be gradients.
+    optimized.tensors = *graph.optimized_tensors();
+    optimized.bytes = std::max(optimized.bytes, SizeOf(optimized.tensors));
+  } else {
+    optimized.is_unknown = optimized.bytes == Bytes(0);
   }
   return optimized;
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -90,8 +91,9 @@ struct JointGraphParts {
   IdVector<ValueId, Value> values;
   IdVector<OpId, Operation> ops;
   std::vector<ValueId> results;
-  // The parameters' gradients; empty if only the values that hold them are known.
-  std::vector<OptimizedTensors> optimized_tensors = {};
+  // The parameters' gradients, wherever they are; nothing if only the values of the kinds for
+  // gradients are known.
+  std::optional<std::vector<OptimizedTensors>> optimized_tensors = std::nullopt;
 };
 
 // Invariants: an operation reads only values that are given from outside or made by an earlier
@@ -111,7 +113,9 @@ class JointGraph {
   const Operation& op(OpId id) const { return ops_[id]; }
   // In the order of the parts, followed by the arriving gradients that are not among them.
   const std::vector<ValueId>& results() const { return results_; }
-  const std::vector<OptimizedTensors>& optimized_tensors() const { return optimized_tensors_; }
+  const std::optional<std::vector<OptimizedTensors>>& optimized_tensors() const {
+    return optimized_tensors_;
+  }
 
   // Whether every plan must run the operation: it makes a result or a parameter gradient.
   bool is_needed(OpId id) const { return is_needed_[id]; }
@@ -129,7 +133,7 @@ class JointGraph {
   IdVector<ValueId, Value> values_;
   IdVector<OpId, Operation> ops_;
   std::vector<ValueId> results_;
-  std::vector<OptimizedTensors> optimized_tensors_;
+  std::optional<std::vector<OptimizedTensors>> optimized_tensors_;
   IdVector<OpId, bool> is_needed_;
   Cost cost_;
 };

@@ -5,6 +5,14 @@
 
 namespace ckplan {
 
+Bytes SizeOf(const std::vector<OptimizedTensors>& tensors) {
+  Bytes sum;
+  for (const OptimizedTensors& row : tensors) {
+    sum += row.count * Bytes(row.elements * row.element_bytes);
+  }
+  return sum;
+}
+
 std::vector<OptimizedTensors> Merged(std::vector<OptimizedTensors> tensors) {
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
     return std::tie(a.element_bytes, a.elements) < std::tie(b.element_bytes, b.elements);

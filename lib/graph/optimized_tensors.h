@@ -24,12 +24,17 @@ struct Optimized {
   Bytes bytes;  // The sum of the gradients.
   // Empty if only the sum is known, as from a graph file without them.
   std::vector<OptimizedTensors> tensors;
+  // Whether a graph file says nothing about what is trained. `bytes` is then 0.
+  bool is_unknown = false;
 
   bool operator==(const Optimized&) const = default;
 };
 
 // The largest number of bytes of one element: a complex number of two float64.
 inline constexpr int64_t kMaxElementBytes = 16;
+
+// Returns the sum of the tensors' sizes, which must not overflow.
+Bytes SizeOf(const std::vector<OptimizedTensors>& tensors);
 
 // Returns the tensors by ascending type and size, each size and type once, without empty tensors.
 std::vector<OptimizedTensors> Merged(std::vector<OptimizedTensors> tensors);

@@ -232,7 +232,7 @@ Result<TensorGraph> TensorGraph::Create(TensorGraphParts parts) {
   graph.constants_ = {parts.parameters, parts.parameter_gradients, Bytes(0), parts.unsharded};
   graph.micro_batches_ = parts.micro_batches;
   graph.optimized_ = {parts.optimized.value_or(parts.parameter_gradients),
-                      std::move(parts.optimized_tensors)};
+                      std::move(parts.optimized_tensors), parts.is_training_unknown};
   for (const NodeId old : order) graph.nodes_.push_back(std::move(parts.nodes[old]));
   for (Tensor& tensor : graph.tensors_) {
     tensor.producer = NodeId();
@@ -264,7 +264,8 @@ TensorGraphParts PartsOf(const TensorGraph& graph) {
           graph.optimized().bytes,
           graph.constants().unsharded,
           graph.micro_batches(),
-          graph.optimized().tensors};
+          graph.optimized().tensors,
+          graph.optimized().is_unknown};
 }
 
 TensorGraph OfOneMicroBatch(const TensorGraph& graph) {

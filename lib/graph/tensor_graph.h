@@ -102,6 +102,8 @@ struct TensorGraphParts {
   int64_t micro_batches = 1;
   // The tensors of `optimized`; empty if only their sum is known.
   std::vector<OptimizedTensors> optimized_tensors = {};
+  // Whether nothing says what is trained; there are then no bytes of gradients.
+  bool is_training_unknown = false;
 };
 
 // Invariants: node ids are a topological order; every tensor except inputs has one producer; no sum

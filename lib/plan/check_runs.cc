@@ -272,7 +272,6 @@ Result<Replayed> ReplayRuns(const JointGraph& graph, const Schedule& schedule,
 
 GraphFigures FiguresOf(const JointGraph& graph) {
   GraphFigures figures;
-  figures.optimized.tensors = graph.optimized_tensors();
   for (const Value& value : graph.values()) {
     if (!value.alias_of.is_none()) continue;
     if (IsGradientOfParameters(value.kind)) figures.optimized.bytes += value.bytes;
@@ -282,6 +281,14 @@ GraphFigures FiguresOf(const JointGraph& graph) {
     if (is_gradient) figures.constants.parameter_gradients += value.bytes;
     if (is_parameter) figures.constants.parameters += value.bytes;
     if (!is_gradient && !is_parameter && !is_counted) figures.constants.inputs += value.bytes;
+  }
+  if (graph.optimized_tensors()) {
+    Bytes listed;
+    for (const OptimizedTensors& row : *graph.optimized_tensors()) {
+      listed += Bytes(row.count * row.elements * row.element_bytes);
+    }
+    figures.optimized.bytes = std::max(figures.optimized.bytes, listed);
+    figures.optimized.tensors = *graph.optimized_tensors();
   }
   std::vector<ValueId> wanted = graph.results();
   for (const ValueId v : graph.values().ids()) {

@@ -57,6 +57,50 @@ TEST_CASE("optimizer: a graph file with the sum of its gradients says what it do
   CHECK(copied.error().remedy.settings.at(0).name == "master_weights");
 }
 
+TEST_CASE("optimizer: a graph file that does not say what is trained has no limit on the state") {
+  for (const std::string name : {"joint_small.json", "chain.json"}) {
+    CAPTURE(name);
+    const std::string path = "testdata/graphs/" + name;
+    PlanRequest request = With(Optimizer::kAdamW, false);
+    const Source source = LoadSource(path, request).value();
+    REQUIRE(source.warnings.size() == 1);
+    CHECK(source.warnings.front().find("so the state of adamw is unknown and counts as 0 B") !=
+          std::string::npos);
+    for (Budget PlanRequest::*const limit : {&PlanRequest::memory, &PlanRequest::total_budget}) {
+      PlanRequest limited = request;
+      limited.*limit = Budget::Of(Bytes(1 << 30));
+      const Result<Source> refused = LoadSource(path, limited);
+      REQUIRE_FALSE(refused.ok());
+      CHECK(refused.error().code == ErrorCode::kUsage);
+      limited.optimizer = Optimizer::kSgd;
+      CHECK(LoadSource(path, limited).value().warnings.empty());
+    }
+  }
+}
+
+TEST_CASE("optimizer: gradients that are results like any other have the state that is listed") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "step.json";
+  // As ckplan.torch writes it: the gradient "dw" of "w" is a result of the step.
+  std::ofstream(path) << R"({"kind": "joint", "optimized_tensors": [[256, 4, 1]],
+    "values": [{"id": 0, "name": "w", "bytes": 1024, "kind": "constant"},
+               {"id": 1, "name": "h", "bytes": 64, "kind": "value"},
+               {"id": 2, "name": "dw", "bytes": 1024, "kind": "value"}],
+    "ops": [{"id": 0, "reads": [0], "writes": [1], "cost": 1},
+            {"id": 1, "phase": "backward", "reads": [1, 0], "writes": [2], "cost": 1}],
+    "results": [2]})";
+  PlanRequest request = With(Optimizer::kAdamW, false);
+  request.memory = Budget::Of(Bytes(int64_t{1} << 30));
+  const Source source = LoadSource(path, request).value();
+  CHECK(source.warnings.empty());
+  const Plan plan = MakePlan(source, request, {}).value();
+  CHECK(plan.figures.optimizer_state == Bytes(2048));
+  CHECK(JudgePlanFile({source, plan, path}).empty());
+  const Accounting account = AccountForPlan(source, plan);
+  // The weight, its two values of state, and at the optimizer's step its gradient and a square root.
+  CHECK(account.tensor_bytes() == Bytes(1024 + 2048 + 1024 + 1024));
+}
+
 TEST_CASE("optimizer: master weights of a model in float32 change nothing, with a warning") {
   PlanRequest request = With(Optimizer::kAdam, true);
   request.dims = {{"N", 8}};

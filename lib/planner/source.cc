@@ -154,16 +154,20 @@ Result<Done> Align(Source* source) {
 }
 
 // Warns about what the request counts otherwise than its words say. kUsage: a graph file does not
-// say which of its parameters have master weights.
+// say which of its parameters have master weights, or what is trained.
 Result<Done> CheckOptimizer(Source* source) {
   const PlanRequest& request = source->request;
   const Optimized optimized = source->step().optimized();
   const bool has_only_sum = optimized.tensors.empty() && optimized.bytes > Bytes(0);
-  if (request.has_master_weights && has_only_sum) {
+  if (request.has_master_weights && (has_only_sum || optimized.is_unknown)) {
     return NotForGraphFiles("master weights are",
                             "without \"optimized_tensors\" does not say which of its parameters "
                             "are stored in 16 bits",
                             "master_weights");
+  }
+  if (const std::optional<Error> unknown = UnknownState(*source, request.optimizer)) {
+    if (request.memory.is_given() || request.total_budget.is_given()) return *unknown;
+    source->warnings.push_back(unknown->message + " and counts as 0 B");
   }
   const std::string& name = source->identity.name;
   if (request.has_master_weights && optimized.bytes > Bytes(0) && !HasSixteenBits(optimized)) {
@@ -371,6 +375,18 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
     if (request.offload) LetValuesMove(&source);
     return source;
   });
+}
+
+std::optional<Error> UnknownState(const Source& source, Optimizer optimizer) {
+  if (!source.step().optimized().is_unknown || optimizer == Optimizer::kSgd) return std::nullopt;
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("{} does not say what is trained (\"{}\"), so the state of {} is unknown",
+                  source.identity.name,
+                  source.joint ? "optimized_tensors" : "parameter_gradient_bytes",
+                  NameOf(optimizer)),
+      {},
+      {"add it, or use", {{"optimizer", "sgd"}}}};
 }
 
 Accounting AccountForPlan(const Source& source, const Plan& plan) {

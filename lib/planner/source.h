@@ -58,6 +58,10 @@ Accounting AccountForKeepAll(const Source& source);
 Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
                           const ModelIdentity* planned = nullptr);
 
+// Returns the error of a limit that the state of the optimizer counts towards, if the source is a
+// graph file that does not say what is trained. The state is then counted as 0 bytes.
+std::optional<Error> UnknownState(const Source& source, Optimizer optimizer);
+
 // A model and the graph that it is lowered to, for programs that also run the model. Sizes of
 // buffers are not rounded up: see AlignSizes.
 struct ModelSource {

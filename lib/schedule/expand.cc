@@ -51,8 +51,11 @@ class Expander {
   Expansion Run() && {
     parts_.name = graph_.name();
     // A joint graph has no sum of its own for gradients whose state devices divide.
-    if (graph_.optimized().bytes == graph_.constants().parameter_gradients) {
-      parts_.optimized_tensors = graph_.optimized().tensors;
+    const Optimized& optimized = graph_.optimized();
+    const bool is_listed = !optimized.tensors.empty() || optimized.bytes == Bytes(0);
+    if (is_listed && !optimized.is_unknown &&
+        optimized.bytes == graph_.constants().parameter_gradients) {
+      parts_.optimized_tensors = optimized.tensors;
     }
     AddTensors();
     AddConstants();

@@ -121,9 +121,9 @@ class JointGraph:
     def to_json(self, name: str = "torch") -> dict[str, Any]:
         """Returns the graph in the full form of a joint graph file."""
         document: dict[str, Any] = {"schema_version": "1.0", "kind": "joint", "name": name}
-        # Gradients that count in the peak as they arrive are results like any other.
-        if any(value.kind == PARAMETER_GRADIENT for value in self.values):
-            document["optimized_tensors"] = [list(row) for row in self.optimized]
+        # Gradients that count in the peak as they arrive are results like any other, so only this
+        # says what is trained.
+        document["optimized_tensors"] = [list(row) for row in self.optimized]
         document["values"] = [_value_json(value) for value in self.values]
         document["ops"] = [_operation_json(operation) for operation in self.operations]
         document["results"] = self.results

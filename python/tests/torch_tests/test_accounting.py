@@ -16,7 +16,7 @@ from torch_tests import answers
 from torch_tests.networks import Gpt
 
 import ckplan.torch
-from ckplan.torch.estimation import optimizers
+from ckplan.torch.estimation import optimizers, tracing
 from ckplan.torch.estimation.allocator import Event
 from ckplan.torch.estimation.estimating import estimate
 from ckplan.torch.estimation.rehearsal import rehearse
@@ -110,6 +110,24 @@ def test_the_program_knows_what_the_optimizers_step_makes(optimizer: str, master
     rows = {row["name"]: row["bytes"] for row in json.loads(answer.output)["accounting"]["tensors"]}
     assert rows["step"] == gradients + measured.step_bytes
     assert rows["optimizer state"] == measured.state_bytes
+
+
+@pytest.mark.parametrize("arriving", [False, True])
+def test_a_file_of_a_step_says_what_is_trained(arriving: bool):
+    """Gradients that arrive are results like any other, so only the list says what they are."""
+    step = tracing.trace_step(perceptron, torch.zeros(32, 64), tracing.Precision.named("fp32"), loss)
+    trained = sum(parameter.nbytes for parameter in step.parameters())
+    content = step.graph(arriving).to_bytes()
+    flags = ("--optimizer=adamw", "--format=json", "--no-config")
+    answer = ask("inspect", "-", *flags, "--memory=1GiB", stdin=content)
+    rows = {row["name"]: row["bytes"] for row in json.loads(answer.output)["accounting"]["tensors"]}
+    assert rows["optimizer state"] == 2 * trained
+    # The gradients, and a square root of each element.
+    assert rows["step"] >= 2 * trained
+    without = json.loads(content)
+    del without["optimized_tensors"]
+    refused = ask("inspect", "-", *flags, "--memory=1GiB", stdin=json.dumps(without).encode())
+    assert refused.exit_code == (2 if arriving else 0)
 
 
 def words() -> nn.Module:
