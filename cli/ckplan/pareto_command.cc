@@ -68,6 +68,17 @@ struct Grid {
   std::vector<Optimizer> optimizers;
 };
 
+// Warns if the state of an optimizer is unknown; with a memory, that is an error.
+Result<Done> CheckStates(const Source& source, const Grid& grid, const Screen& screen) {
+  for (const Optimizer optimizer : grid.optimizers) {
+    std::optional<Error> unknown = UnknownState(source, optimizer);
+    if (!unknown) continue;
+    if (source.request.memory.is_given()) return *std::move(unknown);
+    screen.Warn(unknown->message + " and counts as 0 B");
+  }
+  return Done{};
+}
+
 // Computes the curves of one graph. Returns kTimeout if it is stopped.
 Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits& limits,
                        Progress* progress, std::vector<ParetoSeries>* all) {
@@ -86,6 +97,7 @@ Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits
       return std::move(curve).error();
     } else {
       series.failure = MessageOf(curve.error());
+      series.failure_code = curve.error().code;
     }
     for (const Optimizer optimizer : grid.optimizers) {
       series.request.optimizer = optimizer;
@@ -93,10 +105,13 @@ Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits
           TotalConstants(constants, OptimizerState(series.request, source.step().optimized()));
       ParetoSeries within = series;
       if (within.curve) {
-        const Result<Done> fits = LeaveOutWhatNeedsMore(source, series.request, &*within.curve);
+        const Result<Done> fits =
+            LeaveOutWhatNeedsMore(source, series.request, limits, &*within.curve);
+        if (!fits.ok() && fits.error().code == ErrorCode::kTimeout) return fits;
         if (!fits.ok()) {
           within.curve.reset();
           within.failure = MessageOf(fits.error());
+          within.failure_code = fits.error().code;
         }
       }
       all->push_back(std::move(within));
@@ -119,6 +134,7 @@ Result<std::vector<ParetoSeries>> TraceAll(const Options& options, const Grid& g
     if (all.empty()) {
       progress.Clear();
       WarnOf(source, screen);
+      CKPLAN_RETURN_IF_ERROR(CheckStates(source, grid, screen));
     }
     CKPLAN_RETURN_IF_ERROR(
         AddSeries(source, grid, {interrupt.token(), MemoryLimit()}, &progress, &all));
@@ -184,11 +200,13 @@ Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
   const bool has_curve = std::any_of(
       all.begin(), all.end(), [](const ParetoSeries& series) { return series.curve.has_value(); });
   if (has_curve) return ExitCode::kOk;
+  const bool is_infeasible = std::all_of(all.begin(), all.end(), [](const ParetoSeries& series) {
+    return series.failure_code == ErrorCode::kInfeasible;
+  });
+  const ErrorCode code = is_infeasible ? ErrorCode::kInfeasible : ErrorCode::kUnsupported;
   // The table has it already, for people.
-  if (CurrentMessageForm() == MessageForm::kJson) {
-    return MakeError(ErrorCode::kUnsupported, all.front().failure);
-  }
-  return ExitCode::kInput;
+  if (CurrentMessageForm() == MessageForm::kJson) return MakeError(code, all.front().failure);
+  return ExitCodeOf(code);
 }
 
 }  // namespace ckplan

@@ -14,6 +14,7 @@
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
+#include "lib/emit/json_accounting.h"
 #include "lib/emit/json_request.h"
 #include "lib/emit/json_writer.h"
 #include "lib/emit/pareto_svg.h"
@@ -155,6 +156,14 @@ std::string Legend(const AllSeries& all, const Labels& labels) {
 // All series are of one command, so they have the same link.
 bool HasLink(const AllSeries& all) { return all.front().request.offload.has_value(); }
 
+// With a memory, what training by the plan of a point needs; without one, the point's peak with the
+// constants.
+Bytes NeedOf(const ParetoSeries& series, size_t at) {
+  const ParetoCurve& curve = *series.curve;
+  return series.request.memory.is_given() ? curve.accountings[at].need()
+                                          : curve.points[at].peak + series.constants;
+}
+
 TextTable TableOf(const AllSeries& all, const Labels& labels, const ByteUnit& unit) {
   TextTable table;
   table.columns = {{"algorithm", false, TableColumn::Fit::kElide},
@@ -163,6 +172,8 @@ TextTable TableOf(const AllSeries& all, const Labels& labels, const ByteUnit& un
                    {"with constants", true, TableColumn::Fit::kWhole, 1},
                    {"time", true}};
   const bool has_link = HasLink(all);
+  const bool has_memory = all.front().request.memory.is_given();
+  if (has_memory) table.columns.push_back({"need", true});
   if (has_link) table.columns.push_back({"on host", true});
   for (const ParetoSeries& series : all) {
     std::string label = labels.Of(series);
@@ -172,6 +183,7 @@ TextTable TableOf(const AllSeries& all, const Labels& labels, const ByteUnit& un
                             SignedPercent(ChangeOf(series, points[i])),
                             AmountIn(unit, points[i].peak + series.constants),
                             SignedPercent(ShareOf(*series.curve, points[i]))});
+      if (has_memory) table.rows.back().push_back(AmountIn(unit, NeedOf(series, i)));
       if (has_link) table.rows.back().push_back(AmountIn(unit, series.curve->host_peaks[i]));
     }
   }
@@ -210,12 +222,18 @@ void WriteRow(const ParetoSeries& series, size_t at, JsonWriter* json) {
   const CurvePoint& point = series.curve->points[at];
   json->Key("budget_bytes").Amount(point.peak);
   json->Key("peak_bytes").Amount(point.peak);
-  json->Key("need_bytes").Amount(point.peak + series.constants);
+  json->Key("need_bytes").Amount(NeedOf(series, at));
   if (series.request.offload) json->Key("host_peak_bytes").Amount(series.curve->host_peaks[at]);
   json->Key("overhead_cost").Amount(point.overhead);
   json->Key("step_cost").Amount(series.curve->step);
   json->Key("added_percent").Decimal(100 * ShareOf(*series.curve, point), 4);
-  json->Key("failure").Null().End();
+  json->Key("failure").Null();
+  if (series.request.memory.is_given()) {
+    json->Key("accounting");
+    WriteAccounting(series.curve->accountings[at], series.request.memory, JsonLayout::kInline,
+                    json);
+  }
+  json->End();
 }
 
 }  // namespace
@@ -243,6 +261,9 @@ std::string ParetoText(const AllSeries& all, const Terminal& terminal) {
   text +=
       fmt::format("\nsizes in {}; a budget of a row's peak has its plan, up to the next row's\n{}",
                   unit.name, HasLink(all) ? "on host: the most that values need there\n" : "");
+  if (first.request.memory.is_given()) {
+    text += "need: all that training needs of the device (docs/accounting.md)\n";
+  }
   for (const ParetoSeries& series : all) {
     if (!series.curve) {
       text += fmt::format("no plan: {}: {}\n", labels.Of(series), PrintableMessage(series.failure));
@@ -283,7 +304,7 @@ std::string ParetoCsv(const AllSeries& all) {
       const CurvePoint& point = points[i];
       std::vector<std::string> cells = subject;
       for (const int64_t number :
-           {point.peak.count(), point.peak.count(), (point.peak + series.constants).count(),
+           {point.peak.count(), point.peak.count(), NeedOf(series, i).count(),
             point.overhead.count(), series.curve->step.count()}) {
         cells.push_back(std::to_string(number));
       }

@@ -20,6 +20,7 @@ struct ParetoSeries {
   Bytes baseline_peak;
   std::optional<ParetoCurve> curve;
   std::string failure;  // The reason why there is no curve, or empty.
+  ErrorCode failure_code = ErrorCode::kUnsupported;
 };
 
 std::string ParetoText(const std::vector<ParetoSeries>& series, const Terminal& terminal);

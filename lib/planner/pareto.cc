@@ -1,12 +1,10 @@
 #include "lib/planner/pareto.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
-#include "lib/base/human_bytes.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/planner.h"
 #include "lib/schedule/simulate.h"
@@ -94,6 +92,35 @@ Result<PlannedPoints> PointsOf(const Source& source, const PlanRequest& request,
   return points;
 }
 
+// Has the curve consist of these plans, as far as none equals or betters another.
+void SetPlans(std::vector<Plan> plans, ParetoCurve* curve) {
+  PlannedPoints points;
+  for (const Plan& plan : plans) points.Add(plan);
+  curve->points = points.Front();
+  curve->host_peaks = points.HostPeaksOf(curve->points);
+  curve->plans.clear();
+  for (const CurvePoint& point : curve->points) {
+    curve->plans.push_back(
+        *std::find_if(plans.begin(), plans.end(), [&](const Plan& plan) {
+          return plan.figures.peak == point.peak && plan.figures.overhead == point.overhead;
+        }));
+  }
+}
+
+// Makes the plan of each point. A plan for the point's peak may be better than the point.
+Result<Done> PlanPoints(const Source& source, const PlanRequest& request,
+                        const SolveLimits& limits, ParetoCurve* curve) {
+  std::vector<Plan> plans;
+  for (const CurvePoint& point : curve->points) {
+    PlanRequest own = request;
+    own.budget = Budget::Of(point.peak);
+    CKPLAN_ASSIGN_OR_RETURN(Plan plan, MakePlan(source, own, limits));
+    plans.push_back(std::move(plan));
+  }
+  SetPlans(std::move(plans), curve);
+  return Done{};
+}
+
 }  // namespace
 
 Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& asked,
@@ -111,27 +138,28 @@ Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& asked,
   curve.step = source.step().cost();
   curve.points = points.Front();
   curve.host_peaks = points.HostPeaksOf(curve.points);
+  if (!asked.memory.is_given()) return curve;
+  CKPLAN_RETURN_IF_ERROR(PlanPoints(source, request, limits, &curve));
+  if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
   return curve;
 }
 
 Result<Done> LeaveOutWhatNeedsMore(const Source& source, const PlanRequest& request,
-                                   ParetoCurve* curve) {
+                                   const SolveLimits& limits, ParetoCurve* curve) {
   if (!request.memory.is_given()) return Done{};
-  const Bytes covered = CoveredByBudget(source.step(), request);
-  const auto first_above = std::find_if(
-      curve->points.begin(), curve->points.end(),
-      [&](const CurvePoint& point) { return point.peak + covered > request.memory.bytes; });
-  if (first_above == curve->points.begin()) {
-    const Bytes least = first_above->peak + covered;
-    return Error{
-        ErrorCode::kInfeasible,
-        fmt::format("infeasible: no plan of the curve by {} fits in {}; the least needs {}",
-                    curve->algorithm, HumanBytes(request.memory.bytes), HumanBytes(least)),
-        {},
-        {"try", {{"memory", std::to_string(least.count())}}}};
+  const auto account = [&](const Plan& plan) {
+    return AccountFor({source.step(), request, source.buffers}, plan.schedule, plan.figures.peak);
+  };
+  const auto fits = [&](const Plan& plan) { return account(plan).need() <= request.memory.bytes; };
+  std::vector<Plan> plans;
+  std::copy_if(curve->plans.begin(), curve->plans.end(), std::back_inserter(plans), fits);
+  if (plans.empty()) {
+    CKPLAN_ASSIGN_OR_RETURN(Plan plan, MakePlan(source, request, limits));
+    plans.push_back(std::move(plan));
   }
-  curve->points.erase(first_above, curve->points.end());
-  if (!curve->host_peaks.empty()) curve->host_peaks.resize(curve->points.size());
+  SetPlans(std::move(plans), curve);
+  curve->accountings.clear();
+  for (const Plan& plan : curve->plans) curve->accountings.push_back(account(plan));
   return Done{};
 }
 

@@ -29,17 +29,21 @@ struct ParetoCurve {
   std::vector<CurvePoint> points;  // By increasing peak, and so by decreasing overhead.
   // The peak of each point's plan on the host; empty if values may not move there.
   std::vector<Bytes> host_peaks;
+  std::vector<Plan> plans;             // The plan of each point; only with a memory.
+  std::vector<Accounting> accountings; // What it needs: see LeaveOutWhatNeedsMore.
 };
 
-// `request` names the algorithm and has no budget; a memory is for LeaveOutWhatNeedsMore. kUsage:
-// it has a budget or a knob's setting, or the algorithm has no curve. kTimeout: stopped; nothing is
-// returned of what was found by then. Other errors are those of MakePlan.
+// `request` names the algorithm and has no budget. With a memory, each point is the plan that
+// MakePlan makes for its peak. kUsage: the request has a budget or a knob's setting, or the
+// algorithm has no curve. kTimeout: stopped; nothing is returned of what was found by then. Other
+// errors are those of MakePlan.
 Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& request,
                                 const SolveLimits& limits);
 
-// Removes the points of plans that need more than the request's memory, apart from what the
-// allocator wastes, which is known only of whole plans. kInfeasible: all of them do.
+// Removes the points whose plans need more than the request's memory (lib/plan/accounting.h), and
+// accounts for the others. If all need more, the only point is the plan that MakePlan makes for the
+// memory. kInfeasible: it makes none. Other errors are those of MakePlan.
 Result<Done> LeaveOutWhatNeedsMore(const Source& source, const PlanRequest& request,
-                                   ParetoCurve* curve);
+                                   const SolveLimits& limits, ParetoCurve* curve);
 
 }  // namespace ckplan

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <stop_token>
 #include <string>
 
@@ -108,44 +109,53 @@ TEST_CASE("pareto: a curve whose search was stopped is none, whatever was found 
   }
 }
 
-TEST_CASE("pareto: points that need more than the memory are left out, and the others stay") {
+TEST_CASE("pareto: the points within a memory are plans that fit it with the allocator") {
   Rng rng(3);
   RandomGraphOptions options;
   options.nodes = 12;
+  options.max_bytes = 40 << 20;
   const TensorGraph graph = RandomTensorGraph(rng, options);
   const Source source = SourceOf(graph);
   PlanRequest request = RequestBy("best");
   request.optimizer = Optimizer::kAdam;
-  request.memory = Budget::Of(Bytes(1 << 20));
-  request.reserve = Bytes(1000);
-  const ParetoCurve whole = TracePareto(source, request, {}).value();
-  REQUIRE(whole.points.size() > 2);
-  // The curve itself does not depend on the memory.
-  CHECK(whole.points.size() == TracePareto(source, RequestBy("best"), {}).value().points.size());
-  const Bytes covered = CoveredByBudget(source.step(), request);
-  CHECK(covered > Bytes(1000));
-  for (size_t kept = 0; kept <= whole.points.size(); ++kept) {
-    CAPTURE(kept);
-    ParetoCurve curve = whole;
-    request.memory.bytes = kept == 0 ? whole.points[0].peak + covered - Bytes(1)
-                                     : whole.points[kept - 1].peak + covered;
-    const Result<Done> left = LeaveOutWhatNeedsMore(source, request, &curve);
-    if (kept > 0) {
-      REQUIRE(left.ok());
-      CHECK(curve.points.size() == kept);
-      CHECK(curve.points.back() == whole.points[kept - 1]);
-      continue;
+  request.memory = Budget::Of(Bytes(int64_t{1} << 40));
+  const ParetoCurve traced = TracePareto(source, request, {}).value();
+  REQUIRE(traced.points.size() > 2);
+  REQUIRE(traced.plans.size() == traced.points.size());
+  const auto need_of = [&](const Plan& plan) {
+    return AccountFor({source.step(), request, Bytes(0)}, plan.schedule, plan.figures.peak).need();
+  };
+  Bytes least = need_of(traced.plans.front());
+  for (const Plan& asked : traced.plans) {
+    request.memory.bytes = Bytes(int64_t{1} << 40);
+    request.memory.bytes = need_of(asked);
+    CAPTURE(request.memory.bytes.count());
+    least = std::min(least, request.memory.bytes);
+    ParetoCurve curve = traced;
+    REQUIRE(LeaveOutWhatNeedsMore(source, request, {}, &curve).ok());
+    const auto fitting = std::count_if(
+        traced.plans.begin(), traced.plans.end(),
+        [&](const Plan& plan) { return need_of(plan) <= request.memory.bytes; });
+    CHECK(curve.points.size() == static_cast<size_t>(fitting));
+    REQUIRE(curve.accountings.size() == curve.points.size());
+    for (size_t i = 0; i < curve.points.size(); ++i) {
+      CHECK(curve.plans[i].figures.peak == curve.points[i].peak);
+      CHECK(curve.accountings[i].need() == need_of(curve.plans[i]));
+      CHECK(curve.accountings[i].need() <= request.memory.bytes);
     }
-    REQUIRE_FALSE(left.ok());
-    CHECK(left.error().code == ErrorCode::kInfeasible);
-    REQUIRE(left.error().remedy.settings.size() == 1);
-    CHECK(left.error().remedy.settings[0].value ==
-          std::to_string((whole.points[0].peak + covered).count()));
+    CHECK(MakePlan(source, request, {}).ok());
   }
-  ParetoCurve curve = whole;
+  // Where no point fits, the answer is that of a plan for the memory.
+  request.memory.bytes = Bytes(least.count() / 2);
+  ParetoCurve curve = traced;
+  const Result<Done> left = LeaveOutWhatNeedsMore(source, request, {}, &curve);
+  REQUIRE_FALSE(left.ok());
+  CHECK(left.error().code == ErrorCode::kInfeasible);
+  CHECK(left.error().message == MakePlan(source, request, {}).error().message);
+  curve = traced;
   request.memory = {};
-  REQUIRE(LeaveOutWhatNeedsMore(source, request, &curve).ok());
-  CHECK(curve.points.size() == whole.points.size());
+  REQUIRE(LeaveOutWhatNeedsMore(source, request, {}, &curve).ok());
+  CHECK(curve.points == traced.points);
 }
 
 TEST_CASE("pareto: what has no curve") {
