@@ -157,7 +157,7 @@ Result<Done> Judge(const Options& options, const std::vector<Threshold>& thresho
   // The figures of a faulty plan mean nothing, so no limit is checked against them.
   if (!findings->faults.empty()) return Done{};
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest asked, options.request.Read());
-  CKPLAN_RETURN_IF_ERROR(CheckStateIsKnown(thresholds, file.source));
+  WarnOfUnknownState(thresholds, file.source, screen);
   const auto account = [&](const Budget& memory) {
     PlanRequest request = file.source.request;
     request.memory = memory;

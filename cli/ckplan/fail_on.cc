@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -233,13 +234,14 @@ Result<Threshold> ParseThreshold(const std::string& text, LimitSubject subject) 
   return BadThreshold(text, subject);
 }
 
-Result<Done> CheckStateIsKnown(const std::vector<Threshold>& thresholds, const Source& source) {
-  for (const Threshold& threshold : thresholds) {
-    const bool counts = threshold.metric == Metric::kTotal || threshold.metric == Metric::kNeed;
-    if (!counts) continue;
-    if (std::optional<Error> unknown = UnknownState(source, source.request.optimizer)) return *std::move(unknown);
-  }
-  return Done{};
+void WarnOfUnknownState(const std::vector<Threshold>& thresholds, const Source& source,
+                        const Screen& screen) {
+  const bool counts_state =
+      std::any_of(thresholds.begin(), thresholds.end(), [](const Threshold& threshold) {
+        return threshold.metric == Metric::kTotal || threshold.metric == Metric::kNeed;
+      });
+  const std::optional<Error> unknown = UnknownState(source, source.request.optimizer);
+  if (counts_state && unknown) screen.Warn(unknown->message + std::string(kCountsAsNothing));
 }
 
 Result<std::vector<Verdict>> JudgeFailOn(const std::vector<Threshold>& thresholds,

@@ -31,8 +31,9 @@ Result<std::vector<Threshold>> ThresholdsIn(const Options& options, LimitSubject
 Result<Threshold> ParseThreshold(const std::string& text,
                                  LimitSubject subject = LimitSubject::kPlan);
 
-// kUsage: a limit counts the optimizer's state, which the source does not say (UnknownState).
-Result<Done> CheckStateIsKnown(const std::vector<Threshold>& thresholds, const Source& source);
+// Warns if a limit counts the optimizer's state, which the source does not say (UnknownState).
+void WarnOfUnknownState(const std::vector<Threshold>& thresholds, const Source& source,
+                        const Screen& screen);
 
 // kUsage: a limit on growth, but neither an older plan nor a reason why there is none; or a limit
 // on the growth of time between plans with costs from different models.

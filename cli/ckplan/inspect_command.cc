@@ -94,7 +94,6 @@ Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
       return ListOpenDims(options, loaded.error(), screen);
     }
     CKPLAN_ASSIGN_OR_RETURN(const Source source, std::move(loaded));
-    CKPLAN_RETURN_IF_ERROR(CheckStateIsKnown(limits, source));
     inspections.push_back(Inspect(source));
     ModelMeasures measures = MeasuresOf(inspections.back());
     measures.need = [&](const Budget& memory) {
@@ -107,6 +106,8 @@ Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
     inspections.back().verdicts = JudgeFailOn(limits, measures);
     progress.Clear();
     WarnOf(source, screen);
+    // With a memory, the source has the warning.
+    if (!request.memory.is_given()) WarnOfUnknownState(limits, source, screen);
   }
   const std::string text = options.format == "json"  ? InspectionJson(inspections)
                            : options.format == "md"  ? InspectionMarkdown(inspections)

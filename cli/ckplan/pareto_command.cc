@@ -66,15 +66,16 @@ struct Grid {
   std::vector<std::string> algorithms;
   bool wants_all = false;  // If true, algorithms that cannot plan the graph are left out.
   std::vector<Optimizer> optimizers;
+  bool has_named_optimizers = false;
 };
 
-// Warns if the state of an optimizer is unknown; with a memory, that is an error.
+// With a memory, the state of the optimizers must be known.
 Result<Done> CheckStates(const Source& source, const Grid& grid, const Screen& screen) {
   for (const Optimizer optimizer : grid.optimizers) {
-    std::optional<Error> unknown = UnknownState(source, optimizer);
-    if (!unknown) continue;
-    if (source.request.memory.is_given()) return *std::move(unknown);
-    screen.Warn(unknown->message + " and counts as 0 B");
+    const std::optional<Error> unknown = UnknownState(source, optimizer);
+    if (!unknown || !source.request.memory.is_given()) continue;
+    if (grid.has_named_optimizers) return *unknown;
+    screen.Warn(unknown->message + std::string(kCountsAsNothing));
   }
   return Done{};
 }
@@ -184,6 +185,7 @@ Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(grid.algorithms,
                           AlgorithmsOf(algorithms, options.request.ValueOf("offload").has_value()));
   grid.wants_all = algorithms == kAllAlgorithms;
+  grid.has_named_optimizers = options.optimizers.has_value();
   CKPLAN_ASSIGN_OR_RETURN(grid.optimizers, OptimizersOf(options.optimizers.value_or("adamw")));
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
                           Outputs::Create(options, "json", EmitSubject::kPlan));

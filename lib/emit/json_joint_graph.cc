@@ -126,9 +126,8 @@ class JointGraphReader {
     IdVector<ValueId, bool> is_gradient(parts_.values.size());
     for (const ValueId id : parts_.values.ids()) {
       const Value& value = parts_.values[id];
-      is_gradient[id] =
-          value.alias_of.is_none() && (value.kind == ValueKind::kParameterGradient ||
-                                       value.kind == ValueKind::kArrivingGradient);
+      is_gradient[id] = value.alias_of.is_none() && (value.kind == ValueKind::kParameterGradient ||
+                                                     value.kind == ValueKind::kArrivingGradient);
     }
     for (const ValueId id : parts_.results) {
       if (!id.is_none()) is_gradient[id] = true;

@@ -138,9 +138,10 @@ TEST_CASE("joint graph files: the tensors that an optimizer keeps state for") {
   CHECK(ReadJointGraphJson(text, "g.json").value() == graph);
   // A result may be a gradient as well, and "s" has 16 bytes.
   CHECK(OptimizedOf(ReadJointGraphJson(with("[[26, 2, 1]]"), "g.json").value()).bytes == Bytes(52));
-  CHECK(JointFaults(with("[[27, 2, 1]]")) ==
-        "g.json: /optimized_tensors: these tensors need more than the 52 bytes of what may be their "
-        "gradients");
+  CHECK(
+      JointFaults(with("[[27, 2, 1]]")) ==
+      "g.json: /optimized_tensors: these tensors need more than the 52 bytes of what may be their "
+      "gradients");
 }
 
 TEST_CASE("joint graph files: a list of trained tensors counts gradients of any kind") {

@@ -54,8 +54,9 @@ std::optional<std::vector<OptimizedTensors>> ReadOptimizedTensors(const JsonView
     tensors.push_back(*row);
   }
   if (!total || *total > gradients.count()) {
-    list.Fault(fmt::format("these tensors need more than the {} bytes of what may be their gradients",
-                           gradients.count()));
+    list.Fault(
+        fmt::format("these tensors need more than the {} bytes of what may be their gradients",
+                    gradients.count()));
     return std::nullopt;
   }
   return Merged(std::move(tensors));

@@ -33,10 +33,10 @@ std::optional<int64_t> TensorBytes(int32_t elem_type, const Dims& dims) {
 bool IsFloatType(int32_t elem_type) { return IsFloat(TensorTypeOf(elem_type)); }
 
 std::string TypeText(int32_t elem_type, const Dims& dims) {
-  std::string text = TensorProto::DataType_IsValid(elem_type)
-                         ? LowerCase(TensorProto::DataType_Name(
-                               static_cast<TensorProto::DataType>(elem_type)))
-                         : "unknown";
+  std::string text =
+      TensorProto::DataType_IsValid(elem_type)
+          ? LowerCase(TensorProto::DataType_Name(static_cast<TensorProto::DataType>(elem_type)))
+          : "unknown";
   text += '[';
   for (size_t i = 0; i < dims.size(); ++i) {
     if (i > 0) text += ',';

@@ -31,7 +31,8 @@ Bytes NeedOf(const TrainingStep& step, const PlanRequest& request, const Plan& p
 
 // Returns the size of a memory, as programs get it, that holds the plan.
 Bytes EnoughFor(const TrainingStep& step, PlanRequest request, const Plan& plan) {
-  request.memory = Budget::Of(Bytes(1));  // Too little, so that the need is the least that holds it.
+  request.memory =
+      Budget::Of(Bytes(1));  // Too little, so that the need is the least that holds it.
   return NeedOf(step, request, plan);
 }
 

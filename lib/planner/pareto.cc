@@ -100,16 +100,15 @@ void SetPlans(std::vector<Plan> plans, ParetoCurve* curve) {
   curve->host_peaks = points.HostPeaksOf(curve->points);
   curve->plans.clear();
   for (const CurvePoint& point : curve->points) {
-    curve->plans.push_back(
-        *std::find_if(plans.begin(), plans.end(), [&](const Plan& plan) {
-          return plan.figures.peak == point.peak && plan.figures.overhead == point.overhead;
-        }));
+    curve->plans.push_back(*std::find_if(plans.begin(), plans.end(), [&](const Plan& plan) {
+      return plan.figures.peak == point.peak && plan.figures.overhead == point.overhead;
+    }));
   }
 }
 
 // Makes the plan of each point. A plan for the point's peak may be better than the point.
-Result<Done> PlanPoints(const Source& source, const PlanRequest& request,
-                        const SolveLimits& limits, ParetoCurve* curve) {
+Result<Done> PlanPoints(const Source& source, const PlanRequest& request, const SolveLimits& limits,
+                        ParetoCurve* curve) {
   std::vector<Plan> plans;
   for (const CurvePoint& point : curve->points) {
     PlanRequest own = request;

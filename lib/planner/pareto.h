@@ -29,8 +29,8 @@ struct ParetoCurve {
   std::vector<CurvePoint> points;  // By increasing peak, and so by decreasing overhead.
   // The peak of each point's plan on the host; empty if values may not move there.
   std::vector<Bytes> host_peaks;
-  std::vector<Plan> plans;             // The plan of each point; only with a memory.
-  std::vector<Accounting> accountings; // What it needs: see LeaveOutWhatNeedsMore.
+  std::vector<Plan> plans;              // The plan of each point; only with a memory.
+  std::vector<Accounting> accountings;  // What it needs: see LeaveOutWhatNeedsMore.
 };
 
 // `request` names the algorithm and has no budget. With a memory, each point is the plan that

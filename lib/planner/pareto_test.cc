@@ -133,9 +133,9 @@ TEST_CASE("pareto: the points within a memory are plans that fit it with the all
     least = std::min(least, request.memory.bytes);
     ParetoCurve curve = traced;
     REQUIRE(LeaveOutWhatNeedsMore(source, request, {}, &curve).ok());
-    const auto fitting = std::count_if(
-        traced.plans.begin(), traced.plans.end(),
-        [&](const Plan& plan) { return need_of(plan) <= request.memory.bytes; });
+    const auto fitting =
+        std::count_if(traced.plans.begin(), traced.plans.end(),
+                      [&](const Plan& plan) { return need_of(plan) <= request.memory.bytes; });
     CHECK(curve.points.size() == static_cast<size_t>(fitting));
     REQUIRE(curve.accountings.size() == curve.points.size());
     for (size_t i = 0; i < curve.points.size(); ++i) {

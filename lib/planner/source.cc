@@ -165,9 +165,11 @@ Result<Done> CheckOptimizer(Source* source) {
                             "are stored in 16 bits",
                             "master_weights");
   }
-  if (const std::optional<Error> unknown = UnknownState(*source, request.optimizer)) {
-    if (request.memory.is_given() || request.total_budget.is_given()) return *unknown;
-    source->warnings.push_back(unknown->message + " and counts as 0 B");
+  const bool has_limit = request.memory.is_given() || request.total_budget.is_given();
+  const std::optional<Error> unknown = UnknownState(*source, request.optimizer);
+  if (unknown && has_limit) {
+    if (!request.implied.contains("optimizer")) return *unknown;
+    source->warnings.push_back(unknown->message + std::string(kCountsAsNothing));
   }
   const std::string& name = source->identity.name;
   if (request.has_master_weights && optimized.bytes > Bytes(0) && !HasSixteenBits(optimized)) {

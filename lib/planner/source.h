@@ -59,8 +59,10 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
                           const ModelIdentity* planned = nullptr);
 
 // Returns the error of a limit that the state of the optimizer counts towards, if the source is a
-// graph file that does not say what is trained. The state is then counted as 0 bytes.
+// graph file that does not say what is trained. The state is then counted as 0 bytes. Where nobody
+// has named the optimizer, that is a warning, the error's message with the other words.
 std::optional<Error> UnknownState(const Source& source, Optimizer optimizer);
+inline constexpr std::string_view kCountsAsNothing = " and counts as 0 B";
 
 // A model and the graph that it is lowered to, for programs that also run the model. Sizes of
 // buffers are not rounded up: see AlignSizes.
