@@ -570,9 +570,8 @@ class Step:
         """Plans for all results from the next step on, because the caller uses more than before."""
         if self._lean is not lean or lean.unused == Unused():
             return
-        self._lean, self._has_left, self._tracker = None, True, None
+        self._lean, self._has_left, self._tracker, self._unused = None, True, None, Unused()
         self._entry.measured_peak_bytes = self._entry.measured_host_peak_bytes = None
-        self._unused = Unused()
         for name in ("plan", "operations", "saved_bytes", "saved_host_bytes", "recomputed", "note"):
             if name in self._first_entry:
                 setattr(self._entry, name, self._first_entry[name])
