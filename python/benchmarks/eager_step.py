@@ -1,6 +1,6 @@
 """Compares plans of exported models with the memory of PyTorch's eager training step on a CPU.
 
-    python python/benchmarks/eager_step.py [NAME...] [--flags "--restore captured"] [--optimize]
+    python python/benchmarks/eager_step.py [NAME...] [--flags "--autograd torch-cpu"] [--optimize]
 
 Each network is exported with its loss in training mode (``torch.onnx.export(dynamo=True)``). The
 measured peak counts every storage that one eager step makes (``model(*batch).backward()``) to the
