@@ -27,6 +27,7 @@ BUDGETS = [70, 50, 35, 25]
 def make_graph(program, network, device, path):
     model, batch = NETWORKS[network]
     subprocess.run([program, "graph", MODELS / f"{model}.onnx", "-D", f"N={batch}", "--joint", "--cost", DEVICES[device],
+                    "--no-restore", "--autograd", "minimal",
                     "-q", "-o", path], check=True)
 
 
