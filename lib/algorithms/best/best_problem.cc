@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/algorithms/best/curve/trade_off_curve.h"
 #include "lib/algorithms/best/required_ops.h"
 
 namespace ckplan {
@@ -22,6 +23,13 @@ BestProblem::BestProblem(const JointGraph& graph, const IdVector<OpId, bool>& is
   }
   unforced_ = JointGraph::Create(std::move(parts)).value();
   unforced_flat_.emplace(*unforced_);
+}
+
+BestProblem::~BestProblem() = default;
+
+TradeOffCurve* BestProblem::curve() {
+  if (!curve_) curve_ = std::make_unique<TradeOffCurve>(this, RequiredOwnOrder(flat_));
+  return curve_.get();
 }
 
 const Certificates& BestProblem::certificates() {

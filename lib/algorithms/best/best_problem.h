@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "lib/algorithms/best/certificates.h"
@@ -12,6 +13,8 @@
 
 namespace ckplan {
 
+class TradeOffCurve;
+
 // Each part is computed when it is first asked for. A stop (lib/base/stop.h) keeps the completed
 // parts.
 class BestProblem {
@@ -19,6 +22,9 @@ class BestProblem {
   // Keeps a reference to `graph`. `is_recomputed` marks operations whose values must not be kept
   // for the backward pass (lib/runs/run_rules.h); it is empty if there are none.
   explicit BestProblem(const JointGraph& graph, const IdVector<OpId, bool>& is_recomputed = {});
+  ~BestProblem();
+  BestProblem(const BestProblem&) = delete;
+  BestProblem& operator=(const BestProblem&) = delete;
 
   const JointGraph& graph() const { return graph_; }
   const RunProblem& flat() const { return flat_; }
@@ -32,6 +38,8 @@ class BestProblem {
   const Certificates& certificates();
   // Returns the order of least memory that this many searches find (MinCutOrderOptions::starts).
   const OrderWithPeak& MinCutOrder(int starts);
+  // Returns the curve of the graph's own order, with all plans and bounds found so far.
+  TradeOffCurve* curve();
 
  private:
   const JointGraph& graph_;
@@ -42,6 +50,7 @@ class BestProblem {
   std::optional<RunProblem> unforced_flat_;
   std::optional<Certificates> certificates_;
   std::map<int, OrderWithPeak> min_cut_orders_;  // The key is `starts`.
+  std::unique_ptr<TradeOffCurve> curve_;
 };
 
 }  // namespace ckplan

@@ -19,6 +19,9 @@ constexpr size_t kMaxSafetyVisits = 512;
 // A walk that runs operations more often than this on average is abandoned.
 constexpr size_t kMaxRunsPerOperation = 12;
 
+// A candidate whose score has fallen to no less than this share is evicted as if it had not.
+constexpr double kNearScore = 0.9;
+
 // A value that could not be evicted is considered again after this many steps.
 constexpr int32_t kStepsParked = 64;
 
@@ -234,8 +237,11 @@ bool Walk::FreeMemory(int64_t needed) {
     if (top.number != entry_[At(top.value)] || !is_in_memory_[At(top.value)]) continue;
     if (locks_[At(top.value)] > 0) continue;  // It is offered again when it is unlocked.
     // Distances shrink as the walk goes on, so an earlier score is too high rather than too low.
+    // One that has hardly changed is near enough: on large graphs, most would be offered again and
+    // again.
     const Candidate fresh = CandidateOf(top.value);
-    if (fresh < top) {
+    const bool is_near = fresh.band == top.band && fresh.score > kNearScore * top.score;
+    if (fresh < top && !is_near) {
       candidates_.push(fresh);
     } else if (!MayBeEvicted(top.value)) {
       parked_.push_back(top.value);

@@ -1,0 +1,207 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "lib/algorithms/best/best_problem.h"
+#include "lib/algorithms/best/curve/cut_rounding.h"
+#include "lib/algorithms/best/curve/nested_network.h"
+#include "lib/algorithms/best/curve/price_master.h"
+#include "lib/algorithms/best/curve/trade_off_curve.h"
+#include "lib/schedule/expand.h"
+#include "lib/testing/best/brute_force.h"
+#include "lib/testing/best/random_instance.h"
+#include "lib/testing/graph_text.h"
+#include "lib/testing/instances.h"
+
+namespace ckplan {
+namespace {
+
+constexpr std::array kShares = {90, 75, 60, 45};
+
+// A chain of four: keeping everything peaks at 20 bytes; within 16, a must run again, which
+// costs 5.
+Expansion ChainOfFour() {
+  return ExpandTensorGraph(GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1"));
+}
+
+// Prices from 0 to about twice what makes all bytes worth all costs.
+std::vector<int64_t> RandomPrices(Rng* rng, const NestedNetwork& network) {
+  std::vector<int64_t> prices;
+  for (size_t i = 0; i < network.moment_count(); ++i) {
+    prices.push_back(rng->Chance(30) ? 0 : rng->Between(0, int64_t{1} << 32));
+  }
+  return prices;
+}
+
+}  // namespace
+
+TEST_CASE("curve: a bound line rounds up to whole costs, and back to whole bytes") {
+  const BoundLine line{35, 2, 1};  // (35 - 2 B) / 2
+  CHECK(line.CostWithin(0) == 18);
+  CHECK(line.CostWithin(17) == 1);
+  CHECK(line.CostWithin(18) == 0);
+  CHECK(line.LeastBudget(0) == 18);
+  CHECK(line.LeastBudget(10) == 8);
+  CHECK(line.LeastBudget(18) == 0);
+  for (int64_t cost = 0; cost < 20; ++cost) {
+    const int64_t least = line.LeastBudget(cost);
+    CHECK(line.CostWithin(least) <= cost);
+    if (least > 0) CHECK(line.CostWithin(least - 1) > cost);
+  }
+}
+
+TEST_CASE("curve: the cut of a chain of four keeps all, or runs a again") {
+  const Expansion chain = ChainOfFour();
+  const RunProblem problem(chain.graph);
+  const Runs order = RequiredOwnOrder(problem);
+  const std::vector<int32_t> moments = {
+      static_cast<int32_t>(FlatSimulator(problem).Run(order).peak_step)};
+  NestedNetwork network(problem, order, moments);
+  const NestedChoice all = network.KeepAll();
+  CHECK(all.cost == 0);
+  CHECK(all.bytes[0] + network.fixed_bytes(0) == 20);
+  CHECK(network.LeastBytes(0) == 16);
+  const std::vector<int64_t> dear = {int64_t{2} << network.price_shift()};  // 8 for keeping a.
+  network.Cut(dear, NestedNetwork::Ties::kKeep);
+  CHECK(network.Choice().cost == 5);
+  const std::vector<int64_t> even = {int64_t{5} << network.price_shift() >> 2};  // 5 for keeping a.
+  CHECK(network.Cut(even, NestedNetwork::Ties::kKeep).CostWithin(16) == 5);
+  CHECK(network.Cut(even, NestedNetwork::Ties::kKeep).CostWithin(20) == 0);
+}
+
+TEST_CASE("curve: the master program mixes two choices, and prices the room by their slope") {
+  PriceMaster master({0, {10}});
+  master.Add({6, {4}});
+  const std::vector<int64_t> room = {7};
+  master.Solve(room, 100);
+  CHECK(master.value() == doctest::Approx(3));
+  CHECK(master.prices()[0] == doctest::Approx(1));
+  // With two moments, only the one without room has a price.
+  PriceMaster two({0, {10, 3}});
+  two.Add({6, {4, 3}});
+  two.Solve(std::vector<int64_t>{7, 3}, 100);
+  CHECK(two.value() == doctest::Approx(3));
+  CHECK(two.prices()[1] == doctest::Approx(0));
+}
+
+TEST_CASE("curve: for whatever moments and prices, no bound is above the optimum") {
+  int tight = 0;
+  int tested = 0;
+  for (uint64_t seed = 1; seed <= Instances(10'000); ++seed) {
+    CAPTURE(seed);
+    RandomInstance instance(seed, 50);
+    std::vector<int32_t> moments;
+    for (size_t i = 0; i < instance.order.size(); ++i) {
+      if (instance.rng.Chance(30)) moments.push_back(static_cast<int32_t>(i));
+    }
+    if (moments.empty()) continue;
+    const auto least = ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
+    if (!least) continue;
+    const int64_t added = *least - instance.OnceCost();
+    NestedNetwork network(instance.problem, instance.order, moments);
+    for (size_t i = 0; i < moments.size(); ++i) REQUIRE(network.LeastBytes(i) <= instance.budget);
+    for (int trial = 0; trial < 4; ++trial) {
+      const auto ties = trial % 2 == 0 ? NestedNetwork::Ties::kKeep : NestedNetwork::Ties::kBreak;
+      const BoundLine line = network.Cut(RandomPrices(&instance.rng, network), ties);
+      REQUIRE(line.CostWithin(instance.budget) <= added);
+      REQUIRE(line.LeastBudget(added) <= instance.budget);
+      tight += added > 0 && line.CostWithin(instance.budget) == added;
+      ++tested;
+    }
+  }
+  CHECK(tested > Instances(5'000));
+  CHECK(tight > Instances(30));
+}
+
+TEST_CASE("curve: what it reads is a plan within the budget, and its bound mostly is its cost") {
+  int tested = 0;
+  int optimal = 0;
+  int proven = 0;
+  for (uint64_t seed = 1; seed <= Instances(400); ++seed) {
+    CAPTURE(seed);
+    const RandomInstance instance(seed, 50);
+    BestProblem problem(instance.graph);
+    TradeOffCurve curve(&problem, instance.order);
+    curve.Trace(kNormalCurve);
+    const int64_t idle = instance.OnceCost() - instance.problem.total_cost;
+    for (const int share : kShares) {
+      const int64_t budget = PeakOf(instance.problem, instance.order) * share / 100;
+      const auto least = ExhaustiveLeastCost(instance.problem, instance.order, budget);
+      curve.Read(budget, kNormalCurve);
+      const TradeOffCurve::PlanOnCurve* const plan = curve.BestWithin(budget);
+      if (!least) {
+        CHECK(plan == nullptr);
+        continue;
+      }
+      CHECK(curve.least_peak() <= budget);
+      const int64_t added = idle + *least - instance.OnceCost();
+      CHECK(curve.BoundWithin(budget) <= added);
+      CHECK(curve.LeastPeakWithin(added) <= budget);
+      ++tested;
+      proven += curve.BoundWithin(budget) == added;
+      if (plan == nullptr) continue;
+      CHECK(plan->peak <= budget);
+      CHECK(plan->overhead >= added);
+      optimal += plan->overhead == added;
+    }
+  }
+  CAPTURE(tested);
+  CAPTURE(optimal);
+  CAPTURE(proven);
+  CHECK(optimal * 10 >= tested * 9);
+  CHECK(proven * 10 >= tested * 5);
+}
+
+TEST_CASE("curve: more reading never makes a plan or a bound worse") {
+  for (uint64_t seed = 1; seed <= Instances(100); ++seed) {
+    CAPTURE(seed);
+    const RandomInstance instance(seed, 50);
+    BestProblem problem(instance.graph);
+    TradeOffCurve curve(&problem, instance.order);
+    const int64_t keep_all = curve.Fastest().peak;
+    std::vector<int64_t> bounds;
+    std::vector<int64_t> costs;
+    const auto check = [&] {
+      for (size_t i = 0; i < kShares.size(); ++i) {
+        const int64_t budget = keep_all * kShares[i] / 100;
+        const auto* const plan = curve.BestWithin(budget);
+        const int64_t cost = plan == nullptr ? std::numeric_limits<int64_t>::max() : plan->overhead;
+        if (bounds.size() <= i) {
+          bounds.push_back(curve.BoundWithin(budget));
+          costs.push_back(cost);
+        }
+        CHECK(curve.BoundWithin(budget) >= bounds[i]);
+        CHECK(cost <= costs[i]);
+        bounds[i] = curve.BoundWithin(budget);
+        costs[i] = cost;
+      }
+      CHECK(curve.Points() == FrontOf(curve.Points()));
+    };
+    check();
+    curve.Read(keep_all * 6 / 10, kQuickCurve);
+    check();
+    curve.Trace(kQuickCurve);
+    check();
+    curve.ReadWithin(curve.order().size() > 3 ? instance.OnceCost() / 10 : 0, kNormalCurve);
+    check();
+    curve.Trace(kThoroughCurve);
+    check();
+  }
+}
+
+TEST_CASE("curve: reruns that the budget leaves room for are left out") {
+  const Expansion chain = ChainOfFour();
+  const RunProblem problem(chain.graph);
+  const Runs order = RequiredOwnOrder(problem);
+  const std::optional<Runs> runs = EvictedAround(problem, order, 16, {1, 1, 2, true}, {});
+  REQUIRE(runs);
+  CHECK(CostOf(problem, *runs) == CostOf(problem, order) + 5);
+  CHECK(WithoutSpareReruns(problem, *runs, 16) == *runs);
+  CHECK(CostOf(problem, WithoutSpareReruns(problem, *runs, 20)) == CostOf(problem, order));
+}
+
+}  // namespace ckplan

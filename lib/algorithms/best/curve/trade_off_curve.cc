@@ -1,0 +1,419 @@
+#include "lib/algorithms/best/curve/trade_off_curve.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "lib/algorithms/best/best_problem.h"
+#include "lib/algorithms/best/curve/cut_rounding.h"
+#include "lib/algorithms/best/step_view.h"
+#include "lib/base/check.h"
+#include "lib/base/stop.h"
+#include "lib/runs/rerun_aliases.h"
+
+namespace ckplan {
+namespace {
+
+// A network has at most this many nodes, unless it has a single moment.
+constexpr int64_t kMostNodes = 1'000'000;
+
+// Moments are added in at most so many rounds, and so many at once.
+constexpr int kMomentRounds = 8;
+constexpr int kMomentsAtOnce = 4;
+// Cuts at multiples of the prices, for the plan that shows which moment is missing.
+constexpr int kCutsForMoment = 8;
+
+// Prices are found once the bound is this many times nearer to the best mix of choices than a
+// settled budget's plan has to be.
+constexpr int64_t kPriceParts = 5;
+
+// A bound of so many steps shows that hardly any plan fits.
+constexpr int64_t kHopelessSteps = 2;
+constexpr double kDearestSteps = 3;
+
+// Multiples of the prices: the first, the growth of the gap to the next, and the largest.
+constexpr double kFirstMultiple = 1.002;
+constexpr double kMultipleGrowth = 1.004;
+constexpr double kLargestMultiple = 16;
+constexpr double kLeastMultiple = 0.995;
+constexpr double kNearMultiples = 2e-5;
+
+// Multiples at which a cut guides evictions.
+constexpr std::array kGuides = {1.0, 1.01};
+
+// The rules of eviction by how often each gave the best plan, on the models of testdata/models.
+constexpr std::array kEvictions = {EvictionRule{1, 1, 2, true},  EvictionRule{2, 1, 2, true},
+                                   EvictionRule{1, 1, 1, true},  EvictionRule{1, 2, 2, true},
+                                   EvictionRule{0, 1, 1, false}, EvictionRule{0, 1, 1, true},
+                                   EvictionRule{0, 1, 2, true},  EvictionRule{2, 1, 1, true}};
+constexpr int kUnguided = 2;
+
+// ReadWithin leaves gaps of one part in so many of the order's peak.
+constexpr int64_t kNearPeakParts = 512;
+
+// Above so many operations there is less work for each budget, for the same time at each operation.
+constexpr size_t kManyOpsOnCurve = 20'000;
+
+CurveWork ForSize(CurveWork work, size_t ops) {
+  if (ops <= kManyOpsOnCurve) return work;
+  work.budgets = std::min(work.budgets, 8);
+  work.moments = std::min(work.moments, 3);
+  work.cuts = std::min(work.cuts, 8);
+  work.evictions = std::min(work.evictions, 1);
+  work.scaled_cuts = std::min(work.scaled_cuts, 4);
+  return work;
+}
+
+bool HasAliases(const JointGraph& graph) {
+  return std::any_of(graph.values().begin(), graph.values().end(),
+                     [](const Value& value) { return !value.alias_of.is_none(); });
+}
+
+bool IsAnyAboveZero(const std::vector<double>& prices) {
+  return std::any_of(prices.begin(), prices.end(), [](double price) { return price > 0; });
+}
+
+}  // namespace
+
+TradeOffCurve::TradeOffCurve(BestProblem* problem, Runs order)
+    : problem_(problem),
+      order_(std::move(order)),
+      has_aliases_(HasAliases(problem->graph())),
+      simulator_(problem->graph()) {
+  const RunProblem& flat = problem->flat();
+  for (const OpId op : order_) once_ += flat.cost[At(op.index())];
+  least_added_ = once_ - flat.total_cost + problem->forced_cost();
+  peak_moment_ = static_cast<int32_t>(simulator_.Run(order_).value().peak_step);
+  least_peak_ = problem->certificates().least_peak_any_plan;
+  moments_ = {peak_moment_};
+  Offer(order_);
+}
+
+std::vector<CurvePoint> TradeOffCurve::Points() const {
+  std::vector<CurvePoint> points;
+  for (const PlanOnCurve& plan : plans_) points.push_back({Bytes(plan.peak), Cost(plan.overhead)});
+  return points;
+}
+
+const TradeOffCurve::PlanOnCurve* TradeOffCurve::BestWithin(int64_t budget) const {
+  const auto above = std::find_if(plans_.begin(), plans_.end(),
+                                  [&](const PlanOnCurve& plan) { return plan.peak > budget; });
+  return above == plans_.begin() ? nullptr : &*std::prev(above);
+}
+
+const TradeOffCurve::PlanOnCurve& TradeOffCurve::LeastWithin(int64_t most_added) const {
+  const auto first = std::find_if(plans_.begin(), plans_.end(), [&](const PlanOnCurve& plan) {
+    return plan.overhead <= most_added;
+  });
+  return first == plans_.end() ? plans_.back() : *first;
+}
+
+int64_t TradeOffCurve::BoundWithin(int64_t budget) const {
+  int64_t bound = 0;
+  for (const BoundLine& line : lines_) bound = std::max(bound, line.CostWithin(budget));
+  return least_added_ + bound;
+}
+
+int64_t TradeOffCurve::LeastPeakWithin(int64_t most_added) const {
+  int64_t least = least_peak_;
+  for (const BoundLine& line : lines_) {
+    least = std::max(least, line.LeastBudget(most_added - least_added_));
+  }
+  return least;
+}
+
+int64_t TradeOffCurve::Tolerance(const CurveWork& work) const {
+  return problem_->flat().total_cost / work.settled_parts;
+}
+
+bool TradeOffCurve::IsSettled(int64_t budget, const CurveWork& work) const {
+  const PlanOnCurve* const best = BestWithin(budget);
+  return best != nullptr && best->overhead - BoundWithin(budget) <= Tolerance(work);
+}
+
+bool TradeOffCurve::Offer(const Runs& runs) {
+  const RunRules* const rules = problem_->rules();
+  const Runs obeying = rules == nullptr ? runs : MadeToObey(*rules, runs);
+  bool is_taken = OfferOne(obeying);
+  // As they are, the runs may make memory anew that an alias still holds.
+  if (has_aliases_) is_taken |= OfferOne(RerunAliases(problem_->graph(), obeying));
+  return is_taken;
+}
+
+bool TradeOffCurve::OfferOne(Runs runs) {
+  const Result<Simulation> simulation = simulator_.Run(runs);
+  CKPLAN_CHECK(simulation.ok(), "cuts and evictions make valid plans");
+  const int64_t peak = simulation->peak.count();
+  const int64_t overhead = simulation->cost.count() - problem_->flat().total_cost;
+  last_peak_ = peak;
+  if (problem_->rules() != nullptr && !Obeys(*problem_->rules(), runs)) return false;
+  const auto at = std::find_if(plans_.begin(), plans_.end(),
+                               [&](const PlanOnCurve& plan) { return plan.peak > peak; });
+  if (at != plans_.begin() && std::prev(at)->overhead <= overhead) return false;
+  // Those with no less memory that take no less time are superseded.
+  const auto is_superseded = [&](const PlanOnCurve& plan) {
+    return plan.peak >= peak && plan.overhead >= overhead;
+  };
+  plans_.erase(std::remove_if(plans_.begin(), plans_.end(), is_superseded), plans_.end());
+  const auto place = std::find_if(plans_.begin(), plans_.end(),
+                                  [&](const PlanOnCurve& plan) { return plan.peak > peak; });
+  plans_.insert(place, {peak, overhead, std::move(runs)});
+  return true;
+}
+
+void TradeOffCurve::Rebuild() {
+  const RunProblem& problem = problem_->unforced();
+  const bool is_first = network_ == nullptr;
+  network_ = std::make_unique<NestedNetwork>(problem, order_, moments_);
+  master_ = std::make_unique<PriceMaster>(network_->KeepAll());
+  if (is_first) least_peak_ = std::max(least_peak_, network_->LeastBytes(0));
+  for (const auto& [budget, known] : known_prices_) {
+    std::vector<double> prices;
+    for (const int32_t moment : moments_) {
+      const auto found = known.find(moment);
+      prices.push_back(found == known.end() ? 0 : found->second);
+    }
+    CutAt(prices, NestedNetwork::Ties::kBreak);
+    OfferExpanded();
+  }
+}
+
+std::vector<int64_t> TradeOffCurve::WholePrices(const std::vector<double>& prices) const {
+  constexpr double kMost = static_cast<double>(int64_t{1} << NestedNetwork::kMostPriceBits);
+  std::vector<int64_t> whole;
+  for (const double price : prices) {
+    const double scaled = std::ldexp(price, network_->price_shift());
+    whole.push_back(static_cast<int64_t>(std::clamp(scaled, 0.0, kMost)));
+  }
+  return whole;
+}
+
+void TradeOffCurve::CutAt(const std::vector<double>& prices, NestedNetwork::Ties ties) {
+  PollStop();
+  lines_.push_back(network_->Cut(WholePrices(prices), ties));
+  last_choice_ = network_->Choice();
+  master_->Add(last_choice_);
+}
+
+bool TradeOffCurve::OfferExpanded() {
+  return Offer(RunsOfCut(problem_->flat(), order_, *network_));
+}
+
+// Returns whether prices were found at which plans may fit.
+bool TradeOffCurve::FindPrices(int64_t budget, const CurveWork& work, Aim aim) {
+  std::vector<int64_t> room;
+  for (size_t i = 0; i < moments_.size(); ++i) room.push_back(budget - network_->fixed_bytes(i));
+  const double enough = static_cast<double>(Tolerance(work)) / static_cast<double>(kPriceParts);
+  for (int cut = 0; cut <= work.cuts; ++cut) {
+    master_->Solve(room, kDearestSteps * static_cast<double>(once_));
+    const int64_t bound = BoundWithin(budget) - least_added_;
+    if (bound > kHopelessSteps * once_) return false;
+    if (master_->value() - static_cast<double>(bound) <= enough) break;
+    if (cut == work.cuts || (aim == Aim::kPlan && IsSettled(budget, work))) break;
+    CutAt(master_->prices(), NestedNetwork::Ties::kBreak);
+    OfferExpanded();
+  }
+  if (!IsAnyAboveZero(master_->prices())) return false;
+  std::map<int32_t, double>& known = known_prices_[budget];
+  known.clear();
+  for (size_t i = 0; i < moments_.size(); ++i) {
+    if (master_->prices()[i] > 0) known[moments_[i]] = master_->prices()[i];
+  }
+  return true;
+}
+
+bool TradeOffCurve::FitsAtMoments(int64_t budget) const {
+  for (size_t i = 0; i < moments_.size(); ++i) {
+    if (last_choice_.bytes[i] + network_->fixed_bytes(i) > budget) return false;
+  }
+  return true;
+}
+
+// Cuts at multiples of the prices, to get near the least multiple whose cut `fits`.
+void TradeOffCurve::CutAtMultiples(const std::vector<double>& prices, int cuts,
+                                   const std::function<bool()>& fits) {
+  const auto fits_at = [&](double multiple) {
+    std::vector<double> raised = prices;
+    for (double& price : raised) price *= multiple;
+    CutAt(raised, NestedNetwork::Ties::kBreak);
+    return fits();
+  };
+  double low = kLeastMultiple;
+  double high = 0;
+  double growth = kMultipleGrowth;
+  int cut = 0;
+  for (double at = kFirstMultiple; cut < cuts && high == 0 && at <= kLargestMultiple; ++cut) {
+    if (fits_at(at)) {
+      high = at;
+    } else {
+      low = at;
+      at *= growth;
+      growth *= growth;
+    }
+  }
+  if (high == 0) return;
+  for (; cut < cuts && high - low > kNearMultiples; ++cut) {
+    const double middle = (low + high) / 2;
+    (fits_at(middle) ? high : low) = middle;
+  }
+}
+
+bool TradeOffCurve::HasMomentAt(int32_t position) const {
+  return std::binary_search(moments_.begin(), moments_.end(), position);
+}
+
+// Returns where a plan that fits the budget at all moments exceeds it most, and by how much.
+std::optional<std::pair<int32_t, int64_t>> TradeOffCurve::MissingMoment(int64_t budget, int cuts) {
+  std::optional<Runs> fitting;
+  const std::vector<double> prices = master_->prices();
+  CutAtMultiples(prices, cuts, [&] {
+    if (!FitsAtMoments(budget)) return false;
+    fitting = RunsOfCut(problem_->flat(), order_, *network_);
+    Offer(*fitting);
+    return true;
+  });
+  if (!fitting) return std::nullopt;
+  const StepView view = ViewSteps(problem_->graph(), order_, *fitting);
+  const std::optional<size_t> top = TopAbove(view, budget, [&](size_t step) {
+    return view.position[step] < static_cast<int32_t>(order_.size()) &&
+           !HasMomentAt(view.position[step]);
+  });
+  if (!top) return std::nullopt;
+  return std::pair(view.position[*top], view.bytes[*top] - budget);
+}
+
+bool TradeOffCurve::AddMoments(const std::map<int32_t, int64_t>& excess, const CurveWork& work) {
+  std::vector<std::pair<int64_t, int32_t>> most_first;
+  for (const auto& [moment, bytes] : excess) most_first.emplace_back(-bytes, moment);
+  std::sort(most_first.begin(), most_first.end());
+  bool is_any = false;
+  const int64_t nodes_of_one = network_->node_count() / static_cast<int64_t>(moments_.size());
+  for (size_t i = 0; i < std::min<size_t>(most_first.size(), kMomentsAtOnce); ++i) {
+    const auto count = static_cast<int64_t>(moments_.size()) + 1;
+    if (count > work.moments || count * nodes_of_one > kMostNodes) break;
+    const int32_t moment = most_first[i].second;
+    moments_.insert(std::upper_bound(moments_.begin(), moments_.end(), moment), moment);
+    is_any = true;
+  }
+  return is_any;
+}
+
+// Adds moments until the plans of the cuts for these budgets fit, or there are enough moments. Of
+// several budgets, every other one is looked at in each round.
+void TradeOffCurve::PickMoments(const std::vector<int64_t>& budgets, const CurveWork& work) {
+  if (network_ == nullptr) Rebuild();
+  const size_t stride = budgets.size() > 1 ? 2 : 1;
+  for (int round = 0; round < kMomentRounds; ++round) {
+    std::map<int32_t, int64_t> excess;
+    for (size_t i = 0; i < budgets.size(); ++i) {
+      const int64_t budget = budgets[i];
+      if (budget < least_peak_ || IsSettled(budget, work)) continue;
+      if (!FindPrices(budget, work, Aim::kPlan) || IsSettled(budget, work)) continue;
+      if (static_cast<int>(moments_.size()) >= work.moments) continue;
+      if (i % stride != static_cast<size_t>(round) % stride) continue;
+      const auto missing = MissingMoment(budget, kCutsForMoment);
+      if (missing) excess[missing->first] += missing->second;
+    }
+    if (!AddMoments(excess, work)) return;
+    Rebuild();
+  }
+}
+
+void TradeOffCurve::EvictAt(int64_t budget, const std::vector<double>& prices,
+                            const CurveWork& work) {
+  const RunProblem& problem = problem_->flat();
+  const auto count = static_cast<size_t>(work.evictions);
+  bool has_any = false;
+  const auto try_rule = [&](const EvictionRule& rule, const std::vector<bool>& kept) {
+    const std::optional<Runs> runs = EvictedAround(problem, order_, budget, rule, kept);
+    if (!runs) return;
+    has_any = true;
+    Offer(*runs);
+  };
+  const size_t base = static_cast<size_t>(
+      std::lower_bound(moments_.begin(), moments_.end(), peak_moment_) - moments_.begin());
+  for (size_t guide = 0; guide < (count > 1 ? kGuides.size() : 1); ++guide) {
+    if (!IsAnyAboveZero(prices)) break;
+    std::vector<double> raised = prices;
+    for (double& price : raised) price *= kGuides[guide];
+    CutAt(raised, NestedNetwork::Ties::kBreak);
+    const std::vector<bool> kept = network_->KeptAt(base);
+    for (size_t i = 0; i < std::min(count, kEvictions.size()); ++i) {
+      try_rule(kEvictions[i], kept);
+      if (IsSettled(budget, work)) return;
+    }
+  }
+  for (size_t i = 0; i < (has_any ? std::min<size_t>(count, kUnguided) : kEvictions.size()); ++i) {
+    try_rule(kEvictions[i], {});
+    if (has_any && count == 1) return;
+  }
+}
+
+void TradeOffCurve::Round(int64_t budget, const CurveWork& work) {
+  if (budget < least_peak_ || IsSettled(budget, work)) return;
+  const bool has_prices = FindPrices(budget, work, Aim::kPlan);
+  const std::vector<double> prices = master_->prices();
+  if (has_prices) CutAt(prices, NestedNetwork::Ties::kKeep);
+  if (IsSettled(budget, work)) return;
+  EvictAt(budget, prices, work);
+  if (IsSettled(budget, work)) return;
+  if (has_prices) {
+    CutAtMultiples(prices, work.scaled_cuts, [&] {
+      OfferExpanded();
+      return last_peak_ <= budget;
+    });
+  }
+  const PlanOnCurve* const best = BestWithin(budget);
+  if (best == nullptr || IsSettled(budget, work)) return;
+  Offer(WithoutSpareReruns(problem_->flat(), Runs(best->runs), budget));
+}
+
+void TradeOffCurve::Trace(const CurveWork& asked) {
+  const CurveWork work = ForSize(asked, order_.size());
+  if (network_ == nullptr) Rebuild();
+  const int64_t high = Fastest().peak;
+  const int64_t low = std::min(least_peak_, high);
+  std::vector<int64_t> budgets;
+  for (int i = 1; i <= work.budgets; ++i) {
+    budgets.push_back(high - (high - low) / work.budgets * i);
+  }
+  PickMoments(budgets, work);
+  std::reverse(budgets.begin(), budgets.end());
+  for (const int64_t budget : budgets) {
+    Round(budget, work);
+    has_read_[budget] = std::max(has_read_[budget], work.settled_parts);
+  }
+}
+
+void TradeOffCurve::Read(int64_t budget, const CurveWork& asked) {
+  const CurveWork work = ForSize(asked, order_.size());
+  int64_t& has_read = has_read_[budget];
+  if (has_read >= work.settled_parts || IsSettled(budget, work)) return;
+  PickMoments({budget}, work);
+  Round(budget, work);
+  has_read = work.settled_parts;
+}
+
+void TradeOffCurve::ReadWithin(int64_t most_added, const CurveWork& work) {
+  for (int reading = 0; reading < work.readings; ++reading) {
+    const int64_t low = LeastPeakWithin(most_added);
+    const PlanOnCurve& reached = LeastWithin(most_added);
+    const int64_t gap = Fastest().peak / kNearPeakParts;
+    if (reached.overhead > most_added || reached.peak - low <= gap) return;
+    // Where the line from the plan to the next one with less memory adds as much as is allowed.
+    int64_t budget = low;
+    if (&reached != &plans_.front()) {
+      const PlanOnCurve& next = *(&reached - 1);
+      const double share = static_cast<double>(most_added - reached.overhead) /
+                           static_cast<double>(next.overhead - reached.overhead);
+      budget = reached.peak -
+               static_cast<int64_t>(share * static_cast<double>(reached.peak - next.peak));
+    }
+    budget = std::clamp(budget, low, reached.peak - gap);
+    if (has_read_.contains(budget)) budget = low + (reached.peak - low) / 2;
+    Read(budget, work);
+  }
+}
+
+}  // namespace ckplan

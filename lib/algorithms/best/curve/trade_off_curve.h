@@ -1,0 +1,140 @@
+// The trade-off of memory and time of one order, computed once and read by every search.
+//
+//   added time
+//        | x
+//        |\ \                     x: plans found, each with less memory or less time than the
+//        others | \  x                   lines: proven, no plan of the order is below any of them
+//        |  \   \_ x
+//        |   \____- _ x___x
+//        +------------------ peak
+//
+// Every minimum cut over nested moments (nested_network.h) gives both a line, which bounds all
+// budgets at once, and a plan. The prices at which to cut for a budget come from a small linear
+// program over all cuts so far (price_master.h), so a budget beside one that is known costs a few
+// cuts. Where the plan of a cut exceeds the budget between the moments, there is a new moment. What
+// the cut keeps then guides an eviction (cut_rounding.h), whose plans fit.
+//
+// Whatever is asked for, plans and lines are only added: an answer never gets worse. Work is
+// counted in cuts and plans, so the same questions in the same order have the same answers
+// everywhere.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lib/algorithms/best/curve/bound_line.h"
+#include "lib/algorithms/best/curve/nested_network.h"
+#include "lib/algorithms/best/curve/price_master.h"
+#include "lib/graph/joint_graph.h"
+#include "lib/plan/curve_point.h"
+#include "lib/runs/run_problem.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+
+class BestProblem;
+
+// How much a curve does for each budget. A budget is settled once the gap between its plan and its
+// bound is one part in `settled_parts` of a step.
+struct CurveWork {
+  int64_t settled_parts = 1'000;
+  int budgets = 16;      // Of Trace.
+  int moments = 8;       // The most, together with kMostNodes.
+  int cuts = 12;         // For the prices of a budget.
+  int evictions = 4;     // Rules of eviction, for each of two cuts.
+  int scaled_cuts = 14;  // Cuts at multiples of the prices, for plans that fit.
+  int readings = 4;      // Of ReadWithin.
+};
+
+inline constexpr CurveWork kQuickCurve = {500, 8, 3, 8, 2, 8, 3};
+inline constexpr CurveWork kNormalCurve = {1'000, 16, 6, 12, 4, 14, 4};
+inline constexpr CurveWork kThoroughCurve = {5'000, 16, 8, 24, 8, 20, 6};
+
+class TradeOffCurve {
+ public:
+  struct PlanOnCurve {
+    int64_t peak = 0;
+    int64_t overhead = 0;  // Over running every operation once: see BestOutcome.
+    Runs runs;
+  };
+
+  // Keeps a reference to `problem`, and begins with the order itself, in which each operation comes
+  // once and after those it needs.
+  TradeOffCurve(BestProblem* problem, Runs order);
+
+  const Runs& order() const { return order_; }
+  // By rising peak and falling overhead; never empty.
+  const std::vector<PlanOnCurve>& plans() const { return plans_; }
+  std::vector<CurvePoint> Points() const;
+  // The plan of least time within the budget; null if none is known.
+  const PlanOnCurve* BestWithin(int64_t budget) const;
+  // The plan of least peak that adds at most this; if there is none, the plan of least time.
+  const PlanOnCurve& LeastWithin(int64_t most_added) const;
+  const PlanOnCurve& Fastest() const { return plans_.back(); }
+
+  // No plan of the order adds less within this budget.
+  int64_t BoundWithin(int64_t budget) const;
+  // No plan of the order that adds at most this has a lower peak.
+  int64_t LeastPeakWithin(int64_t most_added) const;
+  // No plan of the order has a lower peak.
+  int64_t least_peak() const { return least_peak_; }
+
+  // Takes in a plan that is known. Returns whether it is on the curve now. Its first runs may come
+  // in another order; the bounds say nothing about it then.
+  bool Offer(const Runs& runs);
+
+  // Looks for plans and bounds at budgets spread over the whole curve.
+  void Trace(const CurveWork& work);
+  // Looks for a plan of little time within the budget, and for a bound of it.
+  void Read(int64_t budget, const CurveWork& work);
+  // Looks for a plan of little memory that adds at most this.
+  void ReadWithin(int64_t most_added, const CurveWork& work);
+
+  // Whether there is a plan for the budget that is proven to be this near to the best.
+  bool IsSettled(int64_t budget, const CurveWork& work) const;
+
+ private:
+  bool OfferOne(Runs runs);
+  bool OfferExpanded();
+  int64_t Tolerance(const CurveWork& work) const;
+  bool HasMomentAt(int32_t position) const;
+  void Rebuild();
+  void PickMoments(const std::vector<int64_t>& budgets, const CurveWork& work);
+  bool AddMoments(const std::map<int32_t, int64_t>& excess, const CurveWork& work);
+  std::optional<std::pair<int32_t, int64_t>> MissingMoment(int64_t budget, int cuts);
+  enum class Aim : uint8_t { kPlan, kPrices };
+  bool FindPrices(int64_t budget, const CurveWork& work, Aim aim);
+  void CutAt(const std::vector<double>& prices, NestedNetwork::Ties ties);
+  std::vector<int64_t> WholePrices(const std::vector<double>& prices) const;
+  bool FitsAtMoments(int64_t budget) const;
+  void CutAtMultiples(const std::vector<double>& prices, int cuts,
+                      const std::function<bool()>& fits);
+  void EvictAt(int64_t budget, const std::vector<double>& prices, const CurveWork& work);
+  void Round(int64_t budget, const CurveWork& work);
+
+  BestProblem* const problem_;
+  const Runs order_;
+  const bool has_aliases_;
+  Simulator simulator_;
+  int64_t once_ = 0;         // The cost of the order.
+  int64_t least_added_ = 0;  // What every plan adds: see BestOutcome.
+  int32_t peak_moment_ = 0;  // The position where the order itself needs the most memory.
+  int64_t least_peak_ = 0;
+  std::vector<PlanOnCurve> plans_;
+  std::vector<BoundLine> lines_;
+  int64_t last_peak_ = 0;  // Of the plan that was offered last.
+
+  std::vector<int32_t> moments_;
+  std::unique_ptr<NestedNetwork> network_;
+  std::unique_ptr<PriceMaster> master_;
+  NestedChoice last_choice_;
+  // The prices found for a budget, by position in the order, to begin with after moments are added.
+  std::map<int64_t, std::map<int32_t, double>> known_prices_;
+  std::map<int64_t, int64_t> has_read_;  // By budget: the most settled_parts that was read with.
+};
+
+}  // namespace ckplan
