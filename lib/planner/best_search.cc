@@ -17,6 +17,9 @@
 namespace ckplan {
 namespace {
 
+// A plan is near to its bound if the gap is one part in so many of a step.
+constexpr int64_t kNearParts = 50;
+
 Bytes PeakInOrder(const TensorGraph& graph, const std::vector<NodeId>& order) {
   return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
 }
@@ -28,9 +31,9 @@ BestSolution SolutionFrom(const BestOutcome& outcome, const Expansion& expansion
   const auto scope_of = [&](BoundScope scope) {
     return scope == BoundScope::kOwnOrder ? order : scope;
   };
-  BestSolution solution{
-      std::nullopt,          outcome.overhead, outcome.lower_bound,     outcome.is_optimal,
-      outcome.is_infeasible, outcome.proof,    scope_of(outcome.scope), outcome.least_peak};
+  BestSolution solution{std::nullopt,       outcome.overhead,        outcome.lower_bound,
+                        outcome.is_optimal, outcome.is_infeasible,   outcome.is_settled,
+                        outcome.proof,      scope_of(outcome.scope), outcome.least_peak};
   solution.least_peak.scope = scope_of(outcome.least_peak.scope);
   if (outcome.runs) solution.schedule = ScheduleOf(expansion, *outcome.runs);
   return solution;
@@ -38,13 +41,22 @@ BestSolution SolutionFrom(const BestOutcome& outcome, const Expansion& expansion
 
 }  // namespace
 
-Result<Done> SearchShownPoints(Cost most_added, Cost step, TradeOff* trade_off) {
-  CKPLAN_RETURN_IF_ERROR(trade_off->SearchWithin(most_added.count()));
+void ReadShownPoints(Cost most_added, Cost step, const CurveWork& work, TradeOffCurve* curve) {
+  curve->Trace(work);
+  curve->ReadWithin(most_added.count(), work);
   for (const double percent : kShownAddedPercents) {
-    CKPLAN_RETURN_IF_ERROR(
-        trade_off->SearchWithin(MostAdded(percent, step).count(), TradeOff::kNear));
+    curve->ReadWithin(MostAdded(percent, step).count(), work);
   }
-  return trade_off->SearchLeast(TradeOff::kNear);
+  curve->ReadWithin(TradeOff::kAnyTime, work);
+}
+
+void ReadForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve) {
+  constexpr int kRounds = 4;
+  for (int i = 0; i < kRounds; ++i) {
+    const std::vector<CurvePoint> known = curve->Points();
+    for (const Bytes budget : balance.BudgetsBesideBest(known)) curve->Read(budget.count(), work);
+    if (curve->Points() == known) break;
+  }
 }
 
 BestWork WorkOf(SearchEffort effort) {
@@ -164,12 +176,10 @@ Result<BestSolution> BestSearch::FindLeast() {
 Result<BestSolution> BestSearch::SolveWithinAddedTime(Cost most_added) {
   const BestSolution all = KeepingAll();
   KeepInCaseOfStop(all);
-  BestOptions options;
-  options.work = kGlanceWork;
-  options.is_order_free = false;
-  trade_off_.emplace(&own_problem_, options, RunsOf(expansion_, *all.schedule));
+  has_curve_ = true;
+  curve().Offer(RunsOf(expansion_, *all.schedule));
   try {
-    CKPLAN_RETURN_IF_ERROR(SearchShownPoints(most_added, StepCost(), &*trade_off_));
+    ReadShownPoints(most_added, StepCost(), WorkOf(request_.effort).curve, &curve());
   } catch (const Stopped&) {
     const StopsSuspended whole;
     KeepInCaseOfStop(LeastWithin(most_added));
@@ -180,9 +190,8 @@ Result<BestSolution> BestSearch::SolveWithinAddedTime(Cost most_added) {
   return Solve(PeakOf(chosen), chosen.schedule);
 }
 
-BestSolution BestSearch::LeastWithin(Cost most_added) const {
-  return SolutionOf(
-      ScheduleOf(expansion_, RunsOf(trade_off_->LeastWithin(most_added.count()).schedule)));
+BestSolution BestSearch::LeastWithin(Cost most_added) {
+  return SolutionOf(ScheduleOf(expansion_, curve().LeastWithin(most_added.count()).runs));
 }
 
 Result<BestSolution> BestSearch::SolveForBalance(const Balance& balance) {
@@ -190,8 +199,7 @@ Result<BestSolution> BestSearch::SolveForBalance(const Balance& balance) {
   const Cost most_added = MostAdded(kAddedPercentWithoutBudget, StepCost());
   CKPLAN_ASSIGN_OR_RETURN(BestSolution best, SolveWithinAddedTime(most_added));
   try {
-    CKPLAN_RETURN_IF_ERROR(trade_off_->SearchEvenly(kCurveBudgets));
-    CKPLAN_RETURN_IF_ERROR(trade_off_->SearchForBalance(balance));
+    ReadForBalance(balance, WorkOf(request_.effort).curve, &curve());
   } catch (const Stopped&) {
     const StopsSuspended whole;
     KeepInCaseOfStop(BalancedFound());
@@ -206,26 +214,25 @@ Result<BestSolution> BestSearch::SolveForBalance(const Balance& balance) {
 }
 
 // Returns the best plan of the curve.
-BestSolution BestSearch::BalancedFound() const {
-  const CurvePoint best = balance_->BestOf(trade_off_->Points());
-  return SolutionOf(ScheduleOf(expansion_, RunsOf(trade_off_->At(best).schedule)));
+BestSolution BestSearch::BalancedFound() {
+  const CurvePoint best = balance_->BestOf(curve().Points());
+  return SolutionOf(ScheduleOf(expansion_, curve().BestWithin(best.peak.count())->runs));
 }
 
 bool BestSearch::IsBetterBalanced(const BestSolution& a, const BestSolution& b) const {
   return balance_->IsBetter(PointOf(a), PointOf(b));
 }
 
-std::vector<CurvePoint> BestSearch::CurveWith(const BestSolution& chosen) const {
-  if (!trade_off_) return {};
-  std::vector<CurvePoint> points = trade_off_->Points();
+std::vector<CurvePoint> BestSearch::CurveWith(const BestSolution& chosen) {
+  if (!has_curve_) return {};
+  std::vector<CurvePoint> points = curve().Points();
   points.push_back(PointOf(chosen));
   return ShownPoints(FrontOf(std::move(points)), StepCost());
 }
 
 Result<std::vector<CurvePoint>> BestSearch::TraceCurve(Cost most_added) {
   CKPLAN_ASSIGN_OR_RETURN(const BestSolution chosen, SolveWithinAddedTime(most_added));
-  CKPLAN_RETURN_IF_ERROR(trade_off_->SearchEvenly(kCurveBudgets));
-  std::vector<CurvePoint> points = trade_off_->Points();
+  std::vector<CurvePoint> points = curve().Points();
   points.push_back(PointOf(chosen));
   return FrontOf(std::move(points));
 }
@@ -245,7 +252,7 @@ Result<BestSolution> BestSearch::SolveMirrored(SearchEffort effort, Bytes budget
   };
   keep();
   if ((best.is_optimal && best.overhead == 0) || IsEnough(best)) return best;
-  const SearchEffort effort_of_others = best.is_optimal ? SearchEffort::kQuick : effort;
+  const SearchEffort effort_of_others = EffortOfOthers(best, effort);
   for (const OrderedProblem& problem : OthersWithin(budget, best, known, effort_of_others)) {
     CKPLAN_ASSIGN_OR_RETURN(BestSolution other,
                             SolveInOrder(budget, problem, WorkOf(effort_of_others)));
@@ -254,6 +261,14 @@ Result<BestSolution> BestSearch::SolveMirrored(SearchEffort effort, Bytes budget
     if (IsEnough(best)) break;
   }
   return best;
+}
+
+// Other algorithms rarely better a plan that is near to its bound, so they get little work then.
+SearchEffort BestSearch::EffortOfOthers(const BestSolution& found, SearchEffort effort) const {
+  if (found.is_optimal) return SearchEffort::kQuick;
+  const bool is_near =
+      found.schedule && found.overhead - found.lower_bound <= StepCost().count() / kNearParts;
+  return is_near ? SearchEffort::kQuick : effort;
 }
 
 // Continues from what was found `before`, and replaces it by what is found.
@@ -357,8 +372,8 @@ std::vector<BestSearch::OrderedProblem> BestSearch::OthersWithin(
     Bytes budget, const BestSolution& own, const std::optional<Schedule>& known,
     SearchEffort effort) const {
   const bool is_excluded = enough_ && own.lower_bound > enough_->count();
-  const bool is_settled = own.is_optimal || own.is_infeasible || is_excluded;
-  const OthersWork work{WorkOfOthers(effort), /*wants_own_order=*/!is_settled};
+  const bool is_decided = own.is_optimal || own.is_infeasible || is_excluded;
+  const OthersWork work{WorkOfOthers(effort), /*wants_own_order=*/!is_decided};
   std::vector<Schedule> starts = SchedulesOfOthers({graph_, request_, budget}, work, limits_);
   PollStop();  // After a stop, the other algorithms return errors; this throws Stopped instead.
   if (known) starts.push_back(*known);

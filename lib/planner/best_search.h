@@ -9,6 +9,7 @@
 
 #include "lib/algorithms/best/best.h"
 #include "lib/algorithms/best/best_problem.h"
+#include "lib/algorithms/best/curve/trade_off_curve.h"
 #include "lib/algorithms/best/trade_off.h"
 #include "lib/base/result.h"
 #include "lib/base/units.h"
@@ -31,6 +32,7 @@ struct BestSolution {
   int64_t lower_bound = 0;  // On the overhead of all plans within `scope`.
   bool is_optimal = false;
   bool is_infeasible = false;
+  bool is_settled = false;  // Further search would gain less than the effort tolerates.
   OverheadProof proof = OverheadProof::kRunOnce;
   BoundScope scope = BoundScope::kAnyOrder;  // The scope of `lower_bound`.
   PeakBound least_peak = {};
@@ -48,9 +50,12 @@ inline constexpr std::array kEfforts = {SearchEffort::kQuick, SearchEffort::kNor
 // Returns the work that a search with this effort may do, in addition to that of less effort.
 BestWork WorkOf(SearchEffort effort);
 
-// Looks for the plan of the least peak that adds at most `most_added`, then for the points of the
-// curve that are shown (lib/plan/added_time.h).
-Result<Done> SearchShownPoints(Cost most_added, Cost step, TradeOff* trade_off);
+// Traces the curve, then looks for the plan of the least peak that adds at most `most_added`, and
+// for the points of the curve that are shown (lib/plan/added_time.h).
+void ReadShownPoints(Cost most_added, Cost step, const CurveWork& work, TradeOffCurve* curve);
+
+// Looks for better plans beside the one that the balance prefers, as long as that finds any.
+void ReadForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve);
 
 // Solves for one budget after the other. Heeds a stop (lib/base/stop.h).
 class BestSearch {
@@ -79,14 +84,13 @@ class BestSearch {
 
   // Returns the points found on the way that are shown, and that of `chosen`, the plan returned.
   // Returns nothing after other searches.
-  std::vector<CurvePoint> CurveWith(const BestSolution& chosen) const;
+  std::vector<CurvePoint> CurveWith(const BestSolution& chosen);
 
   // Returns the plan that the balance prefers to all that are found by the searches of TraceCurve
   // and SolveForLeastPeak, and beside the best of these.
   Result<BestSolution> SolveForBalance(const Balance& balance);
 
-  // Does the search of SolveWithinAddedTime, and then searches a range of budgets. Returns the
-  // Pareto front of all plans found.
+  // Does the search of SolveWithinAddedTime. Returns the Pareto front of all plans found.
   Result<std::vector<CurvePoint>> TraceCurve(Cost most_added);
 
   // Returns whether the first runs of the schedule are in the graph's own order.
@@ -116,6 +120,7 @@ class BestSearch {
   Result<Done> SolveAt(SearchEffort effort, Bytes budget, Progress* progress);
   bool IsFinal(const Progress& progress) const;
   Result<BestSolution> SolveMirrored(SearchEffort effort, Bytes budget, Progress* progress);
+  SearchEffort EffortOfOthers(const BestSolution& found, SearchEffort effort) const;
   Result<BestSolution> SolveOwnOrder(Bytes budget, const BestWork& work,
                                      const std::vector<Schedule>& starts,
                                      std::optional<BestOutcome>* before);
@@ -131,8 +136,9 @@ class BestSearch {
                                            SearchEffort effort) const;
   BestSolution LeastOfOthers() const;
 
-  BestSolution LeastWithin(Cost most_added) const;
-  BestSolution BalancedFound() const;
+  TradeOffCurve& curve() { return *own_problem_.curve(); }
+  BestSolution LeastWithin(Cost most_added);
+  BestSolution BalancedFound();
   bool IsBetterBalanced(const BestSolution& a, const BestSolution& b) const;
   BestSolution KeepingAll() const;  // Keeps all but what the constraints recompute.
   Expansion WithConstraints(Expansion expansion) const;
@@ -154,8 +160,8 @@ class BestSearch {
   BestProblem own_problem_;             // The problem of `expansion_`.
   std::optional<Expansion> any_order_;  // If the request allows any.
   std::optional<BestProblem> any_order_problem_;
-  std::optional<TradeOff> trade_off_;  // In the graph's own order.
-  std::optional<Balance> balance_;     // The argument of SolveForBalance.
+  bool has_curve_ = false;          // The curve was asked for.
+  std::optional<Balance> balance_;  // The argument of SolveForBalance.
   std::optional<BestSolution> found_;
 };
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "lib/algorithms/best/best.h"
+#include "lib/algorithms/best/curve/trade_off_curve.h"
 #include "lib/algorithms/best/least_peak.h"
-#include "lib/algorithms/best/trade_off.h"
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
 #include "lib/plan/added_time.h"
@@ -80,18 +80,20 @@ class CurveSearch {
         shared_(shared),
         options_(options),
         most_added_(AllowedAddition(problem)),
-        trade_off_(shared, AtAGlance(options), problem.Obeying(OwnOrder(problem.step.joint()))) {}
+        curve_(shared->curve()) {
+    curve_->Offer(problem.Obeying(OwnOrder(problem.step.joint())));
+  }
 
   // Returns the plan of the least peak found that adds no more than plans without a budget may add,
   // with little time for that peak.
   Result<Answer> Solve(const SolveLimits& limits) {
     try {
-      CKPLAN_RETURN_IF_ERROR(SearchShownPoints(most_added_, problem_.step.cost(), &trade_off_));
+      ReadShownPoints(most_added_, problem_.step.cost(), options_.work.curve, curve_);
     } catch (const Stopped&) {
       // The best plan that was found by then is returned.
     }
     CKPLAN_ASSIGN_OR_RETURN(Answer outcome,
-                            SolveFrom(trade_off_.LeastWithin(most_added_.count()), limits));
+                            SolveFrom(curve_->LeastWithin(most_added_.count()), limits));
     outcome.curve = ShownPoints(PointsWith(outcome), problem_.step.cost());
     return outcome;
   }
@@ -101,16 +103,15 @@ class CurveSearch {
   Result<Answer> SolveForBalance(const Balance& balance, const SolveLimits& limits) {
     CKPLAN_ASSIGN_OR_RETURN(Answer best, Solve(limits));
     const Result<Answer> least = UnlessStopped([&]() -> Result<Answer> {
-      CKPLAN_RETURN_IF_ERROR(trade_off_.SearchEvenly(kCurveBudgets));
-      CKPLAN_RETURN_IF_ERROR(trade_off_.SearchForBalance(balance));
+      ReadForBalance(balance, options_.work.curve, curve_);
       return SolveBestForLeastPeak(problem_, shared_, options_, limits);
     });
     // After a stop, the best plan that was found by then is returned.
     if (!least.ok() && !limits.stop.stop_requested()) return least;
     if (least.ok() && balance.IsBetter(PointOf(*least), PointOf(best))) best = *least;
-    const CurvePoint found = balance.BestOf(trade_off_.Points());
+    const CurvePoint found = balance.BestOf(curve_->Points());
     if (balance.IsBetter(found, PointOf(best))) {
-      CKPLAN_ASSIGN_OR_RETURN(best, SolveFrom(trade_off_.At(found), limits));
+      CKPLAN_ASSIGN_OR_RETURN(best, SolveFrom(*curve_->BestWithin(found.peak.count()), limits));
     }
     best.curve.clear();
     MarkBalanced(&best);
@@ -120,21 +121,15 @@ class CurveSearch {
   // Returns all points that are found: those of Solve, and those of a range of budgets.
   Result<std::vector<CurvePoint>> Trace(const SolveLimits& limits) {
     CKPLAN_ASSIGN_OR_RETURN(const Answer outcome, Solve(limits));
-    CKPLAN_RETURN_IF_ERROR(trade_off_.SearchEvenly(kCurveBudgets));
     return PointsWith(outcome);
   }
 
  private:
-  static BestOptions AtAGlance(BestOptions options) {
-    options.work = kGlanceWork;
-    return options;
-  }
-
   // Returns a plan of no higher peak that adds no more, and that may have taken longer to find.
-  Result<Answer> SolveFrom(const PricedPlan& known, const SolveLimits& limits) {
+  Result<Answer> SolveFrom(const TradeOffCurve::PlanOnCurve& known, const SolveLimits& limits) {
     BestOptions again = options_;
     again.budget = known.peak;
-    again.starts = {RunsOf(known.schedule)};
+    again.starts = {known.runs};
     PlanProblem within = problem_;
     within.budget = Bytes(again.budget);
     CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
@@ -149,7 +144,7 @@ class CurveSearch {
   }
 
   std::vector<CurvePoint> PointsWith(const Answer& outcome) const {
-    std::vector<CurvePoint> points = trade_off_.Points();
+    std::vector<CurvePoint> points = curve_->Points();
     points.push_back(PointOf(outcome));
     return FrontOf(std::move(points));
   }
@@ -158,7 +153,7 @@ class CurveSearch {
   BestProblem* const shared_;
   const BestOptions options_;
   const Cost most_added_;
-  TradeOff trade_off_;
+  TradeOffCurve* const curve_;
 };
 
 }  // namespace

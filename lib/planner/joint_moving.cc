@@ -169,7 +169,7 @@ class StayingSearch {
     BestOptions proof = options_;
     proof.enough = added - 1;
     proof.work = WorkOf(effort);
-    proof.work.moves = proof.work.cut_trials = 0;
+    proof.work.moves = 0;
     is_final_ = best_.any_order_bound >= added;
     if (!is_final_) {
       CKPLAN_ASSIGN_OR_RETURN(const BestOutcome less, SolveBest(&shared_, proof));
@@ -267,6 +267,17 @@ class MovingCurve {
   const MovingPlanSearch* const search_;
   TradeOff plans_;
 };
+
+// Looks for the plan of the least peak that adds at most `most_added`, then for the points of the
+// curve that are shown (lib/plan/added_time.h).
+Result<Done> SearchShownPoints(Cost most_added, Cost step, TradeOff* trade_off) {
+  CKPLAN_RETURN_IF_ERROR(trade_off->SearchWithin(most_added.count()));
+  for (const double percent : kShownAddedPercents) {
+    CKPLAN_RETURN_IF_ERROR(
+        trade_off->SearchWithin(MostAdded(percent, step).count(), TradeOff::kNear));
+  }
+  return trade_off->SearchLeast(TradeOff::kNear);
+}
 
 // Calls `search`. After a stop, what was found by then is kept.
 template <typename Search>

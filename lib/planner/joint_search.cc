@@ -48,7 +48,7 @@ Result<BestOutcome> SolveBestAt(SearchEffort effort, const PlanProblem& problem,
   if (again.starts.size() == known) return best;
   // Programs and cuts would find the same plans again, but the annealing continues from a better
   // plan.
-  again.work.programs = again.work.any_order = again.work.cut_trials = 0;
+  again.work.programs = again.work.any_order = 0;
   again.before = &best;
   return SolveBest(shared, again);
 }

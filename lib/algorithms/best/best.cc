@@ -8,26 +8,22 @@
 
 #include "lib/algorithms/best/annealing.h"
 #include "lib/algorithms/best/any_order_loop.h"
-#include "lib/algorithms/best/eviction.h"
 #include "lib/algorithms/best/flat_simulation.h"
 #include "lib/algorithms/best/moment_loop.h"
-#include "lib/algorithms/best/one_cut.h"
 #include "lib/algorithms/best/required_ops.h"
 #include "lib/base/stop.h"
 #include "lib/mip/mip.h"
-#include "lib/runs/rerun_aliases.h"
-#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
 
-// Above this many operations, one cut is used without the program over moments.
-constexpr int32_t kMaxProgramOps = 20'000;
+// Above this many operations, the program over moments finds no better plan within its work.
+constexpr int32_t kMaxProgramOps = 2'000;
 
-// Above this many operations, only a few eviction rules are tried, each of which takes a second for
-// 100,000.
-constexpr int32_t kManyOps = 2'000;
-constexpr size_t kFewRules = 4;
+// Above this many operations there are this many times fewer moves, and fewer still the more there
+// are.
+constexpr int64_t kManyOps = 1'000;
+constexpr int64_t kFewerMoves = 4;
 
 // Plans are made in an order of less memory only if it saves at least one part in this many of the
 // own order's peak.
@@ -44,11 +40,10 @@ class Solver {
  public:
   Solver(BestProblem* shared, const BestOptions& options)
       : shared_(shared),
-        graph_(shared->graph()),
+        curve_(shared->curve()),
         problem_(shared->flat()),
         options_(options),
-        simulator_(shared->graph()),
-        own_order_(RequiredOwnOrder(problem_)) {
+        own_order_(curve_->order()) {
     for (const OpId op : own_order_) idle_cost_ += problem_.cost[static_cast<size_t>(op.index())];
     idle_cost_ -= problem_.total_cost;
     outcome_.lower_bound = any_order_bound_ = idle_cost_ + shared->forced_cost();
@@ -79,12 +74,13 @@ class Solver {
   }
 
   Result<Done> Search() {
-    Offer(own_order_, "own order");
-    for (const Runs& start : options_.starts) Offer(start, "start");
+    for (const Runs& start : options_.starts) curve_->Offer(start);
+    TakeFromCurve();
     Certify();
     if (!IsDone()) CKPLAN_RETURN_IF_ERROR(SolveInOrders());
     if (options_.is_order_free && !IsSettled()) CKPLAN_RETURN_IF_ERROR(SolveInAnyOrder());
-    if (!IsDone()) Anneal();
+    if (!IsDone() && !IsNearEnough()) Anneal();
+    outcome_.is_settled = IsNearEnough();
     return Done{};
   }
 
@@ -120,7 +116,7 @@ class Solver {
 
   void AddMinCutOrder() {
     const OrderWithPeak& found = shared_->MinCutOrder(options_.work.orders);
-    Offer(found.order, "min-cut order");
+    Offer(found.order);
     const int64_t own_peak = FlatSimulator(problem_).Run(own_order_).peak;
     // Planning in another order takes as long again.
     if (found.peak < own_peak - own_peak / kSameOrderParts) {
@@ -131,24 +127,34 @@ class Solver {
   // Searches for plans whose first runs have this order; for the graph's own order, proves a bound
   // as well.
   Result<Done> SolveInOrder(const Runs& order, bool is_own) {
-    // The moment is where the order itself needs the most memory.
-    const size_t moment = simulator_.Run(order).value().peak_step;
-    const OneCut cut = CutAtMoment(shared_->unforced(), order, moment, options_.budget);
-    if (!cut.is_feasible && is_own && !options_.is_order_free) {
-      RaisePeakBound(options_.budget + cut.missing_bytes, PeakProof::kMoments,
-                     BoundScope::kOwnOrder);
-      return Done{};
+    if (is_own) {
+      ReadOwnCurve();
+    } else {
+      TradeOffCurve curve(shared_, order);
+      curve.Read(options_.budget, options_.work.curve, options_.enough);
+      if (const auto* const best = curve.BestWithin(options_.budget)) Offer(best->runs);
     }
-    // The bound often shows at once that no further search is needed.
-    if (options_.enough && cut.is_feasible && is_own) RaiseBoundBy(cut);
-    if (IsSettled()) return Done{};
-    // The plans of eviction do not depend on the work.
-    const bool is_evicted = options_.before != nullptr && is_own;
-    if (const auto runs = is_evicted ? std::nullopt : Evicted(order)) Offer(*runs, "eviction");
-    if (IsSettled()) return Done{};
-    if (cut.is_feasible) SolveByCut(order, moment, cut, is_own);
-    if (IsDone() || !HasMipSolver() || problem_.op_count > kMaxProgramOps) return Done{};
+    if (IsDone() || IsNear(curve_->BoundWithin(options_.budget))) return Done{};
+    if (!HasMipSolver() || problem_.op_count > kMaxProgramOps) return Done{};
     return SolveByProgram(order, is_own);
+  }
+
+  void ReadOwnCurve() {
+    curve_->Read(options_.budget, options_.work.curve, options_.enough);
+    TakeFromCurve();
+    RaiseBound(curve_->BoundWithin(options_.budget), OverheadProof::kOneCut, BoundScope::kOwnOrder);
+    if (options_.is_order_free) return;
+    RaisePeakBound(curve_->least_peak(), PeakProof::kMoments, BoundScope::kOwnOrder);
+  }
+
+  // Whether the plan is so near to a bound that no further search is worth its work.
+  bool IsNear(int64_t bound) const {
+    return outcome_.runs &&
+           outcome_.overhead - bound <= problem_.total_cost / options_.work.curve.settled_parts;
+  }
+  // A bound of the own order says nothing about plans in another.
+  bool IsNearEnough() const {
+    return IsNear(options_.is_order_free ? any_order_bound_ : outcome_.lower_bound);
   }
 
   // Returns the overhead that every plan has at least: that of forced reruns, less the cost of
@@ -163,48 +169,20 @@ class Solver {
     return std::max(share, std::min(work, least));
   }
 
-  // Takes the runs if they fit and are cheaper than the best plan so far. Returns whether they were
-  // taken.
-  bool Offer(const Runs& runs, std::string_view part) {
-    if (shared_->rules() == nullptr) return OfferBoth(runs, part);
-    return OfferBoth(MadeToObey(*shared_->rules(), runs), part);
+  // Returns whether the runs, or what is made of them to obey the constraints, are a better plan.
+  bool Offer(const Runs& runs) {
+    curve_->Offer(runs);
+    return TakeFromCurve();
   }
 
-  bool OfferBoth(const Runs& runs, std::string_view part) {
-    bool is_taken = OfferOne(runs, part);
-    // As they are, the runs may make memory anew that an alias still holds.
-    if (has_aliases_) is_taken |= OfferOne(RerunAliases(graph_, runs), part);
-    return is_taken;
-  }
-
-  // Returns whether the runs obey the rules.
-  bool Obey(const Runs& runs) const {
-    return shared_->rules() == nullptr || Obeys(*shared_->rules(), runs);
-  }
-
-  bool OfferOne(Runs runs, std::string_view part) {
-    const Result<Simulation> simulation = simulator_.Run(runs);
-    CKPLAN_CHECK(simulation.ok(), "the parts of best make valid plans");
-    if (!Obey(runs)) return false;
-    if (simulation->peak.count() > options_.budget) {
-      KeepNearest(runs, simulation->peak.count());
-      return false;
-    }
-    const int64_t overhead = simulation->cost.count() - problem_.total_cost;
-    if (outcome_.runs && outcome_.overhead <= overhead) return false;
-    outcome_.runs = std::move(runs);
-    outcome_.overhead = overhead;
-    outcome_.part = part;
+  // Takes the best plan on the curve if it is better than the best so far.
+  bool TakeFromCurve() {
+    const TradeOffCurve::PlanOnCurve* const best = curve_->BestWithin(options_.budget);
+    if (best == nullptr || (outcome_.runs && outcome_.overhead <= best->overhead)) return false;
+    outcome_.runs = best->runs;
+    outcome_.overhead = best->overhead;
     outcome_.is_optimal = IsOptimal();
     return true;
-  }
-
-  // A plan within the budget may exceed it after MadeToObey has changed it to obey the constraints.
-  // If no plan fits, the annealing starts from the plan that exceeds the budget least.
-  void KeepNearest(const Runs& runs, int64_t peak) {
-    if (shared_->rules() == nullptr || outcome_.runs || peak >= nearest_peak_) return;
-    nearest_ = runs;
-    nearest_peak_ = peak;
   }
 
   void RaiseBound(int64_t bound, OverheadProof proof, BoundScope scope) {
@@ -249,12 +227,6 @@ class Solver {
            (is_bound_for_all && outcome_.lower_bound > *options_.enough);
   }
 
-  std::optional<Runs> Evicted(const Runs& order) const {
-    std::span<const EvictionRule> rules = EvictionRules();
-    if (problem_.op_count > kManyOps) rules = rules.first(kFewRules);
-    return BestEviction(problem_, order, options_.budget, FirstRuns::kKeepOrder, rules);
-  }
-
   Result<Done> SolveByProgram(const Runs& order, bool is_own) {
     LoopLimits limits;
     limits.work = ForSize(options_.work.programs, kQuickWork.programs);
@@ -267,7 +239,7 @@ class Solver {
                             SolveMomentLoop(shared_->unforced_graph(), shared_->unforced(), order,
                                             options_.budget, limits));
     outcome_.program_work += loop.work;
-    const bool is_taken = loop.runs && Offer(*loop.runs, "moments");
+    const bool is_taken = loop.runs && Offer(*loop.runs);
     if (loop.exceeding) exceeding_.push_back(*std::move(loop.exceeding));
     if (is_own || is_taken) moments_ = loop.moments;
     if (!is_own) return Done{};
@@ -301,29 +273,12 @@ class Solver {
     outcome_.program_work += loop.work;
     if (least_added() + loop.lower_bound > any_order_bound_) proof_moments_ = moments;
     RaiseAnyOrderBound(least_added() + loop.lower_bound, OverheadProof::kFreeMoments);
-    if (loop.runs) Offer(*loop.runs, "any order");
+    if (loop.runs) Offer(*loop.runs);
     outcome_.is_optimal = outcome_.runs && IsOptimal();
     if (loop.is_infeasible && !outcome_.runs) {
       RaisePeakBound(options_.budget + 1, PeakProof::kFreeMoments, BoundScope::kAnyOrder);
     }
     return Done{};
-  }
-
-  void SolveByCut(const Runs& order, size_t moment, const OneCut& cut, bool is_own) {
-    const auto measure = [&](const Runs& runs) {
-      const RunRules* const rules = shared_->rules();
-      const Simulation simulation =
-          simulator_.Run(rules == nullptr ? runs : MadeToObey(*rules, runs)).value();
-      return PlanMeasures{simulation.peak.count(), simulation.cost.count()};
-    };
-    Offer(FillWithCheaper(problem_, order, moment, options_.budget, cut, measure,
-                          options_.work.cut_trials),
-          "one cut");
-    if (is_own) RaiseBoundBy(cut);
-  }
-
-  void RaiseBoundBy(const OneCut& cut) {
-    RaiseBound(least_added() + cut.added_cost, OverheadProof::kOneCut, BoundScope::kOwnOrder);
   }
 
   void Anneal() {
@@ -336,7 +291,8 @@ class Solver {
     if (options_.is_order_free || starts.empty()) {
       for (const Runs& order : orders_) starts.push_back(order);
     }
-    if (!outcome_.runs && nearest_) starts.push_back(*nearest_);
+    const Runs& nearest = curve_->plans().front().runs;
+    if (!outcome_.runs && nearest != own_order_) starts.push_back(nearest);
     options.moves = exceeding_.empty() ? Moves() : Moves() / 2;
     AnnealFrom(std::move(starts), options);
   }
@@ -358,12 +314,15 @@ class Solver {
     if (options.rules != nullptr) {
       for (Runs& start : starts) start = MadeToObey(*options.rules, start);
     }
-    Offer(ckplan::Anneal(problem_, options_.budget, starts, options).runs, "annealing");
+    Offer(ckplan::Anneal(problem_, options_.budget, starts, options).runs);
   }
 
   // Returns the number of annealing moves: fewer if there is little to gain.
   int64_t Moves() const {
-    const int64_t moves = ForSize(options_.work.moves, kNormalWork.moves);
+    const int64_t most = ForSize(options_.work.moves, kNormalWork.moves);
+    // On large graphs the curve leaves little that single moves find, and each takes longer.
+    const int64_t moves =
+        problem_.op_count <= kManyOps ? most : most / problem_.op_count * kManyOps / kFewerMoves;
     if (!outcome_.runs) return moves;
     const int64_t bound = options_.is_order_free ? any_order_bound_ : outcome_.lower_bound;
     const double worthwhile = static_cast<double>(problem_.total_cost) / kWorthwhileParts;
@@ -390,15 +349,11 @@ class Solver {
   }
 
   BestProblem* const shared_;
-  const JointGraph& graph_;
+  TradeOffCurve* const curve_;  // Of the graph's own order; also holds the plans in other orders.
   const RunProblem& problem_;
   const BestOptions& options_;
-  Simulator simulator_;
   const Runs own_order_;   // Without operations that are not needed.
   int64_t idle_cost_ = 0;  // Minus the cost of the operations that are not needed: plans save it.
-  const bool has_aliases_ =
-      std::any_of(graph_.values().begin(), graph_.values().end(),
-                  [](const Value& value) { return !value.alias_of.is_none(); });
   std::vector<Runs> orders_;         // The graph's own order comes first.
   std::vector<Runs> exceeding_;      // From the programs over moments: see LoopOutcome.
   std::vector<OpId> moments_;        // From the loop that found the best plan, or from the own
@@ -406,8 +361,6 @@ class Solver {
   std::vector<OpId> proof_moments_;  // The moments by which `any_order_bound_` was proven.
   int64_t any_order_bound_ = 0;
   OverheadProof any_order_proof_ = OverheadProof::kRunOnce;
-  std::optional<Runs> nearest_;  // The plan that exceeds the budget least; see KeepNearest.
-  int64_t nearest_peak_ = std::numeric_limits<int64_t>::max();
   BestOutcome outcome_;
 };
 

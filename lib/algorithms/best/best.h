@@ -1,13 +1,15 @@
 // Finds a plan of little time within a budget, and a proven lower bound of the time of any plan.
 //
+// The curve comes first. The other parts run only where the gap between its plan and its bound is
+// above what the effort tolerates.
+//
 // No paper: the headers of the parts describe them and name their sources.
 //   certificates    lower bounds for any plan
 //   moment_loop     optimal plans of an order, by a mixed-integer program over moments
 //   any_order_loop  the same for a free order, with a bound for any order
-//   one_cut         a bound and plans by minimum cuts, in milliseconds, without such a program
-//   min_cut_order   orders of little memory, for a free order
-//   eviction        greedy plans in milliseconds
-//   annealing       random search over sequences of runs
+//   curve           bounds and plans for all budgets, by minimum cuts and evictions, in
+//   milliseconds min_cut_order   orders of little memory, for a free order annealing       random
+//   search over sequences of runs
 //
 // Guarantee  the plan is valid and within the budget. Its overhead over running everything once is
 //            at least `lower_bound`; if both are equal, the plan is optimal.
@@ -16,10 +18,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "lib/algorithms/best/best_problem.h"
+#include "lib/algorithms/best/curve/trade_off_curve.h"
 #include "lib/base/result.h"
 #include "lib/graph/joint_graph.h"
 #include "lib/plan/certificate.h"
@@ -29,12 +31,12 @@ namespace ckplan {
 
 // Limits on the work of a search, so that the same request gives the same plan on any machine.
 struct BestWork {
-  int64_t programs = 0;    // For programs in one order (MipLimits::work).
-  int64_t any_order = 0;   // For programs in any order (MipLimits::work).
-  int64_t rounds = 0;      // Rounds of the loops over moments.
-  int64_t moves = 0;       // Moves of the annealing.
-  int64_t cut_trials = 0;  // Plans measured around one cut.
-  int orders = 0;          // Searches for an order of little memory.
+  int64_t programs = 0;   // For programs in one order (MipLimits::work).
+  int64_t any_order = 0;  // For programs in any order (MipLimits::work).
+  int64_t rounds = 0;     // Rounds of the loops over moments.
+  int64_t moves = 0;      // Moves of the annealing.
+  CurveWork curve = kQuickCurve;
+  int orders = 0;  // Searches for an order of little memory.
   // Graphs with fewer operations get proportionally less work for programs and annealing, but at
   // least the amounts of the next lower effort.
   int64_t full_ops = 250;
@@ -42,11 +44,11 @@ struct BestWork {
 
 // These take about 0.3, 3 and 30 seconds for 500 operations. kGlanceWork, for each of the plans
 // examined if no budget is given, takes less than a tenth of a second.
-inline constexpr BestWork kGlanceWork = {800'000, 0, 6, 15'000, 50, 2};
-inline constexpr BestWork kQuickWork = {4'000'000, 0, 12, 60'000, 100, 4};
-inline constexpr BestWork kNormalWork = {28'000'000, 12'000'000, 40, 2'000'000, 300, 32};
-inline constexpr BestWork kThoroughWork = {100'000'000, 40'000'000, 100, 10'000'000,
-                                           1'000,       32,         500};
+inline constexpr BestWork kGlanceWork = {800'000, 0, 6, 15'000, kQuickCurve, 2};
+inline constexpr BestWork kQuickWork = {4'000'000, 0, 12, 60'000, kQuickCurve, 4};
+inline constexpr BestWork kNormalWork = {28'000'000, 12'000'000, 40, 2'000'000, kNormalCurve, 32};
+inline constexpr BestWork kThoroughWork = {100'000'000,    40'000'000, 100, 10'000'000,
+                                           kThoroughCurve, 32,         500};
 
 struct BestOutcome;
 
@@ -74,8 +76,9 @@ struct BestOutcome {
   bool is_optimal = false;     // Proven within the scope.
   PeakBound least_peak;        // It is above the budget if `is_infeasible`.
   bool is_infeasible = false;  // Proven: no plan within the scope of `least_peak` fits.
-  std::string_view part;       // The part that found the plan, such as "moments".
-  int64_t program_work = 0;    // The work of this search in programs (MipLimits::work).
+  // The plan is so near to the bound that the other parts were left out: see CurveWork.
+  bool is_settled = false;
+  int64_t program_work = 0;  // The work of this search in programs (MipLimits::work).
   // A later search for a bound in any order starts with these: the moments of the plan, and those
   // that the bound was proven with.
   std::vector<OpId> moments;

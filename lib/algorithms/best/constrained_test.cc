@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t kSeeds = Instances(uint64_t{2000});
 
-constexpr BestWork kSmallWork = {4'000'000, 4'000'000, 12, 20'000, 100, 4};
+constexpr BestWork kSmallWork = {4'000'000, 4'000'000, 12, 20'000, kQuickCurve, 4};
 
 // The second half of the operations is the backward pass.
 JointGraph WithPhases(const JointGraph& graph, Rng* rng, int percent_once) {

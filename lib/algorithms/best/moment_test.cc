@@ -223,7 +223,7 @@ TEST_CASE("best: a search that continues another one finds and proves no less") 
     const RandomInstance instance(seed, kMomentPercentChains);
     BestOptions options;
     options.budget = instance.budget;
-    options.work = {0, 0, 0, 0, 0, 0};
+    options.work = {0, 0, 0, 0, {1, 0, 1, 0, 0, 0, 0}, 0};
     options.is_order_free = instance.budget % 2 == 0;
     const BestOutcome before = SolveBest(instance.graph, options).value();
     options.work = kGlanceWork;

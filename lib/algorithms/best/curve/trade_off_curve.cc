@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "lib/algorithms/best/best_problem.h"
@@ -26,7 +27,7 @@ constexpr int kCutsForMoment = 8;
 
 // Prices are found once the bound is this many times nearer to the best mix of choices than a
 // settled budget's plan has to be.
-constexpr int64_t kPriceParts = 5;
+constexpr double kPriceParts = 5;
 
 // A bound of so many steps shows that hardly any plan fits.
 constexpr int64_t kHopelessSteps = 2;
@@ -47,7 +48,10 @@ constexpr std::array kEvictions = {EvictionRule{1, 1, 2, true},  EvictionRule{2,
                                    EvictionRule{1, 1, 1, true},  EvictionRule{1, 2, 2, true},
                                    EvictionRule{0, 1, 1, false}, EvictionRule{0, 1, 1, true},
                                    EvictionRule{0, 1, 2, true},  EvictionRule{2, 1, 1, true}};
-constexpr int kUnguided = 2;
+constexpr size_t kUnguided = 2;
+
+// Up to this many operations, all rules are tried where the few above find nothing.
+constexpr size_t kAllRulesOps = 2'000;
 
 // ReadWithin leaves gaps of one part in so many of the order's peak.
 constexpr int64_t kNearPeakParts = 512;
@@ -123,13 +127,19 @@ int64_t TradeOffCurve::LeastPeakWithin(int64_t most_added) const {
   return least;
 }
 
-int64_t TradeOffCurve::Tolerance(const CurveWork& work) const {
-  return problem_->flat().total_cost / work.settled_parts;
+TradeOffCurve::Question TradeOffCurve::Ask(int64_t budget, const CurveWork& work) const {
+  return {budget, problem_->flat().total_cost / work.settled_parts};
 }
 
-bool TradeOffCurve::IsSettled(int64_t budget, const CurveWork& work) const {
-  const PlanOnCurve* const best = BestWithin(budget);
-  return best != nullptr && best->overhead - BoundWithin(budget) <= Tolerance(work);
+bool TradeOffCurve::IsSettled(const Question& question) const {
+  const PlanOnCurve* const best = BestWithin(question.budget);
+  const int64_t bound = BoundWithin(question.budget);
+  if (question.enough) {
+    if (bound > *question.enough || (best != nullptr && best->overhead <= *question.enough)) {
+      return true;
+    }
+  }
+  return best != nullptr && best->overhead - bound <= question.tolerance;
 }
 
 bool TradeOffCurve::Offer(const Runs& runs) {
@@ -201,16 +211,17 @@ bool TradeOffCurve::OfferExpanded() {
 }
 
 // Returns whether prices were found at which plans may fit.
-bool TradeOffCurve::FindPrices(int64_t budget, const CurveWork& work, Aim aim) {
+bool TradeOffCurve::FindPrices(const Question& question, int cuts) {
+  const int64_t budget = question.budget;
   std::vector<int64_t> room;
   for (size_t i = 0; i < moments_.size(); ++i) room.push_back(budget - network_->fixed_bytes(i));
-  const double enough = static_cast<double>(Tolerance(work)) / static_cast<double>(kPriceParts);
-  for (int cut = 0; cut <= work.cuts; ++cut) {
+  const double enough = static_cast<double>(question.tolerance) / kPriceParts;
+  for (int cut = 0; cut <= cuts; ++cut) {
     master_->Solve(room, kDearestSteps * static_cast<double>(once_));
     const int64_t bound = BoundWithin(budget) - least_added_;
     if (bound > kHopelessSteps * once_) return false;
     if (master_->value() - static_cast<double>(bound) <= enough) break;
-    if (cut == work.cuts || (aim == Aim::kPlan && IsSettled(budget, work))) break;
+    if (cut == cuts || IsSettled(question)) break;
     CutAt(master_->prices(), NestedNetwork::Ties::kBreak);
     OfferExpanded();
   }
@@ -301,18 +312,18 @@ bool TradeOffCurve::AddMoments(const std::map<int32_t, int64_t>& excess, const C
 
 // Adds moments until the plans of the cuts for these budgets fit, or there are enough moments. Of
 // several budgets, every other one is looked at in each round.
-void TradeOffCurve::PickMoments(const std::vector<int64_t>& budgets, const CurveWork& work) {
+void TradeOffCurve::PickMoments(const std::vector<Question>& questions, const CurveWork& work) {
   if (network_ == nullptr) Rebuild();
-  const size_t stride = budgets.size() > 1 ? 2 : 1;
+  const size_t stride = questions.size() > 1 ? 2 : 1;
   for (int round = 0; round < kMomentRounds; ++round) {
     std::map<int32_t, int64_t> excess;
-    for (size_t i = 0; i < budgets.size(); ++i) {
-      const int64_t budget = budgets[i];
-      if (budget < least_peak_ || IsSettled(budget, work)) continue;
-      if (!FindPrices(budget, work, Aim::kPlan) || IsSettled(budget, work)) continue;
+    for (size_t i = 0; i < questions.size(); ++i) {
+      const Question& question = questions[i];
+      if (question.budget < least_peak_ || IsSettled(question)) continue;
+      if (!FindPrices(question, work.cuts) || IsSettled(question)) continue;
       if (static_cast<int>(moments_.size()) >= work.moments) continue;
       if (i % stride != static_cast<size_t>(round) % stride) continue;
-      const auto missing = MissingMoment(budget, kCutsForMoment);
+      const auto missing = MissingMoment(question.budget, kCutsForMoment);
       if (missing) excess[missing->first] += missing->second;
     }
     if (!AddMoments(excess, work)) return;
@@ -320,44 +331,47 @@ void TradeOffCurve::PickMoments(const std::vector<int64_t>& budgets, const Curve
   }
 }
 
-void TradeOffCurve::EvictAt(int64_t budget, const std::vector<double>& prices,
-                            const CurveWork& work) {
-  const RunProblem& problem = problem_->flat();
-  const auto count = static_cast<size_t>(work.evictions);
+// Evicts with the first `rules`, each at two cuts, until the question is settled.
+void TradeOffCurve::EvictAt(const Question& question, const std::vector<double>& prices,
+                            size_t rules) {
   bool has_any = false;
   const auto try_rule = [&](const EvictionRule& rule, const std::vector<bool>& kept) {
-    const std::optional<Runs> runs = EvictedAround(problem, order_, budget, rule, kept);
+    const std::optional<Runs> runs =
+        EvictedAround(problem_->flat(), order_, question.budget, rule, kept);
     if (!runs) return;
     has_any = true;
     Offer(*runs);
   };
-  const size_t base = static_cast<size_t>(
+  const size_t guides = !IsAnyAboveZero(prices) ? 0 : rules > 1 ? kGuides.size() : 1;
+  const auto base = static_cast<size_t>(
       std::lower_bound(moments_.begin(), moments_.end(), peak_moment_) - moments_.begin());
-  for (size_t guide = 0; guide < (count > 1 ? kGuides.size() : 1); ++guide) {
-    if (!IsAnyAboveZero(prices)) break;
+  for (size_t guide = 0; guide < guides; ++guide) {
     std::vector<double> raised = prices;
     for (double& price : raised) price *= kGuides[guide];
     CutAt(raised, NestedNetwork::Ties::kBreak);
     const std::vector<bool> kept = network_->KeptAt(base);
-    for (size_t i = 0; i < std::min(count, kEvictions.size()); ++i) {
+    for (size_t i = 0; i < std::min(rules, kEvictions.size()); ++i) {
       try_rule(kEvictions[i], kept);
-      if (IsSettled(budget, work)) return;
+      if (IsSettled(question)) return;
     }
   }
-  for (size_t i = 0; i < (has_any ? std::min<size_t>(count, kUnguided) : kEvictions.size()); ++i) {
-    try_rule(kEvictions[i], {});
-    if (has_any && count == 1) return;
-  }
+  if (has_any && rules == 1) return;
+  // Near the least peak, few rules find a plan.
+  const std::span<const EvictionRule> rest = has_any ? std::span(kEvictions).first(kUnguided)
+                                             : order_.size() > kAllRulesOps ? std::span(kEvictions)
+                                                                            : EvictionRules();
+  for (const EvictionRule& rule : rest) try_rule(rule, {});
 }
 
-void TradeOffCurve::Round(int64_t budget, const CurveWork& work) {
-  if (budget < least_peak_ || IsSettled(budget, work)) return;
-  const bool has_prices = FindPrices(budget, work, Aim::kPlan);
+void TradeOffCurve::Round(const Question& question, const CurveWork& work) {
+  const int64_t budget = question.budget;
+  if (budget < least_peak_ || IsSettled(question)) return;
+  const bool has_prices = FindPrices(question, work.cuts);
   const std::vector<double> prices = master_->prices();
   if (has_prices) CutAt(prices, NestedNetwork::Ties::kKeep);
-  if (IsSettled(budget, work)) return;
-  EvictAt(budget, prices, work);
-  if (IsSettled(budget, work)) return;
+  if (IsSettled(question)) return;
+  EvictAt(question, prices, static_cast<size_t>(work.evictions));
+  if (IsSettled(question)) return;
   if (has_prices) {
     CutAtMultiples(prices, work.scaled_cuts, [&] {
       OfferExpanded();
@@ -365,7 +379,7 @@ void TradeOffCurve::Round(int64_t budget, const CurveWork& work) {
     });
   }
   const PlanOnCurve* const best = BestWithin(budget);
-  if (best == nullptr || IsSettled(budget, work)) return;
+  if (best == nullptr || IsSettled(question)) return;
   Offer(WithoutSpareReruns(problem_->flat(), Runs(best->runs), budget));
 }
 
@@ -374,25 +388,28 @@ void TradeOffCurve::Trace(const CurveWork& asked) {
   if (network_ == nullptr) Rebuild();
   const int64_t high = Fastest().peak;
   const int64_t low = std::min(least_peak_, high);
-  std::vector<int64_t> budgets;
+  std::vector<Question> questions;
   for (int i = 1; i <= work.budgets; ++i) {
-    budgets.push_back(high - (high - low) / work.budgets * i);
+    questions.push_back(Ask(high - (high - low) / work.budgets * i, work));
   }
-  PickMoments(budgets, work);
-  std::reverse(budgets.begin(), budgets.end());
-  for (const int64_t budget : budgets) {
-    Round(budget, work);
-    has_read_[budget] = std::max(has_read_[budget], work.settled_parts);
+  PickMoments(questions, work);
+  std::reverse(questions.begin(), questions.end());
+  for (const Question& question : questions) {
+    Round(question, work);
+    int64_t& has_read = has_read_[question.budget];
+    has_read = std::max(has_read, work.settled_parts);
   }
 }
 
-void TradeOffCurve::Read(int64_t budget, const CurveWork& asked) {
+void TradeOffCurve::Read(int64_t budget, const CurveWork& asked, std::optional<int64_t> enough) {
   const CurveWork work = ForSize(asked, order_.size());
+  Question question = Ask(budget, work);
+  question.enough = enough;
   int64_t& has_read = has_read_[budget];
-  if (has_read >= work.settled_parts || IsSettled(budget, work)) return;
-  PickMoments({budget}, work);
-  Round(budget, work);
-  has_read = work.settled_parts;
+  if (has_read >= work.settled_parts || IsSettled(question)) return;
+  PickMoments({question}, work);
+  Round(question, work);
+  if (!enough) has_read = work.settled_parts;
 }
 
 void TradeOffCurve::ReadWithin(int64_t most_added, const CurveWork& work) {

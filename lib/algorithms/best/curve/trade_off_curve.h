@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "lib/algorithms/best/curve/bound_line.h"
@@ -89,32 +90,38 @@ class TradeOffCurve {
 
   // Looks for plans and bounds at budgets spread over the whole curve.
   void Trace(const CurveWork& work);
-  // Looks for a plan of little time within the budget, and for a bound of it.
-  void Read(int64_t budget, const CurveWork& work);
+  // Looks for a plan of little time within the budget, and for a bound of it. With `enough`, ends
+  // with a plan that adds no more, or with the proof that there is none.
+  void Read(int64_t budget, const CurveWork& work, std::optional<int64_t> enough = std::nullopt);
   // Looks for a plan of little memory that adds at most this.
   void ReadWithin(int64_t most_added, const CurveWork& work);
 
-  // Whether there is a plan for the budget that is proven to be this near to the best.
-  bool IsSettled(int64_t budget, const CurveWork& work) const;
-
  private:
+  // What is asked about one budget.
+  struct Question {
+    int64_t budget = 0;
+    int64_t tolerance = 0;
+    std::optional<int64_t> enough = std::nullopt;
+  };
+
+  Question Ask(int64_t budget, const CurveWork& work) const;
+  // Whether the plan for the budget is within the tolerance of the bound, or `enough` is decided.
+  bool IsSettled(const Question& question) const;
   bool OfferOne(Runs runs);
   bool OfferExpanded();
-  int64_t Tolerance(const CurveWork& work) const;
   bool HasMomentAt(int32_t position) const;
   void Rebuild();
-  void PickMoments(const std::vector<int64_t>& budgets, const CurveWork& work);
+  void PickMoments(const std::vector<Question>& questions, const CurveWork& work);
   bool AddMoments(const std::map<int32_t, int64_t>& excess, const CurveWork& work);
   std::optional<std::pair<int32_t, int64_t>> MissingMoment(int64_t budget, int cuts);
-  enum class Aim : uint8_t { kPlan, kPrices };
-  bool FindPrices(int64_t budget, const CurveWork& work, Aim aim);
+  bool FindPrices(const Question& question, int cuts);
   void CutAt(const std::vector<double>& prices, NestedNetwork::Ties ties);
   std::vector<int64_t> WholePrices(const std::vector<double>& prices) const;
   bool FitsAtMoments(int64_t budget) const;
   void CutAtMultiples(const std::vector<double>& prices, int cuts,
                       const std::function<bool()>& fits);
-  void EvictAt(int64_t budget, const std::vector<double>& prices, const CurveWork& work);
-  void Round(int64_t budget, const CurveWork& work);
+  void EvictAt(const Question& question, const std::vector<double>& prices, size_t rules);
+  void Round(const Question& question, const CurveWork& work);
 
   BestProblem* const problem_;
   const Runs order_;
