@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "lib/algorithms/best/certificates.h"
-#include "lib/algorithms/best/one_cut.h"
-#include "lib/algorithms/best/required_ops.h"
+#include "lib/algorithms/best/best_problem.h"
+#include "lib/algorithms/best/curve/trade_off_curve.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
 #include "lib/plan/added_time.h"
@@ -18,7 +17,6 @@
 #include "lib/planner/micro_batch_search.h"
 #include "lib/planner/obedience.h"
 #include "lib/planner/peak_budget.h"
-#include "lib/runs/run_problem.h"
 #include "lib/schedule/expand.h"
 #include "lib/schedule/simulate.h"
 
@@ -201,13 +199,10 @@ std::optional<Cost> OwnOrderBound(const TrainingStep& step, Bytes budget) {
   std::optional<Expansion> expansion;
   if (!step.is_joint()) expansion = ExpandTensorGraph(step.forward());
   const JointGraph& graph = expansion ? expansion->graph : step.joint();
-  const RunProblem problem(graph);
-  if (FindCertificates(problem).least_peak_any_plan > budget.count()) return std::nullopt;
-  const Runs order = RequiredOwnOrder(problem);
-  const size_t moment = Simulator(graph).Run(order).value().peak_step;
-  const OneCut cut = CutAtMoment(problem, order, moment, budget.count());
-  if (!cut.is_feasible) return std::nullopt;
-  return Cost(cut.added_cost);
+  BestProblem problem(graph);
+  problem.curve()->Prove(budget.count());
+  if (problem.curve()->least_peak() > budget.count()) return std::nullopt;
+  return Cost(problem.curve()->BoundWithin(budget.count()));
 }
 
 }  // namespace ckplan

@@ -60,8 +60,8 @@ Result<std::vector<CurvePoint>> TraceCurveByBest(const PlanProblem& problem,
                                                  const SolveLimits& limits);
 
 // Returns a lower bound on the added time of all plans in the graph's own order that fit the
-// budget. It is found by one cut, which takes milliseconds. Returns nothing if it is proven that no
-// such plan fits.
+// budget. It is found by a few cuts, which take milliseconds. Returns nothing if it is proven that
+// no such plan fits.
 std::optional<Cost> OwnOrderBound(const TrainingStep& step, Bytes budget);
 
 }  // namespace ckplan

@@ -41,13 +41,20 @@ BestSolution SolutionFrom(const BestOutcome& outcome, const Expansion& expansion
 
 }  // namespace
 
-void ReadShownPoints(Cost most_added, Cost step, const CurveWork& work, TradeOffCurve* curve) {
+Result<Done> ReadShownPoints(Cost most_added, Cost step, const CurveWork& work,
+                             BestProblem* problem) {
+  TradeOffCurve* const curve = problem->curve();
   curve->Trace(work);
-  curve->ReadWithin(most_added.count(), work);
+  std::vector<int64_t> limits = {most_added.count()};
   for (const double percent : kShownAddedPercents) {
-    curve->ReadWithin(MostAdded(percent, step).count(), work);
+    limits.push_back(MostAdded(percent, step).count());
   }
-  curve->ReadWithin(TradeOff::kAnyTime, work);
+  limits.push_back(TradeOff::kAnyTime);
+  for (const int64_t limit : limits) {
+    curve->ReadWithin(limit, work);
+    CKPLAN_RETURN_IF_ERROR(LowerPeakWithin(limit, problem));
+  }
+  return Done{};
 }
 
 void ReadForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve) {
@@ -179,7 +186,8 @@ Result<BestSolution> BestSearch::SolveWithinAddedTime(Cost most_added) {
   has_curve_ = true;
   curve().Offer(RunsOf(expansion_, *all.schedule));
   try {
-    ReadShownPoints(most_added, StepCost(), WorkOf(request_.effort).curve, &curve());
+    CKPLAN_RETURN_IF_ERROR(
+        ReadShownPoints(most_added, StepCost(), WorkOf(request_.effort).curve, &own_problem_));
   } catch (const Stopped&) {
     const StopsSuspended whole;
     KeepInCaseOfStop(LeastWithin(most_added));
@@ -187,7 +195,14 @@ Result<BestSolution> BestSearch::SolveWithinAddedTime(Cost most_added) {
   }
   const BestSolution chosen = LeastWithin(most_added);
   KeepInCaseOfStop(chosen);
-  return Solve(PeakOf(chosen), chosen.schedule);
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution solution, Solve(PeakOf(chosen), chosen.schedule));
+  // The plan has to be on the curve that is shown: of plans that take as long, its peak is least.
+  const auto* const on_curve = curve().BestWithin(PeakOf(solution).count());
+  if (on_curve != nullptr && on_curve->overhead <= solution.overhead) {
+    solution.schedule = ScheduleOf(expansion_, on_curve->runs);
+    solution.overhead = on_curve->overhead;
+  }
+  return solution;
 }
 
 BestSolution BestSearch::LeastWithin(Cost most_added) {

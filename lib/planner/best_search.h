@@ -52,7 +52,8 @@ BestWork WorkOf(SearchEffort effort);
 
 // Traces the curve, then looks for the plan of the least peak that adds at most `most_added`, and
 // for the points of the curve that are shown (lib/plan/added_time.h).
-void ReadShownPoints(Cost most_added, Cost step, const CurveWork& work, TradeOffCurve* curve);
+Result<Done> ReadShownPoints(Cost most_added, Cost step, const CurveWork& work,
+                             BestProblem* problem);
 
 // Looks for better plans beside the one that the balance prefers, as long as that finds any.
 void ReadForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve);

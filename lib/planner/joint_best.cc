@@ -88,7 +88,8 @@ class CurveSearch {
   // with little time for that peak.
   Result<Answer> Solve(const SolveLimits& limits) {
     try {
-      ReadShownPoints(most_added_, problem_.step.cost(), options_.work.curve, curve_);
+      CKPLAN_RETURN_IF_ERROR(
+          ReadShownPoints(most_added_, problem_.step.cost(), options_.work.curve, shared_));
     } catch (const Stopped&) {
       // The best plan that was found by then is returned.
     }

@@ -17,9 +17,6 @@
 namespace ckplan {
 namespace {
 
-// Above this many operations, the program over moments finds no better plan within its work.
-constexpr int32_t kMaxProgramOps = 2'000;
-
 // Above this many operations there are this many times fewer moves, and fewer still the more there
 // are.
 constexpr int64_t kManyOps = 1'000;
@@ -142,7 +139,7 @@ class Solver {
   void ReadOwnCurve() {
     curve_->Read(options_.budget, options_.work.curve, options_.enough);
     TakeFromCurve();
-    RaiseBound(curve_->BoundWithin(options_.budget), OverheadProof::kOneCut, BoundScope::kOwnOrder);
+    RaiseBound(curve_->BoundWithin(options_.budget), curve_->proof(), BoundScope::kOwnOrder);
     if (options_.is_order_free) return;
     RaisePeakBound(curve_->least_peak(), PeakProof::kMoments, BoundScope::kOwnOrder);
   }
@@ -330,10 +327,18 @@ class Solver {
     return static_cast<int64_t>(static_cast<double>(moves) * std::clamp(gain, 0.05, 1.0));
   }
 
+  // Of the plans that take as long, takes that of the least peak.
+  void TakeLeastPeak() {
+    const TradeOffCurve::PlanOnCurve* const best = curve_->BestWithin(options_.budget);
+    const bool is_as_good = best != nullptr && outcome_.runs && best->overhead == outcome_.overhead;
+    if (is_as_good) outcome_.runs = best->runs;
+  }
+
   // There are two lower bounds: for plans in the graph's own order, and for plans in any order.
   // Reports the second if it is at least as high, or if a plan in another order costs less than the
   // first.
   void SettleBound() {
+    TakeLeastPeak();
     outcome_.moments = moments_;
     outcome_.proof_moments = proof_moments_;
     outcome_.any_order_bound = any_order_bound_;

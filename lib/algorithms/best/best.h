@@ -50,6 +50,9 @@ inline constexpr BestWork kNormalWork = {28'000'000, 12'000'000, 40, 2'000'000, 
 inline constexpr BestWork kThoroughWork = {100'000'000,    40'000'000, 100, 10'000'000,
                                            kThoroughCurve, 32,         500};
 
+// Above this many operations, the program over moments finds no better plan within its work.
+inline constexpr int32_t kMaxProgramOps = 2'000;
+
 struct BestOutcome;
 
 struct BestOptions {

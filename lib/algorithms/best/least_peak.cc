@@ -4,12 +4,17 @@
 #include <limits>
 #include <utility>
 
+#include "lib/algorithms/best/curve/trade_off_curve.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
 
 constexpr int kMaxTrials = 11;
+
+// LowerPeakWithin ends after so many searches, or at one part in so many of the largest peak.
+constexpr int kMaxLowerings = 4;
+constexpr int64_t kNearPeaks = 256;
 
 // Returns the work of the programs in all trials. A tiny graph is mostly settled in a few
 // milliseconds, but otherwise each trial would use all of its work.
@@ -43,6 +48,25 @@ Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64
     if (tried.least_peak.bytes > least.bound.bytes) least.bound = tried.least_peak;
   }
   return least;
+}
+
+Result<Done> LowerPeakWithin(int64_t most_added, BestProblem* problem) {
+  if (problem->flat().op_count > kMaxProgramOps) return Done{};
+  TradeOffCurve* const curve = problem->curve();
+  BestOptions options;
+  options.work = kGlanceWork;
+  options.is_order_free = false;
+  options.enough = std::max(most_added, curve->Fastest().overhead);
+  int64_t refused = curve->LeastPeakWithin(*options.enough) - 1;
+  for (int trial = 0; trial < kMaxLowerings; ++trial) {
+    const int64_t reached = curve->LeastWithin(*options.enough).peak;
+    if (reached - refused <= std::max<int64_t>(curve->Fastest().peak / kNearPeaks, 1)) break;
+    options.budget = refused + (reached - refused) / 2;
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome tried, SolveBest(problem, options));
+    if (tried.runs && tried.overhead <= *options.enough) continue;
+    refused = std::max(options.budget, tried.least_peak.bytes.count() - 1);
+  }
+  return Done{};
 }
 
 }  // namespace ckplan

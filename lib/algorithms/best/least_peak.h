@@ -1,4 +1,4 @@
-// Finds the plan of least peak by halving the range of budgets for SolveBest.
+// Finds plans of little peak by halving ranges of budgets for SolveBest.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +22,10 @@ struct LeastPeak {
 // programs of all trials together get less on graphs of fewer than `full_ops` operations, but at
 // least as much as one trial.
 Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64_t reached);
+
+// Searches for plans on the problem's curve that add at most this and have less memory than the
+// curve knows: halves what is left between its plan and its bound a few times. Only for graphs
+// small enough for a program over moments; on large ones the curve is as good.
+Result<Done> LowerPeakWithin(int64_t most_added, BestProblem* problem);
 
 }  // namespace ckplan

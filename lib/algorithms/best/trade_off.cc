@@ -4,47 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "lib/schedule/simulate.h"
-
 namespace ckplan {
-namespace {
-
-class RunPlanSearch : public PlanSearch {
- public:
-  RunPlanSearch(BestProblem* problem, const BestOptions& options)
-      : problem_(problem), options_(options), simulator_(problem->graph()) {}
-
-  int64_t LeastPeak() override { return problem_->certificates().least_peak_any_plan; }
-
-  Result<Found> Find(int64_t budget, std::optional<int64_t> enough,
-                     const Schedule* start) override {
-    BestOptions options = options_;
-    options.budget = budget;
-    options.enough = enough;
-    if (start != nullptr) options.starts = {RunsOf(*start)};
-    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveBest(problem_, options));
-    Found found{std::nullopt, outcome.least_peak.bytes.count()};
-    if (outcome.runs) found.plan = ScheduleOfRuns(*outcome.runs);
-    return found;
-  }
-
-  PricedPlan Priced(Schedule schedule) override {
-    const Simulation simulation = simulator_.Run(schedule).value();
-    return {std::move(schedule), simulation.peak.count(),
-            (simulation.cost - problem_->graph().cost()).count()};
-  }
-
- private:
-  BestProblem* const problem_;
-  const BestOptions options_;
-  Simulator simulator_;
-};
-
-}  // namespace
-
-TradeOff::TradeOff(BestProblem* problem, const BestOptions& options, const Runs& first)
-    : TradeOff(std::make_unique<RunPlanSearch>(problem, options), ScheduleOfRuns(first)) {}
-
 TradeOff::TradeOff(std::unique_ptr<PlanSearch> search, const Schedule& first)
     : search_(std::move(search)) {
   Add(first);

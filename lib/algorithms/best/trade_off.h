@@ -1,9 +1,10 @@
-// The trade-off of memory and time: plans of one graph, each of which needs less memory than the
-// next and takes more time.
+// The trade-off of memory and time for searches that know plans within one budget at a time: plans
+// of one graph, each of which needs less memory than the next and takes more time. Plans without
+// copies to the host have a curve of their own (curve/trade_off_curve.h).
 //
-// SolveBest finds the least time within a given memory. Here the question is the reverse: the least
-// memory within a given time. SolveBest answers it as well, by halving the range between the
-// largest memory for which no such plan was found and the least peak of such a plan.
+// A PlanSearch finds the least time within a given memory. The least memory within a given time is
+// found by halving the range between the largest memory for which no such plan was found and the
+// least peak of such a plan.
 //
 //   added time
 //        |  x                        x: plans
@@ -22,12 +23,9 @@
 #include <optional>
 #include <vector>
 
-#include "lib/algorithms/best/best.h"
-#include "lib/algorithms/best/best_problem.h"
 #include "lib/base/result.h"
 #include "lib/plan/balance.h"
 #include "lib/plan/curve_point.h"
-#include "lib/runs/run_problem.h"
 #include "lib/schedule/schedule.h"
 
 namespace ckplan {
@@ -63,9 +61,7 @@ class TradeOff {
   static constexpr int64_t kClose = 256;
   static constexpr int64_t kNear = 64;
 
-  // Keeps a reference to `problem`. `first` is a plan of it, such as that of keeping everything. Of
-  // the options, the work of each search and the freedom of the order are used.
-  TradeOff(BestProblem* problem, const BestOptions& options, const Runs& first);
+  // `first` is a plan, such as that of keeping everything.
   TradeOff(std::unique_ptr<PlanSearch> search, const Schedule& first);
 
   // Takes in a plan that is known.

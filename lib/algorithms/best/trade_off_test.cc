@@ -3,12 +3,17 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
+#include "lib/algorithms/best/best.h"
+#include "lib/algorithms/best/best_problem.h"
 #include "lib/base/stop.h"
 #include "lib/plan/balance.h"
 #include "lib/schedule/expand.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/best/brute_force.h"
 #include "lib/testing/best/random_instance.h"
 #include "lib/testing/graph_text.h"
@@ -17,11 +22,43 @@
 namespace ckplan {
 namespace {
 
+class RunPlanSearch : public PlanSearch {
+ public:
+  RunPlanSearch(BestProblem* problem, const BestOptions& options)
+      : problem_(problem), options_(options), simulator_(problem->graph()) {}
+
+  int64_t LeastPeak() override { return problem_->certificates().least_peak_any_plan; }
+
+  Result<Found> Find(int64_t budget, std::optional<int64_t> enough,
+                     const Schedule* start) override {
+    BestOptions options = options_;
+    options.budget = budget;
+    options.enough = enough;
+    if (start != nullptr) options.starts = {RunsOf(*start)};
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveBest(problem_, options));
+    Found found{std::nullopt, outcome.least_peak.bytes.count()};
+    if (outcome.runs) found.plan = ScheduleOfRuns(*outcome.runs);
+    return found;
+  }
+
+  PricedPlan Priced(Schedule schedule) override {
+    const Simulation simulation = simulator_.Run(schedule).value();
+    return {std::move(schedule), simulation.peak.count(),
+            (simulation.cost - problem_->graph().cost()).count()};
+  }
+
+ private:
+  BestProblem* const problem_;
+  const BestOptions options_;
+  Simulator simulator_;
+};
+
 TradeOff InOwnOrder(BestProblem* problem) {
   BestOptions options;
   options.work = kGlanceWork;
   options.is_order_free = false;
-  return TradeOff(problem, options, RequiredOwnOrder(problem->flat()));
+  return TradeOff(std::make_unique<RunPlanSearch>(problem, options),
+                  ScheduleOfRuns(RequiredOwnOrder(problem->flat())));
 }
 
 // Returns the least peak of plans in the graph's own order that add at most this much, by searching

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "lib/algorithms/best/best_problem.h"
@@ -13,6 +14,7 @@
 #include "lib/algorithms/best/curve/trade_off_curve.h"
 #include "lib/schedule/expand.h"
 #include "lib/testing/best/brute_force.h"
+#include "lib/testing/best/nested_bound.h"
 #include "lib/testing/best/random_instance.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
@@ -26,6 +28,64 @@ constexpr std::array kShares = {95, 90, 80, 70};
 // costs 5.
 Expansion ChainOfFour() {
   return ExpandTensorGraph(GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1"));
+}
+
+JointGraph SomeGraph(Rng& rng, uint64_t seed) {
+  if (seed % 3 == 0) return ChainJointGraph(rng, static_cast<int>(rng.Between(3, 4)));
+  return RandomSmallGraph(rng, static_cast<int>(rng.Between(3, 7)));
+}
+
+// Returns the value of the linear program, rounded up. Each set of reruns is a point (bytes kept,
+// cost of reruns); the value is that of their lower hull at the number of bytes that the budget
+// leaves for kept values. Returns nothing if no set fits.
+std::optional<int64_t> HullAt(const RunProblem& problem, const Runs& order, size_t moment,
+                              int64_t budget) {
+  const auto at = static_cast<size_t>(order[moment].index());
+  const int64_t room =
+      budget - problem.written_bytes[at] - problem.workspace[at] + problem.in_place_bytes[at];
+  std::vector<std::pair<int64_t, int64_t>> points;
+  for (uint32_t reruns = 0; reruns < (uint32_t{1} << moment); ++reruns) {
+    std::vector<bool> is_rerun(static_cast<size_t>(problem.op_count));
+    std::vector<bool> is_made(is_rerun.size());
+    bool is_allowed = true;
+    int64_t cost = 0;
+    for (size_t i = 0; i < moment; ++i) {
+      const auto op = static_cast<size_t>(order[i].index());
+      is_made[op] = true;
+      is_rerun[op] = (reruns >> i & 1) != 0;
+      is_allowed = is_allowed && (!is_rerun[op] || problem.may_repeat[op]);
+      if (is_rerun[op]) cost += problem.cost[op];
+    }
+    if (!is_allowed) continue;
+    int64_t bytes = 0;
+    for (int32_t value = 0; value < problem.value_count; ++value) {
+      const auto maker = static_cast<size_t>(problem.maker[static_cast<size_t>(value)]);
+      if (!is_made[maker]) continue;
+      bool is_needed = problem.is_result[static_cast<size_t>(value)];
+      bool is_read_now = false;
+      for (const int32_t reader : problem.readers[value]) {
+        const auto position = static_cast<size_t>(
+            std::find(order.begin(), order.end(), OpId(reader)) - order.begin());
+        if (position == order.size()) continue;
+        is_needed = is_needed || position >= moment || is_rerun[static_cast<size_t>(reader)];
+        is_read_now = is_read_now || position == moment;
+      }
+      const bool is_kept = is_read_now || (is_needed && !is_rerun[maker]);
+      if (is_kept) bytes += problem.bytes[static_cast<size_t>(value)];
+    }
+    points.emplace_back(bytes, cost);
+  }
+  std::optional<int64_t> least;
+  for (const auto& [few, dear] : points) {
+    if (few > room) continue;
+    for (const auto& [many, cheap] : points) {
+      const int64_t width = many - few;
+      const int64_t value =
+          many <= room ? dear : (dear * (many - room) + cheap * (room - few) + width - 1) / width;
+      least = std::min(least.value_or(value), value);
+    }
+  }
+  return least;
 }
 
 // Prices from 0 to about twice what makes all bytes worth all costs.
@@ -86,6 +146,60 @@ TEST_CASE("curve: the master program mixes two choices, and prices the room by t
   two.Solve(std::vector<int64_t>{7, 3}, 100);
   CHECK(two.value() == doctest::Approx(3));
   CHECK(two.prices()[1] == doctest::Approx(0));
+}
+
+TEST_CASE("curve: with one moment, the best bound is the value of the linear program") {
+  constexpr uint64_t kSeeds = Instances(uint64_t{500});
+  uint64_t positive = 0;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    Rng rng(seed);
+    const RunProblem problem(SomeGraph(rng, seed));
+    const Runs order = RequiredOwnOrder(problem);
+    for (int32_t moment = 0; moment < static_cast<int32_t>(order.size()); ++moment) {
+      NestedNetwork network(problem, order, std::vector{moment});
+      for (int64_t budget = 4; budget < 40; budget += 5) {
+        CAPTURE(seed);
+        CAPTURE(moment);
+        CAPTURE(budget);
+        const std::optional<int64_t> least = HullAt(problem, order, At(moment), budget);
+        REQUIRE(least.has_value() == (network.LeastBytes(0) <= budget));
+        if (least) CHECK(BestBoundOf(&network, budget) == *least);
+        if (least.value_or(0) > 0) ++positive;
+      }
+    }
+  }
+  CHECK(positive > kSeeds);
+}
+
+TEST_CASE("curve: bounds of amounts near the limits hold") {
+  for (uint64_t seed = 0; seed < Instances(uint64_t{300}); ++seed) {
+    Rng rng(seed);
+    JointGraph small = SomeGraph(rng, seed);
+    JointGraphParts parts = PartsOf(small);
+    constexpr int64_t kBytes = int64_t{1} << 48;
+    constexpr int64_t kCost = int64_t{1} << 44;
+    for (const ValueId id : parts.values.ids()) {
+      parts.values[id].bytes = kBytes * parts.values[id].bytes;
+    }
+    for (const OpId id : parts.ops.ids()) {
+      parts.ops[id].cost = kCost * parts.ops[id].cost;
+      parts.ops[id].workspace = kBytes * parts.ops[id].workspace;
+    }
+    const RunProblem large(JointGraph::Create(std::move(parts)).value());
+    const RunProblem problem(small);
+    const Runs order = RequiredOwnOrder(problem);
+    const int64_t budget = PeakOf(problem, order) - 2;
+    for (int32_t moment = 0; moment < static_cast<int32_t>(order.size()); ++moment) {
+      CAPTURE(seed);
+      CAPTURE(moment);
+      NestedNetwork network(problem, order, std::vector{moment});
+      NestedNetwork scaled(large, order, std::vector{moment});
+      REQUIRE(scaled.LeastBytes(0) == kBytes * network.LeastBytes(0));
+      if (network.LeastBytes(0) > budget) continue;
+      const int64_t bound = BestBoundOf(&scaled, kBytes * budget);
+      CHECK((bound + kCost - 1) / kCost == BestBoundOf(&network, budget));
+    }
+  }
 }
 
 TEST_CASE("curve: for whatever moments and prices, no bound is above the optimum") {

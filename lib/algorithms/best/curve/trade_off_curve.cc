@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -25,6 +26,9 @@ constexpr int kMomentsAtOnce = 4;
 // Cuts at multiples of the prices, for the plan that shows which moment is missing.
 constexpr int kCutsForMoment = 8;
 
+// Cuts for a bound alone.
+constexpr int kCutsForProof = 24;
+
 // Prices are found once the bound is this many times nearer to the best mix of choices than a
 // settled budget's plan has to be.
 constexpr double kPriceParts = 5;
@@ -40,15 +44,14 @@ constexpr double kLargestMultiple = 16;
 constexpr double kLeastMultiple = 0.995;
 constexpr double kNearMultiples = 2e-5;
 
-// Multiples at which a cut guides evictions.
-constexpr std::array kGuides = {1.0, 1.01};
-
 // The rules of eviction by how often each gave the best plan, on the models of testdata/models.
 constexpr std::array kEvictions = {EvictionRule{1, 1, 2, true},  EvictionRule{2, 1, 2, true},
                                    EvictionRule{1, 1, 1, true},  EvictionRule{1, 2, 2, true},
                                    EvictionRule{0, 1, 1, false}, EvictionRule{0, 1, 1, true},
                                    EvictionRule{0, 1, 2, true},  EvictionRule{2, 1, 1, true}};
 constexpr size_t kUnguided = 2;
+// Rules for budgets on the way to other answers.
+constexpr size_t kEvictionsOnTheWay = 2;
 
 // Up to this many operations, all rules are tried where the few above find nothing.
 constexpr size_t kAllRulesOps = 2'000;
@@ -331,36 +334,34 @@ void TradeOffCurve::PickMoments(const std::vector<Question>& questions, const Cu
   }
 }
 
-// Evicts with the first `rules`, each at two cuts, until the question is settled.
-void TradeOffCurve::EvictAt(const Question& question, const std::vector<double>& prices,
-                            size_t rules) {
+// Evicts with the first `rules`, guided by the last cut, and with a few that are not guided, until
+// the question is settled.
+void TradeOffCurve::EvictAt(const Question& question, bool has_prices, size_t rules) {
   bool has_any = false;
-  const auto try_rule = [&](const EvictionRule& rule, const std::vector<bool>& kept) {
-    const std::optional<Runs> runs =
-        EvictedAround(problem_->flat(), order_, question.budget, rule, kept);
-    if (!runs) return;
-    has_any = true;
-    Offer(*runs);
-  };
-  const size_t guides = !IsAnyAboveZero(prices) ? 0 : rules > 1 ? kGuides.size() : 1;
-  const auto base = static_cast<size_t>(
-      std::lower_bound(moments_.begin(), moments_.end(), peak_moment_) - moments_.begin());
-  for (size_t guide = 0; guide < guides; ++guide) {
-    std::vector<double> raised = prices;
-    for (double& price : raised) price *= kGuides[guide];
-    CutAt(raised, NestedNetwork::Ties::kBreak);
-    const std::vector<bool> kept = network_->KeptAt(base);
-    for (size_t i = 0; i < std::min(rules, kEvictions.size()); ++i) {
-      try_rule(kEvictions[i], kept);
+  const auto try_rules = [&](std::span<const EvictionRule> tried, const std::vector<bool>& kept) {
+    for (const EvictionRule& rule : tried) {
+      const std::optional<Runs> runs =
+          EvictedAround(problem_->flat(), order_, question.budget, rule, kept);
+      if (!runs) continue;
+      has_any = true;
+      Offer(*runs);
       if (IsSettled(question)) return;
     }
+  };
+  const std::span<const EvictionRule> all = kEvictions;
+  if (has_prices) {
+    const auto base = static_cast<size_t>(
+        std::lower_bound(moments_.begin(), moments_.end(), peak_moment_) - moments_.begin());
+    try_rules(all.first(std::min(rules, all.size())), network_->KeptAt(base));
   }
-  if (has_any && rules == 1) return;
+  if (IsSettled(question) || (has_any && rules == 1)) return;
+  try_rules(all.first(std::min(rules, kUnguided)), {});
   // Near the least peak, few rules find a plan.
-  const std::span<const EvictionRule> rest = has_any ? std::span(kEvictions).first(kUnguided)
-                                             : order_.size() > kAllRulesOps ? std::span(kEvictions)
-                                                                            : EvictionRules();
-  for (const EvictionRule& rule : rest) try_rule(rule, {});
+  if (has_any || !question.is_read) return;
+  const std::optional<Runs> runs =
+      BestEviction(problem_->flat(), order_, question.budget, FirstRuns::kKeepOrder,
+                   order_.size() <= kAllRulesOps ? EvictionRules() : all);
+  if (runs) Offer(*runs);
 }
 
 void TradeOffCurve::Round(const Question& question, const CurveWork& work) {
@@ -370,9 +371,10 @@ void TradeOffCurve::Round(const Question& question, const CurveWork& work) {
   const std::vector<double> prices = master_->prices();
   if (has_prices) CutAt(prices, NestedNetwork::Ties::kKeep);
   if (IsSettled(question)) return;
-  EvictAt(question, prices, static_cast<size_t>(work.evictions));
+  const auto rules = static_cast<size_t>(work.evictions);
+  EvictAt(question, has_prices, question.is_read ? rules : std::min(rules, kEvictionsOnTheWay));
   if (IsSettled(question)) return;
-  if (has_prices) {
+  if (has_prices && question.is_read) {
     CutAtMultiples(prices, work.scaled_cuts, [&] {
       OfferExpanded();
       return last_peak_ <= budget;
@@ -396,8 +398,6 @@ void TradeOffCurve::Trace(const CurveWork& asked) {
   std::reverse(questions.begin(), questions.end());
   for (const Question& question : questions) {
     Round(question, work);
-    int64_t& has_read = has_read_[question.budget];
-    has_read = std::max(has_read, work.settled_parts);
   }
 }
 
@@ -405,14 +405,28 @@ void TradeOffCurve::Read(int64_t budget, const CurveWork& asked, std::optional<i
   const CurveWork work = ForSize(asked, order_.size());
   Question question = Ask(budget, work);
   question.enough = enough;
-  int64_t& has_read = has_read_[budget];
-  if (has_read >= work.settled_parts || IsSettled(question)) return;
-  PickMoments({question}, work);
-  Round(question, work);
-  if (!enough) has_read = work.settled_parts;
+  question.is_read = true;
+  Answer(question, work);
 }
 
-void TradeOffCurve::ReadWithin(int64_t most_added, const CurveWork& work) {
+void TradeOffCurve::Answer(const Question& question, const CurveWork& work) {
+  int64_t& answered = answered_[question.budget];
+  if (answered >= work.settled_parts || IsSettled(question)) return;
+  PickMoments({question}, work);
+  Round(question, work);
+  // A search for just enough, or for any plan, may have ended early.
+  if (question.is_read && !question.enough) answered = work.settled_parts;
+}
+
+void TradeOffCurve::Prove(int64_t budget) {
+  if (network_ == nullptr) Rebuild();
+  if (budget < least_peak_ || !FindPrices({budget, 0}, kCutsForProof)) return;
+  CutAt(master_->prices(), NestedNetwork::Ties::kKeep);
+}
+
+void TradeOffCurve::ReadWithin(int64_t most_added, const CurveWork& asked) {
+  const CurveWork work = ForSize(asked, order_.size());
+  std::set<int64_t> tried;
   for (int reading = 0; reading < work.readings; ++reading) {
     const int64_t low = LeastPeakWithin(most_added);
     const PlanOnCurve& reached = LeastWithin(most_added);
@@ -428,8 +442,9 @@ void TradeOffCurve::ReadWithin(int64_t most_added, const CurveWork& work) {
                static_cast<int64_t>(share * static_cast<double>(reached.peak - next.peak));
     }
     budget = std::clamp(budget, low, reached.peak - gap);
-    if (has_read_.contains(budget)) budget = low + (reached.peak - low) / 2;
-    Read(budget, work);
+    if (!tried.insert(budget).second) budget = low + (reached.peak - low) / 2;
+    tried.insert(budget);
+    Answer(Ask(budget, work), work);
   }
 }
 

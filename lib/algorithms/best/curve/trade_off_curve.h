@@ -31,6 +31,7 @@
 #include "lib/algorithms/best/curve/nested_network.h"
 #include "lib/algorithms/best/curve/price_master.h"
 #include "lib/graph/joint_graph.h"
+#include "lib/plan/certificate.h"
 #include "lib/plan/curve_point.h"
 #include "lib/runs/run_problem.h"
 #include "lib/schedule/simulate.h"
@@ -43,17 +44,17 @@ class BestProblem;
 // bound is one part in `settled_parts` of a step.
 struct CurveWork {
   int64_t settled_parts = 1'000;
-  int budgets = 16;      // Of Trace.
-  int moments = 8;       // The most, together with kMostNodes.
-  int cuts = 12;         // For the prices of a budget.
-  int evictions = 4;     // Rules of eviction, for each of two cuts.
-  int scaled_cuts = 14;  // Cuts at multiples of the prices, for plans that fit.
-  int readings = 4;      // Of ReadWithin.
+  int budgets = 16;     // Of Trace.
+  int moments = 6;      // The most, together with kMostNodes.
+  int cuts = 12;        // For the prices of a budget.
+  int evictions = 4;    // Rules of eviction, guided by the cut, for a budget that is read.
+  int scaled_cuts = 8;  // Cuts at multiples of the prices, for a budget that is read.
+  int readings = 4;     // Of ReadWithin.
 };
 
-inline constexpr CurveWork kQuickCurve = {500, 8, 3, 8, 2, 8, 3};
-inline constexpr CurveWork kNormalCurve = {1'000, 16, 6, 12, 4, 14, 4};
-inline constexpr CurveWork kThoroughCurve = {5'000, 16, 8, 24, 8, 20, 6};
+inline constexpr CurveWork kQuickCurve = {500, 8, 4, 8, 2, 4, 3};
+inline constexpr CurveWork kNormalCurve = {2'000, 16, 6, 12, 4, 8, 4};
+inline constexpr CurveWork kThoroughCurve = {5'000, 16, 8, 24, 8, 16, 6};
 
 class TradeOffCurve {
  public:
@@ -81,6 +82,10 @@ class TradeOffCurve {
   int64_t BoundWithin(int64_t budget) const;
   // No plan of the order that adds at most this has a lower peak.
   int64_t LeastPeakWithin(int64_t most_added) const;
+  // The program over moments (docs/bounds.md) whose solution these bounds are at most.
+  OverheadProof proof() const {
+    return moments_.size() > 1 ? OverheadProof::kMoments : OverheadProof::kOneCut;
+  }
   // No plan of the order has a lower peak.
   int64_t least_peak() const { return least_peak_; }
 
@@ -93,6 +98,8 @@ class TradeOffCurve {
   // Looks for a plan of little time within the budget, and for a bound of it. With `enough`, ends
   // with a plan that adds no more, or with the proof that there is none.
   void Read(int64_t budget, const CurveWork& work, std::optional<int64_t> enough = std::nullopt);
+  // Looks for the bound alone.
+  void Prove(int64_t budget);
   // Looks for a plan of little memory that adds at most this.
   void ReadWithin(int64_t most_added, const CurveWork& work);
 
@@ -102,6 +109,7 @@ class TradeOffCurve {
     int64_t budget = 0;
     int64_t tolerance = 0;
     std::optional<int64_t> enough = std::nullopt;
+    bool is_read = false;  // For Read. Budgets on the way to other answers get less work.
   };
 
   Question Ask(int64_t budget, const CurveWork& work) const;
@@ -120,8 +128,9 @@ class TradeOffCurve {
   bool FitsAtMoments(int64_t budget) const;
   void CutAtMultiples(const std::vector<double>& prices, int cuts,
                       const std::function<bool()>& fits);
-  void EvictAt(const Question& question, const std::vector<double>& prices, size_t rules);
+  void EvictAt(const Question& question, bool has_prices, size_t rules);
   void Round(const Question& question, const CurveWork& work);
+  void Answer(const Question& question, const CurveWork& work);
 
   BestProblem* const problem_;
   const Runs order_;
@@ -141,7 +150,7 @@ class TradeOffCurve {
   NestedChoice last_choice_;
   // The prices found for a budget, by position in the order, to begin with after moments are added.
   std::map<int64_t, std::map<int32_t, double>> known_prices_;
-  std::map<int64_t, int64_t> has_read_;  // By budget: the most settled_parts that was read with.
+  std::map<int64_t, int64_t> answered_;  // By budget: the most settled_parts of an answer.
 };
 
 }  // namespace ckplan
