@@ -196,11 +196,14 @@ Result<BestSolution> BestSearch::SolveWithinAddedTime(Cost most_added) {
   const BestSolution chosen = LeastWithin(most_added);
   KeepInCaseOfStop(chosen);
   CKPLAN_ASSIGN_OR_RETURN(BestSolution solution, Solve(PeakOf(chosen), chosen.schedule));
-  // The plan has to be on the curve that is shown: of plans that take as long, its peak is least.
-  const auto* const on_curve = curve().BestWithin(PeakOf(solution).count());
-  if (on_curve != nullptr && on_curve->overhead <= solution.overhead) {
-    solution.schedule = ScheduleOf(expansion_, on_curve->runs);
-    solution.overhead = on_curve->overhead;
+  // The search may have found a plan of less memory on the way, which the curve would show.
+  const TradeOffCurve::PlanOnCurve& least = curve().LeastWithin(most_added.count());
+  const int64_t peak = PeakOf(solution).count();
+  const bool is_less = std::pair(least.peak, least.overhead) < std::pair(peak, solution.overhead);
+  if (is_less && least.overhead <= std::max(most_added.count(), solution.overhead)) {
+    solution.schedule = ScheduleOf(expansion_, least.runs);
+    solution.overhead = least.overhead;
+    solution.is_optimal = solution.overhead == solution.lower_bound;
   }
   return solution;
 }
@@ -249,6 +252,11 @@ Result<std::vector<CurvePoint>> BestSearch::TraceCurve(Cost most_added) {
   CKPLAN_ASSIGN_OR_RETURN(const BestSolution chosen, SolveWithinAddedTime(most_added));
   std::vector<CurvePoint> points = curve().Points();
   points.push_back(PointOf(chosen));
+  if (own_problem_.flat().op_count <= kMaxProgramOps) {
+    // The search for the least peak also starts from other algorithms' plans.
+    CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, SolveForLeastPeak());
+    points.push_back(PointOf(least));
+  }
   return FrontOf(std::move(points));
 }
 
@@ -422,10 +430,12 @@ std::vector<BestSearch::OrderedProblem> BestSearch::OthersWithin(
 
 // Returns the plan of the least peak that any other algorithm finds.
 BestSolution BestSearch::LeastOfOthers() const {
+  // The search for less memory that follows finds more than they do, except on small graphs.
+  const SearchEffort effort =
+      request_.effort == SearchEffort::kThorough ? SearchEffort::kThorough : SearchEffort::kQuick;
   BestSolution least = KeepingAll();
   const PlanProblem for_least{graph_, request_, std::nullopt, /*wants_least_peak=*/true};
-  for (const Schedule& schedule :
-       SchedulesOfOthers(for_least, {WorkOfOthers(request_.effort)}, limits_)) {
+  for (const Schedule& schedule : SchedulesOfOthers(for_least, {WorkOfOthers(effort)}, limits_)) {
     BestSolution found = SolutionOf(schedule);
     if (PeakOf(found) < PeakOf(least)) least = std::move(found);
   }

@@ -1,5 +1,6 @@
 #include "lib/planner/joint_best.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -95,6 +96,7 @@ class CurveSearch {
     }
     CKPLAN_ASSIGN_OR_RETURN(Answer outcome,
                             SolveFrom(curve_->LeastWithin(most_added_.count()), limits));
+    TakeLeastWithin(&outcome);
     outcome.curve = ShownPoints(PointsWith(outcome), problem_.step.cost());
     return outcome;
   }
@@ -122,7 +124,13 @@ class CurveSearch {
   // Returns all points that are found: those of Solve, and those of a range of budgets.
   Result<std::vector<CurvePoint>> Trace(const SolveLimits& limits) {
     CKPLAN_ASSIGN_OR_RETURN(const Answer outcome, Solve(limits));
-    return PointsWith(outcome);
+    std::vector<CurvePoint> points = PointsWith(outcome);
+    if (shared_->flat().op_count > kMaxProgramOps) return points;
+    // The search for the least peak also starts from other algorithms' plans.
+    CKPLAN_ASSIGN_OR_RETURN(const Answer least,
+                            SolveBestForLeastPeak(problem_, shared_, options_, limits));
+    points.push_back(PointOf(least));
+    return FrontOf(std::move(points));
   }
 
  private:
@@ -137,6 +145,19 @@ class CurveSearch {
                             SolveBestWithin(within, shared_, again, limits));
     CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
     return OutcomeOf(problem_, best);
+  }
+
+  // Takes a plan of less memory that was found on the way, which the curve would show.
+  void TakeLeastWithin(Answer* answer) const {
+    const TradeOffCurve::PlanOnCurve& least = curve_->LeastWithin(most_added_.count());
+    const CurvePoint point = PointOf(*answer);
+    const bool is_less =
+        std::pair(Bytes(least.peak), Cost(least.overhead)) < std::pair(point.peak, point.overhead);
+    if (!is_less || Cost(least.overhead) > std::max(most_added_, point.overhead)) return;
+    answer->schedule = ScheduleOfRuns(least.runs);
+    answer->is_optimal = Cost(least.overhead) == *answer->lower_bound;
+    answer->guarantee = GuaranteeOf(problem_, answer->certificate->scope, answer->is_optimal,
+                                    least.overhead - answer->lower_bound->count());
   }
 
   CurvePoint PointOf(const Answer& outcome) const {

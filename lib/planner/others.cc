@@ -13,7 +13,7 @@ namespace ckplan {
 namespace {
 
 constexpr int64_t kQuickWorkOfOthers = 500'000;
-constexpr int64_t kNormalWorkOfOthers = 8'000'000;
+constexpr int64_t kNormalWorkOfOthers = 2'000'000;
 constexpr int64_t kThoroughWorkOfOthers = 100'000'000;
 
 }  // namespace

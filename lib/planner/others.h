@@ -12,7 +12,7 @@
 namespace ckplan {
 
 // Returns the work that the algorithms may do together (lib/base/work_limit.h): by effort, about
-// 0.05, 1 and 10 seconds.
+// 0.05, 0.25 and 10 seconds.
 int64_t WorkOfOthers(SearchEffort effort);
 
 struct OthersWork {

@@ -83,12 +83,6 @@ Result<PlannedPoints> PointsOf(const Source& source, const PlanRequest& request,
                           PointsByBudgets(source.step(), request, limits));
   PlannedPoints points;
   points.Add(found);
-  if (!is_best) return points;
-  // The search for the least peak also starts from other algorithms' plans.
-  PlanRequest for_least = request;
-  for_least.budget = {Budget::Kind::kMin, Bytes(0), 0};
-  CKPLAN_ASSIGN_OR_RETURN(const Plan least, MakePlan(source, for_least, limits));
-  points.Add(least);
   return points;
 }
 

@@ -4,10 +4,9 @@
 // both memory and time, so more memory always costs less time. A point's peak is the least budget
 // with this plan, and the plan serves every budget up to the next point.
 //
-// `best` looks for the least peak within a few added times, as it does for a request without a
-// budget, and then for the least time within a dozen budgets, starting from what it has found.
-// Other algorithms prepare once and are then asked for as many budgets; for joint graphs, they plan
-// anew for each budget, and so does `best` if values may move to the host.
+// `best` computes its curve once (lib/algorithms/best/curve), as it does for a request without a
+// budget. Other algorithms prepare once and are then asked for as many budgets; for joint graphs,
+// they plan anew for each budget, and so does `best` if values may move to the host.
 #pragma once
 
 #include <string>

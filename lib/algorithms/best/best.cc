@@ -20,7 +20,7 @@ namespace {
 // Above this many operations there are this many times fewer moves, and fewer still the more there
 // are.
 constexpr int64_t kManyOps = 1'000;
-constexpr int64_t kFewerMoves = 4;
+constexpr int64_t kFewerMoves = 2;
 
 // Plans are made in an order of less memory only if it saves at least one part in this many of the
 // own order's peak.

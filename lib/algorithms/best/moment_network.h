@@ -1,4 +1,4 @@
-// The network of the cuts at one moment of an order: one_cut.h and offload_cut.h set its
+// The network of the cuts at one moment of an order: offload_cut.h sets its
 // capacities.
 //
 //   source ──inf──▶ N_u ──value arc──▶ R_m ──op arc──▶ sink    u is needed: it is there, or m

@@ -3,9 +3,9 @@
 // to run again. docs/bounds.md states the program, and why its Lagrangian bounds every plan of the
 // order (Theorem 10).
 //
-// It is the network of one_cut.h with other capacities. Copies out share the time between the runs
-// that make the values and the moment, copies back that between the moment and the runs that read
-// them; such a window of time has a price as memory has.
+// It is that of one moment of nested_network.h with other capacities. Copies out share the time
+// between the runs that make the values and the moment, copies back that between the moment and the
+// runs that read them; such a window of time has a price as memory has.
 //
 //   source ──▶ N_u ── min(λ·bytes, price of the copies' windows) ──▶ R_m ── (1 - Σμ)·cost ──▶ sink
 //

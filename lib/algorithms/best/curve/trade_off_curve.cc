@@ -56,6 +56,9 @@ constexpr size_t kEvictionsOnTheWay = 2;
 // Up to this many operations, all rules are tried where the few above find nothing.
 constexpr size_t kAllRulesOps = 2'000;
 
+// A plan that adds one part in so many of a step has few reruns.
+constexpr int64_t kFewRerunsParts = 50;
+
 // ReadWithin leaves gaps of one part in so many of the order's peak.
 constexpr int64_t kNearPeakParts = 512;
 
@@ -444,7 +447,10 @@ void TradeOffCurve::ReadWithin(int64_t most_added, const CurveWork& asked) {
     budget = std::clamp(budget, low, reached.peak - gap);
     if (!tried.insert(budget).second) budget = low + (reached.peak - low) / 2;
     tried.insert(budget);
-    Answer(Ask(budget, work), work);
+    Question question = Ask(budget, work);
+    // Little is run again near the largest peak, so that more work costs little there.
+    question.is_read = most_added - least_added_ <= once_ / kFewRerunsParts;
+    Answer(question, work);
   }
 }
 
