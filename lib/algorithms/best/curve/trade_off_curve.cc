@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <set>
 #include <span>
 #include <utility>
 
@@ -53,6 +52,9 @@ constexpr size_t kUnguided = 2;
 // Rules for budgets on the way to other answers.
 constexpr size_t kEvictionsOnTheWay = 2;
 
+// Up to this many operations, all rules take no longer than the other parts.
+constexpr size_t kFewOps = 500;
+
 // Up to this many operations, all rules are tried where the few above find nothing.
 constexpr size_t kAllRulesOps = 2'000;
 
@@ -60,14 +62,17 @@ constexpr size_t kAllRulesOps = 2'000;
 constexpr int64_t kFewRerunsParts = 50;
 
 // ReadWithin leaves gaps of one part in so many of the order's peak.
-constexpr int64_t kNearPeakParts = 512;
+constexpr int64_t kNearPeakParts = 256;
 
-// Above so many operations there is less work for each budget, for the same time at each operation.
+// Above so many operations there are fewer budgets, and less work for each.
+constexpr size_t kSomeOpsOnCurve = 1'500;
 constexpr size_t kManyOpsOnCurve = 20'000;
 
 CurveWork ForSize(CurveWork work, size_t ops) {
+  if (ops > kSomeOpsOnCurve) {
+    work.budgets = std::min(work.budgets, 8);
+  }
   if (ops <= kManyOpsOnCurve) return work;
-  work.budgets = std::min(work.budgets, 8);
   work.moments = std::min(work.moments, 3);
   work.cuts = std::min(work.cuts, 8);
   work.evictions = std::min(work.evictions, 1);
@@ -360,7 +365,8 @@ void TradeOffCurve::EvictAt(const Question& question, bool has_prices, size_t ru
   if (IsSettled(question) || (has_any && rules == 1)) return;
   try_rules(all.first(std::min(rules, kUnguided)), {});
   // Near the least peak, few rules find a plan.
-  if (has_any || !question.is_read) return;
+  const bool is_small = order_.size() <= kFewOps;
+  if (!question.is_read || (has_any && !is_small) || IsSettled(question)) return;
   const std::optional<Runs> runs =
       BestEviction(problem_->flat(), order_, question.budget, FirstRuns::kKeepOrder,
                    order_.size() <= kAllRulesOps ? EvictionRules() : all);
@@ -427,30 +433,31 @@ void TradeOffCurve::Prove(int64_t budget) {
   CutAt(master_->prices(), NestedNetwork::Ties::kKeep);
 }
 
+// Reads where the bound allows less than `most_added` by as much as plans are above the bound, or
+// in the middle between the least peak reached and the largest budget without such a plan.
 void TradeOffCurve::ReadWithin(int64_t most_added, const CurveWork& asked) {
   const CurveWork work = ForSize(asked, order_.size());
-  std::set<int64_t> tried;
+  const int64_t near = Fastest().peak / kNearPeakParts;
+  int64_t refused = LeastPeakWithin(most_added) - 1;
+  std::optional<int64_t> above_bound;
   for (int reading = 0; reading < work.readings; ++reading) {
-    const int64_t low = LeastPeakWithin(most_added);
     const PlanOnCurve& reached = LeastWithin(most_added);
-    const int64_t gap = Fastest().peak / kNearPeakParts;
-    if (reached.overhead > most_added || reached.peak - low <= gap) return;
-    // Where the line from the plan to the next one with less memory adds as much as is allowed.
-    int64_t budget = low;
-    if (&reached != &plans_.front()) {
-      const PlanOnCurve& next = *(&reached - 1);
-      const double share = static_cast<double>(most_added - reached.overhead) /
-                           static_cast<double>(next.overhead - reached.overhead);
-      budget = reached.peak -
-               static_cast<int64_t>(share * static_cast<double>(reached.peak - next.peak));
+    refused = std::max(refused, LeastPeakWithin(most_added) - 1);
+    if (reached.overhead > most_added || reached.peak - refused <= near + 1) return;
+    if (!above_bound) above_bound = reached.overhead - BoundWithin(reached.peak);
+    int64_t budget = LeastPeakWithin(most_added - *above_bound);
+    // Plans come in steps where layers equal each other: the next one may be far above.
+    if (reading > 1) budget = std::max(budget, refused + near * (int64_t{1} << reading) / 2);
+    if (budget <= refused || budget > reached.peak - near) {
+      budget = refused + (reached.peak - refused) / 2;
     }
-    budget = std::clamp(budget, low, reached.peak - gap);
-    if (!tried.insert(budget).second) budget = low + (reached.peak - low) / 2;
-    tried.insert(budget);
     Question question = Ask(budget, work);
     // Little is run again near the largest peak, so that more work costs little there.
     question.is_read = most_added - least_added_ <= once_ / kFewRerunsParts;
     Answer(question, work);
+    const PlanOnCurve* const best = BestWithin(budget);
+    if (best != nullptr) above_bound = best->overhead - BoundWithin(budget);
+    if (best == nullptr || best->overhead > most_added) refused = budget;
   }
 }
 
