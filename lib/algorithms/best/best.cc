@@ -291,6 +291,15 @@ class Solver {
     const Runs& nearest = curve_->plans().front().runs;
     if (!outcome_.runs && nearest != own_order_) starts.push_back(nearest);
     options.moves = exceeding_.empty() ? Moves() : Moves() / 2;
+    if (!outcome_.runs && options.free_order) {
+      // Within one order there are fewer sequences to search for a first plan.
+      AnnealOptions own = options;
+      own.free_order = false;
+      std::vector<Runs> own_starts = exceeding_;
+      own_starts.push_back(own_order_);
+      AnnealFrom(std::move(own_starts), own);
+      if (outcome_.runs) starts.push_back(*outcome_.runs);
+    }
     AnnealFrom(std::move(starts), options);
   }
 

@@ -77,6 +77,7 @@ CurveWork ForSize(CurveWork work, size_t ops) {
   work.cuts = std::min(work.cuts, 8);
   work.evictions = std::min(work.evictions, 1);
   work.scaled_cuts = std::min(work.scaled_cuts, 4);
+  work.readings = std::min(work.readings, 2);
   return work;
 }
 
@@ -362,7 +363,7 @@ void TradeOffCurve::EvictAt(const Question& question, bool has_prices, size_t ru
         std::lower_bound(moments_.begin(), moments_.end(), peak_moment_) - moments_.begin());
     try_rules(all.first(std::min(rules, all.size())), network_->KeptAt(base));
   }
-  if (IsSettled(question) || (has_any && rules == 1)) return;
+  if (IsSettled(question) || (rules == 1 && (has_any || !question.is_read))) return;
   try_rules(all.first(std::min(rules, kUnguided)), {});
   // Near the least peak, few rules find a plan.
   const bool is_small = order_.size() <= kFewOps;
@@ -440,6 +441,8 @@ void TradeOffCurve::ReadWithin(int64_t most_added, const CurveWork& asked) {
   const int64_t near = Fastest().peak / kNearPeakParts;
   int64_t refused = LeastPeakWithin(most_added) - 1;
   std::optional<int64_t> above_bound;
+  // On large graphs, plans near the least peak run so much again that they take longest to find.
+  if (order_.size() > kManyOpsOnCurve && most_added > kHopelessSteps * once_) return;
   for (int reading = 0; reading < work.readings; ++reading) {
     const PlanOnCurve& reached = LeastWithin(most_added);
     refused = std::max(refused, LeastPeakWithin(most_added) - 1);
