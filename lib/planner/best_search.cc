@@ -252,7 +252,7 @@ Result<std::vector<CurvePoint>> BestSearch::TraceCurve(Cost most_added) {
   CKPLAN_ASSIGN_OR_RETURN(const BestSolution chosen, SolveWithinAddedTime(most_added));
   std::vector<CurvePoint> points = curve().Points();
   points.push_back(PointOf(chosen));
-  if (own_problem_.flat().op_count <= kMaxProgramOps) {
+  if (own_problem_.flat().op_count <= kFewProgramOps) {
     // The search for the least peak also starts from other algorithms' plans.
     CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, SolveForLeastPeak());
     points.push_back(PointOf(least));

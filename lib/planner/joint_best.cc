@@ -125,7 +125,7 @@ class CurveSearch {
   Result<std::vector<CurvePoint>> Trace(const SolveLimits& limits) {
     CKPLAN_ASSIGN_OR_RETURN(const Answer outcome, Solve(limits));
     std::vector<CurvePoint> points = PointsWith(outcome);
-    if (shared_->flat().op_count > kMaxProgramOps) return points;
+    if (shared_->flat().op_count > kFewProgramOps) return points;
     // The search for the least peak also starts from other algorithms' plans.
     CKPLAN_ASSIGN_OR_RETURN(const Answer least,
                             SolveBestForLeastPeak(problem_, shared_, options_, limits));

@@ -21,6 +21,8 @@ namespace {
 // are.
 constexpr int64_t kManyOps = 1'000;
 constexpr int64_t kFewerMoves = 2;
+// Programs get so much less work then, since they rarely end within it.
+constexpr int64_t kFewerPrograms = 4;
 
 // Plans are made in an order of less memory only if it saves at least one part in this many of the
 // own order's peak.
@@ -227,6 +229,7 @@ class Solver {
   Result<Done> SolveByProgram(const Runs& order, bool is_own) {
     LoopLimits limits;
     limits.work = ForSize(options_.work.programs, kQuickWork.programs);
+    if (problem_.op_count > kManyOps) limits.work /= kFewerPrograms;
     if (!is_own) limits.work /= 2;  // Other orders are less often better, and give no bound.
     limits.rounds = options_.work.rounds;
     if (options_.enough) {

@@ -52,6 +52,8 @@ inline constexpr BestWork kThoroughWork = {100'000'000,    40'000'000, 100, 10'0
 
 // Above this many operations, the program over moments finds no better plan within its work.
 inline constexpr int32_t kMaxProgramOps = 2'000;
+// Up to this many, whole searches beside the curve take no longer than the curve itself.
+inline constexpr int32_t kFewProgramOps = 600;
 
 struct BestOutcome;
 
