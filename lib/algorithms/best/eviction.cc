@@ -12,10 +12,9 @@
 namespace ckplan {
 namespace {
 
-// The most visits of a search among evicted ancestors or descendants. Beyond it, a cost counts as
-// far as it was seen, and a value that may be unrecoverable is not evicted.
+// The most evicted ancestors that are visited for a cost. Beyond it, the cost counts as far as it was
+// seen.
 constexpr size_t kMaxCostVisits = 24;
-constexpr size_t kMaxSafetyVisits = 512;
 // A walk that runs operations more often than this on average is abandoned.
 constexpr size_t kMaxRunsPerOperation = 12;
 
@@ -328,7 +327,7 @@ bool Walk::IsRecoverable(int32_t value) const {
   for (size_t visits = 0; !stack_.empty(); ++visits) {
     const int32_t maker = problem_.maker[At(stack_.back())];
     stack_.pop_back();
-    if (!problem_.may_repeat[At(maker)] || visits > kMaxSafetyVisits) return false;
+    if (!problem_.may_repeat[At(maker)] || visits > rule_.most_ancestors) return false;
     for (const int32_t read : problem_.reads[maker]) {
       if (is_in_memory_[At(read)] || seen_[At(read)] == search_) continue;
       seen_[At(read)] = search_;
@@ -346,7 +345,7 @@ bool Walk::IsReliedOn(int32_t value) const {
     const int32_t next = stack_.back();
     stack_.pop_back();
     if (uses_.Next(next) != Uses::kNever || problem_.is_result[At(next)] || locks_[At(next)] > 0 ||
-        visits > kMaxSafetyVisits) {
+        visits > rule_.most_ancestors) {
       return true;
     }
     for (const int32_t reader : problem_.readers[next]) {

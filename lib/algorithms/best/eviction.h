@@ -12,6 +12,7 @@
 //            operations, and about a second for 100,000.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -34,6 +35,9 @@ struct EvictionRule {
   // The cost includes the operations that must run again before the value's maker because their
   // results are evicted as well.
   bool counts_ancestors = true;
+  // A value is not evicted if, for it, more operations than this would have to run again. Fewer
+  // plans fit then, but they take less time, and are found in less.
+  size_t most_ancestors = 512;
 };
 
 // 36 variants, in a fixed order.

@@ -51,7 +51,7 @@ Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64
 }
 
 Result<Done> LowerPeakWithin(int64_t most_added, BestProblem* problem) {
-  if (problem->flat().op_count > kFewProgramOps) return Done{};
+  if (problem->flat().op_count > kMaxProgramOps) return Done{};
   TradeOffCurve* const curve = problem->curve();
   BestOptions options;
   options.work = kGlanceWork;

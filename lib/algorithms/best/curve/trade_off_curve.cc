@@ -43,11 +43,16 @@ constexpr double kLargestMultiple = 16;
 constexpr double kLeastMultiple = 0.995;
 constexpr double kNearMultiples = 2e-5;
 
+// Where more operations than this would have to run again for one value, plans seldom pay.
+constexpr size_t kMostAncestors = 64;
+
 // The rules of eviction by how often each gave the best plan, on the models of testdata/models.
-constexpr std::array kEvictions = {EvictionRule{1, 1, 2, true},  EvictionRule{2, 1, 2, true},
-                                   EvictionRule{1, 1, 1, true},  EvictionRule{1, 2, 2, true},
-                                   EvictionRule{0, 1, 1, false}, EvictionRule{0, 1, 1, true},
-                                   EvictionRule{0, 1, 2, true},  EvictionRule{2, 1, 1, true}};
+constexpr std::array kEvictions = {
+    EvictionRule{1, 1, 2, true, kMostAncestors},  EvictionRule{2, 1, 2, true, kMostAncestors},
+    EvictionRule{1, 1, 1, true, kMostAncestors},  EvictionRule{1, 2, 2, true, kMostAncestors},
+    EvictionRule{0, 1, 1, false, kMostAncestors}, EvictionRule{0, 1, 1, true, kMostAncestors},
+    EvictionRule{0, 1, 2, true, kMostAncestors},  EvictionRule{2, 1, 1, true, kMostAncestors}};
+constexpr std::array kDeepEvictions = {EvictionRule{1, 1, 2, true}};
 constexpr size_t kUnguided = 2;
 // Rules for budgets on the way to other answers.
 constexpr size_t kEvictionsOnTheWay = 2;
@@ -366,6 +371,7 @@ void TradeOffCurve::EvictAt(const Question& question, bool has_prices, size_t ru
   if (IsSettled(question) || (rules == 1 && (has_any || !question.is_read))) return;
   try_rules(all.first(std::min(rules, kUnguided)), {});
   // Near the least peak, few rules find a plan.
+  if (!has_any && order_.size() <= kManyOpsOnCurve) try_rules(kDeepEvictions, {});
   const bool is_small = order_.size() <= kFewOps;
   if (!question.is_read || (has_any && !is_small) || IsSettled(question)) return;
   const std::optional<Runs> runs =
