@@ -353,14 +353,18 @@ class SummaryWriter {
   void WriteCurve(bool marks_plan = true) {
     if (f_.curve.empty()) return;
     TextTable table;
-    table.columns = {{"with a budget of", true}, {"change", true}, {"time", true}, {""}};
+    table.columns = {
+        {"with a budget of", true}, {"change", true}, {"time", true}, {"at best", true}, {""}};
     const int64_t step = (f_.forward_cost + f_.backward_cost).count();
+    const auto change = [&](Bytes peak) {
+      return SignedPercent(Ratio((peak - f_.baseline_peak).count(), f_.baseline_peak.count()));
+    };
     for (const CurvePoint& point : f_.curve) {
       const bool is_plan = marks_plan && point.peak == f_.peak && point.overhead == f_.overhead;
-      table.rows.push_back(
-          {HumanBytes(point.peak),
-           SignedPercent(Ratio((point.peak - f_.baseline_peak).count(), f_.baseline_peak.count())),
-           SignedPercent(Ratio(point.overhead.count(), step)), is_plan ? "this plan" : ""});
+      table.rows.push_back({HumanBytes(point.peak), change(point.peak),
+                            SignedPercent(Ratio(point.overhead.count(), step)),
+                            point.least_peak ? change(*point.least_peak) : "",
+                            is_plan ? "this plan" : ""});
     }
     text_ += '\n' + table.Text(2, terminal_.table_width());
   }

@@ -130,8 +130,11 @@ PlanFigures ReadFigures(const JsonView& json, PlanKind kind) {
   if (json.has("curve")) {
     const JsonView curve = json["curve"];
     for (size_t i = 0; i < curve.size(); ++i) {
+      const JsonView point = curve.at(i);
       figures.curve.push_back(
-          {ReadBytes(curve.at(i)["peak_bytes"]), ReadOverhead(curve.at(i)["overhead_cost"], kind)});
+          {ReadBytes(point["peak_bytes"]), ReadOverhead(point["overhead_cost"], kind)});
+      if (!point.has("least_peak_bytes")) continue;
+      figures.curve.back().least_peak = ReadBytes(point["least_peak_bytes"]);
     }
   }
   const JsonView constants = json["constant_bytes"];

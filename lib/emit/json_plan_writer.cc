@@ -150,6 +150,7 @@ class PlanWriter {
       json_.BeginObject(JsonLayout::kInline);
       json_.Key("peak_bytes").Amount(point.peak);
       json_.Key("overhead_cost").Amount(point.overhead);
+      if (point.least_peak) json_.Key("least_peak_bytes").Amount(*point.least_peak);
       json_.End();
     }
     json_.End();

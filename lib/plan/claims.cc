@@ -93,6 +93,11 @@ void CheckCurve(const Plan& plan, Cost step, std::vector<std::string>* faults) {
     faults->push_back("curve: only best draws one, for no budget");
   }
   const CurvePoint own{figures.peak, figures.overhead};
+  for (const CurvePoint& point : figures.curve) {
+    if (!point.least_peak || *point.least_peak <= point.peak) continue;
+    faults->push_back(fmt::format("curve: a peak of {} bytes is below the least of {} bytes",
+                                  point.peak.count(), point.least_peak->count()));
+  }
   bool has_own = figures.curve.front() == own;
   bool is_monotone = true;
   for (size_t i = 1; i < figures.curve.size(); ++i) {

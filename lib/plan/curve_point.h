@@ -1,6 +1,7 @@
 // Points of a curve of memory against time.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "lib/base/units.h"
@@ -11,8 +12,14 @@ namespace ckplan {
 struct CurvePoint {
   Bytes peak;
   Cost overhead;
+  // No plan in the model's own order of operations that adds at most this has a lower peak. Empty
+  // if nothing is known, or if the plan is in another order and below that.
+  std::optional<Bytes> least_peak = std::nullopt;
 
-  bool operator==(const CurvePoint&) const = default;
+  // Whether they are the same point, whatever is known about it.
+  bool operator==(const CurvePoint& other) const {
+    return peak == other.peak && overhead == other.overhead;
+  }
 };
 
 // Returns the Pareto front by increasing peak.

@@ -57,6 +57,13 @@ Result<Done> ReadShownPoints(Cost most_added, Cost step, const CurveWork& work,
   return Done{};
 }
 
+void AddLeastPeaks(const TradeOffCurve& curve, std::vector<CurvePoint>* points) {
+  for (CurvePoint& point : *points) {
+    const Bytes least(curve.LeastPeakWithin(point.overhead.count()));
+    if (least <= point.peak) point.least_peak = least;
+  }
+}
+
 void ReadForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve) {
   constexpr int kRounds = 4;
   for (int i = 0; i < kRounds; ++i) {
@@ -245,7 +252,9 @@ std::vector<CurvePoint> BestSearch::CurveWith(const BestSolution& chosen) {
   if (!has_curve_) return {};
   std::vector<CurvePoint> points = curve().Points();
   points.push_back(PointOf(chosen));
-  return ShownPoints(FrontOf(std::move(points)), StepCost());
+  points = ShownPoints(FrontOf(std::move(points)), StepCost());
+  AddLeastPeaks(curve(), &points);
+  return points;
 }
 
 Result<std::vector<CurvePoint>> BestSearch::TraceCurve(Cost most_added) {

@@ -55,6 +55,9 @@ BestWork WorkOf(SearchEffort effort);
 Result<Done> ReadShownPoints(Cost most_added, Cost step, const CurveWork& work,
                              BestProblem* problem);
 
+// Adds to each point what the curve proves about plans that add no more.
+void AddLeastPeaks(const TradeOffCurve& curve, std::vector<CurvePoint>* points);
+
 // Looks for better plans beside the one that the balance prefers, as long as that finds any.
 void ReadForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve);
 
@@ -83,8 +86,8 @@ class BestSearch {
   // that are shown (lib/plan/added_time.h).
   Result<BestSolution> SolveWithinAddedTime(Cost most_added);
 
-  // Returns the points found on the way that are shown, and that of `chosen`, the plan returned.
-  // Returns nothing after other searches.
+  // Returns the points found on the way that are shown, and that of `chosen`, the plan returned,
+  // with what is proven about each. Returns nothing after other searches.
   std::vector<CurvePoint> CurveWith(const BestSolution& chosen);
 
   // Returns the plan that the balance prefers to all that are found by the searches of TraceCurve

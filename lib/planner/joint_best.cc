@@ -98,6 +98,7 @@ class CurveSearch {
                             SolveFrom(curve_->LeastWithin(most_added_.count()), limits));
     TakeLeastWithin(&outcome);
     outcome.curve = ShownPoints(PointsWith(outcome), problem_.step.cost());
+    AddLeastPeaks(*curve_, &outcome.curve);
     return outcome;
   }
 

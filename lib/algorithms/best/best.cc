@@ -20,7 +20,7 @@ namespace {
 // Above this many operations there are this many times fewer moves, and fewer still the more there
 // are.
 constexpr int64_t kManyOps = 1'000;
-constexpr int64_t kFewerMoves = 2;
+constexpr int64_t kFewerMoves = 6;
 // Programs get so much less work then, since they rarely end within it.
 constexpr int64_t kFewerPrograms = 4;
 

@@ -46,7 +46,7 @@ struct BestWork {
 // examined if no budget is given, takes less than a tenth of a second.
 inline constexpr BestWork kGlanceWork = {800'000, 0, 6, 15'000, kQuickCurve, 2};
 inline constexpr BestWork kQuickWork = {4'000'000, 0, 12, 60'000, kQuickCurve, 4};
-inline constexpr BestWork kNormalWork = {28'000'000, 12'000'000, 40, 2'000'000, kNormalCurve, 32};
+inline constexpr BestWork kNormalWork = {28'000'000, 12'000'000, 40, 1'000'000, kNormalCurve, 32};
 inline constexpr BestWork kThoroughWork = {100'000'000,    40'000'000, 100, 10'000'000,
                                            kThoroughCurve, 32,         500};
 

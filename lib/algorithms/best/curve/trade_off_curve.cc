@@ -41,7 +41,7 @@ constexpr double kFirstMultiple = 1.002;
 constexpr double kMultipleGrowth = 1.004;
 constexpr double kLargestMultiple = 16;
 constexpr double kLeastMultiple = 0.995;
-constexpr double kNearMultiples = 2e-5;
+constexpr double kNearMultiples = 1e-7;
 
 // Where more operations than this would have to run again for one value, plans seldom pay.
 constexpr size_t kMostAncestors = 64;
