@@ -64,6 +64,20 @@ void AddLeastPeaks(const TradeOffCurve& curve, std::vector<CurvePoint>* points) 
   }
 }
 
+void ReadBetweenPoints(const CurveWork& work, TradeOffCurve* curve) {
+  constexpr int kMostReadings = 64;
+  Bytes at = Bytes(std::numeric_limits<int64_t>::max());
+  for (int reading = 0; reading < kMostReadings; ++reading) {
+    const std::vector<CurvePoint> known = curve->Points();
+    // The point of the largest peak below the last one that was looked at.
+    const auto above = std::find_if(known.begin(), known.end(),
+                                    [&](const CurvePoint& point) { return point.peak >= at; });
+    if (above == known.begin()) return;
+    at = std::prev(above)->peak;
+    curve->Read(at.count() - 1, work);
+  }
+}
+
 void ReadForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve) {
   constexpr int kRounds = 4;
   for (int i = 0; i < kRounds; ++i) {
@@ -259,6 +273,9 @@ std::vector<CurvePoint> BestSearch::CurveWith(const BestSolution& chosen) {
 
 Result<std::vector<CurvePoint>> BestSearch::TraceCurve(Cost most_added) {
   CKPLAN_ASSIGN_OR_RETURN(const BestSolution chosen, SolveWithinAddedTime(most_added));
+  if (own_problem_.flat().op_count <= kFewProgramOps) {
+    ReadBetweenPoints(WorkOf(request_.effort).curve, &curve());
+  }
   std::vector<CurvePoint> points = curve().Points();
   points.push_back(PointOf(chosen));
   if (own_problem_.flat().op_count <= kFewProgramOps) {

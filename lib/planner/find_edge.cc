@@ -10,9 +10,6 @@ namespace {
 constexpr int64_t kMaxGrowth = 16;
 // This many guesses by the line may lie on the same side of the edge before the gap is halved.
 constexpr int kMostInARow = 3;
-// If values are noisy, a guess stays one part in this many of the gap below the count that does not
-// fit.
-constexpr int64_t kAwayParts = 4;
 
 // Returns the count at which the straight line through both points reaches 1, rounded down, or
 // nothing if it never does.
@@ -57,7 +54,9 @@ class EdgeFinder {
   }
 
   int64_t NextGuess() {
-    return IsWithinNoise() ? reached_ + Unit() : std::max(reached_ + Unit(), GuessByLine());
+    const int64_t guess =
+        IsWithinNoise() ? low_.count + (high_->count - low_.count) / 2 : GuessByLine();
+    return std::max(reached_ + Unit(), guess);
   }
 
   int64_t GuessByLine() {
@@ -69,8 +68,8 @@ class EdgeFinder {
     if (high_ && (!guess || is_misled)) return low_.count + (high_->count - low_.count) / 2;
     // The line is flat, or there is none yet.
     if (!guess) return before_ ? Limit() : low_.count + 1;
-    if (!high_ || search_.noise == 0) return *guess;
-    return std::min(*guess, high_->count - (high_->count - low_.count) / kAwayParts);
+    // Where the line leads, noise decides.
+    return *guess - static_cast<int64_t>(search_.noise / 2 * static_cast<double>(*guess));
   }
 
   bool IsWithinNoise() const {

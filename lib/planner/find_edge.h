@@ -27,9 +27,8 @@ struct EdgeSearch {
   std::function<Result<int64_t>(int64_t fits)> reach = nullptr;
   std::optional<int64_t> first_guess = std::nullopt;
   // Above 0 if a count may fit although a smaller one does not, where the smaller one is less by up
-  // to this fraction, and if counts that do not fit take longest to measure. Guesses then avoid
-  // counts that probably do not fit, and in a gap no wider than this fraction the search ends at
-  // the first count that does not fit.
+  // to this fraction. Guesses by the line then stay half of it below where the line leads, and a
+  // gap no wider than it is halved.
   double noise = 0;
   // The search may end with a count whose value is less than 1 by no more than this.
   double tolerance = 0;

@@ -166,10 +166,19 @@ class FitSearch {
       }
     };
     InTwoThreads(search);
+    for (const std::optional<Row>& row : rows) {
+      if (!row->ok()) return row->error();
+    }
     for (size_t i = 0; i < percents.size(); ++i) {
-      CKPLAN_ASSIGN_OR_RETURN(std::optional<FitRow> row, std::move(*rows[i]));
+      std::optional<FitRow> row = rows[i]->value();
       const FitRow known = RowWithin(percents[i], kept);
       if (!row || row->size <= known.size) row = known;
+      // A search that allows more may have met a larger size whose plan adds as little.
+      for (size_t j = i + 1; j < percents.size(); ++j) {
+        const std::optional<FitRow>& other = rows[j]->value();
+        if (!other || other->size <= row->size) continue;
+        if (other->overhead <= MostAdded(percents[i], other->step)) row = other;
+      }
       row->added_percent = percents[i];
       fit_.rows.push_back(*std::move(row));
     }

@@ -35,7 +35,7 @@ double Ratio(Cost part, Cost whole) {
 Result<PlanWithin> PlanWithinBudget(const SizedModel& sized, const PlanRequest& request,
                                     Cost enough, const SolveLimits& limits) {
   if (request.algorithm == kBestAlgorithm) {
-    return FindBestPlanWithin(sized.source.step(), request, enough, limits);
+    return FindBestPlanWithin(sized.source.step(), request, enough, limits, PlanDetail::kFigures);
   }
   Result<Plan> plan = MakePlan(sized.source, request, limits);
   if (!plan.ok()) {
@@ -58,21 +58,16 @@ Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_perce
   const PlanRequest& request = sized->source.request;
   if (sized->least_need > request.memory.bytes) return PlanWithin();
   const Cost enough = MostAdded(added_percent, sized->step);
-  PlanWithin slow;  // A plan that fits, and adds too much.
-  if (request.algorithm == kBestAlgorithm) {
-    CKPLAN_ASSIGN_OR_RETURN(std::optional<Plan> sure, FindSurePlan(step, request, limits));
-    if (!sure) return PlanWithin();
-    slow.least_found = sure->figures.overhead;
-    if (*slow.least_found <= enough) return PlanWithin{*std::move(sure), slow.least_found};
-  }
   CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, PlanWithinBudget(*sized, request, enough, limits));
   MemoryAttempts attempts(step, request);
   while (found.plan && !attempts.Fits(*found.plan)) {
     const std::optional<PlanRequest> next = attempts.After(*found.plan);
-    if (!next) return slow;
+    if (!next) return PlanWithin{std::nullopt, found.least_found};
     CKPLAN_ASSIGN_OR_RETURN(found, PlanWithinBudget(*sized, *next, enough, limits));
   }
-  return found;
+  if (!found.plan || request.algorithm != kBestAlgorithm) return found;
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Plan> sure, FindSurePlan(step, request, limits));
+  return sure ? std::move(found) : PlanWithin();
 }
 
 // The value of a count is its added time as a fraction of the allowed added time.

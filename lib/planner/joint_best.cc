@@ -125,8 +125,9 @@ class CurveSearch {
   // Returns all points that are found: those of Solve, and those of a range of budgets.
   Result<std::vector<CurvePoint>> Trace(const SolveLimits& limits) {
     CKPLAN_ASSIGN_OR_RETURN(const Answer outcome, Solve(limits));
+    if (shared_->flat().op_count > kFewProgramOps) return PointsWith(outcome);
+    ReadBetweenPoints(options_.work.curve, curve_);
     std::vector<CurvePoint> points = PointsWith(outcome);
-    if (shared_->flat().op_count > kFewProgramOps) return points;
     // The search for the least peak also starts from other algorithms' plans.
     CKPLAN_ASSIGN_OR_RETURN(const Answer least,
                             SolveBestForLeastPeak(problem_, shared_, options_, limits));

@@ -48,11 +48,18 @@ PlanRequest Settled(const PlanProblem& problem, const SolverInfo& info, const An
   return settled;
 }
 
+Arena PlaceNowhere(const Timeline& timeline) {
+  return {Bytes(0), std::vector<Bytes>(timeline.buffers.size())};
+}
+
 // Turns the answer into a plan, whether or not it fits the budget.
-Plan PlanOf(const PlanProblem& problem, const SolverInfo& info, const Answer& answer) {
+Plan PlanOf(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
+            PlanDetail detail = PlanDetail::kWhole) {
   const bool is_tight = problem.step.is_joint() || info.name == kBestAlgorithm;
-  Plan plan = AssemblePlan(problem.step, answer.schedule, answer.segment_of,
-                           is_tight ? PlaceTightly : PlaceBuffers);
+  const auto place = detail == PlanDetail::kFigures ? PlaceNowhere
+                     : is_tight                     ? PlaceTightly
+                                                    : PlaceBuffers;
+  Plan plan = AssemblePlan(problem.step, answer.schedule, answer.segment_of, place);
   plan.request = Settled(problem, info, answer, plan.figures.peak);
   if (answer.paper) plan.figures.paper = *answer.paper;
   plan.figures.setting = answer.setting;
@@ -261,20 +268,21 @@ Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const So
 }
 
 Result<PlanWithin> FindBestPlanWithin(const TrainingStep& step, const PlanRequest& request,
-                                      Cost enough, const SolveLimits& limits) {
+                                      Cost enough, const SolveLimits& limits, PlanDetail detail) {
   const SolverInfo& best = *FindSolver(kBestAlgorithm).value();
-  return WithProblem(best, step, request, limits,
-                     [&](const PlanProblem& problem) -> Result<PlanWithin> {
-                       CKPLAN_ASSIGN_OR_RETURN(const std::optional<Answer> answer,
-                                               SolveByBestUntil(problem, enough, limits));
-                       PlanWithin found;
-                       if (!answer) return found;
-                       Plan plan = PlanOf(problem, best, *answer);
-                       found.least_found = plan.figures.overhead;
-                       if (plan.figures.overhead <= enough)
-                         found.plan = Checked(problem, std::move(plan));
-                       return found;
-                     });
+  return WithProblem(
+      best, step, request, limits, [&](const PlanProblem& problem) -> Result<PlanWithin> {
+        CKPLAN_ASSIGN_OR_RETURN(const std::optional<Answer> answer,
+                                SolveByBestUntil(problem, enough, limits));
+        PlanWithin found;
+        if (!answer) return found;
+        Plan plan = PlanOf(problem, best, *answer, detail);
+        found.least_found = plan.figures.overhead;
+        if (plan.figures.overhead > enough) return found;
+        found.plan =
+            detail == PlanDetail::kFigures ? std::move(plan) : Checked(problem, std::move(plan));
+        return found;
+      });
 }
 
 Result<std::vector<CurvePoint>> PointsByBudgets(const TrainingStep& step,

@@ -48,6 +48,10 @@ Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const So
 Result<Plan> MakePlan(const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits, Shortage* shortage = nullptr);
 
+// What a plan has. kFigures: its steps and figures only; its buffers have no places, so it has not
+// passed the checker, and is not to be given to anyone.
+enum class PlanDetail : uint8_t { kFigures, kWhole };
+
 struct PlanWithin {
   std::optional<Plan> plan;         // A plan that adds no more time than `enough`.
   std::optional<Cost> least_found;  // What the best plan found adds, even if it is too much.
@@ -59,7 +63,8 @@ struct PlanWithin {
 // there is no such plan, MakePlan finds none either. Exceptions are possible with other algorithms'
 // plans in other orders, because the search looks for them from what it has found so far.
 Result<PlanWithin> FindBestPlanWithin(const TrainingStep& step, const PlanRequest& request,
-                                      Cost enough, const SolveLimits& limits);
+                                      Cost enough, const SolveLimits& limits,
+                                      PlanDetail detail = PlanDetail::kWhole);
 
 // Returns peak and overhead of the algorithm's plans for its least peak and the budgets of a curve
 // (CurveBudgets in peak_budget.h). For `best`, returns what it finds in its

@@ -35,6 +35,11 @@ constexpr int kChains = 2;
 // Annealing gets its full work if it may gain one part in this many of a step.
 constexpr int64_t kWorthwhileParts = 200;
 
+// On graphs of up to so many operations, programs are fast enough to leave gaps of one part in so
+// many of a step at most, whatever the effort.
+constexpr int32_t kOpsToProve = 500;
+constexpr int64_t kProvenParts = 10'000;
+
 class Solver {
  public:
   Solver(BestProblem* shared, const BestOptions& options)
@@ -148,8 +153,10 @@ class Solver {
 
   // Whether the plan is so near to a bound that no further search is worth its work.
   bool IsNear(int64_t bound) const {
-    return outcome_.runs &&
-           outcome_.overhead - bound <= problem_.total_cost / options_.work.curve.settled_parts;
+    const int64_t parts = problem_.op_count <= kOpsToProve
+                              ? std::max(options_.work.curve.settled_parts, kProvenParts)
+                              : options_.work.curve.settled_parts;
+    return outcome_.runs && outcome_.overhead - bound <= problem_.total_cost / parts;
   }
   // A bound of the own order says nothing about plans in another.
   bool IsNearEnough() const {

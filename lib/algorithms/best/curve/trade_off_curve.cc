@@ -152,9 +152,7 @@ bool TradeOffCurve::IsSettled(const Question& question) const {
   const PlanOnCurve* const best = BestWithin(question.budget);
   const int64_t bound = BoundWithin(question.budget);
   if (question.enough) {
-    if (bound > *question.enough || (best != nullptr && best->overhead <= *question.enough)) {
-      return true;
-    }
+    return bound > *question.enough || (best != nullptr && best->overhead <= *question.enough);
   }
   return best != nullptr && best->overhead - bound <= question.tolerance;
 }
