@@ -66,9 +66,11 @@ void AddLeastPeaks(const TradeOffCurve& curve, std::vector<CurvePoint>* points) 
 
 void ReadBetweenPoints(const CurveWork& work, TradeOffCurve* curve) {
   constexpr int kMostReadings = 64;
+  constexpr size_t kManyPoints = 16;
   Bytes at = Bytes(std::numeric_limits<int64_t>::max());
   for (int reading = 0; reading < kMostReadings; ++reading) {
     const std::vector<CurvePoint> known = curve->Points();
+    if (known.size() >= kManyPoints) return;
     // The point of the largest peak below the last one that was looked at.
     const auto above = std::find_if(known.begin(), known.end(),
                                     [&](const CurvePoint& point) { return point.peak >= at; });

@@ -55,7 +55,7 @@ BestWork WorkOf(SearchEffort effort);
 Result<Done> ReadShownPoints(Cost most_added, Cost step, const CurveWork& work,
                              BestProblem* problem);
 
-// Looks for plans between those on the curve, from the one of the largest peak on.
+// Looks for plans between those on a curve of few points, from the one of the largest peak on.
 void ReadBetweenPoints(const CurveWork& work, TradeOffCurve* curve);
 
 // Adds to each point what the curve proves about plans that add no more.

@@ -12,8 +12,8 @@
 namespace ckplan {
 namespace {
 
-// The most evicted ancestors that are visited for a cost. Beyond it, the cost counts as far as it was
-// seen.
+// The most evicted ancestors that are visited for a cost. Beyond it, the cost counts as far as it
+// was seen.
 constexpr size_t kMaxCostVisits = 24;
 // A walk that runs operations more often than this on average is abandoned.
 constexpr size_t kMaxRunsPerOperation = 12;
