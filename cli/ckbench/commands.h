@@ -34,6 +34,10 @@ Result<TensorGraph> ChenNetwork(std::string_view name);
 Result<ExitCode> RunQuality(std::vector<std::string> arguments);
 Result<ExitCode> RunInstances(std::vector<std::string> arguments);
 
+// ckbench ablate: what `best` loses without each of its techniques, at 70, 50 and 35 % of the
+// memory.
+Result<ExitCode> RunAblate(std::vector<std::string> arguments);
+
 // ckbench speed: measures how fast plans are simulated, and how fast annealing searches for them.
 Result<ExitCode> RunSpeed(std::vector<std::string> arguments);
 

@@ -89,8 +89,8 @@ struct Command {
 
 constexpr Command kCommands[] = {{"reproduce", RunReproduce}, {"graph", RunGraph},
                                  {"arena", RunArena},         {"quality", RunQuality},
-                                 {"instances", RunInstances}, {"speed", RunSpeed},
-                                 {"gpu-model", RunGpuModel}};
+                                 {"instances", RunInstances}, {"ablate", RunAblate},
+                                 {"speed", RunSpeed},         {"gpu-model", RunGpuModel}};
 
 std::string NamesOfCommands() {
   std::vector<std::string_view> names;

@@ -83,7 +83,7 @@ class Solver {
     Certify();
     if (!IsDone()) CKPLAN_RETURN_IF_ERROR(SolveInOrders());
     if (options_.is_order_free && !IsSettled()) CKPLAN_RETURN_IF_ERROR(SolveInAnyOrder());
-    if (!IsDone() && !IsNearEnough()) Anneal();
+    if (options_.work.moves > 0 && !IsDone() && !IsNearEnough()) Anneal();
     outcome_.is_settled = IsNearEnough();
     return Done{};
   }
@@ -139,7 +139,8 @@ class Solver {
       if (const auto* const best = curve.BestWithin(options_.budget)) Offer(best->runs);
     }
     if (IsDone() || IsNear(curve_->BoundWithin(options_.budget))) return Done{};
-    if (!HasMipSolver() || problem_.op_count > kMaxProgramOps) return Done{};
+    const bool has_programs = HasMipSolver() && options_.work.programs > 0;
+    if (!has_programs || problem_.op_count > kMaxProgramOps) return Done{};
     return SolveByProgram(order, is_own);
   }
 

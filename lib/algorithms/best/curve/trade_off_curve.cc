@@ -349,6 +349,7 @@ void TradeOffCurve::PickMoments(const std::vector<Question>& questions, const Cu
 // Evicts with the first `rules`, guided by the last cut, and with a few that are not guided, until
 // the question is settled.
 void TradeOffCurve::EvictAt(const Question& question, bool has_prices, size_t rules) {
+  if (rules == 0) return;
   bool has_any = false;
   const auto try_rules = [&](std::span<const EvictionRule> tried, const std::vector<bool>& kept) {
     for (const EvictionRule& rule : tried) {
@@ -395,7 +396,7 @@ void TradeOffCurve::Round(const Question& question, const CurveWork& work) {
     });
   }
   const PlanOnCurve* const best = BestWithin(budget);
-  if (best == nullptr || IsSettled(question)) return;
+  if (best == nullptr || IsSettled(question) || !work.drops_spare) return;
   Offer(WithoutSpareReruns(problem_->flat(), Runs(best->runs), budget));
 }
 

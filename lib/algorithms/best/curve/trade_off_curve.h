@@ -50,6 +50,8 @@ struct CurveWork {
   int evictions = 4;    // Rules of eviction, guided by the cut, for a budget that is read.
   int scaled_cuts = 8;  // Cuts at multiples of the prices, for a budget that is read.
   int readings = 4;     // Of ReadWithin.
+  // Plans for a budget that is read leave out the reruns that it has room for.
+  bool drops_spare = true;
 };
 
 inline constexpr CurveWork kQuickCurve = {500, 8, 4, 8, 2, 4, 4};
