@@ -12,6 +12,10 @@ namespace {
 
 constexpr int kMaxTrials = 11;
 
+// Where plans may add no more than one part in so many of a step, programs over moments are quick,
+// and the curve, with few reruns to choose from, leaves larger gaps.
+constexpr int64_t kLittleParts = 20;
+
 // LowerPeakWithin ends after so many searches, or at one part in so many of the largest peak.
 constexpr int kMaxLowerings = 4;
 constexpr int64_t kNearPeaks = 256;
@@ -51,7 +55,9 @@ Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64
 }
 
 Result<Done> LowerPeakWithin(int64_t most_added, BestProblem* problem) {
-  if (problem->flat().op_count > kMaxProgramOps) return Done{};
+  const RunProblem& flat = problem->flat();
+  const bool is_little = most_added <= flat.total_cost / kLittleParts;
+  if (flat.op_count > (is_little ? kMaxProgramOps : kFewProgramOps)) return Done{};
   TradeOffCurve* const curve = problem->curve();
   BestOptions options;
   options.work = kGlanceWork;

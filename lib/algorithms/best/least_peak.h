@@ -25,7 +25,8 @@ Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64
 
 // Searches for plans on the problem's curve that add at most this and have less memory than the
 // curve knows: halves what is left between its plan and its bound a few times. Only for graphs of
-// up to kFewProgramOps operations; on larger ones the curve is nearly as good.
+// up to kFewProgramOps operations, and of up to kMaxProgramOps where it may add little; for others
+// the curve is nearly as good.
 Result<Done> LowerPeakWithin(int64_t most_added, BestProblem* problem);
 
 }  // namespace ckplan
