@@ -8,6 +8,7 @@
 #include "lib/ops/backward_reads.h"
 #include "lib/ops/op_table.h"
 #include "lib/ops/sizes.h"
+#include "lib/ops/statistics.h"
 
 namespace ckplan {
 
@@ -149,7 +150,7 @@ OpSpec WithSecondOutput(OpSpec spec, ElementType type) {
 Result<std::unique_ptr<PreparedOp>> PrepareMask(Backend& backend, const OpSpec& spec,
                                                 Autograd autograd) {
   constexpr int64_t kOpsetOfBooleans = 13, kOpsetOfFactors = 9;
-  const bool is_bool = autograd == Autograd::kTorchCuda;
+  const bool is_bool = HasByteMask(spec, autograd);
   OpSpec mask = WithSecondOutput(KernelOf(spec), is_bool ? ElementType::kBool : spec.input(0).type);
   mask.opset = is_bool ? kOpsetOfBooleans : kOpsetOfFactors;
   return backend.Prepare(mask);

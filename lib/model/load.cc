@@ -18,6 +18,7 @@
 #include "lib/model/bind_dims.h"
 #include "lib/model/constant_batch.h"
 #include "lib/model/declared_types.h"
+#include "lib/model/eager_notes.h"
 #include "lib/model/expand.h"
 #include "lib/model/expand_batch.h"
 #include "lib/model/facts.h"
@@ -384,6 +385,7 @@ Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, Pars
     impl->is_captured = true;
     ReadSignature(*impl);
     RestoreOperators(*impl, options.autograd);
+    if (IsTorch(options.autograd)) ReadEagerNotes(*impl);
   }
   if (options.fused != FusedOperators::kNone) FuseAttention(*impl, options.fused, options.autograd);
   CKPLAN_RETURN_IF_ERROR(FreezeParameters(*impl, options.freeze));

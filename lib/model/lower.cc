@@ -19,9 +19,11 @@
 #include "lib/model/list_parameters.h"
 #include "lib/model/model_impl.h"
 #include "lib/model/module_calls.h"
+#include "lib/model/origin.h"
 #include "lib/model/signature.h"
 #include "lib/ops/backward_reads.h"
 #include "lib/ops/eager_temporaries.h"
+#include "lib/ops/in_place.h"
 #include "lib/ops/op_rules.h"
 #include "lib/ops/statistics.h"
 #include "lib/ops/work.h"
@@ -340,10 +342,17 @@ class Lowerer {
            ElementCount(model_.value(input).dims) == ElementCount(model_.value(output).dims);
   }
 
+  // Where the file does not say what was in place, all activations may have been. PyTorch adds the
+  // bias of a linear layer in place.
+  bool MayBeInPlace(const ModelOperation& operation, const OperationFacts& own) const {
+    if (own.rule->kind == OpKind::kAdd && OriginOf(model_, operation).Is("aten.linear"))
+      return true;
+    return model_.tells_in_place ? IsInPlace(own.spec) : own.rule->has(traits::kActivation);
+  }
+
   void AddInPlace(const ModelOperation& operation, const OperationFacts& own, Node& node) const {
     if (!own.rule->is_elementwise() || operation.output(0) == kNoValue) return;
-    // Only activations may have been written with inplace=True, which files do not say.
-    if (IsEager() && !own.rule->has(traits::kActivation)) return;
+    if (IsEager() && !MayBeInPlace(operation, own)) return;
     const TensorId output = tensors_[static_cast<size_t>(operation.outputs[0])];
     if (output.is_none()) return;
     std::vector<TensorId> inputs;

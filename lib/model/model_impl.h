@@ -72,6 +72,7 @@ struct Model::Impl {
   std::vector<std::string> warnings;
   std::vector<RestoredOperation> restored;  // See Model::restored.
   bool is_captured = false;                 // It is read with RestoredOperators::kCaptured.
+  bool tells_in_place = false;              // The file marks operations in place: eager_notes.h.
   bool has_signature = false;               // The file lists its parameters: see signature.h.
   std::optional<int64_t> constant_batch;    // See Model::constant_batch.
 

@@ -1,7 +1,9 @@
 #include "lib/ops/backward_reads.h"
 
 #include <algorithm>
+#include <string>
 
+#include "lib/ops/in_place.h"
 #include "lib/ops/op_table.h"
 
 namespace ckplan {
@@ -17,11 +19,12 @@ class ReadFinder {
         is_read_(spec.inputs.size(), false) {}
 
   BackwardReads Find() {
-    const uint16_t letters = rule_.reads(autograd_);
+    const uint16_t letters = Letters();
     if ((letters & reads::X) != 0) Read(0);
     if ((letters & reads::V) != 0) ReadFloats();
     if ((letters & reads::I) != 0) ReadIntegers();
     if ((letters & reads::P) != 0) ReadPartners();
+    if (spec_.type == "Pad") ReadForPadding();
     if ((letters & reads::Q) != 0) ReadForQuotient();
     if ((letters & reads::E) != 0) ReadForPower();
     if ((letters & reads::Y) != 0) reads_.outputs.push_back(0);
@@ -36,6 +39,13 @@ class ReadFinder {
   }
 
  private:
+  // In place, PyTorch saves the output if the gradient follows from that, and otherwise a copy of
+  // the input, which is as large.
+  uint16_t Letters() const {
+    const bool is_told_by_output = rule_.minimal_reads == reads::Y;
+    return IsInPlace(spec_) && is_told_by_output ? reads::Y : rule_.reads(autograd_);
+  }
+
   bool Wants(size_t input) const { return spec_.input(input).has_gradient; }
 
   void Read(size_t input) {
@@ -70,6 +80,12 @@ class ReadFinder {
         if (other != i && Wants(other)) Read(i);
       }
     }
+  }
+
+  // PyTorch's reflection_pad and replication_pad save their input, but nothing of it is needed.
+  void ReadForPadding() {
+    const std::string mode = spec_.String("mode", "constant");
+    if (IsTorch(autograd_) && (mode == "reflect" || mode == "edge")) Read(0);
   }
 
   // y = a / b: da = g / b; db = -g y / b. PyTorch computes db as -g a / b² instead.

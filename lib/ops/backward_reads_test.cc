@@ -29,7 +29,15 @@ TEST_CASE("backward reads: as the letters of the table say, and only for request
   const Row rows[] = {
       {{"Sigmoid", "f2 -> f2"}, "y0", "y0"},
       {{"Elu", "f2 -> f2"}, "y0", "x0"},
+      {{"Elu", "f2 -> f2", "in_place=1"}, "y0", "y0"},
+      {{"LeakyRelu", "f2 -> f2", "in_place=2"}, "y0", "y0"},
+      // PyTorch saves a copy of the input.
+      {{"Swish", "f2 -> f2", "in_place=1"}, "x0", "x0"},
       {{"Neg", "f2 -> f2"}, "", ""},
+      {{"Pad", "f3 i2 -> f5", "mode='reflect'"}, "", "x0"},
+      {{"Pad", "f3 i2 -> f5", "mode='edge'"}, "", "x0"},
+      {{"Pad", "f3 i2 -> f5", "mode='wrap'"}, "", ""},
+      {{"Pad", "f3 i2 -> f5"}, "", ""},
       {{"Conv", "f1x1x4x4 f1x1x3x3! f1! -> f1x1x2x2"}, "x0 x1", "x0 x1"},
       {{"Conv", "f1x1x4x4 f1x1x3x3* f1! -> f1x1x2x2"}, "x1", "x1"},
       {{"Conv", "f1x1x4x4~ f1x1x3x3! -> f1x1x2x2"}, "x0", "x0"},

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "lib/ops/counted_sizes.h"
+#include "lib/ops/in_place.h"
+
 namespace ckplan {
 
 namespace {
@@ -18,6 +21,11 @@ bool HasBroadcastGradient(const OpSpec& spec) {
 Bytes EagerTemporaries(const OpSpec& spec) {
   if (!spec.output(0).is_present) return Bytes(0);
   const Bytes result(spec.output(0).bytes());
+  if (IsInPlaceOnView(spec)) return result + result;
+  constexpr int64_t kErfOperations = 4;
+  if (spec.type == "Abs") return result;
+  if (spec.type == "CumSum") return result + result;
+  if (spec.type == "Erf") return Bytes(SaturatingProduct({kErfOperations, result.count()}));
   if (spec.type == "Pow" && spec.input(0).has_gradient) return result + result;
   if (spec.type == "Div" && spec.input(1).has_gradient) return result + result;
   const bool multiplies = spec.type == "Mul" || spec.type == "PRelu";

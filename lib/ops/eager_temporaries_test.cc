@@ -25,6 +25,8 @@ TEST_CASE("eager temporaries: gradients that PyTorch composes have the tensors o
       {"Mul", whole, row, true, false, 0},  {"Mul", row, whole, true, false, 1},
       {"PRelu", whole, row, true, true, 1}, {"PRelu", whole, row, true, false, 0},
       {"Add", whole, row, true, true, 0},   {"Sigmoid", whole, {}, true, false, 0},
+      {"Abs", whole, {}, true, false, 1},   {"CumSum", whole, {}, true, false, 2},
+      {"Erf", whole, {}, true, false, 4},
   };
   for (const TemporariesRow& one : rows) {
     CAPTURE(one.type);

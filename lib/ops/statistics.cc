@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/ops/counted_sizes.h"
+#include "lib/ops/in_place.h"
 #include "lib/ops/op_table.h"
 #include "lib/ops/sizes.h"
 
@@ -21,7 +22,7 @@ class StatisticCounter {
         x_(spec.input(0)),
         y_(spec.output(0).is_present ? spec.output(0) : spec.input(0)),
         is_torch_(IsTorch(autograd)),
-        is_on_gpu_(autograd == Autograd::kTorchCuda),
+        has_byte_mask_(HasByteMask(spec, autograd)),
         is_stored_(is_stored) {}
 
   // Returns a statistic of 0 bytes where nothing is saved.
@@ -83,10 +84,10 @@ class StatisticCounter {
     return rows;
   }
 
-  // On a GPU the mask has one byte for each element. On the CPU there is a factor instead, 0 or
-  // 1 / (1 - ratio), with the output's type.
+  // On a GPU the mask has one byte for each element. On the CPU, and in place, there is a factor
+  // instead, 0 or 1 / (1 - ratio), with the output's type.
   int64_t DropoutBytes() const {
-    if (is_on_gpu_) return CountElements(y_);
+    if (has_byte_mask_) return CountElements(y_);
     return is_torch_ ? CountBytes(y_) : 0;
   }
 
@@ -118,7 +119,7 @@ class StatisticCounter {
   const Operand& x_;
   const Operand& y_;
   bool is_torch_;
-  bool is_on_gpu_;
+  bool has_byte_mask_;
   const std::vector<bool>& is_stored_;
 };
 
@@ -131,6 +132,10 @@ std::optional<SavedStatistic> StatisticOf(const OpSpec& spec, Autograd autograd,
   const SavedStatistic saved = StatisticCounter(spec, autograd, is_stored).Count(statistic);
   if (saved.bytes == Bytes(0)) return std::nullopt;
   return saved;
+}
+
+bool HasByteMask(const OpSpec& spec, Autograd autograd) {
+  return autograd == Autograd::kTorchCuda && !IsInPlace(spec);
 }
 
 bool OutputServesAsStatistic(const OpSpec& spec) {

@@ -22,6 +22,10 @@ struct SavedStatistic {
 std::optional<SavedStatistic> StatisticOf(const OpSpec& spec, Autograd autograd,
                                           const std::vector<bool>& is_stored);
 
+// Returns whether the mask of a Dropout has one byte for each element: PyTorch's fused kernel on a
+// GPU writes such a mask, but not in place.
+bool HasByteMask(const OpSpec& spec, Autograd autograd);
+
 // Returns whether the operator's second output, where it is stored, is its statistic.
 bool OutputServesAsStatistic(const OpSpec& spec);
 

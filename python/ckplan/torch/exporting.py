@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 import ckplan
-from ckplan.torch import constants, private
+from ckplan.torch import constants, eager_notes, private
 from ckplan.torch.dimensions import Dims, OpenCall, open_call
 from ckplan.torch.errors import ExportError
 
@@ -39,7 +39,8 @@ def export(
     """Writes the model's graph as an ONNX file that ``ckplan`` plans, and returns its path.
 
     The graph is that of training: nothing is folded, dropout and batch statistics are in it, and
-    its nodes name their modules. A model in evaluation mode is exported in training mode, and
+    its nodes name their modules. The file also says what was in place, what is copied because it
+    isn't contiguous, and which parameters don't require gradients. A model in evaluation mode is exported in training mode, and
     then has its mode again; a module in evaluation mode within a model in training mode stays so.
     Parameters, buffers and random numbers do not change.
 
@@ -74,6 +75,7 @@ def export(
         program = _trace(model, opened)
     _name_dimensions(program, opened)
     _add_unread_buffers(program, model)
+    eager_notes.add(program, model)
     traced = program.exported_program
     for warning in constants.warnings_of(traced, opened) if traced is not None else []:
         warnings.warn(warning, ckplan.PlanWarning, stacklevel=2)

@@ -575,6 +575,11 @@ def rename_dimensions(program: Any, names: dict[str, str]) -> None:
     program.rename_axes(names)
 
 
+def is_view(tensor: torch.Tensor) -> bool:
+    """``torch.Tensor._is_view``, since 1.0."""
+    return bool(tensor._is_view())
+
+
 def is_without_data(tensor: Any) -> bool:
     """Returns whether a tensor of the exporter has no contents.
 

@@ -1,0 +1,130 @@
+"""Notes in an exported file about the eager step: what no exporter keeps, and memory depends on.
+
+The notes are metadata, which other programs ignore (docs/loader.md lists them):
+
+* ``ckplan.in_place`` on a node: its operation wrote its first input, as ``ReLU(inplace=True)``;
+  ``view`` if that was a view of another tensor, whose gradient autograd then copies.
+* ``ckplan.copies`` on a node: the inputs that its operation copies, as they are not contiguous.
+* ``ckplan.requires_grad`` on a parameter.
+* ``ckplan.eager`` on the graph: the file has these notes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ckplan.torch import private
+
+_FX_NODE = "pkg.torch.onnx.fx_node"
+
+
+def add(program: Any, model: nn.Module) -> None:
+    """Adds the notes to an ``ONNXProgram`` of the model."""
+    graph = program.model.graph
+    graph.metadata_props["ckplan.eager"] = "1"
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        if name in graph.initializers and not parameter.requires_grad:
+            graph.initializers[name].metadata_props["ckplan.requires_grad"] = "False"
+    exported = program.exported_program
+    if exported is None:
+        return
+    written: dict[str, list[Any]] = defaultdict(list)
+    for node in graph:
+        written[_origin(node)].append(node)
+    for call in exported.graph.nodes:
+        if call.op != "call_function" or call.name not in written:
+            continue
+        if _is_in_place(call):
+            note = "view" if _is_on_view(call) else "1"
+            written[call.name][-1].metadata_props["ckplan.in_place"] = note
+        for name in _copied(call):
+            _note_copy(written[call.name], name)
+
+
+def _origin(node: Any) -> str:
+    """Returns the name of the exported program's node that an ONNX node was made for."""
+    text = node.metadata_props.get(_FX_NODE, "")
+    return text[1:].split(" ", 1)[0] if text.startswith("%") else ""
+
+
+def _note_copy(nodes: list[Any], name: str) -> None:
+    """Notes that these nodes, made for one operation, read a copy of the value."""
+    for node in nodes:
+        positions = [i for i, value in enumerate(node.inputs) if value and value.name == name]
+        if positions:
+            node.metadata_props["ckplan.copies"] = ",".join(map(str, positions))
+
+
+def _is_in_place(call: fx.Node) -> bool:
+    """Returns whether the operation wrote its first argument before the program was functional."""
+    return any(_writes_first(target) for target in _targets(call.meta.get("from_node") or ()))
+
+
+def _is_on_view(call: fx.Node) -> bool:
+    """Returns whether the first argument is a view where the operation runs in place."""
+    first = call.args[0]
+    if not isinstance(first, fx.Node) or first.op != "call_function":
+        return False
+    result = _run_again(first)
+    return isinstance(result, Tensor) and private.is_view(result)
+
+
+def _run_again(call: fx.Node) -> Any:
+    """Returns what the operation makes of tensors without memory; None if it cannot run so."""
+    args, kwargs = fx.node.map_arg((call.args, call.kwargs), lambda node: node.meta["val"])
+    try:
+        with torch.no_grad():
+            return call.target(*args, **kwargs)
+    except Exception:  # Sizes that depend on data, say: such an operation has no notes.
+        return None
+
+
+def _targets(sources: Any) -> Iterator[Any]:
+    for source in sources:
+        yield source.target
+        yield from _targets(source.from_node)
+
+
+def _writes_first(target: Any) -> bool:
+    """Returns whether ``target``, such as ``"aten.relu_.default"``, writes its first argument."""
+    words = str(target).split(".")
+    return len(words) == 3 and words[0] == "aten" and words[1].endswith("_") and words[1][0] != "_"
+
+
+class _Copies(TorchDispatchMode):
+    """Lists the storages that operators copy to make them contiguous."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.storages: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten.clone.default:
+            self.storages.add(private.storage_key(args[0]))
+        return func(*args, **(kwargs or {}))
+
+
+def _copied(call: fx.Node) -> list[str]:
+    """Returns the names of the arguments that the operation copies: of those with strides.
+
+    It runs once more on tensors without memory. Attention is a kernel of its own on each device.
+    """
+    sources = [node for node in call.all_input_nodes if _is_strided(node.meta.get("val"))]
+    name = str(call.target)
+    if not sources or "attention" in name or name.startswith(("aten.clone", "aten.copy")):
+        return []
+    with _Copies() as copies:
+        _run_again(call)
+    return [
+        node.name for node in sources if private.storage_key(node.meta["val"]) in copies.storages
+    ]
+
+
+def _is_strided(value: Any) -> bool:
+    return isinstance(value, Tensor) and not value.is_contiguous()
