@@ -43,17 +43,20 @@ class Restorer {
       if (!operation.is_standard() || !own.is_live || !own.is_batch) continue;
       const std::string& type = operation.type();
       if (type == "Mul") {
-        static_cast<void>(RestoreGated(i) || RestoreGelu(i));
+        static_cast<void>(RestoreGated(i) || RestoreGelu(i) || RestoreElu(i));
       } else if (type == "Div") {
         RestoreGelu(i);
       } else if (type == "Where") {
         static_cast<void>(RestoreSoftplus(i) || DropGuard(i));
       } else if (type == "Add") {
         RestoreGroupNorm(i);
+      } else if (type == "Max" || type == "Min") {
+        RestoreClip(i);
       } else if (type == "SoftmaxCrossEntropyLoss") {
         SplitLoss(i);
       }
     }
+    for (size_t i = 0; i < model_.operations.size(); ++i) ReadBeforeExpand(i);
     made_.Insert();
   }
 
@@ -241,6 +244,66 @@ class Restorer {
       factor.set_f(static_cast<float>(scale->number));
     }
     return Replace(operations, std::move(node), {x});
+  }
+
+  // Mul(Elu(Mul(x, 1)), 1), as exporters write the scales that a plain ELU has.
+  bool RestoreElu(size_t index) {
+    Product product;
+    Collect(index, product);
+    if (product.factors.size() != 1 || !IsNear(product.number, 1)) return false;
+    const ModelOperation* const elu = Maker(product.factors[0], "Elu");
+    if (elu == nullptr || !readers_.OnlyOf(elu->outputs[0])) return false;
+    Product inner;
+    CollectFrom(elu->input(0), IndexOf(*elu), inner);
+    if (inner.factors.size() != 1 || !IsNear(inner.number, 1)) return false;
+    std::vector<size_t> operations = inner.operations;
+    operations.push_back(IndexOf(*elu));
+    operations.insert(operations.end(), product.operations.begin(), product.operations.end());
+    onnx::NodeProto node = NodeOfType("Elu");
+    *node.mutable_attribute() = elu->node->attribute();
+    return Replace(operations, std::move(node), {inner.factors[0]});
+  }
+
+  // Min(Max(x, low), high), or one of them, as PyTorch's clamp is exported.
+  bool RestoreClip(size_t index) {
+    const ModelOperation& last = model_.operations[index];
+    const Origin origin = OriginOf(model_, last);
+    if (last.inputs.size() != 2 || !origin.target.starts_with("aten.clamp")) return false;
+    if (!IsScalar(last.inputs[1])) return false;
+    const auto reader = readers_.OnlyOf(last.outputs[0]);
+    if (reader && OriginOf(model_, model_.operations[*reader]).name == origin.name) return false;
+    if (last.type() == "Max") {
+      return Replace({index}, NodeOfType("Clip"), {last.inputs[0], last.inputs[1]});
+    }
+    const ModelOperation* const first = OwnMaker(last.inputs[0], "Max", index);
+    if (first == nullptr) {
+      return Replace({index}, NodeOfType("Clip"), {last.inputs[0], kNoValue, last.inputs[1]});
+    }
+    if (first->inputs.size() != 2 || !IsScalar(first->inputs[1])) return false;
+    return Replace({IndexOf(*first), index}, NodeOfType("Clip"),
+                   {first->inputs[0], first->inputs[1], last.inputs[1]});
+  }
+
+  bool IsScalar(ValueIndex value) const {
+    return value != kNoValue && KnownNumber(model_, value) && DimsOf(value).empty();
+  }
+
+  // ---- Views ------------------------------------------------------------------------------------
+
+  // PyTorch's expand is a view, so the operator saves what was expanded, which it broadcasts
+  // anyway.
+  void ReadBeforeExpand(size_t index) {
+    ModelOperation& operation = model_.operations[index];
+    const std::string& type = operation.type();
+    const bool broadcasts = type == "Add" || type == "Sub" || type == "Mul" || type == "Div";
+    if (!IsTorch(autograd_) || !operation.is_standard() || !broadcasts) return;
+    for (const size_t position : {size_t{0}, size_t{1}}) {
+      const ModelOperation* const expand = Maker(operation.input(position), "Expand");
+      const ValueIndex other = operation.input(1 - position);
+      if (expand == nullptr || other == kNoValue) continue;
+      if (DimsOf(other) != DimsOf(operation.outputs[0])) continue;
+      operation.inputs[position] = expand->inputs[0];
+    }
   }
 
   // ---- Softmax and losses -----------------------------------------------------------------------

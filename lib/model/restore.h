@@ -6,6 +6,7 @@
 //   Mul(x, HardSigmoid(x)), Mul(x, Tanh(Softplus(x)))              HardSwish, Mish
 //   x / 2 (1 + Erf(x / sqrt 2))                                    Gelu
 //   Where(x b > t, x, Softplus(x b) / b)                           Softplus
+//   Mul(Elu(Mul(x, 1)), 1); Min(Max(x, low), high)                  Elu; Clip
 //   Reshape, InstanceNormalization, Reshape, Mul, Add              GroupNormalization
 //
 // Operators are read as one only if the file's metadata says that they were one operation, or says
@@ -14,6 +15,7 @@
 // For PyTorch's autograd alone, since kernels need no more memory without these:
 //
 //   Where(IsNaN(p), 0, p) after a Softmax                          the Softmax
+//   Add, Sub, Mul or Div that reads an Expand                      the same, of what is expanded
 //   SoftmaxCrossEntropyLoss                                        LogSoftmax,
 //   NegativeLogLikelihoodLoss
 //

@@ -96,6 +96,38 @@ TEST_CASE("restore: the error function of GELU is a Gelu, in any order of its fa
                   "half_const)") == "MatMul Div Erf Add Mul Mul");
 }
 
+TEST_CASE("restore: an ELU loses its scales of 1, and a clamp is a Clip") {
+  const std::string constants = ", float one_const = {1}, float two_const = {2}";
+  const std::string elu = "elu aten.elu.default", clamp = "clamp aten.clamp.default";
+  const auto operators = [&constants](const std::string& body, const Origins& origins) {
+    return OperatorsOf(body, origins, Autograd::kMinimal, constants);
+  };
+  const std::string scaled = "a = Mul(h, one_const) b = Elu(a) y = Mul(b, one_const)";
+  CHECK(operators(scaled, {elu, elu, elu}) == "MatMul Elu");
+  CHECK(operators(scaled, {}) == "MatMul Elu");
+  CHECK(operators(scaled, {"mul aten.mul.Tensor", elu, elu}) == "MatMul Mul Elu Mul");
+  CHECK(operators("a = Mul(h, one_const) b = Elu(a) y = Mul(b, two_const)", {elu, elu, elu}) ==
+        "MatMul Mul Elu Mul");
+  const std::string both = "a = Max(h, one_const) y = Min(a, two_const)";
+  CHECK(operators(both, {clamp, clamp}) == "MatMul Clip");
+  CHECK(operators("y = Max(h, one_const)", {clamp}) == "MatMul Clip");
+  CHECK(operators("y = Min(h, one_const)", {"clamp aten.clamp_max.default"}) == "MatMul Clip");
+  CHECK(operators(both, {"max aten.maximum.default", "min aten.minimum.default"}) ==
+        "MatMul Max Min");
+  CHECK(operators(both, {}) == "MatMul Max Min");
+}
+
+TEST_CASE("restore: what reads an expanded tensor reads it before, for PyTorch's autograd") {
+  const std::string body =
+      "s = ReduceSum<keepdims = 1>(h, axes) e = Expand(s, shape) y = Div(h, e)";
+  const std::string constants = ", int64[1] axes = {1}, int64[2] shape = {2,4}";
+  CHECK(OperatorsOf(body, {}, Autograd::kTorch, constants) == "MatMul ReduceSum Div");
+  CHECK(OperatorsOf(body, {}, Autograd::kMinimal, constants) == "MatMul ReduceSum Expand Div");
+  const std::string only =
+      "s = ReduceSum<keepdims = 1>(h, axes) e = Expand(s, shape) y = Mul(e, s)";
+  CHECK(OperatorsOf(only, {}, Autograd::kTorch, constants) == "MatMul ReduceSum Expand Mul");
+}
+
 TEST_CASE("restore: Softplus loses its threshold; a factor is for PyTorch's autograd alone") {
   const std::string constants =
       ", float t_const = {20}, float one_const = {1}, float b_const = {2}";
