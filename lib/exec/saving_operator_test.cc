@@ -85,6 +85,16 @@ TEST_CASE("saving: every operator computes the same by what PyTorch saves") {
 #undef CKPLAN_FAMILY
 }
 
+TEST_CASE("saving: what ran in place computes the same by what is left of it") {
+  const auto backend = MakeTestBackend();
+  for (const char* const type : {"LeakyRelu", "Elu", "Selu", "Celu", "Swish", "Relu"}) {
+    CheckCase(*backend, {type, "f40 -> f40", "in_place=1"});
+  }
+  const reference::CaseRow dropout{"Dropout", "f400 fs=[0.25] -> f400", "in_place=1"};
+  CheckCase(*backend, dropout);
+  CHECK(reference::SpecOfCase(dropout, Autograd::kTorchCuda).statistic_bytes == 1600);
+}
+
 TEST_CASE("saving: Dropout saves what it drops, in bytes for a GPU and in floats for a CPU") {
   const auto backend = MakeTestBackend();
   for (const char* const operands :

@@ -1,19 +1,25 @@
 """Compares plans of exported models with the memory of PyTorch's eager training step on a CPU.
 
-    python python/benchmarks/eager_step.py [NAME...] [--flags "--autograd torch-cpu"] [--optimize]
+    python python/benchmarks/eager_step.py [NAME...] [--files ckplan,dynamo] [--flags "--autograd torch-cpu"]
 
-Each network is exported with its loss in training mode (``torch.onnx.export(dynamo=True)``). The
-measured peak counts every storage that one eager step makes (``model(*batch).backward()``) to the
-byte, without inputs and without the final gradients of parameters. The same step's saved tensors
-are those that autograd packs, without parameters and buffers. Each set of ``--flags`` adds
-two columns: ckplan's keep-all peak and its saved bytes, as ratios to the measured ones. Networks
-are small, with all the operators of the full ones, and weights are random. Those of transformers
-need that package.
+The measured peak counts every storage that one eager step of a network makes
+(``model(*batch).backward()``, training mode, with the loss) to the byte, without inputs and without
+the final gradients of parameters. The same step's saved tensors are those that autograd packs,
+without parameters and buffers. For each kind of file there is a column with ckplan's keep-all peak
+and its saved bytes, as ratios to the measured ones:
+
+* ``ckplan``: of ``ckplan.torch.export``;
+* ``dynamo``: of ``torch.onnx.export(dynamo=True, optimize=False)``; ``optimized`` without the last;
+* ``torchscript``: of the older exporter, ``dynamo=False``;
+* ``onnxsim``, ``onnxruntime``: the file ``dynamo``, written again by these programs, if installed.
+
+Networks are those of eager_networks.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import logging
@@ -28,267 +34,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import ckplan.torch
 import torch
 from ckplan.torch import private
 from ckplan.torch.tracker import Tracker
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from torch_tests import networks as small
-
-Batch = tuple[Tensor, ...]
-Network = Callable[[], tuple[nn.Module, Batch]]
-
-
-class Classified(nn.Module):
-    """A network with the cross-entropy of its classes as its result."""
-
-    def __init__(self, network: nn.Module):
-        super().__init__()
-        self.network = network
-
-    def forward(self, data: Tensor, classes: Tensor) -> Tensor:
-        scores = self.network(data)
-        return F.cross_entropy(scores.flatten(0, -2), classes.flatten())
-
-
-class Residual(nn.Module):
-    """Two convolutions, each after GroupNorm and SiLU, as in diffusion models."""
-
-    def __init__(self, inner: int, outer: int):
-        super().__init__()
-        self.norm1, self.conv1 = nn.GroupNorm(8, inner), nn.Conv2d(inner, outer, 3, padding=1)
-        self.norm2, self.conv2 = nn.GroupNorm(8, outer), nn.Conv2d(outer, outer, 3, padding=1)
-        self.time = nn.Linear(64, outer)
-        self.skip = nn.Conv2d(inner, outer, 1) if inner != outer else nn.Identity()
-
-    def forward(self, x: Tensor, time: Tensor) -> Tensor:
-        y = self.conv1(F.silu(self.norm1(x)))
-        y = y + self.time(F.silu(time))[:, :, None, None]
-        return self.skip(x) + self.conv2(F.silu(self.norm2(y)))
-
-
-class Pixels(nn.Module):
-    """Attention among all pixels of an image."""
-
-    def __init__(self, width: int, heads: int):
-        super().__init__()
-        self.norm, self.heads = nn.GroupNorm(8, width), heads
-        self.q, self.k, self.v = (nn.Linear(width, width) for _ in range(3))
-        self.output = nn.Linear(width, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        count, width, height, breadth = x.shape
-        rows = self.norm(x).flatten(2).transpose(1, 2)
-        split = (count, height * breadth, self.heads, width // self.heads)
-        q, k, v = (part(rows).view(split).transpose(1, 2) for part in (self.q, self.k, self.v))
-        mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(count, -1, width)
-        return x + self.output(mixed).transpose(1, 2).reshape(x.shape)
-
-
-class Diffusion(nn.Module):
-    """A U-Net with GroupNorm, SiLU, attention and a squared error, as diffusion models have."""
-
-    def __init__(self, width: int = 32):
-        super().__init__()
-        wide = 2 * width
-        self.enter = nn.Conv2d(3, width, 3, padding=1)
-        self.down1, self.down2 = Residual(width, width), Residual(width, wide)
-        self.shrink = nn.Conv2d(width, width, 3, stride=2, padding=1)
-        self.mix, self.middle = Pixels(wide, 4), Residual(wide, wide)
-        self.up1, self.up2 = Residual(wide + wide, wide), Residual(wide + width, width)
-        self.norm, self.leave = nn.GroupNorm(8, width), nn.Conv2d(width, 3, 3, padding=1)
-
-    def forward(self, x: Tensor, time: Tensor, noise: Tensor) -> Tensor:
-        first = self.down1(self.enter(x), time)
-        second = self.mix(self.down2(self.shrink(first), time))
-        y = self.up1(torch.cat([self.middle(second, time), second], 1), time)
-        y = F.interpolate(y, scale_factor=2.0, mode="nearest")
-        y = self.up2(torch.cat([y, first], 1), time)
-        return F.mse_loss(self.leave(F.silu(self.norm(y))), noise)
-
-
-class Inverted(nn.Module):
-    """An inverted bottleneck with squeeze-and-excitation, as in EfficientNet."""
-
-    def __init__(self, width: int):
-        super().__init__()
-        wide = 4 * width
-        self.widen = nn.Sequential(nn.Conv2d(width, wide, 1, bias=False), nn.BatchNorm2d(wide))
-        self.apart = nn.Sequential(
-            nn.Conv2d(wide, wide, 3, padding=1, groups=wide, bias=False), nn.BatchNorm2d(wide)
-        )
-        self.squeeze, self.excite = nn.Conv2d(wide, width, 1), nn.Conv2d(width, wide, 1)
-        self.narrow = nn.Sequential(nn.Conv2d(wide, width, 1, bias=False), nn.BatchNorm2d(width))
-        self.act = nn.SiLU(inplace=True)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.act(self.apart(self.act(self.widen(x))))
-        gate = torch.sigmoid(self.excite(self.act(self.squeeze(F.adaptive_avg_pool2d(y, 1)))))
-        return x + self.narrow(gate * y)
-
-
-class Frozen(nn.Module):
-    """BatchNorm with fixed statistics, as detectors have."""
-
-    def __init__(self, width: int):
-        super().__init__()
-        for name in ("weight", "variance"):
-            self.register_buffer(name, torch.ones(width))
-        for name in ("bias", "mean"):
-            self.register_buffer(name, torch.zeros(width))
-
-    def forward(self, x: Tensor) -> Tensor:
-        scale = self.weight * (self.variance + 1e-5).rsqrt()
-        shift = self.bias - self.mean * scale
-        return x * scale[:, None, None] + shift[:, None, None]
-
-
-class Pooled(nn.Module):
-    """Convolutions with fixed BatchNorm, pooling, Softplus, Mish and dropout."""
-
-    def __init__(self, width: int = 32):
-        super().__init__()
-        self.convs = nn.ModuleList(
-            nn.Conv2d(3 if i == 0 else width, width, 3, padding=1) for i in range(4)
-        )
-        self.norms = nn.ModuleList(Frozen(width) for _ in range(4))
-        self.head = nn.Linear(width, 10)
-
-    def forward(self, x: Tensor, classes: Tensor) -> Tensor:
-        acts = (F.relu, F.softplus, F.mish, F.hardswish)
-        for conv, norm, act in zip(self.convs, self.norms, acts):
-            x = F.dropout(act(norm(conv(x))), 0.2, self.training)
-        x = F.avg_pool2d(F.max_pool2d(x, 2), 2).mean((2, 3))
-        return F.cross_entropy(self.head(x), classes)
-
-
-class Volume(nn.Module):
-    """A 3-D U-Net with InstanceNorm and LeakyReLU in place."""
-
-    def __init__(self, width: int = 8):
-        super().__init__()
-
-        def block(inner: int, outer: int) -> nn.Module:
-            norm = nn.InstanceNorm3d(outer, affine=True)
-            return nn.Sequential(
-                nn.Conv3d(inner, outer, 3, padding=1), norm, nn.LeakyReLU(0.01, inplace=True)
-            )
-
-        self.down1, self.down2 = block(1, width), block(width, 2 * width)
-        self.widen = nn.ConvTranspose3d(2 * width, width, 2, stride=2)
-        self.up, self.head = block(2 * width, width), nn.Conv3d(width, 3, 1)
-
-    def forward(self, x: Tensor, classes: Tensor) -> Tensor:
-        first = self.down1(x)
-        y = self.widen(self.down2(F.max_pool3d(first, 2)))
-        return F.cross_entropy(self.head(self.up(torch.cat([y, first], 1))), classes)
-
-
-class Language(nn.Module):
-    """A model of transformers, with its own loss."""
-
-    def __init__(self, model: nn.Module):
-        super().__init__()
-        self.model = model
-
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        return self.model(input_ids=ids, labels=labels, use_cache=False).loss
-
-
-class Masked(Language):
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        return self.model(input_ids=ids, labels=labels).loss
-
-
-def _ids(count: int, length: int, words: int = 500) -> Batch:
-    return torch.randint(3, words, (count, length)), torch.randint(3, words, (count, length))
-
-
-def _resnet() -> tuple[nn.Module, Batch]:
-    return Classified(small.ResNet()), (torch.randn(4, 3, 96, 96), torch.randint(0, 10, (4,)))
-
-
-def _diffusion() -> tuple[nn.Module, Batch]:
-    return Diffusion(), (torch.randn(4, 3, 32, 32), torch.randn(4, 64), torch.randn(4, 3, 32, 32))
-
-
-def _efficientnet() -> tuple[nn.Module, Batch]:
-    blocks = [nn.Conv2d(3, 24, 3, 2, 1), *(Inverted(24) for _ in range(3))]
-    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(24, 10)]
-    data = torch.randn(4, 3, 96, 96)
-    return Classified(nn.Sequential(*blocks, *head)), (data, torch.randint(0, 10, (4,)))
-
-
-def _pooled() -> tuple[nn.Module, Batch]:
-    return Pooled(), (torch.randn(4, 3, 64, 64), torch.randint(0, 10, (4,)))
-
-
-def _volume() -> tuple[nn.Module, Batch]:
-    return Volume(), (torch.randn(1, 1, 32, 32, 32), torch.randint(0, 3, (1, 32, 32, 32)))
-
-
-def _vit() -> tuple[nn.Module, Batch]:
-    model = small.Vit(2, 128, 4, 96, 8)
-    return Classified(model), (torch.randn(4, 3, 96, 96), torch.randint(0, 10, (4,)))
-
-
-def _by_hand() -> tuple[nn.Module, Batch]:
-    ids = torch.randint(0, 500, (4, 128))
-    return Classified(small.Bert(2, 128, 4, 500, 128)), (ids, torch.randint(0, 2, (4, 128)))
-
-
-def _bert() -> tuple[nn.Module, Batch]:
-    from transformers import BertConfig, BertForMaskedLM
-
-    config = BertConfig(
-        vocab_size=4000, hidden_size=128, num_hidden_layers=4, num_attention_heads=4,
-        intermediate_size=512, max_position_embeddings=128,
-    )  # fmt: skip
-    return Masked(BertForMaskedLM(config)), _ids(4, 128)
-
-
-def _gpt2() -> tuple[nn.Module, Batch]:
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    config = GPT2Config(vocab_size=4000, n_positions=128, n_embd=128, n_layer=4, n_head=4)
-    return Language(GPT2LMHeadModel(config)), _ids(4, 128)
-
-
-def _llama() -> tuple[nn.Module, Batch]:
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    config = LlamaConfig(
-        vocab_size=2000, hidden_size=128, intermediate_size=344, num_hidden_layers=4,
-        num_attention_heads=8, num_key_value_heads=2, max_position_embeddings=128,
-    )  # fmt: skip
-    return Language(LlamaForCausalLM(config)), _ids(4, 128)
-
-
-def _t5() -> tuple[nn.Module, Batch]:
-    from transformers import T5Config, T5ForConditionalGeneration
-
-    config = T5Config(
-        vocab_size=2000, d_model=128, d_kv=32, d_ff=256, num_layers=2, num_heads=4,
-        decoder_start_token_id=0,
-    )  # fmt: skip
-    return Language(T5ForConditionalGeneration(config)), _ids(4, 128)
-
-
-NETWORKS: dict[str, tuple[Network, str]] = {
-    "resnet": (_resnet, "BatchNorm, ReLU"),
-    "diffusion": (_diffusion, "GroupNorm, SiLU, attention"),
-    "efficientnet": (_efficientnet, "SiLU in place, squeeze-and-excitation"),
-    "pooled": (_pooled, "fixed BatchNorm, Softplus, Mish, dropout"),
-    "volume": (_volume, "3-D, InstanceNorm, LeakyReLU in place"),
-    "vit": (_vit, "attention of PyTorch"),
-    "by-hand": (_by_hand, "BERT, attention by hand, dropout"),
-    "bert": (_bert, "transformers, attention of PyTorch with dropout"),
-    "gpt2": (_gpt2, "transformers, tied weights"),
-    "llama": (_llama, "transformers, GQA, SwiGLU, RMSNorm"),
-    "t5": (_t5, "transformers, attention by hand with a bias"),
-}
+from eager_networks import FULL, NETWORKS, Batch, rows
 
 
 def measure(model: nn.Module, batch: Batch) -> tuple[int, int]:
@@ -311,10 +63,88 @@ def measure(model: nn.Module, batch: Batch) -> tuple[int, int]:
     return tracker.peak_bytes(), sum(saved.values())
 
 
-def export(model: nn.Module, batch: Batch, path: Path, optimize: bool) -> None:
-    logging.disable(logging.WARNING)
+def _save_ckplan(model: nn.Module, batch: Batch, path: Path) -> None:
+    ckplan.torch.export(model, batch, path, batch=None)
+
+
+def _save_dynamo(model: nn.Module, batch: Batch, path: Path, optimize: bool = False) -> None:
     program = torch.onnx.export(model, batch, dynamo=True, optimize=optimize, verbose=False)
     program.save(str(path))
+
+
+def _save_optimized(model: nn.Module, batch: Batch, path: Path) -> None:
+    _save_dynamo(model, batch, path, optimize=True)
+
+
+def _save_torchscript(model: nn.Module, batch: Batch, path: Path) -> None:
+    torch.onnx.export(
+        model,
+        batch,
+        str(path),
+        dynamo=False,
+        training=torch.onnx.TrainingMode.TRAINING,
+        do_constant_folding=False,
+    )
+
+
+def _dynamo_beside(model: nn.Module, batch: Batch, path: Path) -> Path:
+    """Returns the file ``dynamo`` of the network that the file at ``path`` is to be made of."""
+    plain = path.with_name(path.name.split(".")[0] + ".dynamo.onnx")
+    if not plain.exists():
+        _save_dynamo(model, batch, plain)
+    return plain
+
+
+def _save_onnxsim(model: nn.Module, batch: Batch, path: Path) -> None:
+    import onnx
+    import onnxsim
+
+    simplified, is_equal = onnxsim.simplify(onnx.load(_dynamo_beside(model, batch, path)))
+    if not is_equal:
+        raise RuntimeError("onnxsim's model computes something else")
+    onnx.save(simplified, path)
+
+
+def _save_onnxruntime(model: nn.Module, batch: Batch, path: Path) -> None:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(path)
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    plain = _dynamo_beside(model, batch, path)
+    onnxruntime.InferenceSession(plain, options, providers=["CPUExecutionProvider"])
+
+
+FILES: dict[str, Callable[[nn.Module, Batch, Path], None]] = {
+    "ckplan": _save_ckplan,
+    "dynamo": _save_dynamo,
+    "optimized": _save_optimized,
+    "torchscript": _save_torchscript,
+    "onnxsim": _save_onnxsim,
+    "onnxruntime": _save_onnxruntime,
+}
+
+
+def save(kind: str, model: nn.Module, batch: Batch, path: Path) -> None:
+    """Writes the network as a file of that kind, and leaves out what exporters print."""
+    logging.disable(logging.CRITICAL)
+    with _without_output():
+        FILES[kind](model, batch, path)
+
+
+@contextlib.contextmanager
+def _without_output() -> Iterator[None]:
+    """Leaves out standard output, that of libraries in C++ included."""
+    sys.stdout.flush()
+    ours = os.dup(1)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(ours, 1)
+        os.close(ours)
 
 
 def inspect(path: Path, flags: list[str]) -> dict[str, Any]:
@@ -327,59 +157,49 @@ def inspect(path: Path, flags: list[str]) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def rows(names: list[str]) -> Iterator[tuple[str, nn.Module, Batch]]:
-    """Yields the networks whose names are asked for, made from one seed."""
-    for name, (make, _) in NETWORKS.items():
-        if names and name not in names:
-            continue
-        needs_transformers = make in (_bert, _gpt2, _llama, _t5)
-        if needs_transformers and importlib.util.find_spec("transformers") is None:
-            print(f"{name}: transformers is not installed", file=sys.stderr)
-            continue
-        torch.manual_seed(1)
-        model, batch = make()
-        yield name, model.train(), batch
-
-
 def main() -> None:
-    """Prints a table in Markdown."""
+    """Prints a table in Markdown, and the reasons for what is missing in it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help=", ".join(NETWORKS))
-    parser.add_argument("--flags", action="append", help="flags of ckplan inspect, for two columns")
-    parser.add_argument("--optimize", action="store_true", help="let the exporter optimize")
+    parser.add_argument("names", nargs="*", help=", ".join(NETWORKS | FULL))
+    parser.add_argument("--files", default="ckplan,dynamo", help=", ".join(FILES))
+    parser.add_argument("--flags", default="--autograd torch-cpu", help="of ckplan inspect")
     parser.add_argument("--keep", type=Path, help="folder for models and figures, read if there")
     asked = parser.parse_args()
     warnings.filterwarnings("ignore")
-    sets = asked.flags or [""]
-    heads = ["network", "peak, MB", "saved, MB"]
-    heads += [f"{word}{flags or ' default'}" for flags in sets for word in ("peak", "saved")]
+    kinds = asked.files.split(",")
+    for kind in kinds:
+        if kind in ("onnxsim", "onnxruntime") and importlib.util.find_spec(kind) is None:
+            parser.error(f"{kind} is not installed")
+    heads = ["network", "peak, MB", "saved, MB", *kinds]
     print("| " + " | ".join(heads) + " |\n|" + " --- |" * len(heads), flush=True)
     with tempfile.TemporaryDirectory() as made:
         folder = asked.keep or Path(made)
         folder.mkdir(parents=True, exist_ok=True)
         for name, model, batch in rows(asked.names):
-            print(_row(name, model, batch, folder, asked.optimize, sets), flush=True)
+            print(_row(name, model, batch, folder, kinds, shlex.split(asked.flags)), flush=True)
 
 
 def _row(
-    name: str, model: nn.Module, batch: Batch, folder: Path, optimize: bool, sets: list[str]
+    name: str, model: nn.Module, batch: Batch, folder: Path, kinds: list[str], flags: list[str]
 ) -> str:
-    path = folder / f"{name}{'.optimized' if optimize else ''}.onnx"
     figures = folder / f"{name}.json"
     if not figures.exists():
         figures.write_text(json.dumps(measure(model, batch)))
     peak, saved = json.loads(figures.read_text())
-    if not path.exists():
-        export(model, batch, path, optimize)
     cells = [name, f"{peak / 1e6:.2f}", f"{saved / 1e6:.2f}"]
-    for flags in sets:
+    for kind in kinds:
+        path = folder / f"{name}.{kind}.onnx"
         try:
-            found = inspect(path, shlex.split(flags))
-            cells.append(f"{found['keep_all_peak_bytes'] / peak:.3f}")
-            cells.append(f"{found['saved_for_backward_bytes'] / saved:.3f}")
-        except RuntimeError as refusal:
-            print(f"{name}: {refusal}", file=sys.stderr)
-            cells += ["refused", "refused"]
+            if not path.exists():
+                save(kind, model, batch, path)
+            found = inspect(path, flags)
+        except Exception as refusal:  # Of an exporter, of an optimizer, or of ckplan.
+            reason = (str(refusal).strip().splitlines() or [type(refusal).__name__])[-1]
+            print(f"{name}, {kind}: {reason}", file=sys.stderr, flush=True)
+            cells.append("-")
+            continue
+        ratios = found["keep_all_peak_bytes"] / peak, found["saved_for_backward_bytes"] / saved
+        cells.append(" / ".join(f"{ratio:.3f}" for ratio in ratios))
     return "| " + " | ".join(cells) + " |"
 
 

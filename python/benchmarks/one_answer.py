@@ -18,7 +18,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-import eager_step
+import eager_networks
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -80,37 +80,18 @@ class ConvNext(nn.Module):
         return self.head(self.blocks(self.stem(x)).mean((2, 3)))
 
 
-class Lstm(nn.Module):
-    """A language model of two recurrent layers with dropout between them."""
-
-    def __init__(self, words: int = 1000, width: int = 128):
-        super().__init__()
-        self.embed = nn.Embedding(words, width)
-        self.layers = nn.LSTM(width, 2 * width, 2, batch_first=True, dropout=0.2)
-        self.head = nn.Linear(2 * width, words)
-
-    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
-        scores = self.head(self.layers(self.embed(ids))[0])
-        return F.cross_entropy(scores.flatten(0, -2), labels.flatten())
-
-
-def _unet() -> tuple[nn.Module, eager_step.Batch]:
+def _unet() -> tuple[nn.Module, eager_networks.Batch]:
     return OddUNet(), (torch.randn(4, 3, 101, 77), torch.randint(0, 2, (4, 101, 77)))
 
 
-def _convnext() -> tuple[nn.Module, eager_step.Batch]:
+def _convnext() -> tuple[nn.Module, eager_networks.Batch]:
     data = torch.randn(4, 3, 96, 96)
-    return eager_step.Classified(ConvNext()), (data, torch.randint(0, 10, (4,)))
+    return eager_networks.Classified(ConvNext()), (data, torch.randint(0, 10, (4,)))
 
 
-def _lstm() -> tuple[nn.Module, eager_step.Batch]:
-    return Lstm(), (torch.randint(0, 1000, (4, 64)), torch.randint(0, 1000, (4, 64)))
-
-
-OWN: dict[str, tuple[eager_step.Network, str]] = {
+OWN: dict[str, tuple[eager_networks.Network, str]] = {
     "unet": (_unet, "odd sizes, depthwise, gated skips"),
     "convnext": (_convnext, "channels last, a scale for each"),
-    "lstm": (_lstm, "recurrent, dropout between layers"),
 }
 NAMES = ("resnet", "unet", "vit", "bert", "gpt2", "llama", "t5", "lstm", "convnext", "diffusion")
 
@@ -121,11 +102,11 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help=", ".join(NAMES))
     asked = parser.parse_args()
     warnings.filterwarnings("ignore")
-    eager_step.NETWORKS.update(OWN)
+    eager_networks.NETWORKS.update(OWN)
     print("| network | memory, MiB | plan | fit | inspect | check | estimate | step, allocator |")
     print("|" + " --- |" * 8, flush=True)
     is_one = True
-    for name, model, batch in eager_step.rows(asked.names or list(NAMES)):
+    for name, model, batch in eager_networks.rows(asked.names or list(NAMES)):
         with tempfile.TemporaryDirectory() as folder:
             network = answers.Asked.exported(model, batch, Path(folder))
             for memory in answers.memories(network):
