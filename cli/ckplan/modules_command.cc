@@ -83,15 +83,16 @@ TextTable ModulesTable(const Plan& plan, const ModulePlan& found) {
 // A sentence on what is lost by wrapping whole modules.
 std::string VerdictText(const Plan& plan, const ModulePlan& found) {
   if (!found.fits()) {
-    return fmt::format("no choice of modules that was found keeps {}; these come nearest, {} above",
+    return fmt::format("no set of modules fits in {}; the best found needs {} more",
                        HumanBytes(found.budget), HumanBytes(found.peak - found.budget));
   }
   if (found.modules.empty()) {
-    return fmt::format("no module has to be wrapped to keep {}", HumanBytes(found.budget));
+    return fmt::format("nothing has to be wrapped: the step fits in {} as it is",
+                       HumanBytes(found.budget));
   }
   const double lost = AddedShare(plan, found.overhead) - StepOverheadRatio(plan.figures);
   return fmt::format(
-      "wrapped in torch.utils.checkpoint, they keep {}, at {} of a step compared with the plan",
+      "wrapping these in torch.utils.checkpoint fits in {}, at {} of a step compared with the plan",
       HumanBytes(found.budget), SignedPercent(lost));
 }
 

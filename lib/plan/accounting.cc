@@ -300,7 +300,8 @@ class Accountant {
       return Line("workspaces", workspaces_, LineKind::kFormula, "--workspaces");
     }
     if (WorkspaceBytes() > Bytes(0)) {
-      return Line("workspaces", workspaces_, LineKind::kFormula, "the graph file");
+      return Line("workspaces", workspaces_, LineKind::kFormula,
+                  "what operations allocate in between");
     }
     return Line("workspaces", Bytes(0), LineKind::kAllowance,
                 "not counted; --workspaces FILE counts them");
