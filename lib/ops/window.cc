@@ -96,12 +96,17 @@ int64_t CountWindows(const Window& window, size_t axis, bool rounds_up) {
   return (room + (rounds_up ? stride - 1 : 0)) / stride + 1;
 }
 
-Result<Done> CheckFits(const OpSpec& spec, const Window& window, size_t axis) {
+bool RoundsUp(const OpSpec& spec, WindowKind kind) {
+  return kind == WindowKind::kPool && spec.Int("ceil_mode", 0) != 0;
+}
+
+// With `rounds_up`, a window may begin in the input and end beyond its padding.
+Result<Done> CheckFits(const OpSpec& spec, const Window& window, size_t axis, bool rounds_up) {
   CKPLAN_RETURN_IF_ERROR(RequireLibrarySize(
       spec, fmt::format("the window on spatial axis {}", axis), window.extent(axis)));
-  if (window.in[axis] + window.begin[axis] + window.end[axis] >= window.extent(axis)) {
-    return Done{};
-  }
+  const int64_t missing =
+      window.extent(axis) - (window.in[axis] + window.begin[axis] + window.end[axis]);
+  if (missing <= 0 || (rounds_up && missing < window.strides[axis])) return Done{};
   return InvalidOp(
       spec, fmt::format("on spatial axis {} its window covers {} elements, more than the {} that "
                         "there are with {} of padding",
@@ -116,7 +121,7 @@ Result<Done> CheckOutput(const OpSpec& spec, const Window& window, WindowKind ki
     const int64_t expected = (window.in[axis] - 1) / stride + 1;
     return out == expected ? Result<Done>(Done{}) : WrongOutput(spec, axis, out, expected);
   }
-  const bool rounds_up = kind == WindowKind::kPool && spec.Int("ceil_mode", 0) != 0;
+  const bool rounds_up = RoundsUp(spec, kind);
   int64_t expected = CountWindows(window, axis, rounds_up);
   if (rounds_up) {
     expected = WithoutWindowInPadding(expected, stride, window.in[axis], window.begin[axis]);
@@ -142,7 +147,7 @@ Result<Done> CheckTransposed(const OpSpec& spec, const Window& window, const Dim
 
 Result<Done> CheckAxis(const OpSpec& spec, const Window& window, const Dims& extra, WindowKind kind,
                        size_t axis) {
-  CKPLAN_RETURN_IF_ERROR(CheckFits(spec, window, axis));
+  CKPLAN_RETURN_IF_ERROR(CheckFits(spec, window, axis, RoundsUp(spec, kind)));
   if (kind == WindowKind::kTransposed) return CheckTransposed(spec, window, extra, axis);
   return CheckOutput(spec, window, kind, axis);
 }
@@ -221,7 +226,7 @@ Result<Window> ReadWindowsOver(const OpSpec& spec, const Dims& in, const Dims& k
   CKPLAN_RETURN_IF_ERROR(CheckEntries(spec, kernel_name, kernel, window.rank(), 1));
   CKPLAN_RETURN_IF_ERROR(ReadSteps(spec, window));
   for (size_t axis = 0; axis < window.rank(); ++axis) {
-    CKPLAN_RETURN_IF_ERROR(CheckFits(spec, window, axis));
+    CKPLAN_RETURN_IF_ERROR(CheckFits(spec, window, axis, /*rounds_up=*/false));
     window.out.push_back(CountWindows(window, axis, false));
   }
   return window;
