@@ -145,16 +145,20 @@ class AttentionFuser {
   }
 
   // Goes from the result of a product down, as far as the tensor is only moved. Sets the operation
-  // that makes the tensor.
+  // that makes the tensor. Where PyTorch copies what was moved, both tensors exist, so the result
+  // is that from before the movement.
   std::optional<RowsOfHeads> RowsBelow(ValueIndex value, const std::string& letters,
                                        size_t* maker) const {
     std::optional<RowsOfHeads> best;
     std::optional<HeadAxes> axes = HeadAxes(DimsOf(value), letters);
     bool is_moved = true;
-    for (size_t at = *maker; axes;) {
+    std::optional<RowsOfHeads> unmoved;
+    const size_t product = *maker;
+    for (size_t at = product; axes;) {
       if (const auto order = axes->Order(); order && is_moved) {
         best = {value, *order};
         *maker = at;
+        if (at == product) unmoved = best;
       }
       const auto reader = readers_.OnlyOf(value);
       if (!reader) break;
@@ -164,6 +168,10 @@ class AttentionFuser {
       if (is_moved) {
         axes = axes->TransposedBy(OrderOf(next, DimsOf(value).size()));
       } else if (IsView(next)) {
+        if (unmoved && OriginOf(model_, next).Is("aten.clone")) {
+          *maker = product;
+          return unmoved;
+        }
         axes = axes->Reshaped(DimsOf(next.outputs[0]));
       } else {
         break;

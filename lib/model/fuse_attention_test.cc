@@ -115,6 +115,31 @@ TEST_CASE("fuse attention: heads are taken from before they are transposed, and 
   CHECK(spec.output(0).dims == std::vector<int64_t>{2, 5, 3, 4});
 }
 
+TEST_CASE("fuse attention: a result that PyTorch copies after its transpose keeps the transpose") {
+  const std::string graph =
+      "g (float[2,5,12] x) => (float[2,5,12] y) <int64[4] split = {2,5,3,4}, int64[3] join = "
+      "{2,5,12}> { h = MatMul(x, w) r = Reshape(h, split) q = Transpose<perm = [0,2,1,3]>(r) "
+      "k = Transpose<perm = [0,2,3,1]>(r) v = Transpose<perm = [0,2,1,3]>(r) s = MatMul(q, k) "
+      "p = Softmax(s) o = MatMul(p, v) t = Transpose<perm = [0,2,1,3]>(o) c = Identity(t) "
+      "j = Reshape(c, join) y = MatMul(j, u) }";
+  CHECK(NodesOf(LoadNet(graph, Fused(), 12)) == "MatMul FusedAttention MatMul");
+
+  onnx::ModelProto proto;
+  REQUIRE(proto.ParseFromString(ModelFileBytes(graph, {{"w", {12, 12}}, {"u", {12, 12}}})));
+  for (onnx::NodeProto& node : *proto.mutable_graph()->mutable_node()) {
+    if (node.op_type() != "Identity") continue;
+    auto& property = *node.add_metadata_props();
+    property.set_key("pkg.torch.onnx.fx_node");
+    property.set_value(
+        "%clone : [num_users=1] = call_function[target=torch.ops.aten.clone.default](");
+  }
+  const TemporaryFile file("copied.onnx");
+  file.Write(proto.SerializeAsString());
+  const Result<Model> model = LoadModel(file.path(), Fused());
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  CHECK(NodesOf(*model) == "MatMul FusedAttention Transpose MatMul");
+}
+
 TEST_CASE("fuse attention: the ways in which masks are written") {
   const std::string seen = ", bool[2,1,1,5] seen";
   const std::string plain = "y = MatMul(p, x)";
