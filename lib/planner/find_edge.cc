@@ -32,7 +32,7 @@ class EdgeFinder {
       // The edge is expected at the guess, so the next count probably does not fit.
       if (!IsFound() && !high_) CKPLAN_RETURN_IF_ERROR(Try(reached_ + 1));
     }
-    while (!IsFound()) CKPLAN_RETURN_IF_ERROR(Try(NextGuess()));
+    while (!IsFound()) CKPLAN_RETURN_IF_ERROR(Try(std::max(reached_ + Unit(), GuessByLine())));
     return Edge{low_, high_};
   }
 
@@ -53,12 +53,6 @@ class EdgeFinder {
     return std::min(kMaxCount, known * kMaxGrowth);
   }
 
-  int64_t NextGuess() {
-    const int64_t guess =
-        IsWithinNoise() ? low_.count + (high_->count - low_.count) / 2 : GuessByLine();
-    return std::max(reached_ + Unit(), guess);
-  }
-
   int64_t GuessByLine() {
     // If the values are not on a line, guesses may lie on the same side again and again.
     const bool is_misled = in_a_row_ >= kMostInARow;
@@ -68,14 +62,7 @@ class EdgeFinder {
     if (high_ && (!guess || is_misled)) return low_.count + (high_->count - low_.count) / 2;
     // The line is flat, or there is none yet.
     if (!guess) return before_ ? Limit() : low_.count + 1;
-    // Where the line leads, noise decides.
-    return *guess - static_cast<int64_t>(search_.noise / 2 * static_cast<double>(*guess));
-  }
-
-  bool IsWithinNoise() const {
-    if (!high_) return false;
-    const auto gap = static_cast<double>(high_->count - low_.count);
-    return gap <= search_.noise * static_cast<double>(low_.count);
+    return *guess;
   }
 
   Result<Done> Try(int64_t guess) {

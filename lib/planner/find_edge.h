@@ -26,10 +26,6 @@ struct EdgeSearch {
   // reason. The count after that is measured next.
   std::function<Result<int64_t>(int64_t fits)> reach = nullptr;
   std::optional<int64_t> first_guess = std::nullopt;
-  // Above 0 if a count may fit although a smaller one does not, where the smaller one is less by up
-  // to this fraction. Guesses by the line then stay half of it below where the line leads, and a
-  // gap no wider than it is halved.
-  double noise = 0;
   // The search may end with a count whose value is less than 1 by no more than this.
   double tolerance = 0;
   // If above 0, large counts are not sought to the unit: of two counts that differ by less than one

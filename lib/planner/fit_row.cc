@@ -14,10 +14,6 @@
 namespace ckplan {
 namespace {
 
-// The EdgeSearch::noise of plans: between neighbouring sizes, the added time of the plans found
-// varies by as much as it grows over this fraction of the size.
-constexpr double kNoiseOfPlans = 0.02;
-
 // The EdgeSearch::tolerance of bounds: they only say where the search for plans begins.
 constexpr double kToleranceOfBounds = 0.02;
 
@@ -86,7 +82,6 @@ class RowSearch {
     plans.measure = [this](int64_t count) { return SearchAt(count); };
     plans.reach = [this](int64_t fits) { return ReachFrom(fits); };
     plans.first_guess = allowed.fits.count;
-    plans.noise = kNoiseOfPlans;
     plans.parts = kExactCount;
     CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge(low, plans));
     if (found_) found_->next = edge.does_not ? edge.does_not->count : kMaxCount;

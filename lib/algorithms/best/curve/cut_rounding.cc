@@ -87,31 +87,75 @@ class SpareReruns {
   RunSequence sequence_;
 };
 
-// Returns for each moment the values to keep across it. What must not be made again and is kept
-// across a moment is kept across those before it as well, which the network does not demand where
-// every plan keeps the value that is made from it.
-std::vector<std::vector<bool>> StayingByMoment(const RunProblem& problem,
-                                               const NestedNetwork& network) {
-  const std::vector<std::vector<int32_t>> kept = network.KeptByMoment();
-  std::vector<std::vector<bool>> staying(kept.size());
-  std::vector<int32_t> unrepeatable;
-  for (size_t moment = kept.size(); moment-- > 0;) {
-    staying[moment] = network.is_certain(moment);
-    for (const int32_t value : kept[moment]) {
-      staying[moment][At(value)] = true;
-      if (!problem.may_repeat[At(problem.maker[At(value)])]) unrepeatable.push_back(value);
+// Finds the values to keep across each moment: those of the choice, and those that must not be made
+// again and that are needed after a later moment. The network does not demand these where every
+// plan keeps a value across the earlier moment that is made from them.
+class Staying {
+ public:
+  Staying(const RunProblem& problem, std::span<const OpId> order, const NestedNetwork& network)
+      : problem_(problem),
+        network_(network),
+        kept_(network.KeptByMoment()),
+        position_(At(problem.op_count), static_cast<int32_t>(order.size())),
+        seen_(At(problem.value_count), 0) {
+    for (size_t i = 0; i < order.size(); ++i) {
+      position_[At(order[i].index())] = static_cast<int32_t>(i);
     }
-    for (const int32_t value : unrepeatable) staying[moment][At(value)] = true;
   }
-  return staying;
-}
+
+  std::vector<std::vector<bool>> ByMoment() && {
+    std::vector<std::vector<bool>> staying(kept_.size());
+    for (size_t moment = kept_.size(); moment-- > 0;) {
+      staying[moment] = network_.is_certain(moment);
+      for (const int32_t value : kept_[moment]) staying[moment][At(value)] = true;
+      for (const int32_t value : unrepeatable_) staying[moment][At(value)] = true;
+      if (moment > 0) NeedBefore(moment);
+    }
+    return staying;
+  }
+
+ private:
+  // Adds what must stay across the moment before, so that what is kept across this one can be made
+  // in between.
+  void NeedBefore(size_t moment) {
+    std::vector<bool> is_there = network_.is_certain(moment - 1);
+    for (const int32_t value : kept_[moment - 1]) is_there[At(value)] = true;
+    const int32_t before = network_.moments()[moment - 1];
+    std::vector<int32_t> wanted = kept_[moment];
+    while (!wanted.empty()) {
+      const int32_t value = wanted.back();
+      wanted.pop_back();
+      const int32_t maker = problem_.maker[At(value)];
+      if (is_there[At(value)] || position_[At(maker)] >= before) continue;
+      is_there[At(value)] = true;
+      if (!problem_.may_repeat[At(maker)]) {
+        Add(value);
+        continue;
+      }
+      wanted.insert(wanted.end(), problem_.reads[maker].begin(), problem_.reads[maker].end());
+    }
+  }
+
+  void Add(int32_t value) {
+    if (seen_[At(value)]) return;
+    seen_[At(value)] = true;
+    unrepeatable_.push_back(value);
+  }
+
+  const RunProblem& problem_;
+  const NestedNetwork& network_;
+  const std::vector<std::vector<int32_t>> kept_;
+  std::vector<int32_t> position_;  // In the order, by operation.
+  std::vector<bool> seen_;
+  std::vector<int32_t> unrepeatable_;
+};
 
 }  // namespace
 
 Runs RunsOfCut(const RunProblem& problem, std::span<const OpId> order,
                const NestedNetwork& network) {
   const std::vector<std::vector<int32_t>> kept = network.KeptByMoment();
-  const std::vector<std::vector<bool>> staying = StayingByMoment(problem, network);
+  const std::vector<std::vector<bool>> staying = Staying(problem, order, network).ByMoment();
   const std::span<const int32_t> moments = network.moments();
   LazyRuns runs(problem);
   size_t next = 0;
