@@ -18,6 +18,7 @@
 #include "lib/testing/best/random_instance.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
+#include "lib/testing/random_joint_graph.h"
 
 namespace ckplan {
 namespace {
@@ -306,6 +307,26 @@ TEST_CASE("curve: more reading never makes a plan or a bound worse") {
     curve.Trace(kThoroughCurve);
     check();
   }
+}
+
+// A value that must not be made again may be dead at an early moment, and yet needed to make what
+// is kept across a later one.
+TEST_CASE("curve: plans of larger graphs with operations that must not repeat are valid") {
+  size_t plans = 0;
+  for (uint64_t seed = 1; seed <= Instances(300); ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomJointOptions options;
+    options.ops = static_cast<int>(rng.Between(20, 80));
+    options.never_repeat = static_cast<int>(rng.Between(5, 40));
+    const JointGraph graph = RandomJointGraph(rng, options);
+    BestProblem problem(graph);
+    TradeOffCurve* const curve = problem.curve();
+    curve->Trace(kNormalCurve);
+    curve->ReadWithin(curve->Fastest().peak, kNormalCurve);
+    plans += curve->plans().size();
+  }
+  CHECK(plans > Instances(size_t{600}));
 }
 
 TEST_CASE("curve: reruns that the budget leaves room for are left out") {
