@@ -11,6 +11,7 @@
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/request_text.h"
 #include "cli/ckplan/suggestions.h"
+#include "cli/common/command_line.h"
 #include "lib/base/printable.h"
 #include "lib/emit/json_inspection.h"
 #include "lib/plan/optimizer_state.h"
@@ -65,6 +66,27 @@ Result<ExitCode> ListOpenDims(const Options& options, const Error& error, const 
   return ExitCode::kOk;
 }
 
+// Returns the values at which the step could end, if that would make the model one that can be
+// planned: "l,z". Empty if nothing would.
+std::string SuggestedEnds(const Error& error) {
+  const auto& settings = error.remedy.settings;
+  return settings.empty() || settings.front().name != "outputs" ? "" : settings.front().value;
+}
+
+// Says which part of a file can be trained that is no training step as a whole.
+Result<ExitCode> ShowTrainablePart(const Options& options, const Error& error,
+                                   const Screen& screen) {
+  const std::string ends = SuggestedEnds(error);
+  CKPLAN_RETURN_IF_ERROR(screen.Print(fmt::format(
+      "ckplan {}   {}\n  not a step       {}\n  can be trained   up to {}\n", CKPLAN_VERSION,
+      Printable(std::filesystem::path(options.sources.front()).filename().string()),
+      PrintableMessage(error.message), Printable(ends, kLongestName))));
+  if (options.typed.CanRepeat()) {
+    screen.Note("next: ckplan plan" + options.typed.With(" --outputs " + ShellWord(ends)));
+  }
+  return ExitCode::kOk;
+}
+
 // Prints on standard error which limits the models fail, unless `is_reported`. Returns the exit
 // code.
 ExitCode ReportModelLimits(const std::vector<Inspection>& inspections, bool is_reported) {
@@ -92,6 +114,10 @@ Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
     if (is_alone && limits.empty() && !loaded.ok() && !OpenDimsIn(loaded.error()).empty()) {
       progress.Clear();
       return ListOpenDims(options, loaded.error(), screen);
+    }
+    if (is_alone && limits.empty() && !loaded.ok() && !SuggestedEnds(loaded.error()).empty()) {
+      progress.Clear();
+      return ShowTrainablePart(options, loaded.error(), screen);
     }
     CKPLAN_ASSIGN_OR_RETURN(const Source source, std::move(loaded));
     inspections.push_back(Inspect(source));

@@ -116,11 +116,11 @@ class SummaryWriter {
     if (const std::string obeys = Constraints(); !obeys.empty()) {
       Row("obeys", Printable(obeys, kLongestName));
     }
-    if (!plan_.request.freeze.empty()) {
-      Row("frozen", fmt::format("{} (--freeze)",
-                                Printable(fmt::format("{}", fmt::join(plan_.request.freeze, " ")),
-                                          kLongestName)));
-    }
+    ListRow("ends at", plan_.request.outputs, "--outputs");
+    ListRow("weights", plan_.request.weights, "--weights");
+    ListRow("set", plan_.request.set_inputs, "--set");
+    ListRow("operators", plan_.request.op_shapes, "--op-shape");
+    ListRow("frozen", plan_.request.freeze, "--freeze");
     WriteStage();
     if (plan_.request.sharding) {
       Row("divided",
@@ -165,6 +165,14 @@ class SummaryWriter {
   }
 
   // A terminal breaks a long text between words; a file or a pipe gets it whole.
+  // A list that the user typed, if there is one.
+  void ListRow(std::string_view title, const std::vector<std::string>& list,
+               std::string_view flag) {
+    if (list.empty()) return;
+    Row(title, fmt::format("{} ({})",
+                           Printable(fmt::format("{}", fmt::join(list, " ")), kLongestName), flag));
+  }
+
   void Row(std::string_view label, std::string_view value) {
     if (!terminal_.is_tty) return StyledRow(label, Printable(value));
     for (const std::string& line : Wrapped(Printable(value), value_width())) {

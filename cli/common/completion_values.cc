@@ -86,7 +86,8 @@ Words FieldWords(std::string_view field) {
 
 // Returns whether a value of this form is the name of a file.
 bool IsFile(std::string_view form) {
-  constexpr std::string_view kForms[] = {"FILE", "PLAN", "MODEL", "OLD", "NEW", "NAME|@FILE"};
+  constexpr std::string_view kForms[] = {"FILE", "PLAN",       "MODEL",         "OLD",
+                                         "NEW",  "NAME|@FILE", "NAME,...|@FILE"};
   return std::find(std::begin(kForms), std::end(kForms), form) != std::end(kForms);
 }
 

@@ -120,6 +120,14 @@ constexpr std::array kRows = {
             "let gradients pass through Round, QuantizeLinear and the like, or end there"},
     FlagRow{"gradients", Group::kReading, "--gradients", "",
             "count parameter gradients throughout the step, or from when they are computed"},
+    FlagRow{"outputs", Group::kReading, "--outputs", "NAME,...|@FILE",
+            "end the step at these tensors or nodes, and leave the rest out: logits, 'head*'"},
+    FlagRow{"weights", Group::kReading, "--weights", "NAME,...|@FILE",
+            "inputs of the file that are parameters: '*.weight,*.bias'"},
+    FlagRow{"set_inputs", Group::kReading, "--set", "INPUT=VALUE",
+            "contents of an input that decides a shape or branch: use_cache=true, n=@n.npy"},
+    FlagRow{"op_shapes", Group::kReading, "--op-shape", "OP=RULE",
+            "what an unknown operator does: acme::Norm=like:0, 'acme::Mul=[0.0,8];flops=16'"},
     FlagRow{"freeze", Group::kReading, "--freeze", "NAME|@FILE",
             "parameters that are not trained: '*.weight', '!*lora*'"},
     FlagRow{
@@ -332,8 +340,13 @@ Result<Done> RequestFlags::ReadRow(size_t row_index, const Given& given, PlanReq
     return ReadShapes(form, given.list, &(request->**shapes));
   }
   if (const auto* patterns = std::get_if<NamePatterns PlanRequest::*>(&member)) {
-    return row.field == "stage_cuts" ? ReadNames(form, given.list, &(request->**patterns))
-                                     : ReadPatterns(form, given.list, &(request->**patterns));
+    std::vector<std::string>* const list = &(request->**patterns);
+    if (row.field == "stage_cuts") return ReadNames(form, given.list, list);
+    if (row.field == "set_inputs") return ReadSetInputs(form, given.list, list);
+    if (row.field == "op_shapes") return ReadOpShapes(form, given.list, list);
+    const bool takes_lists = row.field == "outputs" || row.field == "weights";
+    return takes_lists ? ReadPatternLists(form, given.list, list)
+                       : ReadPatterns(form, given.list, list);
   }
   if (!given.text) return Done{};
   if (const auto* budget = std::get_if<Budget PlanRequest::*>(&member)) {

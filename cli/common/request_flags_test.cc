@@ -104,6 +104,16 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
                                                "no-gradient",
                                                "--gradients",
                                                "arriving",
+                                               "--outputs",
+                                               "logits",
+                                               "--outputs",
+                                               "head*",
+                                               "--weights",
+                                               "*.w",
+                                               "--set",
+                                               "n=[2,3]",
+                                               "--op-shape",
+                                               "acme::Norm=like:0",
                                                "--freeze",
                                                "layer1.weight",
                                                "--freeze",
@@ -146,6 +156,10 @@ TEST_CASE("request flags: every field is read, and written as the same flags") {
   CHECK(request.keep == NamePatterns{"a", "b"});
   CHECK(request.recompute == NamePatterns{"op:Relu"});
   CHECK(request.never_rerun == NamePatterns{"op:TopK"});
+  CHECK(request.outputs == NamePatterns{"logits", "head*"});
+  CHECK(request.weights == NamePatterns{"*.w"});
+  CHECK(request.set_inputs == std::vector<std::string>{"n=[2,3]"});
+  CHECK(request.op_shapes == std::vector<std::string>{"acme::Norm=like:0"});
   CHECK(request.freeze == NamePatterns{"layer1.weight", "b"});
   CHECK(request.sharding == Sharding{ShardingSystem::kZero2, 8});
   CHECK(request.pipeline == PipelineStage{4, 1});

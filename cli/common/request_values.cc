@@ -7,14 +7,19 @@
 #include <charconv>
 #include <iterator>
 #include <limits>
+#include <set>
+#include <utility>
 
+#include "cli/common/npy.h"
 #include "cli/common/request_flags.h"
 #include "cli/common/size_arg.h"
 #include "lib/base/nearest_name.h"
 #include "lib/base/read_file.h"
 #include "lib/cost/cost_model.h"
+#include "lib/ops/op_hint.h"
 #include "lib/plan/added_time.h"
 #include "lib/plan/knob.h"
+#include "lib/plan/set_input.h"
 
 namespace ckplan {
 namespace {
@@ -23,6 +28,29 @@ constexpr int64_t kMaxDim = std::numeric_limits<int64_t>::max();
 // A number without a unit up to this one was meant as gibibytes: no device has so few bytes.
 constexpr int64_t kMostGibibytes = 4096;
 constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
+constexpr size_t kMaxSetFileBytes = size_t{1} << 20;
+
+Error WithFlag(const FlagForm& form, Error error) {
+  error.message.insert(0, form.flag + ": ");
+  return error;
+}
+
+// Replaces "INPUT=@FILE" by the contents of the file: an array of NumPy's, or JSON.
+Result<std::string> WithFileContents(const FlagForm& form, const std::string& text) {
+  const size_t at = text.rfind("=@");
+  if (at == text.npos) return text;
+  const std::string path = text.substr(at + 2);
+  CKPLAN_ASSIGN_OR_RETURN(std::string value, ReadWholeFile(path));
+  if (path.ends_with(".npy")) {
+    CKPLAN_ASSIGN_OR_RETURN(value, NpyAsText(value, path));
+  } else if (value.size() > kMaxSetFileBytes) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{}: {} is larger than {} KiB, the limit for the contents of an "
+                                 "input",
+                                 form.flag, path, kMaxSetFileBytes >> 10));
+  }
+  return text.substr(0, at + 1) + value;
+}
 
 struct NamedText {
   std::string name;
@@ -152,6 +180,47 @@ Result<Done> ReadNames(const FlagForm& form, const std::vector<std::string>& tex
       names->push_back(text.substr(at, end - at));
       at = end + 1;
     }
+  }
+  return Done{};
+}
+
+// Each text is a list of patterns, or "@" followed by a file of patterns.
+Result<Done> ReadPatternLists(const FlagForm& form, const std::vector<std::string>& texts,
+                              NamePatterns* patterns) {
+  for (const std::string& text : texts) {
+    const auto read = text.starts_with('@') ? ReadPatterns : ReadNames;
+    CKPLAN_RETURN_IF_ERROR(read(form, {text}, patterns));
+  }
+  return Done{};
+}
+
+Result<Done> ReadSetInputs(const FlagForm& form, const std::vector<std::string>& texts,
+                           std::vector<std::string>* inputs) {
+  std::set<std::string> names;
+  for (const std::string& text : texts) {
+    CKPLAN_ASSIGN_OR_RETURN(const std::string value, WithFileContents(form, text));
+    Result<SetInput> input = ParseSetInput(value);
+    if (!input.ok()) return WithFlag(form, std::move(input).error());
+    if (!names.insert(input->name).second) {
+      return MakeError(ErrorCode::kUsage,
+                       fmt::format("{}: {} has two values", form.flag, input->name));
+    }
+    inputs->push_back(TextOf(*input));
+  }
+  return Done{};
+}
+
+Result<Done> ReadOpShapes(const FlagForm& form, const std::vector<std::string>& texts,
+                          std::vector<std::string>* op_shapes) {
+  std::set<std::pair<std::string, std::string>> described;
+  for (const std::string& text : texts) {
+    Result<OpHint> hint = ParseOpHint(text);
+    if (!hint.ok()) return WithFlag(form, std::move(hint).error());
+    if (!described.emplace(hint->domain, hint->type).second) {
+      return MakeError(ErrorCode::kUsage, fmt::format("{}: {} is described twice", form.flag,
+                                                      text.substr(0, text.find('='))));
+    }
+    op_shapes->push_back(CanonicalOpHint(text));
   }
   return Done{};
 }

@@ -32,6 +32,15 @@ Result<PipelineStage> ReadStage(const FlagForm& form, std::string_view text);
 // Each text is one name, or several names with commas between them.
 Result<Done> ReadNames(const FlagForm& form, const std::vector<std::string>& texts,
                        std::vector<std::string>* names);
+// Each text is a list of patterns with commas between them, or "@" followed by a file of patterns.
+Result<Done> ReadPatternLists(const FlagForm& form, const std::vector<std::string>& texts,
+                              NamePatterns* patterns);
+// Reads "mask=[1,0]", "n=@n.npy" or "mask=@mask.json": see lib/plan/set_input.h.
+Result<Done> ReadSetInputs(const FlagForm& form, const std::vector<std::string>& texts,
+                           std::vector<std::string>* inputs);
+// Reads "acme::Norm=like:0": see lib/ops/op_hint.h.
+Result<Done> ReadOpShapes(const FlagForm& form, const std::vector<std::string>& texts,
+                          std::vector<std::string>* op_shapes);
 Result<Sharding> ReadSharding(const FlagForm& form, const std::string& text);
 // Reads "pcie5:50/50,half": see lib/cost/link.h.
 Result<Link> ReadLink(const FlagForm& form, std::string_view text);

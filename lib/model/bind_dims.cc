@@ -11,6 +11,7 @@
 #include "lib/graph/tensor_graph.h"
 #include "lib/model/constant_batch.h"
 #include "lib/model/dim_expression.h"
+#include "lib/model/input_uses.h"
 
 namespace ckplan {
 
@@ -46,33 +47,87 @@ class Binder {
  public:
   Binder(const LoadOptions& options, const std::string& file) : options_(options), file_(file) {}
 
-  Result<BoundDims> Bind(const onnx::GraphProto& graph,
-                         const std::unordered_set<std::string>& initializers) {
+  Result<BoundDims> Bind(const onnx::GraphProto& graph, const InputUses& uses) {
+    std::vector<BoundInput> others;  // Parameters, and inputs that are set.
     for (const ValueInfoProto& input : graph.input()) {
-      if (initializers.contains(input.name())) continue;
-      if (input.has_type() && !input.type().has_tensor_type()) {
-        return MakeError(ErrorCode::kUnsupported,
-                         fmt::format("{}: input \"{}\" is no tensor; only tensors can be planned",
-                                     file_, ShortName(input.name())));
+      if (uses.initializers.contains(input.name())) continue;
+      declared_.push_back(&input);
+      if (uses.left_out.contains(input.name())) continue;
+      if (!uses.IsBatch(input.name())) {
+        others.push_back({&input, input.type()});
+      } else if (IsNotNumbers(input)) {
+        bound_.not_numbers.push_back(&input);
+      } else {
+        bound_.inputs.push_back({&input, input.type()});
       }
-      bound_.inputs.push_back({&input, input.type()});
     }
     CKPLAN_RETURN_IF_ERROR(CheckUtf8());
+    CKPLAN_RETURN_IF_ERROR(SetContents(uses, &others));
     FindExpressions();
     CKPLAN_RETURN_IF_ERROR(CheckNames());
     const std::set<std::string> known = OpenNames();
     for (const auto& [name, size] : options_.dims) {
       if (known.contains(name) || expressions_.contains(name)) bound_.dims[name] = size;
     }
-    for (BoundInput& input : bound_.inputs) CKPLAN_RETURN_IF_ERROR(Override(input));
+    for (const auto& [name, size] : set_dims_) {
+      if (bound_.dims.emplace(name, size).first->second != size) return TwoSizes(name, size);
+    }
+    for (auto* list : {&bound_.inputs, &others}) {
+      for (BoundInput& input : *list) CKPLAN_RETURN_IF_ERROR(Override(input));
+    }
     CKPLAN_RETURN_IF_ERROR(CheckExpressions());
-    for (BoundInput& input : bound_.inputs) CKPLAN_RETURN_IF_ERROR(Fill(input));
+    for (auto* list : {&bound_.inputs, &others}) {
+      for (BoundInput& input : *list) CKPLAN_RETURN_IF_ERROR(Fill(input));
+    }
     if (!open_.empty()) return OpenDimensions();
-    for (const BoundInput& input : bound_.inputs) CKPLAN_RETURN_IF_ERROR(CheckSize(input));
+    for (const auto* list : {&bound_.inputs, &others}) {
+      for (const BoundInput& input : *list) CKPLAN_RETURN_IF_ERROR(CheckSize(input));
+    }
+    for (size_t i = 0; i < others.size(); ++i) bound_.known[i].type = std::move(others[i].type);
     return std::move(bound_);
   }
 
  private:
+  static bool IsNotNumbers(const ValueInfoProto& input) {
+    return (input.has_type() && !input.type().has_tensor_type()) ||
+           input.type().tensor_type().elem_type() == onnx::TensorProto::STRING;
+  }
+
+  // Gives inputs that are set the shape of their contents, which may bind dimensions. kUsage: an
+  // input that is set, or a parameter, can't be that.
+  Result<Done> SetContents(const InputUses& uses, std::vector<BoundInput>* others) {
+    for (BoundInput& other : *others) {
+      const std::string& name = other.input->name();
+      KnownInput known{name, {}, std::nullopt};
+      const auto set = uses.set.find(name);
+      if (set != uses.set.end()) {
+        const TensorShapeProto declared = other.type.tensor_type().shape();
+        CKPLAN_ASSIGN_OR_RETURN(known.contents, ContentsOf(set->second, &other.type, file_));
+        for (int i = 0; i < declared.dim_size(); ++i) {
+          const std::string& dim = declared.dim(i).dim_param();
+          if (!IsOpen(declared.dim(i)) || dim.empty()) continue;
+          const int64_t size = other.type.tensor_type().shape().dim(i).dim_value();
+          if (set_dims_.emplace(dim, size).first->second != size) return TwoSizes(dim, size);
+        }
+      } else if (IsNotNumbers(*other.input)) {
+        return Usage(fmt::format("input \"{}\" is no tensor of numbers, so it can't be a parameter",
+                                 ShortName(name)));
+      }
+      bound_.known.push_back(std::move(known));
+    }
+    return Done{};
+  }
+
+  Error TwoSizes(const std::string& dim, int64_t size) const {
+    const auto other = bound_.dims.find(dim);
+    const auto set = set_dims_.find(dim);
+    const int64_t before = other != bound_.dims.end() ? other->second : set->second;
+    return Usage(
+        fmt::format("dimension \"{}\" cannot be both {} and {}, as the contents of an input "
+                    "have it",
+                    ShortName(dim), before, size));
+  }
+
   Error Usage(std::string text) const {
     return MakeError(ErrorCode::kUsage, file_ + ": " + std::move(text));
   }
@@ -87,8 +142,8 @@ class Binder {
                                    "plan could name it; rename it in the model",
                                    file_, Printable(name, kLongestShown), what));
     };
-    for (const BoundInput& input : bound_.inputs) {
-      for (const auto& dim : input.type.tensor_type().shape().dim()) {
+    for (const ValueInfoProto* input : declared_) {
+      for (const auto& dim : input->type().tensor_type().shape().dim()) {
         CKPLAN_RETURN_IF_ERROR(check("a dimension", dim.dim_param()));
       }
     }
@@ -101,8 +156,8 @@ class Binder {
   // Returns the names of open dimensions, as the model declares them.
   std::set<std::string> DeclaredNames() const {
     std::set<std::string> names;
-    for (const BoundInput& input : bound_.inputs) {
-      const auto& declared = input.input->type().tensor_type().shape();
+    for (const ValueInfoProto* input : declared_) {
+      const auto& declared = input->type().tensor_type().shape();
       for (const auto& dim : declared.dim()) {
         if (IsOpen(dim) && !dim.dim_param().empty()) names.insert(dim.dim_param());
       }
@@ -167,7 +222,7 @@ class Binder {
   Result<Done> CheckNames() const {
     const std::set<std::string> dims = OpenNames();
     std::set<std::string> inputs;
-    for (const BoundInput& input : bound_.inputs) inputs.insert(input.input->name());
+    for (const ValueInfoProto* input : declared_) inputs.insert(input->name());
     for (const auto& [name, size] : options_.dims) {
       if (!dims.contains(name) && !expressions_.contains(name)) {
         if (options_.optional_dims.contains(name)) continue;
@@ -293,12 +348,6 @@ class Binder {
 
   Result<Done> CheckSize(const BoundInput& input) const {
     const auto& tensor = input.type.tensor_type();
-    if (tensor.elem_type() == onnx::TensorProto::STRING) {
-      return MakeError(ErrorCode::kUnsupported,
-                       fmt::format("{}: input \"{}\" is text, which can't be planned; export the "
-                                   "model without its text processing",
-                                   file_, ShortName(input.input->name())));
-    }
     Dims dims;
     for (const auto& dim : tensor.shape().dim()) dims.push_back(dim.dim_value());
     const auto bytes = TensorBytes(tensor.elem_type(), dims);
@@ -314,6 +363,8 @@ class Binder {
   const LoadOptions& options_;
   const std::string& file_;
   BoundDims bound_;
+  std::vector<const ValueInfoProto*> declared_;  // All inputs that are not initializers.
+  std::map<std::string, int64_t> set_dims_;      // The sizes that contents of inputs give.
   // The declared names that are expressions, with their variables.
   std::map<std::string, std::set<std::string>> expressions_;
   std::vector<std::string> open_;
@@ -324,10 +375,9 @@ class Binder {
 
 }  // namespace
 
-Result<BoundDims> BindDims(const onnx::GraphProto& graph,
-                           const std::unordered_set<std::string>& initializers,
+Result<BoundDims> BindDims(const onnx::GraphProto& graph, const InputUses& uses,
                            const LoadOptions& options, const std::string& file) {
-  return Binder(options, file).Bind(graph, initializers);
+  return Binder(options, file).Bind(graph, uses);
 }
 
 bool FillDims(onnx::TypeProto& type, const std::map<std::string, int64_t>& dims) {

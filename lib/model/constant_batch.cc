@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
-#include <string_view>
 #include <vector>
+
+#include "lib/model/input_uses.h"
 
 namespace ckplan {
 
@@ -88,12 +88,10 @@ std::optional<int64_t> ConstantBatch(const BoundDims& bound) {
   return batch;
 }
 
-std::string OpenBatchDim(const onnx::GraphProto& graph) {
-  std::set<std::string_view> parameters;
-  for (const onnx::TensorProto& tensor : graph.initializer()) parameters.insert(tensor.name());
+std::string OpenBatchDim(const onnx::GraphProto& graph, const InputUses& uses) {
   std::string name;
   for (const onnx::ValueInfoProto& input : graph.input()) {
-    if (parameters.contains(input.name()) || !input.type().has_tensor_type()) continue;
+    if (!uses.IsBatch(input.name()) || !input.type().has_tensor_type()) continue;
     const TensorShapeProto& shape = input.type().tensor_type().shape();
     if (shape.dim_size() == 0) continue;
     const std::string& first = shape.dim(0).dim_param();
@@ -103,11 +101,10 @@ std::string OpenBatchDim(const onnx::GraphProto& graph) {
   return name;
 }
 
-bool SetNamelessBatch(const onnx::GraphProto& graph,
-                      const std::unordered_set<std::string>& initializers, LoadOptions* options) {
+bool SetNamelessBatch(const onnx::GraphProto& graph, const InputUses& uses, LoadOptions* options) {
   InputShapes shapes;
   for (const onnx::ValueInfoProto& input : graph.input()) {
-    if (initializers.contains(input.name()) || !input.type().has_tensor_type()) continue;
+    if (!uses.IsBatch(input.name()) || !input.type().has_tensor_type()) continue;
     if (options->input_shapes.contains(input.name())) return false;
     onnx::TypeProto type = input.type();
     auto* const dims = type.mutable_tensor_type()->mutable_shape()->mutable_dim();

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_set>
 
 #include "lib/base/result.h"
 #include "lib/model/bind_dims.h"
@@ -17,13 +16,12 @@ std::optional<int64_t> ConstantBatch(const BoundDims& bound);
 
 // Returns the name of the batch where it is open: the first dimension of all inputs. Returns "" if
 // it has no name, or if inputs differ.
-std::string OpenBatchDim(const onnx::GraphProto& graph);
+std::string OpenBatchDim(const onnx::GraphProto& graph, const InputUses& uses);
 
 // Gives the inputs whose batch is open and has no name the shape with `options->batch`, and takes
 // the batch out of the options. Returns false, and changes nothing, if an input has another batch,
 // or another dimension that has no size.
-bool SetNamelessBatch(const onnx::GraphProto& graph,
-                      const std::unordered_set<std::string>& initializers, LoadOptions* options);
+bool SetNamelessBatch(const onnx::GraphProto& graph, const InputUses& uses, LoadOptions* options);
 
 // Returns the batch that overridden shapes ask for, if they differ from those of the file in it
 // alone.

@@ -28,8 +28,8 @@ TEST_CASE("declared types: element types and ranks count as well") {
 
 TEST_CASE("declared types: the declared type is planned if ONNX knows only a part") {
   const std::string graph =
-      "g (float[2,8] x) => (float[2,8] y) <int64[3,5] places, int64[2] q = {0,1}> "
-      "{ places = NonZero(x) y = Relu(x) }";
+      "g (float[2,8] x) => (float[2,8] y, float[1,1] z) <int64[3,5] places, int64[2] q = {0,1}> "
+      "{ places = NonZero(x) y = Relu(x) c = Cast<to = 1>(places) z = ReduceSum(c) }";
   const auto warnings = WarningsOf(graph);
   REQUIRE(warnings.size() == 1);
   CHECK(warnings[0].find("\"places\" (declared int64[3,5], made int64[2,?] by NonZero "

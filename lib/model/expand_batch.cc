@@ -13,6 +13,8 @@ namespace {
 // A reading finds all constants that keep its operations from having shapes, so few are needed.
 constexpr int kMostReadings = 16;
 
+}  // namespace
+
 void ClearGraph(Model::Impl* model) {
   model->operations.clear();
   model->values.clear();
@@ -20,9 +22,9 @@ void ClearGraph(Model::Impl* model) {
   model->graph_inputs.clear();
   model->graph_outputs.clear();
   model->warnings.clear();
+  model->is_dead_output.clear();
+  model->trainable_ends.clear();
 }
-
-}  // namespace
 
 Result<Done> ExpandWithBatch(Model::Impl& model, const BoundDims& bound, int64_t batch,
                              const std::string& file) {
@@ -30,8 +32,12 @@ Result<Done> ExpandWithBatch(Model::Impl& model, const BoundDims& bound, int64_t
   if (variants.size_in_file == batch) return ExpandGraph(model, variants.in_file, file);
   Model::Impl in_file;
   in_file.proto = std::move(model.proto);
+  in_file.part = model.part;
+  in_file.op_hints = model.op_hints;
   const Result<Done> read = ExpandGraph(in_file, variants.in_file, file);
   model.proto = std::move(in_file.proto);
+  model.is_dead_output = in_file.is_dead_output;
+  model.trainable_ends = in_file.trainable_ends;
   CKPLAN_RETURN_IF_ERROR(read);
   BatchFollower follower(in_file, {variants.size_in_file, batch});
   for (int readings = 1;; ++readings) {

@@ -15,4 +15,7 @@ namespace ckplan {
 Result<Done> ExpandWithBatch(Model::Impl& model, const BoundDims& bound, int64_t batch,
                              const std::string& file);
 
+// Removes what ExpandGraph has made, so that the graph can be read again.
+void ClearGraph(Model::Impl* model);
+
 }  // namespace ckplan

@@ -330,7 +330,7 @@ TEST_CASE("batch: a batch of 0 in the file is set like an open one") {
       read("float[0,6] x, float[0,6] z, float t", "a = Add(x, z) y = Add(a, t)");
   REQUIRE_MESSAGE(two.ok(), two.error().message);
   CHECK(DimsIn(*two, "y") == Dims{8, 6});
-  const Result<Model> mixed = read("float[0,6] x, float[4,6] z", "y = Relu(x) u = Relu(z)");
+  const Result<Model> mixed = read("float[0,6] x, float[4,6] z", "y = Concat<axis = 0>(x, z)");
   CheckFails(mixed, ErrorCode::kUsage, "the batch of input \"x\" is 0");
   REQUIRE(mixed.error().remedy.settings.size() == 1);
   CHECK(mixed.error().remedy.settings[0].value == "x=8,6");

@@ -10,6 +10,7 @@
 
 #include "lib/base/unpolled_call.h"
 #include "lib/model/bind_dims.h"
+#include "lib/model/hinted_types.h"
 #include "lib/model/operation_faults.h"
 #include "lib/ops/window.h"
 #include "onnx/defs/schema.h"
@@ -197,7 +198,10 @@ bool IsFullTensor(const onnx::TypeProto& type) {
 InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operation) {
   InferredTypes inferred;
   inferred.outputs.resize(operation.outputs.size());
-  if (operation.schema == nullptr) return inferred;
+  if (operation.schema == nullptr || HasOwnHint(*operation.node)) {
+    inferred.outputs = HintedTypes(model, operation);
+    return inferred;
+  }
   inferred.fault = AttributeFault(model, operation);
   if (!inferred.fault.empty() || HasUntypedInput(model, operation)) return inferred;
   NodeContext context(model, operation);

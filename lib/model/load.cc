@@ -8,7 +8,6 @@
 #include <new>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -24,11 +23,14 @@
 #include "lib/model/facts.h"
 #include "lib/model/functions.h"
 #include "lib/model/fuse_attention.h"
+#include "lib/model/input_uses.h"
 #include "lib/model/model_impl.h"
 #include "lib/model/module_calls.h"
 #include "lib/model/parse_file.h"
 #include "lib/model/restore.h"
 #include "lib/model/signature.h"
+#include "lib/model/step_part.h"
+#include "lib/ops/op_hint.h"
 #include "lib/plan/same_model.h"
 #include "onnx/onnx_pb.h"
 
@@ -199,13 +201,6 @@ Result<Done> CheckZeroSizes(const Model::Impl& model, const LoadOptions& options
 
 // ---- Loading ----
 
-std::unordered_set<std::string> InitializerNames(const onnx::GraphProto& graph) {
-  std::unordered_set<std::string> names;
-  for (const auto& tensor : graph.initializer()) names.insert(tensor.name());
-  for (const auto& tensor : graph.sparse_initializer()) names.insert(tensor.values().name());
-  return names;
-}
-
 // Optimising exporters fold BatchNormalization into the convolution before it and name the new bias
 // after the weight. Training such a model differs from training the original one.
 bool LooksFolded(const onnx::GraphProto& graph) {
@@ -310,12 +305,12 @@ void AddWarnings(Model::Impl& model, const std::string& file) {
 
 // A batch that is open is a dimension like any other: --batch 8 means -D N=8, or, where it has no
 // name, --input-shape x=8,3.
-Result<LoadOptions> WithOpenBatch(const onnx::GraphProto& graph, const LoadOptions& options,
-                                  const std::string& file) {
+Result<LoadOptions> WithOpenBatch(const onnx::GraphProto& graph, const InputUses& uses,
+                                  const LoadOptions& options, const std::string& file) {
   if (options.batch == 0) return options;
   LoadOptions bound = options;
-  if (SetNamelessBatch(graph, InitializerNames(graph), &bound)) return bound;
-  const std::string dim = OpenBatchDim(graph);
+  if (SetNamelessBatch(graph, uses, &bound)) return bound;
+  const std::string dim = OpenBatchDim(graph, uses);
   if (dim.empty()) return options;
   bound.batch = 0;
   const auto [found, is_new] = bound.dims.emplace(dim, options.batch);
@@ -353,6 +348,54 @@ Result<Model> Load(const std::string& path, const LoadOptions& options) {
                            model.error());
 }
 
+Result<std::vector<OpHint>> HintsIn(const LoadOptions& options, const std::string& file) {
+  std::vector<OpHint> hints;
+  for (const std::string& text : options.op_shapes) {
+    Result<OpHint> hint = ParseOpHint(text);
+    if (!hint.ok()) {
+      Error error = std::move(hint).error();
+      error.message.insert(0, file + ": ");
+      return error;
+    }
+    hints.push_back(std::move(*hint));
+  }
+  return hints;
+}
+
+// Reads the part of the graph that the model has. Returns the options with the batch bound.
+Result<LoadOptions> ExpandPart(Model::Impl* model, const LoadOptions& given,
+                               const std::string& file) {
+  const onnx::GraphProto& graph = model->proto->graph();
+  CKPLAN_ASSIGN_OR_RETURN(const InputUses uses, FindInputUses(graph, given, model->part, file));
+  CKPLAN_ASSIGN_OR_RETURN(LoadOptions options, WithOpenBatch(graph, uses, given, file));
+  CKPLAN_ASSIGN_OR_RETURN(const BoundDims bound, BindDims(graph, uses, options, file));
+  model->dims = bound.dims;
+  if (options.batch > 0) {
+    CKPLAN_RETURN_IF_ERROR(ExpandWithBatch(*model, bound, options.batch, file));
+    return options;
+  }
+  if (!HasOtherShapes(bound)) model->constant_batch = ConstantBatch(bound);
+  // Where other dimensions are open, a longer first one is rather a sequence.
+  if (!bound.dims.empty() && model->constant_batch != 1) model->constant_batch.reset();
+  CKPLAN_RETURN_IF_ERROR(ExpandGraph(*model, bound, file));
+  return options;
+}
+
+// Returns the outputs that can be trained, if a part of them can't be planned.
+std::vector<std::string> LiveOutputs(const Model::Impl& model) {
+  std::vector<std::string> live;
+  for (size_t i = 0; i < model.is_dead_output.size(); ++i) {
+    const bool is_float = IsFloatType(model.value(model.graph_outputs[i]).elem_type);
+    if (is_float && !model.is_dead_output[i]) live.push_back(model.part.outputs[i]);
+  }
+  return live;
+}
+
+void WarnOfLeftOut(Model::Impl& model, const std::string& file) {
+  const std::string note = LeftOutNote(model.proto->graph(), model.part);
+  if (!note.empty()) model.warnings.push_back(fmt::format("{}: {}", file, note));
+}
+
 Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, ParsedFile parsed) {
   auto impl = std::make_unique<Model::Impl>();
   impl->proto = std::move(parsed.proto);
@@ -368,18 +411,19 @@ Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, Pars
   const std::string file = impl->identity.name;
   CKPLAN_RETURN_IF_ERROR(CheckNames(*impl->proto, file));
   const onnx::GraphProto& graph = impl->proto->graph();
-  CKPLAN_ASSIGN_OR_RETURN(const LoadOptions options, WithOpenBatch(graph, given, file));
-  CKPLAN_ASSIGN_OR_RETURN(const BoundDims bound,
-                          BindDims(graph, InitializerNames(graph), options, file));
-  impl->dims = bound.dims;
-  if (options.batch > 0) {
-    CKPLAN_RETURN_IF_ERROR(ExpandWithBatch(*impl, bound, options.batch, file));
-  } else {
-    if (!HasOtherShapes(bound)) impl->constant_batch = ConstantBatch(bound);
-    // Where other dimensions are open, a longer first one is rather a sequence.
-    if (!bound.dims.empty() && impl->constant_batch != 1) impl->constant_batch.reset();
-    CKPLAN_RETURN_IF_ERROR(ExpandGraph(*impl, bound, file));
+  CKPLAN_ASSIGN_OR_RETURN(impl->op_hints, HintsIn(given, file));
+  CKPLAN_ASSIGN_OR_RETURN(impl->part, ChoosePart(graph, given.outputs, file));
+  Result<LoadOptions> read = ExpandPart(impl.get(), given, file);
+  if (!read.ok()) {
+    std::vector<std::string> live;
+    if (given.outputs.empty()) live = LiveOutputs(*impl);
+    if (live.empty()) return std::move(read).error();
+    impl->part = PartOf(impl->proto->graph(), std::move(live), true);
+    ClearGraph(impl.get());
+    read = ExpandPart(impl.get(), given, file);
   }
+  CKPLAN_ASSIGN_OR_RETURN(const LoadOptions options, std::move(read));
+  WarnOfLeftOut(*impl, file);
   CKPLAN_RETURN_IF_ERROR(CheckZeroSizes(*impl, options));
   if (options.restored == RestoredOperators::kCaptured) {
     impl->is_captured = true;

@@ -184,10 +184,10 @@ TEST_CASE("load: an If of known condition becomes its branch") {
 }
 
 TEST_CASE("load: control flow that depends on the batch is named, not dropped") {
-  CheckFails(LoadText("g (float[2,8] x, bool c) => (float[2,8] y) {"
-                      "  [branch] y = If (c) <then_branch = a () => (float[2,8] u) { u = Relu(x) },"
-                      "              else_branch = b () => (float[2,8] v) { v = Neg(x) }> }"),
-             ErrorCode::kUnsupported, "If \"branch\"");
+  CheckFails(LoadText("g (float[2,8] x, int64 n, bool c) => (float[2,8] y) {"
+                      "  [rounds] y = Loop (n, c, x) <body = b (int64 i, bool d, float[2,8] u) => "
+                      "(bool e, float[2,8] v) { e = Identity(d) v = Neg(u) }> }"),
+             ErrorCode::kUnsupported, "Loop \"rounds\": its number of rounds is unknown");
 }
 
 TEST_CASE("load: functions are inlined, attributes and inner functions included") {

@@ -1,6 +1,7 @@
 // Implements LowerModel, which turns a Model into the TensorGraph of its training step: see
 // model.h.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "lib/base/unique_list.h"
 #include "lib/cost/table.h"
 #include "lib/model/bind_dims.h"
+#include "lib/model/dead_ends.h"
 #include "lib/model/facts.h"
 #include "lib/model/list_parameters.h"
 #include "lib/model/model_impl.h"
@@ -24,6 +26,7 @@
 #include "lib/ops/backward_reads.h"
 #include "lib/ops/eager_temporaries.h"
 #include "lib/ops/in_place.h"
+#include "lib/ops/op_hint.h"
 #include "lib/ops/op_rules.h"
 #include "lib/ops/statistics.h"
 #include "lib/ops/work.h"
@@ -117,12 +120,14 @@ class Lowerer {
 
   Result<ModelGraph> Lower() {
     if (facts_.outputs.empty()) {
-      return MakeError(
+      Error error = MakeError(
           ErrorCode::kInvalidInput,
-          fmt::format(
-              "{}: no output is a float tensor that depends on the inputs: there is nothing "
-              "to train; give the model such an output",
-              model_.identity.name));
+          fmt::format("{}: no output is a float tensor that depends on the inputs: there is "
+                      "nothing to train",
+                      model_.identity.name));
+      SuggestEnds(model_, &error);
+      if (error.remedy.settings.empty()) error.message += "; give the model such an output";
+      return error;
     }
     FindReadValues();
     AddInputs();
@@ -260,7 +265,9 @@ class Lowerer {
       node.forward_cost = cost.forward;
       node.backward_cost = own.has_backward ? cost.backward : Cost(0);
     }
-    if (!own.rule->is_known()) unknown_[node.op].push_back(node.name);
+    if (!own.rule->is_known() && !own.spec.Has(kHintedInputs)) {
+      unknown_[node.op].push_back(node.name);
+    }
     nodes_[index] = parts_.nodes.push_back(std::move(node));
   }
 
@@ -427,9 +434,9 @@ class Lowerer {
           model_.identity.name));
     } else if (facts_.parameter_gradients == Bytes(0)) {
       warnings.push_back(
-          fmt::format("{}: no trained parameter was found, so nothing has a gradient; are the "
-                      "weights inputs of the graph? They must be initializers",
-                      model_.identity.name));
+          fmt::format("{}: no trained parameter was found, so nothing has a gradient; if weights "
+                      "are inputs of the file, name them with --weights{}",
+                      model_.identity.name, SuggestedWeights()));
     }
     if (!facts_.rounding.empty()) {
       std::vector<std::string> shown;
@@ -454,6 +461,29 @@ class Lowerer {
                       model_.identity.name, op, ShortList(shown, 3)));
     }
     return warnings;
+  }
+
+  // Returns the inputs that the operators read as weights: " k1,b1,k2"; empty if there are none.
+  std::string SuggestedWeights() const {
+    constexpr size_t kShownWeights = 6;
+    std::vector<std::string> names;
+    for (const ValueIndex input : model_.graph_inputs) {
+      const auto applies = [&](const OperationFacts& own, const ModelOperation& operation) {
+        if (!own.rule->has(traits::kWeights)) return false;
+        const auto& inputs = operation.inputs;
+        return inputs.size() > 1 &&
+               std::find(inputs.begin() + 1, inputs.end(), input) != inputs.end();
+      };
+      for (size_t i = 0; i < model_.operations.size(); ++i) {
+        if (!applies(facts_.operations[i], model_.operations[i])) continue;
+        names.push_back(ShortName(model_.value(input).name));
+        break;
+      }
+    }
+    if (names.empty()) return "";
+    const bool is_long = names.size() > kShownWeights;
+    if (is_long) names.resize(kShownWeights);
+    return fmt::format(" {}{}", fmt::join(names, ","), is_long ? ",..." : "");
   }
 
   std::vector<bool> FindZeroPoints() const {

@@ -45,6 +45,11 @@ struct LoadOptions {
   Rounding rounding = Rounding::kStraightThrough;
   RestoredOperators restored = RestoredOperators::kNone;
   Autograd autograd = Autograd::kMinimal;  // Operators that only PyTorch runs are not for kMinimal.
+  // See PlanRequest.
+  NamePatterns outputs = {};
+  NamePatterns weights = {};
+  std::vector<std::string> set_inputs = {};
+  std::vector<std::string> op_shapes = {};
 };
 
 class Model {

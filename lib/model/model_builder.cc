@@ -82,6 +82,18 @@ void ModelBuilder::AddInputs(Scope& scope) {
     }
     model_.graph_inputs.push_back(index);
   }
+  for (const onnx::ValueInfoProto* input : bound_.not_numbers) {
+    const ValueIndex index = AddValue(input->name(), scope, ModelValue::Source::kGraphInput);
+    model_.value(index).type = input->type();
+  }
+  for (const KnownInput& input : bound_.known) {
+    const ValueIndex index = AddValue(input.name, scope, ModelValue::Source::kInitializer);
+    ModelValue& value = model_.value(index);
+    SetType(value, input.type);
+    if (!input.contents) continue;
+    value.constant = std::make_unique<ConstantValue>(*input.contents);
+    value.signature = ModelValue::Signature::kConstant;
+  }
 }
 
 bool ModelBuilder::AddInitializer(const std::string& name, const onnx::TensorProto& tensor,
@@ -106,12 +118,14 @@ void ModelBuilder::SetContents(std::optional<ConstantValue> contents) {
   model_.values.back().constant = std::make_unique<ConstantValue>(std::move(*contents));
 }
 
-void ModelBuilder::AddInitializers(const GraphProto& graph, Scope& scope) {
+void ModelBuilder::AddInitializers(const GraphProto& graph, Scope& scope, const StepPart* part) {
   for (const auto& tensor : graph.initializer()) {
+    if (part != nullptr && !part->Needs(tensor.name())) continue;
     const Dims dims(tensor.dims().begin(), tensor.dims().end());
     if (AddInitializer(tensor.name(), tensor, dims, scope)) SetContents(ReadTensor(tensor));
   }
   for (const auto& sparse : graph.sparse_initializer()) {
+    if (part != nullptr && !part->Needs(sparse.values().name())) continue;
     const Dims dims(sparse.dims().begin(), sparse.dims().end());
     const bool is_read = AddInitializer(sparse.values().name(), sparse.values(), dims, scope);
     if (is_read) SetContents(ReadSparse(sparse));
@@ -142,6 +156,16 @@ void ModelBuilder::AddUnknownOutputs(const NodeProto& node, Scope& scope) {
   }
 }
 
+// Returns the operator set of a body that imports another version than the model; else 0.
+int64_t ModelBuilder::OwnOpset(const NodeProto& node, const Scope& scope) const {
+  const std::string& domain = PlainDomain(node.domain());
+  const auto own = scope.opsets->find(domain);
+  if (own == scope.opsets->end()) return 0;
+  const auto of_model = model_.identity.opsets.find(domain);
+  const bool is_same = of_model != model_.identity.opsets.end() && of_model->second == own->second;
+  return is_same ? 0 : own->second;
+}
+
 ModelOperation ModelBuilder::MakeOperation(const NodeProto& node, std::vector<ValueIndex> inputs,
                                            const Scope& scope) {
   ModelOperation operation;
@@ -149,6 +173,7 @@ ModelOperation ModelBuilder::MakeOperation(const NodeProto& node, std::vector<Va
   operation.node = &node;
   operation.schema = SchemaOf(node, scope);
   operation.file_node = scope.file_node;
+  operation.opset = OwnOpset(node, scope);
   operation.inputs = std::move(inputs);
   return operation;
 }
@@ -252,7 +277,8 @@ void ModelBuilder::Fold(const ModelOperation& operation) {
   }
 }
 
-Result<Done> ModelBuilder::CheckShapes(const std::string& file) {
+Result<Done> ModelBuilder::CheckFaults(const std::vector<bool>& is_needed,
+                                       const std::string& file) {
   if (follower_ != nullptr) {
     // The follower finds the constants that keep operations from having shapes.
     for (const auto* faults : {&shape_faults_.of_operator, &shape_faults_.of_request}) {
@@ -261,7 +287,7 @@ Result<Done> ModelBuilder::CheckShapes(const std::string& file) {
       }
     }
   }
-  return CheckShapesKnown(model_, shape_faults_, bound_, file);
+  return CheckShapeFaults(model_, shape_faults_, bound_, is_needed, file);
 }
 
 }  // namespace ckplan

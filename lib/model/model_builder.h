@@ -14,6 +14,7 @@
 #include "lib/model/follow_batch.h"
 #include "lib/model/model_impl.h"
 #include "lib/model/scope.h"
+#include "lib/model/step_part.h"
 #include "lib/model/unknown_shapes.h"
 
 namespace ckplan {
@@ -26,7 +27,8 @@ class ModelBuilder {
   void Reserve(size_t nodes);
 
   void AddInputs(Scope& scope);
-  void AddInitializers(const onnx::GraphProto& graph, Scope& scope);
+  // With a part, only those that it needs.
+  void AddInitializers(const onnx::GraphProto& graph, Scope& scope, const StepPart* part = nullptr);
   ValueIndex AddValue(const std::string& name, Scope& scope, ModelValue::Source source);
   // Adds values of unknown types, for a node that cannot be an operation.
   void AddUnknownOutputs(const onnx::NodeProto& node, Scope& scope);
@@ -52,8 +54,8 @@ class ModelBuilder {
 
   // Returns where declared types contradict the inferred ones; empty if nowhere.
   std::string TypeWarning() const { return types_.Warning(); }
-  // Returns an error, as CheckShapesKnown does, if the shape of a value is not known.
-  Result<Done> CheckShapes(const std::string& file);
+  // As CheckShapeFaults (unknown_shapes.h).
+  Result<Done> CheckFaults(const std::vector<bool>& is_needed, const std::string& file);
 
  private:
   void SetType(ModelValue& value, const onnx::TypeProto& type);
@@ -61,6 +63,7 @@ class ModelBuilder {
   bool AddInitializer(const std::string& name, const onnx::TensorProto& tensor, const Dims& dims,
                       Scope& scope);
   void SetContents(std::optional<ConstantValue> contents);
+  int64_t OwnOpset(const onnx::NodeProto& node, const Scope& scope) const;
   ModelOperation MakeOperation(const onnx::NodeProto& node, std::vector<ValueIndex> inputs,
                                const Scope& scope);
   const ModelOperation& AppendOperation(ModelOperation operation, Scope& scope);

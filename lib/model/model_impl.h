@@ -14,6 +14,8 @@
 #include "lib/model/constant.h"
 #include "lib/model/functions.h"
 #include "lib/model/model.h"
+#include "lib/model/step_part.h"
+#include "lib/ops/op_hint.h"
 #include "onnx/defs/schema.h"
 #include "onnx/onnx_pb.h"
 
@@ -75,6 +77,13 @@ struct Model::Impl {
   bool tells_in_place = false;              // The file marks operations in place: eager_notes.h.
   bool has_signature = false;               // The file lists its parameters: see signature.h.
   std::optional<int64_t> constant_batch;    // See Model::constant_batch.
+  StepPart part;                            // What is read of the file's main graph.
+  std::vector<OpHint> op_hints;             // What the user says of unknown operators.
+  // For each output of the part whether nothing can plan it, because something on the way to it is
+  // unknown or no tensor. Set when the graph is expanded, also if that fails.
+  std::vector<bool> is_dead_output;
+  // If no output can be trained: the values before them that can, which could be the outputs.
+  std::vector<std::string> trainable_ends;
 
   const ModelValue& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
   ModelValue& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "lib/model/hinted_types.h"
+#include "lib/ops/op_hint.h"
+
 namespace ckplan {
 
 namespace {
@@ -88,6 +91,19 @@ std::string FloatTypeName(int32_t onnx_type) {
   }
 }
 
+// Adds what the user says of the costs of an unknown operator: see op_hint.h.
+void AddHint(const Model::Impl& model, const ModelOperation& operation, OpSpec* spec) {
+  const OpHint* hint = HintFor(model, *operation.node);
+  if (hint == nullptr) return;
+  if (hint->flops > 0) spec->attributes[std::string(kHintedFlops)] = hint->flops;
+  if (!hint->has_reads) return;
+  const auto list = [](const std::vector<size_t>& positions) {
+    return std::vector<int64_t>(positions.begin(), positions.end());
+  };
+  spec->attributes[std::string(kHintedInputs)] = list(hint->read_inputs);
+  spec->attributes[std::string(kHintedOutputs)] = list(hint->read_outputs);
+}
+
 OpSpec SpecOf(const Model::Impl& model, const ModelOperation& operation) {
   OpSpec spec;
   spec.name = operation.name;
@@ -104,6 +120,7 @@ OpSpec SpecOf(const Model::Impl& model, const ModelOperation& operation) {
   for (const onnx::AttributeProto& attribute : operation.node->attribute()) {
     if (auto value = ValueOf(attribute)) spec.attributes[attribute.name()] = *value;
   }
+  if (operation.schema == nullptr && !operation.is_standard()) AddHint(model, operation, &spec);
   return spec;
 }
 

@@ -59,7 +59,7 @@ NodeProto MakeNode(const char* op, const NodeProto& source) {
   NodeProto node;
   node.set_op_type(op);
   node.set_name(source.name());
-  node.add_input(source.input(0));
+  if (source.input_size() > 0) node.add_input(source.input(0));
   return node;
 }
 
@@ -120,6 +120,32 @@ NodeProto SplitNode(const NodeProto& source, const SequenceSplit& split, int ops
 NodeProto IdentityNode(const NodeProto& source) {
   NodeProto node = MakeNode("Identity", source);
   node.add_output(source.output(0));
+  return node;
+}
+
+NodeProto ConcatNode(const NodeProto& source, const std::string& output, size_t count,
+                     int64_t axis) {
+  NodeProto node;
+  node.set_op_type("Concat");
+  node.set_name(source.name());
+  for (size_t i = 0; i < count; ++i) node.add_input(fmt::format("{}:{}", output, i));
+  node.add_output(output);
+  AddInt(node, "axis", axis);
+  return node;
+}
+
+NodeProto UnsqueezeNode(const NodeProto& source, const std::string& output, int64_t axis,
+                        int opset) {
+  NodeProto node;
+  node.set_op_type("Unsqueeze");
+  node.set_name(source.name());
+  node.add_input(output + ":whole");
+  node.add_output(output);
+  if (opset >= kFirstOpsetOfListInputs) {
+    node.add_input(output + ":axes");
+  } else {
+    AddInts(node, "axes", {axis});
+  }
   return node;
 }
 

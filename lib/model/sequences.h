@@ -1,5 +1,6 @@
-// Sequences whose parts are known when the model is read. A SplitToSequence whose parts are picked
-// by SequenceAt at constant positions, as non-optimising exporters write it, is a Split:
+// Sequences whose parts are known when the model is read: built, changed, split, joined, and taken
+// apart at known positions. No sequence is left in the model. A SplitToSequence whose parts are
+// picked by SequenceAt at constant positions, as non-optimising exporters write it, is a Split:
 //
 //   s = SplitToSequence(x, [2,3])         a, b = Split(x, [2,3])
 //   y = SequenceAt(s, 1)             is   y = Identity(b)
@@ -9,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lib/model/model_impl.h"
@@ -40,6 +42,12 @@ onnx::NodeProto ListNode(const onnx::NodeProto& source, const char* what,
                          const std::vector<int64_t>& list);
 onnx::NodeProto SplitNode(const onnx::NodeProto& source, const SequenceSplit& split, int opset);
 onnx::NodeProto IdentityNode(const onnx::NodeProto& source);
+// Joins `count` operands along an axis.
+onnx::NodeProto ConcatNode(const onnx::NodeProto& source, const std::string& output, size_t count,
+                           int64_t axis);
+// Adds an axis of one element: to the value `input`, as `output`.
+onnx::NodeProto UnsqueezeNode(const onnx::NodeProto& source, const std::string& output,
+                              int64_t axis, int opset);
 onnx::NodeProto SqueezeNode(const onnx::NodeProto& source, int64_t axis, int opset);
 
 }  // namespace ckplan

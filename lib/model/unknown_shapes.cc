@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "lib/model/constant_batch.h"
+#include "lib/model/dead_ends.h"
 
 namespace ckplan {
 
@@ -19,17 +20,6 @@ std::string ShortText(const std::string& text) {
   std::string line;
   for (const char c : text.substr(0, kShownCharacters)) line += c == '\n' ? ' ' : c;
   return line;
-}
-
-std::vector<bool> FindUsed(const Model::Impl& model) {
-  std::vector<bool> is_used(model.values.size(), false);
-  for (const ModelOperation& operation : model.operations) {
-    for (const ValueIndex input : operation.inputs) {
-      if (input != kNoValue) is_used[static_cast<size_t>(input)] = true;
-    }
-  }
-  for (const ValueIndex output : model.graph_outputs) is_used[static_cast<size_t>(output)] = true;
-  return is_used;
 }
 
 // Shapes of at most so many dimensions are shown with their numbers.
@@ -60,7 +50,9 @@ std::string UnknownText(const Model::Impl& model, const ModelOperation& operatio
   std::string text =
       fmt::format("output \"{}\" of {}", ShortName(value.name), NodeText(model, operation));
   if (operation.schema == nullptr) {
-    return text + ": no one knows this operator; declare the type of its outputs in value_info";
+    return text +
+           ": no one knows this operator; declare the type of its outputs in value_info, or "
+           "describe it with --op-shape";
   }
   return text + ": it depends on the contents of the batch; declare it in value_info";
 }
@@ -91,6 +83,12 @@ Error ShapesStop(const BoundDims& bound, const std::vector<std::string>& nodes,
     error.message += "; give shapes that its nodes take, or export it with open dimensions";
   }
   return error;
+}
+
+bool MakesNeeded(const ModelOperation& operation, const std::vector<bool>& is_needed) {
+  return std::any_of(operation.outputs.begin(), operation.outputs.end(), [&](ValueIndex output) {
+    return output != kNoValue && is_needed[static_cast<size_t>(output)];
+  });
 }
 
 }  // namespace
@@ -126,39 +124,38 @@ Error InvalidModel(const std::string& file, std::string_view what,
   return error;
 }
 
-Error NoTensors(const std::string& file, const std::vector<std::string>& names) {
-  return MakeError(ErrorCode::kUnsupported,
-                   fmt::format("{}: only tensors can be planned, no sequences, maps or "
-                               "optionals: {}; export the model without them",
-                               file, ShortList(names)));
-}
-
-Result<Done> CheckShapesKnown(const Model::Impl& model, const ShapeFaults& faults,
-                              const BoundDims& bound, const std::string& file) {
-  const std::vector<bool> is_used = FindUsed(model);
-  std::vector<std::string> unknown;
+Result<Done> CheckShapeFaults(const Model::Impl& model, const ShapeFaults& faults,
+                              const BoundDims& bound, const std::vector<bool>& is_needed,
+                              const std::string& file) {
   std::vector<std::string> stops;    // Nodes that do not take the shapes of their inputs.
   std::vector<std::string> invalid;  // Nodes that contradict the rules of their operators.
-  std::vector<std::string> no_tensors;
   for (size_t i = 0; i < model.operations.size(); ++i) {
     const ModelOperation& operation = model.operations[i];
+    if (!MakesNeeded(operation, is_needed)) continue;
     const auto stop = faults.of_request.find(static_cast<int32_t>(i));
-    const bool is_read =
-        std::any_of(operation.outputs.begin(), operation.outputs.end(), [&](ValueIndex output) {
-          return output != kNoValue && is_used[static_cast<size_t>(output)];
-        });
-    if (stop != faults.of_request.end() && is_read) {
+    if (stop != faults.of_request.end()) {
       stops.push_back(NodeText(model, operation) + ": " + stop->second);
       continue;
     }
     // A fault of operands that are unknown themselves follows from the reason for that.
-    if (const auto fault = faults.of_operator.find(static_cast<int32_t>(i));
-        fault != faults.of_operator.end() && HasKnownInputs(model, operation)) {
-      invalid.push_back(NodeText(model, operation) + ": " + ShortText(fault->second));
-      continue;
-    }
+    const auto fault = faults.of_operator.find(static_cast<int32_t>(i));
+    if (fault == faults.of_operator.end() || !HasKnownInputs(model, operation)) continue;
+    invalid.push_back(NodeText(model, operation) + ": " + ShortText(fault->second));
+  }
+  if (!stops.empty()) {
+    return bound.batch > 0 ? BatchStops(bound.batch, stops, file) : ShapesStop(bound, stops, file);
+  }
+  if (invalid.empty()) return Done{};
+  return InvalidModel(file, "invalid operands or attributes", invalid);
+}
+
+Result<Done> CheckShapesKnown(const Model::Impl& model, const std::vector<bool>& is_needed,
+                              const std::string& file) {
+  std::vector<std::string> unknown;
+  std::vector<std::string> no_tensors;
+  for (const ModelOperation& operation : model.operations) {
     for (const ValueIndex output : operation.outputs) {
-      if (output == kNoValue || !is_used[static_cast<size_t>(output)]) continue;
+      if (output == kNoValue || !is_needed[static_cast<size_t>(output)]) continue;
       const ModelValue& value = model.value(output);
       if (value.has_shape) continue;
       const auto kind = value.type.value_case();
@@ -169,15 +166,15 @@ Result<Done> CheckShapesKnown(const Model::Impl& model, const ShapeFaults& fault
       }
     }
   }
-  if (!no_tensors.empty()) return NoTensors(file, no_tensors);
-  if (!stops.empty()) {
-    return bound.batch > 0 ? BatchStops(bound.batch, stops, file) : ShapesStop(bound, stops, file);
-  }
-  if (!invalid.empty()) {
-    return InvalidModel(file, "invalid operands or attributes", invalid);
-  }
-  if (!unknown.empty()) return InvalidModel(file, "a shape stays unknown", unknown);
-  return Done{};
+  if (no_tensors.empty() && unknown.empty()) return Done{};
+  Error error = !no_tensors.empty()
+                    ? MakeError(ErrorCode::kUnsupported,
+                                fmt::format("{}: only tensors can be planned, no sequences, maps "
+                                            "or optionals: {}",
+                                            file, ShortList(no_tensors)))
+                    : InvalidModel(file, "a shape stays unknown", unknown);
+  SuggestEnds(model, &error);
+  return error;
 }
 
 }  // namespace ckplan

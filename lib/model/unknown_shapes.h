@@ -17,9 +17,6 @@ namespace ckplan {
 Error InvalidModel(const std::string& file, std::string_view what,
                    const std::vector<std::string>& faults);
 
-// kUnsupported: the nodes or values with these names make or read something that is not a tensor.
-Error NoTensors(const std::string& file, const std::vector<std::string>& names);
-
 // Returns whether a fault begins at this operation rather than at its inputs.
 bool HasKnownInputs(const Model::Impl& model, const ModelOperation& operation);
 
@@ -37,12 +34,19 @@ struct ShapeFaults {
   std::map<int32_t, std::string> of_request;
 };
 
-// kInvalidInput: a node has invalid operands or attributes, even if the file declares its outputs,
-// or a value that an operation reads has no known shape. The message names the node where the
-// unknown shapes begin, its operator and the known sizes; if inputs were given other
-// shapes than those of the file, it says so instead of citing ONNX. kUnsupported: a value is not a
-// tensor, or an operation does not take the wanted batch.
-Result<Done> CheckShapesKnown(const Model::Impl& model, const ShapeFaults& faults,
-                              const BoundDims& bound, const std::string& file);
+// Both judge the operations that make a needed value (dead_ends.h).
+
+// kInvalidInput: a node has invalid operands or attributes, even if the file declares its outputs;
+// if inputs were given other shapes than those of the file, the message says so instead of citing
+// ONNX. kUnsupported: an operation does not take the wanted batch.
+Result<Done> CheckShapeFaults(const Model::Impl& model, const ShapeFaults& faults,
+                              const BoundDims& bound, const std::vector<bool>& is_needed,
+                              const std::string& file);
+
+// kInvalidInput: a value that an operation reads has no known shape. The message names the node
+// where the unknown shapes begin, its operator and the known sizes. kUnsupported: a value is not a
+// tensor.
+Result<Done> CheckShapesKnown(const Model::Impl& model, const std::vector<bool>& is_needed,
+                              const std::string& file);
 
 }  // namespace ckplan

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lib/ops/in_place.h"
+#include "lib/ops/op_hint.h"
 #include "lib/ops/op_table.h"
 
 namespace ckplan {
@@ -19,6 +20,7 @@ class ReadFinder {
         is_read_(spec.inputs.size(), false) {}
 
   BackwardReads Find() {
+    if (spec_.Has(kHintedInputs)) return AsHinted();
     const uint16_t letters = Letters();
     if ((letters & reads::X) != 0) Read(0);
     if ((letters & reads::V) != 0) ReadFloats();
@@ -44,6 +46,19 @@ class ReadFinder {
   uint16_t Letters() const {
     const bool is_told_by_output = rule_.minimal_reads == reads::Y;
     return IsInPlace(spec_) && is_told_by_output ? reads::Y : rule_.reads(autograd_);
+  }
+
+  // What the user says of an unknown operator.
+  BackwardReads AsHinted() {
+    for (const int64_t input : spec_.Ints(kHintedInputs)) {
+      const auto at = static_cast<size_t>(input);
+      if (spec_.input(at).is_present) reads_.inputs.push_back(at);
+    }
+    for (const int64_t output : spec_.Ints(kHintedOutputs)) {
+      const auto at = static_cast<size_t>(output);
+      if (spec_.output(at).is_present) reads_.outputs.push_back(at);
+    }
+    return std::move(reads_);
   }
 
   bool Wants(size_t input) const { return spec_.input(input).has_gradient; }

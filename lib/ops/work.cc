@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lib/ops/counted_sizes.h"
+#include "lib/ops/op_hint.h"
 #include "lib/ops/op_rules.h"
 
 namespace ckplan {
@@ -135,8 +136,8 @@ class WorkCounter {
 
   int64_t ForwardFlops() const {
     switch (rule_.work) {
-      case WorkKind::kMove:
-        return 0;
+      case WorkKind::kMove:  // The user may know more of an unknown operator.
+        return SaturatingProduct({spec_.Int(kHintedFlops, 0), OutputElements()});
       case WorkKind::kInputs:
         return SaturatingProduct({rule_.amount, InputElements()});
       case WorkKind::kOutputs:

@@ -95,8 +95,14 @@ struct PlanRequest {
   RestoredOperators restored = RestoredOperators::kNone;
   Rounding rounding = Rounding::kStraightThrough;
   ParameterGradients gradients = ParameterGradients::kConstant;
-  NamePatterns freeze;               // Parameters of the model that are not trained.
-  std::optional<Sharding> sharding;  // Among devices; nothing: one has everything.
+  // The part of the file that is trained, and what is known of it; see lib/model/step_part.h,
+  // input_uses.h, known_value.h and op_hint.h.
+  NamePatterns outputs;                 // Values or nodes at which the step ends; none: the file's.
+  NamePatterns weights;                 // Inputs that are parameters.
+  std::vector<std::string> set_inputs;  // Inputs with their contents: "mask=[1,0]".
+  std::vector<std::string> op_shapes;   // What unknown operators do: "acme::Norm=like:0".
+  NamePatterns freeze;                  // Parameters of the model that are not trained.
+  std::optional<Sharding> sharding;     // Among devices; nothing: one has everything.
   // One stage of a pipeline; nothing: the whole model, and then none of the next three.
   std::optional<PipelineStage> pipeline;
   int64_t micro_batches = 0;  // In a step; with a pipeline at least 1.

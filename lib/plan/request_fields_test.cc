@@ -52,6 +52,15 @@ TEST_CASE("request: each difference in how plans were made is reported in a sent
       {[](PlanRequest* r) { r->offload = ParseLink("pcie4").value(); },
        "the plans' links to the host are none and pcie4:26.775/26.775; that alone changes their "
        "times"},
+      {[](PlanRequest* r) { r->outputs = {"logits"}; },
+       "the plans end at none and at logits; that alone changes their bytes and times"},
+      {[](PlanRequest* r) { r->weights = {"*.weight"}; },
+       "the plans take none and *.weight for parameters; that alone changes their bytes"},
+      {[](PlanRequest* r) { r->set_inputs = {"use_cache=1"}; },
+       "the plans set the inputs none and use_cache=1; that alone changes their bytes and times"},
+      {[](PlanRequest* r) { r->op_shapes = {"acme::Norm=like:0"}; },
+       "the plans describe operators as none and as acme::Norm=like:0; that alone changes their "
+       "bytes and times"},
       {[](PlanRequest* r) {
          r->freeze = {"*.weight", "!*lora*"};
        },

@@ -295,11 +295,21 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
   lower.lists_parameters = true;
   CKPLAN_ASSIGN_OR_RETURN(lower.cost, ModelCosts(request));
   lower.workspaces = request.workspaces;
-  CKPLAN_ASSIGN_OR_RETURN(
-      Model model,
-      LoadModel(path, {request.dims, request.input_shapes, request.activation_type, request.freeze,
-                       planned, request.optional_dims, request.batch, request.fused,
-                       request.rounding, request.restored, request.autograd}));
+  CKPLAN_ASSIGN_OR_RETURN(Model model, LoadModel(path, {.dims = request.dims,
+                                                        .input_shapes = request.input_shapes,
+                                                        .activation_type = request.activation_type,
+                                                        .freeze = request.freeze,
+                                                        .planned = planned,
+                                                        .optional_dims = request.optional_dims,
+                                                        .batch = request.batch,
+                                                        .fused = request.fused,
+                                                        .rounding = request.rounding,
+                                                        .restored = request.restored,
+                                                        .autograd = request.autograd,
+                                                        .outputs = request.outputs,
+                                                        .weights = request.weights,
+                                                        .set_inputs = request.set_inputs,
+                                                        .op_shapes = request.op_shapes}));
   CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
   ModelSource source{std::move(model), std::move(lowered), request};
   source.request.dims = source.model.dims();

@@ -1,0 +1,22 @@
+// The types of results of operators that ONNX doesn't know: as the user describes them
+// (lib/ops/op_hint.h), or as ckplan does (com.microsoft's products with quantized weights, and
+// FlexAttention, whose bodies don't change its shape).
+#pragma once
+
+#include <vector>
+
+#include "lib/model/model_impl.h"
+#include "lib/ops/op_hint.h"
+
+namespace ckplan {
+
+// Returns the description of the operator, the user's first; null if there is none.
+const OpHint* HintFor(const Model::Impl& model, const onnx::NodeProto& node);
+
+// Returns whether ckplan itself describes the operator.
+bool HasOwnHint(const onnx::NodeProto& node);
+
+// Returns one type for each output; unset where it stays unknown.
+std::vector<onnx::TypeProto> HintedTypes(const Model::Impl& model, const ModelOperation& operation);
+
+}  // namespace ckplan
