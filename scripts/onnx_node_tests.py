@@ -10,7 +10,8 @@ of its inputs of whole numbers, booleans and lists of floats (--set). It counts 
   planned           exit code 0, and each output that is a tensor of the graph has the bytes of the
                     expected array
   rightly refused   nothing can be trained: no output is a float tensor with elements, no float
-                    comes in, or the operator draws its result from text or sequences that come in
+                    comes in, the result is an input in another shape, or the operator draws its
+                    result from text or sequences that come in
   refused           all others, which --list names
   wrong             planned with other bytes, or another exit code than 0, 2 and 3
 
@@ -74,10 +75,13 @@ def wrong_bytes(graph, model, outputs):
 def can_be_trained(inputs, outputs):
     arrays = [value for value in inputs if isinstance(value, numpy.ndarray)]
     trained = [value for value in outputs if isinstance(value, numpy.ndarray)]
+    given = {value.tobytes() for value in arrays}
     return (
         len(arrays) == len(inputs)
         and any(is_float(value) for value in arrays)
-        and any(is_float(value) and value.size > 0 for value in trained)
+        and any(
+            is_float(value) and value.size > 0 and value.tobytes() not in given for value in trained
+        )
     )
 
 

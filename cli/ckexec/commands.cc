@@ -120,6 +120,10 @@ void AddDimOptions(CommandLine& line, ExecOptions& options) {
   options.request.Add(line, "dims");
   options.request.Add(line, "input_shapes");
   options.request.Add(line, "batch");
+  options.request.Add(line, "outputs");
+  options.request.Add(line, "weights");
+  options.request.Add(line, "set_inputs");
+  options.request.Add(line, "op_shapes");
   options.request.Add(line, "fused");
   options.request.Add(line, "restored");
   options.request.Add(line, "autograd");

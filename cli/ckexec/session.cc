@@ -190,7 +190,8 @@ Result<Done> WriteUninterrupted(const std::string& path, std::string_view text) 
 std::string PlanningStep(const ExecOptions& options, std::string_view measured) {
   std::string flags;
   for (const std::string_view field :
-       {"dims", "input_shapes", "batch", "fused", "restored", "autograd"}) {
+       {"dims", "input_shapes", "batch", "outputs", "weights", "set_inputs", "op_shapes", "fused",
+        "restored", "autograd"}) {
     const std::string typed = options.request.Typed(field);
     if (!typed.empty()) flags += " " + typed;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "lib/model/decompose_attention.h"
@@ -110,23 +111,29 @@ bool FinishProduct(Maker& m, const char* op, std::vector<std::string> inputs,
 
 // ---- Products ----
 
-std::string Transposed(Maker& m, size_t input, const char* attribute, const std::string& what) {
-  if (IntAttribute(m.node(), attribute, 0) == 0) return m.Operand(input);
+// Returns the operand as the product reads it. With transBatch, its first axis is the one before
+// the last.
+std::string Transposed(Maker& m, size_t input, const char* swaps, const char* moves_batch,
+                       const std::string& what) {
   const size_t rank = m.DimsOf(input).size();
   std::vector<int64_t> order;
   for (size_t i = 0; i < rank; ++i) order.push_back(static_cast<int64_t>(i));
-  if (rank >= 2) std::swap(order[rank - 1], order[rank - 2]);
+  if (rank >= 2 && IntAttribute(m.node(), moves_batch, 0) != 0) {
+    std::rotate(order.begin(), order.begin() + 1, order.end() - 1);
+  }
+  if (rank >= 2 && IntAttribute(m.node(), swaps, 0) != 0) {
+    std::swap(order[rank - 1], order[rank - 2]);
+  }
+  if (std::is_sorted(order.begin(), order.end())) return m.Operand(input);
   return m.Do("Transpose", {m.Operand(input)}, what, {Maker::IntList("perm", order)});
 }
 
 bool MakeFusedMatMul(Maker& m) {
   if (!m.Has(0) || !m.Has(1)) return false;
-  const bool moves_batch = IntAttribute(m.node(), "transBatchA", 0) != 0 ||
-                           IntAttribute(m.node(), "transBatchB", 0) != 0;
-  if (moves_batch || FindAttribute(m.node(), "activation_axis") != nullptr) return false;
+  if (FindAttribute(m.node(), "activation_axis") != nullptr) return false;
   const double alpha = FloatAttribute(m.node(), "alpha", 1);
-  std::string left = Transposed(m, 0, "transA", "left");
-  const std::string right = Transposed(m, 1, "transB", "right");
+  const std::string left = Transposed(m, 0, "transA", "transBatchA", "left");
+  const std::string right = Transposed(m, 1, "transB", "transBatchB", "right");
   if (alpha == 1) return FinishProduct(m, "MatMul", {left, right}, {});
   const std::string product = m.Do("MatMul", {left, right}, "unscaled");
   return FinishProduct(m, "Mul", {product, m.Number(alpha, 0, "alpha")}, {});
@@ -271,6 +278,37 @@ bool MakeTorchEmbedding(Maker& m) {
   return true;
 }
 
+// ---- Blocked layouts ----
+
+// Operators of com.microsoft.nchwc hold channels in blocks: the same elements in another order.
+
+bool MakeSamePool(Maker& m) {
+  if (!m.Has(0)) return false;
+  Maker::Attributes attributes;
+  for (const char* name : {"auto_pad", "ceil_mode", "count_include_pad", "dilations",
+                           "kernel_shape", "pads", "strides"}) {
+    m.Copy(name, &attributes);
+  }
+  m.Finish(m.node().op_type().c_str(), {m.Operand(0)}, attributes);
+  return true;
+}
+
+bool MakeReorderInput(Maker& m) {
+  if (!m.Has(0) || IntAttribute(m.node(), "channels_last", 0) != 0) return false;
+  m.Finish("Identity", {m.Operand(0)});
+  return true;
+}
+
+// The channels that fill up the last block are dropped.
+bool MakeReorderOutput(Maker& m) {
+  if (!m.Has(0) || m.DimsOf(0).size() < 2) return false;
+  const int64_t channels = IntAttribute(m.node(), "channels", m.DimsOf(0)[1]);
+  if (IntAttribute(m.node(), "channels_last", 0) != 0) return false;
+  m.Finish("Slice",
+           {m.Operand(0), m.Ints({0}, "begin"), m.Ints({channels}, "end"), m.Ints({1}, "axis")});
+  return true;
+}
+
 // ---- The table ----
 
 struct DecompositionRow {
@@ -300,6 +338,25 @@ constexpr DecompositionRow kRows[] = {{"Attention", MakeAttention},
                                       {"TorchEmbedding", MakeTorchEmbedding},
                                       {"TransposeMatMul", MakeFusedMatMul}};
 
+constexpr DecompositionRow kBlockedRows[] = {
+    {"AveragePool", MakeSamePool},       {"Conv", MakeFusedConv},
+    {"GlobalAveragePool", MakeSamePool}, {"GlobalMaxPool", MakeSamePool},
+    {"MaxPool", MakeSamePool},           {"ReorderInput", MakeReorderInput},
+    {"ReorderOutput", MakeReorderOutput}};
+
+const DecompositionRow* RowOf(std::span<const DecompositionRow> rows, const std::string& type) {
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const DecompositionRow& row) { return row.type == type; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+const DecompositionRow* RowOf(const onnx::NodeProto& node) {
+  if (node.domain() == "com.microsoft.nchwc") return RowOf(kBlockedRows, node.op_type());
+  // ONNX Runtime wrote this one into ONNX's own domain as well.
+  const bool is_listed = !IsStandard(node) || node.op_type() == "SimplifiedLayerNormalization";
+  return is_listed ? RowOf(kRows, node.op_type()) : nullptr;
+}
+
 // Returns the node as it is, for an operator of ONNX's newest set.
 std::optional<Decomposition> FromNewestSet(const onnx::NodeProto& node,
                                            const std::vector<ValueIndex>& inputs) {
@@ -320,13 +377,9 @@ std::optional<Decomposition> FromNewestSet(const onnx::NodeProto& node,
 std::optional<Decomposition> Decompose(const Model::Impl& model, const onnx::NodeProto& node,
                                        const std::vector<ValueIndex>& inputs) {
   const bool is_standard = IsStandard(node);
-  if (!is_standard && node.domain() != "com.microsoft") return std::nullopt;
-  // ONNX Runtime wrote this one into ONNX's own domain as well.
-  const bool is_listed = !is_standard || node.op_type() == "SimplifiedLayerNormalization";
-  const auto* const row = std::find_if(
-      std::begin(kRows), std::end(kRows),
-      [&](const DecompositionRow& one) { return is_listed && one.type == node.op_type(); });
-  if (row == std::end(kRows)) {
+  if (!is_standard && !node.domain().starts_with("com.microsoft")) return std::nullopt;
+  const DecompositionRow* row = RowOf(node);
+  if (row == nullptr) {
     const bool is_same = is_standard || node.op_type() == "QuantizeLinear" ||
                          node.op_type() == "DequantizeLinear" || node.op_type() == "Trilu";
     return is_same ? FromNewestSet(node, inputs) : std::nullopt;

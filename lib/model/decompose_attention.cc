@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ckplan {
@@ -22,22 +23,39 @@ struct Operands {
   int64_t heads = 0;
   int64_t kv_heads = 0;
   bool is_causal = false;
+  bool is_in_heads = false;  // Queries, keys and values are.
 };
 
-// Ends with ONNX's Attention, whose outputs 1 and 2 are the keys and values with those of the past.
+// [batch, heads, length, size] of [batch, length, heads * size].
+std::string InHeads(Maker& m, const std::string& value, int64_t heads, const std::string& what) {
+  const std::string parted =
+      m.Do("Reshape", {value, m.Ints({0, 0, heads, -1}, what + "_shape")}, what + "_parted");
+  return m.Do("Transpose", {parted}, what, {Maker::IntList("perm", {0, 2, 1, 3})});
+}
+
+// Makes ONNX's Attention. Returns its result, then the keys and values in heads, with those of the
+// past, if an output asks for them.
 std::vector<std::string> DoAttention(Maker& m, const Operands& operands) {
   Maker::Attributes attributes = {Maker::Int("q_num_heads", operands.heads),
                                   Maker::Int("kv_num_heads", operands.kv_heads)};
   if (operands.is_causal) attributes.push_back(Maker::Int("is_causal", 1));
   if (FloatAttribute(m.node(), "scale", 0) != 0) m.Copy("scale", &attributes);
   if (FloatAttribute(m.node(), "softcap", 0) != 0) m.Copy("softcap", &attributes);
-  const bool has_present = m.Wants(1) || m.Wants(2) || !operands.past_keys.empty();
+  const bool has_past = !operands.past_keys.empty();
   std::vector<std::string> what = {"attention"};
-  if (has_present) what.insert(what.end(), {"present_keys", "present_values"});
-  return m.DoSeveral("Attention",
-                     {operands.queries, operands.keys, operands.values, operands.mask,
-                      operands.past_keys, operands.past_values},
-                     what, attributes);
+  if (has_past) what.insert(what.end(), {"present_keys", "present_values"});
+  std::vector<std::string> made =
+      m.DoSeveral("Attention",
+                  {operands.queries, operands.keys, operands.values, operands.mask,
+                   operands.past_keys, operands.past_values},
+                  what, attributes);
+  if (has_past || (!m.Wants(1) && !m.Wants(2))) return made;
+  for (const auto& [value, name] :
+       {std::pair(operands.keys, "present_keys"), std::pair(operands.values, "present_values")}) {
+    made.push_back(operands.is_in_heads ? m.Do("Identity", {value}, name)
+                                        : InHeads(m, value, operands.kv_heads, name));
+  }
+  return made;
 }
 
 std::vector<std::string> SplitLast(Maker& m, const std::string& value,
@@ -76,13 +94,6 @@ bool ReadBias(Maker& m, size_t input, std::string* mask) {
   if (!mask->empty()) return false;
   *mask = m.Operand(input);
   return true;
-}
-
-// [batch, heads, length, size] of [batch, length, heads * size].
-std::string InHeads(Maker& m, const std::string& value, int64_t heads, const std::string& what) {
-  const std::string parted =
-      m.Do("Reshape", {value, m.Ints({0, 0, heads, -1}, what + "_shape")}, what + "_parted");
-  return m.Do("Transpose", {parted}, what, {Maker::IntList("perm", {0, 2, 1, 3})});
 }
 
 // The tables of a rotation for [batch, length] positions from `begin` on, if no ids are given.
@@ -187,6 +198,7 @@ bool MakeMultiHeadAttention(Maker& m) {
   }
   if (!ReadMask(m, kPadding, q[0], keys, &operands.mask)) return false;
   if (!ReadBias(m, kMaskBias, &operands.mask)) return false;
+  operands.is_in_heads = is_in_heads;
   if (is_in_heads) operands.queries = InHeads(m, operands.queries, heads, "queries");
   const auto made = DoAttention(m, operands);
   if (is_in_heads) {

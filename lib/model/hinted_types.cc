@@ -15,6 +15,9 @@ using onnx::TensorProto;
 
 // Their rows in lib/ops/op_table.def say what they cost.
 constexpr std::string_view kOwnHints[] = {
+    "ai.onnx.ml::Imputer=like:0",
+    "ai.onnx.ml::Normalizer=float32[0.*,0.-1]",
+    "ai.onnx.ml::Scaler=float32[0.*,0.-1]",
     "ai.onnx.preview::FlexAttention=[0.0,0.1,0.2,2.-1]",
     "com.microsoft::DynamicQuantizeMatMul=[0.*,1.-1]",
     "com.microsoft::MatMulBnb4=[0.*,@N]",

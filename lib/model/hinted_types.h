@@ -1,6 +1,6 @@
 // The types of results of operators that ONNX doesn't know: as the user describes them
 // (lib/ops/op_hint.h), or as ckplan does (com.microsoft's products with quantized weights, and
-// FlexAttention, whose bodies don't change its shape).
+// others for which ONNX has no rule).
 #pragma once
 
 #include <vector>
