@@ -61,7 +61,10 @@ Error UnknownKey(const ConfigEntry& entry, const std::vector<OptionDescription>&
                                                   entry.key, place, DidYouMean(entry.key, names)));
 }
 
-bool TakesNames(const OptionDescription& option) { return option.form.starts_with("NAME="); }
+bool TakesNames(const OptionDescription& option) {
+  return option.form.starts_with("NAME=") || option.form.starts_with("INPUT=") ||
+         option.form.starts_with("OP=");
+}
 
 // Whether the option takes a value of the kind that the file gives.
 Result<Done> CheckKind(const ConfigEntry& entry, const OptionDescription& option) {
@@ -105,6 +108,11 @@ std::vector<std::string> TextsFor(const ConfigEntry& entry, const CommandDescrip
 // "N" of "N=64" and of "N".
 std::string_view NameIn(std::string_view text) { return text.substr(0, text.rfind('=')); }
 
+// The rule of an operator contains "=" itself.
+std::string_view NameFor(const OptionDescription& option, std::string_view text) {
+  return option.form.starts_with("OP=") ? text.substr(0, text.find('=')) : NameIn(text);
+}
+
 // Limits from the file hold together with those that are typed, so that a repository's gate cannot
 // be lost by typing another one.
 bool AddsUp(const OptionDescription& option) { return option.LongFlag() == "--fail-on"; }
@@ -121,8 +129,9 @@ std::vector<std::string> Without(std::vector<std::string> texts, const OptionDes
   }
   if (!TakesNames(option) || !option.may_repeat) return {};
   std::set<std::string_view> names;
-  for (const std::string& text : before) names.insert(NameIn(text));
-  std::erase_if(texts, [&](const std::string& text) { return names.contains(NameIn(text)); });
+  for (const std::string& text : before) names.insert(NameFor(option, text));
+  std::erase_if(texts,
+                [&](const std::string& text) { return names.contains(NameFor(option, text)); });
   return texts;
 }
 

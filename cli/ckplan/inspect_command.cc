@@ -77,10 +77,12 @@ std::string SuggestedEnds(const Error& error) {
 Result<ExitCode> ShowTrainablePart(const Options& options, const Error& error,
                                    const Screen& screen) {
   const std::string ends = SuggestedEnds(error);
+  const std::string file = std::filesystem::path(options.sources.front()).filename().string();
+  std::string why = error.message;
+  if (why.starts_with(file + ": ")) why.erase(0, file.size() + 2);
   CKPLAN_RETURN_IF_ERROR(screen.Print(fmt::format(
       "ckplan {}   {}\n  not a step       {}\n  can be trained   up to {}\n", CKPLAN_VERSION,
-      Printable(std::filesystem::path(options.sources.front()).filename().string()),
-      PrintableMessage(error.message), Printable(ends, kLongestName))));
+      Printable(file), PrintableMessage(why), Printable(ends, kLongestName))));
   if (options.typed.CanRepeat()) {
     screen.Note("next: ckplan plan" + options.typed.With(" --outputs " + ShellWord(ends)));
   }

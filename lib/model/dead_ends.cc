@@ -14,6 +14,7 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kMaxEnds = 8;
+constexpr int64_t kMaxSwitchElements = 8;
 
 // Calls `visit` with each value that `value` was made from, if any.
 template <typename Visit>
@@ -170,7 +171,9 @@ std::vector<std::string> SwitchesBehind(const Model::Impl& model, const DeadEnds
   for (const ValueIndex input : model.graph_inputs) {
     const ModelValue& read = model.value(input);
     if (!is_behind[static_cast<size_t>(input)] || IsFloatType(read.elem_type)) continue;
-    switches.push_back(read.name);
+    // Longer ones are tokens, labels and the like.
+    const bool is_short = read.dims.size() <= 1 && ElementCount(read.dims) <= kMaxSwitchElements;
+    if (is_short) switches.push_back(read.name);
   }
   return switches;
 }
@@ -203,10 +206,9 @@ Result<Done> CheckDeadEnds(const Model::Impl& model, const DeadEnds& dead_ends,
     if (read == kNoValue) continue;
     for (std::string& name : SwitchesBehind(model, dead_ends, read)) switches.insert(name);
   }
-  SuggestEnds(model, &error);
-  if (!error.remedy.settings.empty()) return error;
   if (switches.empty()) {
-    error.message += "; export the model without it";
+    SuggestEnds(model, &error);
+    if (error.remedy.settings.empty()) error.message += "; export the model without it";
     return error;
   }
   error.remedy.advice = "set what decides it with";

@@ -7,6 +7,7 @@
 
 #include "lib/model/constant_batch.h"
 #include "lib/model/dead_ends.h"
+#include "lib/model/hinted_types.h"
 
 namespace ckplan {
 
@@ -49,6 +50,9 @@ std::string UnknownText(const Model::Impl& model, const ModelOperation& operatio
                         const ModelValue& value) {
   std::string text =
       fmt::format("output \"{}\" of {}", ShortName(value.name), NodeText(model, operation));
+  if (HintFor(model, *operation.node) != nullptr) {
+    return text + ": its description (--op-shape) names operands or axes that it doesn't have";
+  }
   if (operation.schema == nullptr) {
     return text +
            ": no one knows this operator; declare the type of its outputs in value_info, or "

@@ -27,7 +27,15 @@ class FieldFiller {
     request_.*member = {{"N", 2}, {"a/b~\"c", 1}};
   }
   void operator()(InputShapes PlanRequest::*member) const { request_.*member = {{"x", {2, 3}}}; }
-  void operator()(NamePatterns PlanRequest::*member) const { request_.*member = {"w", "!a\"b"}; }
+  void operator()(NamePatterns PlanRequest::*member) const {
+    if (member == &PlanRequest::set_inputs) {
+      request_.*member = {"n=[2,3]", "use_cache=1"};
+    } else if (member == &PlanRequest::op_shapes) {
+      request_.*member = {"acme::Norm=like:0;reads=x0"};
+    } else {
+      request_.*member = {"w", "!a\"b"};
+    }
+  }
   void operator()(std::optional<Sharding> PlanRequest::*member) const {
     request_.*member = {ShardingSystem::kZero1, 8};
   }
