@@ -80,13 +80,24 @@ class EntryReader {
     entries_.push_back({line, std::move(entry)});
   }
 
-  // Joins the elements of a list with commas: [2, 3, 64] becomes "2,3,64".
+  // Joins the elements of a list with commas: [2, 3, 64] becomes "2,3,64". Lists of lists keep
+  // their brackets.
   std::string Joined(const std::string& key, const toml::node& value) {
+    const toml::array* const list = value.as_array();
+    if (list == nullptr) return ValueIn(key, value);
+    const std::string text = ValueIn(key, value);
+    const bool is_nested = text.find('[', 1) != std::string::npos;
+    return is_nested ? text : text.substr(1, text.size() - 2);
+  }
+
+  // Returns a value of a table: a number, a switch, text, or lists of them in brackets.
+  std::string ValueIn(const std::string& key, const toml::node& value) {
+    if (const auto* const truth = value.as_boolean()) return truth->get() ? "true" : "false";
     const toml::array* const list = value.as_array();
     if (list == nullptr) return Scalar(key, value, nullptr);
     std::vector<std::string> texts;
-    for (const toml::node& element : *list) texts.push_back(Scalar(key, element, nullptr));
-    return fmt::format("{}", fmt::join(texts, ","));
+    for (const toml::node& element : *list) texts.push_back(ValueIn(key, element));
+    return fmt::format("[{}]", fmt::join(texts, ","));
   }
 
   // `kind` is null where a truth value makes no sense.
