@@ -156,15 +156,12 @@ void Expander::ExpandCostlierBranch(const NodeProto& node, ValueIndex condition,
                         : costs[0] < costs[1]      ? 1
                                                    : 0;
   NameOutputs(node, outputs[chosen], scope);
-  std::string decides = "its condition is computed from the batch";
   const std::vector<std::string> switches = SwitchesBehind(model_, dead_ends_, condition);
-  if (!switches.empty()) {
-    decides = fmt::format("input \"{}\" decides, and --set {}=... names the other",
-                          ShortName(switches.front()), ShortName(switches.front()));
-  }
   std::string note = fmt::format(
-      "{}: If \"{}\" is planned by its {}, the {}: {}", file_, ShortName(name), kBranches[chosen],
-      is_known[1 - chosen] ? "costlier one" : "only one of known shapes", decides);
+      "{}: If \"{}\" is planned by its {}, the {}; {}", file_, ShortName(name), kBranches[chosen],
+      is_known[1 - chosen] ? "costlier one" : "only one of known shapes",
+      switches.empty() ? "its condition is computed from the batch"
+                       : fmt::format("choose with --set {}=...", ShortName(switches.front())));
   auto& warnings = model_.warnings;
   if (std::find(warnings.begin(), warnings.end(), note) == warnings.end()) {
     warnings.push_back(std::move(note));

@@ -391,9 +391,11 @@ std::vector<std::string> LiveOutputs(const Model::Impl& model) {
   return live;
 }
 
-void WarnOfLeftOut(Model::Impl& model, const std::string& file) {
+void WarnOfLeftOut(Model::Impl& model, bool is_asked, const std::string& file) {
   const std::string note = LeftOutNote(model.proto->graph(), model.part);
-  if (!note.empty()) model.warnings.push_back(fmt::format("{}: {}", file, note));
+  if (note.empty()) return;
+  model.warnings.push_back(
+      fmt::format("{}: left out{}: {}", file, is_asked ? "" : ", since it can't be trained", note));
 }
 
 Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, ParsedFile parsed) {
@@ -423,7 +425,7 @@ Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, Pars
     read = ExpandPart(impl.get(), given, file);
   }
   CKPLAN_ASSIGN_OR_RETURN(const LoadOptions options, std::move(read));
-  WarnOfLeftOut(*impl, file);
+  WarnOfLeftOut(*impl, !given.outputs.empty(), file);
   CKPLAN_RETURN_IF_ERROR(CheckZeroSizes(*impl, options));
   if (options.restored == RestoredOperators::kCaptured) {
     impl->is_captured = true;

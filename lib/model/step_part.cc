@@ -158,7 +158,7 @@ std::string LeftOutNote(const GraphProto& graph, const StepPart& part) {
     if (others.has_node[at] && !part.has_node[at]) ++types[graph.node(i).op_type()];
   }
   const std::string nodes = types.empty() ? "" : ", with " + NodesText(types);
-  return fmt::format("left out: output{} {}{}", outputs.size() == 1 ? "" : "s",
+  return fmt::format("output{} {}{}", outputs.size() == 1 ? "" : "s",
                      ShortList(outputs, kShownTypes), nodes);
 }
 

@@ -78,7 +78,7 @@ TEST_CASE("outputs: an output behind an unknown operator is left out, if another
   const Result<Model> model = LoadProto(proto, BatchOf(4));
   REQUIRE_MESSAGE(model.ok(), model.error().message);
   CHECK(TensorNames(Lowered(*model)) == "x l z");
-  CHECK(Mentions(model->warnings(), "left out: outputs \"best\", \"strange\""));
+  CHECK(Mentions(model->warnings(), "can't be trained: outputs \"best\", \"strange\""));
 }
 
 TEST_CASE("outputs: a model without a trainable output is refused, and the place to end is named") {
