@@ -236,7 +236,7 @@ std::optional<Expander::Values> Expander::ExpandRound(const GraphProto& body, in
 ValueIndex Expander::Stack(const NodeProto& node, int output, const Values& rounds, int64_t axis,
                            Scope& scope) {
   const int opset = scope.opsets->at("");
-  const std::string name = fmt::format("{}:stack{}", node.output(output), output);
+  const std::string& name = node.output(output);
   Scope inner = MadeScope(scope);
   Values whole;
   for (size_t i = 0; i < rounds.size(); ++i) {

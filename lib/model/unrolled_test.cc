@@ -34,6 +34,31 @@ TEST_CASE("loops: a known number of rounds is unrolled, and shares its weights")
   CHECK(OpsOf(LoopOf("1")) == "MatMul Relu Neg");
 }
 
+TEST_CASE("loops: what decides the rounds may be computed, and sequences may be carried") {
+  const std::string weight = "float[4,4] w = {1,2,3,4,1,2,3,4,1,2,3,4,1,2,3,4}, bool yes = {1}, ";
+  // The condition of the next round is computed from the number of this one.
+  CHECK(OpsOf("g (float[N,4] x) => (float[N,4] y) <" + weight +
+              "int64 two = {2}> { y = Loop(, yes, x) <body = b (int64 i, bool c, float[N,4] s) => "
+              "(bool d, float[N,4] o) { d = Less(i, two) o = MatMul(s, w) }> }") ==
+        "MatMul MatMul MatMul");
+  // As many rounds as the batch has steps.
+  CHECK(OpsOf("g (float[N,3,4] x, float[N,4] z) => (float[N,4] y) <" + weight +
+              "int64 one = {1}> { sh = Shape(x) n = Gather(sh, one) s = SplitToSequence<axis = 1, "
+              "keepdims = 0>(x) y = Loop(n, yes, z) <body = b (int64 i, bool c, float[N,4] h) => "
+              "(bool d, float[N,4] o) { d = Identity(c) t = SequenceAt(s, i) a = Add(h, t) o = "
+              "MatMul(a, w) }> }") == "Split Add MatMul Add MatMul Add MatMul");
+  CHECK(
+      OpsOf("g (float[N,4] x) => (float[R,4] y) <" + weight +
+            "int64 n = {2}> { e = SequenceEmpty() h, s = Loop(n, yes, x, e) <body = b (int64 i, "
+            "bool c, float[N,4] h0, seq(float[N,4]) s0) => (bool d, float[N,4] o, seq(float[N,4]) "
+            "s1) { d = Identity(c) o = MatMul(h0, w) s1 = SequenceInsert(s0, o) }> y = "
+            "ConcatFromSequence<axis = 0>(s) }") == "MatMul MatMul Concat");
+  CHECK(OpsOf("g (float[N,4] x) => (float[N,4] y) <" + weight +
+              "int64 n = {0}> { z = MatMul(x, w) y = Loop(n, yes, z) <body = b (int64 i, bool c, "
+              "float[N,4] s) => (bool d, float[N,4] o) { d = Identity(c) o = MatMul(s, w) }> }") ==
+        "MatMul");
+}
+
 TEST_CASE("loops: what is unknown is said, and too many rounds are refused") {
   std::string unknown = LoopOf("3");
   unknown.replace(unknown.find("Loop(trip"), 9, "Loop(n");
