@@ -66,13 +66,6 @@ Result<ExitCode> ListOpenDims(const Options& options, const Error& error, const 
   return ExitCode::kOk;
 }
 
-// Returns the values at which the step could end, if that would make the model one that can be
-// planned: "l,z". Empty if nothing would.
-std::string SuggestedEnds(const Error& error) {
-  const auto& settings = error.remedy.settings;
-  return settings.empty() || settings.front().name != "outputs" ? "" : settings.front().value;
-}
-
 // Says which part of a file can be trained that is no training step as a whole.
 Result<ExitCode> ShowTrainablePart(const Options& options, const Error& error,
                                    const Screen& screen) {

@@ -28,28 +28,39 @@ std::vector<std::string> ModelsOf(const Options& options) {
   return options.sources.empty() ? std::vector<std::string>{options.source} : options.sources;
 }
 
-// Reads the models with example sizes for `dims`, and for those that another model needs besides.
-// If `leaves_one`, one more dimension may stay without a size. Returns all dimensions that got a
-// size, or nothing if a model cannot be read with these sizes.
-std::optional<std::vector<std::string>> DimsBoundBy(const ExampleSizes& sizes,
-                                                    const std::vector<std::string>& models,
-                                                    PlanRequest request,
-                                                    std::vector<std::string> dims,
-                                                    bool leaves_one) {
+// What has to be typed so that models can be read.
+struct MissingFlags {
+  std::vector<std::string> dims;  // Those that need a size.
+  std::string ends;               // The values at which the step has to end; empty for outputs.
+};
+
+// Reads the models with example sizes for the dimensions of `missing`, and for those that another
+// model needs besides. If `leaves_one`, one more dimension may stay without a size. Returns nothing
+// if a model cannot be read with these sizes.
+std::optional<MissingFlags> FlagsWith(const ExampleSizes& sizes,
+                                      const std::vector<std::string>& models, PlanRequest request,
+                                      MissingFlags missing, bool leaves_one) {
+  std::vector<std::string>& dims = missing.dims;
   for (size_t bound = 0; bound <= dims.size();) {
     for (; bound < dims.size(); ++bound) {
       request.dims[dims[bound]] = bound == 0 ? sizes.first : sizes.other;
     }
     std::vector<std::string> more;
     for (const std::string& path : models) {
-      const Result<Source> source = LoadSource(path, request);
+      Result<Source> source = LoadSource(path, request);
+      const std::string ends = source.ok() ? "" : SuggestedEnds(source.error());
+      if (!ends.empty() && missing.ends.empty() && models.size() == 1) {
+        missing.ends = ends;
+        request.outputs = PartsOfList(ends);
+        source = LoadSource(path, request);
+      }
       if (source.ok()) continue;
       more = OpenDimsIn(source.error());
-      if (leaves_one && more.size() == 1) return dims;
+      if (leaves_one && more.size() == 1) return missing;
       if (more.empty()) return std::nullopt;
       break;
     }
-    if (more.empty()) return dims;
+    if (more.empty()) return missing;
     dims.insert(dims.end(), more.begin(), more.end());
   }
   return std::nullopt;
@@ -64,6 +75,11 @@ bool KnowsAlgorithms(const std::string& list) {
 }
 
 }  // namespace
+
+std::string SuggestedEnds(const Error& error) {
+  const auto& settings = error.remedy.settings;
+  return settings.empty() || settings.front().name != "outputs" ? "" : settings.front().value;
+}
 
 std::vector<std::string> OpenDimsIn(const Error& error) {
   constexpr std::string_view kOpen = "=...";
@@ -84,14 +100,15 @@ std::string SuggestedSizes(const Options& options, const Error& error) {
   const Result<RequestGrid> grid = ReadGrid(flags);
   if (!grid.ok()) return "";
   for (const ExampleSizes& sizes : kExamples) {
-    const auto dims =
-        DimsBoundBy(sizes, ModelsOf(options), grid->request, open, options.finds_one_size);
-    if (!dims) continue;
+    const auto missing =
+        FlagsWith(sizes, ModelsOf(options), grid->request, {open, ""}, options.finds_one_size);
+    if (!missing) continue;
     std::string text;
-    for (size_t i = 0; i < dims->size(); ++i) {
+    for (size_t i = 0; i < missing->dims.size(); ++i) {
       const int64_t size = i == 0 ? sizes.first : sizes.other;
-      text += " -D " + ShellWord((*dims)[i] + "=" + std::to_string(size));
+      text += " -D " + ShellWord(missing->dims[i] + "=" + std::to_string(size));
     }
+    if (!missing->ends.empty()) text += " --outputs " + ShellWord(missing->ends);
     return text;
   }
   return "";

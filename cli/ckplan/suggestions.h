@@ -12,8 +12,13 @@ namespace ckplan {
 // Returns the dimensions that an error of reading a model asks to bind: "N", "T".
 std::vector<std::string> OpenDimsIn(const Error& error);
 
-// Returns flags that give a size to each dimension that `error` asks for, " -D N=8 -D T=128", with
-// which all models of the command can be read. Returns "" if the error asks for something else, if
+// Returns the values at which the step could end, if that would make the model one that can be
+// planned: "l,z". Returns "" if nothing would.
+std::string SuggestedEnds(const Error& error);
+
+// Returns flags that give a size to each dimension that `error` asks for, " -D N=8 -D T=128", and
+// end the step where it can be trained (--outputs), with which all models of the command can be
+// read. Returns "" if the error asks for something else, if
 // no example size is accepted, or if the command cannot be repeated.
 std::string SuggestedSizes(const Options& options, const Error& error);
 

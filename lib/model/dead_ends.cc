@@ -153,15 +153,15 @@ std::vector<bool> FindNeeded(const Model::Impl& model, const DeadEnds& dead_ends
 
 void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model) {
   const std::vector<bool> is_dead = FindDead(*model, dead_ends);
-  model->is_dead_output.clear();
-  bool has_trainable = false;
-  for (const ValueIndex output : model->graph_outputs) {
-    const bool is_dead_output = is_dead[static_cast<size_t>(output)];
-    model->is_dead_output.push_back(is_dead_output);
+  model->live_outputs.clear();
+  for (size_t i = 0; i < model->graph_outputs.size(); ++i) {
+    const ValueIndex output = model->graph_outputs[i];
     const bool is_float = IsFloatType(model->value(output).elem_type);
-    has_trainable = has_trainable || (is_float && !is_dead_output);
+    const bool is_live = is_float && !is_dead[static_cast<size_t>(output)];
+    if (is_live) model->live_outputs.push_back(model->part.outputs[i]);
   }
-  if (!has_trainable) model->trainable_ends = TrainableEnds(*model, dead_ends, is_dead);
+  if (model->live_outputs.empty())
+    model->trainable_ends = TrainableEnds(*model, dead_ends, is_dead);
 }
 
 std::vector<std::string> SwitchesBehind(const Model::Impl& model, const DeadEnds& dead_ends,

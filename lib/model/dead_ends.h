@@ -26,7 +26,7 @@ using DeadEnds = std::map<ValueIndex, DeadEnd>;
 // `operations` in the list come first, so one walk backwards is enough.
 std::vector<bool> FindNeeded(const Model::Impl& model, const DeadEnds& dead_ends);
 
-// Fills in is_dead_output of the model, and trainable_ends if no output can be trained.
+// Fills in live_outputs of the model, and trainable_ends if no output can be trained.
 void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model);
 
 // kUnsupported: an output depends on a dead end. The remedy names inputs that would decide the

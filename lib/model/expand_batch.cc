@@ -22,7 +22,7 @@ void ClearGraph(Model::Impl* model) {
   model->graph_inputs.clear();
   model->graph_outputs.clear();
   model->warnings.clear();
-  model->is_dead_output.clear();
+  model->live_outputs.clear();
   model->trainable_ends.clear();
 }
 
@@ -36,7 +36,7 @@ Result<Done> ExpandWithBatch(Model::Impl& model, const BoundDims& bound, int64_t
   in_file.op_hints = model.op_hints;
   const Result<Done> read = ExpandGraph(in_file, variants.in_file, file);
   model.proto = std::move(in_file.proto);
-  model.is_dead_output = in_file.is_dead_output;
+  model.live_outputs = in_file.live_outputs;
   model.trainable_ends = in_file.trainable_ends;
   CKPLAN_RETURN_IF_ERROR(read);
   BatchFollower follower(in_file, {variants.size_in_file, batch});

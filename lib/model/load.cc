@@ -381,16 +381,6 @@ Result<LoadOptions> ExpandPart(Model::Impl* model, const LoadOptions& given,
   return options;
 }
 
-// Returns the outputs that can be trained, if a part of them can't be planned.
-std::vector<std::string> LiveOutputs(const Model::Impl& model) {
-  std::vector<std::string> live;
-  for (size_t i = 0; i < model.is_dead_output.size(); ++i) {
-    const bool is_float = IsFloatType(model.value(model.graph_outputs[i]).elem_type);
-    if (is_float && !model.is_dead_output[i]) live.push_back(model.part.outputs[i]);
-  }
-  return live;
-}
-
 void WarnOfLeftOut(Model::Impl& model, bool is_asked, const std::string& file) {
   const std::string note = LeftOutNote(model.proto->graph(), model.part);
   if (note.empty()) return;
@@ -417,9 +407,8 @@ Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, Pars
   CKPLAN_ASSIGN_OR_RETURN(impl->part, ChoosePart(graph, given.outputs, file));
   Result<LoadOptions> read = ExpandPart(impl.get(), given, file);
   if (!read.ok()) {
-    std::vector<std::string> live;
-    if (given.outputs.empty()) live = LiveOutputs(*impl);
-    if (live.empty()) return std::move(read).error();
+    std::vector<std::string> live = std::move(impl->live_outputs);
+    if (live.empty() || !given.outputs.empty()) return std::move(read).error();
     impl->part = PartOf(impl->proto->graph(), std::move(live), true);
     ClearGraph(impl.get());
     read = ExpandPart(impl.get(), given, file);

@@ -79,9 +79,9 @@ struct Model::Impl {
   std::optional<int64_t> constant_batch;    // See Model::constant_batch.
   StepPart part;                            // What is read of the file's main graph.
   std::vector<OpHint> op_hints;             // What the user says of unknown operators.
-  // For each output of the part whether nothing can plan it, because something on the way to it is
-  // unknown or no tensor. Set when the graph is expanded, also if that fails.
-  std::vector<bool> is_dead_output;
+  // The outputs of the part that are floats, with nothing unknown on the way to them. Set when the
+  // graph is expanded, also if that fails because of others.
+  std::vector<std::string> live_outputs;
   // If no output can be trained: the values before them that can, which could be the outputs.
   std::vector<std::string> trainable_ends;
 

@@ -101,6 +101,22 @@ TEST_CASE("outputs: inputs, dimensions and contradictions of what is left out co
   CHECK(Lowered(*model).graph.constants().inputs == Bytes(4 * 16 * 4));
 }
 
+TEST_CASE("outputs: they are left out with another batch as well") {
+  const std::string graph =
+      "h (float[1,16] x) => (float[1,8] l, int64[2,K] where, float[K,8] kept) <float[16,8] w, "
+      "float "
+      "zero = {0}> { l = MatMul(x, w) g = Greater(l, zero) where = NonZero(g) kept = GatherND(l, "
+      "where) }";
+  LoadOptions options;
+  options.batch = 8;
+  for (const int64_t batch : {0, 1, 8}) {
+    options.batch = batch;
+    const Result<Model> model = LoadProto(WithWeights(graph), options);
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    CHECK(Lowered(*model).graph.constants().inputs == Bytes(std::max<int64_t>(batch, 1) * 64));
+  }
+}
+
 TEST_CASE("outputs: a contradiction that leads to no output refuses nothing") {
   CHECK(LoadText("g (float[4,16] x, float[12,8] w) => (float[4,16] y) "
                  "{ y = Relu(x) z = MatMul(x, w) }")
