@@ -89,7 +89,8 @@ TEST_CASE("eager notes: each operation that copies a moved tensor saves a copy o
       "c = Mul(a, t) y = Add(b, c) }";
   const auto transposes = [&graph](const Notes& notes) {
     int count = 0;
-    for (const Node& node : Lowered(WithNotes(graph, notes)).graph.nodes()) {
+    const TensorGraph lowered = Lowered(WithNotes(graph, notes)).graph;
+    for (const Node& node : lowered.nodes()) {
       count += node.op == "Transpose" ? 1 : 0;
     }
     return count;
