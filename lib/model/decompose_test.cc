@@ -9,7 +9,7 @@
 namespace ckplan {
 namespace {
 
-struct Row {
+struct Decomposed {
   const char* inputs;
   const char* node;
   const char* ops;                             // After the Mul with a weight before the node.
@@ -26,7 +26,7 @@ int64_t BytesOf(const std::string& shape) {
   return bytes;
 }
 
-onnx::ModelProto ModelOf(const Row& row, int opset) {
+onnx::ModelProto ModelOf(const Decomposed& row, int opset) {
   std::string outputs;
   for (const auto& [name, shape] : row.outputs) {
     outputs += (outputs.empty() ? "float[] " : ", float[] ") + name;
@@ -40,7 +40,7 @@ onnx::ModelProto ModelOf(const Row& row, int opset) {
   return proto;
 }
 
-void CheckRow(const Row& row, int opset = 17) {
+void CheckRow(const Decomposed& row, int opset = 17) {
   CAPTURE(row.node);
   const ModelGraph lowered = LowerProto(ModelOf(row, opset));
   std::string ops;
@@ -62,7 +62,7 @@ constexpr const char* kX = "float[2,6,64] x0";
 TEST_CASE("decompose: activations, products and normalisations") {
   const std::string norm =
       "float[2,6,64] x0, float[2,6,64] s, float[64] g, float[64] b, float[64] c";
-  const Row rows[] = {
+  const Decomposed rows[] = {
       {kX, "y = com.microsoft.Gelu(x)", "Gelu", {{"y", "[2,6,64]"}}},
       {"float[2,6,64] x0, float[64] b",
        "y = com.microsoft.FastGelu(x, b)",
@@ -106,7 +106,7 @@ TEST_CASE("decompose: activations, products and normalisations") {
        "\"Relu\">(x, k, b)",
        "Conv Relu",
        {{"y", "[2,8,8,8]"}}}};
-  for (const Row& row : rows) CheckRow(row);
+  for (const Decomposed& row : rows) CheckRow(row);
 }
 
 TEST_CASE("decompose: attentions") {
@@ -114,7 +114,7 @@ TEST_CASE("decompose: attentions") {
   const std::string grouped =
       "float[2,6,64] x0, float[2,6,32] k, float[2,6,32] v, int32[2] l, "
       "int32 t, float[16,8] cos, float[16,8] sin";
-  const Row rows[] = {
+  const Decomposed rows[] = {
       {"float[2,6,64] x0, float[64,192] p, float[192] b",
        "y = com.microsoft.Attention<num_heads = 4>(x, p, b)",
        "MatMul Add Split Attention",
@@ -144,14 +144,14 @@ TEST_CASE("decompose: attentions") {
        "y = com.microsoft.RotaryEmbedding(x, p, cos, sin)",
        "RotaryEmbedding",
        {{"y", "[2,6,64]"}}}};
-  for (const Row& row : rows) CheckRow(row);
+  for (const Decomposed& row : rows) CheckRow(row);
 }
 
 TEST_CASE("decompose: operators newer than the file's set, and products that have a row") {
-  const Row norm = {"float[2,6,64] x0, float[64] g, float[64] b",
-                    "y = LayerNormalization<axis = -1>(x, g, b)",
-                    "LayerNormalization",
-                    {{"y", "[2,6,64]"}}};
+  const Decomposed norm = {"float[2,6,64] x0, float[64] g, float[64] b",
+                           "y = LayerNormalization<axis = -1>(x, g, b)",
+                           "LayerNormalization",
+                           {{"y", "[2,6,64]"}}};
   CheckRow(norm, 12);
   CheckRow({"float[2,6,64] x0, uint8[16,4,8] q, float[64] s",
             "y = com.microsoft.MatMulNBits<K = 64, N = 16, bits = 4, block_size = 16>(x, q, s)",
@@ -160,10 +160,10 @@ TEST_CASE("decompose: operators newer than the file's set, and products that hav
 }
 
 TEST_CASE("decompose: a use without such a form stays an unknown operator") {
-  const Row row = {"float[2,64] x0, float[64,16] m",
-                   "y = com.microsoft.FusedGemm<activation = \"Sine\">(x, m)",
-                   "",
-                   {{"y", "[1]"}}};
+  const Decomposed row = {"float[2,64] x0, float[64,16] m",
+                          "y = com.microsoft.FusedGemm<activation = \"Sine\">(x, m)",
+                          "",
+                          {{"y", "[1]"}}};
   CheckFails(LoadProto(ModelOf(row, 17)), ErrorCode::kInvalidInput, "FusedGemm of com.microsoft");
 }
 
