@@ -1,6 +1,6 @@
-// Runs the built programs against testdata/cli/*.test and against every console block of README.md
-// and docs/. `--update-golden` writes the programs' output into those files instead of comparing;
-// review that difference like code.
+// Runs the built programs against testdata/cli/*.test and against every console block and picture
+// of README.md and docs/. `--update-golden` writes the programs' output into those files instead of
+// comparing; review that difference like code.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <regex>
 #include <set>
 
 #include "cli/ckplan/commands.h"
@@ -184,6 +185,39 @@ TEST_CASE("docs: every console block shows its commands' output") {
     CompareOrUpdate(path, page, RunPage(page));
   }
   CHECK(block_count > 0);
+}
+
+// A picture that a command of ours draws: a comment with the command, then the image.
+struct Picture {
+  std::string command;
+  std::string path;  // Relative to the page's folder.
+};
+
+std::vector<Picture> FindPictures(const std::string& page) {
+  static const std::regex kPicture(R"(<!-- \$ (.*) -->\n!\[[^\]]*\]\(([^)]*)\))");
+  std::vector<Picture> pictures;
+  for (std::sregex_iterator at(page.begin(), page.end(), kPicture), end; at != end; ++at) {
+    pictures.push_back({at->str(1), at->str(2)});
+  }
+  return pictures;
+}
+
+TEST_CASE("docs: every picture with a command is what the command draws") {
+  std::vector<fs::path> pages = FilesEndingIn(kProject / "docs", ".md");
+  pages.push_back(kProject / "README.md");
+  size_t picture_count = 0;
+  for (const fs::path& page : pages) {
+    for (const Picture& picture : FindPictures(*ReadWholeFile(page.string()))) {
+      CAPTURE(picture.path);
+      ++picture_count;
+      const fs::path path = page.parent_path() / picture.path;
+      const Result<std::string> drawn = ReadWholeFile(path.string());
+      const ProgramResult result = Workplace().Run({picture.command, "", "", {}});
+      CHECK(result.status == 0);
+      CompareOrUpdate(path, drawn.ok() ? *drawn : "", result.out);
+    }
+  }
+  CHECK(picture_count > 0);
 }
 
 TEST_CASE("help: every command has a golden --help") {
