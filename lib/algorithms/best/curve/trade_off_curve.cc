@@ -73,6 +73,15 @@ constexpr int64_t kNearPeakParts = 256;
 constexpr size_t kSomeOpsOnCurve = 1'500;
 constexpr size_t kManyOpsOnCurve = 20'000;
 
+// A single budget may take longer than one of many.
+CurveWork ForReading(CurveWork work, size_t ops) {
+  if (ops > kManyOpsOnCurve) {
+    work.moments = std::min(work.moments, 4);
+    work.evictions = std::min(work.evictions, 4);
+  }
+  return work;
+}
+
 CurveWork ForSize(CurveWork work, size_t ops) {
   if (ops > kSomeOpsOnCurve) {
     work.budgets = std::min(work.budgets, 8);
@@ -417,7 +426,7 @@ void TradeOffCurve::Trace(const CurveWork& asked) {
 }
 
 void TradeOffCurve::Read(int64_t budget, const CurveWork& asked, std::optional<int64_t> enough) {
-  const CurveWork work = ForSize(asked, order_.size());
+  const CurveWork work = ForReading(asked, order_.size());
   Question question = Ask(budget, work);
   question.enough = enough;
   question.is_read = true;
