@@ -257,6 +257,20 @@ const Example kExamples[] = {
        request->algorithm = "given";
        request->decisions = Decisions{Decisions::Form::kCheckpoints, {{{"relu1", -1}}}, {}, {}};
      }},
+    {"of a part of a file, with a branch that an input decides, and an operator that it lacks",
+     "testdata/regress/if_of_input.onnx",
+     [](PlanRequest* request) {
+       request->algorithm = "recompute-all";
+       request->dims = {{"N", 256}};
+       request->outputs = {"y"};
+       request->set_inputs = {"use_cache_branch=[1]"};
+       request->op_shapes = {"acme::Norm=like:0"};
+     }},
+    {"of a file whose weights are inputs", "testdata/regress/weights_as_inputs.onnx",
+     [](PlanRequest* request) {
+       request->algorithm = "recompute-all";
+       request->weights = {"*.weight", "*.bias"};
+     }},
     {"of a model, with dimensions, parameters and their optimizer", "testdata/models/tiny_mlp.onnx",
      [](PlanRequest* request) {
        request->algorithm = "recompute-all";
