@@ -18,6 +18,7 @@ of its inputs of whole numbers, booleans and lists of floats (--set). It counts 
 Exit code 1 if any is wrong.
 """
 
+import help_option  # noqa: F401, I001: before all else
 import argparse
 import json
 import os
