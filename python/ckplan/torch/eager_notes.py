@@ -78,6 +78,8 @@ def _is_on_view(call: fx.Node) -> bool:
 def _run_again(call: fx.Node) -> Any:
     """Returns what the operation makes of tensors without memory; None if it cannot run so."""
     args, kwargs = fx.node.map_arg((call.args, call.kwargs), lambda node: node.meta["val"])
+    if not callable(call.target):
+        return None
     try:
         with torch.no_grad():
             return call.target(*args, **kwargs)
@@ -97,11 +99,11 @@ def _writes_first(target: Any) -> bool:
     return len(words) == 3 and words[0] == "aten" and words[1].endswith("_") and words[1][0] != "_"
 
 
-class _Copies(TorchDispatchMode):
+class _Copies(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Lists the storages that operators copy to make them contiguous."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.storages: set[int] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
