@@ -48,7 +48,7 @@ std::vector<bool> Behind(const Model::Impl& model, const DeadEnds& dead_ends,
   return is_behind;
 }
 
-// Which values are known floats that a step computes, with a parameter behind them.
+// Finds the float values that a step computes from at least one parameter.
 class TrainableValues {
  public:
   TrainableValues(const Model::Impl& model, const std::vector<bool>& is_dead) : model_(model) {

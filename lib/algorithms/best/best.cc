@@ -347,7 +347,7 @@ class Solver {
     return static_cast<int64_t>(static_cast<double>(moves) * std::clamp(gain, 0.05, 1.0));
   }
 
-  // Of the plans that take as long, takes that of the least peak.
+  // Among plans that take equally long, takes the one with the lowest peak.
   void TakeLeastPeak() {
     const TradeOffCurve::PlanOnCurve* const best = curve_->BestWithin(options_.budget);
     const bool is_as_good = best != nullptr && outcome_.runs && best->overhead == outcome_.overhead;
@@ -374,7 +374,8 @@ class Solver {
   }
 
   BestProblem* const shared_;
-  TradeOffCurve* const curve_;  // Of the graph's own order; also holds the plans in other orders.
+  // The curve of the graph's own order. It gets plans in other orders too.
+  TradeOffCurve* const curve_;
   const RunProblem& problem_;
   const BestOptions& options_;
   const Runs own_order_;   // Without operations that are not needed.

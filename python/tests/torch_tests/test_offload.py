@@ -38,7 +38,9 @@ def rows() -> torch.Tensor:
 
 # With some random moves the modules of a mixture of experts need 1,728 bytes more than planned. They
 # are refused, so training ends with an error, and nothing untrue is promised.
-REFUSED = pytest.mark.xfail(raises=errors.ReplayError, reason="modules need more than the plan says")
+REFUSED = pytest.mark.xfail(
+    raises=errors.ReplayError, strict=True, reason="modules need more than the plan says"
+)
 
 
 @pytest.mark.parametrize(

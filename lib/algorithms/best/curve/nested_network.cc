@@ -141,13 +141,13 @@ class NestedNetwork::Builder {
 
   const RunProblem& problem_;
   const std::span<const OpId> order_;
-  std::vector<int32_t> position_;   // Of each operation in the order.
+  std::vector<int32_t> position_;   // Each operation's position in the order.
   std::vector<int32_t> last_read_;  // The position of each value's last reader.
   // For the moment that is being added.
   std::vector<int32_t> value_node_;
   std::vector<int32_t> op_node_;
   std::vector<int32_t> values_;
-  std::vector<int32_t> lower_node_;  // Of each operation's rerun, at the last moment that has one.
+  std::vector<int32_t> lower_node_;  // Each operation's rerun, at the last moment that has one.
   int32_t next_node_ = kSink + 1;
   std::vector<int32_t> sources_;
   std::vector<ValueArc> value_arcs_;

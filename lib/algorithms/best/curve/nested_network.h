@@ -30,7 +30,7 @@ namespace ckplan {
 
 // A choice of what to keep at each moment.
 struct NestedChoice {
-  int64_t cost = 0;            // Of the reruns.
+  int64_t cost = 0;            // What the reruns cost.
   std::vector<int64_t> bytes;  // Kept at each moment, without its fixed bytes.
 };
 

@@ -44,12 +44,12 @@ class BestProblem;
 // bound is one part in `settled_parts` of a step.
 struct CurveWork {
   int64_t settled_parts = 1'000;
-  int budgets = 16;     // Of Trace.
+  int budgets = 16;     // How many Trace looks at.
   int moments = 6;      // The most, together with kMostNodes.
   int cuts = 12;        // For the prices of a budget.
   int evictions = 4;    // Rules of eviction, guided by the cut, for a budget that is read.
   int scaled_cuts = 8;  // Cuts at multiples of the prices, for a budget that is read.
-  int readings = 4;     // Of ReadWithin.
+  int readings = 4;     // The most that ReadWithin makes.
   // Plans for a budget that is read leave out the reruns that it has room for.
   bool drops_spare = true;
 };
@@ -76,7 +76,7 @@ class TradeOffCurve {
   std::vector<CurvePoint> Points() const;
   // The plan of least time within the budget; null if none is known.
   const PlanOnCurve* BestWithin(int64_t budget) const;
-  // The plan of least peak that adds at most this; if there is none, the plan of least time.
+  // The plan with the lowest peak that adds at most this, or the fastest plan if none does.
   const PlanOnCurve& LeastWithin(int64_t most_added) const;
   const PlanOnCurve& Fastest() const { return plans_.back(); }
 
@@ -98,7 +98,7 @@ class TradeOffCurve {
   // Looks for plans and bounds at budgets spread over the whole curve.
   void Trace(const CurveWork& work);
   // Looks for a plan of little time within the budget, and for a bound of it. With `enough`, ends
-  // with a plan that adds no more, or with the proof that there is none.
+  // with a plan that adds no more, or with a proof that no plan does.
   void Read(int64_t budget, const CurveWork& work, std::optional<int64_t> enough = std::nullopt);
   // Looks for the bound alone.
   void Prove(int64_t budget);
@@ -144,7 +144,7 @@ class TradeOffCurve {
   int64_t least_peak_ = 0;
   std::vector<PlanOnCurve> plans_;
   std::vector<BoundLine> lines_;
-  int64_t last_peak_ = 0;  // Of the plan that was offered last.
+  int64_t last_peak_ = 0;  // The peak of the plan that was offered last.
 
   std::vector<int32_t> moments_;
   std::unique_ptr<NestedNetwork> network_;
