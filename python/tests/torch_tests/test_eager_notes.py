@@ -13,8 +13,7 @@ from torch.nn import functional as F
 
 import ckplan.torch
 from ckplan import answer
-from ckplan.torch import private
-from ckplan.torch.tracker import Tracker
+from torch_tests.test_benchmarks import benchmark
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
@@ -73,26 +72,6 @@ NETWORKS = {
 }
 
 
-def measured(model: nn.Module, batch: tuple[Tensor, ...]) -> tuple[int, int]:
-    """Returns the peak and the saved bytes of an eager step."""
-    constants = {private.storage_key(t) for t in [*model.parameters(), *model.buffers()]}
-    saved: dict[int, int] = {}
-
-    def pack(tensor: Tensor) -> Tensor:
-        if private.storage_key(tensor) not in constants:
-            saved[private.storage_key(tensor)] = tensor.untyped_storage().nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        model(*batch).backward()
-    model.zero_grad(set_to_none=True)
-    tracker = Tracker()
-    inputs = [*model.parameters(), *model.buffers(), *batch]
-    tracker.run(lambda _: model(*batch).backward(), inputs)
-    tracker.leave_out([p.grad for p in model.parameters() if p.grad is not None])
-    return tracker.peak_bytes(), sum(saved.values())
-
-
 def inspected(path: Path, *flags: str) -> dict[str, Any]:
     found = answer.ask("inspect", str(path), "--format=json", "--autograd=torch-cpu", *flags)
     assert found.exit_code == 0, found.messages
@@ -107,7 +86,7 @@ def test_an_exported_network_needs_what_its_eager_step_does(name, tmp_path):
     model, batch = make(), (torch.randn(data), target)
     path = ckplan.torch.export(model, batch, tmp_path / "model.onnx", batch=None, weights=True)
     onnx.checker.check_model(str(path))
-    peak, saved = measured(model, batch)
+    peak, saved = benchmark("eager_step").measure(model, batch)
     found = inspected(path)
     assert found["keep_all_peak_bytes"] == pytest.approx(peak, rel=0.02)
     assert found["saved_for_backward_bytes"] == pytest.approx(saved, rel=0.02)
