@@ -11,10 +11,10 @@
 #include "cli/ckbench/bench_frame.h"
 #include "cli/ckbench/commands.h"
 #include "cli/common/request_flags.h"
-#include "lib/algorithms/best/best.h"
-#include "lib/planner/best_search.h"
-#include "lib/planner/source.h"
-#include "lib/schedule/expand.h"
+#include "lib/planning/algorithms/best/best.h"
+#include "lib/planning/planner/best_search.h"
+#include "lib/planning/planner/source.h"
+#include "lib/problem/schedule/expand.h"
 
 namespace ckplan {
 namespace {

@@ -14,11 +14,11 @@
 #include "cli/ckbench/reproduction.h"
 #include "cli/ckbench/synthetic_graph.h"
 #include "lib/base/result.h"
-#include "lib/plan/solver.h"
-#include "lib/planner/registry.h"
-#include "lib/schedule/lower.h"
-#include "lib/schedule/simulate.h"
-#include "lib/schedule/static_allocation.h"
+#include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/registry.h"
+#include "lib/problem/schedule/lower.h"
+#include "lib/problem/schedule/simulate.h"
+#include "lib/problem/schedule/static_allocation.h"
 
 namespace ckplan {
 namespace {

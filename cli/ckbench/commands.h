@@ -7,8 +7,8 @@
 
 #include "cli/common/exit_code.h"
 #include "lib/base/result.h"
-#include "lib/graph/tensor_graph.h"
-#include "lib/schedule/interval_placement.h"
+#include "lib/problem/graph/tensor_graph.h"
+#include "lib/problem/schedule/interval_placement.h"
 
 namespace ckplan {
 

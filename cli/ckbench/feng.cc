@@ -10,10 +10,10 @@
 
 #include "cli/ckbench/paper_graph.h"
 #include "cli/ckbench/reproduction.h"
-#include "lib/algorithms/feng/two_terminal.h"
-#include "lib/plan/solver.h"
-#include "lib/planner/registry.h"
-#include "lib/schedule/simulate.h"
+#include "lib/planning/algorithms/feng/two_terminal.h"
+#include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/registry.h"
+#include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
 namespace {

@@ -5,12 +5,12 @@
 #include <set>
 #include <utility>
 
-#include "lib/cuda/traffic/fusion_rules.h"
-#include "lib/cuda/traffic/kernel_list.h"
-#include "lib/exec/fusion.h"
-#include "lib/exec/program.h"
-#include "lib/schedule/schedule.h"
-#include "lib/schedule/timeline.h"
+#include "lib/executor/core/fusion.h"
+#include "lib/executor/core/program.h"
+#include "lib/executor/cuda/traffic/fusion_rules.h"
+#include "lib/executor/cuda/traffic/kernel_list.h"
+#include "lib/problem/schedule/schedule.h"
+#include "lib/problem/schedule/timeline.h"
 
 namespace ckplan {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/ckbench/torch_kernels.h"
-#include "lib/cost/cost_model.h"
-#include "lib/model/step_graph.h"
+#include "lib/files/model/step_graph.h"
+#include "lib/problem/cost/cost_model.h"
 
 namespace ckplan {
 

@@ -7,9 +7,9 @@
 #include "cli/ckbench/commands.h"
 #include "cli/ckbench/gpu_model.h"
 #include "cli/common/request_flags.h"
-#include "lib/cuda/traffic/element_orders.h"
-#include "lib/exec/element_orders.h"
-#include "lib/planner/source.h"
+#include "lib/executor/core/element_orders.h"
+#include "lib/executor/cuda/traffic/element_orders.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
 namespace {

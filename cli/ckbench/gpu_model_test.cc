@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/cuda/traffic/element_orders.h"
-#include "lib/exec/element_orders.h"
-#include "lib/planner/source.h"
+#include "lib/executor/core/element_orders.h"
+#include "lib/executor/cuda/traffic/element_orders.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
 namespace {

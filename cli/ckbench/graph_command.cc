@@ -8,7 +8,7 @@
 #include "cli/ckbench/commands.h"
 #include "cli/ckbench/synthetic_graph.h"
 #include "cli/common/size_arg.h"
-#include "lib/emit/json_graph.h"
+#include "lib/files/emit/json_graph.h"
 
 namespace ckplan {
 namespace {

@@ -1,11 +1,11 @@
 #include <doctest/doctest.h>
 
 #include "cli/ckbench/commands.h"
-#include "lib/emit/json_graph.h"
-#include "lib/plan/solver.h"
-#include "lib/planner/registry.h"
-#include "lib/schedule/lower.h"
-#include "lib/schedule/simulate.h"
+#include "lib/files/emit/json_graph.h"
+#include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/registry.h"
+#include "lib/problem/schedule/lower.h"
+#include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
 namespace {

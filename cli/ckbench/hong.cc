@@ -11,12 +11,12 @@
 #include "cli/ckbench/hong_curves.h"
 #include "cli/ckbench/hong_layers.h"
 #include "cli/ckbench/reproduction.h"
-#include "lib/algorithms/hong/checkpoint_selection.h"
 #include "lib/base/result.h"
-#include "lib/plan/solver.h"
-#include "lib/planner/registry.h"
-#include "lib/schedule/lower.h"
-#include "lib/schedule/simulate.h"
+#include "lib/planning/algorithms/hong/checkpoint_selection.h"
+#include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/registry.h"
+#include "lib/problem/schedule/lower.h"
+#include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
 namespace {

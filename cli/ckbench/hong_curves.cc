@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "cli/ckbench/paper_graph.h"
-#include "lib/algorithms/hong/checkpoint_selection.h"
-#include "lib/algorithms/hong/training_phases.h"
-#include "lib/schedule/timeline.h"
+#include "lib/planning/algorithms/hong/checkpoint_selection.h"
+#include "lib/planning/algorithms/hong/training_phases.h"
+#include "lib/problem/schedule/timeline.h"
 
 namespace ckplan {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "cli/ckbench/hong_layers.h"
 #include "cli/ckbench/reproduction.h"
-#include "lib/algorithms/hong/layer_list.h"
 #include "lib/base/result.h"
+#include "lib/planning/algorithms/hong/layer_list.h"
 
 namespace ckplan {
 

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "cli/ckbench/paper_graph.h"
-#include "lib/schedule/lower.h"
-#include "lib/schedule/simulate.h"
-#include "lib/schedule/unfold.h"
+#include "lib/problem/schedule/lower.h"
+#include "lib/problem/schedule/simulate.h"
+#include "lib/problem/schedule/unfold.h"
 
 namespace ckplan {
 namespace {

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "cli/ckbench/reproduction.h"
-#include "lib/algorithms/hong/layer_list.h"
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/graph/layer_fold.h"
-#include "lib/graph/tensor_graph.h"
-#include "lib/schedule/schedule.h"
+#include "lib/planning/algorithms/hong/layer_list.h"
+#include "lib/problem/graph/layer_fold.h"
+#include "lib/problem/graph/tensor_graph.h"
+#include "lib/problem/schedule/schedule.h"
 
 namespace ckplan {
 
@@ -47,7 +47,7 @@ struct HongLayers {
   Bytes keep_all;  // The simulated peak, including the input.
 };
 
-// Loads the network with costs by `cost` (lib/cost/cost_model.h).
+// Loads the network with costs by `cost` (lib/problem/cost/cost_model.h).
 Result<HongLayers> LoadHongLayers(const std::string& models, const HongNetwork& network,
                                   int64_t batch, std::string_view cost = "paper");
 

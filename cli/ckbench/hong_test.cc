@@ -4,7 +4,7 @@
 
 #include "cli/ckbench/all_reproductions.h"
 #include "cli/ckbench/hong_curves.h"
-#include "lib/algorithms/hong/checkpoint_selection.h"
+#include "lib/planning/algorithms/hong/checkpoint_selection.h"
 
 namespace ckplan {
 namespace {

@@ -8,9 +8,9 @@
 #include "cli/ckbench/kusumoto_batches.h"
 #include "cli/ckbench/kusumoto_networks.h"
 #include "cli/ckbench/reproduction.h"
-#include "lib/graph/vertex_graph.h"
-#include "lib/schedule/lower_without_liveness.h"
-#include "lib/schedule/simulate.h"
+#include "lib/problem/graph/vertex_graph.h"
+#include "lib/problem/schedule/lower_without_liveness.h"
+#include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
 namespace {

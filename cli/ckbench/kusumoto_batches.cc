@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "lib/schedule/simulate.h"
+#include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
 namespace {

@@ -11,7 +11,7 @@
 #include "cli/ckbench/reproduction.h"
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/graph/tensor_graph.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 

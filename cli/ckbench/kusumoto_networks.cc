@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "cli/ckbench/paper_graph.h"
-#include "lib/plan/solver.h"
-#include "lib/planner/registry.h"
-#include "lib/schedule/lower_without_liveness.h"
+#include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/registry.h"
+#include "lib/problem/schedule/lower_without_liveness.h"
 
 namespace ckplan {
 namespace {

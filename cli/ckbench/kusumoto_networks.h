@@ -12,10 +12,10 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/graph/tensor_graph.h"
-#include "lib/plan/plan.h"
-#include "lib/schedule/schedule.h"
-#include "lib/schedule/strategy.h"
+#include "lib/planning/plan/plan.h"
+#include "lib/problem/graph/tensor_graph.h"
+#include "lib/problem/schedule/schedule.h"
+#include "lib/problem/schedule/strategy.h"
 
 namespace ckplan {
 
@@ -58,8 +58,8 @@ inline constexpr std::array<KusumotoColumn, 5> kKusumotoColumns = {
     KusumotoColumn{"Chen's", "chen-greedy", Objective::kTime},
 };
 
-// Loads the network at a batch size, with costs by `cost` (lib/cost/cost_model.h). A model for one
-// sample is scaled: its sizes become right, but its costs stay those of one sample.
+// Loads the network at a batch size, with costs by `cost` (lib/problem/cost/cost_model.h). A model
+// for one sample is scaled: its sizes become right, but its costs stay those of one sample.
 Result<TensorGraph> KusumotoGraph(const std::string& models, const KusumotoNetwork& network,
                                   int64_t batch, std::string_view cost = "paper");
 

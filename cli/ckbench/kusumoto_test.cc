@@ -3,8 +3,8 @@
 #include "cli/ckbench/all_reproductions.h"
 #include "cli/ckbench/kusumoto_batches.h"
 #include "cli/ckbench/kusumoto_networks.h"
-#include "lib/graph/vertex_graph.h"
-#include "lib/schedule/simulate.h"
+#include "lib/problem/graph/vertex_graph.h"
+#include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
 namespace {

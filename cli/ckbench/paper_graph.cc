@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/cost/cost_model.h"
+#include "lib/problem/cost/cost_model.h"
 
 namespace ckplan {
 namespace {

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "lib/base/result.h"
-#include "lib/graph/tensor_graph.h"
-#include "lib/model/model.h"
+#include "lib/files/model/model.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 
 // Loads a model of the folder at a batch size. `side` is another width and height of the input; 0
-// keeps the model's own. Costs are by `cost` (lib/cost/cost_model.h). The default is the papers'
-// costs: 10 for a convolution, 1 otherwise.
+// keeps the model's own. Costs are by `cost` (lib/problem/cost/cost_model.h). The default is the
+// papers' costs: 10 for a convolution, 1 otherwise.
 Result<TensorGraph> LoadPaperModel(const std::string& models, const std::string& name,
                                    int64_t batch, Autograd autograd, int64_t side = 0,
                                    std::string_view cost = "paper");

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/ckbench/synthetic_graph.h"
-#include "lib/planner/planner.h"
+#include "lib/planning/planner/planner.h"
 #include "lib/testing/graph_text.h"
 
 namespace ckplan {

@@ -10,9 +10,9 @@
 #include "cli/ckbench/bench_frame.h"
 #include "cli/ckbench/commands.h"
 #include "cli/common/request_flags.h"
-#include "lib/planner/planner.h"
-#include "lib/planner/registry.h"
-#include "lib/planner/source.h"
+#include "lib/planning/planner/planner.h"
+#include "lib/planning/planner/registry.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
 namespace {

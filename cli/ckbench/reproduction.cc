@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "cli/common/text_table.h"
-#include "lib/emit/json_writer.h"
+#include "lib/files/emit/json_writer.h"
 
 namespace ckplan {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "cli/ckbench/all_reproductions.h"
 #include "cli/common/files.h"
-#include "lib/emit/schemas.h"
+#include "lib/files/emit/schemas.h"
 #include "lib/testing/schema_judge.h"
 
 namespace ckplan {

@@ -9,11 +9,11 @@
 #include "cli/ckbench/commands.h"
 #include "cli/common/request_flags.h"
 #include "cli/common/size_arg.h"
-#include "lib/algorithms/best/annealing.h"
-#include "lib/planner/source.h"
-#include "lib/runs/run_problem.h"
-#include "lib/schedule/expand.h"
-#include "lib/schedule/simulate.h"
+#include "lib/planning/algorithms/best/annealing.h"
+#include "lib/planning/planner/source.h"
+#include "lib/problem/runs/run_problem.h"
+#include "lib/problem/schedule/expand.h"
+#include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
 namespace {

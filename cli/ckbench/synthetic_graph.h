@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/graph/tensor_graph.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "lib/cuda/traffic/kernel_list.h"
-#include "lib/ops/fused_attention.h"
+#include "lib/executor/cuda/traffic/kernel_list.h"
+#include "lib/problem/ops/fused_attention.h"
 
 namespace ckplan {
 namespace {

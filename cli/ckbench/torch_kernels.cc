@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "cli/ckbench/torch_attention.h"
-#include "lib/cuda/traffic/kernel_list.h"
+#include "lib/executor/cuda/traffic/kernel_list.h"
 
 namespace ckplan {
 namespace {

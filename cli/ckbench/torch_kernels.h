@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "lib/base/units.h"
-#include "lib/cuda/traffic/kernel_traffic.h"
-#include "lib/model/step_graph.h"
+#include "lib/executor/cuda/traffic/kernel_traffic.h"
+#include "lib/files/model/step_graph.h"
 
 namespace ckplan {
 

@@ -9,18 +9,18 @@
 
 #include "cli/ckexec/session.h"
 #include "cli/common/size_arg.h"
-#include "lib/backend/backend.h"
-#include "lib/backend/forwarding_backend.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/units.h"
-#include "lib/cost/cost_model.h"
+#include "lib/executor/backend/backend.h"
+#include "lib/executor/backend/forwarding_backend.h"
+#include "lib/problem/cost/cost_model.h"
 #ifdef CKPLAN_HAS_CPU
-#include "lib/cpu/cpu_backend.h"
+#include "lib/executor/cpu/cpu_backend.h"
 #endif
 #ifdef CKPLAN_HAS_CUDA
-#include "lib/cuda/cuda_backend.h"
-#include "lib/cuda/gpu/cuda_libraries.h"
-#include "lib/cuda/gpu/described_device.h"
+#include "lib/executor/cuda/cuda_backend.h"
+#include "lib/executor/cuda/gpu/cuda_libraries.h"
+#include "lib/executor/cuda/gpu/described_device.h"
 #endif
 
 namespace ckplan {

@@ -9,8 +9,8 @@
 
 #include "cli/ckexec/options.h"
 #include "cli/common/command_line.h"
-#include "lib/backend/backend.h"
 #include "lib/base/result.h"
+#include "lib/executor/backend/backend.h"
 
 namespace ckplan {
 

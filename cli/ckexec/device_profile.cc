@@ -11,13 +11,13 @@
 #include "cli/ckexec/session.h"
 #include "cli/common/files.h"
 #include "cli/common/text_table.h"
-#include "lib/backend/own_kernels.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
-#include "lib/emit/json_writer.h"
-#include "lib/exec/element_orders.h"
-#include "lib/exec/placed_program.h"
-#include "lib/exec/step_operators.h"
+#include "lib/executor/backend/own_kernels.h"
+#include "lib/executor/core/element_orders.h"
+#include "lib/executor/core/placed_program.h"
+#include "lib/executor/core/step_operators.h"
+#include "lib/files/emit/json_writer.h"
 
 namespace ckplan {
 namespace {

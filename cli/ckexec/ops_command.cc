@@ -4,7 +4,7 @@
 #include "cli/ckexec/backends.h"
 #include "cli/ckexec/commands.h"
 #include "cli/common/text_table.h"
-#include "lib/emit/json_writer.h"
+#include "lib/files/emit/json_writer.h"
 
 namespace ckplan {
 namespace {

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "cli/ckexec/options.h"
-#include "lib/backend/backend.h"
 #include "lib/base/result.h"
-#include "lib/graph/tensor_graph.h"
-#include "lib/plan/plan.h"
+#include "lib/executor/backend/backend.h"
+#include "lib/planning/plan/plan.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 

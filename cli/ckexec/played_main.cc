@@ -17,7 +17,7 @@
 #include "cli/ckexec/guarded_exec.h"
 #include "cli/common/exit_code.h"
 #include "cli/common/guard.h"
-#include "lib/cuda/played/played_runtime.h"
+#include "lib/executor/cuda/played/played_runtime.h"
 
 namespace ckplan {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cli/testing/run_program.h"
-#include "lib/emit/schemas.h"
+#include "lib/files/emit/schemas.h"
 #include "lib/testing/schema_judge.h"
 #include "lib/testing/temporary_folder.h"
 

@@ -11,9 +11,9 @@
 #include "cli/common/files.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
-#include "lib/emit/json_writer.h"
-#include "lib/exec/placed_program.h"
-#include "lib/exec/profile.h"
+#include "lib/executor/core/placed_program.h"
+#include "lib/executor/core/profile.h"
+#include "lib/files/emit/json_writer.h"
 
 namespace ckplan {
 namespace {

@@ -14,9 +14,9 @@
 #include "cli/common/files.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
-#include "lib/emit/json_writer.h"
-#include "lib/exec/snapshot.h"
-#include "lib/exec/train.h"
+#include "lib/executor/core/snapshot.h"
+#include "lib/executor/core/train.h"
+#include "lib/files/emit/json_writer.h"
 
 namespace ckplan {
 namespace {

@@ -9,14 +9,14 @@
 #include "cli/common/files.h"
 #include "cli/common/size_arg.h"
 #include "lib/base/printable.h"
-#include "lib/emit/json_plan.h"
-#include "lib/exec/element_orders.h"
-#include "lib/model/annotate.h"
-#include "lib/model/check_markers.h"
-#include "lib/model/file_rows.h"
-#include "lib/planner/model_form.h"
-#include "lib/planner/plan_file.h"
-#include "lib/schedule/expand.h"
+#include "lib/executor/core/element_orders.h"
+#include "lib/files/emit/json_plan.h"
+#include "lib/files/model/annotate.h"
+#include "lib/files/model/check_markers.h"
+#include "lib/files/model/file_rows.h"
+#include "lib/planning/planner/model_form.h"
+#include "lib/planning/planner/plan_file.h"
+#include "lib/problem/schedule/expand.h"
 
 namespace ckplan {
 namespace {

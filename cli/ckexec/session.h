@@ -6,13 +6,13 @@
 #include <string>
 
 #include "cli/ckexec/options.h"
-#include "lib/backend/backend.h"
 #include "lib/base/result.h"
-#include "lib/exec/constant_store.h"
-#include "lib/exec/step_operators.h"
-#include "lib/model/model.h"
-#include "lib/model/step_graph.h"
-#include "lib/plan/plan.h"
+#include "lib/executor/backend/backend.h"
+#include "lib/executor/core/constant_store.h"
+#include "lib/executor/core/step_operators.h"
+#include "lib/files/model/model.h"
+#include "lib/files/model/step_graph.h"
+#include "lib/planning/plan/plan.h"
 
 namespace ckplan {
 

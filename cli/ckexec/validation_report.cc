@@ -7,7 +7,7 @@
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
-#include "lib/emit/json_writer.h"
+#include "lib/files/emit/json_writer.h"
 
 namespace ckplan {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "lib/backend/backend.h"
-#include "lib/exec/validate.h"
-#include "lib/plan/plan.h"
+#include "lib/executor/backend/backend.h"
+#include "lib/executor/core/validate.h"
+#include "lib/planning/plan/plan.h"
 
 namespace ckplan {
 

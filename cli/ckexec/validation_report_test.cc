@@ -9,7 +9,7 @@
 #include "cli/ckexec/commands.h"
 #include "cli/ckplan/commands.h"
 #include "cli/common/files.h"
-#include "lib/emit/schemas.h"
+#include "lib/files/emit/schemas.h"
 #include "lib/testing/schema_judge.h"
 #include "lib/testing/temporary_folder.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/common/text_table.h"
-#include "lib/plan/accounting.h"
+#include "lib/planning/plan/accounting.h"
 
 namespace ckplan {
 

@@ -4,11 +4,11 @@
 
 #include "cli/ckplan/commands.h"
 #include "cli/common/text_table.h"
-#include "lib/emit/json_writer.h"
-#include "lib/plan/knob.h"
-#include "lib/plan/request.h"
-#include "lib/plan/solver.h"
-#include "lib/planner/registry.h"
+#include "lib/files/emit/json_writer.h"
+#include "lib/planning/plan/knob.h"
+#include "lib/planning/plan/request.h"
+#include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/registry.h"
 
 namespace ckplan {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "lib/emit/emitters.h"
-#include "lib/plan/plan.h"
-#include "lib/planner/source.h"
+#include "lib/files/emit/emitters.h"
+#include "lib/planning/plan/plan.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
 

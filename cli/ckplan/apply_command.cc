@@ -6,8 +6,8 @@
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/saved_plan.h"
-#include "lib/emit/emitters.h"
-#include "lib/planner/plan_file.h"
+#include "lib/files/emit/emitters.h"
+#include "lib/planning/planner/plan_file.h"
 
 namespace ckplan {
 

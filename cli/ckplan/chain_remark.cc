@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/graph/chain.h"
-#include "lib/plan/solver.h"
-#include "lib/planner/registry.h"
+#include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/registry.h"
+#include "lib/problem/graph/chain.h"
 
 namespace ckplan {
 namespace {

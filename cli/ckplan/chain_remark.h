@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "lib/graph/tensor_graph.h"
-#include "lib/plan/plan.h"
-#include "lib/planner/source.h"
+#include "lib/planning/plan/plan.h"
+#include "lib/planning/planner/source.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 
 // Returns whether the graph has a splitting vertex at which algorithms for chains can cut
-// (lib/graph/chain.h).
+// (lib/problem/graph/chain.h).
 bool CanBeCut(const TensorGraph& graph);
 
 // Explains why a plan by an algorithm for chains keeps everything, and which algorithms take any

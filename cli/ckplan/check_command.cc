@@ -18,12 +18,12 @@
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
 #include "lib/base/read_file.h"
-#include "lib/emit/findings.h"
-#include "lib/emit/json_accounting.h"
-#include "lib/emit/json_plan.h"
-#include "lib/emit/json_writer.h"
-#include "lib/planner/marked_model.h"
-#include "lib/planner/plan_file.h"
+#include "lib/files/emit/findings.h"
+#include "lib/files/emit/json_accounting.h"
+#include "lib/files/emit/json_plan.h"
+#include "lib/files/emit/json_writer.h"
+#include "lib/planning/planner/marked_model.h"
+#include "lib/planning/planner/plan_file.h"
 
 namespace ckplan {
 namespace {

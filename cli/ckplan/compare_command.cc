@@ -17,10 +17,10 @@
 #include "cli/common/message.h"
 #include "cli/common/request_values.h"
 #include "lib/base/work_limit.h"
-#include "lib/plan/outside.h"
-#include "lib/planner/peak_budget.h"
-#include "lib/planner/planner.h"
-#include "lib/planner/registry.h"
+#include "lib/planning/plan/outside.h"
+#include "lib/planning/planner/peak_budget.h"
+#include "lib/planning/planner/planner.h"
+#include "lib/planning/planner/registry.h"
 
 namespace ckplan {
 namespace {

@@ -13,8 +13,8 @@
 #include "cli/ckplan/request_text.h"
 #include "lib/base/nearest_name.h"
 #include "lib/base/read_file.h"
-#include "lib/planner/planner.h"
-#include "lib/schedule/simulate.h"
+#include "lib/planning/planner/planner.h"
+#include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "cli/ckplan/plan_summary.h"
-#include "lib/plan/knob.h"
-#include "lib/planner/peak_budget.h"
-#include "lib/planner/planner.h"
-#include "lib/planner/registry.h"
+#include "lib/planning/plan/knob.h"
+#include "lib/planning/planner/peak_budget.h"
+#include "lib/planning/planner/planner.h"
+#include "lib/planning/planner/registry.h"
 
 namespace ckplan {
 namespace {

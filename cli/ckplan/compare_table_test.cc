@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "lib/planner/registry.h"
+#include "lib/planning/planner/registry.h"
 
 namespace ckplan {
 namespace {

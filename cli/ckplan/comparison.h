@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "lib/base/result.h"
-#include "lib/emit/json_compare.h"
-#include "lib/plan/solver.h"
-#include "lib/planner/source.h"
+#include "lib/files/emit/json_compare.h"
+#include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
 

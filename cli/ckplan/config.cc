@@ -16,7 +16,7 @@
 #include "cli/common/request_flags.h"
 #include "lib/base/nearest_name.h"
 #include "lib/base/read_file.h"
-#include "lib/plan/request_fields.h"
+#include "lib/planning/plan/request_fields.h"
 
 namespace ckplan {
 namespace {

@@ -1,4 +1,5 @@
-// ckplan devices: the presets of lib/cost/devices.json, which --cost flops:DEVICE, --memory and
+// ckplan devices: the presets of lib/problem/cost/devices.json, which --cost flops:DEVICE, --memory
+// and
 // --offload take.
 #include <fmt/format.h>
 
@@ -11,10 +12,10 @@
 #include "cli/ckplan/commands.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
-#include "lib/cost/cost_model.h"
-#include "lib/cost/link.h"
-#include "lib/emit/json_accounting.h"
-#include "lib/emit/json_writer.h"
+#include "lib/files/emit/json_accounting.h"
+#include "lib/files/emit/json_writer.h"
+#include "lib/problem/cost/cost_model.h"
+#include "lib/problem/cost/link.h"
 
 namespace ckplan {
 namespace {

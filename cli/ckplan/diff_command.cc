@@ -12,11 +12,11 @@
 #include "cli/ckplan/saved_plan.h"
 #include "cli/common/memory_limit.h"
 #include "lib/base/stop.h"
-#include "lib/emit/json_diff.h"
-#include "lib/planner/plan_file.h"
-#include "lib/planner/planner.h"
-#include "lib/schedule/simulate.h"
-#include "lib/schedule/training_step.h"
+#include "lib/files/emit/json_diff.h"
+#include "lib/planning/planner/plan_file.h"
+#include "lib/planning/planner/planner.h"
+#include "lib/problem/schedule/simulate.h"
+#include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
 namespace {

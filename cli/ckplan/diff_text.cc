@@ -13,7 +13,7 @@
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
-#include "lib/emit/json_diff.h"
+#include "lib/files/emit/json_diff.h"
 
 namespace ckplan {
 namespace {

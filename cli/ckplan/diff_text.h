@@ -4,8 +4,8 @@
 #include <string>
 
 #include "cli/common/terminal.h"
-#include "lib/plan/diff.h"
-#include "lib/plan/diff_summary.h"
+#include "lib/planning/plan/diff.h"
+#include "lib/planning/plan/diff_summary.h"
 
 namespace ckplan {
 

@@ -9,10 +9,10 @@
 #include "cli/ckplan/explain_text.h"
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/saved_plan.h"
-#include "lib/explain/what_if.h"
-#include "lib/parallel/pipeline.h"
-#include "lib/planner/plan_file.h"
-#include "lib/schedule/training_step.h"
+#include "lib/planning/explain/what_if.h"
+#include "lib/planning/planner/plan_file.h"
+#include "lib/problem/parallel/pipeline.h"
+#include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
 namespace {

@@ -2,10 +2,10 @@
 #include <utility>
 
 #include "cli/ckplan/explain_text.h"
-#include "lib/emit/json_writer.h"
-#include "lib/plan/diff.h"
-#include "lib/schedule/simulate.h"
-#include "lib/schedule/training_step.h"
+#include "lib/files/emit/json_writer.h"
+#include "lib/planning/plan/diff.h"
+#include "lib/problem/schedule/simulate.h"
+#include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
 namespace {

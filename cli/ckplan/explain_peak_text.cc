@@ -7,7 +7,7 @@
 #include "cli/ckplan/explanation_writer.h"
 #include "cli/ckplan/plan_summary.h"
 #include "lib/base/human_bytes.h"
-#include "lib/plan/diff.h"
+#include "lib/planning/plan/diff.h"
 
 namespace ckplan {
 namespace {

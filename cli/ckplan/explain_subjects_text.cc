@@ -8,8 +8,8 @@
 #include "cli/ckplan/plan_summary.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
-#include "lib/plan/diff.h"
-#include "lib/schedule/simulate.h"
+#include "lib/planning/plan/diff.h"
+#include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
 namespace {

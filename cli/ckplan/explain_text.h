@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "cli/common/terminal.h"
-#include "lib/explain/explain_peak.h"
-#include "lib/explain/explain_tensor.h"
-#include "lib/explain/find_subjects.h"
-#include "lib/explain/traced_plan.h"
-#include "lib/planner/source.h"
+#include "lib/planning/explain/explain_peak.h"
+#include "lib/planning/explain/explain_tensor.h"
+#include "lib/planning/explain/find_subjects.h"
+#include "lib/planning/explain/traced_plan.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
 

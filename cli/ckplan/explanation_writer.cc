@@ -8,7 +8,7 @@
 #include "cli/ckplan/request_text.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
-#include "lib/plan/diff.h"
+#include "lib/planning/plan/diff.h"
 
 namespace ckplan {
 namespace {

@@ -8,10 +8,10 @@
 #include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 #include "lib/base/units.h"
-#include "lib/explain/traced_plan.h"
-#include "lib/planner/source.h"
-#include "lib/schedule/simulate.h"
-#include "lib/schedule/training_step.h"
+#include "lib/planning/explain/traced_plan.h"
+#include "lib/planning/planner/source.h"
+#include "lib/problem/schedule/simulate.h"
+#include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
 

@@ -8,7 +8,7 @@
 // `ckplan inspect` takes these for a model:
 //   peak>16GiB, total>24GiB, need>24GiB, activations>8GiB, saved>8GiB, parameters>2GiB, warnings>0
 //
-// lib/plan/threshold.h says what each of them is compared with.
+// lib/planning/plan/threshold.h says what each of them is compared with.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@
 #include "cli/ckplan/options.h"
 #include "cli/common/terminal.h"
 #include "lib/base/result.h"
-#include "lib/plan/threshold.h"
-#include "lib/planner/source.h"
+#include "lib/planning/plan/threshold.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
 

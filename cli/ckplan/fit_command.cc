@@ -12,8 +12,8 @@
 #include "cli/ckplan/outputs.h"
 #include "cli/common/memory_limit.h"
 #include "cli/common/size_arg.h"
-#include "lib/plan/added_time.h"
-#include "lib/planner/fit.h"
+#include "lib/planning/plan/added_time.h"
+#include "lib/planning/planner/fit.h"
 
 namespace ckplan {
 namespace {

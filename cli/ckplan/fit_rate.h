@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lib/planner/fit.h"
+#include "lib/planning/planner/fit.h"
 
 namespace ckplan {
 

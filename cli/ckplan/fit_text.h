@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/common/terminal.h"
-#include "lib/planner/fit.h"
+#include "lib/planning/planner/fit.h"
 
 namespace ckplan {
 

@@ -6,10 +6,10 @@
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/request_text.h"
 #include "cli/common/files.h"
-#include "lib/emit/emitters.h"
-#include "lib/graph/layer_fold.h"
-#include "lib/planner/source.h"
-#include "lib/schedule/expand.h"
+#include "lib/files/emit/emitters.h"
+#include "lib/planning/planner/source.h"
+#include "lib/problem/graph/layer_fold.h"
+#include "lib/problem/schedule/expand.h"
 
 namespace ckplan {
 

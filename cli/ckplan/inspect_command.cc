@@ -13,9 +13,9 @@
 #include "cli/ckplan/suggestions.h"
 #include "cli/common/command_line.h"
 #include "lib/base/printable.h"
-#include "lib/emit/json_inspection.h"
-#include "lib/plan/optimizer_state.h"
-#include "lib/schedule/simulate.h"
+#include "lib/files/emit/json_inspection.h"
+#include "lib/planning/plan/optimizer_state.h"
+#include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
 

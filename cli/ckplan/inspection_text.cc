@@ -12,9 +12,9 @@
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
-#include "lib/emit/json_inspection.h"
-#include "lib/parallel/pipeline.h"
-#include "lib/plan/request_fields.h"
+#include "lib/files/emit/json_inspection.h"
+#include "lib/planning/plan/request_fields.h"
+#include "lib/problem/parallel/pipeline.h"
 
 namespace ckplan {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/common/terminal.h"
-#include "lib/explain/inspection.h"
+#include "lib/planning/explain/inspection.h"
 
 namespace ckplan {
 

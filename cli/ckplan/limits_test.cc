@@ -13,8 +13,8 @@
 #include "cli/common/guard.h"
 #include "cli/common/memory_limit.h"
 #include "lib/base/read_file.h"
-#include "lib/emit/json_graph.h"
-#include "lib/planner/planner.h"
+#include "lib/files/emit/json_graph.h"
+#include "lib/planning/planner/planner.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/temporary_folder.h"
 

@@ -14,7 +14,7 @@
 #include "cli/common/size_arg.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
-#include "lib/planner/fit.h"
+#include "lib/planning/planner/fit.h"
 
 namespace ckplan {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "cli/ckplan/options.h"
 #include "lib/base/result.h"
-#include "lib/plan/solver.h"
-#include "lib/planner/source.h"
+#include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
 

@@ -14,14 +14,14 @@
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
-#include "lib/emit/json_writer.h"
-#include "lib/plan/diff.h"
-#include "lib/planner/model_form.h"
-#include "lib/planner/module_plan.h"
-#include "lib/planner/plan_file.h"
-#include "lib/runtimes/named_step.h"
-#include "lib/runtimes/runtime_plan.h"
-#include "lib/schedule/training_step.h"
+#include "lib/files/emit/json_writer.h"
+#include "lib/planning/plan/diff.h"
+#include "lib/planning/planner/model_form.h"
+#include "lib/planning/planner/module_plan.h"
+#include "lib/planning/planner/plan_file.h"
+#include "lib/planning/runtimes/named_step.h"
+#include "lib/planning/runtimes/runtime_plan.h"
+#include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
 namespace {

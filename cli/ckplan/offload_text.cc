@@ -6,8 +6,8 @@
 
 #include "cli/ckplan/plan_summary.h"
 #include "lib/base/human_bytes.h"
-#include "lib/planner/registry.h"
-#include "lib/schedule/transfers.h"
+#include "lib/planning/planner/registry.h"
+#include "lib/problem/schedule/transfers.h"
 
 namespace ckplan {
 namespace {

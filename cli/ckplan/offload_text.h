@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/plan/plan.h"
-#include "lib/schedule/training_step.h"
+#include "lib/planning/plan/plan.h"
+#include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/algorithms/feng/division_tree_dot.h"
-#include "lib/algorithms/hong/step_prediction.h"
 #include "lib/base/lower_case.h"
-#include "lib/planner/model_form.h"
+#include "lib/planning/algorithms/feng/division_tree_dot.h"
+#include "lib/planning/algorithms/hong/step_prediction.h"
+#include "lib/planning/planner/model_form.h"
 
 namespace ckplan {
 namespace {

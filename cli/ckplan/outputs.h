@@ -1,5 +1,5 @@
 // The files that a command line asks for: -o FILE, and --emit KIND=FILE any number of times, where
-// KIND is an emitter's name (lib/emit/emitters.h).
+// KIND is an emitter's name (lib/files/emit/emitters.h).
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 #include "cli/ckplan/options.h"
 #include "cli/common/files.h"
 #include "cli/common/terminal.h"
-#include "lib/emit/emitters.h"
-#include "lib/planner/source.h"
+#include "lib/files/emit/emitters.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
 

@@ -16,11 +16,11 @@
 #include "cli/common/message.h"
 #include "cli/common/request_values.h"
 #include "lib/base/stop.h"
-#include "lib/plan/optimizer_state.h"
-#include "lib/planner/pareto.h"
-#include "lib/planner/planner.h"
-#include "lib/planner/registry.h"
-#include "lib/schedule/simulate.h"
+#include "lib/planning/plan/optimizer_state.h"
+#include "lib/planning/planner/pareto.h"
+#include "lib/planning/planner/planner.h"
+#include "lib/planning/planner/registry.h"
+#include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
 namespace {

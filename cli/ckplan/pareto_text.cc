@@ -14,10 +14,10 @@
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
-#include "lib/emit/json_accounting.h"
-#include "lib/emit/json_request.h"
-#include "lib/emit/json_writer.h"
-#include "lib/emit/pareto_svg.h"
+#include "lib/files/emit/json_accounting.h"
+#include "lib/files/emit/json_request.h"
+#include "lib/files/emit/json_writer.h"
+#include "lib/files/emit/pareto_svg.h"
 
 namespace ckplan {
 namespace {

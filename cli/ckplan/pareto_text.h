@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/common/terminal.h"
-#include "lib/plan/plan.h"
-#include "lib/planner/pareto.h"
+#include "lib/planning/plan/plan.h"
+#include "lib/planning/planner/pareto.h"
 
 namespace ckplan {
 

@@ -18,12 +18,12 @@
 #include "cli/common/memory_limit.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
-#include "lib/emit/emitters.h"
-#include "lib/emit/json_plan.h"
-#include "lib/planner/alternatives.h"
-#include "lib/planner/peak_budget.h"
-#include "lib/planner/planner.h"
-#include "lib/schedule/simulate.h"
+#include "lib/files/emit/emitters.h"
+#include "lib/files/emit/json_plan.h"
+#include "lib/planning/planner/alternatives.h"
+#include "lib/planning/planner/peak_budget.h"
+#include "lib/planning/planner/planner.h"
+#include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
 namespace {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "lib/base/read_file.h"
-#include "lib/emit/json_decisions.h"
-#include "lib/emit/json_plan.h"
-#include "lib/planner/plan_file.h"
-#include "lib/planner/planner.h"
-#include "lib/planner/source.h"
+#include "lib/files/emit/json_decisions.h"
+#include "lib/files/emit/json_plan.h"
+#include "lib/planning/planner/plan_file.h"
+#include "lib/planning/planner/planner.h"
+#include "lib/planning/planner/source.h"
 #include "lib/testing/instances.h"
 
 namespace ckplan {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/planner/plan_file.h"
+#include "lib/planning/planner/plan_file.h"
 
 namespace ckplan {
 namespace {

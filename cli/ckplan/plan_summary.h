@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/common/terminal.h"
-#include "lib/plan/plan.h"
-#include "lib/planner/source.h"
+#include "lib/planning/plan/plan.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
 

@@ -10,8 +10,8 @@
 #include "cli/common/command_line.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
-#include "lib/explain/plan_facts.h"
-#include "lib/plan/diff.h"
+#include "lib/planning/explain/plan_facts.h"
+#include "lib/planning/plan/diff.h"
 
 namespace ckplan {
 

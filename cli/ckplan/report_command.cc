@@ -12,10 +12,10 @@
 #include "cli/ckplan/plan_paths.h"
 #include "cli/ckplan/saved_plan.h"
 #include "cli/common/memory_limit.h"
-#include "lib/emit/report.h"
-#include "lib/plan/request_fields.h"
-#include "lib/planner/pareto.h"
-#include "lib/planner/plan_file.h"
+#include "lib/files/emit/report.h"
+#include "lib/planning/plan/request_fields.h"
+#include "lib/planning/planner/pareto.h"
+#include "lib/planning/planner/plan_file.h"
 
 namespace ckplan {
 namespace {

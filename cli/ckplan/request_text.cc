@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "cli/common/request_flags.h"
-#include "lib/parallel/pipeline.h"
-#include "lib/plan/request_fields.h"
+#include "lib/planning/plan/request_fields.h"
+#include "lib/problem/parallel/pipeline.h"
 
 namespace ckplan {
 

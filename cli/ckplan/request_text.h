@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cli/common/terminal.h"
-#include "lib/plan/request.h"
-#include "lib/planner/source.h"
+#include "lib/planning/plan/request.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
 

@@ -11,8 +11,8 @@
 #include "cli/ckplan/runtime_settings.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
-#include "lib/emit/json_writer.h"
-#include "lib/plan/diff.h"
+#include "lib/files/emit/json_writer.h"
+#include "lib/planning/plan/diff.h"
 
 namespace ckplan {
 namespace {

@@ -6,8 +6,8 @@
 #include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 #include "lib/base/units.h"
-#include "lib/plan/plan.h"
-#include "lib/runtimes/runtime_plan.h"
+#include "lib/planning/plan/plan.h"
+#include "lib/planning/runtimes/runtime_plan.h"
 
 namespace ckplan {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lib/runtimes/runtime_plan.h"
+#include "lib/planning/runtimes/runtime_plan.h"
 
 namespace ckplan {
 

@@ -6,7 +6,7 @@
 
 #include "cli/ckplan/commands.h"
 #include "lib/base/nearest_name.h"
-#include "lib/emit/schemas.h"
+#include "lib/files/emit/schemas.h"
 
 namespace ckplan {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "cli/common/request_grid.h"
 #include "cli/common/request_values.h"
-#include "lib/plan/request.h"
-#include "lib/planner/registry.h"
-#include "lib/planner/source.h"
+#include "lib/planning/plan/request.h"
+#include "lib/planning/planner/registry.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
 namespace {

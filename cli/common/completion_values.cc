@@ -4,13 +4,13 @@
 #include <algorithm>
 
 #include "cli/common/completion.h"
-#include "lib/cost/cost_model.h"
-#include "lib/cost/link.h"
-#include "lib/emit/emitters.h"
-#include "lib/emit/schemas.h"
-#include "lib/plan/knob.h"
-#include "lib/plan/request_fields.h"
-#include "lib/planner/registry.h"
+#include "lib/files/emit/emitters.h"
+#include "lib/files/emit/schemas.h"
+#include "lib/planning/plan/knob.h"
+#include "lib/planning/plan/request_fields.h"
+#include "lib/planning/planner/registry.h"
+#include "lib/problem/cost/cost_model.h"
+#include "lib/problem/cost/link.h"
 
 namespace ckplan {
 namespace {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-#include "lib/planner/source.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
 namespace {

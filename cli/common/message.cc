@@ -6,7 +6,7 @@
 
 #include "cli/common/request_flags.h"
 #include "lib/base/printable.h"
-#include "lib/emit/json_writer.h"
+#include "lib/files/emit/json_writer.h"
 
 namespace ckplan {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lib/base/printable.h"
-#include "lib/plan/set_input.h"
+#include "lib/planning/plan/set_input.h"
 
 namespace ckplan {
 namespace {

@@ -12,13 +12,13 @@
 #include "cli/common/request_words.h"
 #include "cli/common/size_arg.h"
 #include "lib/base/human_bytes.h"
-#include "lib/cost/cost_model.h"
-#include "lib/emit/json_decisions.h"
-#include "lib/graph/tensor_graph.h"
-#include "lib/plan/knob.h"
-#include "lib/plan/request_fields.h"
-#include "lib/planner/registry.h"
-#include "lib/planner/source.h"
+#include "lib/files/emit/json_decisions.h"
+#include "lib/planning/plan/knob.h"
+#include "lib/planning/plan/request_fields.h"
+#include "lib/planning/planner/registry.h"
+#include "lib/planning/planner/source.h"
+#include "lib/problem/cost/cost_model.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 namespace {

@@ -1,6 +1,6 @@
 // The flags with which people fill in a PlanRequest. One table for all programs has a row for each
-// field (lib/plan/request.h). The help of every command with such a flag, the parsing of typed
-// values, and the commands and flags that messages suggest all come from it.
+// field (lib/planning/plan/request.h). The help of every command with such a flag, the parsing of
+// typed values, and the commands and flags that messages suggest all come from it.
 #pragma once
 
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "lib/plan/request_fields.h"
+#include "lib/planning/plan/request_fields.h"
 #include "lib/testing/plans/full_request.h"
 
 namespace ckplan {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "lib/plan/request_fields.h"
+#include "lib/planning/plan/request_fields.h"
 
 namespace ckplan {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cli/common/request_flags.h"
 #include "lib/base/result.h"
-#include "lib/plan/request.h"
+#include "lib/planning/plan/request.h"
 
 namespace ckplan {
 

@@ -15,11 +15,11 @@
 #include "cli/common/size_arg.h"
 #include "lib/base/nearest_name.h"
 #include "lib/base/read_file.h"
-#include "lib/cost/cost_model.h"
-#include "lib/ops/op_hint.h"
-#include "lib/plan/added_time.h"
-#include "lib/plan/knob.h"
-#include "lib/plan/set_input.h"
+#include "lib/planning/plan/added_time.h"
+#include "lib/planning/plan/knob.h"
+#include "lib/planning/plan/set_input.h"
+#include "lib/problem/cost/cost_model.h"
+#include "lib/problem/ops/op_hint.h"
 
 namespace ckplan {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "lib/base/name_patterns.h"
 #include "lib/base/result.h"
-#include "lib/plan/request.h"
+#include "lib/planning/plan/request.h"
 
 namespace ckplan {
 
@@ -35,14 +35,14 @@ Result<Done> ReadNames(const FlagForm& form, const std::vector<std::string>& tex
 // Each text is a list of patterns with commas between them, or "@" followed by a file of patterns.
 Result<Done> ReadPatternLists(const FlagForm& form, const std::vector<std::string>& texts,
                               NamePatterns* patterns);
-// Reads "mask=[1,0]", "n=@n.npy" or "mask=@mask.json": see lib/plan/set_input.h.
+// Reads "mask=[1,0]", "n=@n.npy" or "mask=@mask.json": see lib/planning/plan/set_input.h.
 Result<Done> ReadSetInputs(const FlagForm& form, const std::vector<std::string>& texts,
                            std::vector<std::string>* inputs);
-// Reads "acme::Norm=like:0": see lib/ops/op_hint.h.
+// Reads "acme::Norm=like:0": see lib/problem/ops/op_hint.h.
 Result<Done> ReadOpShapes(const FlagForm& form, const std::vector<std::string>& texts,
                           std::vector<std::string>* op_shapes);
 Result<Sharding> ReadSharding(const FlagForm& form, const std::string& text);
-// Reads "pcie5:50/50,half": see lib/cost/link.h.
+// Reads "pcie5:50/50,half": see lib/problem/cost/link.h.
 Result<Link> ReadLink(const FlagForm& form, std::string_view text);
 // Reads a size such as "24GiB", or the name of a device preset, whose memory it returns.
 Result<Budget> ReadMemory(const FlagForm& form, const std::string& text);

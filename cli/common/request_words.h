@@ -1,13 +1,14 @@
 // The words of flags that take one of a few, where the command line differs from the table of
-// fields (lib/plan/request_fields.h): which word is meant where none is typed, and how it is
-// spelled. Plans keep the words and the defaults of the table, so old plans mean what they meant.
+// fields (lib/planning/plan/request_fields.h): which word is meant where none is typed, and how it
+// is spelled. Plans keep the words and the defaults of the table, so old plans mean what they
+// meant.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "lib/plan/request_fields.h"
+#include "lib/planning/plan/request_fields.h"
 
 namespace ckplan {
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "lib/base/human_bytes.h"
-#include "lib/graph/tensor_graph.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/plan/budget.h"
+#include "lib/planning/plan/budget.h"
 
 namespace ckplan {
 

@@ -6,7 +6,7 @@
 
 #include "lib/base/human_bytes.h"
 #include "lib/base/rng.h"
-#include "lib/graph/tensor_graph.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 namespace {

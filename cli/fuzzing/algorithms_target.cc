@@ -7,10 +7,10 @@
 #include "cli/fuzzing/choices.h"
 #include "cli/fuzzing/fuzz_targets.h"
 #include "lib/base/check.h"
-#include "lib/emit/json_plan.h"
-#include "lib/plan/check.h"
-#include "lib/planner/planner.h"
-#include "lib/schedule/simulate.h"
+#include "lib/files/emit/json_plan.h"
+#include "lib/planning/plan/check.h"
+#include "lib/planning/planner/planner.h"
+#include "lib/problem/schedule/simulate.h"
 #include "lib/testing/naive_simulation.h"
 
 namespace ckplan {

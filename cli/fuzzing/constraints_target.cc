@@ -10,11 +10,11 @@
 #include "cli/fuzzing/fuzz_targets.h"
 #include "cli/fuzzing/testdata_graphs.h"
 #include "lib/base/check.h"
-#include "lib/emit/json_plan.h"
-#include "lib/plan/check.h"
-#include "lib/plan/check_constraints.h"
-#include "lib/plan/constraints.h"
-#include "lib/planner/planner.h"
+#include "lib/files/emit/json_plan.h"
+#include "lib/planning/plan/check.h"
+#include "lib/planning/plan/check_constraints.h"
+#include "lib/planning/plan/constraints.h"
+#include "lib/planning/planner/planner.h"
 
 namespace ckplan {
 namespace {

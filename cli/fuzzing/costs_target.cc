@@ -1,6 +1,6 @@
 #include "cli/fuzzing/fuzz_targets.h"
 #include "lib/base/check.h"
-#include "lib/cost/table.h"
+#include "lib/problem/cost/table.h"
 
 namespace ckplan {
 

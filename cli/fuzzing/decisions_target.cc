@@ -4,10 +4,10 @@
 #include "cli/fuzzing/fuzz_targets.h"
 #include "cli/fuzzing/testdata_graphs.h"
 #include "lib/base/check.h"
-#include "lib/emit/json_decisions.h"
-#include "lib/emit/json_plan.h"
-#include "lib/planner/planner.h"
-#include "lib/planner/registry.h"
+#include "lib/files/emit/json_decisions.h"
+#include "lib/files/emit/json_plan.h"
+#include "lib/planning/planner/planner.h"
+#include "lib/planning/planner/registry.h"
 
 namespace ckplan {
 namespace {

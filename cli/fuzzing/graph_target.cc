@@ -1,9 +1,9 @@
 #include "cli/fuzzing/fuzz_targets.h"
 #include "cli/fuzzing/plan_targets.h"
 #include "lib/base/check.h"
-#include "lib/emit/json_graph.h"
-#include "lib/emit/json_joint_graph.h"
-#include "lib/planner/planner.h"
+#include "lib/files/emit/json_graph.h"
+#include "lib/files/emit/json_joint_graph.h"
+#include "lib/planning/planner/planner.h"
 
 namespace ckplan {
 namespace {

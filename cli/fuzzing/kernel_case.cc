@@ -12,8 +12,8 @@
 
 #include "lib/base/checked.h"
 #include "lib/base/rng.h"
-#include "lib/graph/tensor_graph.h"
-#include "lib/reference/families.h"
+#include "lib/executor/reference/families.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 namespace {
@@ -124,7 +124,7 @@ const std::vector<reference::CaseRow>& AllCases() {
     std::vector<reference::CaseRow> all;
 #define CKPLAN_FAMILY(Name) \
   for (const reference::CaseRow& row : reference::Name##Cases()) all.push_back(row);
-#include "lib/ops/families.def"
+#include "lib/problem/ops/families.def"
 #undef CKPLAN_FAMILY
     return all;
   }();

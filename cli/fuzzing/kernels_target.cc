@@ -1,6 +1,6 @@
 // Runs operators with any attributes and shapes on the kernels of the CPU backend. No kernel may
-// touch memory beyond its operands if lib/ops has accepted the operator. Each operand has its own
-// block of exactly its size, so that the address sanitizer sees accesses beyond it.
+// touch memory beyond its operands if lib/problem/ops has accepted the operator. Each operand has
+// its own block of exactly its size, so that the address sanitizer sees accesses beyond it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 #include "cli/fuzzing/kernel_case.h"
 #include "lib/base/check.h"
 #include "lib/base/rng.h"
-#include "lib/cpu/cpu_backend.h"
-#include "lib/ops/families.h"
-#include "lib/ops/op_rules.h"
-#include "lib/reference/check_run.h"
-#include "lib/reference/families.h"
-#include "lib/reference/fill.h"
-#include "lib/reference/gradient_roles.h"
+#include "lib/executor/cpu/cpu_backend.h"
+#include "lib/executor/reference/check_run.h"
+#include "lib/executor/reference/families.h"
+#include "lib/executor/reference/fill.h"
+#include "lib/executor/reference/gradient_roles.h"
+#include "lib/problem/ops/families.h"
+#include "lib/problem/ops/op_rules.h"
 
 namespace ckplan {
 namespace {

@@ -4,14 +4,14 @@
 
 #include "cli/fuzzing/fuzz_targets.h"
 #include "lib/base/check.h"
-#include "lib/emit/json_plan.h"
-#include "lib/model/annotate.h"
-#include "lib/model/check_markers.h"
-#include "lib/model/step_graph.h"
-#include "lib/model/weights.h"
-#include "lib/ops/families.h"
-#include "lib/planner/planner.h"
-#include "lib/planner/source.h"
+#include "lib/files/emit/json_plan.h"
+#include "lib/files/model/annotate.h"
+#include "lib/files/model/check_markers.h"
+#include "lib/files/model/step_graph.h"
+#include "lib/files/model/weights.h"
+#include "lib/planning/planner/planner.h"
+#include "lib/planning/planner/source.h"
+#include "lib/problem/ops/families.h"
 #include "lib/testing/temporary_folder.h"
 
 namespace ckplan {

@@ -9,8 +9,8 @@
 #include "lib/base/check.h"
 #include "lib/base/glob.h"
 #include "lib/base/name_patterns.h"
-#include "lib/plan/check_constraints.h"
-#include "lib/plan/constraints.h"
+#include "lib/planning/plan/check_constraints.h"
+#include "lib/planning/plan/constraints.h"
 
 namespace ckplan {
 namespace {

@@ -4,9 +4,9 @@
 #include "cli/fuzzing/plan_targets.h"
 #include "cli/fuzzing/testdata_graphs.h"
 #include "lib/base/check.h"
-#include "lib/emit/json_plan.h"
-#include "lib/plan/check.h"
-#include "lib/planner/source.h"
+#include "lib/files/emit/json_plan.h"
+#include "lib/planning/plan/check.h"
+#include "lib/planning/planner/source.h"
 #include "lib/testing/naive_simulation.h"
 
 namespace ckplan {

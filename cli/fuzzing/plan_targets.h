@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "lib/graph/joint_graph.h"
+#include "lib/problem/graph/joint_graph.h"
 
 namespace ckplan {
 

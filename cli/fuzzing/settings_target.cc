@@ -9,7 +9,7 @@
 #include "cli/ckplan/config.h"
 #include "cli/fuzzing/fuzz_targets.h"
 #include "lib/base/check.h"
-#include "lib/plan/request.h"
+#include "lib/planning/plan/request.h"
 
 namespace ckplan {
 namespace {

@@ -7,7 +7,7 @@
 #include "cli/common/size_arg.h"
 #include "cli/fuzzing/fuzz_targets.h"
 #include "lib/base/check.h"
-#include "lib/plan/request.h"
+#include "lib/planning/plan/request.h"
 
 namespace ckplan {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "lib/base/read_file.h"
-#include "lib/emit/json_graph.h"
-#include "lib/emit/json_joint_graph.h"
+#include "lib/files/emit/json_graph.h"
+#include "lib/files/emit/json_joint_graph.h"
 
 namespace ckplan {
 namespace {

@@ -2,8 +2,8 @@
 // is read once.
 #pragma once
 
-#include "lib/graph/joint_graph.h"
-#include "lib/graph/tensor_graph.h"
+#include "lib/problem/graph/joint_graph.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 

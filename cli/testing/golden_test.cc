@@ -20,7 +20,7 @@
 #include "cli/testing/golden_file.h"
 #include "cli/testing/run_program.h"
 #include "cli/testing/workplace.h"
-#include "lib/mip/mip.h"
+#include "lib/planning/mip/mip.h"
 #include "lib/testing/instances.h"
 
 namespace ckplan {

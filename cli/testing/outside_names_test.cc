@@ -12,7 +12,7 @@
 #include "cli/testing/workplace.h"
 #include "lib/base/printable.h"
 #include "lib/base/read_file.h"
-#include "lib/emit/json_writer.h"
+#include "lib/files/emit/json_writer.h"
 #include "lib/testing/instances.h"
 
 namespace ckplan {

@@ -13,7 +13,7 @@
 #include "cli/common/files.h"
 #include "cli/testing/golden_file.h"
 #include "cli/testing/workplace.h"
-#include "lib/mip/mip.h"
+#include "lib/planning/mip/mip.h"
 #include "lib/testing/instances.h"
 
 namespace ckplan {

@@ -28,7 +28,7 @@ enum class ErrorCode {
 };
 
 // Settings that would help. A library does not know how users enter them: it names fields of
-// PlanRequest (lib/plan/request.h), and a program prints "try --budget 8611000000".
+// PlanRequest (lib/planning/plan/request.h), and a program prints "try --budget 8611000000".
 struct Remedy {
   struct Setting {
     std::string name;   // For example "budget".

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "lib/base/units.h"
-#include "lib/graph/tensor_graph.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/graph/joint_graph.h"
-#include "lib/schedule/expand.h"
+#include "lib/problem/graph/joint_graph.h"
+#include "lib/problem/schedule/expand.h"
 #include "lib/testing/graph_text.h"
 
 namespace ckplan {

@@ -1,6 +1,6 @@
 // A second simulator of schedules with transfers, for tests and fuzzers. It is as plain as possible
 // and slow, and shares no code with the simulator or the checker: it looks up by the definitions of
-// lib/schedule/transfers.h which version a step reads, and where that version is.
+// lib/problem/schedule/transfers.h which version a step reads, and where that version is.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "lib/cost/link.h"
-#include "lib/graph/joint_graph.h"
-#include "lib/schedule/schedule.h"
+#include "lib/problem/cost/link.h"
+#include "lib/problem/graph/joint_graph.h"
+#include "lib/problem/schedule/schedule.h"
 
 namespace ckplan {
 

@@ -1,15 +1,15 @@
 // A second simulator of runs, for tests and fuzzers. It is as plain as possible, takes time that is
 // at least quadratic in the number of runs, and shares no code with the simulator or the checker.
 //
-// It looks up when each version that a run makes dies, by the definition of lib/schedule/replay.h.
-// What is in memory at a run follows from the list of all versions.
+// It looks up when each version that a run makes dies, by the definition of
+// lib/problem/schedule/replay.h. What is in memory at a run follows from the list of all versions.
 #pragma once
 
 #include <algorithm>
 #include <set>
 #include <vector>
 
-#include "lib/graph/joint_graph.h"
+#include "lib/problem/graph/joint_graph.h"
 
 namespace ckplan {
 

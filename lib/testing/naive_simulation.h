@@ -1,6 +1,6 @@
 // A second simulator and a second judge of arenas, for tests and fuzzers. Both are as plain as
 // possible, and take time that is at least quadratic in the number of steps. They share no code
-// with lib/schedule/simulate or with the checker.
+// with lib/problem/schedule/simulate or with the checker.
 //
 // The simulator decides for each step and each tensor, by the definition, whether the tensor is in
 // memory there. It counts gradients with a list of the buffer that each gradient holds.
@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/graph/tensor_graph.h"
-#include "lib/schedule/schedule.h"
-#include "lib/schedule/timeline.h"
+#include "lib/problem/graph/tensor_graph.h"
+#include "lib/problem/schedule/schedule.h"
+#include "lib/problem/schedule/timeline.h"
 
 namespace ckplan {
 

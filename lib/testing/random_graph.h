@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "lib/base/rng.h"
-#include "lib/graph/tensor_graph.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/graph/joint_graph.h"
+#include "lib/problem/graph/joint_graph.h"
 
 namespace ckplan {
 

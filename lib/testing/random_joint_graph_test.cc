@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "lib/schedule/simulate.h"
+#include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
 

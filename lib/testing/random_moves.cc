@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "lib/schedule/step_table.h"
+#include "lib/problem/schedule/step_table.h"
 #include "lib/testing/random_joint_graph.h"
 
 namespace ckplan {

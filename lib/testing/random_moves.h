@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/cost/link.h"
-#include "lib/graph/joint_graph.h"
-#include "lib/schedule/schedule.h"
+#include "lib/problem/cost/link.h"
+#include "lib/problem/graph/joint_graph.h"
+#include "lib/problem/schedule/schedule.h"
 
 namespace ckplan {
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/graph/tensor_graph.h"
-#include "lib/schedule/backward_order.h"
-#include "lib/schedule/schedule.h"
-#include "lib/schedule/strategy.h"
+#include "lib/problem/graph/tensor_graph.h"
+#include "lib/problem/schedule/backward_order.h"
+#include "lib/problem/schedule/schedule.h"
+#include "lib/problem/schedule/strategy.h"
 
 namespace ckplan {
 
@@ -20,7 +20,7 @@ inline KeptSet RandomKeptSet(Rng& rng, const TensorGraph& graph) {
   return kept;
 }
 
-// Training steps in random orders that lib/schedule/backward_order.h allows, with random
+// Training steps in random orders that lib/problem/schedule/backward_order.h allows, with random
 // recomputation.
 class RandomSchedule {
  public:

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/graph/joint_graph.h"
+#include "lib/problem/graph/joint_graph.h"
 
 namespace ckplan {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "lib/graph/tensor_graph.h"
-#include "lib/schedule/schedule.h"
+#include "lib/problem/graph/tensor_graph.h"
+#include "lib/problem/schedule/schedule.h"
 
 namespace ckplan {
 

@@ -2,7 +2,7 @@
 #
 #   cmake -DSOURCE_DIR=... -P check_docs_paths.cmake
 #
-# `lib/a/b.{h,cc}` and `lib/a/b` stand for lib/a/b.*. Paths with capitals, such as `lib/cpu/ops/FAMILY.cc`,
+# `lib/a/b.{h,cc}` and `lib/a/b` stand for lib/a/b.*. Paths with capitals, such as `lib/executor/cpu/ops/FAMILY.cc`,
 # are patterns for readers and are not checked.
 file(GLOB pages ${SOURCE_DIR}/*.md ${SOURCE_DIR}/docs/*.md)
 set(missing "")

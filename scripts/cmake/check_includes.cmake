@@ -1,5 +1,5 @@
-# Fails if a file of lib/FOLDER includes a folder of lib/ that is not in ALLOWED. The folders of
-# lib/algorithms have their own names, like their targets.
+# Fails if a file of lib/.../FOLDER includes a folder of lib/ that is not in ALLOWED. Both are written as targets
+# are: without their room.
 cmake_minimum_required(VERSION 3.25)
 foreach(file IN LISTS FILES)
   if(NOT IS_ABSOLUTE "${file}")
@@ -7,7 +7,7 @@ foreach(file IN LISTS FILES)
   endif()
   file(STRINGS "${file}" lines REGEX "^#include \"(lib|cli)/")
   foreach(line IN LISTS lines)
-    string(REGEX REPLACE "^#include \"(lib/)?(algorithms/)?([a-z]+)/.*" "\\3" included "${line}")
+    string(REGEX REPLACE "^#include \"(lib/)?((problem|planning|files|executor)/)?(algorithms/)?([a-z]+)/.*" "\\5" included "${line}")
     if(NOT included STREQUAL FOLDER AND NOT included IN_LIST ALLOWED)
       message(FATAL_ERROR "${file}: ${line}: lib/${FOLDER} may include only: ${FOLDER} ${ALLOWED}")
     endif()

@@ -2,26 +2,26 @@
 # a private header of another folder of lib/, or a header that only tests may use.
 #
 #   SOURCE_DIR      the root of the project
-#   PUBLIC_HEADERS  "model/model.h;...": all other headers of these folders are private
+#   PUBLIC_HEADERS  "files/model/model.h;...": all other headers of these folders are private
 #   STAMP           the file to touch if there is no fault
 cmake_minimum_required(VERSION 3.25)
 
 # The columns are: pattern of included headers | pattern of the files that may include them | those files in
 # words
 set(walls
-  "onnx/|google/protobuf/"   "^lib/model/"                 "the sources and private headers of lib/model"
-  "nlohmann/"                "^lib/(emit|cost|testing)/|_test\\.cc$" "lib/emit, lib/cost, lib/testing and tests"
+  "onnx/|google/protobuf/"   "^lib/files/model/"                 "the sources and private headers of lib/files/model"
+  "nlohmann/"                "^lib/(files/emit|problem/cost|testing)/|_test\\.cc$" "lib/files/emit, lib/problem/cost, lib/testing and tests"
   "CLI/"                     "^cli/common/command_line\\.cc$" "cli/common/command_line.cc"
   "toml"                     "^cli/common/toml\\.h$" "cli/common/toml.h"
-  "oneapi/|dnnl"             "^lib/cpu/"                   "lib/cpu"
-  "highs/|interfaces/highs"  "^lib/mip/[a-z_]+\\.cc$"       "the sources of lib/mip"
-  "cuda[_.]|cublas|cudnn"    "^lib/cuda/"                  "lib/cuda"
+  "oneapi/|dnnl"             "^lib/executor/cpu/"                   "lib/executor/cpu"
+  "highs/|interfaces/highs"  "^lib/planning/mip/[a-z_]+\\.cc$"       "the sources of lib/planning/mip"
+  "cuda[_.]|cublas|cudnn"    "^lib/executor/cuda/"                  "lib/executor/cuda"
   "valijson/"                "^lib/testing/"               "lib/testing"
   "(lib|cli)/.*testing"      "testing|_test\\.cc$|^cli/fuzzing/" "tests and fuzz targets")
 
 set(folders "")
 foreach(header IN LISTS PUBLIC_HEADERS)
-  string(REGEX REPLACE "/.*" "" folder "${header}")
+  string(REGEX REPLACE "^([a-z]+/[a-z]+)/.*" "\\1" folder "${header}")
   list(APPEND folders "${folder}")
 endforeach()
 
@@ -35,7 +35,7 @@ macro(check_line)
       list(APPEND faults "${file} includes ${included}, which only ${in_words} may")
     endif()
   endwhile()
-  if(included MATCHES "^lib/([a-z]+)/(.*)$" AND CMAKE_MATCH_1 IN_LIST folders)
+  if(included MATCHES "^lib/([a-z]+/[a-z]+)/(.*)$" AND CMAKE_MATCH_1 IN_LIST folders)
     set(folder "${CMAKE_MATCH_1}")
     if(NOT "${folder}/${CMAKE_MATCH_2}" IN_LIST PUBLIC_HEADERS AND (is_public OR NOT file MATCHES "^lib/${folder}/"))
       list(APPEND faults "${file} includes ${included}, which is private to lib/${folder}: PUBLIC_HEADERS in lib/${folder}/CMakeLists.txt are what others may include")

@@ -1,4 +1,4 @@
-# HiGHS as the target highs::highs, for lib/mip. Versions before 1.15 lack options that lib/mip sets
+# HiGHS as the target highs::highs, for lib/mip. Versions before 1.15 lack options that lib/planning/mip sets
 # so that its results are the same everywhere.
 
 # Finds an installed one; else takes the one that scripts/setup unpacked in FOLDER. Sets

@@ -1,5 +1,5 @@
 # oneDNN as the target DNNL::dnnl, for the executor. Below 3.2 its batched matmul and its plain
-# reorders lack what lib/cpu asks for (and version 2 is another interface).
+# reorders lack what lib/executor/cpu asks for (and version 2 is another interface).
 
 # Finds an installed one; the folders PREFIX... are searched last. Sets CKPLAN_ONEDNN_FOUND, and where that is OFF,
 # CKPLAN_ONEDNN_MISSING: why.

@@ -61,7 +61,7 @@ class BareRoot:
 
     def install(self, folder, names):
         """Puts libraries that replace NVIDIA's where a package manager would put those."""
-        played = os.path.join(BUILD, "lib/cuda/played/libraries/libckplan_played_libraries.so")
+        played = os.path.join(BUILD, "lib/executor/cuda/played/libraries/libckplan_played_libraries.so")
         for name in names:
             self.add(played, f"{folder}/{name}")
 

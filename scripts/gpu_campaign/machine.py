@@ -11,17 +11,17 @@ import time
 PROGRAMS = {
     "ckplan": ["cli/ckplan/ckplan"],
     "ckexec": ["cli/ckexec/ckexec"],
-    "operators": ["lib/cuda/gpu/ckplan_cuda_test"],
-    "executor": ["lib/cuda/gpu/ckplan_cuda_test"],
+    "operators": ["lib/executor/cuda/gpu/ckplan_cuda_test"],
+    "executor": ["lib/executor/cuda/gpu/ckplan_cuda_test"],
 }
 # Which test cases of a program are those of the operators or of the executor.
-TESTS = {"operators": "--source-file-exclude=*lib/exec/*", "executor": "--source-file=*lib/exec/*"}
+TESTS = {"operators": "--source-file-exclude=*lib/executor/core/*", "executor": "--source-file=*lib/executor/core/*"}
 # In a rehearsal, the same programs run over a GPU that the host emulates.
 REHEARSED = {
     "ckplan": PROGRAMS["ckplan"],
     "ckexec": ["cli/ckexec/ckexec_played"],
-    "operators": ["lib/cuda/host/ckplan_cuda_on_host_test"],
-    "executor": ["lib/cuda/host/ckplan_exec_on_cuda_host_test"],
+    "operators": ["lib/executor/cuda/host/ckplan_cuda_on_host_test"],
+    "executor": ["lib/executor/cuda/host/ckplan_exec_on_cuda_host_test"],
 }
 # What a rehearsal takes of the test programs, which emulate thousands of threads.
 REHEARSED_TESTS = {"operators": "cuda: Rotary*", "executor": "loss: the axis*"}

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/algorithms/best/required_ops.h"
+#include "lib/planning/algorithms/best/required_ops.h"
 
 namespace ckplan {
 namespace {
@@ -20,7 +20,7 @@ Mask Bit(int32_t i) { return Mask{1} << i; }
 struct State {
   Mask live = 0;  // The values that are in memory.
   Mask ran = 0;   // The operations that have run.
-  // These two change only if there are rules (lib/runs/run_rules.h).
+  // These two change only if there are rules (lib/problem/runs/run_rules.h).
   Mask late = 0;           // The operations that ran again after the end of the forward pass.
   bool has_ended = false;  // Whether the forward pass has ended.
   auto operator<=>(const State&) const = default;

@@ -1,5 +1,5 @@
 // Small random joint graphs, and their best plans by a search of all states, for tests of
-// lib/algorithms/best.
+// lib/planning/algorithms/best.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 #include <span>
 
 #include "lib/base/rng.h"
-#include "lib/graph/joint_graph.h"
-#include "lib/runs/run_problem.h"
-#include "lib/runs/run_rules.h"
+#include "lib/problem/graph/joint_graph.h"
+#include "lib/problem/runs/run_problem.h"
+#include "lib/problem/runs/run_rules.h"
 
 namespace ckplan {
 

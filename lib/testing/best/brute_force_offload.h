@@ -1,5 +1,5 @@
 // The best plan with copies to the host and back, by a search of all states, for tests of the
-// bounds in lib/algorithms/best.
+// bounds in lib/planning/algorithms/best.
 //
 // A state is what is in memory, on the host and on its way, with the times at which copies end,
 // counted from the end of the last run. Each step of a plan is a move: a run, or the out, drop or
@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
-#include "lib/algorithms/best/copy_times.h"
-#include "lib/runs/run_problem.h"
+#include "lib/planning/algorithms/best/copy_times.h"
+#include "lib/problem/runs/run_problem.h"
 
 namespace ckplan {
 

@@ -1,4 +1,5 @@
-// The best bound that cuts over some moments prove, for tests of lib/algorithms/best/curve.
+// The best bound that cuts over some moments prove, for tests of
+// lib/planning/algorithms/best/curve.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/algorithms/best/curve/nested_network.h"
-#include "lib/algorithms/best/curve/price_master.h"
+#include "lib/planning/algorithms/best/curve/nested_network.h"
+#include "lib/planning/algorithms/best/curve/price_master.h"
 
 namespace ckplan {
 

@@ -1,14 +1,14 @@
-// A random training step with a budget, for tests of lib/algorithms/best.
+// A random training step with a budget, for tests of lib/planning/algorithms/best.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "lib/algorithms/best/flat_simulation.h"
-#include "lib/algorithms/best/moment_loop.h"
-#include "lib/algorithms/best/required_ops.h"
 #include "lib/base/rng.h"
-#include "lib/runs/run_problem.h"
+#include "lib/planning/algorithms/best/flat_simulation.h"
+#include "lib/planning/algorithms/best/moment_loop.h"
+#include "lib/planning/algorithms/best/required_ops.h"
+#include "lib/problem/runs/run_problem.h"
 #include "lib/testing/best/brute_force.h"
 
 namespace ckplan {

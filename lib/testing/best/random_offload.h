@@ -1,4 +1,5 @@
-// A random training step with a budget and a link to the host, for tests of lib/algorithms/best.
+// A random training step with a budget and a link to the host, for tests of
+// lib/planning/algorithms/best.
 #pragma once
 
 #include <algorithm>
@@ -7,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "lib/algorithms/best/copy_times.h"
-#include "lib/algorithms/best/flat_simulation.h"
-#include "lib/algorithms/best/required_ops.h"
 #include "lib/base/rng.h"
-#include "lib/runs/run_problem.h"
+#include "lib/planning/algorithms/best/copy_times.h"
+#include "lib/planning/algorithms/best/flat_simulation.h"
+#include "lib/planning/algorithms/best/required_ops.h"
+#include "lib/problem/runs/run_problem.h"
 #include "lib/testing/best/brute_force.h"
 #include "lib/testing/best/brute_force_offload.h"
 

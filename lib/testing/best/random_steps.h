@@ -1,4 +1,4 @@
-// Random training steps, for tests of lib/algorithms/best.
+// Random training steps, for tests of lib/planning/algorithms/best.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/graph/joint_graph.h"
+#include "lib/problem/graph/joint_graph.h"
 
 namespace ckplan {
 

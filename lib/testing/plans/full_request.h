@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-#include "lib/plan/request_fields.h"
+#include "lib/planning/plan/request_fields.h"
 
 namespace ckplan {
 

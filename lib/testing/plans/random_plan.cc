@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <variant>
 
-#include "lib/plan/request_fields.h"
+#include "lib/planning/plan/request_fields.h"
 #include "lib/testing/plans/full_request.h"
 
 namespace ckplan {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "lib/base/rng.h"
-#include "lib/plan/plan.h"
+#include "lib/planning/plan/plan.h"
 
 namespace ckplan {
 

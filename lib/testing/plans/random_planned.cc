@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "lib/base/rng.h"
-#include "lib/plan/assemble.h"
-#include "lib/schedule/lower.h"
-#include "lib/schedule/simulate.h"
+#include "lib/planning/plan/assemble.h"
+#include "lib/problem/schedule/lower.h"
+#include "lib/problem/schedule/simulate.h"
 #include "lib/testing/random_graph.h"
 #include "lib/testing/random_joint_graph.h"
 #include "lib/testing/random_moves.h"

@@ -5,9 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "lib/cost/link.h"
-#include "lib/plan/plan.h"
-#include "lib/schedule/training_step.h"
+#include "lib/planning/plan/plan.h"
+#include "lib/problem/cost/link.h"
+#include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "lib/plan/request.h"
+#include "lib/planning/plan/request.h"
 
 namespace ckplan {
 

@@ -1,0 +1,114 @@
+// Where the buffers of a program live. There are two implementations, so that the peak is measured
+// independently of the plan: an arena with the planned size and offsets, and an allocator that only
+// counts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/executor/backend/backend.h"
+#include "lib/executor/core/host_copies.h"
+#include "lib/executor/core/program.h"
+
+namespace ckplan {
+
+// The maximum number of bytes that were live at once, its parts by kind of buffer, and the first
+// step that reached this maximum.
+struct MeasuredPeak {
+  Bytes total;
+  Bytes tensors;  // Activations and statistics.
+  Bytes gradients;
+  Bytes workspaces;
+  int32_t step = 0;
+};
+
+class BufferMemory {
+ public:
+  explicit BufferMemory(const Program& program) : program_(program) {}
+  virtual ~BufferMemory() = default;
+  BufferMemory(const BufferMemory&) = delete;
+  BufferMemory& operator=(const BufferMemory&) = delete;
+
+  // kInfeasible: the device has too little memory left.
+  Result<void*> Begin(int32_t buffer, int32_t step);
+  void End(int32_t buffer);
+
+  // Lets the program copy to the host; needed if it does.
+  void UseHost(std::unique_ptr<HostCopies> copies) { host_ = std::move(copies); }
+  HostCopies* host() { return host_.get(); }
+
+  const MeasuredPeak& peak() const { return peak_; }
+  Bytes host_peak() const { return host_ == nullptr ? Bytes(0) : host_->peak(); }
+  Bytes live() const { return live_.total; }
+
+ protected:
+  const ProgramBuffer& buffer(int32_t index) const {
+    return program_.buffers[static_cast<size_t>(index)];
+  }
+  // Waits for all copies to the host and back. A step that fails leaves some under way, so memory
+  // is released after this.
+  void EndCopies() { host_.reset(); }
+  virtual Result<void*> Take(int32_t buffer) = 0;
+  virtual void Give(int32_t buffer) = 0;
+
+ private:
+  void Count(int32_t buffer, int64_t sign);
+
+  const Program& program_;
+  std::unique_ptr<HostCopies> host_;
+  MeasuredPeak live_;
+  MeasuredPeak peak_;
+};
+
+// One block of memory (the slab) for all buffers. With `poisons`, the whole slab is first filled
+// with NaNs, and the place of a buffer is filled again whenever the buffer begins or ends.
+class ArenaMemory final : public BufferMemory {
+ public:
+  // `offsets` has one entry for each buffer of the program. kCheckFailed names the first buffer
+  // that does not lie within `slab_bytes`, or whose offset is not aligned as the backend needs it.
+  static Result<std::unique_ptr<ArenaMemory>> Create(Backend& backend, const Program& program,
+                                                     std::vector<Bytes> offsets, Bytes slab_bytes,
+                                                     bool poisons);
+  ~ArenaMemory() override;
+
+  // Writes the whole slab once, so that no timed run pays for the first access to a page.
+  void Touch() { backend_.Zero(slab_, slab_bytes_.count()); }
+  // The highest end of any buffer so far.
+  Bytes used() const { return used_; }
+
+ private:
+  ArenaMemory(Backend& backend, const Program& program, std::vector<Bytes> offsets, bool poisons);
+  Result<void*> Take(int32_t buffer) override;
+  void Give(int32_t buffer) override;
+
+  Backend& backend_;
+  std::vector<Bytes> offsets_;
+  bool poisons_;
+  char* slab_ = nullptr;
+  Bytes slab_bytes_;
+  Bytes used_;
+};
+
+// Allocates each buffer separately from the pool of the device's driver. If the driver counts the
+// bytes in use, its count confirms the count made here.
+class CountingMemory final : public BufferMemory {
+ public:
+  enum class From { kPool, kDevice };  // kDevice: without the pool, and without the driver's count.
+  CountingMemory(Backend& backend, const Program& program, From from = From::kPool);
+  ~CountingMemory() override;
+
+ private:
+  Result<void*> Take(int32_t buffer) override;
+  void Give(int32_t buffer) override;
+  void Release(void* memory);
+
+  Backend& backend_;
+  From from_;
+  std::vector<void*> memory_;
+};
+
+}  // namespace ckplan

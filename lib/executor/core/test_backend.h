@@ -1,0 +1,19 @@
+// The backend that the tests of this folder run on. They are linked into several programs, each
+// with its own definition of MakeTestBackend: the CPU backend in this folder, the CUDA backend in
+// lib/cuda.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lib/executor/backend/backend.h"
+#include "lib/planning/plan/model_variant.h"
+
+namespace ckplan {
+
+std::unique_ptr<Backend> MakeTestBackend();
+
+// Returns the types in which a backend can store activations: float32 and, if supported, bfloat16.
+std::vector<ActivationType> StoredTypes(const Backend& backend);
+
+}  // namespace ckplan

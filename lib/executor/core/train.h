@@ -1,0 +1,37 @@
+// Training steps with plain stochastic gradient descent, by a plan or by a schedule that keeps
+// everything.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/executor/backend/backend.h"
+#include "lib/executor/core/constant_store.h"
+#include "lib/executor/core/loss.h"
+#include "lib/executor/core/placed_program.h"
+#include "lib/executor/core/step_operators.h"
+#include "lib/files/model/step_graph.h"
+
+namespace ckplan {
+
+struct TrainOptions {
+  uint64_t seed = 0;
+  LossKind loss = LossKind::kCrossEntropy;
+  int steps = 1;
+  double learning_rate = 0.01;
+};
+
+struct TrainedStep {
+  double loss = 0;  // Computed before the parameters are updated.
+  double seconds = 0;
+};
+
+// All steps train on the same batch; random operators draw new numbers in each step. `after_step`
+// is called after every step.
+Result<std::vector<TrainedStep>> Train(Backend& backend, const StepGraph& step,
+                                       const StepOperators& operators, ConstantStore& constants,
+                                       const PlacedProgram& plan, const TrainOptions& options,
+                                       const std::function<void(const TrainedStep&)>& after_step);
+
+}  // namespace ckplan

@@ -1,0 +1,212 @@
+#include "lib/executor/cpu/ops/conv_kernel.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "lib/executor/cpu/dnnl_support.h"
+#include "lib/executor/cpu/parallel.h"
+
+namespace ckplan::cpu {
+
+namespace {
+
+using Desc = dnnl::memory::desc;
+
+// Minimum number of bytes of x and y that are converted to another layout at once.
+constexpr int64_t kChunkBytes = int64_t{4} << 20;
+
+// The primitive and layouts that oneDNN prefers for a chunk of samples.
+struct BlockedChoice {
+  DnnlPrimitive primitive;
+  Desc x, w, y;
+  std::string kernel;  // Name of oneDNN's implementation.
+};
+
+BlockedChoice ChooseBlocked(const DnnlDevice& device, ConvJob job, const Window& window,
+                            const Dims& x_dims, const Dims& w_dims, const Dims& y_dims) {
+  const auto any = [](const Dims& dims) {
+    return Desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+  };
+  Dims gaps = window.dilations;
+  for (int64_t& gap : gaps) --gap;  // oneDNN's dilation counts only the skipped elements.
+  const auto direct = dnnl::algorithm::convolution_direct;
+  const auto attributes = ScratchpadAttributes();
+  const dnnl::convolution_forward::primitive_desc forward(
+      device.engine, dnnl::prop_kind::forward_training, direct, any(x_dims), any(w_dims),
+      any(y_dims), window.strides, gaps, window.begin, window.end, attributes);
+  switch (job) {
+    case ConvJob::kForward:
+      return {DnnlPrimitive::Of<dnnl::convolution_forward>(forward), forward.src_desc(),
+              forward.weights_desc(), forward.dst_desc(), forward.impl_info_str()};
+    case ConvJob::kBackwardData: {
+      const dnnl::convolution_backward_data::primitive_desc backward(
+          device.engine, direct, any(x_dims), any(w_dims), any(y_dims), window.strides, gaps,
+          window.begin, window.end, forward, attributes);
+      return {DnnlPrimitive::Of<dnnl::convolution_backward_data>(backward),
+              backward.diff_src_desc(), backward.weights_desc(), backward.diff_dst_desc(),
+              backward.impl_info_str()};
+    }
+    case ConvJob::kBackwardWeights:
+      break;
+  }
+  const dnnl::convolution_backward_weights::primitive_desc backward(
+      device.engine, direct, any(x_dims), any(w_dims), any(y_dims), window.strides, gaps,
+      window.begin, window.end, forward, attributes);
+  return {DnnlPrimitive::Of<dnnl::convolution_backward_weights>(backward), backward.src_desc(),
+          backward.diff_weights_desc(), backward.diff_dst_desc(), backward.impl_info_str()};
+}
+
+Dims WithChannels(int64_t batch, int64_t channels, const Dims& spatial) {
+  Dims dims = {batch, channels};
+  dims.insert(dims.end(), spatial.begin(), spatial.end());
+  return dims;
+}
+
+Dims WeightDims(const ConvShape& shape) {
+  const int64_t groups = shape.groups;
+  Dims dims = {shape.out_channels / groups, shape.in_channels / groups};
+  if (groups > 1) dims.insert(dims.begin(), groups);
+  dims.insert(dims.end(), shape.window.kernel.begin(), shape.window.kernel.end());
+  return dims;
+}
+
+// Returns the number of samples that are computed at once: a divisor of the batch.
+int64_t ChunkOf(const ConvShape& shape, int64_t x_bytes, int64_t y_bytes, int64_t w_bytes) {
+  const int64_t wanted = std::max(kChunkBytes, 2 * w_bytes);
+  for (int64_t chunk = 1; chunk < shape.batch; ++chunk) {
+    if (shape.batch % chunk == 0 && chunk * (x_bytes + y_bytes) >= wanted) return chunk;
+  }
+  return shape.batch;
+}
+
+// One of x, w and y, in the caller's layout and in the primitive's layout.
+struct Side {
+  int id = 0;  // A constant DNNL_ARG_...
+  Desc plain, own;
+  LayoutChange change;  // For the result, from own to plain.
+  int64_t offset = 0;   // The copy in the workspace, if needed.
+  int64_t step = 0;     // Elements from one chunk to the next; 0 for weights.
+};
+
+void AddTo(float* sum, const float* term, int64_t count) {
+  ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) sum[i] += term[i];
+  });
+}
+
+class BlockedConv final : public ConvKernel {
+ public:
+  BlockedConv(const ConvShape& shape, ConvJob job) : job_(job) {
+    const Dims w_dims = WeightDims(shape);
+    const int64_t x_size = shape.in_channels * Product(shape.window.in);
+    const int64_t y_size = shape.out_channels * Product(shape.window.out);
+    const int64_t chunk = ChunkOf(shape, 4 * x_size, 4 * y_size, 4 * Product(w_dims));
+    chunks_ = shape.batch / chunk;
+    const Dims x_dims = WithChannels(chunk, shape.in_channels, shape.window.in);
+    const Dims y_dims = WithChannels(chunk, shape.out_channels, shape.window.out);
+    BlockedChoice choice = ChooseBlocked(device_, job, shape.window, x_dims, w_dims, y_dims);
+    primitive_ = choice.primitive;
+    is_fallback_ = choice.kernel.find("gemm") != std::string::npos ||
+                   choice.kernel.find("ref") != std::string::npos;
+    const bool reads_x = job != ConvJob::kBackwardData;
+    const bool reads_y = job != ConvJob::kForward;
+    const Side x = {reads_x ? DNNL_ARG_SRC : DNNL_ARG_DIFF_SRC,
+                    PlainDesc(x_dims),
+                    choice.x,
+                    {},
+                    0,
+                    chunk * x_size};
+    const Side w = {job == ConvJob::kBackwardWeights ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS,
+                    PlainDesc(w_dims), choice.w};
+    const Side y = {reads_y ? DNNL_ARG_DIFF_DST : DNNL_ARG_DST,
+                    PlainDesc(y_dims),
+                    choice.y,
+                    {},
+                    0,
+                    chunk * y_size};
+    if (job == ConvJob::kForward) sides_ = {x, w, y};
+    if (job == ConvJob::kBackwardData) sides_ = {w, y, x};
+    if (job == ConvJob::kBackwardWeights) sides_ = {x, y, w};
+    PlanWorkspace();
+  }
+
+  int64_t workspace() const override { return plan_.total(); }
+  // Returns whether oneDNN has only its general kernel for this convolution, not an optimised one.
+  bool is_fallback() const { return is_fallback_; }
+
+  void Run(const float* first, const float* second, float* result, void* workspace) const override {
+    for (int64_t chunk = 0; chunk < chunks_; ++chunk) {
+      const float* a = ToOwnLayout(sides_[0], first, chunk, workspace);
+      const float* b = ToOwnLayout(sides_[1], second, chunk, workspace);
+      const Side& out = sides_[2];
+      float* plain = result + chunk * out.step;
+      float* own = out.change.is_needed() ? FloatsAt(workspace, out.offset) : plain;
+      const bool adds = job_ == ConvJob::kBackwardWeights && chunk > 0;
+      float* target = adds ? FloatsAt(workspace, term_) : own;
+      primitive_.Run(device_,
+                     {{sides_[0].id, &sides_[0].own, a},
+                      {sides_[1].id, &sides_[1].own, b},
+                      {out.id, &out.own, target}},
+                     FloatsAt(workspace, scratch_));
+      if (adds) AddTo(own, target, static_cast<int64_t>(out.own.get_size() / sizeof(float)));
+      if (out.step != 0 || chunk + 1 == chunks_) {
+        out.change.Run(device_, own, plain, FloatsAt(workspace, scratch_));
+      }
+    }
+  }
+
+ private:
+  void PlanWorkspace() {
+    int64_t scratch = primitive_.workspace();
+    for (Side& side : sides_) {
+      const bool is_result = &side == &sides_[2];
+      side.change = is_result ? LayoutChange(device_, side.own, side.plain)
+                              : LayoutChange(device_, side.plain, side.own);
+      scratch = std::max(scratch, side.change.workspace());
+      if (side.change.is_needed()) {
+        side.offset = plan_.Add(static_cast<int64_t>(side.own.get_size()));
+      }
+    }
+    if (job_ == ConvJob::kBackwardWeights && chunks_ > 1) {
+      term_ = plan_.Add(static_cast<int64_t>(sides_[2].own.get_size()));
+    }
+    scratch_ = plan_.Add(scratch);
+  }
+
+  // Converts a chunk of an operand to the primitive's layout. Weights are converted only once.
+  const float* ToOwnLayout(const Side& side, const float* plain, int64_t chunk,
+                           void* workspace) const {
+    const float* from = plain + chunk * side.step;
+    if (!side.change.is_needed()) return from;
+    float* own = FloatsAt(workspace, side.offset);
+    if (side.step != 0 || chunk == 0) {
+      side.change.Run(device_, from, own, FloatsAt(workspace, scratch_));
+    }
+    return own;
+  }
+
+  DnnlDevice device_;
+  ConvJob job_;
+  int64_t chunks_ = 1;
+  bool is_fallback_ = false;
+  DnnlPrimitive primitive_;
+  std::array<Side, 3> sides_;  // The two operands and the result, in the order of Run.
+  WorkspacePlan plan_;
+  int64_t term_ = 0;     // Offset of one chunk's gradient of the weights.
+  int64_t scratch_ = 0;  // Offset of oneDNN's own scratch memory.
+};
+
+}  // namespace
+
+std::unique_ptr<ConvKernel> MakeConvKernel(const ConvShape& shape, ConvJob job) {
+  if (std::unique_ptr<ConvKernel> product = MakePointwiseConv(shape, job)) return product;
+  auto blocked = std::make_unique<BlockedConv>(shape, job);
+  const bool is_grouped = shape.groups > 1;
+  if (job == ConvJob::kBackwardWeights && is_grouped && blocked->is_fallback()) {
+    return MakeGroupedWeights(shape);
+  }
+  return blocked;
+}
+
+}  // namespace ckplan::cpu

@@ -1,0 +1,246 @@
+// MatMul and Gemm.
+#include "lib/problem/ops/matmul.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lib/executor/cpu/batched_matmul.h"
+#include "lib/executor/cpu/dnnl_support.h"
+#include "lib/executor/cpu/families.h"
+#include "lib/executor/cpu/floats.h"
+#include "lib/executor/cpu/layout.h"
+#include "lib/executor/cpu/parallel.h"
+
+namespace ckplan::cpu {
+
+namespace {
+
+// The operator as a product of lists of matrices, and the pairs that are multiplied.
+struct Problem {
+  ProductShape shape;  // Shape of the forward product.
+  MatrixTriples triples;
+};
+
+// Returns the index of the operand's matrix that is used for the output's matrix at `index`.
+// `leading` has the operand's leading axes (those before the last two); `index` counts the output's
+// matrices.
+int64_t PlaceOf(const Dims& leading, const Dims& index) {
+  int64_t place = 0;
+  for (size_t i = 0; i < leading.size(); ++i) {
+    const int64_t at = index[i + index.size() - leading.size()];
+    place = place * leading[i] + (leading[i] == 1 ? 0 : at);
+  }
+  return place;
+}
+
+// Returns one pair of matrices for each matrix of the output.
+MatrixTriples PairMatrices(const MatMulShape& shape) {
+  const Dims& leading = shape.leading;
+  MatrixTriples triples;
+  Dims index(leading.size(), 0);
+  const int64_t count = Product(leading);
+  for (int64_t c = 0; c < count; ++c) {
+    int64_t rest = c;
+    for (size_t i = leading.size(); i-- > 0; rest /= leading[i]) index[i] = rest % leading[i];
+    triples.a.push_back(PlaceOf(shape.a_leading, index));
+    triples.b.push_back(PlaceOf(shape.b_leading, index));
+    triples.c.push_back(c);
+  }
+  return triples;
+}
+
+Problem ProblemOf(const MatMulShape& shape) {
+  Problem problem;
+  problem.shape.m = shape.m;
+  problem.shape.n = shape.n;
+  problem.shape.k = shape.k;
+  problem.shape.a.is_transposed = shape.is_a_transposed;
+  problem.shape.b.is_transposed = shape.is_b_transposed;
+  problem.shape.alpha = shape.alpha;
+  problem.triples = PairMatrices(shape);
+  return problem;
+}
+
+MatrixLayout Flipped(MatrixLayout layout) {
+  layout.is_transposed = !layout.is_transposed;
+  return layout;
+}
+
+// The product that computes the gradient of an operand. Its factors are the output's gradient and
+// the other operand.
+struct GradientProduct {
+  std::unique_ptr<BatchedMatMul> product;
+  bool has_gradient_left = false;  // Otherwise the other operand is the left factor.
+};
+
+GradientProduct MakeGradient(const ProductShape& shape, MatrixTriples triples, bool is_left) {
+  return {std::make_unique<BatchedMatMul>(shape, std::move(triples)), is_left};
+}
+
+// Computes dA = dC op(B)ᵀ, or its transpose if A is transposed.
+GradientProduct GradientOfA(const Problem& problem) {
+  const ProductShape& forward = problem.shape;
+  const MatrixTriples& of = problem.triples;
+  ProductShape shape;
+  shape.alpha = forward.alpha;
+  shape.k = forward.n;
+  if (forward.a.is_transposed) {
+    shape.m = forward.k;
+    shape.n = forward.m;
+    shape.a = forward.b;
+    shape.b.is_transposed = true;
+    return MakeGradient(shape, {of.b, of.c, of.a}, false);
+  }
+  shape.m = forward.m;
+  shape.n = forward.k;
+  shape.b = Flipped(forward.b);
+  return MakeGradient(shape, {of.c, of.b, of.a}, true);
+}
+
+// Computes dB = op(A)ᵀ dC, or its transpose if B is transposed.
+GradientProduct GradientOfB(const Problem& problem) {
+  const ProductShape& forward = problem.shape;
+  const MatrixTriples& of = problem.triples;
+  ProductShape shape;
+  shape.alpha = forward.alpha;
+  shape.k = forward.m;
+  if (forward.b.is_transposed) {
+    shape.m = forward.n;
+    shape.n = forward.k;
+    shape.a.is_transposed = true;
+    shape.b = forward.a;
+    return MakeGradient(shape, {of.c, of.a, of.b}, true);
+  }
+  shape.m = forward.k;
+  shape.n = forward.n;
+  shape.a = Flipped(forward.a);
+  return MakeGradient(shape, {of.a, of.c, of.b}, false);
+}
+
+// Gemm's third input, broadcast to the rows and columns of the output.
+class Addend {
+ public:
+  explicit Addend(const MatMulShape& shape)
+      : beta_(shape.addend.factor),
+        rows_(shape.m),
+        columns_(shape.n),
+        own_rows_(shape.addend.rows),
+        own_columns_(shape.addend.columns) {}
+
+  void Spread(const float* from, float* to) const {
+    const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, columns_));
+    ParallelFor(rows_, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const float* source = from + (own_rows_ == 1 ? 0 : row * own_columns_);
+        float* target = to + row * columns_;
+        const int64_t step = own_columns_ == 1 ? 0 : 1;
+        for (int64_t i = 0; i < columns_; ++i) target[i] = beta_ * source[i * step];
+      }
+    });
+  }
+
+  void Gather(const float* gradient, float* to) const {
+    ParallelFor(own_columns_, own_columns_ == columns_ ? 64 : 1, [&](int64_t begin, int64_t end) {
+      for (int64_t row = 0; row < own_rows_; ++row) {
+        for (int64_t i = begin; i < end; ++i) {
+          to[row * own_columns_ + i] = beta_ * static_cast<float>(SumOnto(gradient, row, i));
+        }
+      }
+    });
+  }
+
+ private:
+  double SumOnto(const float* gradient, int64_t own_row, int64_t own_column) const {
+    const int64_t first_row = own_rows_ == 1 ? 0 : own_row;
+    const int64_t last_row = own_rows_ == 1 ? rows_ : own_row + 1;
+    const int64_t first_column = own_columns_ == 1 ? 0 : own_column;
+    const int64_t last_column = own_columns_ == 1 ? columns_ : own_column + 1;
+    double sum = 0;
+    for (int64_t row = first_row; row < last_row; ++row) {
+      for (int64_t i = first_column; i < last_column; ++i) {
+        sum += static_cast<double>(gradient[row * columns_ + i]);
+      }
+    }
+    return sum;
+  }
+
+  float beta_;
+  int64_t rows_, columns_;          // Dimensions of the output.
+  int64_t own_rows_, own_columns_;  // Each is the output's dimension or 1.
+};
+
+class MatMulOp final : public PreparedOp {
+ public:
+  MatMulOp(const OpSpec& spec, const MatMulShape& shape) {
+    const Problem problem = ProblemOf(shape);
+    ProductShape forward = problem.shape;
+    if (shape.addend.is_present) {
+      addend_ = std::make_unique<Addend>(shape);
+      forward.adds = true;
+    }
+    forward_ = std::make_unique<BatchedMatMul>(forward, problem.triples);
+    if (spec.input(0).has_gradient) {
+      gradients_[0] = GradientOfA(problem);
+    }
+    if (spec.input(1).has_gradient) {
+      gradients_[1] = GradientOfB(problem);
+    }
+  }
+
+  OpWorkspace workspace() const override {
+    int64_t backward = 0;
+    for (const GradientProduct& gradient : gradients_) {
+      if (gradient.product) backward = std::max(backward, gradient.product->workspace());
+    }
+    return {forward_->workspace(), backward};
+  }
+
+  void Forward(const ForwardCall& call) override {
+    float* c = Floats(call.outputs[0]);
+    if (c == nullptr) return;
+    if (addend_) addend_->Spread(Floats(call.inputs[2]), c);
+    forward_->Run(Floats(call.inputs[0]), Floats(call.inputs[1]), c, call.workspace);
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    const float* dc = Floats(call.output_gradients[0]);
+    float* result = Floats(gradient);
+    if (position == 2) {
+      addend_->Gather(dc, result);
+      return;
+    }
+    const float* other = Floats(call.inputs[1 - position]);
+    const GradientProduct& of = gradients_[position];
+    if (of.has_gradient_left) {
+      of.product->Run(dc, other, result, call.workspace);
+    } else {
+      of.product->Run(other, dc, result, call.workspace);
+    }
+  }
+
+ private:
+  std::unique_ptr<Addend> addend_;
+  std::unique_ptr<BatchedMatMul> forward_;
+  std::array<GradientProduct, 2> gradients_;  // Indexed by position of the operand.
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareMatMul(const OpSpec& spec) {
+  CKPLAN_ASSIGN_OR_RETURN(const MatMulShape shape, ReadMatMulShape(spec));
+  const int64_t matrices = Product(shape.leading);
+  if (matrices > kMaxMatrices) {
+    return Unsupported(spec, fmt::format("it multiplies {} pairs of matrices; at most {} are "
+                                         "supported",
+                                         matrices, kMaxMatrices));
+  }
+  return Guarded(spec, [&] { return std::make_unique<MatMulOp>(spec, shape); });
+}
+
+constexpr OpRow kMatMulOps[] = {{"Gemm", PrepareMatMul}, {"MatMul", PrepareMatMul}};
+
+}  // namespace
+
+std::span<const OpRow> MatMulOps() { return kMatMulOps; }
+
+}  // namespace ckplan::cpu

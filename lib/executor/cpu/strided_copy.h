@@ -1,0 +1,65 @@
+// Copies between tensors with different axis orders: transposes, slices, tiles.
+#pragma once
+
+#include <cstring>
+
+#include "lib/executor/backend/backend.h"
+#include "lib/executor/cpu/layout.h"
+
+namespace ckplan::cpu {
+
+// Calls body with the unsigned integer type of the given size: copies preserve every bit.
+template <typename Body>
+void WithElementOf(int64_t bytes, const Body& body) {
+  if (bytes == 1) {
+    body(uint8_t{});
+  } else if (bytes == 4) {
+    body(uint32_t{});
+  } else {
+    body(uint64_t{});
+  }
+}
+
+inline void CopyBytes(void* to, const void* from, int64_t bytes) {
+  ParallelFor(bytes, 4 * kGrain, [=](int64_t begin, int64_t end) {
+    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
+                static_cast<size_t>(end - begin));
+  });
+}
+
+inline void ZeroBytes(void* to, int64_t bytes) {
+  ParallelFor(bytes, 4 * kGrain, [=](int64_t begin, int64_t end) {
+    std::memset(static_cast<char*>(to) + begin, 0, static_cast<size_t>(end - begin));
+  });
+}
+
+// Copies to[to_base + Σ i_a to_strides[a]] = from[from_base + Σ i_a from_strides[a]] for every
+// index i with i_a < dims[a]. No place is written twice. Strides may be negative and, in `from`, 0.
+class StridedCopy {
+ public:
+  StridedCopy() = default;
+  StridedCopy(const Dims& dims, const Dims& from_strides, int64_t from_base, const Dims& to_strides,
+              int64_t to_base = 0);
+
+  void Run(const void* from, void* to, int64_t element_bytes) const;
+  StridedCopy Reversed() const;
+  const Layout& layout() const { return layout_; }  // The operands are `from` and `to`.
+
+ private:
+  // If the tensors have different inner axes, both are copied in square blocks.
+  static constexpr int64_t kSquare = 32;
+
+  void FindSquares();
+  template <typename T>
+  void RunRows(const T* from, T* to) const;
+  template <typename T>
+  void RunSquares(const T* from, T* to) const;
+
+  Layout layout_;
+  int64_t from_base_ = 0, to_base_ = 0;
+  bool has_squares_ = false;
+  Layout outer_;  // All axes but the two of the squares.
+  int64_t rows_ = 1, from_row_ = 0, to_row_ = 0;
+};
+
+}  // namespace ckplan::cpu

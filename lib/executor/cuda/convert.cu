@@ -1,0 +1,79 @@
+#include <algorithm>
+
+#include "lib/executor/cuda/convert.h"
+#include "lib/executor/cuda/launch.h"
+#include "lib/problem/ops/element_order.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+struct Same {
+  CKPLAN_DEVICE float operator()(float x) const { return x; }
+};
+
+// Returns the distances in memory between neighbours along the axes of the model.
+Dims StridesOf(const Dims& dims, bool is_channels_last) {
+  if (!is_channels_last) return RowMajorStrides(dims);
+  const Dims stored = RowMajorStrides({dims[0], dims[2], dims[3], dims[1]});
+  return {stored[0], stored[3], stored[1], stored[2]};
+}
+
+// Returns whether Map can read 16 bytes at once.
+bool IsAligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % sizeof(Float4) == 0; }
+
+}  // namespace
+
+ElementType CommonType(std::initializer_list<ElementType> types) {
+  const bool has_half =
+      std::find(types.begin(), types.end(), ElementType::kBFloat16) != types.end();
+  return has_half ? ElementType::kBFloat16 : ElementType::kFloat32;
+}
+
+void Convert(Device& device, int64_t count, const void* from, ElementType from_type, void* to,
+             ElementType to_type) {
+  if (from_type == to_type) {
+    device.Copy(to, from, count * SizeOf(to_type));
+    return;
+  }
+  const FloatsIn x(from, from_type);
+  const FloatsOut y(to, to_type);
+  if (IsAligned(from) && IsAligned(to)) {
+    Map(device, count, y, Same(), x);
+  } else {
+    ForEach(device, count, [=] CKPLAN_KERNEL(int64_t i) { y.Set(i, x[i]); });
+  }
+}
+
+Conversion::Conversion(const Dims& dims, const StoredAs& from, const StoredAs& to,
+                       WorkspacePlan& plan)
+    : count_(Product(dims)), from_(from.type), to_(to.type) {
+  if (from.is_channels_last != to.is_channels_last && !HasOneOrder(dims)) {
+    reorder_.emplace(dims, CopySide{from.type, StridesOf(dims, from.is_channels_last)},
+                     CopySide{to.type, StridesOf(dims, to.is_channels_last)});
+  }
+  if (is_needed()) offset_ = plan.Add(count_ * SizeOf(to_));
+}
+
+const void* Conversion::Apply(Device& device, const void* data, void* workspace) const {
+  if (!is_needed()) return data;
+  void* copy = BufferAt(workspace, offset_);
+  if (reorder_) {
+    reorder_->Run(device, data, copy);
+  } else {
+    Convert(device, count_, data, from_, copy, to_);
+  }
+  return copy;
+}
+
+void Conversion::Return(Device& device, void* result, void* workspace) const {
+  if (!is_needed()) return;
+  const void* copy = BufferAt(workspace, offset_);
+  if (reorder_) {
+    reorder_->Reversed().Run(device, copy, result);
+  } else {
+    Convert(device, count_, copy, to_, result, from_);
+  }
+}
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,65 @@
+// Conversions between float types and between orders of elements. The libraries require both
+// factors of a product in one type, and all tensors of a convolution in one order. The parameters
+// of an operator on bfloat16 are float32, so they are first rounded into the workspace.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+
+#include "lib/executor/cuda/device.h"
+#include "lib/executor/cuda/strided_copy.h"
+#include "lib/executor/cuda/workspace.h"
+
+namespace ckplan::cuda {
+
+// Returns the type in which factors of these types are multiplied: bfloat16 if any of them is
+// bfloat16. A float32 factor is then a parameter or a constant.
+ElementType CommonType(std::initializer_list<ElementType> types);
+
+// Converts, or copies if the types are equal. The buffers need no more than the alignment of their
+// elements.
+void Convert(Device& device, int64_t count, const void* from, ElementType from_type, void* to,
+             ElementType to_type);
+
+// How a tensor of four axes is stored.
+struct StoredAs {
+  ElementType type = ElementType::kFloat32;
+  bool is_channels_last = false;
+};
+
+// A tensor as it is needed: the tensor itself, or a copy in the workspace.
+class Conversion {
+ public:
+  Conversion() = default;
+  // Between types.
+  Conversion(int64_t count, ElementType from, ElementType to, WorkspacePlan& plan)
+      : count_(count), from_(from), to_(to) {
+    if (is_needed()) offset_ = plan.Add(count * SizeOf(to));
+  }
+  // Between types and orders.
+  Conversion(const Dims& dims, const StoredAs& from, const StoredAs& to, WorkspacePlan& plan);
+
+  bool is_needed() const { return from_ != to_ || reorder_.has_value(); }
+  // Converts if necessary, and returns `data` or the converted copy.
+  const void* Apply(Device& device, const void* data, void* workspace) const;
+
+  // Returns the result of an earlier Apply.
+  const void* Applied(const void* data, void* workspace) const {
+    return is_needed() ? BufferAt(workspace, offset_) : data;
+  }
+
+  // Returns the buffer in which to compute a result; Return converts it to the result's own type.
+  void* Target(void* result, void* workspace) const {
+    return is_needed() ? BufferAt(workspace, offset_) : result;
+  }
+  void Return(Device& device, void* result, void* workspace) const;
+
+ private:
+  int64_t count_ = 0;
+  ElementType from_ = ElementType::kFloat32;
+  ElementType to_ = ElementType::kFloat32;
+  std::optional<StridedCopy> reorder_;  // If the orders differ; it converts the type as well.
+  int64_t offset_ = 0;
+};
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,38 @@
+// Checks calls of the CUDA runtime and the libraries whose failure is a bug of this program or a
+// defect of the device, which no caller could handle. A failure ends the program with exit code 70
+// and a message that names the call. Running out of memory is reported separately, because it is
+// not a bug: code is loaded when it first runs, and needs memory.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/base/out_of_memory.h"
+#include "lib/executor/cuda/device.h"
+
+namespace ckplan::cuda {
+
+[[noreturn]] inline void FailOutOfMemory(std::string_view call) {
+  std::string message("the GPU has no memory left for the code of kernels, or for a library (");
+  message.append(call).append("); leave some free: plan with a smaller budget or a smaller batch");
+  throw OutOfMemory(std::move(message));
+}
+
+inline void CheckCuda(cudaError_t status, const char* call) {
+  if (status == cudaSuccess) return;
+  if (status == cudaErrorMemoryAllocation) FailOutOfMemory(call);
+  FailCheck(__FILE__, __LINE__, call, cudaGetErrorString(status));
+}
+
+// Checks that a kernel was started. Failures while it runs are detected by Synchronize.
+inline void CheckLaunch() { CheckCuda(cudaGetLastError(), "starting a kernel"); }
+
+inline cudaStream_t StreamOf(const Device& device) {
+  return static_cast<cudaStream_t>(device.stream());
+}
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,121 @@
+#include "lib/executor/cuda/gpu/cuda_libraries.h"
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/check.h"
+#include "lib/executor/cuda/attention_library.h"
+#include "lib/executor/cuda/gpu/absent_driver.h"
+#include "lib/executor/cuda/gpu/cublas_gemm.h"
+#include "lib/executor/cuda/gpu/cudnn_attention.h"
+#include "lib/executor/cuda/gpu/cudnn_convolution.h"
+#include "lib/executor/cuda/gpu/shared_library.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+// Returns the attentions of the device that the convolutions are for, which must outlive them.
+std::unique_ptr<CudnnAttentions> AttentionsBeside(const CudnnConvolutions& convolutions,
+                                                  const DeviceOptions& options) {
+  return std::make_unique<CudnnAttentions>(convolutions.api(), convolutions.target(), options);
+}
+
+class CudaLibraries final : public Libraries {
+ public:
+  static Result<std::unique_ptr<CudaLibraries>> Open(const DeviceOptions& options,
+                                                     cudaStream_t stream) {
+    CKPLAN_ASSIGN_OR_RETURN(const CublasApi cublas, LoadFromFolders(CublasApi::Load));
+    CKPLAN_ASSIGN_OR_RETURN(const CudnnApi cudnn, LoadFromFolders(CudnnApi::Load));
+    std::unique_ptr<CudaLibraries> libraries(new CudaLibraries);
+    CKPLAN_ASSIGN_OR_RETURN(libraries->gemm_, CublasGemm::Create(cublas, options, stream));
+    CKPLAN_ASSIGN_OR_RETURN(libraries->convolutions_,
+                            CudnnConvolutions::Create(cudnn, options, stream));
+    libraries->attentions_ = AttentionsBeside(*libraries->convolutions_, options);
+    return libraries;
+  }
+
+  int64_t GemmWorkspace(const GemmShape&) const override { return gemm_->workspace(); }
+  void Gemm(const GemmShape& shape, const void* a, const void* b, void* c,
+            void* workspace) override {
+    gemm_->Run(shape, a, b, c, workspace);
+  }
+  Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
+                                                          ConvPass pass) override {
+    return convolutions_->Prepare(shape, pass);
+  }
+  Result<std::unique_ptr<LibraryAttention>> PrepareAttention(const LibraryAttentionShape& shape,
+                                                             AttentionPass pass) override {
+    return attentions_->Prepare(shape, pass);
+  }
+
+  std::string Describe() const {
+    const int cublas = gemm_->version();
+    const int64_t cudnn = convolutions_->api().version();
+    return fmt::format("cuBLAS {}.{}, cuDNN {}.{}", cublas / 10000, cublas / 100 % 100,
+                       cudnn / 10000, cudnn / 100 % 100);
+  }
+
+ private:
+  CudaLibraries() = default;
+
+  std::unique_ptr<CublasGemm> gemm_;
+  std::unique_ptr<CudnnConvolutions> convolutions_;
+  std::unique_ptr<CudnnAttentions> attentions_;
+};
+
+class DescribedLibraries final : public Libraries {
+ public:
+  DescribedLibraries(const DeviceOptions& options, std::unique_ptr<CudnnConvolutions> convolutions)
+      : gemm_workspace_(CublasGemm::WorkspaceFor(options)),
+        convolutions_(std::move(convolutions)),
+        attentions_(AttentionsBeside(*convolutions_, options)) {}
+
+  int64_t GemmWorkspace(const GemmShape&) const override { return gemm_workspace_; }
+  void Gemm(const GemmShape&, const void*, const void*, void*, void*) override {
+    CKPLAN_CHECK(false, "a device that is only described runs nothing");
+  }
+  Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
+                                                          ConvPass pass) override {
+    return convolutions_->Prepare(shape, pass);
+  }
+  Result<std::unique_ptr<LibraryAttention>> PrepareAttention(const LibraryAttentionShape& shape,
+                                                             AttentionPass pass) override {
+    return attentions_->Prepare(shape, pass);
+  }
+
+ private:
+  int64_t gemm_workspace_;
+  std::unique_ptr<CudnnConvolutions> convolutions_;
+  std::unique_ptr<CudnnAttentions> attentions_;
+};
+
+}  // namespace
+
+Result<OpenedLibraries> OpenCudaLibraries(const DeviceOptions& options, void* stream) {
+  CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<CudaLibraries> libraries,
+                          CudaLibraries::Open(options, static_cast<cudaStream_t>(stream)));
+  std::string versions = libraries->Describe();
+  return OpenedLibraries{std::move(libraries), std::move(versions)};
+}
+
+int64_t ProductWorkspaceFor(const DeviceOptions& options) {
+  return CublasGemm::WorkspaceFor(options);
+}
+
+Result<OpenedLibraries> DescribeCudaLibraries(const DeviceOptions& options,
+                                              const std::string& properties_json) {
+  LoadAbsentDriver();
+  CKPLAN_ASSIGN_OR_RETURN(const CudnnApi cudnn, CudnnApi::Load(LibraryFolders()));
+  CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<CudnnConvolutions> convolutions,
+                          CudnnConvolutions::Describe(cudnn, options, properties_json));
+  return OpenedLibraries{std::make_unique<DescribedLibraries>(options, std::move(convolutions)),
+                         fmt::format("cuDNN {}", cudnn.VersionText())};
+}
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,9 @@
+#include "lib/executor/core/test_backend.h"
+#include "lib/executor/cuda/cuda_backend.h"
+#include "lib/executor/cuda/host/host_device.h"
+
+namespace ckplan {
+
+std::unique_ptr<Backend> MakeTestBackend() { return cuda::MakeBackend(cuda::MakeHostDevice()); }
+
+}  // namespace ckplan

@@ -1,0 +1,12 @@
+#include "lib/executor/cuda/test_backend.h"
+
+#include "lib/executor/cuda/cuda_backend.h"
+#include "lib/executor/cuda/host/host_device.h"
+
+namespace ckplan::cuda {
+
+std::unique_ptr<Backend> MakeTestBackend(DeviceOptions options) {
+  return MakeBackend(MakeHostDevice(options));
+}
+
+}  // namespace ckplan::cuda

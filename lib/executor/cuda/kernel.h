@@ -1,0 +1,196 @@
+// The language of kernels: C++ that nvcc compiles for the GPU, and any compiler for the host, where
+// tests run the identical kernels without a GPU (host/host_device.h).
+//
+// CKPLAN_DEVICE (lib/executor/scalar/device_function.h) marks functions that kernels call,
+// CKPLAN_KERNEL the lambdas that are kernels.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "lib/executor/scalar/device_function.h"
+#include "lib/problem/ops/op_spec.h"
+
+// CKPLAN_UNROLL stands before loops over values that shall stay in registers: nvcc might not unroll
+// a loop with a long body, and would then keep the values in memory.
+#ifdef __CUDACC__
+#define CKPLAN_KERNEL __device__
+#define CKPLAN_UNROLL _Pragma("unroll")
+#else
+#define CKPLAN_KERNEL
+#define CKPLAN_UNROLL
+#endif
+
+namespace ckplan::cuda {
+
+// Number of elements that one thread reads at once if possible: 16 bytes of float32, 8 of bfloat16.
+inline constexpr int64_t kVector = 4;
+// Where tensors are walked from end to end, a thread has 16 bytes of bfloat16, twice 16 of float32.
+inline constexpr int64_t kWide = 8;
+
+// Returns the upper half of a float32, rounded to nearest, ties to even; NaN stays NaN.
+CKPLAN_DEVICE inline uint16_t ToBFloat16(float value) {
+  uint32_t bits = 0;
+  memcpy(&bits, &value, sizeof(bits));
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<uint16_t>((bits >> 16) | 0x40U);
+  return static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
+}
+
+CKPLAN_DEVICE inline float FromBFloat16(uint16_t half) {
+  const uint32_t bits = static_cast<uint32_t>(half) << 16;
+  float value = 0;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+struct alignas(16) Float4 {
+  float at[kVector];
+};
+struct alignas(8) BFloat4 {
+  uint16_t at[kVector];
+};
+struct Float8 {
+  float at[kWide];
+};
+struct alignas(16) BFloat8 {
+  uint16_t at[kWide];
+};
+
+// An input tensor of floats, stored as float32 or bfloat16, so that kernels are written once for
+// both.
+class FloatsIn {
+ public:
+  FloatsIn() = default;
+  FloatsIn(const void* data, ElementType type)
+      : data_(data), is_half_(type == ElementType::kBFloat16) {}
+
+  CKPLAN_DEVICE float operator[](int64_t i) const {
+    return is_half_ ? FromBFloat16(static_cast<const uint16_t*>(data_)[i])
+                    : static_cast<const float*>(data_)[i];
+  }
+  // Returns elements [kVector * group, kVector * group + kVector); the data must be aligned to 16
+  // bytes.
+  CKPLAN_DEVICE Float4 Load(int64_t group) const {
+    if (!is_half_) return static_cast<const Float4*>(data_)[group];
+    const BFloat4 halves = static_cast<const BFloat4*>(data_)[group];
+    Float4 values;
+    CKPLAN_UNROLL
+    for (int k = 0; k < kVector; ++k) values.at[k] = FromBFloat16(halves.at[k]);
+    return values;
+  }
+  // Returns elements [kWide * group, kWide * group + kWide), with the same alignment.
+  CKPLAN_DEVICE Float8 LoadWide(int64_t group) const {
+    Float8 values;
+    if (is_half_) {
+      const BFloat8 halves = static_cast<const BFloat8*>(data_)[group];
+      CKPLAN_UNROLL
+      for (int k = 0; k < kWide; ++k) values.at[k] = FromBFloat16(halves.at[k]);
+      return values;
+    }
+    const auto* const quarters = static_cast<const Float4*>(data_) + 2 * group;
+    const Float4 low = quarters[0];
+    const Float4 high = quarters[1];
+    CKPLAN_UNROLL
+    for (int k = 0; k < kVector; ++k) {
+      values.at[k] = low.at[k];
+      values.at[kVector + k] = high.at[k];
+    }
+    return values;
+  }
+  CKPLAN_DEVICE bool is_null() const { return data_ == nullptr; }
+
+ private:
+  const void* data_ = nullptr;
+  bool is_half_ = false;
+};
+
+// An output tensor of floats, stored as float32 or bfloat16.
+class FloatsOut {
+ public:
+  FloatsOut() = default;
+  FloatsOut(void* data, ElementType type) : data_(data), is_half_(type == ElementType::kBFloat16) {}
+
+  CKPLAN_DEVICE void Set(int64_t i, float value) const {
+    if (is_half_) {
+      static_cast<uint16_t*>(data_)[i] = ToBFloat16(value);
+    } else {
+      static_cast<float*>(data_)[i] = value;
+    }
+  }
+  CKPLAN_DEVICE void Store(int64_t group, const Float4& values) const {
+    if (!is_half_) {
+      static_cast<Float4*>(data_)[group] = values;
+      return;
+    }
+    BFloat4 halves;
+    CKPLAN_UNROLL
+    for (int k = 0; k < kVector; ++k) halves.at[k] = ToBFloat16(values.at[k]);
+    static_cast<BFloat4*>(data_)[group] = halves;
+  }
+  CKPLAN_DEVICE void StoreWide(int64_t group, const Float8& values) const {
+    if (is_half_) {
+      BFloat8 halves;
+      CKPLAN_UNROLL
+      for (int k = 0; k < kWide; ++k) halves.at[k] = ToBFloat16(values.at[k]);
+      static_cast<BFloat8*>(data_)[group] = halves;
+      return;
+    }
+    Float4 low, high;
+    CKPLAN_UNROLL
+    for (int k = 0; k < kVector; ++k) {
+      low.at[k] = values.at[k];
+      high.at[k] = values.at[kVector + k];
+    }
+    auto* const quarters = static_cast<Float4*>(data_) + 2 * group;
+    quarters[0] = low;
+    quarters[1] = high;
+  }
+  // Reads back a written element.
+  CKPLAN_DEVICE float operator[](int64_t i) const {
+    return is_half_ ? FromBFloat16(static_cast<const uint16_t*>(data_)[i])
+                    : static_cast<const float*>(data_)[i];
+  }
+  CKPLAN_DEVICE bool is_null() const { return data_ == nullptr; }
+
+ private:
+  void* data_ = nullptr;
+  bool is_half_ = false;
+};
+
+// Reads 32-bit or 64-bit integers.
+class IntegersIn {
+ public:
+  IntegersIn() = default;
+  IntegersIn(const void* data, ElementType type)
+      : data_(data), is_long_(type == ElementType::kInt64) {}
+
+  CKPLAN_DEVICE int64_t operator[](int64_t i) const {
+    return is_long_ ? static_cast<const int64_t*>(data_)[i]
+                    : static_cast<int64_t>(static_cast<const int32_t*>(data_)[i]);
+  }
+
+ private:
+  const void* data_ = nullptr;
+  bool is_long_ = true;
+};
+
+CKPLAN_DEVICE constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
+CKPLAN_DEVICE constexpr int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }
+CKPLAN_DEVICE constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Functions that combine two values in a reduction.
+struct SumOf {
+  CKPLAN_DEVICE float operator()(float a, float b) const { return a + b; }
+};
+struct ProductOf {
+  CKPLAN_DEVICE float operator()(float a, float b) const { return a * b; }
+};
+// Returns the maximum; NaN propagates, as in the CPU backend.
+struct LargerOf {
+  CKPLAN_DEVICE float operator()(float a, float b) const { return a < b || b != b ? b : a; }
+};
+struct SmallerOf {
+  CKPLAN_DEVICE float operator()(float a, float b) const { return a > b || b != b ? b : a; }
+};
+
+}  // namespace ckplan::cuda

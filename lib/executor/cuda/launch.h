@@ -1,0 +1,180 @@
+// Starts kernels: on a GPU, or on blocks of threads emulated by the host (played_blocks.h), so that
+// the results of kernels can be tested without a GPU.
+//
+//   ForEach   body(i) for each i: elementwise work, gathering, copies
+//   Map       elementwise work on whole tensors, kWide elements at a time
+//   ForRows   body(team, row): several threads work on a row together, and may reduce over it
+//
+// For sums of few but long rows, and sums over columns, see reduce.h.
+//
+// A body is a lambda marked CKPLAN_KERNEL that captures by value. It must be defined in a function
+// or public method, not inside another lambda.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "lib/executor/cuda/device.h"
+#include "lib/executor/cuda/kernel.h"
+#include "lib/executor/cuda/team.h"
+
+#ifdef __CUDACC__
+#include "lib/executor/cuda/cuda_check.h"
+#endif
+
+namespace ckplan::cuda {
+
+inline constexpr int64_t kBlockThreads = kBlockTeam;
+// Maximum number of blocks in one launch. Further work is done by the same threads in a loop.
+inline constexpr int64_t kMaxBlocks = int64_t{1} << 20;
+
+struct Grid {
+  int64_t blocks = 0;
+  int64_t threads = kBlockThreads;
+  bool has_barriers = true;
+};
+
+// Starts a __global__ function.
+template <typename... Parameters, typename... Arguments>
+void Launch(Device& device, void (*kernel)(Parameters...), const Grid& grid,
+            const Arguments&... arguments) {
+#ifdef __CUDACC__
+  kernel<<<static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads), 0,
+           StreamOf(device)>>>(arguments...);
+  CheckLaunch();
+#else
+  EnqueueBlocks(device.stream(), grid.blocks, grid.threads, grid.has_barriers,
+                [=] { kernel(arguments...); });
+#endif
+}
+
+template <typename Body>
+__global__ void __launch_bounds__(kBlockThreads) ForEachKernel(int64_t count, Body body) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kBlockThreads;
+  for (int64_t i = blockIdx.x * kBlockThreads + threadIdx.x; i < count; i += step) body(i);
+}
+
+template <typename Body>
+void ForEach(Device& device, int64_t count, const Body& body) {
+  if (count <= 0) return;
+  const int64_t blocks = std::min(CeilDiv(count, kBlockThreads), kMaxBlocks);
+  Launch(device, ForEachKernel<Body>, {blocks, kBlockThreads, false}, count, body);
+}
+
+template <int kTeam, typename Body>
+__global__ void __launch_bounds__(kTeam < kBlockThreads ? kBlockThreads : kTeam)
+    ForRowsKernel(int64_t rows, Body body) {
+  constexpr int kTeams = kTeam < kBlockThreads ? kBlockThreads / kTeam : 1;
+  alignas(kPartialBytes) __shared__ unsigned char scratch[kTeams * kTeam * kPartialBytes];
+  const int team_index = static_cast<int>(threadIdx.x) / kTeam;
+  Team team(static_cast<int>(threadIdx.x) % kTeam, kTeam,
+            scratch + team_index * kTeam * kPartialBytes);
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kTeams;
+  for (int64_t row = blockIdx.x * int64_t{kTeams} + team_index; row < rows; row += step) {
+    body(team, row);
+  }
+}
+
+// Like ForRows, with a warp for each row, whatever its length.
+template <typename Body>
+void ForRowsByWarps(Device& device, int64_t rows, const Body& body) {
+  if (rows <= 0) return;
+  const int64_t blocks = std::min(CeilDiv(rows, kBlockThreads / kWarpTeam), kMaxBlocks);
+  Launch(device, ForRowsKernel<kWarpTeam, Body>, {blocks}, rows, body);
+}
+
+template <typename Body>
+void ForRows(Device& device, int64_t rows, int64_t length, const Body& body) {
+  if (rows <= 0) return;
+  const int team = TeamSize(rows, length);
+  const int64_t teams = std::max<int64_t>(1, kBlockThreads / team);
+  const int64_t blocks = std::min(CeilDiv(rows, teams), kMaxBlocks);
+  if (team == kWarpTeam) {
+    Launch(device, ForRowsKernel<kWarpTeam, Body>, {blocks}, rows, body);
+  } else if (team == kBlockTeam) {
+    Launch(device, ForRowsKernel<kBlockTeam, Body>, {blocks, kBlockTeam}, rows, body);
+  } else {
+    Launch(device, ForRowsKernel<kLargeTeam, Body>, {blocks, kLargeTeam}, rows, body);
+  }
+}
+
+namespace detail {
+
+// This is a functor, because lambdas that are kernels cannot be variadic.
+template <typename F>
+struct Map1 {
+  int64_t count;
+  FloatsOut y;
+  F f;
+  FloatsIn a;
+  CKPLAN_DEVICE void operator()(int64_t group) const {
+    const int64_t first = group * kWide;
+    if (first + kWide <= count) {
+      Float8 p = a.LoadWide(group);
+      CKPLAN_UNROLL
+      for (int k = 0; k < kWide; ++k) p.at[k] = f(p.at[k]);
+      y.StoreWide(group, p);
+      return;
+    }
+    for (int64_t i = first; i < count; ++i) y.Set(i, f(a[i]));
+  }
+};
+template <typename F>
+struct Map2 {
+  int64_t count;
+  FloatsOut y;
+  F f;
+  FloatsIn a, b;
+  CKPLAN_DEVICE void operator()(int64_t group) const {
+    const int64_t first = group * kWide;
+    if (first + kWide <= count) {
+      Float8 p = a.LoadWide(group);
+      const Float8 q = b.LoadWide(group);
+      CKPLAN_UNROLL
+      for (int k = 0; k < kWide; ++k) p.at[k] = f(p.at[k], q.at[k]);
+      y.StoreWide(group, p);
+      return;
+    }
+    for (int64_t i = first; i < count; ++i) y.Set(i, f(a[i], b[i]));
+  }
+};
+template <typename F>
+struct Map3 {
+  int64_t count;
+  FloatsOut y;
+  F f;
+  FloatsIn a, b, c;
+  CKPLAN_DEVICE void operator()(int64_t group) const {
+    const int64_t first = group * kWide;
+    if (first + kWide <= count) {
+      Float8 p = a.LoadWide(group);
+      const Float8 q = b.LoadWide(group);
+      const Float8 r = c.LoadWide(group);
+      CKPLAN_UNROLL
+      for (int k = 0; k < kWide; ++k) p.at[k] = f(p.at[k], q.at[k], r.at[k]);
+      y.StoreWide(group, p);
+      return;
+    }
+    for (int64_t i = first; i < count; ++i) y.Set(i, f(a[i], b[i], c[i]));
+  }
+};
+
+}  // namespace detail
+
+// Computes y[i] = f(a[i], ...) for contiguous tensors of `count` elements. y may alias an input of
+// the same type. f is a functor whose operator() is marked CKPLAN_DEVICE.
+template <typename F>
+void Map(Device& device, int64_t count, FloatsOut y, const F& f, FloatsIn a) {
+  ForEach(device, CeilDiv(count, kWide), detail::Map1<F>{count, y, f, a});
+}
+template <typename F>
+void Map(Device& device, int64_t count, FloatsOut y, const F& f, FloatsIn a, FloatsIn b) {
+  ForEach(device, CeilDiv(count, kWide), detail::Map2<F>{count, y, f, a, b});
+}
+template <typename F>
+void Map(Device& device, int64_t count, FloatsOut y, const F& f, FloatsIn a, FloatsIn b,
+         FloatsIn c) {
+  ForEach(device, CeilDiv(count, kWide), detail::Map3<F>{count, y, f, a, b, c});
+}
+
+}  // namespace ckplan::cuda

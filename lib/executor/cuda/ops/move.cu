@@ -1,0 +1,150 @@
+// Operators that copy each element of the input to one or more places of the output: transposes,
+// slices, blocks, repetitions, and views that a graph keeps as nodes.
+#include "lib/executor/cuda/families.h"
+#include "lib/executor/cuda/reduce.h"
+#include "lib/executor/cuda/strided_copy.h"
+#include "lib/problem/ops/move.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+// Each element of the output is an element of the input; no input element occurs twice.
+class MoveOp final : public PreparedOp {
+ public:
+  MoveOp(const OpSpec& spec, Device& device, StridedCopy forward, StridedCopy backward)
+      : device_(device),
+        forward_(std::move(forward)),
+        backward_(std::move(backward)),
+        input_bytes_(spec.input(0).bytes()),
+        leaves_out_(spec.output(0).elements() < spec.input(0).elements()) {}
+
+  void Forward(const ForwardCall& call) override {
+    forward_.Run(device_, call.inputs[0], call.outputs[0]);
+  }
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    if (leaves_out_) device_.Zero(gradient, input_bytes_);
+    backward_.Run(device_, call.output_gradients[0], gradient);
+  }
+
+ private:
+  Device& device_;
+  StridedCopy forward_, backward_;
+  int64_t input_bytes_;
+  bool leaves_out_;
+};
+
+constexpr std::string_view kTooManyAxes = "it moves more axes than its kernel walks";
+
+Result<std::unique_ptr<PreparedOp>> PrepareMove(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const MoveShape shape, ReadMoveShape(spec));
+  StridedCopy forward(shape.dims, {spec.input(0).type, shape.strides, shape.base},
+                      {spec.output(0).type, RowMajorStrides(shape.dims), 0});
+  StridedCopy backward;
+  if (spec.input(0).has_gradient) backward = forward.Reversed();
+  if (!forward.fits() || !backward.fits()) return Unsupported(spec, kTooManyAxes);
+  return Prepared<MoveOp>(spec, device, std::move(forward), std::move(backward));
+}
+
+// ---- Repetitions --------------------------------------------------------------------------------
+
+// Sums the gradients of all repetitions of each input element.
+class RepeatGradient {
+ public:
+  RepeatGradient() = default;
+  // `layout` is the layout of the input, whose strides of 0 are the repetitions, and of the output.
+  explicit RepeatGradient(const Layout& layout) {
+    Layout kept, repeated;
+    kept.strides.resize(1);
+    repeated.strides.resize(1);
+    for (size_t axis = 0; axis < layout.dims.size(); ++axis) {
+      Layout& own = layout.strides[0][axis] == 0 ? repeated : kept;
+      own.dims.push_back(layout.dims[axis]);
+      own.strides[0].push_back(layout.strides[1][axis]);
+    }
+    kept = Collapse(kept.dims, kept.strides);
+    repeated = Collapse(repeated.dims, repeated.strides);
+    kept_ = DeviceLayout<1>(kept);
+    repeated_ = DeviceLayout<1>(repeated);
+    shape_ = ReduceShape::Of(kept.count(), repeated.count(), layout.strides[0].back() != 0);
+  }
+
+  int64_t workspace() const { return shape_.workspace<float>(); }
+
+  void Run(Device& device, FloatsIn g, FloatsOut dx, void* workspace) const {
+    const DeviceLayout<1> kept = kept_;
+    const DeviceLayout<1> repeated = repeated_;
+    Reduce(
+        device, shape_, 0.0F,
+        [=] CKPLAN_KERNEL(int64_t result, int64_t i) {
+          return g[kept.Find(result)[0] + repeated.Find(i)[0]];
+        },
+        SumOf(), [=] CKPLAN_KERNEL(int64_t result, float sum) { dx.Set(result, sum); }, workspace);
+  }
+
+ private:
+  DeviceLayout<1> kept_, repeated_;
+  ReduceShape shape_;
+};
+
+// Each element of the input is repeated along the axes of stride 0; the gradients of the
+// repetitions are summed.
+class RepeatOp final : public PreparedOp {
+ public:
+  RepeatOp(const OpSpec& spec, Device& device, StridedCopy forward, StridedCopy backward,
+           const Layout& layout)
+      : device_(device),
+        forward_(std::move(forward)),
+        backward_(std::move(backward)),
+        x_type_(spec.input(0).type),
+        y_type_(spec.output(0).type),
+        input_bytes_(spec.input(0).bytes()),
+        is_whole_(spec.input(0).elements() == spec.output(0).elements()),
+        is_empty_(spec.output(0).elements() == 0) {
+    if (spec.input(0).has_gradient && !is_whole_ && !is_empty_) gradient_ = RepeatGradient(layout);
+  }
+  OpWorkspace workspace() const override { return {0, gradient_.workspace()}; }
+
+  void Forward(const ForwardCall& call) override {
+    forward_.Run(device_, call.inputs[0], call.outputs[0]);
+  }
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    const void* g = call.output_gradients[0];
+    if (is_empty_) return device_.Zero(gradient, input_bytes_);
+    if (is_whole_) return backward_.Run(device_, g, gradient);
+    gradient_.Run(device_, FloatsIn(g, y_type_), FloatsOut(gradient, x_type_), call.workspace);
+  }
+
+ private:
+  Device& device_;
+  StridedCopy forward_, backward_;
+  RepeatGradient gradient_;
+  ElementType x_type_, y_type_;
+  int64_t input_bytes_;
+  bool is_whole_, is_empty_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareRepeat(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const MoveShape shape, ReadRepeatShape(spec));
+  const Dims to_strides = RowMajorStrides(shape.dims);
+  StridedCopy forward(shape.dims, {spec.input(0).type, shape.strides, 0},
+                      {spec.output(0).type, to_strides, 0});
+  StridedCopy backward({spec.input(0).elements()}, {spec.output(0).type, {1}, 0},
+                       {spec.input(0).type, {1}, 0});
+  const Layout layout = Collapse(shape.dims, {shape.strides, to_strides});
+  if (!forward.fits() || !FitsDevice(layout)) return Unsupported(spec, kTooManyAxes);
+  return Prepared<RepeatOp>(spec, device, std::move(forward), std::move(backward), layout);
+}
+
+constexpr OpRow kMoveOps[] = {
+    {"Identity", PrepareMove}, {"Reshape", PrepareMove},      {"Flatten", PrepareMove},
+    {"Squeeze", PrepareMove},  {"Unsqueeze", PrepareMove},    {"Transpose", PrepareMove},
+    {"Slice", PrepareMove},    {"DepthToSpace", PrepareMove}, {"SpaceToDepth", PrepareMove},
+    {"Expand", PrepareRepeat}, {"Tile", PrepareRepeat},
+};
+
+}  // namespace
+
+std::span<const OpRow> MoveOps() { return kMoveOps; }
+
+}  // namespace ckplan::cuda

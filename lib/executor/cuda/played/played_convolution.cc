@@ -1,0 +1,171 @@
+#include "lib/executor/cuda/played/played_convolution.h"
+
+#include <vector>
+
+#include "lib/base/check.h"
+#include "lib/executor/cuda/played/plain_convolution.h"
+#include "lib/executor/cuda/played/played_runtime.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+// The names of the attributes of one of the three operations.
+struct OperationNames {
+  ConvPass pass;
+  PlayedName alpha, beta, convolution, x, w, y;
+};
+
+OperationNames NamesOf(cudnnBackendDescriptorType_t kind) {
+  if (kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) {
+    return {ConvPass::kForward,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
+  }
+  if (kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR) {
+    return {ConvPass::kBackwardData,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
+  }
+  return {ConvPass::kBackwardWeights,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
+}
+
+std::vector<int64_t> SizesOf(const PlayedDescriptor& tensor) {
+  return tensor.Integers(CUDNN_ATTR_TENSOR_DIMENSIONS);
+}
+
+cudnnDataType_t TypeOfTensor(const PlayedDescriptor& tensor) {
+  return tensor.Get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
+}
+
+std::vector<int64_t> SpatialSizesOf(const PlayedDescriptor& tensor) {
+  const std::vector<int64_t> dims = SizesOf(tensor);
+  return {dims.begin() + 2, dims.end()};
+}
+
+// Returns the convolution that an operation computes.
+ConvolutionShape ShapeOf(const PlayedDescriptor& operation) {
+  const OperationNames names = NamesOf(operation.kind);
+  const PlayedDescriptor& x = operation.Part(names.x);
+  const PlayedDescriptor& w = operation.Part(names.w);
+  const PlayedDescriptor& y = operation.Part(names.y);
+  const PlayedDescriptor& convolution = operation.Part(names.convolution);
+  CKPLAN_CHECK(TypeOfTensor(x) == TypeOfTensor(y) && TypeOfTensor(x) == TypeOfTensor(w),
+               "the tensors of a convolution have one type");
+  const std::vector<int64_t> x_dims = SizesOf(x), w_dims = SizesOf(w), y_dims = SizesOf(y);
+  const int64_t groups = x_dims[1] / w_dims[1];
+  CKPLAN_CHECK(x_dims[0] == y_dims[0] && y_dims[1] == w_dims[0] && groups > 0 &&
+                   x_dims[1] == w_dims[1] * groups && w_dims[0] % groups == 0,
+               "the tensors of a convolution fit each other");
+  const auto are_ordered = [&](bool is_channels_last) {
+    return IsPlayedOrder(x, is_channels_last) && IsPlayedOrder(w, is_channels_last) &&
+           IsPlayedOrder(y, is_channels_last);
+  };
+  CKPLAN_CHECK(are_ordered(false) || are_ordered(true),
+               "the tensors of a convolution have one order, without gaps");
+  ConvolutionShape shape;
+  shape.is_channels_last = !are_ordered(false);
+  shape.type =
+      TypeOfTensor(x) == CUDNN_DATA_BFLOAT16 ? ElementType::kBFloat16 : ElementType::kFloat32;
+  shape.batch = x_dims[0];
+  shape.groups = groups;
+  shape.in_channels = w_dims[1];
+  shape.out_channels = w_dims[0] / groups;
+  shape.in = SpatialSizesOf(x);
+  shape.out = SpatialSizesOf(y);
+  shape.kernel = SpatialSizesOf(w);
+  if (IsPlanted("a convolution has a stride too many")) ++shape.out[0];
+  shape.strides = convolution.Integers(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+  shape.dilations = convolution.Integers(CUDNN_ATTR_CONVOLUTION_DILATIONS);
+  shape.pads = convolution.Integers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+  return shape;
+}
+
+// Returns the tensor in which the operation leaves its result.
+const PlayedDescriptor& ResultOf(const PlayedDescriptor& operation) {
+  const OperationNames names = NamesOf(operation.kind);
+  return operation.Part(names.pass == ConvPass::kForward        ? names.y
+                        : names.pass == ConvPass::kBackwardData ? names.x
+                                                                : names.w);
+}
+
+// Changes bits of the result, others each time.
+void Disturb(void* result) {
+  static unsigned times = 0;
+  auto* const low = static_cast<unsigned char*>(result);
+  *low = static_cast<unsigned char>(*low ^ (++times % 256));
+}
+
+}  // namespace
+
+bool IsPlayedConvolution(cudnnBackendDescriptorType_t kind) {
+  return kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ||
+         kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ||
+         kind == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
+}
+
+void CheckPlayedConvolution(const PlayedDescriptor& convolution) {
+  CKPLAN_CHECK(convolution.Get<cudnnConvolutionMode_t>(CUDNN_ATTR_CONVOLUTION_CONV_MODE) ==
+                   CUDNN_CROSS_CORRELATION,
+               "ONNX does not flip kernels");
+  CKPLAN_CHECK(
+      convolution.Get<cudnnDataType_t>(CUDNN_ATTR_CONVOLUTION_COMP_TYPE) == CUDNN_DATA_FLOAT,
+      "sums are of float32");
+  const auto axes =
+      static_cast<size_t>(convolution.Get<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS));
+  for (const PlayedName name :
+       {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS,
+        CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_ATTR_CONVOLUTION_DILATIONS}) {
+    CKPLAN_CHECK(convolution.Integers(name).size() == axes,
+                 "the lists of a convolution have a value for each axis");
+  }
+  CKPLAN_CHECK(convolution.Integers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS) ==
+                   convolution.Integers(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS),
+               "cuDNN pads both sides equally");
+}
+
+void CheckPlayedConvolutionOperation(const PlayedDescriptor& operation) {
+  const OperationNames names = NamesOf(operation.kind);
+  CKPLAN_CHECK(operation.Get<double>(names.alpha) == 1 && operation.Get<double>(names.beta) == 0,
+               "a convolution replaces its result");
+  const ConvolutionShape shape = ShapeOf(operation);
+  const size_t axes = shape.in.size();
+  CKPLAN_CHECK(
+      shape.out.size() == axes && shape.kernel.size() == axes && shape.strides.size() == axes,
+      "the descriptors of a convolution have the same axes");
+  for (size_t i = 0; i < axes; ++i) {
+    const int64_t covered = (shape.kernel[i] - 1) * shape.dilations[i] + 1;
+    CKPLAN_CHECK(shape.out[i] == (shape.in[i] + 2 * shape.pads[i] - covered) / shape.strides[i] + 1,
+                 "the output of a convolution has the size that its input gives");
+  }
+}
+
+std::function<void()> WorkOfPlayedConvolution(const PlayedDescriptor& operation,
+                                              const PlayedPointers& pointer_of,
+                                              bool is_deterministic) {
+  const OperationNames names = NamesOf(operation.kind);
+  void* const x = pointer_of(operation.Part(names.x));
+  void* const w = pointer_of(operation.Part(names.w));
+  void* const y = pointer_of(operation.Part(names.y));
+  void* const result = pointer_of(ResultOf(operation));
+  return [=, shape = ShapeOf(operation)] {
+    RunPlainConvolution(shape, names.pass, x, w, y);
+    if (!is_deterministic) Disturb(result);
+  };
+}
+
+}  // namespace ckplan::cuda

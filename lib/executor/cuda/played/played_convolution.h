@@ -1,0 +1,22 @@
+// Convolutions of the replaced cuDNN (played_cudnn.cc), as their descriptors say.
+#pragma once
+
+#include <functional>
+
+#include "lib/executor/cuda/played/played_descriptors.h"
+
+namespace ckplan::cuda {
+
+// Whether the kind is an operation of one pass of a convolution.
+bool IsPlayedConvolution(cudnnBackendDescriptorType_t kind);
+
+// End the program if the descriptor breaks a rule.
+void CheckPlayedConvolution(const PlayedDescriptor& convolution);
+void CheckPlayedConvolutionOperation(const PlayedDescriptor& operation);
+
+// Returns the work of an operation. An engine that is not deterministic changes bits of the result.
+std::function<void()> WorkOfPlayedConvolution(const PlayedDescriptor& operation,
+                                              const PlayedPointers& pointer_of,
+                                              bool is_deterministic);
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,26 @@
+// Graphs of products, elementwise operations, reductions and reshapes, as the replaced cuDNN
+// computes them (played_cudnn.cc): operation by operation, in plain loops, as the descriptors say.
+#pragma once
+
+#include <functional>
+
+#include "lib/executor/cuda/played/played_descriptors.h"
+
+namespace ckplan::cuda {
+
+// Whether the operation is one of such a graph.
+bool IsPlayedGraphOperation(cudnnBackendDescriptorType_t kind);
+
+// Ends the program if the tensors of an operation do not fit each other.
+void CheckPlayedGraphOperation(const PlayedDescriptor& operation);
+
+// Returns the bytes that an engine keeps of a graph's results of bfloat16 that it reads in two
+// orders: dS, where the graph is that of an attention's gradients, and nothing otherwise.
+int64_t KeptBytesOfPlayedGraph(const PlayedDescriptor& graph);
+
+// Returns the work of a graph. Addresses are asked for at once; the work reads and writes memory
+// when it is done.
+std::function<void()> WorkOfPlayedGraph(const PlayedDescriptor& graph,
+                                        const PlayedPointers& pointer_of);
+
+}  // namespace ckplan::cuda

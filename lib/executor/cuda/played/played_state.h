@@ -1,0 +1,214 @@
+// The state of the emulated runtime (played_runtime.h), which alone includes it: streams and their
+// work, events, graphs, and memory.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/executor/cuda/played/played_runtime.h"
+#include "lib/executor/cuda/played/played_streams.h"
+
+namespace ckplan::cuda {
+
+inline constexpr size_t kPlayedAlignment = 256;  // The alignment of cudaMalloc.
+inline constexpr int kPattern = 0xA7;            // Makes reads of unwritten memory stand out.
+
+// A graph that was made ready.
+struct PlayedGraph {
+  PlayedWork work;
+  int64_t starts = 0;
+};
+
+struct PlayedBlock {
+  std::unique_ptr<char, decltype(&std::free)> memory;
+  int64_t bytes = 0;
+  bool is_pooled = false;
+  bool is_released = false;  // Work that was queued before may still use it.
+};
+
+// Pinned memory of the host.
+struct PinnedBlock {
+  std::unique_ptr<char, decltype(&std::free)> memory;
+  size_t bytes = 0;
+};
+
+class PlayedRuntime {
+ public:
+  explicit PlayedRuntime(PlayedMachine machine)
+      : machine_(std::move(machine)),
+        streams_(machine_.defers_work, IsPlanted("side streams hurry")) {}
+
+  const PlayedMachine& machine() const { return machine_; }
+  bool IsPlanted(const std::string& fault) const { return machine_.faults.count(fault) > 0; }
+
+  void CountCall(const char* call) { ++calls_[call]; }
+  const std::map<std::string, int64_t>& calls() const { return calls_; }
+  void CountObjects(int64_t change) { objects_ += change; }
+
+  // Returns the error that the machine lets the call return instead of doing its work, if any.
+  std::optional<cudaError_t> Failure(const char* call) {
+    const auto failure = machine_.failures.find(call);
+    if (failure == machine_.failures.end()) return std::nullopt;
+    return Fail(failure->second);
+  }
+  cudaError_t Fail(cudaError_t error) { return last_error_ = error; }
+  cudaError_t TakeLastError() { return std::exchange(last_error_, cudaSuccess); }
+
+  PlayedStreams& streams() { return streams_; }
+
+  cudaGraph_t EndCapture(cudaStream_t stream) {
+    auto graph = std::make_unique<PlayedWork>(streams_.EndCapture(stream));
+    auto* const handle = reinterpret_cast<cudaGraph_t>(graph.get());
+    graphs_.emplace(handle, std::move(graph));
+    CountObjects(1);
+    return handle;
+  }
+  cudaGraphExec_t Instantiate(cudaGraph_t graph) {
+    const auto found = graphs_.find(graph);
+    CKPLAN_CHECK(found != graphs_.end(), "a graph is alive");
+    auto copy = std::make_unique<PlayedGraph>(PlayedGraph{*found->second});
+    auto* const handle = reinterpret_cast<cudaGraphExec_t>(copy.get());
+    started_graphs_.emplace(handle, std::move(copy));
+    CountObjects(1);
+    return handle;
+  }
+  void Launch(cudaGraphExec_t graph, cudaStream_t stream) {
+    const auto found = started_graphs_.find(graph);
+    CKPLAN_CHECK(found != started_graphs_.end(), "a graph that is started is alive");
+    PlayedGraph& started = *found->second;
+    const bool loses_one =
+        IsPlanted("a graph loses its last piece of work") ||
+        (started.starts++ > 0 && IsPlanted("a graph loses work the second time"));
+    for (size_t i = 0; i + (loses_one ? 1 : 0) < started.work.size(); ++i) {
+      streams_.Enqueue(stream, started.work[i]);
+    }
+  }
+  void Remove(cudaGraph_t graph) {
+    CKPLAN_CHECK(graphs_.erase(graph) == 1, "a graph is alive");
+    CountObjects(-1);
+  }
+  void Remove(cudaGraphExec_t graph) {
+    CKPLAN_CHECK(started_graphs_.erase(graph) == 1, "a graph that was made ready is alive");
+    CountObjects(-1);
+  }
+
+  int64_t FreeBytes() const {
+    return machine_.total_bytes - (streams_.were_used() ? machine_.context_bytes : 0) - used_bytes_;
+  }
+  int64_t pooled_peak() const { return pooled_peak_; }
+  void ResetPooledPeak() { pooled_peak_ = pooled_bytes_; }
+
+  cudaError_t Take(void** memory, size_t size, bool is_pooled) {
+    streams_.CheckNothingIsCaptured("no memory is taken while work is captured");
+    const auto bytes = static_cast<int64_t>(size);
+    constexpr int64_t kLargestHole = 4096;
+    const bool finds_no_hole =
+        is_pooled && bytes > kLargestHole && IsPlanted("the pool is fragmented");
+    if (bytes > FreeBytes() || finds_no_hole) return Fail(cudaErrorMemoryAllocation);
+    const size_t rounded = (size + kPlayedAlignment - 1) / kPlayedAlignment * kPlayedAlignment;
+    auto* const start = static_cast<char*>(std::aligned_alloc(kPlayedAlignment, rounded));
+    CKPLAN_CHECK(start != nullptr, "tests fit into the host");
+    std::memset(start, kPattern, rounded);
+    blocks_.emplace(start, PlayedBlock{{start, &std::free}, bytes, is_pooled});
+    ++allocations_;
+    used_bytes_ += bytes;
+    if (is_pooled) pooled_bytes_ += bytes;
+    pooled_peak_ = std::max(pooled_peak_, pooled_bytes_);
+    *memory = start;
+    return cudaSuccess;
+  }
+  // Ends the program's ownership of the block, and returns its size. Its memory remains until it is
+  // forgotten.
+  int64_t Release(void* memory, bool is_pooled) {
+    streams_.CheckNothingIsCaptured("no memory is freed while work is captured");
+    const auto found = blocks_.find(static_cast<char*>(memory));
+    CKPLAN_CHECK(found != blocks_.end() && found->second.is_pooled == is_pooled &&
+                     !found->second.is_released,
+                 "what is freed was allocated, and in the same way");
+    PlayedBlock& block = found->second;
+    block.is_released = true;
+    --allocations_;
+    used_bytes_ -= block.bytes;
+    if (is_pooled) pooled_bytes_ -= block.bytes;
+    return block.bytes;
+  }
+  void Forget(void* memory) { blocks_.erase(static_cast<char*>(memory)); }
+  cudaError_t Pin(void** memory, size_t bytes) {
+    auto* const start = static_cast<char*>(std::malloc(std::max<size_t>(bytes, 1)));
+    CKPLAN_CHECK(start != nullptr, "tests fit into the host");
+    std::memset(start, kPattern, bytes);
+    pinned_.emplace(start, PinnedBlock{{start, &std::free}, bytes});
+    *memory = start;
+    return cudaSuccess;
+  }
+  void Unpin(void* memory) {
+    CKPLAN_CHECK(pinned_.erase(static_cast<char*>(memory)) == 1, "what is freed was pinned");
+  }
+  bool IsPinned(const void* memory, size_t bytes) const {
+    const auto* const start = static_cast<const char*>(memory);
+    auto after = pinned_.upper_bound(const_cast<char*>(start));
+    if (after == pinned_.begin()) return false;
+    const auto& [first, block] = *--after;
+    return start + bytes <= first + block.bytes;
+  }
+  // For work that is done now: also memory that was released after the work was queued.
+  PlayedRange RangeOf(const void* memory) const {
+    const PlayedBlock* const block = BlockOf(memory);
+    return block == nullptr ? PlayedRange{} : PlayedRange{block->memory.get(), block->bytes};
+  }
+  // For work that is being queued.
+  void CheckRange(const void* memory, size_t bytes) const {
+    const PlayedBlock* const block = BlockOf(memory);
+    const PlayedRange range = block == nullptr || block->is_released
+                                  ? PlayedRange{}
+                                  : PlayedRange{block->memory.get(), block->bytes};
+    const auto* const start = static_cast<const char*>(memory);
+    const auto* const first = static_cast<const char*>(range.begin);
+    CKPLAN_CHECK(first != nullptr && start + bytes <= first + range.bytes,
+                 "the GPU works within allocations");
+  }
+
+  PlayedUse Use() const {
+    return PlayedUse{allocations_,
+                     used_bytes_,
+                     static_cast<int64_t>(pinned_.size()),
+                     streams_.count(),
+                     streams_.event_count(),
+                     streams_.queued(),
+                     objects_};
+  }
+
+ private:
+  // Returns the block with the address, or null.
+  const PlayedBlock* BlockOf(const void* memory) const {
+    const auto* const start = static_cast<const char*>(memory);
+    auto after = blocks_.upper_bound(const_cast<char*>(start));
+    if (after == blocks_.begin()) return nullptr;
+    const auto& [first, block] = *--after;
+    return start <= first + block.bytes ? &block : nullptr;
+  }
+
+  PlayedMachine machine_;
+  std::map<std::string, int64_t> calls_;
+  int64_t objects_ = 0;
+  cudaError_t last_error_ = cudaSuccess;
+  int64_t allocations_ = 0;  // Not released.
+  int64_t used_bytes_ = 0;
+  int64_t pooled_bytes_ = 0;
+  int64_t pooled_peak_ = 0;
+  std::map<char*, PlayedBlock> blocks_;
+  std::map<char*, PinnedBlock> pinned_;
+  PlayedStreams streams_;
+  std::map<cudaGraph_t, std::unique_ptr<PlayedWork>> graphs_;
+  std::map<cudaGraphExec_t, std::unique_ptr<PlayedGraph>> started_graphs_;
+};
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,30 @@
+// Kernels with a planted fault, to see that the player finds it. They use the launches and teams of
+// the backend's own kernels, and are compiled by nvcc.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/executor/cuda/device.h"
+
+namespace ckplan::cuda {
+
+// Arrays of `count` floats in the device's memory.
+struct PlantedArrays {
+  const float* x = nullptr;
+  float* y = nullptr;
+  int64_t count = 0;
+};
+
+// These functions double x into y, or sum it into y[0], with the fault or without it. They are in
+// two files, because one of them changes what a header is compiled to.
+void DoubleWithCapturedThis(Device& device, const PlantedArrays& arrays, bool has_fault);
+void DoubleWithIndexOffByOne(Device& device, const PlantedArrays& arrays, bool has_fault);
+void DoubleWithOtherParameter(Device& device, const PlantedArrays& arrays, bool has_fault);
+void DoubleMisaligned(Device& device, const PlantedArrays& arrays, bool has_fault);
+void SumWithDivergedBarrier(Device& device, const PlantedArrays& arrays, bool has_fault);
+void SumWithUnwrittenShare(Device& device, const PlantedArrays& arrays, bool has_fault);
+void SumWithUnsynchronisedRead(Device& device, const PlantedArrays& arrays, bool has_fault);
+void SumByWarp(Device& device, const PlantedArrays& arrays);
+void SumByWarpWithoutBarrier(Device& device, const PlantedArrays& arrays);
+
+}  // namespace ckplan::cuda

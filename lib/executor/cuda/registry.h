@@ -1,0 +1,20 @@
+// The table of operators of the CUDA backend, which registry.cc joins.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "lib/executor/backend/op_rows.h"
+#include "lib/executor/cuda/device.h"
+
+namespace ckplan::cuda {
+
+using PrepareFunction = Result<std::unique_ptr<PreparedOp>> (*)(const OpSpec& spec, Device& device);
+using OpRow = OpRowOf<PrepareFunction>;
+
+const OpTable<OpRow>& Table();
+
+// Returns UnsupportedOp for this backend.
+Error Unsupported(const OpSpec& spec, std::string_view what);
+
+}  // namespace ckplan::cuda

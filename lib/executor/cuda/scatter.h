@@ -1,0 +1,244 @@
+// Reads rows selected by indices, and combines updates into rows selected by indices.
+//
+//   data: outer x rows x inner       updates: outer x count x inner
+#pragma once
+
+#include <cstdint>
+
+#include "lib/executor/cuda/element_copy.h"
+#include "lib/executor/cuda/occurrences.h"
+#include "lib/executor/cuda/targets.h"
+
+namespace ckplan::cuda {
+
+struct ScatterShape {
+  int64_t outer = 1;  // All outer indices use the same list of indices.
+  int64_t rows = 0, count = 0, inner = 0;
+  int64_t unit = 1;  // Indices are sorted together in multiples of this.
+
+  int64_t data() const { return outer * rows * inner; }
+  int64_t updates() const { return outer * count * inner; }
+  // Returns this shape with pieces of `at_once` elements instead of single elements.
+  ScatterShape InPieces(int64_t at_once) const {
+    return {outer, rows, count, inner / at_once, unit};
+  }
+  // Returns the number of indices that are sorted at once.
+  int64_t slab() const {
+    const int64_t max_slab = unit < kMaxSorted ? kMaxSorted / unit * unit : kMaxSorted;
+    return Min(count, max_slab);
+  }
+};
+
+// One element of an update: its outer index, its index (or position among the sorted indices), and
+// its column.
+struct UpdatePlace {
+  int64_t outer, index, column;
+};
+
+struct UpdatePlaces {
+  Divider inner{1}, count{1};
+  UpdatePlaces(int64_t inner_size, int64_t index_count) : inner(inner_size), count(index_count) {}
+  CKPLAN_DEVICE UpdatePlace Find(int64_t i) const {
+    UpdatePlace place{};
+    place.column = i;
+    place.index = inner.Split(place.column);
+    place.outer = count.Split(place.index);
+    return place;
+  }
+};
+
+// Computes updates[o, i] = data[o, target(i)], or zeros if the index is out of range.
+template <typename Target>
+void GatherRows(Device& device, ScatterShape shape, const Target& target, const void* data,
+                ElementType data_type, void* updates, ElementType updates_type) {
+  if (shape.updates() == 0) return;
+  ElementCopy copy(data, data_type, updates, updates_type);
+  if (data_type == updates_type) {
+    const int64_t at_once = ElementsAtOnce(shape.inner, SizeOf(data_type));
+    copy = ElementCopy(data, updates, at_once * SizeOf(data_type));
+    shape = shape.InPieces(at_once);
+  }
+  const UpdatePlaces places(shape.inner, shape.count);
+  ForEach(device, shape.updates(), [=] CKPLAN_KERNEL(int64_t i) {
+    const UpdatePlace at = places.Find(i);
+    const int64_t row = target(at.index);
+    if (row < 0) {
+      copy.Clear(i);
+    } else {
+      copy(i, (at.outer * shape.rows + row) * shape.inner + at.column);
+    }
+  });
+}
+
+// Sets data[o, target(i)] = 0 for all i.
+template <typename Target>
+void ClearRows(Device& device, const ScatterShape& shape, const Target& target, void* data,
+               ElementType type) {
+  if (shape.updates() == 0) return;
+  const ElementCopy copy(nullptr, data, SizeOf(type));
+  const UpdatePlaces places(shape.inner, shape.count);
+  ForEach(device, shape.updates(), [=] CKPLAN_KERNEL(int64_t i) {
+    const UpdatePlace at = places.Find(i);
+    const int64_t row = target(at.index);
+    if (row >= 0) copy.Clear((at.outer * shape.rows + row) * shape.inner + at.column);
+  });
+}
+
+// Sets data[o, row] = updates[o, i], where i is the last index that names the row.
+inline void SetRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
+                    const void* updates, ElementType updates_type, void* data,
+                    ElementType data_type) {
+  const ElementCopy copy(updates, updates_type, data, data_type);
+  const UpdatePlaces places(shape.inner, sorted.count);
+  ForEach(device, shape.outer * sorted.count * shape.inner, [=] CKPLAN_KERNEL(int64_t i) {
+    const UpdatePlace at = places.Find(i);
+    const int64_t row = sorted.row(at.index);
+    if (row >= shape.rows || !sorted.IsLast(at.index)) return;
+    copy((at.outer * shape.rows + row) * shape.inner + at.column,
+         (at.outer * shape.count + sorted.index(at.index)) * shape.inner + at.column);
+  });
+}
+
+// Sets data[o, row] = combine(data[o, row], updates[o, i]), in the order of the i that name the
+// row. In and Out are FloatsIn and FloatsOut, or counterparts for another type; Value is the type
+// of an element.
+template <typename Value, typename In, typename Out, typename Combine>
+void CombineRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted, In updates,
+                 Out data, const Combine& combine) {
+  const UpdatePlaces places(shape.inner, sorted.count);
+  ForEach(device, shape.outer * sorted.count * shape.inner, [=] CKPLAN_KERNEL(int64_t i) {
+    const UpdatePlace at = places.Find(i);
+    const int64_t row = sorted.row(at.index);
+    if (row >= shape.rows || !sorted.IsFirst(at.index)) return;
+    const int64_t to = (at.outer * shape.rows + row) * shape.inner + at.column;
+    Value value = data[to];
+    for (int64_t k = at.index; k < sorted.count && sorted.row(k) == row; ++k) {
+      const int64_t from = at.outer * shape.count + sorted.index(k);
+      value = combine(value, updates[from * shape.inner + at.column]);
+    }
+    data.Set(to, value);
+  });
+}
+
+// ---- Sums of floats -----------------------------------------------------------------------------
+
+// A row that many indices name, such as the row of a padding token, is summed in chunks of this
+// many indices.
+inline constexpr int64_t kChunk = 64;
+
+inline int64_t ChunksWorkspace(const ScatterShape& shape) {
+  const int64_t chunks = shape.slab() / kChunk;
+  return shape.outer * chunks * shape.inner * static_cast<int64_t>(sizeof(float));
+}
+
+namespace detail {
+
+// A group of kWidth neighbouring columns: one, or as many as a thread reads at once.
+template <int kWidth>
+struct Columns {
+  float at[kWidth] = {};
+
+  // Adds the elements from `i` on; i is a multiple of kWidth.
+  CKPLAN_DEVICE void Add(const FloatsIn& from, int64_t i) {
+    if constexpr (kWidth == kVector) {
+      const Float4 values = from.Load(i / kVector);
+      for (int k = 0; k < kWidth; ++k) at[k] += values.at[k];
+    } else {
+      for (int k = 0; k < kWidth; ++k) at[k] += from[i + k];
+    }
+  }
+  CKPLAN_DEVICE void AddTo(const FloatsOut& to, int64_t i) const {
+    if constexpr (kWidth == kVector) {
+      Float4 values;
+      for (int k = 0; k < kWidth; ++k) values.at[k] = to[i + k] + at[k];
+      to.Store(i / kVector, values);
+    } else {
+      for (int k = 0; k < kWidth; ++k) to.Set(i + k, to[i + k] + at[k]);
+    }
+  }
+};
+
+// Computes sums[o, chunk] = Σ updates[o, i] over the i of a chunk whose indices all name one row.
+template <int kWidth>
+struct SumChunks {
+  ScatterShape shape;
+  SortedIndices sorted;
+  UpdatePlaces places;
+  FloatsIn updates;
+  float* sums;
+
+  CKPLAN_DEVICE void operator()(int64_t i) const {
+    const UpdatePlace at = places.Find(i);
+    const int64_t first = at.index * kChunk;
+    const int64_t row = sorted.row(first);
+    if (row >= shape.rows || sorted.row(first + kChunk - 1) != row) return;
+    const int64_t base = at.outer * shape.count;
+    const int64_t column = at.column * kWidth;
+    Columns<kWidth> sum;
+    for (int64_t k = first; k < first + kChunk; ++k) {
+      sum.Add(updates, (base + sorted.index(k)) * shape.inner + column);
+    }
+    for (int k = 0; k < kWidth; ++k) sums[i * kWidth + k] = sum.at[k];
+  }
+};
+
+// The thread of the first index that names a row sums over all indices that name it.
+template <int kWidth>
+struct AddRows {
+  ScatterShape shape;
+  SortedIndices sorted;
+  UpdatePlaces places;
+  FloatsIn updates, sums;
+  FloatsOut data;
+
+  CKPLAN_DEVICE void operator()(int64_t i) const {
+    const UpdatePlace at = places.Find(i);
+    const int64_t row = sorted.row(at.index);
+    if (row >= shape.rows || !sorted.IsFirst(at.index)) return;
+    const int64_t base = at.outer * shape.count;
+    const int64_t chunks = at.outer * (sorted.count / kChunk);
+    const int64_t column = at.column * kWidth;
+    Columns<kWidth> sum;
+    for (int64_t k = at.index; k < sorted.count && sorted.row(k) == row;) {
+      const int64_t last = k + kChunk - 1;
+      if (k % kChunk == 0 && last < sorted.count && sorted.row(last) == row) {
+        sum.Add(sums, (chunks + k / kChunk) * shape.inner + column);
+        k += kChunk;
+      } else {
+        sum.Add(updates, (base + sorted.index(k)) * shape.inner + column);
+        ++k;
+      }
+    }
+    sum.AddTo(data, (at.outer * shape.rows + row) * shape.inner + column);
+  }
+};
+
+template <int kWidth>
+void AddRowsOf(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
+               FloatsIn updates, FloatsOut data, void* workspace) {
+  const int64_t columns = shape.inner / kWidth;
+  const int64_t chunks = sorted.count / kChunk;
+  if (chunks > 0) {
+    ForEach(device, shape.outer * chunks * columns,
+            SumChunks<kWidth>{shape, sorted, UpdatePlaces(columns, chunks), updates,
+                              static_cast<float*>(workspace)});
+  }
+  ForEach(device, shape.outer * sorted.count * columns,
+          AddRows<kWidth>{shape, sorted, UpdatePlaces(columns, sorted.count), updates,
+                          FloatsIn(workspace, ElementType::kFloat32), data});
+}
+
+}  // namespace detail
+
+// Computes data[o, row] += Σ updates[o, i] over the i that name the row. `workspace` has
+// ChunksWorkspace bytes.
+inline void AddRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
+                    FloatsIn updates, FloatsOut data, void* workspace) {
+  if (shape.inner % kVector == 0) {
+    detail::AddRowsOf<kVector>(device, shape, sorted, updates, data, workspace);
+  } else {
+    detail::AddRowsOf<1>(device, shape, sorted, updates, data, workspace);
+  }
+}
+
+}  // namespace ckplan::cuda

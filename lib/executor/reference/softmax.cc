@@ -1,0 +1,73 @@
+// Softmax and LogSoftmax.
+#include <cmath>
+#include <map>
+
+#include "lib/executor/reference/families.h"
+
+namespace ckplan::reference {
+
+namespace {
+
+// Below opset 13 all axes from `axis` on form one row; since opset 13 only the axis itself does.
+void SoftmaxOf(const OpSpec& spec, const Tensor& x, Tensor& y, bool is_log) {
+  int64_t axis = spec.Int("axis", spec.opset >= 13 ? -1 : 1);
+  if (axis < 0) axis += x.rank();
+  const auto group = [&](const Index& at) {
+    int64_t number = 0;
+    for (int64_t i = 0; i < x.rank(); ++i) {
+      const bool is_inside = spec.opset >= 13 ? i == axis : i >= axis;
+      if (!is_inside) number = number * x.dim(i) + at[static_cast<size_t>(i)];
+    }
+    return number;
+  };
+  std::map<int64_t, double> sums;
+  ForEach(x.dims, [&](const Index& at, int64_t i) { sums[group(at)] += std::exp(x[i]); });
+  ForEach(x.dims, [&](const Index& at, int64_t i) {
+    const double sum = sums[group(at)];
+    y[i] = is_log ? x[i] - std::log(sum) : std::exp(x[i]) / sum;
+  });
+}
+
+void Softmax(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  SoftmaxOf(spec, inputs[0], outputs[0], false);
+}
+
+void LogSoftmax(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  SoftmaxOf(spec, inputs[0], outputs[0], true);
+}
+
+constexpr FunctionRow kSoftmaxReferences[] = {
+    {"LogSoftmax", LogSoftmax},
+    {"Softmax", Softmax},
+};
+
+constexpr CaseRow kSoftmaxCases[] = {
+    {"Softmax", "f3x7 -> f3x7"},
+    {"Softmax", "f2x3x40 -> f2x3x40", "axis=-1"},
+    {"Softmax", "f3x600 -> f3x600"},
+    {"Softmax", "f11x512(-30..30) -> f11x512"},
+    {"Softmax", "f2x1028 -> f2x1028"},
+    {"Softmax", "f2x17000 -> f2x17000"},
+    {"Softmax", "f2x5x3x4 -> f2x5x3x4", "axis=1"},
+    {"Softmax", "f3x70 -> f3x70", "axis=0"},
+    {"Softmax", "f100x9 -> f100x9", "axis=0"},
+    {"Softmax", "f9 -> f9"},
+    {"Softmax", "f2x8(-80..80) -> f2x8"},
+    {"Softmax@12", "f2x3x4 -> f2x3x4"},
+    {"Softmax@9", "f2x3x4 -> f2x3x4", "axis=2"},
+    {"Softmax@11", "f2x3x4 -> f2x3x4", "axis=0"},
+    {"Softmax", "f2x4~@[1,-inf,0,2,-inf,-inf,-inf,-inf] -> f2x4"},
+    {"Softmax", "f4x2~@[1,-inf,-inf,-inf,0,-inf,3,-inf] -> f4x2", "axis=0"},
+    {"LogSoftmax", "f3x7 -> f3x7"},
+    {"LogSoftmax", "f2x3x40(-60..60) -> f2x3x40", "axis=2"},
+    {"LogSoftmax", "f3x700(-30..30) -> f3x700"},
+    {"LogSoftmax", "f2x5x3x4 -> f2x5x3x4", "axis=1"},
+    {"LogSoftmax@12", "f2x3x4 -> f2x3x4"},
+};
+
+}  // namespace
+
+std::span<const FunctionRow> SoftmaxReferences() { return kSoftmaxReferences; }
+std::span<const CaseRow> SoftmaxCases() { return kSoftmaxCases; }
+
+}  // namespace ckplan::reference

@@ -1,0 +1,62 @@
+// A tensor of the reference. Every value is a double, which represents float32, int32 and the
+// integers of tests exactly. The code is plain rather than fast.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/problem/ops/op_spec.h"
+
+namespace ckplan::reference {
+
+struct Tensor {
+  bool is_present = false;  // If false, all other members are empty.
+  ElementType type = ElementType::kFloat32;
+  std::vector<int64_t> dims;
+  std::vector<double> values;  // Row-major.
+
+  int64_t rank() const { return static_cast<int64_t>(dims.size()); }
+  int64_t size() const { return static_cast<int64_t>(values.size()); }
+  int64_t dim(int64_t axis) const { return dims[static_cast<size_t>(axis)]; }
+  double& operator[](int64_t i) { return values[static_cast<size_t>(i)]; }
+  double operator[](int64_t i) const { return values[static_cast<size_t>(i)]; }
+};
+
+using Index = std::vector<int64_t>;
+
+// Advances `index` to the next element of a row-major tensor of these dimensions; returns false
+// after the last one.
+inline bool NextIndex(Index& index, const std::vector<int64_t>& dims) {
+  for (size_t axis = dims.size(); axis-- > 0;) {
+    if (++index[axis] < dims[axis]) return true;
+    index[axis] = 0;
+  }
+  return false;
+}
+
+// Returns the position of an element under broadcasting: an axis of size 1 in the tensor is always
+// read at 0, and leading axes that the tensor lacks are skipped.
+inline int64_t Offset(const Tensor& tensor, const Index& index) {
+  const size_t skipped = index.size() - tensor.dims.size();
+  int64_t offset = 0;
+  for (size_t axis = 0; axis < tensor.dims.size(); ++axis) {
+    const int64_t at = tensor.dims[axis] == 1 ? 0 : index[axis + skipped];
+    offset = offset * tensor.dims[axis] + at;
+  }
+  return offset;
+}
+
+// Calls body(index, i) for every element of a tensor of these dimensions; i counts them from 0.
+template <typename Body>
+void ForEach(const std::vector<int64_t>& dims, const Body& body) {
+  for (const int64_t dim : dims) {
+    if (dim == 0) return;
+  }
+  Index index(dims.size(), 0);
+  int64_t i = 0;
+  do {
+    body(static_cast<const Index&>(index), i++);
+  } while (NextIndex(index, dims));
+}
+
+}  // namespace ckplan::reference

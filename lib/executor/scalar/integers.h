@@ -1,0 +1,36 @@
+// Integer arithmetic that is defined for all operands: it wraps, and a division by 0 gives 0.
+#pragma once
+
+#include <type_traits>
+
+#include "lib/executor/scalar/device_function.h"
+
+namespace ckplan::scalar {
+
+template <typename T>
+using Unsigned = std::make_unsigned_t<T>;
+
+template <typename T>
+CKPLAN_DEVICE T WrapAdd(T a, T b) {
+  return static_cast<T>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b));
+}
+template <typename T>
+CKPLAN_DEVICE T WrapSub(T a, T b) {
+  return static_cast<T>(static_cast<Unsigned<T>>(a) - static_cast<Unsigned<T>>(b));
+}
+template <typename T>
+CKPLAN_DEVICE T WrapMul(T a, T b) {
+  return static_cast<T>(static_cast<Unsigned<T>>(a) * static_cast<Unsigned<T>>(b));
+}
+// Rounds towards 0.
+template <typename T>
+CKPLAN_DEVICE T SafeDiv(T a, T b) {
+  return b == 0 ? T{0} : b == -1 ? WrapSub(T{0}, a) : static_cast<T>(a / b);
+}
+// The remainder has the sign of the dividend.
+template <typename T>
+CKPLAN_DEVICE T SafeRemainder(T a, T b) {
+  return b == 0 || b == -1 ? T{0} : static_cast<T>(a % b);
+}
+
+}  // namespace ckplan::scalar

@@ -1,0 +1,47 @@
+// Maps the ids in a file, any distinct integers from 0 to 2^63 - 1, to positions in the graph that
+// is read from the file.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+
+#include "lib/files/emit/json_reader.h"
+
+namespace ckplan {
+
+template <typename IdType>
+class FileIds {
+ public:
+  // `kind` names the kind of thing in faults, such as "tensor".
+  void Add(const JsonView& id, std::string_view kind, IdType position) {
+    if (!id.is_file_id()) return;  // This fault was reported when the id was read.
+    if (!positions_.emplace(id.Integer(), position).second) {
+      id.Fault(fmt::format("another {} has the id {} too; ids must be unique", kind, id.Integer()));
+    }
+  }
+  // Returns none and records a fault if the id is unknown.
+  IdType Find(const JsonView& id, std::string_view kind) const {
+    const int64_t number = id.Integer();
+    if (!id.is_file_id()) return IdType();
+    const auto found = positions_.find(number);
+    if (found != positions_.end()) return found->second;
+    id.Fault(fmt::format("no {} has the id {}", kind, number));
+    return IdType();
+  }
+
+ private:
+  std::unordered_map<int64_t, IdType> positions_;
+};
+
+// Returns whether the value is an array of two. If not, a fault says what the two must be:
+// "[output, input]".
+inline bool ExpectPair(const JsonView& json, std::string_view what) {
+  if (json.is_array() && json.size() == 2) return true;
+  json.Fault(fmt::format("must be a pair {}", what));
+  return false;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,424 @@
+#include "lib/files/model/bind_dims.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "lib/base/printable.h"
+#include "lib/files/model/constant_batch.h"
+#include "lib/files/model/dim_expression.h"
+#include "lib/files/model/input_uses.h"
+#include "lib/problem/graph/tensor_graph.h"
+
+namespace ckplan {
+
+namespace {
+
+using onnx::TensorShapeProto;
+using onnx::ValueInfoProto;
+
+constexpr size_t kShownName = 80;  // In characters.
+
+// Some exporters write -1 for an open dimension. 0 is a size: that of an empty cache.
+bool IsOpen(const TensorShapeProto::Dimension& dim) {
+  return !dim.has_dim_value() || dim.dim_value() < 0;
+}
+
+// Returns whether a name can hardly be anything else than an expression, even if its variables
+// occur nowhere else. "batch-size" and "N/A" are ordinary names then.
+bool IsPlainlyExpression(const std::string& name) {
+  return name.find_first_of("*+(%") != std::string::npos;
+}
+
+std::string DeclaredText(const TensorShapeProto& shape) {
+  std::string text;
+  for (const auto& dim : shape.dim()) {
+    if (!text.empty()) text += ',';
+    text += !IsOpen(dim) ? std::to_string(dim.dim_value())
+                         : (dim.dim_param().empty() ? "?" : ShortName(dim.dim_param()));
+  }
+  return text;
+}
+
+class Binder {
+ public:
+  Binder(const LoadOptions& options, const std::string& file) : options_(options), file_(file) {}
+
+  Result<BoundDims> Bind(const onnx::GraphProto& graph, const InputUses& uses) {
+    std::vector<BoundInput> others;  // Parameters, and inputs that are set.
+    for (const ValueInfoProto& input : graph.input()) {
+      if (uses.initializers.contains(input.name())) continue;
+      declared_.push_back(&input);
+      if (uses.left_out.contains(input.name())) continue;
+      if (!uses.IsBatch(input.name())) {
+        others.push_back({&input, input.type()});
+      } else if (IsNotNumbers(input)) {
+        bound_.not_numbers.push_back(&input);
+      } else {
+        bound_.inputs.push_back({&input, input.type()});
+      }
+    }
+    CKPLAN_RETURN_IF_ERROR(CheckUtf8());
+    CKPLAN_RETURN_IF_ERROR(SetContents(uses, &others));
+    FindExpressions();
+    CKPLAN_RETURN_IF_ERROR(CheckNames());
+    const std::set<std::string> known = OpenNames();
+    for (const auto& [name, size] : options_.dims) {
+      if (known.contains(name) || expressions_.contains(name)) bound_.dims[name] = size;
+    }
+    for (const auto& [name, size] : set_dims_) {
+      if (bound_.dims.emplace(name, size).first->second != size) return TwoSizes(name, size);
+    }
+    for (auto* list : {&bound_.inputs, &others}) {
+      for (BoundInput& input : *list) CKPLAN_RETURN_IF_ERROR(Override(input));
+    }
+    CKPLAN_RETURN_IF_ERROR(CheckExpressions());
+    for (auto* list : {&bound_.inputs, &others}) {
+      for (BoundInput& input : *list) CKPLAN_RETURN_IF_ERROR(Fill(input));
+    }
+    if (!open_.empty()) return OpenDimensions();
+    for (const auto* list : {&bound_.inputs, &others}) {
+      for (const BoundInput& input : *list) CKPLAN_RETURN_IF_ERROR(CheckSize(input));
+    }
+    for (size_t i = 0; i < others.size(); ++i) bound_.known[i].type = std::move(others[i].type);
+    return std::move(bound_);
+  }
+
+ private:
+  static bool IsNotNumbers(const ValueInfoProto& input) {
+    return (input.has_type() && !input.type().has_tensor_type()) ||
+           input.type().tensor_type().elem_type() == onnx::TensorProto::STRING;
+  }
+
+  // Gives inputs that are set the shape of their contents, which may bind dimensions. kUsage: an
+  // input that is set, or a parameter, can't be that.
+  Result<Done> SetContents(const InputUses& uses, std::vector<BoundInput>* others) {
+    for (BoundInput& other : *others) {
+      const std::string& name = other.input->name();
+      KnownInput known{name, {}, std::nullopt};
+      const auto set = uses.set.find(name);
+      if (set != uses.set.end()) {
+        const TensorShapeProto declared = other.type.tensor_type().shape();
+        CKPLAN_ASSIGN_OR_RETURN(known.contents, ContentsOf(set->second, &other.type, file_));
+        for (int i = 0; i < declared.dim_size(); ++i) {
+          const std::string& dim = declared.dim(i).dim_param();
+          if (!IsOpen(declared.dim(i)) || dim.empty()) continue;
+          const int64_t size = other.type.tensor_type().shape().dim(i).dim_value();
+          if (set_dims_.emplace(dim, size).first->second != size) return TwoSizes(dim, size);
+        }
+      } else if (IsNotNumbers(*other.input)) {
+        return Usage(fmt::format("input \"{}\" is no tensor of numbers, so it can't be a parameter",
+                                 ShortName(name)));
+      }
+      bound_.known.push_back(std::move(known));
+    }
+    return Done{};
+  }
+
+  Error TwoSizes(const std::string& dim, int64_t size) const {
+    const auto other = bound_.dims.find(dim);
+    const auto set = set_dims_.find(dim);
+    const int64_t before = other != bound_.dims.end() ? other->second : set->second;
+    return Usage(
+        fmt::format("dimension \"{}\" cannot be both {} and {}, as the contents of an input "
+                    "have it",
+                    ShortName(dim), before, size));
+  }
+
+  Error Usage(std::string text) const {
+    return MakeError(ErrorCode::kUsage, file_ + ": " + std::move(text));
+  }
+
+  // Plans name dimensions, and inputs whose shape was given, and JSON allows only UTF-8 names.
+  Result<Done> CheckUtf8() const {
+    constexpr size_t kLongestShown = 80;
+    const auto check = [this](std::string_view what, const std::string& name) -> Result<Done> {
+      if (WellFormedUtf8(name) == name) return Done{};
+      return MakeError(ErrorCode::kUnsupported,
+                       fmt::format("{}: the name \"{}\" of {} is not UTF-8, as ONNX demands, so no "
+                                   "plan could name it; rename it in the model",
+                                   file_, Printable(name, kLongestShown), what));
+    };
+    for (const ValueInfoProto* input : declared_) {
+      for (const auto& dim : input->type().tensor_type().shape().dim()) {
+        CKPLAN_RETURN_IF_ERROR(check("a dimension", dim.dim_param()));
+      }
+    }
+    for (const auto& given : options_.input_shapes) {
+      CKPLAN_RETURN_IF_ERROR(check("an input", given.first));
+    }
+    return Done{};
+  }
+
+  // Returns the names of open dimensions, as the model declares them.
+  std::set<std::string> DeclaredNames() const {
+    std::set<std::string> names;
+    for (const ValueInfoProto* input : declared_) {
+      const auto& declared = input->type().tensor_type().shape();
+      for (const auto& dim : declared.dim()) {
+        if (IsOpen(dim) && !dim.dim_param().empty()) names.insert(dim.dim_param());
+      }
+    }
+    return names;
+  }
+
+  void FindExpressions() {
+    const std::set<std::string> declared = DeclaredNames();
+    for (const std::string& name : declared) {
+      std::optional<std::set<std::string>> variables = VariablesOf(name);
+      if (!variables) continue;
+      const bool are_declared =
+          std::includes(declared.begin(), declared.end(), variables->begin(), variables->end());
+      if (are_declared || IsPlainlyExpression(name)) {
+        expressions_.emplace(name, std::move(*variables));
+      }
+    }
+  }
+
+  // Returns the names of open dimensions, with those that expressions consist of in their place.
+  std::set<std::string> OpenNames() const {
+    std::set<std::string> names;
+    for (const std::string& name : DeclaredNames()) {
+      const auto expression = expressions_.find(name);
+      if (expression == expressions_.end()) {
+        names.insert(name);
+      } else {
+        names.insert(expression->second.begin(), expression->second.end());
+      }
+    }
+    return names;
+  }
+
+  // A size that is given for an expression, or follows from the shape of an input, must be that of
+  // its variables.
+  Result<Done> CheckExpressions() const {
+    for (const auto& [name, variables] : expressions_) {
+      const auto given = bound_.dims.find(name);
+      if (given == bound_.dims.end()) continue;
+      const std::optional<int64_t> value = EvaluateDim(name, bound_.dims);
+      if (!value || *value == given->second) continue;
+      Error error = Usage(fmt::format("dimension \"{}\" cannot be {}: with {} it is {}",
+                                      ShortName(name), given->second, SizesOf(variables), *value));
+      if (options_.dims.contains(name)) {
+        error.remedy = {"leave out", {{"dims", fmt::format("{}={}", name, given->second)}}};
+      }
+      return error;
+    }
+    return Done{};
+  }
+
+  // Returns a text such as "B=3, S=8".
+  std::string SizesOf(const std::set<std::string>& variables) const {
+    std::vector<std::string> sizes;
+    for (const std::string& variable : variables) {
+      sizes.push_back(fmt::format("{}={}", ShortName(variable), bound_.dims.at(variable)));
+    }
+    return ShortList(sizes);
+  }
+
+  Result<Done> CheckNames() const {
+    const std::set<std::string> dims = OpenNames();
+    std::set<std::string> inputs;
+    for (const ValueInfoProto* input : declared_) inputs.insert(input->name());
+    for (const auto& [name, size] : options_.dims) {
+      if (!dims.contains(name) && !expressions_.contains(name)) {
+        if (options_.optional_dims.contains(name)) continue;
+        Error error = Usage(fmt::format("there is no dimension \"{}\"; {}", ShortName(name),
+                                        Known("dimension", dims)));
+        if (dims.empty() && ConstantBatch(bound_)) {
+          error.remedy = {"set the batch that is burnt into it with",
+                          {{"batch", std::to_string(size)}}};
+        }
+        return error;
+      }
+      if (size < 0) {
+        return Usage(fmt::format("dimension \"{}\" cannot be {}; give it a size of at least 0",
+                                 ShortName(name), size));
+      }
+    }
+    for (const auto& [name, shape] : options_.input_shapes) {
+      if (!inputs.contains(name)) {
+        return Usage(
+            fmt::format("there is no input \"{}\"; {}", ShortName(name), Known("input", inputs)));
+      }
+      for (const int64_t dim : shape) {
+        if (dim < 0) {
+          return Usage(
+              fmt::format("input \"{}\" cannot have a dimension of {}; all must be at "
+                          "least 0",
+                          ShortName(name), dim));
+        }
+      }
+    }
+    return Done{};
+  }
+
+  static std::string Known(std::string_view what, const std::set<std::string>& names) {
+    if (names.empty()) return fmt::format("the model has no open {} to bind", what);
+    return fmt::format("the model's {}s are: {}", what, ShortList({names.begin(), names.end()}));
+  }
+
+  // A given shape also binds the dimension names of the declared one.
+  Result<Done> Override(BoundInput& input) {
+    const auto given = options_.input_shapes.find(input.input->name());
+    if (given == options_.input_shapes.end()) return Done{};
+    const TensorShapeProto declared = input.type.tensor_type().shape();
+    const bool has_rank = input.type.tensor_type().has_shape();
+    if (has_rank && declared.dim_size() != static_cast<int>(given->second.size())) {
+      return Usage(fmt::format("input \"{}\" has {} dimensions ({}), but is asked to have {}",
+                               ShortName(given->first), declared.dim_size(), DeclaredText(declared),
+                               given->second.size()));
+    }
+    auto* shape = input.type.mutable_tensor_type()->mutable_shape();
+    shape->clear_dim();
+    for (size_t i = 0; i < given->second.size(); ++i) {
+      shape->add_dim()->set_dim_value(given->second[i]);
+      if (!has_rank) continue;
+      const auto& dim = declared.dim(static_cast<int>(i));
+      if (!IsOpen(dim) || dim.dim_param().empty()) continue;
+      const int64_t size = given->second[i];
+      const int64_t bound = bound_.dims.emplace(dim.dim_param(), size).first->second;
+      if (bound == size) continue;
+      return Usage(fmt::format("dimension \"{}\" of input \"{}\" cannot be both {} and {}",
+                               ShortName(dim.dim_param()), ShortName(given->first), bound, size));
+    }
+    return Done{};
+  }
+
+  // kUsage: the value of an expression is no size.
+  Result<Done> Fill(BoundInput& input) {
+    const std::string& name = input.input->name();
+    if (!input.type.tensor_type().has_shape()) {
+      open_.push_back(fmt::format("the shape of input \"{}\"", ShortName(name)));
+      input_shapes_.insert(fmt::format("{}=...", ShortName(name)));
+      return Done{};
+    }
+    if (FillDims(input.type, bound_.dims)) return Done{};
+    const auto& shape = input.type.tensor_type().shape();
+    for (const auto& dim : shape.dim()) {
+      if (!IsOpen(dim)) continue;
+      if (dim.dim_param().empty()) {
+        open_.push_back(fmt::format("a nameless one of input \"{}\"", ShortName(name)));
+        input_shapes_.insert(fmt::format("{}={}", ShortName(name), DeclaredText(shape)));
+        continue;
+      }
+      const std::set<std::string> unbound = UnboundIn(dim.dim_param());
+      if (unbound.empty()) {
+        return Usage(
+            fmt::format("dimension \"{}\" of input \"{}\" has no size with {}; give other "
+                        "sizes",
+                        ShortName(dim.dim_param()), ShortName(name),
+                        SizesOf(expressions_.at(dim.dim_param()))));
+      }
+      for (const std::string& variable : unbound) {
+        if (!dims_.insert(fmt::format("{}=...", ShortName(variable))).second &&
+            expressions_.contains(dim.dim_param())) {
+          continue;  // It is listed where it stands alone.
+        }
+        open_.push_back(fmt::format("{} (input \"{}\")", ShortName(variable), ShortName(name)));
+      }
+    }
+    return Done{};
+  }
+
+  // Returns the names that must have a size before the dimension has one.
+  std::set<std::string> UnboundIn(const std::string& dim) const {
+    const auto expression = expressions_.find(dim);
+    if (expression == expressions_.end()) return {dim};
+    std::set<std::string> unbound;
+    for (const std::string& variable : expression->second) {
+      if (!bound_.dims.contains(variable)) unbound.insert(variable);
+    }
+    return unbound;
+  }
+
+  Error OpenDimensions() const {
+    constexpr size_t kMaxShown = 10;
+    Error error = Usage(fmt::format("open dimensions: {}", ShortList(open_)));
+    error.remedy.advice = "bind them with";
+    std::vector<Remedy::Setting>& settings = error.remedy.settings;
+    for (const std::string& shape : input_shapes_) settings.push_back({"input_shapes", shape});
+    for (const std::string& dim : dims_) settings.push_back({"dims", dim});
+    settings.resize(std::min(settings.size(), kMaxShown));
+    return error;
+  }
+
+  Result<Done> CheckSize(const BoundInput& input) const {
+    const auto& tensor = input.type.tensor_type();
+    Dims dims;
+    for (const auto& dim : tensor.shape().dim()) dims.push_back(dim.dim_value());
+    const auto bytes = TensorBytes(tensor.elem_type(), dims);
+    if (bytes.has_value() && *bytes <= kMaxTotalBytes.count()) return Done{};
+    return MakeError(
+        ErrorCode::kInvalidInput,
+        fmt::format(
+            "{}: the size of input \"{}\", {}, {}; use smaller dimensions", file_,
+            ShortName(input.input->name()), TypeText(tensor.elem_type(), dims),
+            bytes.has_value() ? "is beyond any machine" : "overflows or has no fixed type"));
+  }
+
+  const LoadOptions& options_;
+  const std::string& file_;
+  BoundDims bound_;
+  std::vector<const ValueInfoProto*> declared_;  // All inputs that are not initializers.
+  std::map<std::string, int64_t> set_dims_;      // The sizes that contents of inputs give.
+  // The declared names that are expressions, with their variables.
+  std::map<std::string, std::set<std::string>> expressions_;
+  std::vector<std::string> open_;
+  // The settings that would bind the open dimensions.
+  std::set<std::string> input_shapes_;
+  std::set<std::string> dims_;
+};
+
+}  // namespace
+
+Result<BoundDims> BindDims(const onnx::GraphProto& graph, const InputUses& uses,
+                           const LoadOptions& options, const std::string& file) {
+  return Binder(options, file).Bind(graph, uses);
+}
+
+bool FillDims(onnx::TypeProto& type, const std::map<std::string, int64_t>& dims) {
+  if (!type.has_tensor_type() || !type.tensor_type().has_shape()) return false;
+  bool is_full = true;
+  for (auto& dim : *type.mutable_tensor_type()->mutable_shape()->mutable_dim()) {
+    if (!IsOpen(dim)) continue;
+    const std::string& name = dim.dim_param();
+    const auto found = dims.find(name);
+    const std::optional<int64_t> size =
+        found != dims.end() ? std::optional(found->second) : EvaluateDim(name, dims);
+    if (!name.empty() && size && *size >= 0) {
+      dim.set_dim_value(*size);
+    } else {
+      is_full = false;
+    }
+  }
+  return is_full;
+}
+
+std::string ShortName(const std::string& name) {
+  std::string text;
+  size_t shown = 0;
+  for (size_t at = 0; at < name.size(); ++shown) {
+    if (shown == kShownName) return text + "...";
+    const Utf8Character character = Utf8At(name, at);
+    const bool is_shown = character.is_valid && IsPrintable(character.value);
+    text += is_shown ? name.substr(at, character.bytes) : "?";
+    at += character.bytes;
+  }
+  return text;
+}
+
+std::string ShortList(const std::vector<std::string>& items, size_t most) {
+  std::string text;
+  for (size_t i = 0; i < std::min(items.size(), most); ++i) {
+    if (i > 0) text += ", ";
+    text += items[i];
+  }
+  if (items.size() > most) text += fmt::format(" and {} more", items.size() - most);
+  return text;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,126 @@
+#include "lib/files/model/constant.h"
+
+#include <type_traits>
+
+#include "lib/base/checked.h"
+#include "lib/base/lower_case.h"
+#include "lib/files/model/tensor_elements.h"
+#include "lib/problem/ops/tensor_type.h"
+
+namespace ckplan {
+
+using onnx::TensorProto;
+
+std::optional<int64_t> ElementCount(const Dims& dims) {
+  int64_t count = 1;
+  for (const int64_t dim : dims) {
+    const auto product = CheckedMul(count, dim);
+    if (dim < 0 || !product.has_value()) return std::nullopt;
+    count = *product;
+  }
+  return count;
+}
+
+std::optional<int64_t> TensorBytes(int32_t elem_type, const Dims& dims) {
+  const int64_t bits = BitsOf(TensorTypeOf(elem_type));
+  const auto count = ElementCount(dims);
+  if (bits == 0 || !count.has_value()) return std::nullopt;
+  if (bits >= 8) return CheckedMul(*count, bits / 8);
+  const int64_t per_byte = 8 / bits;
+  return *count / per_byte + (*count % per_byte != 0 ? 1 : 0);
+}
+
+bool IsFloatType(int32_t elem_type) { return IsFloat(TensorTypeOf(elem_type)); }
+
+std::string TypeText(int32_t elem_type, const Dims& dims) {
+  std::string text =
+      TensorProto::DataType_IsValid(elem_type)
+          ? LowerCase(TensorProto::DataType_Name(static_cast<TensorProto::DataType>(elem_type)))
+          : "unknown";
+  text += '[';
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (i > 0) text += ',';
+    text += dims[i] < 0 ? "?" : std::to_string(dims[i]);
+  }
+  return text + ']';
+}
+
+std::optional<ConstantValue> ReadTensor(const TensorProto& tensor) {
+  ConstantValue value;
+  value.elem_type = tensor.data_type();
+  value.dims.assign(tensor.dims().begin(), tensor.dims().end());
+  const auto count = ElementCount(value.dims);
+  if (!count.has_value() || *count > kMaxFoldedElements) return std::nullopt;
+  const bool is_whole = VisitElements(tensor, *count, [&value](auto element) {
+    if constexpr (std::is_floating_point_v<decltype(element)>) {
+      value.reals.push_back(static_cast<double>(element));
+    } else {
+      value.ints.push_back(static_cast<int64_t>(element));
+    }
+  });
+  if (!is_whole) return std::nullopt;
+  return value;
+}
+
+TensorProto MakeTensor(const ConstantValue& value) {
+  TensorProto tensor;
+  tensor.set_data_type(value.elem_type);
+  for (const int64_t dim : value.dims) tensor.add_dims(dim);
+  switch (value.elem_type) {
+    case TensorProto::FLOAT:
+      for (const double x : value.reals) tensor.add_float_data(static_cast<float>(x));
+      break;
+    case TensorProto::DOUBLE:
+      for (const double x : value.reals) tensor.add_double_data(x);
+      break;
+    case TensorProto::INT64:
+      for (const int64_t x : value.ints) tensor.add_int64_data(x);
+      break;
+    case TensorProto::UINT32:
+    case TensorProto::UINT64:
+      for (const int64_t x : value.ints) tensor.add_uint64_data(static_cast<uint64_t>(x));
+      break;
+    case TensorProto::FLOAT16:
+    case TensorProto::BFLOAT16:
+      break;  // ONNX's shape rules never read these; the tensor stays without contents.
+    default:
+      for (const int64_t x : value.ints) tensor.add_int32_data(static_cast<int32_t>(x));
+      break;
+  }
+  return tensor;
+}
+
+void NormalizeToType(ConstantValue& value) {
+  switch (value.elem_type) {
+    case TensorProto::FLOAT:
+    case TensorProto::FLOAT16:
+    case TensorProto::BFLOAT16:
+      for (double& x : value.reals) x = static_cast<double>(static_cast<float>(x));
+      break;
+    case TensorProto::BOOL:
+      for (int64_t& x : value.ints) x = x != 0 ? 1 : 0;
+      break;
+    case TensorProto::INT32:
+      for (int64_t& x : value.ints) x = static_cast<int32_t>(x);
+      break;
+    case TensorProto::UINT8:
+      for (int64_t& x : value.ints) x = static_cast<uint8_t>(x);
+      break;
+    case TensorProto::INT8:
+      for (int64_t& x : value.ints) x = static_cast<int8_t>(x);
+      break;
+    case TensorProto::INT16:
+      for (int64_t& x : value.ints) x = static_cast<int16_t>(x);
+      break;
+    case TensorProto::UINT16:
+      for (int64_t& x : value.ints) x = static_cast<uint16_t>(x);
+      break;
+    case TensorProto::UINT32:
+      for (int64_t& x : value.ints) x = static_cast<uint32_t>(x);
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace ckplan

@@ -1,0 +1,182 @@
+#include "lib/files/model/constant_batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "lib/files/model/input_uses.h"
+
+namespace ckplan {
+
+namespace {
+
+using onnx::TensorShapeProto;
+
+const TensorShapeProto& DeclaredShape(const BoundInput& input) {
+  return input.input->type().tensor_type().shape();
+}
+
+// Some exporters write 0 or -1 for an open dimension.
+bool IsNumber(const TensorShapeProto::Dimension& dim) {
+  return dim.has_dim_value() && dim.dim_value() >= 1;
+}
+
+bool IsScalar(const BoundInput& input) { return input.type.tensor_type().shape().dim_size() == 0; }
+
+int64_t FirstDim(const BoundInput& input) {
+  return input.type.tensor_type().shape().dim(0).dim_value();
+}
+
+void SetFirstDims(int64_t size, BoundDims* bound) {
+  for (BoundInput& input : bound->inputs) {
+    if (IsScalar(input)) continue;
+    input.type.mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_value(size);
+  }
+}
+
+bool IsZero(const BoundInput& input) {
+  const TensorShapeProto& shape = DeclaredShape(input);
+  return shape.dim_size() > 0 && shape.dim(0).has_dim_value() && shape.dim(0).dim_value() == 0;
+}
+
+// Returns a shape with this batch, as it is typed: "x=8,16".
+std::string ShapeText(const BoundInput& input, int64_t batch) {
+  const TensorShapeProto& shape = input.type.tensor_type().shape();
+  std::string text = fmt::format("{}={}", ShortName(input.input->name()), batch);
+  for (int i = 1; i < shape.dim_size(); ++i) text += fmt::format(",{}", shape.dim(i).dim_value());
+  return text;
+}
+
+Error OpenBatch(const BoundInput& input, int64_t wanted, const std::string& file) {
+  const TensorShapeProto& shape = DeclaredShape(input);
+  const std::string dim = shape.dim_size() == 0 ? "" : shape.dim(0).dim_param();
+  Error error = MakeError(
+      ErrorCode::kUsage, fmt::format("{}: the batch of input \"{}\" is {}", file,
+                                     ShortName(input.input->name()), IsZero(input) ? "0" : "open"));
+  if (dim.empty()) {
+    error.remedy = {"give its shape instead of a batch, with",
+                    {{"input_shapes", ShapeText(input, wanted)}}};
+  } else {
+    error.remedy = {"give its size with", {{"dims", fmt::format("{}={}", ShortName(dim), wanted)}}};
+  }
+  return error;
+}
+
+// Exporters that mean an open batch write a 0 as well. No operation then depends on the number.
+bool HasBatchOfZero(const BoundDims& bound) {
+  bool has_zero = false;
+  for (const BoundInput& input : bound.inputs) {
+    if (IsScalar(input)) continue;
+    if (!IsZero(input)) return false;
+    has_zero = true;
+  }
+  return has_zero;
+}
+
+}  // namespace
+
+std::optional<int64_t> ConstantBatch(const BoundDims& bound) {
+  std::optional<int64_t> batch;
+  for (const BoundInput& input : bound.inputs) {
+    if (IsScalar(input)) continue;
+    const TensorShapeProto& shape = DeclaredShape(input);
+    if (shape.dim_size() == 0 || !IsNumber(shape.dim(0))) return std::nullopt;
+    if (batch && *batch != shape.dim(0).dim_value()) return std::nullopt;
+    batch = shape.dim(0).dim_value();
+  }
+  return batch;
+}
+
+std::string OpenBatchDim(const onnx::GraphProto& graph, const InputUses& uses) {
+  std::string name;
+  for (const onnx::ValueInfoProto& input : graph.input()) {
+    if (!uses.IsBatch(input.name()) || !input.type().has_tensor_type()) continue;
+    const TensorShapeProto& shape = input.type().tensor_type().shape();
+    if (shape.dim_size() == 0) continue;
+    const std::string& first = shape.dim(0).dim_param();
+    if (first.empty() || (!name.empty() && name != first)) return "";
+    name = first;
+  }
+  return name;
+}
+
+bool SetNamelessBatch(const onnx::GraphProto& graph, const InputUses& uses, LoadOptions* options) {
+  InputShapes shapes;
+  for (const onnx::ValueInfoProto& input : graph.input()) {
+    if (!uses.IsBatch(input.name()) || !input.type().has_tensor_type()) continue;
+    if (options->input_shapes.contains(input.name())) return false;
+    onnx::TypeProto type = input.type();
+    auto* const dims = type.mutable_tensor_type()->mutable_shape()->mutable_dim();
+    if (dims->empty()) continue;
+    const TensorShapeProto::Dimension& first = dims->Get(0);
+    const bool is_nameless =
+        first.dim_param().empty() && (!first.has_dim_value() || first.dim_value() < 0);
+    if (!is_nameless) return false;
+    dims->Mutable(0)->set_dim_value(options->batch);
+    if (!FillDims(type, options->dims)) return false;
+    for (const auto& dim : *dims) shapes[input.name()].push_back(dim.dim_value());
+  }
+  if (shapes.empty()) return false;
+  options->input_shapes.insert(shapes.begin(), shapes.end());
+  options->batch = 0;
+  return true;
+}
+
+std::optional<int64_t> BatchOfShapes(const BoundDims& bound) {
+  const std::optional<int64_t> in_file = ConstantBatch(bound);
+  if (!in_file) return std::nullopt;
+  std::optional<int64_t> batch;
+  for (const BoundInput& input : bound.inputs) {
+    if (IsScalar(input)) continue;
+    const TensorShapeProto& declared = DeclaredShape(input);
+    const TensorShapeProto& shape = input.type.tensor_type().shape();
+    for (int i = 1; i < shape.dim_size(); ++i) {
+      const bool is_same = declared.dim(i).dim_value() == shape.dim(i).dim_value();
+      if (IsNumber(declared.dim(i)) && !is_same) return std::nullopt;
+    }
+    if (batch && *batch != FirstDim(input)) return std::nullopt;
+    batch = FirstDim(input);
+  }
+  return batch == in_file ? std::nullopt : batch;
+}
+
+Result<BatchVariants> WithBatch(const BoundDims& bound, int64_t wanted, const std::string& file) {
+  if (HasBatchOfZero(bound)) {
+    BatchVariants same{bound, bound, wanted};
+    SetFirstDims(wanted, &same.in_file);
+    return same;
+  }
+  std::vector<std::string> firsts;
+  for (const BoundInput& input : bound.inputs) {
+    if (IsScalar(input)) continue;
+    const TensorShapeProto& shape = DeclaredShape(input);
+    if (shape.dim_size() == 0 || !IsNumber(shape.dim(0))) return OpenBatch(input, wanted, file);
+    firsts.push_back(
+        fmt::format("{} of \"{}\"", shape.dim(0).dim_value(), ShortName(input.input->name())));
+  }
+  const std::optional<int64_t> in_file = ConstantBatch(bound);
+  if (!in_file) {
+    return MakeError(
+        ErrorCode::kUsage,
+        firsts.empty()
+            ? fmt::format("{}: no input has a dimension that could be the batch", file)
+            : fmt::format("{}: the first dimensions of its inputs differ, so none of them is the "
+                          "batch of all: {}; export the model with an open batch",
+                          file, ShortList(firsts)));
+  }
+  for (const BoundInput& input : bound.inputs) {
+    if (IsScalar(input) || FirstDim(input) == wanted || FirstDim(input) == *in_file) continue;
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{}: the shape that input \"{}\" is given has a batch of {}, "
+                                 "not of {}; give it one batch",
+                                 file, ShortName(input.input->name()), FirstDim(input), wanted));
+  }
+  BatchVariants variants{bound, bound, *in_file};
+  SetFirstDims(*in_file, &variants.in_file);
+  SetFirstDims(wanted, &variants.wanted);
+  variants.wanted.batch = wanted;
+  return variants;
+}
+
+}  // namespace ckplan

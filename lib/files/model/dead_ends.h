@@ -1,0 +1,45 @@
+// Where the planning of a file ends: control flow that can't be unrolled, sequences of unknown
+// parts, and inputs that are no numbers. A dead end refuses the model only if a planned output
+// depends on it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/files/model/model_impl.h"
+
+namespace ckplan {
+
+struct DeadEnd {
+  enum class Kind { kInput, kControlFlow, kSequence };
+  Kind kind = Kind::kControlFlow;
+  std::string what;               // "Loop "li": its number of rounds is unknown"
+  std::vector<ValueIndex> reads;  // What the node reads, also in its bodies.
+};
+
+// By the values that they make.
+using DeadEnds = std::map<ValueIndex, DeadEnd>;
+
+// Returns for each value whether an output of the graph depends on it. Operations before
+// `operations` in the list come first, so one walk backwards is enough.
+std::vector<bool> FindNeeded(const Model::Impl& model, const DeadEnds& dead_ends);
+
+// Fills in live_outputs of the model, and trainable_ends if no output can be trained.
+void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model);
+
+// kUnsupported: an output depends on a dead end. The remedy names inputs that would decide the
+// matter, or values at which the step could end instead.
+Result<Done> CheckDeadEnds(const Model::Impl& model, const DeadEnds& dead_ends,
+                           const std::vector<bool>& is_needed, const std::string& file);
+
+// Returns the inputs of whole numbers and switches that the value depends on, as messages quote
+// them.
+std::vector<std::string> SwitchesBehind(const Model::Impl& model, const DeadEnds& dead_ends,
+                                        ValueIndex value);
+
+// Sets the remedy that ends the step at the model's trainable_ends, if there are any.
+void SuggestEnds(const Model::Impl& model, Error* error);
+
+}  // namespace ckplan

@@ -1,0 +1,399 @@
+#include "lib/files/model/decompose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+#include "lib/files/model/decompose_attention.h"
+#include "lib/files/model/decomposition_maker.h"
+#include "onnx/defs/schema.h"
+
+namespace ckplan {
+
+namespace {
+
+using Maker = DecompositionMaker;
+
+constexpr double kNormEpsilon = 1e-5;
+constexpr double kSkipNormEpsilon = 1e-12;
+
+double Epsilon(const Maker& m, double otherwise) {
+  return FloatAttribute(m.node(), "epsilon", otherwise);
+}
+
+// ---- Activations ----
+
+bool MakeGelu(Maker& m) {
+  if (!m.Has(0)) return false;
+  m.Finish("Gelu", {m.Operand(0)});
+  return true;
+}
+
+std::string WithBias(Maker& m, const std::string& value, size_t bias) {
+  return m.Operand(bias).empty() ? value : m.Do("Add", {value, m.Operand(bias)}, "biased");
+}
+
+bool MakeBiasGelu(Maker& m) {
+  if (!m.Has(0)) return false;
+  m.Finish("Gelu", {WithBias(m, m.Operand(0), 1)});
+  return true;
+}
+
+bool MakeFastGelu(Maker& m) {
+  if (!m.Has(0)) return false;
+  m.Finish("Gelu", {WithBias(m, m.Operand(0), 1)}, {Maker::Text("approximate", "tanh")});
+  return true;
+}
+
+bool MakeQuickGelu(Maker& m) {
+  if (!m.Has(0)) return false;
+  constexpr double kAlpha = 1.702;
+  m.Finish("Swish", {m.Operand(0)},
+           {Maker::Float("alpha", FloatAttribute(m.node(), "alpha", kAlpha))});
+  return true;
+}
+
+bool MakeBiasSplitGelu(Maker& m) {
+  if (!m.Has(0)) return false;
+  const auto halves = m.DoSeveral("Split", {WithBias(m, m.Operand(0), 1)}, {"left", "right"},
+                                  {Maker::Int("axis", -1), Maker::Int("num_outputs", 2)});
+  m.Finish("Mul", {halves[0], m.Do("Gelu", {halves[1]}, "gelu")});
+  return true;
+}
+
+// The activation that an optimizer has fused into a product: the name and its numbers.
+struct Fused {
+  std::string type;
+  double alpha = 0;
+  double beta = 0;
+};
+
+Fused FusedActivation(const Maker& m) {
+  Fused fused{StringAttribute(m.node(), "activation", ""),
+              FloatAttribute(m.node(), "activation_alpha", 0),
+              FloatAttribute(m.node(), "activation_beta", 0)};
+  const onnx::AttributeProto* numbers = FindAttribute(m.node(), "activation_params");
+  if (numbers != nullptr && numbers->floats_size() > 0) fused.alpha = numbers->floats(0);
+  if (numbers != nullptr && numbers->floats_size() > 1) fused.beta = numbers->floats(1);
+  return fused;
+}
+
+// Ends with the product itself, or with the fused activation of it.
+bool FinishProduct(Maker& m, const char* op, std::vector<std::string> inputs,
+                   Maker::Attributes attributes, const std::string& added = "") {
+  const Fused fused = FusedActivation(m);
+  if (fused.type.empty() && added.empty()) {
+    m.Finish(op, std::move(inputs), std::move(attributes));
+    return true;
+  }
+  std::string value = m.Do(op, std::move(inputs), "product", std::move(attributes));
+  if (fused.type.empty()) {
+    m.Finish("Add", {value, added});
+    return true;
+  }
+  if (!added.empty()) value = m.Do("Add", {value, added}, "sum");
+  if (fused.type == "Relu" || fused.type == "Tanh" || fused.type == "Sigmoid") {
+    m.Finish(fused.type.c_str(), {value});
+  } else if (fused.type == "LeakyRelu") {
+    m.Finish("LeakyRelu", {value}, {Maker::Float("alpha", fused.alpha)});
+  } else if (fused.type == "HardSigmoid") {
+    m.Finish("HardSigmoid", {value},
+             {Maker::Float("alpha", fused.alpha), Maker::Float("beta", fused.beta)});
+  } else if (fused.type == "Clip") {
+    m.Finish("Clip", {value, m.Number(fused.alpha, 0, "least"), m.Number(fused.beta, 0, "most")});
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// ---- Products ----
+
+// Returns the operand as the product reads it. With transBatch, its first axis is the one before
+// the last.
+std::string Transposed(Maker& m, size_t input, const char* swaps, const char* moves_batch,
+                       const std::string& what) {
+  const size_t rank = m.DimsOf(input).size();
+  std::vector<int64_t> order;
+  for (size_t i = 0; i < rank; ++i) order.push_back(static_cast<int64_t>(i));
+  if (rank >= 2 && IntAttribute(m.node(), moves_batch, 0) != 0) {
+    std::rotate(order.begin(), order.begin() + 1, order.end() - 1);
+  }
+  if (rank >= 2 && IntAttribute(m.node(), swaps, 0) != 0) {
+    std::swap(order[rank - 1], order[rank - 2]);
+  }
+  if (std::is_sorted(order.begin(), order.end())) return m.Operand(input);
+  return m.Do("Transpose", {m.Operand(input)}, what, {Maker::IntList("perm", order)});
+}
+
+bool MakeFusedMatMul(Maker& m) {
+  if (!m.Has(0) || !m.Has(1)) return false;
+  if (FindAttribute(m.node(), "activation_axis") != nullptr) return false;
+  const double alpha = FloatAttribute(m.node(), "alpha", 1);
+  const std::string left = Transposed(m, 0, "transA", "transBatchA", "left");
+  const std::string right = Transposed(m, 1, "transB", "transBatchB", "right");
+  if (alpha == 1) return FinishProduct(m, "MatMul", {left, right}, {});
+  const std::string product = m.Do("MatMul", {left, right}, "unscaled");
+  return FinishProduct(m, "Mul", {product, m.Number(alpha, 0, "alpha")}, {});
+}
+
+bool MakeFusedGemm(Maker& m) {
+  if (!m.Has(0) || !m.Has(1)) return false;
+  Maker::Attributes attributes;
+  for (const char* name : {"alpha", "beta", "transA", "transB"}) m.Copy(name, &attributes);
+  return FinishProduct(m, "Gemm", {m.Operand(0), m.Operand(1), m.Operand(2)}, attributes);
+}
+
+bool MakeFusedConv(Maker& m) {
+  if (!m.Has(0) || !m.Has(1)) return false;
+  Maker::Attributes attributes;
+  for (const char* name : {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}) {
+    m.Copy(name, &attributes);
+  }
+  return FinishProduct(m, "Conv", {m.Operand(0), m.Operand(1), m.Operand(2)}, attributes,
+                       m.Operand(3));
+}
+
+// ---- Normalisations ----
+
+void FinishLayerNorm(Maker& m, const std::string& value, const std::string& scale,
+                     const std::string& shift, double epsilon) {
+  m.Finish("LayerNormalization", {value, scale, shift},
+           {Maker::Int("axis", -1), Maker::Float("epsilon", epsilon)}, 3);
+}
+
+bool MakeSkipLayerNorm(Maker& m) {
+  if (!m.Has(0) || !m.Has(1) || !m.Has(2)) return false;
+  std::string sum = m.Do("Add", {m.Operand(0), m.Operand(1)}, "sum");
+  sum = WithBias(m, sum, 4);
+  FinishLayerNorm(m, sum, m.Operand(2), m.Operand(3), Epsilon(m, kSkipNormEpsilon));
+  m.Output(3, sum);
+  return true;
+}
+
+// Outputs after the first: the inverse of the root of the mean square.
+void AddInverseRoot(Maker& m, size_t output, const std::string& value, int64_t axis) {
+  if (!m.Wants(output)) return;
+  const std::string squares = m.Do("Mul", {value, value}, "squares");
+  const std::string mean = m.Do("ReduceMean", {squares, m.Ints({axis}, "axes")}, "mean_square");
+  m.Output(output, m.Do("Reciprocal", {m.Do("Sqrt", {mean}, "root")}, "inverse"));
+}
+
+bool MakeSkipRmsNorm(Maker& m) {
+  if (!m.Has(0) || !m.Has(1) || !m.Has(2)) return false;
+  std::string sum = m.Do("Add", {m.Operand(0), m.Operand(1)}, "sum");
+  sum = WithBias(m, sum, 3);
+  m.Finish("RMSNormalization", {sum, m.Operand(2)},
+           {Maker::Int("axis", -1), Maker::Float("epsilon", Epsilon(m, kSkipNormEpsilon))});
+  AddInverseRoot(m, 2, sum, -1);
+  m.Output(3, sum);
+  return !m.Wants(1);
+}
+
+bool MakeRmsNorm(Maker& m) {
+  if (!m.Has(0) || !m.Has(1)) return false;
+  const int64_t axis = IntAttribute(m.node(), "axis", -1);
+  m.Finish("RMSNormalization", {m.Operand(0), m.Operand(1)},
+           {Maker::Int("axis", axis), Maker::Float("epsilon", Epsilon(m, kNormEpsilon))});
+  AddInverseRoot(m, 1, m.Operand(0), axis);
+  return true;
+}
+
+bool MakeEmbedLayerNorm(Maker& m) {
+  constexpr size_t kIds = 0, kSegments = 1, kWords = 2, kPositions = 3, kSegmentTable = 4;
+  constexpr size_t kGamma = 5, kBeta = 6, kMask = 7, kPositionIds = 8;
+  if (!m.Has(kIds) || !m.Has(kWords) || !m.Has(kPositions) || m.DimsOf(kIds).size() != 2) {
+    return false;
+  }
+  std::string sum = m.Do("Gather", {m.Operand(kWords), m.Operand(kIds)}, "words");
+  std::string places;
+  if (m.Has(kPositionIds)) {
+    places = m.Do("Gather", {m.Operand(kPositions), m.Operand(kPositionIds)}, "positions");
+  } else {
+    places = m.Do("Slice",
+                  {m.Operand(kPositions), m.Ints({0}, "begin"), m.Ints({m.DimsOf(kIds)[1]}, "end"),
+                   m.Ints({0}, "axis")},
+                  "positions");
+  }
+  sum = m.Do("Add", {sum, places}, "placed");
+  if (m.Has(kSegments) && m.Has(kSegmentTable)) {
+    const std::string segments =
+        m.Do("Gather", {m.Operand(kSegmentTable), m.Operand(kSegments)}, "segments");
+    sum = m.Do("Add", {sum, segments}, "embedded");
+  }
+  m.Finish("LayerNormalization", {sum, m.Operand(kGamma), m.Operand(kBeta)},
+           {Maker::Int("axis", -1), Maker::Float("epsilon", Epsilon(m, kSkipNormEpsilon))});
+  if (m.Wants(1) && m.Has(kMask)) {
+    m.Output(1, m.Do("ReduceSum", {m.Operand(kMask), m.Ints({1}, "mask_axis")}, "mask_index",
+                     {Maker::Int("keepdims", 0)}));
+  } else if (m.Wants(1)) {
+    const int64_t batch = m.DimsOf(kIds)[0];
+    if (batch > kMaxFoldedElements) return false;
+    m.Output(1, m.Constant({onnx::TensorProto::INT32,
+                            {batch},
+                            std::vector<int64_t>(static_cast<size_t>(batch), 0),
+                            {}},
+                           "mask_index"));
+  }
+  m.Output(2, sum);
+  return true;
+}
+
+// ---- Others ----
+
+bool MakeBiasSoftmax(Maker& m) {
+  if (!m.Has(0)) return false;
+  Maker::Attributes attributes;
+  m.Copy("axis", &attributes);
+  m.Finish("Softmax", {WithBias(m, m.Operand(0), 1)}, attributes);
+  return true;
+}
+
+bool MakeBiasAdd(Maker& m) {
+  if (!m.Has(0)) return false;
+  m.Finish("Add", {WithBias(m, m.Operand(0), 1), m.Operand(2)});
+  return m.Has(2);
+}
+
+bool MakeBiasDropout(Maker& m) {
+  if (!m.Has(0)) return false;
+  constexpr size_t kResidual = 2, kRatio = 3, kMode = 4;
+  const std::string biased = WithBias(m, m.Operand(0), 1);
+  const std::vector<std::string> inputs = {biased, m.Operand(kRatio), m.Operand(kMode)};
+  if (m.Operand(kResidual).empty()) {
+    m.Finish("Dropout", inputs, {}, 2);
+    return true;
+  }
+  const auto dropped = m.DoSeveral("Dropout", inputs, {"dropped", "mask"});
+  m.Finish("Add", {dropped[0], m.Operand(kResidual)});
+  m.Output(1, dropped[1]);
+  return true;
+}
+
+bool MakeTorchEmbedding(Maker& m) {
+  if (!m.Has(0) || !m.Has(1)) return false;
+  m.Finish("Gather", {m.Operand(0), m.Operand(1)});
+  return true;
+}
+
+// ---- Blocked layouts ----
+
+// Operators of com.microsoft.nchwc hold channels in blocks: the same elements in another order.
+
+bool MakeSamePool(Maker& m) {
+  if (!m.Has(0)) return false;
+  Maker::Attributes attributes;
+  for (const char* name : {"auto_pad", "ceil_mode", "count_include_pad", "dilations",
+                           "kernel_shape", "pads", "strides"}) {
+    m.Copy(name, &attributes);
+  }
+  m.Finish(m.node().op_type().c_str(), {m.Operand(0)}, attributes);
+  return true;
+}
+
+bool MakeReorderInput(Maker& m) {
+  if (!m.Has(0) || IntAttribute(m.node(), "channels_last", 0) != 0) return false;
+  m.Finish("Identity", {m.Operand(0)});
+  return true;
+}
+
+// The channels that fill up the last block are dropped.
+bool MakeReorderOutput(Maker& m) {
+  if (!m.Has(0) || m.DimsOf(0).size() < 2) return false;
+  const int64_t channels = IntAttribute(m.node(), "channels", m.DimsOf(0)[1]);
+  if (IntAttribute(m.node(), "channels_last", 0) != 0) return false;
+  m.Finish("Slice",
+           {m.Operand(0), m.Ints({0}, "begin"), m.Ints({channels}, "end"), m.Ints({1}, "axis")});
+  return true;
+}
+
+// ---- The table ----
+
+struct DecompositionRow {
+  std::string_view type;
+  bool (*make)(Maker&);  // Returns false for a use that has no such form.
+};
+
+constexpr DecompositionRow kRows[] = {{"Attention", MakeAttention},
+                                      {"BiasAdd", MakeBiasAdd},
+                                      {"BiasDropout", MakeBiasDropout},
+                                      {"BiasGelu", MakeBiasGelu},
+                                      {"BiasSoftmax", MakeBiasSoftmax},
+                                      {"BiasSplitGelu", MakeBiasSplitGelu},
+                                      {"EmbedLayerNormalization", MakeEmbedLayerNorm},
+                                      {"FastGelu", MakeFastGelu},
+                                      {"FusedConv", MakeFusedConv},
+                                      {"FusedGemm", MakeFusedGemm},
+                                      {"FusedMatMul", MakeFusedMatMul},
+                                      {"Gelu", MakeGelu},
+                                      {"GroupQueryAttention", MakeGroupQueryAttention},
+                                      {"MultiHeadAttention", MakeMultiHeadAttention},
+                                      {"QuickGelu", MakeQuickGelu},
+                                      {"RotaryEmbedding", MakeRotaryEmbedding},
+                                      {"SimplifiedLayerNormalization", MakeRmsNorm},
+                                      {"SkipLayerNormalization", MakeSkipLayerNorm},
+                                      {"SkipSimplifiedLayerNormalization", MakeSkipRmsNorm},
+                                      {"TorchEmbedding", MakeTorchEmbedding},
+                                      {"TransposeMatMul", MakeFusedMatMul}};
+
+constexpr DecompositionRow kBlockedRows[] = {
+    {"AveragePool", MakeSamePool},       {"Conv", MakeFusedConv},
+    {"GlobalAveragePool", MakeSamePool}, {"GlobalMaxPool", MakeSamePool},
+    {"MaxPool", MakeSamePool},           {"ReorderInput", MakeReorderInput},
+    {"ReorderOutput", MakeReorderOutput}};
+
+const DecompositionRow* RowOf(std::span<const DecompositionRow> rows, const std::string& type) {
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const DecompositionRow& row) { return row.type == type; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+const DecompositionRow* RowOf(const onnx::NodeProto& node) {
+  if (node.domain() == "com.microsoft.nchwc") return RowOf(kBlockedRows, node.op_type());
+  // ONNX Runtime wrote this one into ONNX's own domain as well.
+  const bool is_listed = !IsStandard(node) || node.op_type() == "SimplifiedLayerNormalization";
+  return is_listed ? RowOf(kRows, node.op_type()) : nullptr;
+}
+
+// Returns the node as it is, for an operator of ONNX's newest set.
+std::optional<Decomposition> FromNewestSet(const onnx::NodeProto& node,
+                                           const std::vector<ValueIndex>& inputs) {
+  const int newest = DecompositionOpsets().at("");
+  if (onnx::OpSchemaRegistry::Schema(node.op_type(), newest, "") == nullptr) return std::nullopt;
+  Decomposition same;
+  same.nodes.push_back(node);
+  same.nodes.back().clear_domain();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    same.nodes.back().set_input(static_cast<int>(i), inputs[i] == kNoValue ? "" : OperandName(i));
+  }
+  same.outputs.assign(node.output().begin(), node.output().end());
+  return same;
+}
+
+}  // namespace
+
+std::optional<Decomposition> Decompose(const Model::Impl& model, const onnx::NodeProto& node,
+                                       const std::vector<ValueIndex>& inputs) {
+  const bool is_standard = IsStandard(node);
+  if (!is_standard && !node.domain().starts_with("com.microsoft")) return std::nullopt;
+  const DecompositionRow* row = RowOf(node);
+  if (row == nullptr) {
+    const bool is_same = is_standard || node.op_type() == "QuantizeLinear" ||
+                         node.op_type() == "DequantizeLinear" || node.op_type() == "Trilu";
+    return is_same ? FromNewestSet(node, inputs) : std::nullopt;
+  }
+  DecompositionMaker maker(model, node, inputs);
+  if (!row->make(maker)) return std::nullopt;
+  return std::move(maker).Take();
+}
+
+std::string OperandName(size_t position) { return fmt::format("operand {}", position); }
+
+const OpsetVersions& DecompositionOpsets() {
+  static const OpsetVersions kOpsets = {{"", 24}};
+  return kOpsets;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,171 @@
+// Tests that ONNX Runtime's operators become those of ONNX. The sizes of outputs are those that
+// ONNX Runtime 1.32 computes on a CPU for the same nodes; uses that its CPU kernels lack are left
+// out.
+#include <algorithm>
+#include <map>
+
+#include "lib/files/model/testing_proto.h"
+
+namespace ckplan {
+namespace {
+
+struct Decomposed {
+  const char* inputs;
+  const char* node;
+  const char* ops;                             // After the Mul with a weight before the node.
+  std::map<std::string, std::string> outputs;  // By name, as in the text of ONNX.
+};
+
+// The bytes of "float[2,6,64]".
+int64_t BytesOf(const std::string& shape) {
+  int64_t bytes = 4;
+  for (size_t at = shape.find('[') + 1; at < shape.size(); at = shape.find_first_of(",]", at) + 1) {
+    bytes *= std::stoll(shape.substr(at));
+    if (shape.find_first_of(",]", at) == shape.size() - 1) break;
+  }
+  return bytes;
+}
+
+onnx::ModelProto ModelOf(const Decomposed& row, int opset) {
+  std::string outputs;
+  for (const auto& [name, shape] : row.outputs) {
+    outputs += (outputs.empty() ? "float[] " : ", float[] ") + name;
+  }
+  onnx::ModelProto proto = ParseGraph(std::string("g (") + row.inputs + ") => (" + outputs +
+                                          ") <float w = {2}> { x = Mul(x0, w) " + row.node + " }",
+                                      opset);
+  for (auto& output : *proto.mutable_graph()->mutable_output()) {
+    output.mutable_type()->mutable_tensor_type()->clear_shape();
+  }
+  return proto;
+}
+
+void CheckRow(const Decomposed& row, int opset = 17) {
+  CAPTURE(row.node);
+  const ModelGraph lowered = LowerProto(ModelOf(row, opset));
+  std::string ops;
+  for (const Node& node : lowered.graph.nodes()) ops += (ops.empty() ? "" : " ") + node.op;
+  CHECK(ops == (std::string(row.ops).empty() ? "Mul" : std::string("Mul ") + row.ops));
+  CHECK(lowered.warnings.size() <= 1);  // The scalar may not count as a weight.
+  for (const auto& [name, shape] : row.outputs) {
+    CAPTURE(name);
+    const auto& tensors = lowered.graph.tensors();
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [&](const Tensor& tensor) { return tensor.name == name; });
+    REQUIRE(found != tensors.end());
+    CHECK(found->bytes.count() == BytesOf(shape));
+  }
+}
+
+constexpr const char* kX = "float[2,6,64] x0";
+
+TEST_CASE("decompose: activations, products and normalisations") {
+  const std::string norm =
+      "float[2,6,64] x0, float[2,6,64] s, float[64] g, float[64] b, float[64] c";
+  const Decomposed rows[] = {
+      {kX, "y = com.microsoft.Gelu(x)", "Gelu", {{"y", "[2,6,64]"}}},
+      {"float[2,6,64] x0, float[64] b",
+       "y = com.microsoft.FastGelu(x, b)",
+       "Add Gelu",
+       {{"y", "[2,6,64]"}}},
+      {"float[2,6,64] x0, float[64] b",
+       "y = com.microsoft.BiasGelu(x, b)",
+       "Add Gelu",
+       {{"y", "[2,6,64]"}}},
+      {kX, "y = com.microsoft.QuickGelu<alpha = 1.702>(x)", "Swish", {{"y", "[2,6,64]"}}},
+      {norm.c_str(),
+       "y, m, v, sum = com.microsoft.SkipLayerNormalization(x, s, g, b, c)",
+       "Add Add LayerNormalization",
+       {{"y", "[2,6,64]"}, {"sum", "[2,6,64]"}}},
+      {norm.c_str(),
+       "y = com.microsoft.SkipSimplifiedLayerNormalization(x, s, g)",
+       "Add RMSNormalization",
+       {{"y", "[2,6,64]"}}},
+      {norm.c_str(),
+       "y = SimplifiedLayerNormalization<axis = -1>(x, g)",
+       "RMSNormalization",
+       {{"y", "[2,6,64]"}}},
+      {"float[2,6,64] x0, float[16,64] m",
+       "y = com.microsoft.FusedMatMul<transB = 1, alpha = 0.5>(x, m)",
+       "Transpose MatMul Mul",
+       {{"y", "[2,6,16]"}}},
+      {"float[2,6,64] x0, float[2,6,5] m",
+       "y = com.microsoft.FusedMatMul<transA = 1>(x, m)",
+       "Transpose MatMul",
+       {{"y", "[2,64,5]"}}},
+      {"float[6,2,4,16] x0, float[6,2,4,16] m",
+       "y = com.microsoft.FusedMatMul<transBatchA = 1, transBatchB = 1, transB = 1>(x, m)",
+       "Transpose Transpose MatMul",
+       {{"y", "[2,4,6,6]"}}},
+      {"float[2,64] x0, float[16,64] m, float[16] b",
+       "y = com.microsoft.FusedGemm<transB = 1, activation = \"Relu\">(x, m, b)",
+       "Gemm Relu",
+       {{"y", "[2,16]"}}},
+      {"float[2,3,8,8] x0, float[8,3,3,3] k, float[8] b",
+       "y = com.microsoft.FusedConv<kernel_shape = [3, 3], pads = [1, 1, 1, 1], activation = "
+       "\"Relu\">(x, k, b)",
+       "Conv Relu",
+       {{"y", "[2,8,8,8]"}}}};
+  for (const Decomposed& row : rows) CheckRow(row);
+}
+
+TEST_CASE("decompose: attentions") {
+  const std::string qkv = "float[2,6,64] x0, float[2,8,64] k, float[2,8,64] v";
+  const std::string grouped =
+      "float[2,6,64] x0, float[2,6,32] k, float[2,6,32] v, int32[2] l, "
+      "int32 t, float[16,8] cos, float[16,8] sin";
+  const Decomposed rows[] = {
+      {"float[2,6,64] x0, float[64,192] p, float[192] b",
+       "y = com.microsoft.Attention<num_heads = 4>(x, p, b)",
+       "MatMul Add Split Attention",
+       {{"y", "[2,6,64]"}}},
+      {"float[2,6,64] x0, float[64,192] p, float[192] b, int32[2] m",
+       "y = com.microsoft.Attention<num_heads = 4>(x, p, b, m)",
+       "MatMul Add Split Less Attention",
+       {{"y", "[2,6,64]"}}},
+      {"float[2,6,64] x0, float[64,192] p, float[192] b, float[2,2,4,3,16] past",
+       "y, pr = com.microsoft.Attention<num_heads = 4, unidirectional = 1>(x, p, b, , past)",
+       "MatMul Add Split Split Attention Concat",
+       {{"y", "[2,6,64]"}, {"pr", "[2,2,4,9,16]"}}},
+      {qkv.c_str(),
+       "y = com.microsoft.MultiHeadAttention<num_heads = 4>(x, k, v)",
+       "Attention",
+       {{"y", "[2,6,64]"}}},
+      {"float[2,6,64] x0, float[2,6,64] k, float[2,6,64] v, float[2,4,3,16] pk, float[2,4,3,16] pv",
+       "y, ok, ov = com.microsoft.MultiHeadAttention<num_heads = 4>(x, k, v, , , , pk, pv)",
+       "Attention",
+       {{"y", "[2,6,64]"}, {"ok", "[2,4,9,16]"}, {"ov", "[2,4,9,16]"}}},
+      {grouped.c_str(),
+       "y, ok, ov = com.microsoft.GroupQueryAttention<num_heads = 4, kv_num_heads = 2, do_rotary = "
+       "1>(x, k, v, , , l, t, cos, sin)",
+       "Slice Expand Slice Expand RotaryEmbedding RotaryEmbedding Attention Transpose Transpose",
+       {{"y", "[2,6,64]"}, {"ok", "[2,2,6,16]"}, {"ov", "[2,2,6,16]"}}},
+      {"float[2,6,64] x0, int64[2,6] p, float[16,8] cos, float[16,8] sin",
+       "y = com.microsoft.RotaryEmbedding(x, p, cos, sin)",
+       "RotaryEmbedding",
+       {{"y", "[2,6,64]"}}}};
+  for (const Decomposed& row : rows) CheckRow(row);
+}
+
+TEST_CASE("decompose: operators newer than the file's set, and products that have a row") {
+  const Decomposed norm = {"float[2,6,64] x0, float[64] g, float[64] b",
+                           "y = LayerNormalization<axis = -1>(x, g, b)",
+                           "LayerNormalization",
+                           {{"y", "[2,6,64]"}}};
+  CheckRow(norm, 12);
+  CheckRow({"float[2,6,64] x0, uint8[16,4,8] q, float[64] s",
+            "y = com.microsoft.MatMulNBits<K = 64, N = 16, bits = 4, block_size = 16>(x, q, s)",
+            "com.microsoft.MatMulNBits",
+            {{"y", "[2,6,16]"}}});
+}
+
+TEST_CASE("decompose: a use without such a form stays an unknown operator") {
+  const Decomposed row = {"float[2,64] x0, float[64,16] m",
+                          "y = com.microsoft.FusedGemm<activation = \"Sine\">(x, m)",
+                          "",
+                          {{"y", "[1]"}}};
+  CheckFails(LoadProto(ModelOf(row, 17)), ErrorCode::kInvalidInput, "FusedGemm of com.microsoft");
+}
+
+}  // namespace
+}  // namespace ckplan

@@ -1,0 +1,289 @@
+#include "lib/files/model/expand.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "lib/base/stop.h"
+#include "lib/files/model/decompose.h"
+#include "lib/files/model/expander.h"
+#include "lib/files/model/expansion_size.h"
+#include "lib/files/model/node_order.h"
+#include "lib/files/model/sequences.h"
+#include "lib/files/model/unknown_shapes.h"
+#include "lib/problem/graph/tensor_graph.h"
+
+namespace ckplan {
+
+namespace {
+
+using onnx::GraphProto;
+using onnx::NodeProto;
+
+constexpr int kDeepestNesting = 64;  // Branches and calls within each other; deeper recursion is
+                                     // refused.
+constexpr size_t kMaxOperations = 4'000'000;
+constexpr size_t kMaxMadeBytes = size_t{1} << 28;  // Nodes that are copied to fill in attributes.
+
+std::vector<std::string> ListOf(const google::protobuf::RepeatedPtrField<std::string>& names) {
+  return {names.begin(), names.end()};
+}
+
+}  // namespace
+
+Result<Done> Expander::Run() {
+  const onnx::ModelProto& proto = *model_.proto;
+  CKPLAN_RETURN_IF_ERROR(CheckExpansion(proto, functions_, file_));
+  const OpsetVersions opsets = OpsetsOf(proto);
+  const DeclaredTypes declared = DeclaredIn(proto.graph());
+  Scope scope;
+  const auto nodes = static_cast<size_t>(proto.graph().node_size());
+  scope.names.reserve(nodes);
+  builder_.Reserve(nodes);
+  scope.opsets = &opsets;
+  scope.declared = &declared;
+  builder_.AddInputs(scope);
+  for (const onnx::ValueInfoProto* input : bound_.not_numbers) {
+    const bool is_text = input->type().has_tensor_type();
+    dead_ends_[*Find(input->name(), scope)] = {
+        DeadEnd::Kind::kInput,
+        fmt::format("input \"{}\" is {}", ShortName(input->name()), is_text ? "text" : "no tensor"),
+        {}};
+  }
+  builder_.AddInitializers(proto.graph(), scope, &model_.part);
+  const NodeOrder order = OrderOf(proto.graph().node());
+  if (order.is_changed) {
+    model_.warnings.push_back(fmt::format(
+        "{}: nodes are read before they are made, which ONNX forbids; they are taken in an order "
+        "that works",
+        file_));
+  }
+  for (const int node : order.in_cycle) {
+    const auto& outputs = proto.graph().node(node).output();
+    in_cycle_.insert(outputs.begin(), outputs.end());
+  }
+  for (const int i : order.nodes) {
+    if (!model_.part.has_node[static_cast<size_t>(i)]) continue;
+    scope.file_node = i;
+    Expand(proto.graph().node(i), scope);
+    if (is_too_large_) break;
+  }
+  AddOutputs(scope);
+  return Report();
+}
+
+void Expander::AddOutputs(const Scope& scope) {
+  for (const std::string& output : model_.part.outputs) {
+    const auto value = Find(output, scope);
+    if (value.has_value() && *value != kNoValue) {
+      model_.graph_outputs.push_back(*value);
+      if (!sequences_.contains(*value)) continue;
+      dead_ends_[*value] = {
+          DeadEnd::Kind::kSequence, fmt::format("output \"{}\"", ShortName(output)), {}};
+    } else {
+      builder_.AddFault(
+          fmt::format("nothing produces the graph's output \"{}\"", ShortName(output)));
+    }
+  }
+}
+
+void Expander::Expand(const NodeProto& source, Scope& scope) {
+  PollStop();
+  is_too_large_ = is_too_large_ || scope.depth > kDeepestNesting ||
+                  model_.operations.size() > kMaxOperations || made_bytes_ > kMaxMadeBytes;
+  if (is_too_large_) return;
+  const NodeProto* node = &source;
+  if (scope.attributes != nullptr && NeedsBinding(source)) {
+    model_.made_nodes.push_back(source);
+    BindAttributes(model_.made_nodes.back(), *scope.attributes);
+    made_bytes_ += model_.made_nodes.back().ByteSizeLong();
+    node = &model_.made_nodes.back();
+  }
+  const onnx::FunctionProto* function = functions_.Find(*node);
+  if (function != nullptr) return ExpandCall(*node, *function, scope);
+  const bool is_control_flow = IsStandard(*node) || SchemaOf(*node, scope) == nullptr;
+  if (HoldsGraph(*node) && is_control_flow) return ExpandControlFlow(*node, scope);
+  AddOperation(*node, scope);
+}
+
+std::optional<Expander::Values> Expander::ResolveInputs(const NodeProto& node, const Scope& scope) {
+  Values inputs;
+  for (const std::string& name : node.input()) {
+    if (name.empty()) {
+      inputs.push_back(kNoValue);
+      continue;
+    }
+    const auto value = Find(name, scope);
+    if (!value.has_value()) {
+      builder_.AddFault(fmt::format(
+          "node \"{}\" ({}) reads \"{}\", which {}", ShortName(node.name()), node.op_type(),
+          ShortName(name),
+          in_cycle_.contains(name) ? "needs its result in turn" : "nothing before it produces"));
+      return std::nullopt;
+    }
+    inputs.push_back(*value);
+  }
+  return inputs;
+}
+
+void Expander::ExpandCall(const NodeProto& node, const onnx::FunctionProto& function,
+                          Scope& scope) {
+  const auto inputs = ResolveInputs(node, scope);
+  if (!inputs.has_value()) return builder_.AddUnknownOutputs(node, scope);
+  CallAttributes attributes;
+  for (const auto& attribute : function.attribute_proto())
+    attributes[attribute.name()] = &attribute;
+  for (const auto& attribute : node.attribute()) attributes[attribute.name()] = &attribute;
+  OpsetVersions opsets = *scope.opsets;
+  for (const auto& [domain, version] : OpsetsOf(function)) opsets[domain] = version;
+  DeclaredTypes declared;
+  for (const auto& info : function.value_info()) declared[info.name()] = &info.type();
+  Scope body{nullptr,         builder_.NodeName(node, scope) + "/",
+             &opsets,         &attributes,
+             &declared,       scope.depth + 1,
+             scope.file_node, {}};
+  for (int i = 0; i < function.input_size(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    body.names[function.input(i)] = at < inputs->size() ? (*inputs)[at] : kNoValue;
+  }
+  ExpandAll(function.node(), body);
+  BindOutputs(node, ListOf(function.output()), body, scope);
+}
+
+void Expander::BindOutputs(const NodeProto& node, const std::vector<std::string>& inner_names,
+                           const Scope& inner, Scope& scope) {
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty()) continue;
+    const auto at = static_cast<size_t>(i);
+    const auto value = at < inner_names.size() ? Find(inner_names[at], inner) : std::nullopt;
+    if (!value.has_value() || *value == kNoValue) {
+      if (!is_too_large_) {
+        builder_.AddFault(fmt::format("nothing in \"{}\" ({}) produces its output \"{}\"",
+                                      ShortName(node.name()), node.op_type(),
+                                      ShortName(node.output(i))));
+      }
+      builder_.AddValue(node.output(i), scope, ModelValue::Source::kOperation);
+    } else {
+      builder_.AddName(node.output(i), *value, node.op_type(), scope);
+    }
+  }
+}
+
+void Expander::ExpandAll(const google::protobuf::RepeatedPtrField<NodeProto>& nodes, Scope& scope) {
+  for (const int i : OrderOf(nodes).nodes) Expand(nodes.Get(i), scope);
+}
+
+void Expander::AddOperation(const NodeProto& node, Scope& scope) {
+  auto inputs = ResolveInputs(node, scope);
+  if (!inputs.has_value()) return builder_.AddUnknownOutputs(node, scope);
+  if (AddSequenceOperation(node, *inputs, scope)) return;
+  const bool reads_sequence = std::any_of(inputs->begin(), inputs->end(), [this](ValueIndex input) {
+    return sequences_.contains(input);
+  });
+  if (reads_sequence) {
+    return AddDeadEnd(node, DeadEnd::Kind::kSequence, "", std::move(*inputs), scope);
+  }
+  if (AddDecomposed(node, *inputs, scope)) return;
+  std::string batch_fault;
+  const NodeProto& followed = FollowBatch(node, &*inputs, &batch_fault, scope);
+  const ModelOperation* operation = builder_.Append(followed, std::move(*inputs), scope);
+  if (operation != nullptr && !batch_fault.empty()) builder_.AddMisfit(std::move(batch_fault));
+}
+
+bool Expander::AddDecomposed(const NodeProto& node, const Values& inputs, Scope& scope) {
+  if (SchemaOf(node, scope) != nullptr) return false;
+  const std::optional<Decomposition> made = Decompose(model_, node, inputs);
+  if (!made) return false;
+  static const DeclaredTypes kNoTypes;
+  static const CallAttributes kNoAttributes;
+  Scope body{nullptr,   scope.prefix,    &DecompositionOpsets(), &kNoAttributes,
+             &kNoTypes, scope.depth + 1, scope.file_node,        {}};
+  for (size_t i = 0; i < inputs.size(); ++i) body.names[OperandName(i)] = inputs[i];
+  for (const NodeProto& part : made->nodes) {
+    model_.made_nodes.push_back(part);
+    made_bytes_ += part.ByteSizeLong();
+    Expand(model_.made_nodes.back(), body);
+  }
+  BindOutputs(node, made->outputs, body, scope);
+  return true;
+}
+
+const ConstantValue* Expander::KnownContents(ValueIndex value) const {
+  return value == kNoValue ? nullptr : model_.value(value).constant.get();
+}
+
+Expander::Values Expander::CapturedBy(const NodeProto& node, const Scope& scope) const {
+  std::vector<std::string> names;
+  AppendReads(node, &names);
+  Values captured;
+  for (const std::string& name : names) {
+    const auto value = name.empty() ? std::nullopt : Find(name, scope);
+    if (value && *value != kNoValue) captured.push_back(*value);
+  }
+  return captured;
+}
+
+void Expander::AddDeadEnd(const NodeProto& node, DeadEnd::Kind kind, std::string what, Values reads,
+                          Scope& scope) {
+  DeadEnd dead{kind,
+               fmt::format("{} \"{}\"", node.op_type(), ShortName(builder_.NodeName(node, scope))),
+               std::move(reads)};
+  if (!what.empty()) dead.what += ": " + what;
+  for (const std::string& name : node.output()) {
+    if (name.empty()) continue;
+    dead_ends_[builder_.AddValue(name, scope, ModelValue::Source::kOperation)] = dead;
+  }
+}
+
+const NodeProto& Expander::FollowBatch(const NodeProto& node, Values* inputs, std::string* fault,
+                                       Scope& scope) {
+  if (follower_ == nullptr) return node;
+  FollowedNode followed = follower_->Follow(model_, node, *inputs, scope.prefix);
+  *fault = std::move(followed.fault);
+  Scope inner = MadeScope(scope);
+  for (const FollowedNode::List& list : followed.lists) {
+    const std::string what = fmt::format("batch{}", list.operand);
+    (*inputs)[list.operand] =
+        builder_.AppendMade(ConstantNode(node, what, list.numbers), {}, inner)[0];
+  }
+  for (const FollowedNode::List& list : followed.expanded) {
+    const std::string what = fmt::format("batch{}", list.operand);
+    const ValueIndex dims =
+        builder_.AppendMade(ConstantNode(node, what, list.numbers), {}, inner)[0];
+    (*inputs)[list.operand] =
+        builder_.AppendMade(ExpandNode(node, static_cast<int>(list.operand), what),
+                            {(*inputs)[list.operand], dims}, inner)[0];
+  }
+  if (!followed.node) return node;
+  model_.made_nodes.push_back(std::move(*followed.node));
+  return model_.made_nodes.back();
+}
+
+Result<Done> Expander::Report() {
+  if (const std::string warning = builder_.TypeWarning(); !warning.empty()) {
+    model_.warnings.push_back(fmt::format("{}: {}", file_, warning));
+  }
+  if (is_too_large_) {
+    return MakeError(ErrorCode::kUnsupported,
+                     fmt::format("{}: its branches and calls are nested more than {} levels "
+                                 "deep, make more than {} operations, or more than {} MiB of "
+                                 "attributes; export it without functions",
+                                 file_, kDeepestNesting, kMaxOperations, kMaxMadeBytes >> 20));
+  }
+  if (!builder_.faults().empty()) {
+    return InvalidModel(file_, "the model is damaged or contradicts itself", builder_.faults());
+  }
+  const std::vector<bool> is_needed = FindNeeded(model_, dead_ends_);
+  CKPLAN_RETURN_IF_ERROR(builder_.CheckFaults(is_needed, file_));
+  MarkDeadOutputs(dead_ends_, &model_);
+  CKPLAN_RETURN_IF_ERROR(CheckDeadEnds(model_, dead_ends_, is_needed, file_));
+  return CheckShapesKnown(model_, is_needed, file_);
+}
+
+Result<Done> ExpandGraph(Model::Impl& model, const BoundDims& bound, const std::string& file,
+                         BatchFollower* follower) {
+  return Expander(model, bound, file, follower).Run();
+}
+
+}  // namespace ckplan

@@ -1,0 +1,431 @@
+// Branches whose condition is known, or the costlier one, and loops whose number of rounds is
+// known.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "lib/base/stop.h"
+#include "lib/files/model/expander.h"
+#include "lib/files/model/op_spec_of.h"
+#include "lib/files/model/sequences.h"
+#include "lib/problem/ops/work.h"
+
+namespace ckplan {
+
+namespace {
+
+using onnx::GraphProto;
+using onnx::NodeProto;
+
+constexpr size_t kMaxUnrolledOperations = 250'000;
+constexpr size_t kMaxUnrolledNameBytes = size_t{256} << 20;
+constexpr int kFirstOpsetOfPlainScan = 9;  // Before, a Scan had a batch.
+
+const GraphProto* BodyOf(const NodeProto& node, std::string_view attribute) {
+  const onnx::AttributeProto* body = FindAttribute(node, attribute);
+  return body == nullptr || !body->has_g() ? nullptr : &body->g();
+}
+
+// What the operations of a branch cost; those of unknown shapes count nothing.
+struct BranchCost {
+  int64_t flops = 0;
+  int64_t bytes = 0;
+
+  bool operator<(const BranchCost& other) const {
+    return flops != other.flops ? flops < other.flops : bytes < other.bytes;
+  }
+};
+
+BranchCost CostOf(const Model::Impl& model, size_t begin, size_t end) {
+  constexpr int64_t kMost = int64_t{1} << 60;
+  BranchCost cost;
+  for (size_t i = begin; i < end; ++i) {
+    const ModelOperation& operation = model.operations[i];
+    const auto is_known = [&](ValueIndex value) {
+      return value == kNoValue || model.value(value).has_shape;
+    };
+    if (!std::all_of(operation.inputs.begin(), operation.inputs.end(), is_known) ||
+        !std::all_of(operation.outputs.begin(), operation.outputs.end(), is_known)) {
+      continue;
+    }
+    const OpWork work = WorkOf(PlannedSpecOf(model, operation), {}, Bytes(0));
+    cost.flops = std::min(kMost, cost.flops + std::min(kMost, work.forward_flops));
+    cost.bytes = std::min(kMost, cost.bytes + std::min(kMost, work.forward_traffic.count()));
+  }
+  return cost;
+}
+
+// The attribute of a Scan for one of its inputs or outputs; 0 if the list is shorter.
+int64_t NumberFor(const NodeProto& node, std::string_view attribute, size_t position) {
+  const std::vector<int64_t> list = IntsAttribute(node, attribute);
+  return position < list.size() ? list[position] : 0;
+}
+
+}  // namespace
+
+void Expander::ExpandControlFlow(const NodeProto& node, Scope& scope) {
+  const auto inputs = ResolveInputs(node, scope);
+  if (!inputs.has_value()) return builder_.AddUnknownOutputs(node, scope);
+  const bool is_expanded =
+      IsStandard(node) &&
+      ((node.op_type() == "If" && ExpandIf(node, *inputs, scope)) ||
+       (node.op_type() == "Loop" && ExpandLoop(node, *inputs, scope)) ||
+       (node.op_type() == "Scan" && ExpandScan(node, *inputs, scope)) ||
+       (node.op_type() == "SequenceMap" && ExpandSequenceMap(node, *inputs, scope)));
+  if (is_expanded) return;
+  Values reads = *inputs;
+  const Values captured = CapturedBy(node, scope);
+  reads.insert(reads.end(), captured.begin(), captured.end());
+  AddDeadEnd(node, DeadEnd::Kind::kControlFlow, std::exchange(why_not_, ""), std::move(reads),
+             scope);
+}
+
+std::optional<int64_t> Expander::KnownScalar(ValueIndex value) const {
+  const ConstantValue* contents = KnownContents(value);
+  if (contents == nullptr || contents->ints.size() != 1) return std::nullopt;
+  return contents->ints[0];
+}
+
+ValueIndex Expander::AddScalar(const NodeProto& node, const std::string& name, int32_t type,
+                               int64_t number, Scope& scope) {
+  NodeProto made;
+  made.set_op_type("Constant");
+  if (node.output_size() > 0 && name == node.output(0)) made.set_name(node.name());
+  made.add_output(name);
+  onnx::AttributeProto& attribute = *made.add_attribute();
+  attribute.set_name("value");
+  attribute.set_type(onnx::AttributeProto::TENSOR);
+  *attribute.mutable_t() = MakeTensor({type, {}, {number}, {}});
+  return builder_.AppendMade(std::move(made), {}, scope)[0];
+}
+
+// ---- If -----------------------------------------------------------------------------------------
+
+bool Expander::ExpandIf(const NodeProto& node, const Values& inputs, Scope& scope) {
+  if (inputs.size() != 1 || inputs[0] == kNoValue) return false;
+  const std::optional<int64_t> condition = KnownScalar(inputs[0]);
+  if (!condition) {
+    if (BodyOf(node, "then_branch") == nullptr || BodyOf(node, "else_branch") == nullptr) {
+      return false;
+    }
+    ExpandCostlierBranch(node, inputs[0], scope);
+    return true;
+  }
+  const GraphProto* branch = BodyOf(node, *condition != 0 ? "then_branch" : "else_branch");
+  if (branch == nullptr) return false;
+  ExpandBranch(node, builder_.NodeName(node, scope) + "/", *branch, scope);
+  return true;
+}
+
+Expander::Values Expander::ExpandBody(const std::string& prefix, const GraphProto& branch,
+                                      const Scope& scope) {
+  const DeclaredTypes declared = DeclaredIn(branch);
+  Scope inner{&scope,    prefix,          scope.opsets,    nullptr,
+              &declared, scope.depth + 1, scope.file_node, {}};
+  builder_.AddInitializers(branch, inner);
+  ExpandAll(branch.node(), inner);
+  Values values;
+  for (const auto& output : branch.output()) {
+    values.push_back(Find(output.name(), inner).value_or(kNoValue));
+  }
+  return values;
+}
+
+void Expander::ExpandBranch(const NodeProto& node, const std::string& prefix,
+                            const GraphProto& branch, Scope& scope) {
+  NameOutputs(node, ExpandBody(prefix, branch, scope), scope);
+}
+
+void Expander::ExpandCostlierBranch(const NodeProto& node, ValueIndex condition, Scope& scope) {
+  constexpr const char* kBranches[] = {"then_branch", "else_branch"};
+  const std::string name = builder_.NodeName(node, scope);
+  Values outputs[2];
+  BranchCost costs[2];
+  bool is_known[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const size_t begin = model_.operations.size();
+    outputs[i] =
+        ExpandBody(fmt::format("{}/{}/", name, kBranches[i]), *BodyOf(node, kBranches[i]), scope);
+    costs[i] = CostOf(model_, begin, model_.operations.size());
+    is_known[i] = std::all_of(outputs[i].begin(), outputs[i].end(), [this](ValueIndex value) {
+      return value != kNoValue && (model_.value(value).has_shape || sequences_.contains(value));
+    });
+  }
+  const size_t chosen = is_known[0] != is_known[1] ? (is_known[0] ? 0 : 1)
+                        : costs[0] < costs[1]      ? 1
+                                                   : 0;
+  NameOutputs(node, outputs[chosen], scope);
+  const std::vector<std::string> switches = SwitchesBehind(model_, dead_ends_, condition);
+  std::string note = fmt::format(
+      "{}: If \"{}\" is planned by its {}, the {}; {}", file_, ShortName(name), kBranches[chosen],
+      is_known[1 - chosen] ? "costlier one" : "only one of known shapes",
+      switches.empty() ? "its condition is computed from the batch"
+                       : fmt::format("choose with --set {}=...", ShortName(switches.front())));
+  auto& warnings = model_.warnings;
+  if (std::find(warnings.begin(), warnings.end(), note) == warnings.end()) {
+    warnings.push_back(std::move(note));
+  }
+}
+
+void Expander::NameOutputs(const NodeProto& node, const Values& values, Scope& scope) {
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty()) continue;
+    const auto at = static_cast<size_t>(i);
+    if (at < values.size() && values[at] != kNoValue) {
+      builder_.AddName(node.output(i), values[at], node.op_type(), scope);
+      continue;
+    }
+    if (!is_too_large_) {
+      builder_.AddFault(fmt::format("nothing in \"{}\" ({}) produces its output \"{}\"",
+                                    ShortName(node.name()), node.op_type(),
+                                    ShortName(node.output(i))));
+    }
+    builder_.AddValue(node.output(i), scope, ModelValue::Source::kOperation);
+  }
+}
+
+// ---- Rounds -------------------------------------------------------------------------------------
+
+Scope Expander::LoopScope(const NodeProto& node, const GraphProto& body, const Scope& scope) {
+  static const DeclaredTypes kNone;
+  Scope shared{&scope,          builder_.NodeName(node, scope) + "/",
+               scope.opsets,    nullptr,
+               &kNone,          scope.depth + 1,
+               scope.file_node, {}};
+  builder_.AddInitializers(body, shared);
+  return shared;
+}
+
+std::optional<Expander::Values> Expander::ExpandRound(const GraphProto& body, int64_t round,
+                                                      const Values& inputs, const Scope& shared) {
+  PollStop();
+  static const CallAttributes kNoAttributes;  // Shapes may differ from round to round.
+  const DeclaredTypes declared = DeclaredIn(body);
+  const size_t begin = model_.operations.size();
+  const size_t unrolled = unrolled_;
+  Scope inner{&shared,          fmt::format("{}{}/", shared.prefix, round),
+              shared.opsets,    &kNoAttributes,
+              &declared,        shared.depth + 1,
+              shared.file_node, {}};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    inner.names.emplace(body.input(static_cast<int>(i)).name(), inputs[i]);
+  }
+  ExpandAll(body.node(), inner);
+  // Those of inner loops have been counted.
+  const size_t made = model_.operations.size() - begin + 1;
+  const size_t own = made - std::min(made, unrolled_ - unrolled);
+  unrolled_ += own;
+  unrolled_name_bytes_ += own * inner.prefix.size();
+  if (unrolled_ > kMaxUnrolledOperations || unrolled_name_bytes_ > kMaxUnrolledNameBytes) {
+    why_not_ = fmt::format("its rounds unroll to more than {} operations, or {} MiB of names",
+                           kMaxUnrolledOperations, kMaxUnrolledNameBytes >> 20);
+    return std::nullopt;
+  }
+  Values outputs;
+  for (const auto& output : body.output()) {
+    outputs.push_back(Find(output.name(), inner).value_or(kNoValue));
+    if (outputs.back() == kNoValue) {
+      why_not_ = fmt::format("nothing in its body produces \"{}\"", ShortName(output.name()));
+      return std::nullopt;
+    }
+  }
+  return outputs;
+}
+
+ValueIndex Expander::Stack(const NodeProto& node, int output, const Values& rounds, int64_t axis,
+                           Scope& scope) {
+  const int opset = scope.opsets->at("");
+  const std::string& name = node.output(output);
+  Scope inner = MadeScope(scope);
+  Values whole;
+  for (size_t i = 0; i < rounds.size(); ++i) {
+    const std::string part = fmt::format("{}:{}", name, i);
+    NodeProto unsqueeze = UnsqueezeNode(node, part, axis, opset);
+    Values operands = {rounds[i]};
+    if (opset >= kFirstOpsetOfListInputs) {
+      NodeProto source;
+      source.add_output(part);
+      operands.push_back(builder_.AppendMade(ListNode(source, "axes", {axis}), {}, inner)[0]);
+    }
+    whole.push_back(builder_.AppendMade(std::move(unsqueeze), std::move(operands), inner)[0]);
+  }
+  if (whole.size() == 1) return whole.front();
+  return builder_.AppendMade(ConcatNode(node, name, whole.size(), axis), whole, inner)[0];
+}
+
+Expander::Values Expander::Unstack(const NodeProto& node, int input, ValueIndex value, int64_t axis,
+                                   Scope& scope) {
+  const int opset = scope.opsets->at("");
+  NodeProto source;
+  source.set_name(node.name());
+  source.add_input(node.input(input));
+  source.add_output(fmt::format("{}:unstack", node.input(input)));
+  const int64_t rounds = model_.value(value).dims[static_cast<size_t>(axis)];
+  const SequenceSplit split{axis, std::vector<int64_t>(static_cast<size_t>(rounds), 1), false};
+  Scope inner = MadeScope(scope);
+  Values parts = {value};
+  if (rounds != 1) {
+    if (opset >= kFirstOpsetOfListInputs) {
+      parts.push_back(builder_.AppendMade(ListNode(source, "sizes", split.sizes), {}, inner)[0]);
+    }
+    parts = builder_.AppendMade(SplitNode(source, split, opset), std::move(parts), inner);
+  }
+  Values slices;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    NodeProto one = source;
+    one.set_output(0, fmt::format("{}:slice{}", node.input(input), i));
+    AddPart(one, {parts[i], axis}, inner);
+    slices.push_back(*Find(one.output(0), inner));
+  }
+  return slices;
+}
+
+// ---- Loop ---------------------------------------------------------------------------------------
+
+bool Expander::ExpandLoop(const NodeProto& node, const Values& inputs, Scope& scope) {
+  const GraphProto* body = BodyOf(node, "body");
+  if (body == nullptr || inputs.size() < 2) return false;
+  const size_t states = inputs.size() - 2;
+  const auto outputs = static_cast<size_t>(body->output_size());
+  if (body->input_size() != static_cast<int>(inputs.size()) || outputs < 1 + states) return false;
+  const size_t collected = outputs - 1 - states;
+  const std::optional<int64_t> trips = KnownScalar(inputs[0]);
+  if (inputs[0] != kNoValue && !trips) return Refuse("its number of rounds is unknown");
+  std::optional<int64_t> goes_on = inputs[1] == kNoValue ? 1 : KnownScalar(inputs[1]);
+  if (!goes_on) return Refuse("whether it runs at all is unknown");
+  Scope shared = LoopScope(node, *body, scope);
+  const ValueIndex yes = AddScalar(node, "goes_on", onnx::TensorProto::BOOL, 1, shared);
+  Values carried(inputs.begin() + 2, inputs.end());
+  std::vector<Values> rounds(collected);
+  for (int64_t round = 0; *goes_on != 0 && (!trips || round < *trips); ++round) {
+    Values operands = {
+        AddScalar(node, fmt::format("round{}", round), onnx::TensorProto::INT64, round, shared),
+        yes};
+    operands.insert(operands.end(), carried.begin(), carried.end());
+    const std::optional<Values> made = ExpandRound(*body, round, operands, shared);
+    if (!made || is_too_large_) return false;
+    goes_on = KnownScalar((*made)[0]);
+    if (!goes_on) return Refuse(fmt::format("whether it goes on after round {} is unknown", round));
+    carried.assign(made->begin() + 1, made->begin() + 1 + static_cast<std::ptrdiff_t>(states));
+    for (size_t i = 0; i < collected; ++i) rounds[i].push_back((*made)[1 + states + i]);
+  }
+  for (size_t i = 0; i < collected; ++i) {
+    const auto at = static_cast<int>(states + i);
+    if (at >= node.output_size() || node.output(at).empty()) break;
+    if (rounds[i].empty()) return Refuse("it has no round, and collects results");
+    carried.push_back(Stack(node, at, rounds[i], 0, scope));
+  }
+  NameOutputs(node, carried, scope);
+  return true;
+}
+
+bool Expander::Refuse(std::string why) {
+  why_not_ = std::move(why);
+  return false;
+}
+
+// ---- Scan ---------------------------------------------------------------------------------------
+
+bool Expander::ExpandScan(const NodeProto& node, const Values& inputs, Scope& scope) {
+  const GraphProto* body = BodyOf(node, "body");
+  const auto scanned =
+      static_cast<size_t>(std::max<int64_t>(0, IntAttribute(node, "num_scan_inputs", 0)));
+  if (scope.opsets->at("") < kFirstOpsetOfPlainScan) {
+    return Refuse("it has the form of operator set 8");
+  }
+  if (body == nullptr || scanned == 0 || scanned > inputs.size()) return false;
+  const size_t states = inputs.size() - scanned;
+  const auto outputs = static_cast<size_t>(body->output_size());
+  if (body->input_size() != static_cast<int>(inputs.size()) || outputs < states) return false;
+  std::vector<Values> slices;
+  for (size_t i = 0; i < scanned; ++i) {
+    const ValueIndex value = inputs[states + i];
+    if (value == kNoValue || !model_.value(value).has_shape) {
+      return Refuse("the length of what it scans is unknown");
+    }
+    const auto rank = static_cast<int64_t>(model_.value(value).dims.size());
+    int64_t axis = NumberFor(node, "scan_input_axes", i);
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) return false;
+    const int64_t length = model_.value(value).dims[static_cast<size_t>(axis)];
+    if (length <= 0 || length > static_cast<int64_t>(kMaxUnrolledOperations)) {
+      return Refuse(fmt::format("it has {} rounds", length));
+    }
+    if (!slices.empty() && static_cast<int64_t>(slices[0].size()) != length) {
+      return Refuse("what it scans has different lengths");
+    }
+    slices.push_back(Unstack(node, static_cast<int>(states + i), value, axis, scope));
+    if (NumberFor(node, "scan_input_directions", i) != 0) {
+      std::reverse(slices.back().begin(), slices.back().end());
+    }
+  }
+  Scope shared = LoopScope(node, *body, scope);
+  Values carried(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(states));
+  std::vector<Values> rounds(outputs - states);
+  for (size_t round = 0; round < slices[0].size(); ++round) {
+    Values operands = carried;
+    for (const Values& slice : slices) operands.push_back(slice[round]);
+    const auto made = ExpandRound(*body, static_cast<int64_t>(round), operands, shared);
+    if (!made || is_too_large_) return false;
+    carried.assign(made->begin(), made->begin() + static_cast<std::ptrdiff_t>(states));
+    for (size_t i = 0; i < rounds.size(); ++i) rounds[i].push_back((*made)[states + i]);
+  }
+  for (size_t i = 0; i < rounds.size(); ++i) {
+    const auto at = static_cast<int>(states + i);
+    if (at >= node.output_size()) break;
+    if (node.output(at).empty()) {
+      carried.push_back(kNoValue);
+      continue;
+    }
+    if (NumberFor(node, "scan_output_directions", i) != 0) {
+      std::reverse(rounds[i].begin(), rounds[i].end());
+    }
+    carried.push_back(Stack(node, at, rounds[i], NumberFor(node, "scan_output_axes", i), scope));
+  }
+  NameOutputs(node, carried, scope);
+  return true;
+}
+
+// ---- SequenceMap --------------------------------------------------------------------------------
+
+bool Expander::ExpandSequenceMap(const NodeProto& node, const Values& inputs, Scope& scope) {
+  const GraphProto* body = BodyOf(node, "body");
+  if (body == nullptr || inputs.empty()) return false;
+  if (body->input_size() != static_cast<int>(inputs.size())) return false;
+  const Parts* first = PartsOf(inputs[0]);
+  if (first == nullptr) return Refuse("the parts of its sequence are unknown");
+  const size_t rounds = first->size();
+  std::vector<Values> columns(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Parts* known = PartsOf(inputs[i]);
+    const Parts parts = known == nullptr ? Parts(rounds, Part{inputs[i], std::nullopt}) : *known;
+    if (parts.size() != rounds) return Refuse("its sequences have different lengths");
+    NodeProto source = node;
+    source.set_output(0, fmt::format("{}:map{}", node.output(0), i));
+    for (size_t k = 0; k < rounds; ++k) {
+      columns[i].push_back(ValueOfPart(source, parts[k], k, scope));
+    }
+  }
+  Scope shared = LoopScope(node, *body, scope);
+  std::vector<Parts> made_parts(static_cast<size_t>(node.output_size()));
+  for (size_t round = 0; round < rounds; ++round) {
+    Values operands;
+    for (const Values& column : columns) operands.push_back(column[round]);
+    const auto made = ExpandRound(*body, static_cast<int64_t>(round), operands, shared);
+    if (!made || is_too_large_) return false;
+    for (size_t i = 0; i < made_parts.size() && i < made->size(); ++i) {
+      made_parts[i].push_back({(*made)[i], std::nullopt});
+    }
+  }
+  for (size_t i = 0; i < made_parts.size(); ++i) {
+    NodeProto named;
+    named.add_output(node.output(static_cast<int>(i)));
+    if (!named.output(0).empty() && !AddSequence(named, std::move(made_parts[i]), scope)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace ckplan

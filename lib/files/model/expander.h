@@ -1,0 +1,144 @@
+// The walk over the file's nested graph behind ExpandGraph (expand.h). It has four parts: nodes and
+// calls (expand.cc), branches and loops (expand_control_flow.cc), sequences (expand_sequences.cc),
+// and the report of what can't be planned (dead_ends.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/files/model/bind_dims.h"
+#include "lib/files/model/dead_ends.h"
+#include "lib/files/model/follow_batch.h"
+#include "lib/files/model/functions.h"
+#include "lib/files/model/model_builder.h"
+#include "lib/files/model/model_impl.h"
+#include "lib/files/model/scope.h"
+
+namespace ckplan {
+
+class Expander {
+ public:
+  Expander(Model::Impl& model, const BoundDims& bound, const std::string& file,
+           BatchFollower* follower)
+      : model_(model),
+        bound_(bound),
+        file_(file),
+        follower_(follower),
+        functions_(*model.proto),
+        builder_(model, bound, follower) {}
+
+  Result<Done> Run();
+
+ private:
+  using Values = std::vector<ValueIndex>;
+
+  // ---- Nodes and calls: expand.cc --------------------------------------------------------------
+
+  void Expand(const onnx::NodeProto& source, Scope& scope);
+  void ExpandAll(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, Scope& scope);
+  // Resolves the inputs of a node. Returns nothing, and records a fault, if an input is not
+  // produced before it.
+  std::optional<Values> ResolveInputs(const onnx::NodeProto& node, const Scope& scope);
+  void ExpandCall(const onnx::NodeProto& node, const onnx::FunctionProto& function, Scope& scope);
+  // Gives the values `inner_names` of the inner scope the node's output names in the outer one.
+  void BindOutputs(const onnx::NodeProto& node, const std::vector<std::string>& inner_names,
+                   const Scope& inner, Scope& scope);
+  void AddOperation(const onnx::NodeProto& node, Scope& scope);
+  // Replaces an operator of another domain, or of a newer operator set, by operators of ONNX.
+  bool AddDecomposed(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  // Returns the node that takes the batch of its inputs: the file's own, or one with other
+  // attributes. Operands that have to change are replaced among `inputs`.
+  const onnx::NodeProto& FollowBatch(const onnx::NodeProto& node, Values* inputs,
+                                     std::string* fault, Scope& scope);
+  void AddOutputs(const Scope& scope);
+  Result<Done> Report();
+
+  // Adds unknown outputs of a node that can't be planned, for the reason that `what` names: "its
+  // number of rounds is unknown".
+  void AddDeadEnd(const onnx::NodeProto& node, DeadEnd::Kind kind, std::string what, Values reads,
+                  Scope& scope);
+  // Returns the values that the bodies of a node read from the scopes around it.
+  Values CapturedBy(const onnx::NodeProto& node, const Scope& scope) const;
+  const ConstantValue* KnownContents(ValueIndex value) const;
+
+  // ---- Branches and loops: expand_control_flow.cc ----------------------------------------------
+
+  void ExpandControlFlow(const onnx::NodeProto& node, Scope& scope);
+  bool ExpandIf(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  void ExpandBranch(const onnx::NodeProto& node, const std::string& prefix,
+                    const onnx::GraphProto& branch, Scope& scope);
+  // Expands a branch, and returns the values of its outputs.
+  Values ExpandBody(const std::string& prefix, const onnx::GraphProto& branch, const Scope& scope);
+  void ExpandCostlierBranch(const onnx::NodeProto& node, ValueIndex condition, Scope& scope);
+  bool ExpandLoop(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  bool ExpandScan(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  bool ExpandSequenceMap(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  // Keeps the reason for AddDeadEnd; returns false.
+  bool Refuse(std::string why);
+  // Returns the scope of what all rounds of a loop share: the initializers of its body.
+  Scope LoopScope(const onnx::NodeProto& node, const onnx::GraphProto& body, const Scope& scope);
+  // Expands the body once with these inputs; returns the values of its outputs, or nothing if it
+  // contradicts itself or exceeds the limit for loops.
+  std::optional<Values> ExpandRound(const onnx::GraphProto& body, int64_t round,
+                                    const Values& inputs, const Scope& shared);
+  // Joins the values that each round made, along a new axis.
+  ValueIndex Stack(const onnx::NodeProto& node, int output, const Values& rounds, int64_t axis,
+                   Scope& scope);
+  // Returns a slice of `value` for each position on the axis, without the axis.
+  Values Unstack(const onnx::NodeProto& node, int input, ValueIndex value, int64_t axis,
+                 Scope& scope);
+  // Makes the outputs of a node stand for these values.
+  void NameOutputs(const onnx::NodeProto& node, const Values& values, Scope& scope);
+  ValueIndex AddScalar(const onnx::NodeProto& node, const std::string& name, int32_t type,
+                       int64_t number, Scope& scope);
+  // Returns the contents of a scalar, if they are known.
+  std::optional<int64_t> KnownScalar(ValueIndex value) const;
+
+  // ---- Sequences: expand_sequences.cc ----------------------------------------------------------
+
+  struct Part {
+    ValueIndex value = kNoValue;
+    std::optional<int64_t> lost_axis;  // It has one element on this axis and drops it.
+  };
+  using Parts = std::vector<Part>;
+
+  // Returns whether the node is an operator on sequences whose parts are known.
+  bool AddSequenceOperation(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  bool AddSequenceSplit(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  bool AddSequenceConstruct(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  bool AddSequenceChange(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  bool AddSequencePart(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  bool AddSequenceLength(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  bool AddSequenceConcat(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  bool AddOptional(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  const Parts* PartsOf(ValueIndex value) const;
+  // Makes the node's output a sequence of these parts.
+  bool AddSequence(const onnx::NodeProto& node, Parts parts, Scope& scope);
+  // Returns the value of a part, without the axis that it drops.
+  ValueIndex ValueOfPart(const onnx::NodeProto& node, const Part& part, size_t position,
+                         Scope& scope);
+  void AddPart(const onnx::NodeProto& node, const Part& part, Scope& scope);
+
+  Model::Impl& model_;
+  const BoundDims& bound_;
+  const std::string& file_;
+  BatchFollower* const follower_;  // Null if the batch is that of the file.
+  const ModelFunctions functions_;
+  ModelBuilder builder_;
+  std::unordered_set<std::string> in_cycle_;  // Results of nodes that need each other.
+  DeadEnds dead_ends_;
+  std::unordered_map<ValueIndex, Parts> sequences_;
+  int64_t part_bytes_ = 0;
+  size_t made_bytes_ = 0;
+  size_t unrolled_ = 0;  // Operations of the rounds of loops.
+  size_t unrolled_name_bytes_ = 0;
+  std::string why_not_;  // Why the node at hand can't be expanded.
+  bool is_too_large_ = false;
+};
+
+}  // namespace ckplan

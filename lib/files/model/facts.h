@@ -1,0 +1,78 @@
+// Properties of each value of a model in training: which values depend on the batch, which need
+// gradients, which constants are trained parameters, and which are views of others.
+#pragma once
+
+#include <vector>
+
+#include "lib/files/model/model_impl.h"
+#include "lib/problem/ops/op_spec.h"
+#include "lib/problem/ops/op_table.h"
+
+namespace ckplan {
+
+struct ValueFacts {
+  // The value depends on the contents of the batch or on a random number, so each step computes it
+  // anew. All other values are constant during a step. Integers that describe shapes (sizes, axes,
+  // masks of known shapes) are constant. Integers that are computed from the batch and read by a
+  // live operation are tensors without a gradient, because they occupy memory.
+  bool is_batch = false;
+  bool requires_grad = false;
+  // For constants: gradients can flow back from this value to the initializers that it is computed
+  // from.
+  bool may_be_trained = false;
+  // For constants: a Constant, or a ConstantOfShape of known shape, possibly moved or cast. Old
+  // exporters write weights in this form; whether it is a weight depends on the operations that
+  // read it.
+  bool is_literal = false;
+  // For constants: a frozen parameter, or computed from frozen parameters and from no value that
+  // may be trained.
+  bool is_frozen = false;
+  // Integers that stand for rounded floats, as QuantizeLinear makes them, and carry the gradient of
+  // straight-through estimation.
+  bool is_rounded = false;
+  // Quantized weights, or what casts, shifts and products make of them, before a scale is applied.
+  bool is_unscaled = false;
+  // The value whose memory this one uses; the value itself unless it is a view.
+  ValueIndex root = kNoValue;
+};
+
+struct OperationFacts {
+  // The operation as the planner counts it. Operand::has_gradient marks the inputs that get a
+  // gradient, as activations or as parameters, and the outputs that receive one.
+  OpSpec spec;
+  const OpRule* rule = nullptr;
+  bool is_batch = false;  // Runs in each step.
+  bool is_view = false;
+  bool is_live = false;  // Some trained output of the model depends on it.
+  // For constants: a gradient of the step flows through it to trained parameters.
+  bool has_backward = false;
+  // For each input: whether it is a constant that is a trained parameter here, or is computed from
+  // one. For operations on constants: whether gradients that arrive flow on to it.
+  std::vector<bool> reads_trained;
+  // Bytes of the gradients of trained parameters that no later operation reads.
+  Bytes parameter_gradients;
+  // Bytes of the gradients of trained parameters that later operations read as well: they are added
+  // to those that backward has then made.
+  Bytes added_gradients;
+};
+
+struct ModelFacts {
+  std::vector<ValueFacts> values;
+  std::vector<OperationFacts> operations;
+  // Float results that depend on the batch, with views replaced by their roots, each once.
+  std::vector<ValueIndex> outputs;
+  // The bytes of trained parameters, running statistics, other float constants and quantized ones.
+  Bytes parameters;
+  Bytes parameter_gradients;          // Gradients of trained parameters only.
+  std::vector<ValueIndex> counted;    // All values counted in `parameters`, ascending.
+  std::vector<ValueIndex> quantized;  // The parameters that are stored in 8 bits or fewer.
+  std::vector<int32_t> rounding;  // The operations that round and pass gradients straight through.
+  std::vector<ValueIndex> trained;  // The initializers and literals that have a gradient.
+
+  const ValueFacts& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
+  ValueFacts& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }
+};
+
+ModelFacts FindFacts(const Model::Impl& model);
+
+}  // namespace ckplan

@@ -1,0 +1,273 @@
+#include "lib/files/model/graph_hash.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <unordered_set>
+#include <vector>
+
+#include "lib/base/hash.h"
+#include "lib/files/model/constant.h"
+#include "lib/files/model/shape_operands.h"
+#include "lib/files/model/sparse.h"
+
+namespace ckplan {
+
+namespace {
+
+using onnx::AttributeProto;
+using onnx::FunctionProto;
+using onnx::GraphProto;
+using onnx::NodeProto;
+using onnx::TensorProto;
+using onnx::TypeProto;
+
+// It comes first, so that a change of the definition changes every hash.
+constexpr std::string_view kDefinition = "ckplan graph 1";
+
+template <typename Proto>
+std::vector<const Proto*> SortedByName(const google::protobuf::RepeatedPtrField<Proto>& list) {
+  std::vector<const Proto*> sorted;
+  for (const Proto& item : list) sorted.push_back(&item);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Proto* a, const Proto* b) { return a->name() < b->name(); });
+  return sorted;
+}
+
+// Integers of these types are sizes, axes and conditions; narrower ones are quantized weights.
+bool IsAlwaysRead(int32_t elem_type) {
+  return elem_type == TensorProto::INT64 || elem_type == TensorProto::INT32 ||
+         elem_type == TensorProto::BOOL;
+}
+
+// Every list and every text begins with its length, so different graphs never give the same bytes.
+class GraphHasher {
+ public:
+  explicit GraphHasher(const onnx::ModelProto& model) : model_(model), operands_(model) {}
+
+  std::string Hash() {
+    Text(kDefinition);
+    Opsets(model_.opset_import());
+    names_ = &operands_.InGraph();
+    Graph(model_.graph());
+    Functions();
+    hash_.Update(pending_);
+    return hash_.HexDigest();
+  }
+
+ private:
+  // ---- Plain values -----------------------------------------------------------------------------
+
+  void Number(uint64_t value) {
+    for (int shift = 0; shift < 64; shift += 8) pending_ += static_cast<char>(value >> shift);
+    constexpr size_t kPendingBytes = size_t{1} << 16;
+    if (pending_.size() < kPendingBytes) return;
+    hash_.Update(pending_);
+    pending_.clear();
+  }
+  void Integer(int64_t value) { Number(static_cast<uint64_t>(value)); }
+  void Real(double value) { Number(std::bit_cast<uint64_t>(value)); }
+  void Text(std::string_view text) {
+    Number(text.size());
+    pending_ += text;
+  }
+
+  template <typename List, typename Write>
+  void Each(const List& list, const Write& write) {
+    Number(static_cast<uint64_t>(list.size()));
+    for (const auto& item : list) write(item);
+  }
+  template <typename List>
+  void Texts(const List& list) {
+    Each(list, [this](const std::string& text) { Text(text); });
+  }
+
+  template <typename Imports>
+  void Opsets(const Imports& imports) {
+    std::map<std::string, int64_t> versions;
+    for (const auto& import : imports) versions[PlainDomain(import.domain())] = import.version();
+    Each(versions, [this](const auto& entry) {
+      Text(entry.first);
+      Integer(entry.second);
+    });
+  }
+
+  // ---- Types ------------------------------------------------------------------------------------
+
+  template <typename TensorType>
+  void TensorOf(const TensorType& tensor) {
+    Integer(tensor.elem_type());
+    Number(tensor.has_shape() ? 1 : 0);
+    Each(tensor.shape().dim(), [this](const auto& dim) {
+      Number(static_cast<uint64_t>(dim.value_case()));
+      Integer(dim.dim_value());
+      Text(dim.dim_param());
+    });
+  }
+
+  void Type(const TypeProto& type) {
+    Number(static_cast<uint64_t>(type.value_case()));
+    switch (type.value_case()) {
+      case TypeProto::kTensorType:
+        return TensorOf(type.tensor_type());
+      case TypeProto::kSparseTensorType:
+        return TensorOf(type.sparse_tensor_type());
+      case TypeProto::kSequenceType:
+        return Type(type.sequence_type().elem_type());
+      case TypeProto::kOptionalType:
+        return Type(type.optional_type().elem_type());
+      case TypeProto::kMapType:
+        Integer(type.map_type().key_type());
+        return Type(type.map_type().value_type());
+      case TypeProto::kOpaqueType:
+        Text(type.opaque_type().domain());
+        return Text(type.opaque_type().name());
+      case TypeProto::VALUE_NOT_SET:
+        return;
+    }
+  }
+
+  // ---- Tensors ----------------------------------------------------------------------------------
+
+  template <typename ListOfDims>
+  void TensorShape(const TensorProto& tensor, const ListOfDims& dims) {
+    Integer(tensor.data_type());
+    Each(dims, [this](int64_t dim) { Integer(dim); });
+  }
+
+  void Tensor(const TensorProto& tensor, bool is_operand) {
+    TensorShape(tensor, tensor.dims());
+    const auto value =
+        is_operand || IsAlwaysRead(tensor.data_type()) ? ReadTensor(tensor) : std::nullopt;
+    Number(value.has_value() ? 1 : 0);
+    if (!value.has_value()) return;
+    Each(value->ints, [this](int64_t element) { Integer(element); });
+    Each(value->reals, [this](double element) { Real(element); });
+  }
+
+  void Sparse(const onnx::SparseTensorProto& sparse) {
+    Text(sparse.values().name());
+    TensorShape(sparse.values(), sparse.dims());
+    const bool is_operand = IsAlwaysRead(sparse.values().data_type()) ||
+                            (names_ != nullptr && names_->contains(sparse.values().name()));
+    const auto value = is_operand ? ReadSparse(sparse) : std::nullopt;
+    if (!value.has_value()) return;
+    Each(value->ints, [this](int64_t element) { Integer(element); });
+    Each(value->reals, [this](double element) { Real(element); });
+  }
+
+  void Initializers(const GraphProto& graph) {
+    Each(SortedByName(graph.initializer()), [this](const TensorProto* tensor) {
+      Text(tensor->name());
+      Tensor(*tensor, names_->contains(tensor->name()));
+    });
+    Each(graph.sparse_initializer(), [this](const auto& sparse) { Sparse(sparse); });
+  }
+
+  // ---- Nodes ------------------------------------------------------------------------------------
+
+  void Attribute(const AttributeProto& attribute, bool is_operand) {
+    Text(attribute.name());
+    Text(attribute.ref_attr_name());
+    Integer(attribute.type());
+    Real(static_cast<double>(attribute.f()));
+    Integer(attribute.i());
+    Text(attribute.s());
+    Each(attribute.floats(), [this](float value) { Real(static_cast<double>(value)); });
+    Each(attribute.ints(), [this](int64_t value) { Integer(value); });
+    Texts(attribute.strings());
+    Tensor(attribute.t(), is_operand);
+    Each(attribute.tensors(), [&](const TensorProto& tensor) { Tensor(tensor, is_operand); });
+    Sparse(attribute.sparse_tensor());
+    Each(attribute.sparse_tensors(), [this](const auto& sparse) { Sparse(sparse); });
+    Type(attribute.tp());
+    Each(attribute.type_protos(), [this](const TypeProto& type) { Type(type); });
+    Number(attribute.has_g() ? 1 : 0);
+    if (attribute.has_g()) Graph(attribute.g());
+    Each(attribute.graphs(), [this](const GraphProto& graph) { Graph(graph); });
+  }
+
+  void Node(const NodeProto& node) {
+    Text(node.name());
+    Text(PlainDomain(node.domain()));
+    Text(node.op_type());
+    Text(node.overload());
+    Texts(node.input());
+    Texts(node.output());
+    const bool is_operand =
+        std::any_of(node.output().begin(), node.output().end(),
+                    [this](const std::string& name) { return names_->contains(name); });
+    Each(SortedByName(node.attribute()),
+         [&](const AttributeProto* attribute) { Attribute(*attribute, is_operand); });
+  }
+
+  void Nodes(const google::protobuf::RepeatedPtrField<NodeProto>& nodes) {
+    Each(nodes, [this](const NodeProto& node) { Node(node); });
+  }
+
+  // ---- Graphs -----------------------------------------------------------------------------------
+
+  void Declared(const onnx::ValueInfoProto& info) {
+    Text(info.name());
+    Type(info.type());
+  }
+  void Declarations(const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& infos) {
+    Each(SortedByName(infos), [this](const onnx::ValueInfoProto* info) { Declared(*info); });
+  }
+
+  // Old files list their initializers among the inputs.
+  void Inputs(const GraphProto& graph) {
+    std::unordered_set<std::string> initializers;
+    for (const TensorProto& tensor : graph.initializer()) initializers.insert(tensor.name());
+    std::vector<const onnx::ValueInfoProto*> inputs;
+    for (const onnx::ValueInfoProto& input : graph.input()) {
+      if (!initializers.contains(input.name())) inputs.push_back(&input);
+    }
+    Each(inputs, [this](const onnx::ValueInfoProto* input) { Declared(*input); });
+  }
+
+  void Graph(const GraphProto& graph) {
+    Text(graph.name());
+    Inputs(graph);
+    Each(graph.output(), [this](const auto& output) { Declared(output); });
+    Declarations(graph.value_info());
+    Initializers(graph);
+    Nodes(graph.node());
+  }
+
+  void Functions() {
+    std::vector<const FunctionProto*> functions = SortedByName(model_.functions());
+    std::stable_sort(functions.begin(), functions.end(), [](const auto* a, const auto* b) {
+      return std::tie(PlainDomain(a->domain()), a->name(), a->overload()) <
+             std::tie(PlainDomain(b->domain()), b->name(), b->overload());
+    });
+    Each(functions, [this](const FunctionProto* function) { Function(*function); });
+  }
+
+  void Function(const FunctionProto& function) {
+    Text(PlainDomain(function.domain()));
+    Text(function.name());
+    Text(function.overload());
+    Opsets(function.opset_import());
+    Texts(function.input());
+    Texts(function.output());
+    Texts(function.attribute());
+    names_ = &operands_.InFunction(function);
+    Each(SortedByName(function.attribute_proto()),
+         [this](const AttributeProto* attribute) { Attribute(*attribute, true); });
+    Declarations(function.value_info());
+    Nodes(function.node());
+  }
+
+  const onnx::ModelProto& model_;
+  ShapeOperands operands_;
+  const ShapeOperands::Names* names_ = nullptr;  // The names in the body that is being written.
+  Sha256 hash_;
+  std::string pending_;
+};
+
+}  // namespace
+
+std::string GraphHash(const onnx::ModelProto& model) { return GraphHasher(model).Hash(); }
+
+}  // namespace ckplan

@@ -1,0 +1,229 @@
+#include "lib/files/model/infer_types.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <optional>
+#include <string_view>
+
+#include "lib/base/unpolled_call.h"
+#include "lib/files/model/bind_dims.h"
+#include "lib/files/model/hinted_types.h"
+#include "lib/files/model/operation_faults.h"
+#include "lib/problem/ops/window.h"
+#include "onnx/defs/schema.h"
+#include "onnx/shape_inference/implementation.h"
+
+namespace ckplan {
+
+namespace {
+
+using onnx::TensorProto;
+
+// Contents are provided only in types that ONNX's rules read.
+bool IsReadByRules(int32_t elem_type) {
+  return elem_type == TensorProto::INT64 || elem_type == TensorProto::INT32 ||
+         elem_type == TensorProto::FLOAT || elem_type == TensorProto::DOUBLE ||
+         elem_type == TensorProto::BOOL;
+}
+
+class NodeContext final : public onnx::InferenceContext {
+ public:
+  NodeContext(const Model::Impl& model, const ModelOperation& operation)
+      : model_(model),
+        operation_(operation),
+        data_(operation.inputs.size()),
+        outputs_(operation.outputs.size()) {}
+
+  const onnx::AttributeProto* getAttribute(const std::string& name) const override {
+    return FindAttribute(*operation_.node, name);
+  }
+  size_t getNumInputs() const override { return operation_.inputs.size(); }
+  const onnx::TypeProto* getInputType(size_t index) const override {
+    // ONNX's own context throws here as well: its rules rely on it for damaged files.
+    if (index >= operation_.inputs.size()) fail_type_inference("it has no input ", index);
+    const ModelValue* value = InputAt(index);
+    return value == nullptr || value->type.value_case() == onnx::TypeProto::VALUE_NOT_SET
+               ? nullptr
+               : &value->type;
+  }
+  bool hasInput(size_t index) const override { return InputAt(index) != nullptr; }
+  const TensorProto* getInputData(size_t index) const override {
+    if (index >= operation_.inputs.size()) fail_type_inference("it has no input ", index);
+    const ModelValue* value = InputAt(index);
+    if (value == nullptr || value->constant == nullptr ||
+        !IsReadByRules(value->constant->elem_type)) {
+      return nullptr;
+    }
+    if (!data_[index].has_value()) data_[index] = MakeTensor(*value->constant);
+    return &*data_[index];
+  }
+  size_t getNumOutputs() const override { return outputs_.size(); }
+  onnx::TypeProto* getOutputType(size_t index) override {
+    if (index >= outputs_.size()) fail_type_inference("it has no output ", index);
+    return &outputs_[index];
+  }
+  bool hasOutput(size_t index) override {
+    return index < operation_.outputs.size() && operation_.outputs[index] != kNoValue;
+  }
+  onnx::GraphInferencer* getGraphAttributeInferencer(const std::string& name) override {
+    fail_type_inference("attribute ", name, " holds a graph");
+  }
+  const onnx::SparseTensorProto* getInputSparseData(size_t) const override { return nullptr; }
+  const onnx::TensorShapeProto* getSymbolicInput(size_t) const override { return nullptr; }
+  std::string getDisplayName() const override { return operation_.name; }
+
+  std::vector<onnx::TypeProto> TakeOutputs() { return std::move(outputs_); }
+
+ private:
+  const ModelValue* InputAt(size_t index) const {
+    const ValueIndex value = operation_.input(index);
+    return value == kNoValue ? nullptr : &model_.value(value);
+  }
+
+  const Model::Impl& model_;
+  const ModelOperation& operation_;
+  mutable std::vector<std::optional<TensorProto>> data_;  // Made when a rule asks.
+  std::vector<onnx::TypeProto> outputs_;
+};
+
+// ONNX prefixes its messages with the kind of error, once for each function around it.
+std::string WithoutKind(std::string_view text) {
+  while (text.starts_with('[') && text.find("] ") < text.find(' ')) {
+    text.remove_prefix(text.find("] ") + 2);
+  }
+  return std::string(text);
+}
+
+void RunRule(const ModelOperation& operation, NodeContext& context) {
+  const onnx::OpSchema& schema = *operation.schema;
+  if (schema.has_type_and_shape_inference_function()) {
+    schema.GetTypeAndShapeInferenceFunction()(context);
+  } else if (schema.HasFunction()) {
+    onnx::shape_inference::InferShapeForFunctionNode(*schema.GetFunction(),
+                                                     onnx::OpSchemaRegistry::Instance(), context);
+  }
+}
+
+// Returns whether the output always has the type of the first input, although ONNX has no rule for
+// it, or, for MeanVarianceNormalization before opset 13, a function that its own rules refuse.
+bool KeepsType(const ModelOperation& operation) {
+  return operation.type() == "GroupNormalization" ||
+         operation.type() == "MeanVarianceNormalization";
+}
+
+// Adds the shapes that ONNX's rules leave open. A normalised output has the type of its input. So
+// has the mask of Dropout before opset 10; since then the mask is boolean.
+void AddKnownShapes(const Model::Impl& model, const ModelOperation& operation,
+                    std::vector<onnx::TypeProto>& outputs) {
+  const bool is_dropout = operation.type() == "Dropout";
+  if (!is_dropout && !KeepsType(operation)) return;
+  const size_t position = is_dropout ? 1 : 0;
+  if (operation.input(0) == kNoValue || outputs.size() <= position) return;
+  if (IsFullTensor(outputs[position])) return;
+  outputs[position] = model.value(operation.inputs[0]).type;
+  if (!is_dropout || operation.schema->since_version() < 10) return;
+  outputs[position].mutable_tensor_type()->set_elem_type(TensorProto::BOOL);
+}
+
+// Returns whether an input has no type, because an operator that nobody knows makes it. ONNX's
+// rules read the types of some inputs without asking whether there is one.
+bool HasUntypedInput(const Model::Impl& model, const ModelOperation& operation) {
+  return std::any_of(operation.inputs.begin(), operation.inputs.end(), [&](ValueIndex input) {
+    return input != kNoValue &&
+           model.value(input).type.value_case() == onnx::TypeProto::VALUE_NOT_SET;
+  });
+}
+
+// Finds a size below 0, which ONNX's rules leave where a window is larger than what it slides over.
+std::string NegativeSizeFault(const std::vector<onnx::TypeProto>& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto& shape = outputs[i].tensor_type().shape();
+    for (int axis = 0; axis < shape.dim_size(); ++axis) {
+      if (shape.dim(axis).dim_value() >= 0) continue;
+      return fmt::format("axis {} of output {} would have {} elements", axis, i,
+                         shape.dim(axis).dim_value());
+    }
+  }
+  return "";
+}
+
+// Corrects what ONNX's rules say of pools with ceil_mode: a window too many where it would begin in
+// the padding (before operator set 22), and where auto_pad is SAME and strides exceed the kernel.
+void CorrectCeilMode(const Model::Impl& model, const ModelOperation& operation,
+                     std::vector<onnx::TypeProto>& outputs) {
+  const std::string& type = operation.type();
+  if (type != "AveragePool" && type != "MaxPool" && type != "LpPool") return;
+  if (!operation.is_standard() || IntAttribute(*operation.node, "ceil_mode", 0) == 0) return;
+  const bool is_same = StringAttribute(*operation.node, "auto_pad", "NOTSET").starts_with("SAME");
+  if (operation.input(0) == kNoValue) return;
+  const Dims& in = model.value(operation.inputs[0]).dims;
+  const std::vector<int64_t> strides = IntsAttribute(*operation.node, "strides");
+  const std::vector<int64_t> pads = IntsAttribute(*operation.node, "pads");
+  for (onnx::TypeProto& output : outputs) {
+    if (!IsFullTensor(output)) continue;
+    auto& shape = *output.mutable_tensor_type()->mutable_shape();
+    for (size_t axis = 2; axis < in.size() && static_cast<int>(axis) < shape.dim_size(); ++axis) {
+      const size_t i = axis - 2;
+      const int64_t stride = i < strides.size() ? strides[i] : 1;
+      const int64_t begin = i < pads.size() ? pads[i] : 0;
+      auto& dim = *shape.mutable_dim(static_cast<int>(axis));
+      dim.set_dim_value(is_same ? (in[axis] - 1) / stride + 1
+                                : WithoutWindowInPadding(dim.dim_value(), stride, in[axis], begin));
+    }
+  }
+}
+
+}  // namespace
+
+onnx::TypeProto TensorOfType(int32_t elem_type, const Dims& dims) {
+  onnx::TypeProto type;
+  type.mutable_tensor_type()->set_elem_type(elem_type);
+  auto* shape = type.mutable_tensor_type()->mutable_shape();
+  for (const int64_t dim : dims) shape->add_dim()->set_dim_value(dim);
+  return type;
+}
+
+bool IsFullTensor(const onnx::TypeProto& type) {
+  if (!type.has_tensor_type() || !type.tensor_type().has_shape()) return false;
+  if (type.tensor_type().elem_type() == TensorProto::UNDEFINED) return false;
+  for (const auto& dim : type.tensor_type().shape().dim()) {
+    if (!dim.has_dim_value() || dim.dim_value() < 0) return false;
+  }
+  return true;
+}
+
+InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operation) {
+  InferredTypes inferred;
+  inferred.outputs.resize(operation.outputs.size());
+  if (operation.schema == nullptr || HasOwnHint(*operation.node)) {
+    inferred.outputs = HintedTypes(model, operation);
+    return inferred;
+  }
+  inferred.fault = AttributeFault(model, operation);
+  if (!inferred.fault.empty() || HasUntypedInput(model, operation)) return inferred;
+  NodeContext context(model, operation);
+  if (KeepsType(operation)) {
+    AddKnownShapes(model, operation, inferred.outputs);
+    return inferred;
+  }
+  const std::string what = fmt::format("the shape inference of node \"{}\" ({})",
+                                       ShortName(operation.name), ShortName(operation.type()));
+  try {
+    const UnpolledCall call(what);
+    RunRule(operation, context);
+    inferred.outputs = context.TakeOutputs();
+    inferred.fault = NegativeSizeFault(inferred.outputs);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& fault) {
+    inferred.fault = WithoutKind(fault.what());
+  }
+  AddKnownShapes(model, operation, inferred.outputs);
+  CorrectCeilMode(model, operation, inferred.outputs);
+  return inferred;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,145 @@
+#include "lib/files/model/input_uses.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "lib/base/nearest_name.h"
+#include "lib/files/model/bind_dims.h"
+#include "lib/files/model/constant.h"
+
+namespace ckplan {
+
+namespace {
+
+using onnx::TensorProto;
+
+// Returns the names of inputs that are not initializers.
+std::vector<std::string_view> InputNames(const onnx::GraphProto& graph, const InputUses& uses) {
+  std::vector<std::string_view> names;
+  for (const auto& input : graph.input()) {
+    if (!uses.initializers.contains(input.name())) names.emplace_back(input.name());
+  }
+  return names;
+}
+
+Result<Done> FindWeights(const onnx::GraphProto& graph, const NamePatterns& patterns,
+                         const std::string& file, InputUses* uses) {
+  if (patterns.empty()) return Done{};
+  const std::vector<std::string_view> names = InputNames(graph, *uses);
+  std::vector<NamedThing> things;
+  for (const std::string_view name : names) things.push_back({{name}, ""});
+  Result<std::vector<bool>> chosen = ChooseByName(patterns, things, "input");
+  if (!chosen.ok()) {
+    Error error = std::move(chosen).error();
+    error.message.insert(0, file + ": ");
+    return error;
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if ((*chosen)[i]) uses->weights.emplace(names[i]);
+  }
+  return Done{};
+}
+
+Result<Done> FindSetInputs(const onnx::GraphProto& graph, const std::vector<std::string>& texts,
+                           const std::string& file, InputUses* uses) {
+  for (const std::string& text : texts) {
+    CKPLAN_ASSIGN_OR_RETURN(SetInput input, ParseSetInput(text));
+    const std::vector<std::string_view> names = InputNames(graph, *uses);
+    if (std::find(names.begin(), names.end(), input.name) == names.end()) {
+      const std::string meant = DidYouMean(input.name, names);
+      return MakeError(ErrorCode::kUsage, fmt::format("{}: no input to set is called \"{}\"{}",
+                                                      file, ShortName(input.name), meant));
+    }
+    if (uses->weights.contains(input.name)) {
+      return MakeError(ErrorCode::kUsage, fmt::format("{}: input \"{}\" can't be both a parameter "
+                                                      "and set to a value",
+                                                      file, ShortName(input.name)));
+    }
+    uses->set.emplace(input.name, std::move(input));
+  }
+  return Done{};
+}
+
+Error DoesNotFit(const SetInput& given, const onnx::TypeProto& type, const std::string& file) {
+  const auto& tensor = type.tensor_type();
+  std::string declared = TypeText(tensor.elem_type(), {});
+  std::vector<std::string> dims;
+  for (const auto& dim : tensor.shape().dim()) {
+    dims.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? std::to_string(dim.dim_value())
+                                                               : "?");
+  }
+  declared = declared.substr(0, declared.find('['));
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("{}: input \"{}\" is {}[{}], and can't be set to {} of shape [{}]", file,
+                  ShortName(given.name), declared, fmt::join(dims, ","),
+                  given.is_real ? "real numbers" : "whole numbers", fmt::join(given.dims, ",")));
+}
+
+// Gives the open dimensions the lengths of the lists. One number alone fits every shape of one
+// element. Returns false if the shape has other lengths.
+bool FitDims(const Dims& given, onnx::TypeProto* type, Dims* dims) {
+  auto& tensor = *type->mutable_tensor_type();
+  const bool has_rank = tensor.has_shape();
+  auto& shape = *tensor.mutable_shape();
+  *dims = given;
+  if (given.empty() && has_rank) dims->assign(static_cast<size_t>(shape.dim_size()), 1);
+  if (!has_rank) {
+    for (size_t i = 0; i < dims->size(); ++i) shape.add_dim();
+  }
+  if (static_cast<size_t>(shape.dim_size()) != dims->size()) return false;
+  for (size_t i = 0; i < dims->size(); ++i) {
+    auto& dim = *shape.mutable_dim(static_cast<int>(i));
+    const bool is_open = !dim.has_dim_value() || dim.dim_value() < 0;
+    if (!is_open && dim.dim_value() != (*dims)[i]) return false;
+    if (is_open) dim.set_dim_value((*dims)[i]);
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<InputUses> FindInputUses(const onnx::GraphProto& graph, const LoadOptions& options,
+                                const StepPart& part, const std::string& file) {
+  InputUses uses;
+  for (const auto& tensor : graph.initializer()) uses.initializers.insert(tensor.name());
+  for (const auto& sparse : graph.sparse_initializer()) {
+    uses.initializers.insert(sparse.values().name());
+  }
+  CKPLAN_RETURN_IF_ERROR(FindWeights(graph, options.weights, file, &uses));
+  CKPLAN_RETURN_IF_ERROR(FindSetInputs(graph, options.set_inputs, file, &uses));
+  for (const auto& input : graph.input()) {
+    const bool is_number = input.type().has_tensor_type() &&
+                           input.type().tensor_type().elem_type() != TensorProto::STRING;
+    // Nobody needs to know the size of text that nothing reads.
+    const bool is_idle = input.has_type() && !is_number && !part.names.contains(input.name());
+    if (!part.Needs(input.name()) || is_idle) uses.left_out.insert(input.name());
+  }
+  return uses;
+}
+
+Result<ConstantValue> ContentsOf(const SetInput& given, onnx::TypeProto* type,
+                                 const std::string& file) {
+  ConstantValue value;
+  value.elem_type = type->tensor_type().elem_type();
+  const bool is_float = IsFloatType(value.elem_type);
+  const bool is_number = type->has_tensor_type() && value.elem_type != TensorProto::STRING &&
+                         TensorBytes(value.elem_type, {}).has_value();
+  if (!is_number || (given.is_real && !is_float) || !FitDims(given.dims, type, &value.dims)) {
+    return DoesNotFit(given, *type, file);
+  }
+  if (is_float) {
+    value.reals =
+        given.is_real ? given.reals : std::vector<double>(given.ints.begin(), given.ints.end());
+  } else {
+    value.ints = given.ints;
+  }
+  ConstantValue normal = value;
+  NormalizeToType(normal);
+  if (normal.ints != value.ints) return DoesNotFit(given, *type, file);
+  return normal;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,132 @@
+// Reads an ONNX model and lowers it to a TensorGraph. Only this folder uses ONNX and protobuf: the
+// headers that others may include, PUBLIC_HEADERS in CMakeLists.txt, do not.
+//
+//   model.onnx ── LoadModel ──▶ Model ── LowerModel ──▶ ModelGraph (TensorGraph + mappings)
+//                                                           └── BuildStepGraph ──▶ StepGraph
+//
+// A Model is the file with functions inlined, dimensions bound, shape arithmetic folded and every
+// tensor's type and shape inferred. Weights are never read: external data is not opened, and large
+// inline data is skipped while the file is scanned, so a 10 GB model costs no more than its graph.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/base/name_patterns.h"
+#include "lib/base/result.h"
+#include "lib/planning/plan/model_variant.h"
+#include "lib/problem/cost/cost_model.h"
+#include "lib/problem/graph/absent_values.h"
+#include "lib/problem/graph/module_calls.h"
+#include "lib/problem/graph/parameters.h"
+#include "lib/problem/graph/restored_operation.h"
+#include "lib/problem/graph/tensor_graph.h"
+
+namespace ckplan {
+
+struct LoadOptions {
+  DimSizes dims;             // For example batch=64.
+  InputShapes input_shapes;  // For example x=2,3,64,64.
+  // If set, every float tensor that depends on the batch has this type's size. Parameters and other
+  // constants keep the model's types.
+  ActivationType activation_type = ActivationType::kOfModel;
+  NamePatterns freeze;  // Names of parameters that are not trained.
+  // If set, only this model is loaded. It is compared before dimensions are bound, since another
+  // model may lack the named ones.
+  const ModelIdentity* planned = nullptr;
+  std::set<std::string> optional_dims = {};  // Those of `dims` that the model may lack.
+  int64_t batch = 0;  // Replaces the batch that is burnt into the file; 0: the file's own.
+  FusedOperators fused = FusedOperators::kNone;
+  Rounding rounding = Rounding::kStraightThrough;
+  RestoredOperators restored = RestoredOperators::kNone;
+  Autograd autograd = Autograd::kMinimal;  // Operators that only PyTorch runs are not for kMinimal.
+  // See PlanRequest.
+  NamePatterns outputs = {};
+  NamePatterns weights = {};
+  std::vector<std::string> set_inputs = {};
+  std::vector<std::string> op_shapes = {};
+};
+
+class Model {
+ public:
+  // Holds the protobuf message; defined in model_impl.h, which only lib/files/model includes.
+  struct Impl;
+  explicit Model(std::unique_ptr<Impl> impl);
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
+  const Impl& impl() const { return *impl_; }
+  const ModelIdentity& identity() const;
+  // The sizes of symbolic dimensions: the requested ones, and those that follow from overridden
+  // shapes.
+  const DimSizes& dims() const;
+  // The batch that is burnt into the file, and was read: the first dimension of all inputs, if it
+  // is a number. Nothing if it is open, or if another batch or another shape was asked for.
+  std::optional<int64_t> constant_batch() const;
+  // Remarks for the user that need no action, such as folded BatchNormalization.
+  const std::vector<std::string>& warnings() const;
+  // The operations that several operators of the file were read as (LoadOptions::restored, and
+  // FusedOperators::kCaptured).
+  const std::vector<RestoredOperation>& restored() const;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+// Loads a model. kIo: the file cannot be read. kInvalidInput: the file is not ONNX or is damaged,
+// sizes overflow, or a shape stays unknown (the message names the node, its operator and the known
+// sizes). kUsage: symbolic dimensions without a size (the message names all of them; the remedy
+// would bind them), a dimension, input or parameter that the model does not have, a negative
+// size, a size that contradicts others or makes all outputs empty, or a batch where the file leaves
+// it open. kUnsupported: control flow that cannot be folded, or nodes that do not take the batch.
+// kCheckFailed: the model is not the planned one.
+Result<Model> LoadModel(const std::string& path, const LoadOptions& options);
+
+struct LowerOptions {
+  Autograd autograd = Autograd::kMinimal;
+  CostModel cost;
+  std::string workspaces;         // The path of a file of workspaces, or empty.
+  bool lists_parameters = false;  // ModelGraph::parameters is wanted.
+};
+
+// The role of a file node in the graph.
+enum class NodeRole {
+  kNode,  // A node of the graph, given by `node`.
+  kView,  // A view: its output has the memory of its input.
+  // Folded, or computed from parameters and constants only: it runs once, before the steps.
+  kConstant,
+};
+
+struct ModelNodeRole {
+  NodeRole role = NodeRole::kConstant;
+  NodeId node;  // Set only for kNode.
+};
+
+struct ModelGraph {
+  TensorGraph graph;
+  // One for each node of the file's main graph, in the file's order. All nodes that come from one
+  // inlined function call share the row of that call: if any of them is a node of the graph, the
+  // row is kNode with the first of them.
+  std::vector<ModelNodeRole> roles;
+  // Warnings about unknown operators, in addition to those of the Model.
+  std::vector<std::string> warnings;
+  // The tensor of each value and the node of each operation of Model::Impl; invalid ids for those
+  // that are not in the graph. A view has the tensor whose memory it uses.
+  std::vector<TensorId> tensor_of_value;
+  std::vector<NodeId> node_of_operation;
+  ModuleCalls modules;  // Empty if the file names none.
+  // The values of Model::Impl, in its order, that are not tensors of the graph.
+  std::vector<AbsentValue> absent_values;
+  // In the order of Model::Impl, if requested. Their bytes add up to the graph's.
+  std::vector<Parameter> parameters;
+};
+
+Result<ModelGraph> LowerModel(const Model& model, const LowerOptions& options);
+
+}  // namespace ckplan

@@ -1,0 +1,100 @@
+// The contents of a loaded model; only for lib/model.
+//
+// The graph is flat: calls of functions, and branches of Ifs with a known condition, are expanded
+// in place. Values and operations are referred to by their indices; names are for messages.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/files/model/constant.h"
+#include "lib/files/model/functions.h"
+#include "lib/files/model/model.h"
+#include "lib/files/model/step_part.h"
+#include "lib/problem/ops/op_hint.h"
+#include "onnx/defs/schema.h"
+#include "onnx/onnx_pb.h"
+
+namespace ckplan {
+
+using ValueIndex = int32_t;
+inline constexpr ValueIndex kNoValue = -1;  // An optional input or output that is left out.
+
+struct ModelValue {
+  enum class Source { kGraphInput, kInitializer, kOperation };
+
+  std::string name;  // Unique.
+  Source source = Source::kOperation;
+  onnx::TypeProto type;
+  bool has_shape = false;  // `elem_type`, `dims` and `bytes` are known.
+  int32_t elem_type = 0;
+  Dims dims;
+  Bytes bytes;
+  int32_t producer = -1;                           // Index into `operations`, for kOperation.
+  const onnx::TensorProto* initializer = nullptr;  // Set for kInitializer.
+  std::unique_ptr<ConstantValue> constant;         // The contents, if they are known and small.
+  bool is_frozen = false;                          // A parameter that is not trained: see freeze.h.
+  // What the file's signature says of an initializer: see signature.h.
+  enum class Signature : uint8_t { kUnknown, kParameter, kConstant };
+  Signature signature = Signature::kUnknown;
+};
+
+struct ModelOperation {
+  std::string name;  // Unique: the node's own name, else "Conv:out", with a suffix if needed.
+  const onnx::NodeProto* node = nullptr;   // Attributes of an enclosing function are filled in.
+  const onnx::OpSchema* schema = nullptr;  // Null if the operator is unknown.
+  int32_t file_node = 0;                   // Index of its node in the file's main graph.
+  int64_t opset = 0;                       // For made operations; 0 means the model's.
+  std::vector<ValueIndex> inputs;          // As the node lists them, or kNoValue.
+  std::vector<ValueIndex> outputs;
+
+  const std::string& type() const { return node->op_type(); }
+  bool is_standard() const { return IsStandard(*node); }
+  ValueIndex input(size_t i) const { return i < inputs.size() ? inputs[i] : kNoValue; }
+  ValueIndex output(size_t i) const { return i < outputs.size() ? outputs[i] : kNoValue; }
+};
+
+struct Model::Impl {
+  // The file's message, without the contents of large tensors.
+  std::unique_ptr<onnx::ModelProto> proto;
+  std::deque<onnx::NodeProto> made_nodes;  // Nodes of expanded calls and branches.
+  std::vector<ModelValue> values;
+  std::vector<ModelOperation> operations;  // In the order in which they run.
+  std::vector<ValueIndex> graph_inputs;    // Inputs that are not initializers.
+  std::vector<ValueIndex> graph_outputs;
+  ModelIdentity identity;
+  DimSizes dims;  // The sizes of symbolic dimensions.
+  // This determines the `bytes` of values.
+  ActivationType activation_type = ActivationType::kOfModel;
+  Rounding rounding = Rounding::kStraightThrough;
+  std::vector<std::string> warnings;
+  std::vector<RestoredOperation> restored;  // See Model::restored.
+  bool is_captured = false;                 // It is read with RestoredOperators::kCaptured.
+  bool tells_in_place = false;              // The file marks operations in place: eager_notes.h.
+  bool has_signature = false;               // The file lists its parameters: see signature.h.
+  std::optional<int64_t> constant_batch;    // See Model::constant_batch.
+  StepPart part;                            // What is read of the file's main graph.
+  std::vector<OpHint> op_hints;             // What the user says of unknown operators.
+  // The outputs of the part that are floats, with nothing unknown on the way to them. Set when the
+  // graph is expanded, also if that fails because of others.
+  std::vector<std::string> live_outputs;
+  // If no output can be trained: the values before them that can, which could be the outputs.
+  std::vector<std::string> trainable_ends;
+
+  const ModelValue& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
+  ModelValue& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }
+};
+
+// Return attributes of a node; if the node lacks one, the default of the operator's schema.
+const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, std::string_view name);
+int64_t IntAttribute(const onnx::NodeProto& node, std::string_view name, int64_t otherwise);
+double FloatAttribute(const onnx::NodeProto& node, std::string_view name, double otherwise);
+std::string StringAttribute(const onnx::NodeProto& node, std::string_view name,
+                            std::string_view otherwise);
+std::vector<int64_t> IntsAttribute(const onnx::NodeProto& node, std::string_view name);
+
+}  // namespace ckplan

@@ -1,0 +1,28 @@
+// Translates ONNX's description of an operator into that of lib/ops.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lib/files/model/model_impl.h"
+#include "lib/problem/ops/op_spec.h"
+
+namespace ckplan {
+
+// Returns the type in which backends store tensors of an ONNX type; nothing if they cannot store
+// it.
+std::optional<ElementType> ElementTypeOf(int32_t onnx_type);
+
+// Returns whether the type is floating-point, but not of 32 bits.
+bool IsOtherFloat(int32_t onnx_type);
+std::string FloatTypeName(int32_t onnx_type);  // For example "bfloat16".
+
+// Fills in type, opset and attributes. The caller adds the operands.
+OpSpec SpecOf(const Model::Impl& model, const ModelOperation& operation);
+
+// Also fills in the operands as the planner counts them (Operand::planned), but not yet which
+// gradients are computed. Known contents are included if they are integers or single numbers, such
+// as shapes, axes, pads and ratios.
+OpSpec PlannedSpecOf(const Model::Impl& model, const ModelOperation& operation);
+
+}  // namespace ckplan

@@ -1,0 +1,192 @@
+// Tests how much memory quantized weights count, and what is reported about them.
+#include <algorithm>
+
+#include "lib/files/model/constant.h"
+#include "lib/files/model/testing_proto.h"
+
+namespace ckplan {
+namespace {
+
+void AddWeight(onnx::ModelProto& proto, const char* name, int32_t type, const Dims& dims) {
+  onnx::TensorProto& tensor = *proto.mutable_graph()->add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(type);
+  for (const int64_t dim : dims) tensor.add_dims(dim);
+  tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+}
+
+bool IsReported(const ModelGraph& lowered, const std::string& part) {
+  return std::any_of(lowered.warnings.begin(), lowered.warnings.end(),
+                     [&part](const std::string& warning) {
+                       return warning.find("weights are quantized") != std::string::npos &&
+                              warning.find(part) != std::string::npos;
+                     });
+}
+
+TEST_CASE("quantized: weights read by DequantizeLinear count as stored, and are not trained") {
+  for (const auto& row : {std::pair{onnx::TensorProto::INT8, 32 * 16},
+                          std::pair{onnx::TensorProto::UINT4, 32 * 16 / 2}}) {
+    const auto type = row.first;
+    const int64_t bytes = row.second;
+    onnx::ModelProto proto = ParseGraph(
+        "g (float[4,32] x) => (float[4,16] y) <float[32] g = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+        "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}, float scale = {0.5}> "
+        "{ h = Mul(x, g) w = DequantizeLinear(q, scale) y = MatMul(h, w) }",
+        21);
+    AddWeight(proto, "q", type, {32, 16});
+    const ModelGraph lowered = LowerProto(proto);
+    CAPTURE(bytes);
+    // The trained vector, the scale, and the weight.
+    CHECK(lowered.graph.constants().parameters == Bytes(32 * 4 + 4 + bytes));
+    CHECK(lowered.graph.constants().parameter_gradients < Bytes(32 * 4 + 4 + bytes));
+    CHECK(IsReported(lowered,
+                     type == onnx::TensorProto::INT8 ? "\"q\" int8[32,16]" : "\"q\" uint4[32,16]"));
+  }
+}
+
+// A quantized base and LoRA's two layers beside it. `base` makes "b" of the quantized "q".
+TEST_CASE("quantized: the scales and zero points of weights are frozen, whatever applies them") {
+  struct Row {
+    const char* parameters;
+    const char* base;
+    int32_t type;
+    Dims dims;
+  };
+  const Row rows[] = {
+      {"float[4] s = {1,2,3,4}",
+       "d = DequantizeLinear<axis = 1>(q, s) b = MatMul(x, d)",
+       onnx::TensorProto::INT8,
+       {8, 4}},
+      {"float s = {1}",
+       "d = DequantizeLinear(q, s) b = MatMul(x, d)",
+       onnx::TensorProto::UINT4,
+       {8, 4}},
+      {"float[2,4] s = {1,2,3,4,5,6,7,8}",
+       "d = DequantizeLinear<axis = 0, block_size = 4>(q, s) b = MatMul(x, d)",
+       onnx::TensorProto::INT4,
+       {8, 4}},
+      {"float[4] s = {1,2,3,4}, float[4] z = {1,2,3,4}",
+       "c = Cast<to = 1>(q) o = Sub(c, z) d = Mul(o, s) b = MatMul(x, d)",
+       onnx::TensorProto::UINT8,
+       {8, 4}},
+      {"float[1,4] s = {1,2,3,4}, float[2,4,1] z = {1,2,3,4,5,6,7,8}, int64[3] blocks = {2,4,4}, "
+       "int64[2] whole = {8,4}",
+       "c = Cast<to = 1>(q) g = Reshape(c, blocks) o = Sub(g, z) d = Mul(o, s) "
+       "e = Reshape(d, whole) b = MatMul(x, e)",
+       onnx::TensorProto::UINT8,
+       {8, 4}},
+      {"float[4] s = {1,2,3,4}",
+       "c = Cast<to = 1>(q) m = MatMul(x, c) b = Mul(m, s)",
+       onnx::TensorProto::INT8,
+       {8, 4}},
+      {"float[4] s = {1,2,3,4}",
+       "a, n, zero = DynamicQuantizeLinear(x) i = MatMulInteger(a, q, zero) f = Cast<to = 1>(i) "
+       "t = Mul(n, s) b = Mul(f, t)",
+       onnx::TensorProto::INT8,
+       {8, 4}},
+      {"float s = {1}",
+       "d = DequantizeLinear(q, s) b = MatMul(x, d)",
+       onnx::TensorProto::FLOAT8E4M3FN,
+       {8, 4}},
+      {"float[2] code = {-1,1}, float[4] s = {1,2,3,4}",
+       "i = Cast<to = 6>(q) w = Gather(code, i) d = Mul(w, s) b = MatMul(x, d)",
+       onnx::TensorProto::UINT8,
+       {8, 4}},
+      {"float[4] s = {1,2,3,4}",
+       "b = com.microsoft.MatMulNBits<K = 8, N = 4, bits = 4, block_size = 32>(x, q, s)",
+       onnx::TensorProto::UINT8,
+       {4, 1, 16}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.base);
+    onnx::ModelProto proto = ParseGraph(
+        "g (float[2,8] x) => (float[2,4] y) <float[8,1] la = {1,2,3,4,5,6,7,8}, float[1,4] lb = "
+        "{1,2,3,4}, " +
+            std::string(row.parameters) + "> { " + row.base +
+            " l = MatMul(x, la) m2 = MatMul(l, lb) y = Add(b, m2) }",
+        21);
+    onnx::ValueInfoProto& declared = *proto.mutable_graph()->add_value_info();
+    declared.set_name("b");
+    declared.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+    for (const int64_t dim : {2, 4}) {
+      declared.mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_value(
+          dim);
+    }
+    AddWeight(proto, "q", row.type, row.dims);
+    const ModelGraph lowered = LowerProto(proto);
+    CHECK(lowered.graph.constants().parameter_gradients == Bytes((8 + 4) * 4));
+    const auto named = [&](const std::string& name) {
+      const auto& tensors = lowered.graph.tensors();
+      return std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) {
+        return tensor.name == name && tensor.requires_grad;
+      });
+    };
+    CHECK_FALSE(named("b"));
+    LoadOptions options;
+    options.freeze = {"s"};  // It may be named, but nothing changes.
+    CHECK(LowerProto(proto, options).graph.constants().parameter_gradients ==
+          lowered.graph.constants().parameter_gradients);
+  }
+}
+
+TEST_CASE("quantized: zero points are not reported as weights") {
+  onnx::ModelProto proto = ParseGraph(
+      "g (float[2,4] x) => (float[2,4] y) <float[4,4] w = "
+      "{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}, "
+      "float[4] s = {1,2,3,4}> { q = QuantizeLinear<axis = 1>(w, s, z) "
+      "d = DequantizeLinear<axis = 1>(q, s, z) y = MatMul(x, d) }",
+      21);
+  AddWeight(proto, "z", onnx::TensorProto::INT8, {4});
+  const ModelGraph lowered = LowerProto(proto);
+  CHECK(lowered.graph.constants().parameter_gradients == Bytes(16 * 4));
+  CHECK_FALSE(IsReported(lowered, ""));
+}
+
+TEST_CASE("quantized: what trains beside or after dequantized weights stays trained") {
+  onnx::ModelProto proto = ParseGraph(
+      "g (float[2,4] x) => (float[2,4] y) <float s = {1}, float[4,1] la = {1,2,3,4}, "
+      "float[1,4] lb = {1,2,3,4}, float[4] magnitude = {1,2,3,4}, float[4] ia3 = {1,2,3,4}, "
+      "float[4] bias = {1,2,3,4}> "
+      "{ d = DequantizeLinear(q, s) ab = MatMul(la, lb) sum = Add(d, ab) v = Mul(sum, magnitude) "
+      "  h = MatMul(x, v) e = DequantizeLinear(q, s) g = MatMul(h, e) i = Mul(g, ia3) "
+      "  y = Add(i, bias) }",
+      21);
+  AddWeight(proto, "q", onnx::TensorProto::INT8, {4, 4});
+  CHECK(LowerProto(proto).graph.constants().parameter_gradients == Bytes(5 * 16));
+}
+
+TEST_CASE("quantized: weights read by an operator on integers count as stored") {
+  onnx::ModelProto proto = ParseGraph(
+      "g (float[4,32] x) => (float[4,16] y) <float s = {0.5}> "
+      "{ a, scale, zero = DynamicQuantizeLinear(x) p = MatMulInteger(a, q, zero) "
+      "  f = Cast<to = 1>(p) y = Mul(f, s) }");
+  AddWeight(proto, "q", onnx::TensorProto::INT8, {32, 16});
+  const ModelGraph lowered = LowerProto(proto);
+  CHECK(lowered.graph.constants().parameters == Bytes(32 * 16 + 4));
+  CHECK(lowered.graph.constants().parameter_gradients == Bytes(0));
+  CHECK(IsReported(lowered, "\"q\" int8[32,16]"));
+}
+
+TEST_CASE("quantized: weights read by an unknown operator count as stored") {
+  onnx::ModelProto proto = ParseGraph(
+      "g (float[4,32] x) => (float[4,16] y) { y = com.microsoft.MatMulNBits(x, q, scales) }");
+  AddWeight(proto, "q", onnx::TensorProto::UINT8, {16, 1, 16});
+  AddWeight(proto, "scales", onnx::TensorProto::FLOAT, {16});
+  const ModelGraph lowered = LowerProto(proto);
+  CHECK(lowered.graph.constants().parameters == Bytes(16 * 16 + 16 * 4));
+  CHECK(lowered.graph.constants().parameter_gradients == Bytes(0));
+  CHECK(IsReported(lowered, "\"q\" uint8[16,1,16]"));
+}
+
+TEST_CASE("quantized: zero points count without a warning, booleans and indices not at all") {
+  const ModelGraph lowered = LowerText(
+      "g (float[4,2] x) => (float[4,2] y) <float[2] w = {1,2}, uint8 zero = {3}, float s = {0.5}, "
+      "bool[2] mask = {1,0}, int64[2] order = {1,0}> "
+      "{ a = Mul(x, w) q = QuantizeLinear(a, s, zero) b = DequantizeLinear(q, s, zero) "
+      "  c = Where(mask, b, a) y = Gather<axis = 1>(c, order) }");
+  CHECK(lowered.graph.constants().parameters == Bytes(2 * 4 + 4 + 1));
+  CHECK_FALSE(IsReported(lowered, ""));
+}
+
+}  // namespace
+}  // namespace ckplan

@@ -1,0 +1,460 @@
+#include "lib/files/model/restore.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/files/model/attention_pattern.h"
+#include "lib/files/model/facts.h"
+#include "lib/files/model/made_operations.h"
+#include "lib/files/model/origin.h"
+#include "lib/problem/ops/activation.h"
+#include "lib/problem/ops/softmax.h"
+
+namespace ckplan {
+
+namespace {
+
+constexpr double kTolerance = 1e-4;           // Relative; exporters round to float32.
+constexpr int64_t kOpsetOfChannelScale = 21;  // GroupNormalization with a scale for each channel.
+constexpr size_t kMostFactors = 4;
+
+bool IsNear(double number, double expected) {
+  return std::abs(number - expected) <= kTolerance * std::abs(expected);
+}
+
+class Restorer {
+ public:
+  Restorer(Model::Impl& model, Autograd autograd)
+      : model_(model),
+        autograd_(autograd),
+        facts_(FindFacts(model)),
+        readers_(model, facts_),
+        made_(model) {}
+
+  void RestoreAll() {
+    for (size_t i = 0; i < model_.operations.size(); ++i) {
+      const OperationFacts& own = facts_.operations[i];
+      const ModelOperation& operation = model_.operations[i];
+      if (!operation.is_standard() || !own.is_live || !own.is_batch) continue;
+      const std::string& type = operation.type();
+      if (type == "Mul") {
+        static_cast<void>(RestoreGated(i) || RestoreGelu(i) || RestoreElu(i));
+      } else if (type == "Div") {
+        RestoreGelu(i);
+      } else if (type == "Where") {
+        static_cast<void>(RestoreSoftplus(i) || DropGuard(i));
+      } else if (type == "Add") {
+        RestoreGroupNorm(i);
+      } else if (type == "Max" || type == "Min") {
+        RestoreClip(i);
+      } else if (type == "SoftmaxCrossEntropyLoss") {
+        SplitLoss(i);
+      }
+    }
+    for (size_t i = 0; i < model_.operations.size(); ++i) ReadBeforeExpand(i);
+    made_.Insert();
+  }
+
+ private:
+  const Dims& DimsOf(ValueIndex value) const { return model_.value(value).dims; }
+
+  size_t IndexOf(const ModelOperation& operation) const {
+    return static_cast<size_t>(&operation - model_.operations.data());
+  }
+
+  // Returns the operation that makes the value, if it has this type.
+  const ModelOperation* Maker(ValueIndex value, std::string_view type) const {
+    if (value == kNoValue || model_.value(value).source != ModelValue::Source::kOperation) {
+      return nullptr;
+    }
+    const auto& maker = model_.operations[static_cast<size_t>(model_.value(value).producer)];
+    return maker.is_standard() && maker.type() == type ? &maker : nullptr;
+  }
+
+  // As Maker, for a value that only the operation `reader` reads.
+  const ModelOperation* OwnMaker(ValueIndex value, std::string_view type, size_t reader) const {
+    const ModelOperation* maker = Maker(value, type);
+    return maker != nullptr && readers_.OnlyOf(value) == reader ? maker : nullptr;
+  }
+
+  // ---- Replacing ------------------------------------------------------------------------------
+
+  // Reads the operations as the node `node`, in place of the last of them, unless the file says
+  // that they were several.
+  bool Replace(const std::vector<size_t>& operations, onnx::NodeProto node,
+               std::vector<ValueIndex> inputs, int64_t opset = 0) {
+    const std::optional<Origin> origin = CommonOrigin(model_, operations);
+    if (!origin) return false;
+    ModelOperation& target = model_.operations[operations.back()];
+    RestoredOperation restored{target.name, node.op_type(), origin->target, {}};
+    for (const size_t operation : operations) {
+      restored.replaced.push_back(model_.operations[operation].type());
+    }
+    model_.restored.push_back(std::move(restored));
+    made_.Replace(target, std::move(node), std::move(inputs), opset);
+    return true;
+  }
+
+  static onnx::NodeProto NodeOfType(std::string_view type) {
+    onnx::NodeProto node;
+    node.set_op_type(std::string(type));
+    return node;
+  }
+
+  // ---- Activations ----------------------------------------------------------------------------
+
+  // Mul(x, gate(x))
+  bool RestoreGated(size_t index) {
+    const ModelOperation& product = model_.operations[index];
+    for (const size_t position : {size_t{0}, size_t{1}}) {
+      const ValueIndex x = product.input(1 - position);
+      const ValueIndex gate = product.input(position);
+      if (const auto* sigmoid = OwnMaker(gate, "Sigmoid", index)) {
+        if (sigmoid->input(0) != x) continue;
+        return Replace({IndexOf(*sigmoid), index}, NodeOfType("Swish"), {x});
+      }
+      if (const auto* hard = OwnMaker(gate, "HardSigmoid", index)) {
+        const bool is_sixth = IsNear(FloatAttribute(*hard->node, "alpha", 0.2), 1.0 / 6) &&
+                              IsNear(FloatAttribute(*hard->node, "beta", 0.5), 0.5);
+        if (hard->input(0) != x || !is_sixth) continue;
+        return Replace({IndexOf(*hard), index}, NodeOfType("HardSwish"), {x});
+      }
+      if (const auto* tanh = OwnMaker(gate, "Tanh", index)) {
+        const auto* softplus = OwnMaker(tanh->input(0), "Softplus", IndexOf(*tanh));
+        if (softplus == nullptr || softplus->input(0) != x) continue;
+        return Replace({IndexOf(*softplus), IndexOf(*tanh), index}, NodeOfType("Mish"), {x});
+      }
+    }
+    return false;
+  }
+
+  struct Product {
+    std::vector<ValueIndex> factors;
+    double number = 1;  // The product of the known numbers.
+    std::vector<size_t> operations;
+  };
+
+  // Collects the factors of a product, through the products and quotients that only it reads.
+  void Collect(size_t index, Product& product) const {
+    const ModelOperation& operation = model_.operations[index];
+    if (const auto factor = FactorOf(model_, facts_, operation)) {
+      product.number *= factor->factor;
+      CollectFrom(operation.inputs[factor->position], index, product);
+    } else if (operation.type() == "Mul") {
+      for (const ValueIndex input : operation.inputs) CollectFrom(input, index, product);
+    } else {
+      product.factors.push_back(operation.outputs[0]);
+      return;
+    }
+    product.operations.push_back(index);
+  }
+
+  void CollectFrom(ValueIndex value, size_t reader, Product& product) const {
+    const ModelOperation* maker = OwnMaker(value, "Mul", reader);
+    if (maker == nullptr) maker = OwnMaker(value, "Div", reader);
+    if (maker == nullptr || product.operations.size() + product.factors.size() > kMostFactors) {
+      product.factors.push_back(value);
+    } else {
+      Collect(IndexOf(*maker), product);
+    }
+  }
+
+  // x · (1 + Erf(x / √2)) / 2
+  bool RestoreGelu(size_t index) {
+    Product product;
+    Collect(index, product);
+    if (product.factors.size() != 2 || !IsNear(product.number, 0.5)) return false;
+    for (const size_t position : {size_t{0}, size_t{1}}) {
+      const ValueIndex x = product.factors[1 - position];
+      const ModelOperation* const add = Maker(product.factors[position], "Add");
+      if (add == nullptr || !readers_.OnlyOf(add->outputs[0])) continue;
+      const ModelOperation* erf = nullptr;
+      for (const size_t term : {size_t{0}, size_t{1}}) {
+        if (KnownNumber(model_, add->input(1 - term)) == 1.0) {
+          erf = OwnMaker(add->input(term), "Erf", IndexOf(*add));
+        }
+      }
+      if (erf == nullptr) continue;
+      const auto scale = ScaledFrom(erf->inputs[0], x, IndexOf(*erf));
+      if (!scale || !IsNear(scale->number, std::sqrt(0.5))) continue;
+      std::vector<size_t> operations = scale->operations;
+      operations.push_back(IndexOf(*erf));
+      operations.push_back(IndexOf(*add));
+      operations.insert(operations.end(), product.operations.begin(), product.operations.end());
+      return Replace(operations, NodeOfType("Gelu"), {x});
+    }
+    return false;
+  }
+
+  struct Scaled {
+    double number = 1;
+    std::vector<size_t> operations;  // In the order in which they run.
+  };
+
+  // Returns what `from` is multiplied by to make `value`; nothing if `value` is made otherwise.
+  std::optional<Scaled> ScaledFrom(ValueIndex value, ValueIndex from, size_t reader) const {
+    Scaled scaled;
+    while (value != from) {
+      const ModelOperation* maker = Maker(value, "Mul");
+      if (maker == nullptr) maker = Maker(value, "Div");
+      if (maker == nullptr || scaled.operations.size() == kMostFactors) return std::nullopt;
+      const auto factor = FactorOf(model_, facts_, *maker);
+      const std::vector<size_t> readers = readers_.Of(value);
+      const bool is_own = std::find(readers.begin(), readers.end(), reader) != readers.end();
+      if (!factor || !is_own) return std::nullopt;
+      scaled.number *= factor->factor;
+      scaled.operations.insert(scaled.operations.begin(), IndexOf(*maker));
+      reader = IndexOf(*maker);
+      value = maker->inputs[factor->position];
+    }
+    return scaled;
+  }
+
+  // Where(Greater(b x, t), x, Softplus(b x) / b). Kernels have no b, so that is for PyTorch's
+  // autograd alone.
+  bool RestoreSoftplus(size_t index) {
+    const ModelOperation& choice = model_.operations[index];
+    const ModelOperation* const above = OwnMaker(choice.input(0), "Greater", index);
+    const ValueIndex x = choice.input(1);
+    if (above == nullptr || x == kNoValue || !KnownNumber(model_, above->input(1))) return false;
+    Product quotient;
+    CollectFrom(choice.input(2), index, quotient);
+    if (quotient.factors.size() != 1) return false;
+    const ModelOperation* const softplus = Maker(quotient.factors[0], "Softplus");
+    if (softplus == nullptr || !readers_.OnlyOf(softplus->outputs[0])) return false;
+    const auto scale = ScaledFrom(softplus->inputs[0], x, IndexOf(*softplus));
+    if (!scale || !IsNear(scale->number * quotient.number, 1)) return false;
+    if (above->input(0) != x && above->input(0) != softplus->inputs[0]) return false;
+    if (!IsNear(scale->number, 1) && !IsTorch(autograd_)) return false;
+    std::vector<size_t> operations = scale->operations;
+    operations.push_back(IndexOf(*softplus));
+    operations.insert(operations.end(), quotient.operations.begin(), quotient.operations.end());
+    operations.push_back(IndexOf(*above));
+    operations.push_back(index);
+    onnx::NodeProto node = NodeOfType("Softplus");
+    if (!IsNear(scale->number, 1)) {
+      onnx::AttributeProto& factor = *node.add_attribute();
+      factor.set_name(std::string(kFactorAttribute));
+      factor.set_type(onnx::AttributeProto::FLOAT);
+      factor.set_f(static_cast<float>(scale->number));
+    }
+    return Replace(operations, std::move(node), {x});
+  }
+
+  // Mul(Elu(Mul(x, 1)), 1), as exporters write the scales that a plain ELU has.
+  bool RestoreElu(size_t index) {
+    Product product;
+    Collect(index, product);
+    if (product.factors.size() != 1 || !IsNear(product.number, 1)) return false;
+    const ModelOperation* const elu = Maker(product.factors[0], "Elu");
+    if (elu == nullptr || !readers_.OnlyOf(elu->outputs[0])) return false;
+    Product inner;
+    CollectFrom(elu->input(0), IndexOf(*elu), inner);
+    if (inner.factors.size() != 1 || !IsNear(inner.number, 1)) return false;
+    std::vector<size_t> operations = inner.operations;
+    operations.push_back(IndexOf(*elu));
+    operations.insert(operations.end(), product.operations.begin(), product.operations.end());
+    onnx::NodeProto node = NodeOfType("Elu");
+    *node.mutable_attribute() = elu->node->attribute();
+    return Replace(operations, std::move(node), {inner.factors[0]});
+  }
+
+  // Min(Max(x, low), high), or one of them, as PyTorch's clamp is exported.
+  bool RestoreClip(size_t index) {
+    const ModelOperation& last = model_.operations[index];
+    const Origin origin = OriginOf(model_, last);
+    if (last.inputs.size() != 2 || !origin.target.starts_with("aten.clamp")) return false;
+    if (!IsScalar(last.inputs[1])) return false;
+    const auto reader = readers_.OnlyOf(last.outputs[0]);
+    if (reader && OriginOf(model_, model_.operations[*reader]).name == origin.name) return false;
+    if (last.type() == "Max") {
+      return Replace({index}, NodeOfType("Clip"), {last.inputs[0], last.inputs[1]});
+    }
+    const ModelOperation* const first = OwnMaker(last.inputs[0], "Max", index);
+    if (first == nullptr) {
+      return Replace({index}, NodeOfType("Clip"), {last.inputs[0], kNoValue, last.inputs[1]});
+    }
+    if (first->inputs.size() != 2 || !IsScalar(first->inputs[1])) return false;
+    return Replace({IndexOf(*first), index}, NodeOfType("Clip"),
+                   {first->inputs[0], first->inputs[1], last.inputs[1]});
+  }
+
+  bool IsScalar(ValueIndex value) const {
+    return value != kNoValue && KnownNumber(model_, value) && DimsOf(value).empty();
+  }
+
+  // ---- Views ------------------------------------------------------------------------------------
+
+  // PyTorch's expand is a view, so the operator saves what was expanded, which it broadcasts
+  // anyway.
+  void ReadBeforeExpand(size_t index) {
+    ModelOperation& operation = model_.operations[index];
+    const std::string& type = operation.type();
+    const bool broadcasts = type == "Add" || type == "Sub" || type == "Mul" || type == "Div";
+    if (!IsTorch(autograd_) || !operation.is_standard() || !broadcasts) return;
+    for (const size_t position : {size_t{0}, size_t{1}}) {
+      const ModelOperation* const expand = Maker(operation.input(position), "Expand");
+      const ValueIndex other = operation.input(1 - position);
+      if (expand == nullptr || other == kNoValue) continue;
+      if (DimsOf(other) != DimsOf(operation.outputs[0])) continue;
+      operation.inputs[position] = expand->inputs[0];
+    }
+  }
+
+  // ---- Softmax and losses -----------------------------------------------------------------------
+
+  // Where(IsNaN(p), 0, p) after a Softmax: PyTorch replaces the rows within the same operation, and
+  // so does the Softmax then.
+  bool DropGuard(size_t index) {
+    const ModelOperation& choice = model_.operations[index];
+    const ValueIndex p = choice.input(2);
+    const ModelOperation* const guard = OwnMaker(choice.input(0), "IsNaN", index);
+    const ModelOperation* const softmax = Maker(p, "Softmax");
+    if (!IsTorch(autograd_) || guard == nullptr || softmax == nullptr) return false;
+    if (guard->input(0) != p || KnownNumber(model_, choice.input(1)) != 0.0) return false;
+    const size_t guarded = IndexOf(*softmax);
+    if (!Replace({guarded, IndexOf(*guard), index}, NodeOfType("Identity"), {p})) return false;
+    made_.SetAttribute(model_.operations[guarded], std::string(kGuardAttribute), 1);
+    return true;
+  }
+
+  // PyTorch makes the logarithms of all probabilities in one operation, and picks those of the
+  // labels in another, so that its backward has two gradients of that size.
+  void SplitLoss(size_t index) {
+    if (!IsTorch(autograd_)) return;
+    ModelOperation& loss = model_.operations[index];
+    constexpr int64_t kOpsetOfAxis = 13;  // LogSoftmax along one axis.
+    onnx::NodeProto softmax = NodeOfType("LogSoftmax");
+    onnx::AttributeProto& axis = *softmax.add_attribute();
+    axis.set_name("axis");
+    axis.set_type(onnx::AttributeProto::INT);
+    axis.set_i(1);
+    const ValueIndex scores = loss.inputs[0];
+    ValueIndex logs = loss.output(1);
+    if (logs == kNoValue)
+      logs = made_.NewValue(model_.value(loss.outputs[0]).name + ":log", scores);
+    made_.InsertBefore(index, std::move(softmax), loss.name + "/LogSoftmax", {scores}, {logs},
+                       kOpsetOfAxis);
+    onnx::NodeProto picked = *loss.node;
+    picked.set_op_type("NegativeLogLikelihoodLoss");
+    std::vector<ValueIndex> inputs = loss.inputs;
+    inputs[0] = logs;
+    loss.outputs.resize(1);
+    const std::string origin = OriginOf(model_, loss).target;
+    model_.restored.push_back(
+        {loss.name, "LogSoftmax, NegativeLogLikelihoodLoss", origin, {loss.type()}});
+    made_.Replace(loss, std::move(picked), std::move(inputs), 0);
+  }
+
+  // ---- GroupNormalization
+  // -------------------------------------------------------------------------
+
+  // Add(Mul(Reshape(InstanceNormalization(Reshape(x), 1, 0)), scale), shift)
+  bool RestoreGroupNorm(size_t index) {
+    const ModelOperation& add = model_.operations[index];
+    for (const size_t position : {size_t{0}, size_t{1}}) {
+      const ModelOperation* const mul = OwnMaker(add.input(position), "Mul", index);
+      if (mul == nullptr) continue;
+      for (const size_t factor : {size_t{0}, size_t{1}}) {
+        if (RestoreGroupNormOf(*mul, factor, index, add.input(1 - position))) return true;
+      }
+    }
+    return false;
+  }
+
+  bool RestoreGroupNormOf(const ModelOperation& mul, size_t factor, size_t index,
+                          ValueIndex shift) {
+    const ModelOperation* const back = OwnMaker(mul.input(factor), "Reshape", IndexOf(mul));
+    if (back == nullptr) return false;
+    const ModelOperation* const norm =
+        OwnMaker(back->input(0), "InstanceNormalization", IndexOf(*back));
+    if (norm == nullptr) return false;
+    const ModelOperation* const split = Maker(norm->input(0), "Reshape");
+    if (split == nullptr || norm->inputs.size() != 3) return false;
+    const ValueIndex x = split->input(0);
+    const Dims& dims = DimsOf(x);
+    const Dims& groups = DimsOf(norm->inputs[0]);
+    if (dims.size() < 2 || dims != DimsOf(model_.operations[index].outputs[0])) return false;
+    if (groups.size() < 3 || groups[0] != dims[0] || dims[1] % groups[1] != 0) return false;
+    const std::vector<size_t> operations = {IndexOf(*norm), IndexOf(mul), index};
+    const auto origin = CommonOrigin(model_, operations);
+    if (!origin) return false;
+    // The exporter's optimizer leaves constants whose contents are not read.
+    const bool is_known = origin->Is("aten.group_norm") || origin->Is("aten.native_group_norm");
+    const bool is_plain = HoldsOnly(norm->inputs[1], 1) && HoldsOnly(norm->inputs[2], 0);
+    if (!is_known && !is_plain) return false;
+    const ValueIndex scale = mul.input(1 - factor);
+    if (!IsOfChannels(scale, dims) || !IsOfChannels(shift, dims)) return false;
+    onnx::NodeProto node = NodeOfType("GroupNormalization");
+    onnx::AttributeProto& count = *node.add_attribute();
+    count.set_name("num_groups");
+    count.set_type(onnx::AttributeProto::INT);
+    count.set_i(groups[1]);
+    onnx::AttributeProto& epsilon = *node.add_attribute();
+    epsilon.set_name("epsilon");
+    epsilon.set_type(onnx::AttributeProto::FLOAT);
+    epsilon.set_f(static_cast<float>(FloatAttribute(*norm->node, "epsilon", 1e-5)));
+    const std::vector<ValueIndex> inputs = {x, VectorOf(scale, dims[1], index),
+                                            VectorOf(shift, dims[1], index)};
+    return Replace(operations, std::move(node), inputs, kOpsetOfChannelScale);
+  }
+
+  bool HoldsOnly(ValueIndex value, double number) const {
+    const ConstantValue* constant =
+        value == kNoValue ? nullptr : model_.value(value).constant.get();
+    if (constant == nullptr || !constant->is_float()) return false;
+    return std::all_of(constant->reals.begin(), constant->reals.end(),
+                       [number](double element) { return element == number; });
+  }
+
+  // Returns whether the value is constant during a step and has one element for each channel.
+  bool IsOfChannels(ValueIndex value, const Dims& x) const {
+    if (value == kNoValue || facts_.value(value).is_batch) return false;
+    const Dims& dims = DimsOf(value);
+    const size_t missing = x.size() - std::min(x.size(), dims.size());
+    if (dims.size() > x.size() || missing > 1) return false;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (dims[i] != (i + missing == 1 ? x[1] : 1)) return false;
+    }
+    return true;
+  }
+
+  // Returns the vector that the constant was reshaped from, or a vector that is made of it.
+  ValueIndex VectorOf(ValueIndex value, int64_t channels, size_t reader) {
+    for (ValueIndex at = value;;) {
+      if (DimsOf(at) == Dims{channels}) return at;
+      const ModelValue& known = model_.value(at);
+      if (known.source != ModelValue::Source::kOperation) break;
+      const ModelOperation& maker = model_.operations[static_cast<size_t>(known.producer)];
+      const OpKind kind = facts_.operations[IndexOf(maker)].rule->kind;
+      const bool is_view = kind == OpKind::kView || kind == OpKind::kCastLike;
+      if (!maker.is_standard() || !is_view || maker.input(0) == kNoValue) break;
+      if (model_.value(maker.inputs[0]).elem_type != known.elem_type) break;
+      at = maker.inputs[0];
+    }
+    const std::string name = model_.value(value).name + ":vector";
+    const ValueIndex vector = made_.NewValue(name, value);
+    model_.value(vector).dims = {channels};
+    made_.InsertBefore(reader, NodeOfType("Reshape"), name, {value}, {vector}, 0);
+    return vector;
+  }
+
+  Model::Impl& model_;
+  const Autograd autograd_;
+  const ModelFacts facts_;
+  const ValueReaders readers_;
+  MadeOperations made_;
+};
+
+}  // namespace
+
+void RestoreOperators(Model::Impl& model, Autograd autograd) {
+  Restorer(model, autograd).RestoreAll();
+}
+
+}  // namespace ckplan

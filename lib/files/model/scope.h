@@ -1,0 +1,43 @@
+// The scopes in which names are looked up while a model is expanded.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "lib/files/model/model_impl.h"
+
+namespace ckplan {
+
+using OpsetVersions = std::unordered_map<std::string, int>;
+using DeclaredTypes = std::unordered_map<std::string, const onnx::TypeProto*>;
+
+// The main graph, a branch of an If within it, or a function's body.
+struct Scope {
+  const Scope* parent = nullptr;  // A branch sees the names of its parent; a function does not.
+  std::string prefix;             // The prefix of names that this scope makes.
+  const OpsetVersions* opsets = nullptr;
+  const CallAttributes* attributes = nullptr;  // The attributes of the call, in a function.
+  const DeclaredTypes* declared = nullptr;
+  int depth = 0;
+  int32_t file_node = 0;
+  std::unordered_map<std::string, ValueIndex> names;
+};
+
+// Returns a scope for the names of nodes that replace a node of the file, where these names do not
+// occur.
+Scope MadeScope(const Scope& around);
+
+std::optional<ValueIndex> Find(const std::string& name, const Scope& scope);
+// Returns null if the operator is unknown.
+const onnx::OpSchema* SchemaOf(const onnx::NodeProto& node, const Scope& scope);
+
+// Returns the name, or "name#2" and so on if it is taken, and marks the result as taken.
+std::string UniqueName(std::string name, std::unordered_map<std::string, int>& used);
+
+OpsetVersions OpsetsOf(const onnx::ModelProto& model);
+OpsetVersions OpsetsOf(const onnx::FunctionProto& function);
+DeclaredTypes DeclaredIn(const onnx::GraphProto& graph);
+
+}  // namespace ckplan

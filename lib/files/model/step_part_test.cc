@@ -1,0 +1,138 @@
+// Tests that a step ends at the planned outputs, and that nothing else refuses a model.
+#include <algorithm>
+
+#include "lib/files/model/testing_proto.h"
+
+namespace ckplan {
+namespace {
+
+ModelGraph Lowered(const Model& model) {
+  LowerOptions options;
+  options.cost = ParseCostModel("flops").value();
+  Result<ModelGraph> lowered = LowerModel(model, options);
+  REQUIRE_MESSAGE(lowered.ok(), lowered.error().message);
+  return std::move(lowered).value();
+}
+
+LoadOptions EndingAt(NamePatterns outputs) {
+  LoadOptions options = BatchOf(4);
+  options.outputs = std::move(outputs);
+  return options;
+}
+
+// A linear layer whose result goes into an ArgMax, a TopK and an operator that nobody knows.
+constexpr const char* kHead =
+    "h (float[N,16] x, float[N,4] side) => (int64[N,1] best, float[K] strange) <float[16,8] w, "
+    "float[8] b> { l = MatMul(x, w) z = Add(l, b) best = ArgMax<axis = 1>(z) "
+    "strange = acme.Guess(z, side) }";
+
+onnx::ModelProto WithWeights(const std::string& graph) {
+  std::string text = graph;
+  const auto fill = [&](const std::string& name, const std::string& dims, int count) {
+    const size_t at = text.find("float[" + dims + "] " + name);
+    if (at == std::string::npos) return;
+    std::string list = " = {1";
+    for (int i = 1; i < count; ++i) list += ",1";
+    text.insert(at + 7 + dims.size() + name.size() + 1, list + "}");
+  };
+  fill("w", "16,8", 128);
+  fill("b", "8", 8);
+  onnx::ModelProto proto = ParseGraph(text);
+  for (auto& node : *proto.mutable_graph()->mutable_node()) {
+    if (node.op_type() == "Guess") node.set_domain("acme");
+  }
+  return proto;
+}
+
+std::string TensorNames(const ModelGraph& lowered) {
+  std::string names;
+  for (const Tensor& tensor : lowered.graph.tensors()) {
+    names += (names.empty() ? "" : " ") + tensor.name;
+  }
+  return names;
+}
+
+bool Mentions(const std::vector<std::string>& texts, const std::string& part) {
+  return std::any_of(texts.begin(), texts.end(),
+                     [&](const std::string& text) { return text.find(part) != text.npos; });
+}
+
+TEST_CASE("outputs: the step ends at a tensor, a node or what a pattern chooses") {
+  for (const NamePatterns& patterns :
+       {NamePatterns{"z"}, NamePatterns{"Add:z"}, NamePatterns{"op:Add"}}) {
+    const Result<Model> model = LoadProto(WithWeights(kHead), EndingAt(patterns));
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    const ModelGraph lowered = Lowered(*model);
+    CHECK(TensorNames(lowered) == "x l z");
+    CHECK(Mentions(model->warnings(), "left out: outputs \"best\", \"strange\", with 2 nodes"));
+  }
+  CHECK(TensorNames(LowerProto(WithWeights(kHead), EndingAt({"l"}))) == "x l");
+  CheckFails(LoadProto(WithWeights(kHead), EndingAt({"logits"})), ErrorCode::kUsage,
+             "no tensor or node is called \"logits\"");
+}
+
+TEST_CASE("outputs: an output behind an unknown operator is left out, if another can be trained") {
+  onnx::ModelProto proto = WithWeights(kHead);
+  auto& output = *proto.mutable_graph()->add_output();
+  output.set_name("z");
+  const Result<Model> model = LoadProto(proto, BatchOf(4));
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  CHECK(TensorNames(Lowered(*model)) == "x l z");
+  CHECK(Mentions(model->warnings(), "can't be trained: outputs \"best\", \"strange\""));
+}
+
+TEST_CASE("outputs: a model without a trainable output is refused, and the place to end is named") {
+  const Result<Model> model = LoadProto(WithWeights(kHead), BatchOf(4));
+  CheckFails(model, ErrorCode::kInvalidInput, "Guess of acme");
+  REQUIRE(model.error().remedy.settings.size() == 1);
+  CHECK(model.error().remedy.settings[0].name == "outputs");
+  CHECK(model.error().remedy.settings[0].value == "z");
+}
+
+TEST_CASE("outputs: inputs, dimensions and contradictions of what is left out count for nothing") {
+  // `side` has an open dimension M, and the Reshape contradicts its input.
+  const std::string graph =
+      "h (float[N,16] x, float[M,4] side, string[3] t) => (float[N,8] l, float[M,9] r, string[3] "
+      "u) "
+      "<float[16,8] w, int64[2] s = {7,9}> "
+      "{ l = MatMul(x, w) r = Reshape(side, s) u = Identity(t) }";
+  const Result<Model> model = LoadProto(WithWeights(graph), EndingAt({"l"}));
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  CHECK(Lowered(*model).graph.constants().inputs == Bytes(4 * 16 * 4));
+}
+
+TEST_CASE("outputs: they are left out with another batch as well") {
+  const std::string graph =
+      "h (float[1,16] x) => (float[1,8] l, int64[2,K] where, float[K,8] kept) <float[16,8] w, "
+      "float "
+      "zero = {0}> { l = MatMul(x, w) g = Greater(l, zero) where = NonZero(g) kept = GatherND(l, "
+      "where) }";
+  LoadOptions options;
+  options.batch = 8;
+  for (const int64_t batch : {0, 1, 8}) {
+    options.batch = batch;
+    const Result<Model> model = LoadProto(WithWeights(graph), options);
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    CHECK(Lowered(*model).graph.constants().inputs == Bytes(std::max<int64_t>(batch, 1) * 64));
+  }
+}
+
+TEST_CASE("outputs: a contradiction that leads to no output refuses nothing") {
+  CHECK(LoadText("g (float[4,16] x, float[12,8] w) => (float[4,16] y) "
+                 "{ y = Relu(x) z = MatMul(x, w) }")
+            .ok());
+  CheckFails(LoadText("g (float[4,16] x, float[12,8] w) => (float[4,16] y, float[4,8] z) "
+                      "{ y = Relu(x) z = MatMul(x, w) }"),
+             ErrorCode::kInvalidInput, "(MatMul)");
+}
+
+TEST_CASE("outputs: a branch that reads a value keeps what makes it") {
+  const std::string graph =
+      "h (float[N,16] x) => (float[N,8] y, int64[N,1] best) <float[16,8] w, bool c = {1}> "
+      "{ l = MatMul(x, w) y = If(c) <then_branch = t () => (float[N,8] a) { a = Relu(l) }, "
+      "else_branch = e () => (float[N,8] b) { b = Neg(l) }> best = ArgMax<axis = 1>(l) }";
+  CHECK(TensorNames(LowerProto(WithWeights(graph), EndingAt({"y"}))) == "x l If:y/a");
+}
+
+}  // namespace
+}  // namespace ckplan

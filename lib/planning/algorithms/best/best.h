@@ -1,0 +1,99 @@
+// Finds a plan of little time within a budget, and a proven lower bound of the time of any plan.
+//
+// The curve comes first. The other parts run only where the gap between its plan and its bound is
+// above what the effort tolerates.
+//
+// No paper: the headers of the parts describe them and name their sources.
+//   certificates    lower bounds for any plan
+//   moment_loop     optimal plans of an order, by a mixed-integer program over moments
+//   any_order_loop  the same for a free order, with a bound for any order
+//   curve           bounds and plans for all budgets, by minimum cuts and evictions, in
+//   milliseconds min_cut_order   orders of little memory, for a free order annealing       random
+//   search over sequences of runs
+//
+// Guarantee  the plan is valid and within the budget. Its overhead over running everything once is
+//            at least `lower_bound`; if both are equal, the plan is optimal.
+// Cost       limited by `effort`, as work and not as time: the same request gives the same plan.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/planning/algorithms/best/best_problem.h"
+#include "lib/planning/algorithms/best/curve/trade_off_curve.h"
+#include "lib/planning/plan/certificate.h"
+#include "lib/problem/graph/joint_graph.h"
+#include "lib/problem/runs/run_problem.h"
+
+namespace ckplan {
+
+// Limits on the work of a search, so that the same request gives the same plan on any machine.
+struct BestWork {
+  int64_t programs = 0;   // For programs in one order (MipLimits::work).
+  int64_t any_order = 0;  // For programs in any order (MipLimits::work).
+  int64_t rounds = 0;     // Rounds of the loops over moments.
+  int64_t moves = 0;      // Moves of the annealing.
+  CurveWork curve = kQuickCurve;
+  int orders = 0;  // Searches for an order of little memory.
+  // Graphs with fewer operations get proportionally less work for programs and annealing, but at
+  // least the amounts of the next lower effort.
+  int64_t full_ops = 250;
+};
+
+// These take about 0.3, 3 and 30 seconds for 500 operations. kGlanceWork, for each of the plans
+// examined if no budget is given, takes less than a tenth of a second.
+inline constexpr BestWork kGlanceWork = {800'000, 0, 6, 15'000, kQuickCurve, 2};
+inline constexpr BestWork kQuickWork = {4'000'000, 0, 12, 60'000, kQuickCurve, 4};
+inline constexpr BestWork kNormalWork = {28'000'000, 12'000'000, 40, 1'000'000, kNormalCurve, 32};
+inline constexpr BestWork kThoroughWork = {100'000'000,    40'000'000, 100, 10'000'000,
+                                           kThoroughCurve, 32,         500};
+
+// Above this many operations, the program over moments finds no better plan within its work.
+inline constexpr int32_t kMaxProgramOps = 2'000;
+// Up to this many, whole searches beside the curve take no longer than the curve itself.
+inline constexpr int32_t kFewProgramOps = 600;
+
+struct BestOutcome;
+
+struct BestOptions {
+  int64_t budget = 0;  // The limit of the peak in bytes.
+  BestWork work = kNormalWork;
+  bool is_order_free = true;  // First runs may be in another order than the graph's own.
+  // If set, the search ends with the first plan whose overhead is no higher, or once it is proven
+  // that there is none.
+  std::optional<int64_t> enough = std::nullopt;
+  std::vector<Runs> starts;  // Known plans, such as those of other algorithms.
+  // The outcome of a search with less work for the same graph and with the same values of the
+  // options above. Its plan is a start, and its proofs hold, so more work never gives less.
+  const BestOutcome* before = nullptr;
+};
+
+struct BestOutcome {
+  std::optional<Runs> runs;  // Empty if no plan within the budget was found.
+  int64_t overhead = 0;      // The overhead of `runs` over running everything once.
+  int64_t lower_bound = 0;   // A lower bound of the overhead.
+  OverheadProof proof = OverheadProof::kRunOnce;
+  BoundScope scope = BoundScope::kAnyOrder;  // The scope of `lower_bound`.
+  int64_t any_order_bound = 0;               // A lower bound of the overhead in any order.
+  OverheadProof any_order_proof = OverheadProof::kRunOnce;
+  bool is_optimal = false;     // Proven within the scope.
+  PeakBound least_peak;        // It is above the budget if `is_infeasible`.
+  bool is_infeasible = false;  // Proven: no plan within the scope of `least_peak` fits.
+  // The plan is so near to the bound that the other parts were left out: see CurveWork.
+  bool is_settled = false;
+  int64_t program_work = 0;  // The work of this search in programs (MipLimits::work).
+  // A later search for a bound in any order starts with these: the moments of the plan, and those
+  // that the bound was proven with.
+  std::vector<OpId> moments;
+  std::vector<OpId> proof_moments;
+};
+
+// On a stop (lib/base/stop.h) it returns the best so far, if there is one. Its findings about the
+// graph stay in `problem`, for searches with other budgets.
+Result<BestOutcome> SolveBest(BestProblem* problem, const BestOptions& options);
+// For a single search.
+Result<BestOutcome> SolveBest(const JointGraph& graph, const BestOptions& options);
+
+}  // namespace ckplan

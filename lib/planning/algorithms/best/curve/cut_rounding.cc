@@ -1,0 +1,189 @@
+#include "lib/planning/algorithms/best/curve/cut_rounding.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/stop.h"
+#include "lib/planning/algorithms/best/flat_simulation.h"
+#include "lib/planning/algorithms/best/run_sequence.h"
+#include "lib/problem/runs/lazy_runs.h"
+
+namespace ckplan {
+namespace {
+
+// A pass over all reruns that leaves out none ends the search; most of what there is to find, the
+// first one finds.
+constexpr int kMostPasses = 2;
+
+// The most runs that are left out together with the one that read their values.
+constexpr int kMostUnread = 64;
+
+class SpareReruns {
+ public:
+  SpareReruns(const RunProblem& problem, const Runs& runs, int64_t budget)
+      : problem_(problem), budget_(budget), sequence_(problem, runs) {}
+
+  Runs LeftOut() && {
+    for (int pass = 0; pass < kMostPasses && sequence_.peak() <= budget_; ++pass) {
+      bool is_any = false;
+      for (const int32_t op : DearestFirst()) {
+        PollStop();
+        is_any |= LeaveOutOneOf(op);
+      }
+      if (!is_any) break;
+    }
+    return sequence_.ToRuns();
+  }
+
+ private:
+  std::vector<int32_t> DearestFirst() const {
+    const std::span<const int32_t> repeated = sequence_.Repeated();
+    std::vector<int32_t> ops(repeated.begin(), repeated.end());
+    const auto bytes = [&](int32_t op) {
+      return static_cast<__int128>(problem_.written_bytes[At(op)] + 1);
+    };
+    std::sort(ops.begin(), ops.end(), [&](int32_t a, int32_t b) {
+      const __int128 cost_a = problem_.cost[At(a)] * bytes(b);
+      const __int128 cost_b = problem_.cost[At(b)] * bytes(a);
+      return cost_a != cost_b ? cost_a > cost_b : a < b;
+    });
+    return ops;
+  }
+
+  // Tries each run of the operation but the first, from the last to the first.
+  bool LeaveOutOneOf(int32_t op) {
+    for (size_t k = sequence_.RunsOf(op).size(); k-- > 1;) {
+      if (!sequence_.MayErase(op, k)) continue;
+      const int64_t before = sequence_.cost();
+      sequence_.Erase(sequence_.RunsOf(op)[k]);
+      EraseUnreadBefore(op);
+      sequence_.Update();
+      if (sequence_.peak() <= budget_ && sequence_.cost() < before) {
+        sequence_.Commit();
+        return true;
+      }
+      sequence_.Revert();
+    }
+    return false;
+  }
+
+  // Erases reruns that were there only for the erased run, and those that were there for these.
+  void EraseUnreadBefore(int32_t erased) {
+    std::vector<int32_t> values(problem_.reads[erased].begin(), problem_.reads[erased].end());
+    for (int i = 0; i < kMostUnread && !values.empty(); ++i) {
+      const int32_t op = problem_.maker[At(values.back())];
+      values.pop_back();
+      for (size_t k = sequence_.RunsOf(op).size(); k-- > 1;) {
+        if (sequence_.IsRead(op, k) || !sequence_.MayErase(op, k)) continue;
+        sequence_.Erase(sequence_.RunsOf(op)[k]);
+        values.insert(values.end(), problem_.reads[op].begin(), problem_.reads[op].end());
+        break;
+      }
+    }
+  }
+
+  const RunProblem& problem_;
+  const int64_t budget_;
+  RunSequence sequence_;
+};
+
+// Finds the values to keep across each moment: those of the choice, and those that must not be made
+// again and that are needed after a later moment. The network does not demand these where every
+// plan keeps a value across the earlier moment that is made from them.
+class Staying {
+ public:
+  Staying(const RunProblem& problem, std::span<const OpId> order, const NestedNetwork& network)
+      : problem_(problem),
+        network_(network),
+        kept_(network.KeptByMoment()),
+        position_(At(problem.op_count), static_cast<int32_t>(order.size())),
+        seen_(At(problem.value_count), 0) {
+    for (size_t i = 0; i < order.size(); ++i) {
+      position_[At(order[i].index())] = static_cast<int32_t>(i);
+    }
+  }
+
+  std::vector<std::vector<bool>> ByMoment() && {
+    std::vector<std::vector<bool>> staying(kept_.size());
+    for (size_t moment = kept_.size(); moment-- > 0;) {
+      staying[moment] = network_.is_certain(moment);
+      for (const int32_t value : kept_[moment]) staying[moment][At(value)] = true;
+      for (const int32_t value : unrepeatable_) staying[moment][At(value)] = true;
+      if (moment > 0) NeedBefore(moment);
+    }
+    return staying;
+  }
+
+ private:
+  // Adds what must stay across the moment before, so that what is kept across this one can be made
+  // in between.
+  void NeedBefore(size_t moment) {
+    std::vector<bool> is_there = network_.is_certain(moment - 1);
+    for (const int32_t value : kept_[moment - 1]) is_there[At(value)] = true;
+    const int32_t before = network_.moments()[moment - 1];
+    std::vector<int32_t> wanted = kept_[moment];
+    while (!wanted.empty()) {
+      const int32_t value = wanted.back();
+      wanted.pop_back();
+      const int32_t maker = problem_.maker[At(value)];
+      if (is_there[At(value)] || position_[At(maker)] >= before) continue;
+      is_there[At(value)] = true;
+      if (!problem_.may_repeat[At(maker)]) {
+        Add(value);
+        continue;
+      }
+      wanted.insert(wanted.end(), problem_.reads[maker].begin(), problem_.reads[maker].end());
+    }
+  }
+
+  void Add(int32_t value) {
+    if (seen_[At(value)]) return;
+    seen_[At(value)] = true;
+    unrepeatable_.push_back(value);
+  }
+
+  const RunProblem& problem_;
+  const NestedNetwork& network_;
+  const std::vector<std::vector<int32_t>> kept_;
+  std::vector<int32_t> position_;  // In the order, by operation.
+  std::vector<bool> seen_;
+  std::vector<int32_t> unrepeatable_;
+};
+
+}  // namespace
+
+Runs RunsOfCut(const RunProblem& problem, std::span<const OpId> order,
+               const NestedNetwork& network) {
+  const std::vector<std::vector<int32_t>> kept = network.KeptByMoment();
+  const std::vector<std::vector<bool>> staying = Staying(problem, order, network).ByMoment();
+  const std::span<const int32_t> moments = network.moments();
+  LazyRuns runs(problem);
+  size_t next = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (next < moments.size() && static_cast<int32_t>(i) == moments[next]) {
+      for (const int32_t read : problem.reads[order[i].index()]) runs.Provide(read);
+      for (const int32_t value : kept[next]) runs.Provide(value);
+      runs.KeepOnly(staying[next]);
+      ++next;
+    }
+    runs.Run(order[i]);
+  }
+  runs.ProvideResults();
+  return std::move(runs).Take();
+}
+
+std::optional<Runs> EvictedAround(const RunProblem& problem, std::span<const OpId> order,
+                                  int64_t budget, const EvictionRule& rule,
+                                  const std::vector<bool>& kept) {
+  const std::optional<Runs> found = Evict(problem, order, budget, rule, kept);
+  if (!found) return std::nullopt;
+  Runs runs = DropUnread(problem, *found, FirstRuns::kKeepOrder);
+  Runs late = DropUnread(problem, RerunLate(problem, runs), FirstRuns::kKeepOrder);
+  return PeakOf(problem, late) <= budget ? std::move(late) : std::move(runs);
+}
+
+Runs WithoutSpareReruns(const RunProblem& problem, const Runs& runs, int64_t budget) {
+  return SpareReruns(problem, runs, budget).LeftOut();
+}
+
+}  // namespace ckplan

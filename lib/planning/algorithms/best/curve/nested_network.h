@@ -1,0 +1,117 @@
+// The cheapest choice of what to keep at several moments of an order at once, as one minimum cut.
+// docs/bounds.md (Theorem 12) proves that each cut bounds every plan of the order.
+//
+//   moment i                        source ──inf──▶ N_u ──price·bytes──▶ R_m ──cost──▶ sink
+//                                                                         ▲
+//   moment j, after i               source ──inf──▶ N_u ──price·bytes──▶ R_m
+//
+// N_u of a moment: u, made before it, is needed at it or later. R_m: m, which has run before it,
+// runs again after it. A value that is needed is kept across the moment, or its maker runs again,
+// and then the maker's reads are needed, too. What runs again after the later moment runs again
+// after the earlier one, where its cost is paid, once.
+//
+// Each moment has a price for a byte kept across it. For any prices, the cheapest choice less the
+// prices of the whole budget is a line in the budget that no plan lies below.
+//
+// Cost  one minimum cut for each list of prices, on a network of about the operations before each
+//       moment, times the number of moments.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/planning/algorithms/best/curve/bound_line.h"
+#include "lib/problem/graph/max_flow.h"
+#include "lib/problem/runs/run_problem.h"
+
+namespace ckplan {
+
+// A choice of what to keep at each moment.
+struct NestedChoice {
+  int64_t cost = 0;            // What the reruns cost.
+  std::vector<int64_t> bytes;  // Kept at each moment, without its fixed bytes.
+};
+
+class NestedNetwork {
+ public:
+  // Keeps a reference to `problem`. `moments` are positions in the order, ascending.
+  NestedNetwork(const RunProblem& problem, std::span<const OpId> order,
+                std::span<const int32_t> moments);
+
+  // Above a price of 2^kMostPriceBits / 2^price_shift() for a byte, nothing overflows any more.
+  static constexpr int kMostPriceBits = 60;
+  // Prices are whole numbers of 2^-price_shift() of a cost for each byte.
+  int price_shift() const { return price_shift_; }
+
+  size_t moment_count() const { return moments_.size(); }
+  std::span<const int32_t> moments() const { return moments_; }
+  int32_t node_count() const { return node_count_; }
+  int64_t work() const { return flow_.work(); }
+  // What every plan has in memory at the moment, its operation's own needs included.
+  int64_t fixed_bytes(size_t moment) const { return levels_[moment].fixed_bytes; }
+
+  // Whether reruns early in the order get a little cheaper, by at most a thousandth of their cost.
+  // Layers that equal each other are otherwise all kept or all run again at one price. Costs only
+  // fall, so the line is a bound all the same.
+  enum class Ties : uint8_t { kKeep, kBreak };
+
+  // Finds the cheapest choice at these prices, and returns the line that it proves.
+  BoundLine Cut(std::span<const int64_t> prices, Ties ties);
+  // Finds the fewest bytes that any plan has in memory at the moment, the fixed ones included.
+  int64_t LeastBytes(size_t moment);
+
+  // The choice of the last cut.
+  NestedChoice Choice() const;
+  // Keeps all that is needed: nothing runs again.
+  NestedChoice KeepAll() const;
+  // The values that the last cut keeps across a moment, besides those that every plan keeps.
+  std::vector<std::vector<int32_t>> KeptByMoment() const;
+  // By value: kept across the moment by every plan, or without bytes.
+  const std::vector<bool>& is_certain(size_t moment) const { return levels_[moment].is_certain; }
+  // By value: kept across the moment by the last cut, or certain.
+  std::vector<bool> KeptAt(size_t moment) const;
+
+ private:
+  struct ValueArc {
+    int32_t id;
+    int32_t tail;
+    int32_t head;
+    int32_t value;
+    int32_t moment;
+    bool is_needed;  // An operation at the moment or later reads it, or it is a result.
+  };
+  struct OpArc {
+    int32_t id;
+    int32_t tail;
+    int32_t op;
+    int32_t discount;  // In parts of 2^kDiscountBits.
+  };
+  struct Level {
+    int64_t fixed_bytes = 0;
+    std::vector<bool> is_certain;
+  };
+  class Builder;
+
+  NestedNetwork(const RunProblem& problem, std::span<const int32_t> moments, Builder builder);
+
+  int64_t Solve();
+  bool IsCut(const ValueArc& arc) const { return side_[At(arc.tail)] && !side_[At(arc.head)]; }
+  int64_t BytesOf(const ValueArc& arc) const { return problem_.bytes[At(arc.value)]; }
+  void SetPriceShift();
+
+  const RunProblem& problem_;
+  const std::vector<int32_t> moments_;
+  std::vector<Level> levels_;
+  std::vector<ValueArc> value_arcs_;
+  std::vector<OpArc> op_arcs_;
+  const int32_t node_count_;
+  MaxFlow flow_;
+  std::vector<int64_t> priced_bytes_;  // By moment: of all its value arcs.
+  int64_t all_costs_ = 0;
+  int price_shift_ = 0;
+  std::vector<bool> side_;  // The nodes on the source's side of the last cut.
+};
+
+}  // namespace ckplan

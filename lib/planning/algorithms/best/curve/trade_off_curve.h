@@ -1,0 +1,158 @@
+// The trade-off of memory and time of one order, computed once and read by every search.
+//
+//   added time
+//        | x
+//        |\ \                     x: plans found, each with less memory or less time than the
+//        others | \  x                   lines: proven, no plan of the order is below any of them
+//        |  \   \_ x
+//        |   \____- _ x___x
+//        +------------------ peak
+//
+// Every minimum cut over nested moments (nested_network.h) gives both a line, which bounds all
+// budgets at once, and a plan. The prices at which to cut for a budget come from a small linear
+// program over all cuts so far (price_master.h), so a budget beside one that is known costs a few
+// cuts. Where the plan of a cut exceeds the budget between the moments, there is a new moment. What
+// the cut keeps then guides an eviction (cut_rounding.h), whose plans fit.
+//
+// Whatever is asked for, plans and lines are only added: an answer never gets worse. Work is
+// counted in cuts and plans, so the same questions in the same order have the same answers
+// everywhere.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lib/planning/algorithms/best/curve/bound_line.h"
+#include "lib/planning/algorithms/best/curve/nested_network.h"
+#include "lib/planning/algorithms/best/curve/price_master.h"
+#include "lib/planning/plan/certificate.h"
+#include "lib/planning/plan/curve_point.h"
+#include "lib/problem/graph/joint_graph.h"
+#include "lib/problem/runs/run_problem.h"
+#include "lib/problem/schedule/simulate.h"
+
+namespace ckplan {
+
+class BestProblem;
+
+// How much a curve does for each budget. A budget is settled once the gap between its plan and its
+// bound is one part in `settled_parts` of a step.
+struct CurveWork {
+  int64_t settled_parts = 1'000;
+  int budgets = 16;     // How many Trace looks at.
+  int moments = 6;      // The most, together with kMostNodes.
+  int cuts = 12;        // For the prices of a budget.
+  int evictions = 4;    // Rules of eviction, guided by the cut, for a budget that is read.
+  int scaled_cuts = 8;  // Cuts at multiples of the prices, for a budget that is read.
+  int readings = 4;     // The most that ReadWithin makes.
+  // Plans for a budget that is read leave out the reruns that it has room for.
+  bool drops_spare = true;
+};
+
+inline constexpr CurveWork kQuickCurve = {500, 8, 4, 8, 2, 4, 4};
+inline constexpr CurveWork kNormalCurve = {2'000, 16, 8, 16, 8, 24, 6};
+inline constexpr CurveWork kThoroughCurve = {5'000, 16, 8, 24, 8, 16, 8};
+
+class TradeOffCurve {
+ public:
+  struct PlanOnCurve {
+    int64_t peak = 0;
+    int64_t overhead = 0;  // Over running every operation once: see BestOutcome.
+    Runs runs;
+  };
+
+  // Keeps a reference to `problem`, and begins with the order itself, in which each operation comes
+  // once and after those it needs.
+  TradeOffCurve(BestProblem* problem, Runs order);
+
+  const Runs& order() const { return order_; }
+  // By rising peak and falling overhead; never empty.
+  const std::vector<PlanOnCurve>& plans() const { return plans_; }
+  std::vector<CurvePoint> Points() const;
+  // The plan of least time within the budget; null if none is known.
+  const PlanOnCurve* BestWithin(int64_t budget) const;
+  // The plan with the lowest peak that adds at most this, or the fastest plan if none does.
+  const PlanOnCurve& LeastWithin(int64_t most_added) const;
+  const PlanOnCurve& Fastest() const { return plans_.back(); }
+
+  // No plan of the order adds less within this budget.
+  int64_t BoundWithin(int64_t budget) const;
+  // No plan of the order that adds at most this has a lower peak.
+  int64_t LeastPeakWithin(int64_t most_added) const;
+  // The program over moments (docs/bounds.md) whose solution these bounds are at most.
+  OverheadProof proof() const {
+    return moments_.size() > 1 ? OverheadProof::kMoments : OverheadProof::kOneCut;
+  }
+  // No plan of the order has a lower peak.
+  int64_t least_peak() const { return least_peak_; }
+
+  // Takes in a plan that is known. Returns whether it is on the curve now. Its first runs may come
+  // in another order; the bounds say nothing about it then.
+  bool Offer(const Runs& runs);
+
+  // Looks for plans and bounds at budgets spread over the whole curve.
+  void Trace(const CurveWork& work);
+  // Looks for a plan of little time within the budget, and for a bound of it. With `enough`, ends
+  // with a plan that adds no more, or with a proof that no plan does.
+  void Read(int64_t budget, const CurveWork& work, std::optional<int64_t> enough = std::nullopt);
+  // Looks for the bound alone.
+  void Prove(int64_t budget);
+  // Looks for a plan of little memory that adds at most this.
+  void ReadWithin(int64_t most_added, const CurveWork& work);
+
+ private:
+  // What is asked about one budget.
+  struct Question {
+    int64_t budget = 0;
+    int64_t tolerance = 0;
+    std::optional<int64_t> enough = std::nullopt;
+    bool is_read = false;  // For Read. Budgets on the way to other answers get less work.
+  };
+
+  Question Ask(int64_t budget, const CurveWork& work) const;
+  // Whether the plan for the budget is within the tolerance of the bound, or `enough` is decided.
+  bool IsSettled(const Question& question) const;
+  bool OfferOne(Runs runs);
+  bool OfferExpanded();
+  bool HasMomentAt(int32_t position) const;
+  void Rebuild();
+  void PickMoments(const std::vector<Question>& questions, const CurveWork& work);
+  bool AddMoments(const std::map<int32_t, int64_t>& excess, const CurveWork& work);
+  std::optional<std::pair<int32_t, int64_t>> MissingMoment(int64_t budget, int cuts);
+  bool FindPrices(const Question& question, int cuts);
+  void CutAt(const std::vector<double>& prices, NestedNetwork::Ties ties);
+  std::vector<int64_t> WholePrices(const std::vector<double>& prices) const;
+  bool FitsAtMoments(int64_t budget) const;
+  void CutAtMultiples(const std::vector<double>& prices, int cuts,
+                      const std::function<bool()>& fits);
+  void EvictAt(const Question& question, bool has_prices, size_t rules);
+  void Round(const Question& question, const CurveWork& work);
+  void Answer(const Question& question, const CurveWork& work);
+
+  BestProblem* const problem_;
+  const Runs order_;
+  const bool has_aliases_;
+  Simulator simulator_;
+  int64_t once_ = 0;         // The cost of the order.
+  int64_t least_added_ = 0;  // What every plan adds: see BestOutcome.
+  int32_t peak_moment_ = 0;  // The position where the order itself needs the most memory.
+  int64_t least_peak_ = 0;
+  std::vector<PlanOnCurve> plans_;
+  std::vector<BoundLine> lines_;
+  int64_t last_peak_ = 0;  // The peak of the plan that was offered last.
+
+  std::vector<int32_t> moments_;
+  std::unique_ptr<NestedNetwork> network_;
+  std::unique_ptr<PriceMaster> master_;
+  NestedChoice last_choice_;
+  // The prices found for a budget, by position in the order, to begin with after moments are added.
+  std::map<int64_t, std::map<int32_t, double>> known_prices_;
+  std::map<int64_t, int64_t> answered_;  // By budget: the most settled_parts of an answer.
+};
+
+}  // namespace ckplan

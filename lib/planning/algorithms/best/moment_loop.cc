@@ -1,0 +1,226 @@
+#include "lib/planning/algorithms/best/moment_loop.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lib/planning/algorithms/best/moment_program.h"
+#include "lib/planning/algorithms/best/step_view.h"
+#include "lib/problem/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+// Most programs except the last have plans that exceed the budget. They are abandoned once the gap
+// is below one part in this many of the cost of running everything once: proving that there is no
+// slightly better plan can take most of the work.
+constexpr int64_t kDoubtfulParts = 5'000;
+
+// A plan that exceeds the budget by at most one part in kSlightParts is solved again with less
+// memory, using one part in kLessRoomParts of the work; all of these together use one part in
+// kAllLessRoomParts.
+constexpr int64_t kSlightParts = 20;
+constexpr int64_t kLessRoomParts = 4;
+constexpr int64_t kAllLessRoomParts = 2;
+
+class MomentLoop {
+ public:
+  MomentLoop(const JointGraph& graph, const RunProblem& problem, std::span<const OpId> order,
+             int64_t budget, const LoopLimits& limits)
+      : graph_(graph),
+        problem_(problem),
+        order_(order),
+        budget_(budget),
+        limits_(limits),
+        target_(budget) {
+    for (const OpId op : order) once_ += problem.cost[static_cast<size_t>(op.index())];
+  }
+
+  Result<LoopOutcome> Run() && {
+    const Runs once(order_.begin(), order_.end());
+    AddMoment(ViewSteps(graph_, order_, once));
+    if (moments().empty()) {
+      KeepIfCheaper(once);
+      return std::move(outcome_);
+    }
+    for (int64_t round = 0; round < limits_.rounds && !IsDone(); ++round) {
+      CKPLAN_ASSIGN_OR_RETURN(const bool may_go_on, Round());
+      if (!may_go_on) break;
+    }
+    for (const int32_t position : moments()) {
+      outcome_.moments.push_back(order_[static_cast<size_t>(position)]);
+    }
+    return std::move(outcome_);
+  }
+
+ private:
+  bool IsDone() const { return IsSettled() || WorkLeft() <= 0; }
+
+  // Work with less memory does not count.
+  int64_t WorkLeft() const { return limits_.work - (outcome_.work - less_room_work_); }
+
+  // Returns whether nothing more remains to be found.
+  bool IsSettled() const {
+    const int64_t overhead = outcome_.cost - once_;
+    const bool is_optimal = outcome_.runs && overhead <= outcome_.lower_bound;
+    const bool is_excluded = limits_.enough && outcome_.lower_bound > *limits_.enough;
+    return outcome_.is_infeasible || is_optimal || is_excluded || HasEnough();
+  }
+
+  bool HasEnough() const {
+    return limits_.enough && outcome_.runs && outcome_.cost - once_ <= *limits_.enough;
+  }
+
+  // Returns whether another round may find a better plan.
+  Result<bool> Round() {
+    const bool is_for_budget = target_ == budget_;
+    const ProgramLimits<MomentPlan> limits = {
+        WorkLeft(), [&](const MomentPlan& plan) { return Fits(Expanded(plan)); },
+        once_ / kDoubtfulParts, [&](const MomentPlan& plan) { return TakeIfFitting(plan); },
+        is_for_budget ? limits_.enough : std::nullopt};
+    CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
+                            SolveMoments(problem_, order_, charged_, target_, limits));
+    outcome_.work += solved.work;
+    if (solved.is_infeasible) {
+      outcome_.is_infeasible = is_for_budget;
+      return false;
+    }
+    if (is_for_budget) outcome_.lower_bound = std::max(outcome_.lower_bound, solved.lower_bound);
+    if (!solved.plan) return false;
+    Runs runs = Expanded(*solved.plan);
+    const StepView view = ViewSteps(graph_, order_, runs);
+    const int64_t peak = view.Peak();
+    if (peak <= budget_) {
+      KeepIfCheaper(std::move(runs));
+      return false;
+    }
+    const int64_t gap = solved.plan_cost - solved.lower_bound;
+    const bool is_solved = is_for_budget && gap <= once_ / kDoubtfulParts;
+    if (is_solved) {
+      CKPLAN_RETURN_IF_ERROR(SolveWithLessRoom(peak - budget_));
+      if (IsSettled()) return false;
+    }
+    // If everything is charged already, the excess comes from several reruns in one interval, or
+    // from rounding: less memory everywhere compensates for it.
+    if (!AddMoment(view) && !ChargeRerun(view, runs)) target_ -= peak - budget_;
+    if (is_solved || !has_solved_) outcome_.exceeding = std::move(runs);
+    has_solved_ |= is_solved;
+    return true;
+  }
+
+  // Solves the program, whose plan exceeds the budget by `excess`, with less and less memory until
+  // a plan fits.
+  Result<Done> SolveWithLessRoom(int64_t excess) {
+    if (excess > budget_ / kSlightParts) return Done{};
+    const int64_t limit =
+        std::min(less_room_work_ + limits_.work / kLessRoomParts, limits_.work / kAllLessRoomParts);
+    for (int64_t target = budget_; excess > 0 && less_room_work_ < limit;) {
+      target -= excess;
+      const ProgramLimits<MomentPlan> limits = {
+          limit - less_room_work_, WantsNoProof, once_ / kDoubtfulParts,
+          [&](const MomentPlan& plan) { return TakeIfFitting(plan); }, limits_.enough};
+      CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
+                              SolveMoments(problem_, order_, charged_, target, limits));
+      outcome_.work += solved.work;
+      less_room_work_ += solved.work;
+      if (!solved.plan || (limits_.enough && solved.lower_bound > *limits_.enough)) break;
+      Runs runs = Expanded(*solved.plan);
+      excess = ViewSteps(graph_, order_, runs).Peak() - budget_;
+      if (excess <= 0) KeepIfCheaper(std::move(runs));
+    }
+    return Done{};
+  }
+
+  static bool WantsNoProof(const MomentPlan& /*plan*/) { return false; }
+
+  // Keeps the plan if it fits. Returns whether the best plan is good enough.
+  bool TakeIfFitting(const MomentPlan& plan) {
+    Runs runs = Expanded(plan);
+    if (Fits(runs)) KeepIfCheaper(std::move(runs));
+    return HasEnough();
+  }
+
+  bool Fits(const Runs& runs) const { return ViewSteps(graph_, order_, runs).Peak() <= budget_; }
+
+  Runs Expanded(const MomentPlan& plan) const {
+    return ExpandMoments(problem_, order_, moments(), plan);
+  }
+
+  void KeepIfCheaper(Runs runs) {
+    const int64_t cost = Simulator(graph_).Run(runs).value().cost.count();
+    if (outcome_.runs && outcome_.cost <= cost) return;
+    outcome_.cost = cost;
+    outcome_.runs = std::move(runs);
+  }
+
+  // Returns whether a new moment was found.
+  bool AddMoment(const StepView& view) {
+    const std::optional<size_t> top =
+        TopAbove(view, budget_, [&](size_t step) { return IsNewMoment(view.position[step]); });
+    if (top) AddMoment(view.position[*top]);
+    return top.has_value();
+  }
+
+  // Handles steps above the budget that all lie just before a moment. The first run before such a
+  // step becomes a moment; if it already is one, the rerun at the step is charged. Returns whether
+  // something was added.
+  bool ChargeRerun(const StepView& view, const Runs& runs) {
+    const auto charge_at = [&](size_t step) {
+      return ChargedRerun{view.position[step] - 1, runs[step]};
+    };
+    const std::optional<size_t> top = TopAbove(view, budget_, [&](size_t step) {
+      const ChargedRerun rerun = charge_at(step);
+      const auto next = static_cast<size_t>(view.position[step]);
+      const bool is_first_run = next < order_.size() && order_[next] == rerun.op;
+      return !is_first_run && rerun.moment >= 0 && (IsNewMoment(rerun.moment) || IsNewRerun(rerun));
+    });
+    if (!top) return false;
+    const ChargedRerun rerun = charge_at(*top);
+    if (IsNewMoment(rerun.moment)) {
+      AddMoment(rerun.moment);
+    } else {
+      charged_.reruns.push_back(rerun);
+    }
+    return true;
+  }
+
+  bool IsNewMoment(int32_t position) const {
+    return position < static_cast<int32_t>(order_.size()) &&
+           !std::binary_search(moments().begin(), moments().end(), position);
+  }
+
+  bool IsNewRerun(const ChargedRerun& rerun) const {
+    return std::find(charged_.reruns.begin(), charged_.reruns.end(), rerun) ==
+           charged_.reruns.end();
+  }
+
+  void AddMoment(int32_t position) {
+    std::vector<int32_t>& moments = charged_.moments;
+    moments.insert(std::upper_bound(moments.begin(), moments.end(), position), position);
+  }
+
+  const std::vector<int32_t>& moments() const { return charged_.moments; }
+
+  const JointGraph& graph_;
+  const RunProblem& problem_;
+  const std::span<const OpId> order_;
+  const int64_t budget_;
+  const LoopLimits limits_;
+  int64_t target_;    // The budget given to the program; see Round.
+  int64_t once_ = 0;  // The cost of running the order once.
+  ChargedSteps charged_;
+  bool has_solved_ = false;  // A program was solved, or nearly, whose plan exceeds the budget.
+  int64_t less_room_work_ = 0;
+  LoopOutcome outcome_;
+};
+
+}  // namespace
+
+Result<LoopOutcome> SolveMomentLoop(const JointGraph& graph, const RunProblem& problem,
+                                    std::span<const OpId> order, int64_t budget,
+                                    const LoopLimits& limits) {
+  return MomentLoop(graph, problem, order, budget, limits).Run();
+}
+
+}  // namespace ckplan

@@ -1,0 +1,185 @@
+#include "lib/planning/algorithms/best/offload_best.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "lib/base/stop.h"
+#include "lib/planning/algorithms/best/copy_times.h"
+#include "lib/planning/algorithms/best/offload_bound.h"
+#include "lib/planning/algorithms/best/offload_cut.h"
+#include "lib/planning/algorithms/best/required_ops.h"
+#include "lib/problem/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+// Choices for less room leave memory for copies under way.
+constexpr std::array<int64_t, 5> kRoomsPerThousand = {1000, 975, 950, 990, 920};
+// Above this many operations, the bound is proven by cuts alone.
+constexpr int32_t kMostProgramOps = 20'000;
+// Graphs with fewer operations get less work for programs, in proportion.
+constexpr int32_t kFullOps = 500;
+
+// Returns the graph without takeovers of memory by way of an alias. A plan within a budget without
+// them is within it with them.
+JointGraph WithoutAliasTakeovers(const JointGraph& graph) {
+  JointGraphParts parts = PartsOf(graph);
+  for (Operation& op : parts.ops) {
+    std::erase_if(op.in_place, [&](const InPlaceWrite& pair) {
+      return !graph.value(pair.read).alias_of.is_none();
+    });
+  }
+  return JointGraph::Create(std::move(parts)).value();
+}
+
+// Returns the graph that is searched: one without such takeovers, unless some operation needs them
+// to fit the budget.
+JointGraph SearchedGraph(const JointGraph& graph, int64_t budget) {
+  JointGraph strict = WithoutAliasTakeovers(graph);
+  return LargestNeed(strict) <= budget ? std::move(strict) : graph;
+}
+
+class OffloadSolver {
+ public:
+  OffloadSolver(const JointGraph& graph, const OffloadLimits& limits, const OffloadEffort& effort,
+                const OffloadOutcome* before)
+      : graph_(graph),
+        limits_(limits),
+        effort_(effort),
+        before_(before),
+        strict_(SearchedGraph(graph, limits.budget)),
+        problem_(strict_),
+        order_(RequiredOwnOrder(problem_)) {}
+
+  Result<OffloadOutcome> Run(const std::vector<Schedule>& starts) && {
+    outcome_.lower_bound = IdleCost();
+    try {
+      CKPLAN_RETURN_IF_ERROR(Bound());
+    } catch (const Stopped&) {
+      // The starts are still considered.
+    }
+    if (before_ != nullptr) TakeProofs(*before_);
+    OffloadSearchOptions options;
+    options.work = effort_.search;
+    options.starts = starts;
+    options.starts.push_back(
+        ScheduleOfRuns(limits_.rules == nullptr ? order_ : MadeToObey(*limits_.rules, order_)));
+    if (before_ != nullptr && before_->best) options.found.push_back(before_->best->schedule);
+    if (before_ != nullptr && before_->nearest) options.found.push_back(before_->nearest->schedule);
+    options.choices = std::move(choices_);
+    options.enough = std::max(outcome_.lower_bound, effort_.enough.value_or(0));
+    OffloadFound found = SearchOffload(graph_, strict_, problem_, Searched(), options);
+    outcome_.best = std::move(found.best);
+    outcome_.nearest = std::move(found.nearest);
+    Settle();
+    return std::move(outcome_);
+  }
+
+ private:
+  Result<Done> Bound() {
+    const RunProblem bounded(graph_);
+    outcome_.least_peak = {Bytes(LargestNeed(graph_)), PeakProof::kWorkingSet,
+                           BoundScope::kAnyOrder};
+    outcome_.is_infeasible = outcome_.least_peak.bytes.count() > limits_.budget;
+    const CopyTimes times = CopyTimesOf(bounded, limits_.link, limits_.may_move);
+    const size_t moment = Simulator(graph_).Run(order_).value().peak_step;
+    const int64_t programs =
+        problem_.op_count > kMostProgramOps
+            ? 0
+            : effort_.programs / kFullOps * std::min(problem_.op_count, kFullOps);
+    CKPLAN_ASSIGN_OR_RETURN(OffloadBound bound,
+                            ProveOffloadBound(bounded, times, order_, moment, limits_.budget,
+                                              {effort_.cuts, programs}));
+    choices_ = std::move(bound.choices);
+    if (bound.lower_bound > 0) {
+      outcome_.lower_bound += bound.lower_bound;
+      outcome_.proof = bound.proof;
+    }
+    if (bound.is_infeasible && !outcome_.is_infeasible) outcome_.least_peak = bound.least_peak;
+    for (size_t i = 1; i < static_cast<size_t>(effort_.rooms); ++i) {
+      const __int128 thousandfold = static_cast<__int128>(limits_.budget) * kRoomsPerThousand[i];
+      OffloadCut cut = CutWithOffload(bounded, times, order_, moment,
+                                      static_cast<int64_t>(thousandfold / 1000), effort_.cuts);
+      std::move(cut.choices.begin(), cut.choices.end(), std::back_inserter(choices_));
+    }
+    return Done{};
+  }
+
+  void TakeProofs(const OffloadOutcome& before) {
+    if (before.lower_bound > outcome_.lower_bound) {
+      outcome_.lower_bound = before.lower_bound;
+      outcome_.proof = before.proof;
+    }
+    if (before.least_peak.bytes > outcome_.least_peak.bytes) {
+      outcome_.least_peak = before.least_peak;
+    }
+    outcome_.is_infeasible |= before.is_infeasible;
+  }
+
+  int64_t IdleCost() const {
+    int64_t cost = -problem_.total_cost;
+    for (const OpId op : order_) cost += problem_.cost[At(op.index())];
+    return cost;
+  }
+
+  // A value that takes less time on the link than its latency is not worth a copy.
+  OffloadLimits Searched() const {
+    OffloadLimits limits = limits_;
+    for (size_t value = 0; value < limits.may_move.size(); ++value) {
+      const Cost time = limits.link.TimeOf(CopyWay::kOut, Bytes(problem_.bytes[value]));
+      if (time.count() < 2 * limits.link.latency_ns) limits.may_move[value] = false;
+      if (problem_.bytes[value] == 0) limits.may_move[value] = false;
+    }
+    return limits;
+  }
+
+  // A plan in another order may add less than the bound of the graph's own order.
+  void Settle() {
+    if (!outcome_.best) return;
+    if (outcome_.best->overhead < outcome_.lower_bound) {
+      outcome_.lower_bound = IdleCost();
+      outcome_.proof = OverheadProof::kRunOnce;
+      outcome_.scope = BoundScope::kAnyOrder;
+    }
+    outcome_.is_optimal = outcome_.best->overhead == outcome_.lower_bound;
+    if (outcome_.lower_bound == IdleCost()) outcome_.scope = BoundScope::kAnyOrder;
+  }
+
+  const JointGraph& graph_;
+  const OffloadLimits& limits_;
+  const OffloadEffort& effort_;
+  const OffloadOutcome* const before_;
+  const JointGraph strict_;
+  const RunProblem problem_;
+  const Runs order_;
+  std::vector<OffloadChoice> choices_;
+  OffloadOutcome outcome_;
+};
+
+}  // namespace
+
+int64_t LargestNeed(const JointGraph& graph) {
+  const TrainingStep step(graph);
+  Bytes most(0);
+  for (const OpId op : RequiredOwnOrder(RunProblem(graph))) {
+    most = std::max(most, step.OwnNeedOf(Step::Run(op)));
+  }
+  return most.count();
+}
+
+Result<OffloadOutcome> SolveWithOffload(const JointGraph& graph, const OffloadLimits& limits,
+                                        const OffloadEffort& effort,
+                                        const std::vector<Schedule>& starts,
+                                        const OffloadOutcome* before) {
+  std::optional<OffloadSolver> solver;
+  {
+    const StopsSuspended whole;  // A stopped search must still measure its starts.
+    solver.emplace(graph, limits, effort, before);
+  }
+  return std::move(*solver).Run(starts);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,296 @@
+#include "lib/planning/algorithms/best/offload_cut.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/base/stop.h"
+#include "lib/planning/algorithms/best/mix_program.h"
+
+namespace ckplan {
+namespace {
+
+// The search for prices ends when the bound is this near to its limit, as a part of a step.
+constexpr double kNearEnough = 1e-4;
+// Windows that the search adds at most.
+constexpr size_t kMaxWindows = 60;
+// A window counts as exceeded by this part of a step.
+constexpr double kExceeded = 1e-7;
+// The cuts made in the end to find a choice that fits.
+constexpr int kFittingCuts = 12;
+// The choices returned of those that leave room, and of those that do not.
+constexpr size_t kReturnedChoices = 4;
+
+class PriceSearch {
+ public:
+  PriceSearch(const RunProblem& problem, const CopyTimes& times, std::span<const OpId> order,
+              size_t moment, int64_t budget)
+      : problem_(problem),
+        times_(times),
+        order_(order),
+        moment_(moment),
+        network_(problem, times, order, moment),
+        time_unit_(static_cast<double>(std::max<int64_t>(1, network_.cost_of_order()))),
+        byte_unit_(static_cast<double>(std::max<int64_t>(1, budget))) {
+    const auto op = At(order[moment].index());
+    room_ = budget - problem.written_bytes[op] - problem.workspace[op] +
+            problem.in_place_bytes[op] - network_.certain_bytes();
+  }
+
+  OffloadCut Run(int64_t max_cuts) && {
+    MomentChoice all = network_.KeepAll();
+    if (all.bytes <= room_) {
+      cut_.choices.push_back(ForPlans(all));
+      return std::move(cut_);
+    }
+    MomentChoice least = network_.KeepLeast();
+    if (least.bytes > room_) {
+      return {.is_feasible = false, .missing_bytes = least.bytes - room_};
+    }
+    limits_.push_back({Bytes(room_), kNoWait, {}});
+    Add(std::move(least));
+    Add(std::move(all));
+    Search(max_cuts);
+    FindFitting();
+    ReturnChoices();
+    ReturnWindows();
+    return std::move(cut_);
+  }
+
+ private:
+  double Bytes(int64_t bytes) const { return static_cast<double>(bytes) / byte_unit_; }
+  double Time(int64_t time) const { return static_cast<double>(time) / time_unit_; }
+
+  void Search(int64_t max_cuts) {
+    while (cut_.cuts < max_cuts) {
+      PollStop();
+      Mix mix = Solve();
+      while (AddExceeded(mix)) mix = Solve();
+      weights_ = mix.weights;
+      if (mix.cost - Time(cut_.added_cost) <= kNearEnough) return;
+      const CopyPrices wanted = PricesOf(mix);
+      const bool is_exact = is_mistaken_;
+      const bool has_gained = Try(is_exact ? wanted : Between(best_prices_, wanted), wanted);
+      if (is_exact && !has_gained) return;
+    }
+  }
+
+  // Makes a cut. Returns whether it found anything new.
+  bool Try(const CopyPrices& tried, const CopyPrices& wanted) {
+    ++cut_.cuts;
+    auto [choice, bound] = network_.Cut(tried, windows_, room_);
+    const bool is_better = bound > cut_.added_cost;
+    if (is_better || cut_.cuts == 1) best_prices_ = tried;
+    cut_.added_cost = std::max(cut_.added_cost, bound);
+    const bool is_new = std::find(choices_.begin(), choices_.end(), choice) == choices_.end();
+    const bool is_cheaper = is_new && PriceOf(choice, wanted) < mix_price_ - 1e-9;
+    if (is_new) Add(std::move(choice));
+    // Prices between the best and the wanted ones may be no better than either.
+    is_mistaken_ = !is_better && !is_cheaper && !is_mistaken_;
+    return is_better || is_new;
+  }
+
+  // What the choice costs at these prices, which every mix costs at least as well.
+  double PriceOf(const MomentChoice& choice, const CopyPrices& prices) const {
+    double price =
+        Time(choice.cost) + prices.per_byte * byte_unit_ / time_unit_ * Bytes(choice.bytes);
+    for (size_t w = 0; w < windows_.size(); ++w) {
+      price += prices.by_window[w] * UseOf(choice, windows_[w]);
+    }
+    return price;
+  }
+
+  double UseOf(const MomentChoice& choice, const CopyWindow& window) const {
+    // Copies back may go on during reruns.
+    return Time(network_.CopiesIn(choice, window) - (window.is_out ? 0 : choice.cost));
+  }
+
+  Mix Solve() {
+    Mix mix = CheapestMix(costs_, limits_, /*start=*/0);
+    mix_price_ = mix.cost;
+    for (size_t r = 0; r < limits_.size(); ++r) mix_price_ += mix.prices[r] * limits_[r].limit;
+    return mix;
+  }
+
+  CopyPrices PricesOf(const Mix& mix) const {
+    CopyPrices prices{mix.prices[0] * time_unit_ / byte_unit_, {}};
+    prices.by_window.assign(mix.prices.begin() + 1, mix.prices.end());
+    return prices;
+  }
+
+  static CopyPrices Between(CopyPrices a, const CopyPrices& b) {
+    a.per_byte = (a.per_byte + b.per_byte) / 2;
+    a.by_window.resize(b.by_window.size());
+    for (size_t w = 0; w < b.by_window.size(); ++w) {
+      a.by_window[w] = (a.by_window[w] + b.by_window[w]) / 2;
+    }
+    return a;
+  }
+
+  void Add(MomentChoice choice) {
+    costs_.push_back(Time(choice.cost));
+    limits_[0].use.push_back(Bytes(choice.bytes));
+    for (size_t w = 0; w < windows_.size(); ++w) {
+      limits_[w + 1].use.push_back(UseOf(choice, windows_[w]));
+    }
+    choices_.push_back(std::move(choice));
+  }
+
+  // Adds the windows of each direction that the mix exceeds most. Returns whether there are any.
+  bool AddExceeded(const Mix& mix) {
+    if (windows_.size() >= kMaxWindows) return false;
+    std::vector<double> out(order_.size() + 1);
+    std::vector<double> in(order_.size() + 1);
+    double reruns = 0;
+    for (size_t i = 0; i < choices_.size(); ++i) {
+      if (mix.weights[i] <= 0) continue;
+      reruns += mix.weights[i] * costs_[i];
+      for (const int32_t value : choices_[i].loaded) {
+        out[At(network_.MadeAt(value))] += mix.weights[i] * Time(times_.out[At(value)]);
+        in[At(network_.FirstReadAt(value))] += mix.weights[i] * Time(times_.in[At(value)]);
+      }
+    }
+    const bool has_out = AddMostExceeded(true, out, mix.wait[0]);
+    const bool has_in = AddMostExceeded(false, in, mix.wait[1] + reruns);
+    return has_out || has_in;
+  }
+
+  // `copies` has the time of copies by position, and `more` is the time beside the first runs.
+  bool AddMostExceeded(bool is_out, const std::vector<double>& copies, double more) {
+    double sum = 0;
+    double most = kExceeded;
+    std::optional<CopyWindow> found;
+    for (size_t i = 0; i < copies.size(); ++i) {
+      const auto position = static_cast<int32_t>(is_out ? copies.size() - 1 - i : i);
+      if (copies[At(position)] == 0) continue;
+      sum += copies[At(position)];
+      const CopyWindow window{is_out, position};
+      const double excess = sum - Time(network_.LengthOf(window)) - more;
+      if (excess <= most) continue;
+      most = excess;
+      found = window;
+    }
+    if (!found || std::find(windows_.begin(), windows_.end(), *found) != windows_.end()) {
+      return false;
+    }
+    MixLimit limit{Time(network_.LengthOf(*found)), is_out ? 0 : 1, {}};
+    for (const MomentChoice& choice : choices_) limit.use.push_back(UseOf(choice, *found));
+    windows_.push_back(*found);
+    limits_.push_back(std::move(limit));
+    best_prices_.by_window.push_back(0);
+    return true;
+  }
+
+  // Raises the price of memory from the best prices until the choice fits, and bisects.
+  void FindFitting() {
+    CopyPrices prices = best_prices_;
+    double low = prices.per_byte;
+    std::optional<double> high;
+    for (int i = 0; i < kFittingCuts && low > 0; ++i) {
+      prices.per_byte = high ? (low + *high) / 2 : low * (1 + std::ldexp(0.01, i));
+      auto [choice, bound] = network_.Cut(prices, windows_, room_);
+      ++cut_.cuts;
+      cut_.added_cost = std::max(cut_.added_cost, bound);
+      if (choice.bytes <= room_) {
+        high = prices.per_byte;
+      } else {
+        low = prices.per_byte;
+      }
+      if (std::find(choices_.begin(), choices_.end(), choice) == choices_.end()) {
+        choices_.push_back(std::move(choice));
+      }
+    }
+  }
+
+  // Returns the time that the choice adds by the program.
+  int64_t AddedBy(const MomentChoice& choice) const {
+    int64_t wait[2] = {0, 0};
+    std::vector<CopyWindow> windows;
+    for (const int32_t value : choice.loaded) {
+      windows.push_back({true, network_.MadeAt(value)});
+      windows.push_back({false, network_.FirstReadAt(value)});
+    }
+    std::sort(windows.begin(), windows.end());
+    windows.erase(std::unique(windows.begin(), windows.end()), windows.end());
+    std::vector<int64_t> out(order_.size() + 1);
+    std::vector<int64_t> in(order_.size() + 1);
+    for (const int32_t value : choice.loaded) {
+      out[At(network_.MadeAt(value))] += times_.out[At(value)];
+      in[At(network_.FirstReadAt(value))] += times_.in[At(value)];
+    }
+    for (size_t i = 1; i < in.size(); ++i) {
+      in[i] += in[i - 1];
+      out[out.size() - 1 - i] += out[out.size() - i];
+    }
+    for (const CopyWindow& window : windows) {
+      const int64_t length = network_.LengthOf(window);
+      const int64_t copies = (window.is_out ? out : in)[At(window.position)];
+      const int64_t reruns = window.is_out ? 0 : choice.cost;
+      int64_t& longest = wait[window.is_out ? 0 : 1];
+      longest = std::max(longest, copies - length - reruns);
+    }
+    return choice.cost + wait[0] + wait[1];
+  }
+
+  void ReturnChoices() {
+    // Those that leave room come first.
+    std::vector<std::tuple<bool, int64_t, size_t>> sorted;
+    for (size_t i = 0; i < choices_.size(); ++i) {
+      const bool is_over = choices_[i].bytes > room_;
+      const bool is_used = i < weights_.size() ? weights_[i] > 1e-6 : true;
+      if (!is_over || is_used) sorted.emplace_back(is_over, AddedBy(choices_[i]), i);
+    }
+    std::sort(sorted.begin(), sorted.end());
+    size_t taken[2] = {0, 0};
+    for (const auto& [is_over, added, i] : sorted) {
+      if (taken[is_over ? 1 : 0]++ < kReturnedChoices)
+        cut_.choices.push_back(ForPlans(choices_[i]));
+    }
+  }
+
+  void ReturnWindows() {
+    for (size_t w = 0; w < windows_.size(); ++w) {
+      if (best_prices_.by_window[w] > 0) cut_.windows.push_back(windows_[w]);
+    }
+  }
+
+  OffloadChoice ForPlans(const MomentChoice& choice) const {
+    std::vector<bool> loaded(At(problem_.value_count));
+    for (const int32_t value : choice.loaded) loaded[At(value)] = true;
+    return {{order_.begin(), order_.end()}, moment_, choice.kept, std::move(loaded)};
+  }
+
+  const RunProblem& problem_;
+  const CopyTimes& times_;
+  const std::span<const OpId> order_;
+  const size_t moment_;
+  OffloadNetwork network_;
+  const double time_unit_;
+  const double byte_unit_;
+  int64_t room_ = 0;
+  // The linear program: its limits are the room and the windows.
+  std::vector<MomentChoice> choices_;
+  std::vector<double> costs_;
+  std::vector<CopyWindow> windows_;
+  std::vector<MixLimit> limits_;
+  double mix_price_ = 0;  // What each choice of the mix costs at its prices.
+  std::vector<double> weights_;
+  CopyPrices best_prices_;    // Those of the best bound.
+  bool is_mistaken_ = false;  // The last prices, between the best and the wanted ones, gained
+                              // nothing.
+  OffloadCut cut_;
+};
+
+}  // namespace
+
+OffloadCut CutWithOffload(const RunProblem& problem, const CopyTimes& times,
+                          std::span<const OpId> order, size_t moment, int64_t budget,
+                          int64_t max_cuts) {
+  CKPLAN_CHECK(moment < order.size(), "the moment is a run of the order");
+  return PriceSearch(problem, times, order, moment, budget).Run(max_cuts);
+}
+
+}  // namespace ckplan

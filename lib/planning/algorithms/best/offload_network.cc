@@ -1,0 +1,216 @@
+#include "lib/planning/algorithms/best/offload_network.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ckplan {
+namespace {
+
+constexpr int kFractionBits = 30;  // The prices of windows have them.
+constexpr int64_t kWholePrice = int64_t{1} << kFractionBits;
+constexpr int kMultiplierBits = 40;  // The price of a byte has them.
+// All capacities together are below 2^kCapacityBits.
+constexpr int kCapacityBits = 60;
+constexpr int64_t kMostCapacity = int64_t{1} << kCapacityBits;
+constexpr int kMostShift = 40;
+
+// Returns amount · 2^exponent, rounded down, or kMostCapacity if that is less.
+int64_t ScaledDown(__int128 amount, int exponent) {
+  if (exponent <= -127) return 0;
+  if (exponent <= 0)
+    return static_cast<int64_t>(std::min<__int128>(amount >> -exponent, kMostCapacity));
+  if (exponent >= kCapacityBits) return amount > 0 ? kMostCapacity : 0;
+  return amount > (kMostCapacity >> exponent) ? kMostCapacity
+                                              : static_cast<int64_t>(amount) << exponent;
+}
+
+// Rounds up instead.
+int64_t ScaledUp(__int128 amount, int exponent) {
+  if (exponent >= 0) return ScaledDown(amount, exponent);
+  if (exponent <= -120) return amount > 0 ? 1 : 0;
+  return ScaledDown(amount + (__int128{1} << -exponent) - 1, exponent);
+}
+
+}  // namespace
+
+struct OffloadNetwork::WholePrices {
+  // λ is per_byte · 2^exponent.
+  int64_t per_byte = 0;
+  int exponent = 0;
+  // In units of 2^-kFractionBits.
+  std::vector<int64_t> by_window;
+  std::vector<int64_t> out_at;  // For copies of what is made at each position.
+  std::vector<int64_t> in_at;   // For copies of what is first read at each position.
+  int64_t all_in = 0;           // The sum over all windows of copies back.
+};
+
+OffloadNetwork::OffloadNetwork(const RunProblem& problem, const CopyTimes& times,
+                               std::span<const OpId> order, size_t moment)
+    : times_(times),
+      moment_(static_cast<int32_t>(moment)),
+      network_(problem, order, moment, times.may_move),
+      clock_(order.size() + 1),
+      made_at_(At(problem.value_count), -1),
+      first_read_at_(At(problem.value_count), static_cast<int32_t>(order.size())) {
+  for (size_t i = 0; i < order.size(); ++i) {
+    clock_[i + 1] = clock_[i] + problem.cost[At(order[i].index())];
+    for (const int32_t write : problem.writes[order[i].index()]) {
+      made_at_[At(write)] = static_cast<int32_t>(i);
+    }
+  }
+  for (size_t i = order.size(); i-- > moment;) {
+    for (const int32_t read : problem.reads[order[i].index()]) {
+      first_read_at_[At(read)] = static_cast<int32_t>(i);
+    }
+  }
+}
+
+int64_t OffloadNetwork::LengthOf(const CopyWindow& window) const {
+  const int32_t begin = window.is_out ? window.position : moment_;
+  const int32_t end = window.is_out ? moment_ : window.position;
+  return begin >= end ? 0 : clock_[At(end)] - clock_[At(begin + 1)];
+}
+
+int64_t OffloadNetwork::CopiesIn(const MomentChoice& choice, const CopyWindow& window) const {
+  int64_t sum = 0;
+  for (const int32_t value : choice.loaded) {
+    if (window.is_out && MadeAt(value) >= window.position) sum += times_.out[At(value)];
+    if (!window.is_out && FirstReadAt(value) <= window.position) sum += times_.in[At(value)];
+  }
+  return sum;
+}
+
+MomentChoice OffloadNetwork::KeepAll() const {
+  MomentChoice choice = {0, 0, network_.is_certain(), {}};
+  for (const ValueArc& arc : network_.value_arcs()) {
+    if (!network_.IsNeeded(arc.value)) continue;
+    choice.kept[At(arc.value)] = true;
+    choice.bytes += arc.bytes;
+  }
+  return choice;
+}
+
+MomentChoice OffloadNetwork::KeepLeast() {
+  for (const ValueArc& arc : network_.value_arcs()) {
+    network_.SetCapacity(arc.id, MayMove(arc.value) ? 0 : arc.bytes);
+  }
+  for (const OpArc& arc : network_.op_arcs()) network_.SetCapacity(arc.id, 0);
+  network_.Solve();
+  WholePrices prices;
+  prices.per_byte = 1;
+  prices.out_at.assign(clock_.size(), 0);
+  prices.in_at.assign(clock_.size(), 0);
+  return ChoiceOfCut(prices);
+}
+
+std::pair<MomentChoice, int64_t> OffloadNetwork::Cut(const CopyPrices& prices,
+                                                     std::span<const CopyWindow> windows,
+                                                     int64_t room) {
+  const WholePrices whole = Rounded(prices, windows);
+  const int shift = ShiftFor(whole);
+  for (const ValueArc& arc : network_.value_arcs()) {
+    network_.SetCapacity(arc.id, CapacityOf(whole, arc, shift));
+  }
+  for (const OpArc& arc : network_.op_arcs()) {
+    const __int128 price = static_cast<__int128>(kWholePrice - whole.all_in) * arc.cost;
+    network_.SetCapacity(arc.id, ScaledDown(price, shift - kFractionBits));
+  }
+  const int64_t least_cut = network_.Solve();
+  return {ChoiceOfCut(whole), BoundOf(whole, windows, room, least_cut, shift)};
+}
+
+OffloadNetwork::WholePrices OffloadNetwork::Rounded(const CopyPrices& prices,
+                                                    std::span<const CopyWindow> windows) const {
+  WholePrices whole;
+  int exponent = 0;
+  const double fraction = std::frexp(std::max(prices.per_byte, 0.0), &exponent);
+  whole.per_byte = static_cast<int64_t>(std::ldexp(fraction, kMultiplierBits));
+  whole.exponent = exponent - kMultiplierBits;
+  whole.out_at.assign(clock_.size(), 0);
+  whole.in_at.assign(clock_.size(), 0);
+  int64_t left[2] = {kWholePrice, kWholePrice};
+  for (size_t w = 0; w < windows.size(); ++w) {
+    const double price = std::clamp(prices.by_window[w], 0.0, 1.0);
+    int64_t& rest = left[windows[w].is_out ? 0 : 1];
+    const int64_t rounded = std::min<int64_t>(rest, std::llround(std::ldexp(price, kFractionBits)));
+    rest -= rounded;
+    whole.by_window.push_back(rounded);
+    (windows[w].is_out ? whole.out_at : whole.in_at)[At(windows[w].position)] += rounded;
+  }
+  whole.all_in = kWholePrice - left[1];
+  for (size_t i = 1; i < clock_.size(); ++i) {
+    whole.out_at[i] += whole.out_at[i - 1];
+    whole.in_at[clock_.size() - 1 - i] += whole.in_at[clock_.size() - i];
+  }
+  return whole;
+}
+
+__int128 OffloadNetwork::CopyPrice(const WholePrices& prices, int32_t value) const {
+  return static_cast<__int128>(prices.out_at[At(MadeAt(value))]) * times_.out[At(value)] +
+         static_cast<__int128>(prices.in_at[At(FirstReadAt(value))]) * times_.in[At(value)];
+}
+
+// Returns a shift at which all capacities together are below kMostCapacity.
+int OffloadNetwork::ShiftFor(const WholePrices& prices) const {
+  double sum = 1;
+  for (const ValueArc& arc : network_.value_arcs()) {
+    double price = std::ldexp(static_cast<double>(prices.per_byte) * static_cast<double>(arc.bytes),
+                              prices.exponent);
+    if (MayMove(arc.value)) {
+      price = std::min(
+          price, std::ldexp(static_cast<double>(CopyPrice(prices, arc.value)), -kFractionBits));
+    }
+    sum += price;
+  }
+  for (const OpArc& arc : network_.op_arcs()) sum += static_cast<double>(arc.cost);
+  int exponent = 0;
+  std::frexp(sum, &exponent);
+  return std::min(kMostShift, kCapacityBits - 1 - exponent);
+}
+
+int64_t OffloadNetwork::CapacityOf(const WholePrices& prices, const ValueArc& arc,
+                                   int shift) const {
+  const int64_t keeping =
+      ScaledDown(static_cast<__int128>(prices.per_byte) * arc.bytes, shift + prices.exponent);
+  if (!MayMove(arc.value)) return keeping;
+  return std::min(keeping, ScaledDown(CopyPrice(prices, arc.value), shift - kFractionBits));
+}
+
+// Returns the least whole cost that is at least the Lagrangian's value at these prices.
+int64_t OffloadNetwork::BoundOf(const WholePrices& prices, std::span<const CopyWindow> windows,
+                                int64_t room, int64_t least_cut, int shift) const {
+  __int128 bound = least_cut;
+  bound -= ScaledUp(static_cast<__int128>(prices.per_byte) * room, shift + prices.exponent);
+  for (size_t w = 0; w < windows.size(); ++w) {
+    const auto price = static_cast<__int128>(prices.by_window[w]);
+    bound -= ScaledUp(price * LengthOf(windows[w]), shift - kFractionBits);
+  }
+  if (bound <= 0) return 0;
+  // A lower bound may be lowered: no plan is that slow.
+  if (shift <= 0) return ScaledDown(bound, -shift);
+  return static_cast<int64_t>((bound + (__int128{1} << shift) - 1) >> shift);
+}
+
+MomentChoice OffloadNetwork::ChoiceOfCut(const WholePrices& prices) const {
+  MomentChoice choice = {0, 0, network_.is_certain(), {}};
+  for (const ValueArc& arc : network_.value_arcs()) {
+    if (!network_.IsCut(arc)) continue;
+    const double keeping = std::ldexp(
+        static_cast<double>(prices.per_byte) * static_cast<double>(arc.bytes), prices.exponent);
+    const bool is_loaded =
+        MayMove(arc.value) &&
+        std::ldexp(static_cast<double>(CopyPrice(prices, arc.value)), -kFractionBits) < keeping;
+    if (is_loaded) {
+      choice.loaded.push_back(arc.value);
+    } else {
+      choice.kept[At(arc.value)] = true;
+      choice.bytes += arc.bytes;
+    }
+  }
+  for (const OpArc& arc : network_.op_arcs()) {
+    if (network_.IsCut(arc)) choice.cost += arc.cost;
+  }
+  return choice;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,286 @@
+#include "lib/planning/algorithms/best/offload_search.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "lib/base/stop.h"
+#include "lib/planning/algorithms/best/offload_crossing.h"
+#include "lib/problem/runs/rerun_aliases.h"
+#include "lib/problem/schedule/simulate.h"
+#include "lib/problem/schedule/transfers.h"
+
+namespace ckplan {
+namespace {
+
+// Temperatures of consecutive chains, in parts of the added time.
+constexpr std::array kChainTemperatures = {2e-3, 1e-3, 5e-3, 5e-4};
+// A start that is above the bound by more than this part of a step is one of another kind than the
+// best plans are: its chain begins at so many times the temperature, in parts of that distance.
+constexpr double kFarFromBound = 0.05;
+constexpr double kFarHeat = 25;
+// If no plan that is known before annealing fits the memory of the device, plans within it are far
+// apart. Chains then go above the budget and back, and those after the first round are more and
+// hot. If a search still is above the bound by more than this part of a step, plans may be far
+// apart as well, and the second half of these chains does the same.
+constexpr double kHotTemperature = 0.05;
+constexpr int kTightRounds = 3;
+constexpr double kStillFar = 0.01;
+// Chains after the first round begin from this many of the best plans.
+constexpr size_t kBestPlans = 2;
+// The last chain, from the best plan of this search and an earlier one, does this part of the work
+// in addition.
+constexpr int64_t kLastParts = 8;
+// More time for copies back than they need costs nothing in many plans, and they then wait less if
+// the link is slower than planned. So it is with values that stay until a slower link has them.
+constexpr std::array<int64_t, 5> kLeadPercents = {100, 118, 135, 160, 200};
+constexpr int64_t kSlowLinkPercent = 85;
+constexpr std::array<int64_t, 2> kPlannedLinkPercents = {100, kSlowLinkPercent};
+// Graphs with fewer or with more operations get as much work as those with so many.
+constexpr int32_t kFewOps = 400;
+constexpr int32_t kManyOps = 6'000;
+
+struct PooledPlan {
+  RunsAndLoads steps;
+  bool fits = false;
+  bool fits_device = false;  // At least the memory of the device is enough for it.
+  double score = 0;          // Time, with a charge for memory above the budget.
+};
+
+RunsAndLoads StepsOf(const RunProblem& problem, const Schedule& schedule) {
+  RunsAndLoads steps;
+  for (const Step& step : schedule.steps) {
+    if (step.kind == StepKind::kRun) steps.push_back(step.index);
+    if (step.kind == StepKind::kIn) steps.push_back(LoadOf(problem, step.index));
+  }
+  return steps;
+}
+
+class OffloadSearcher {
+ public:
+  OffloadSearcher(const JointGraph& graph, const JointGraph& strict, const RunProblem& problem,
+                  const OffloadLimits& limits, const OffloadSearchOptions& options)
+      : graph_(graph),
+        problem_(problem),
+        limits_(limits),
+        options_(options),
+        enough_(problem.total_cost + options.enough),
+        simulator_(TrainingStep(graph).WithLink(&limits_.link)),
+        strict_simulator_(TrainingStep(strict).WithLink(&limits_.link)),
+        has_aliases_(std::any_of(graph.values().begin(), graph.values().end(),
+                                 [](const Value& value) { return !value.alias_of.is_none(); })) {}
+
+  // On a stop it returns the best so far; the starts are always considered.
+  OffloadFound Run() && {
+    {
+      const StopsSuspended whole;
+      for (const Schedule& start : options_.starts) {
+        Add(StepsOf(problem_, start));
+        Consider(start);
+      }
+      for (const Schedule& found : options_.found) Consider(found);
+    }
+    try {
+      Search();
+    } catch (const Stopped&) {
+      // What was found by then is offered.
+    }
+    const StopsSuspended whole;
+    OfferPool();
+    return std::move(found_);
+  }
+
+ private:
+  void Search() {
+    const int64_t work = options_.work.crossed_per_op * problem_.op_count;
+    for (RunsAndLoads& steps : CrossChoices(problem_, limits_, options_.choices, work)) {
+      if (Obeys(steps)) Add(std::move(steps));
+    }
+    Anneal();
+  }
+
+  void OfferPool() {
+    const auto once = static_cast<double>(problem_.total_cost);
+    for (const PooledPlan& candidate : pool_) {
+      const double added = candidate.score - once;
+      if (found_.best && static_cast<double>(found_.best->overhead) < added) break;
+      Offer(candidate);
+    }
+  }
+
+  bool Obeys(const RunsAndLoads& steps) const {
+    if (limits_.rules == nullptr) return true;
+    return ckplan::Obeys(*limits_.rules, RunsIn(problem_, steps));
+  }
+
+  // Adds a plan to the pool, which is sorted by score.
+  void Add(RunsAndLoads steps) {
+    const OffloadMeasures measures = MeasureOffload(problem_, limits_, steps);
+    PooledPlan candidate{std::move(steps), measures.fits, measures.peak <= limits_.budget,
+                         measures.score};
+    const auto is_before = [](const PooledPlan& a, const PooledPlan& b) {
+      return std::tuple(a.score, !a.fits, a.steps) < std::tuple(b.score, !b.fits, b.steps);
+    };
+    const auto at = std::lower_bound(pool_.begin(), pool_.end(), candidate, is_before);
+    if (at != pool_.end() && at->steps == candidate.steps) return;
+    pool_.insert(at, std::move(candidate));
+  }
+
+  bool IsDone() const {
+    if (found_.best && found_.best->overhead <= options_.enough) return true;
+    return std::any_of(pool_.begin(), pool_.end(), [&](const PooledPlan& candidate) {
+      return candidate.fits && candidate.score <= static_cast<double>(enough_);
+    });
+  }
+
+  void Anneal() {
+    OffloadWork work = options_.work;
+    if (work.steps_per_op == 0 || pool_.empty()) return;
+    is_tight_ = std::none_of(pool_.begin(), pool_.end(),
+                             [](const PooledPlan& candidate) { return candidate.fits_device; });
+    if (is_tight_ && work.rounds > 0) work.rounds = std::max(work.rounds, kTightRounds);
+    const int64_t all = work.steps_per_op * std::clamp(problem_.op_count, kFewOps, kManyOps);
+    const std::vector<PooledPlan> starts = FirstStarts();
+    // Half of the work shows which start is the best, and the other half continues from there.
+    const int64_t first = work.rounds == 0 ? all : all / 2;
+    for (const PooledPlan& start : starts) {
+      AnnealFrom(start, FirstTemperature(start.score), is_tight_,
+                 first / static_cast<int64_t>(starts.size()));
+    }
+    for (int round = 0; round < work.rounds; ++round) {
+      const bool is_late = round > 0 && 2 * round >= work.rounds;
+      AnnealAgain(static_cast<size_t>(round) % kBestPlans, is_late, (all - first) / work.rounds);
+    }
+    if (options_.found.empty()) return;
+    for (const Schedule& found : options_.found) Add(StepsOf(problem_, found));
+    AnnealAgain(0, /*is_late=*/true, all / kLastParts);
+  }
+
+  // Anneals from one of the best plans so far.
+  void AnnealAgain(size_t turn, bool is_late, int64_t work) {
+    const PooledPlan start = pool_[std::min(turn, pool_.size() - 1)];
+    const double above = pool_.front().score - static_cast<double>(enough_);
+    const bool is_far = above > kStillFar * static_cast<double>(problem_.total_cost);
+    const bool is_hot = is_tight_ || (is_late && is_far);
+    AnnealFrom(start, is_hot ? kHotTemperature : FirstTemperature(start.score), is_hot, work);
+  }
+
+  // The best plan that fits, the best that does not, and then the best of all that are left.
+  std::vector<PooledPlan> FirstStarts() const {
+    std::vector<const PooledPlan*> sorted;
+    const auto take_first = [&](bool fits) {
+      const auto first = std::find_if(pool_.begin(), pool_.end(), [&](const PooledPlan& candidate) {
+        return candidate.fits == fits;
+      });
+      if (first != pool_.end()) sorted.push_back(&*first);
+    };
+    take_first(true);
+    take_first(false);
+    for (const PooledPlan& candidate : pool_) {
+      if (std::find(sorted.begin(), sorted.end(), &candidate) == sorted.end()) {
+        sorted.push_back(&candidate);
+      }
+    }
+    sorted.resize(std::min(sorted.size(), static_cast<size_t>(options_.work.starts)));
+    std::vector<PooledPlan> starts;
+    for (const PooledPlan* candidate : sorted) starts.push_back(*candidate);
+    return starts;
+  }
+
+  // Returns the temperature at which the next chain begins, in parts of the time that the start
+  // adds.
+  double FirstTemperature(double score) const {
+    const double temperature = kChainTemperatures[chains_ % kChainTemperatures.size()];
+    const auto once = static_cast<double>(problem_.total_cost);
+    const double above = score - static_cast<double>(enough_);
+    if (above <= kFarFromBound * once) return temperature;
+    return temperature * std::max(1.0, kFarHeat * above / (score - once));
+  }
+
+  void AnnealFrom(const PooledPlan& start, double temperature, bool follows_budget, int64_t work) {
+    if (IsDone()) return;
+    OffloadAnnealOptions options;
+    options.work = work;
+    options.enough = enough_;
+    options.seed = static_cast<uint64_t>(chains_);
+    options.start_temperature = temperature;
+    options.follows_budget = follows_budget;
+    ++chains_;
+    Add(AnnealOffload(problem_, limits_, start.steps, options).steps);
+  }
+
+  // Makes schedules of the candidate and takes the best.
+  void Offer(const PooledPlan& candidate) {
+    const CopyTask task = CopyTaskOf(problem_, candidate.steps);
+    for (const int64_t percent : kPlannedLinkPercents) {
+      for (const int64_t lead : kLeadPercents) {
+        CopyScheduler scheduler(limits_.link.AtPercent(percent), lead);
+        const CopyPlan& copies = scheduler.Run(task, std::max(limits_.budget, PeakOf(task)));
+        const Schedule plain = ScheduleWithCopies(problem_, candidate.steps, copies);
+        for (const Schedule& schedule : Variants(plain)) Consider(schedule);
+      }
+    }
+  }
+
+  // Takes the schedule if it is the best. Of those that take as long, it is one whose peak is the
+  // same if aliases hold their memory, and of these the one that takes least over a slower link.
+  void Consider(const Schedule& schedule) {
+    const Simulation measured = simulator_.Run(schedule).value();
+    const OffloadPlan plan{schedule, measured.overhead.count(), measured.peak.count()};
+    if (!IsWithin(measured)) {
+      if (!found_.nearest || plan.peak < found_.nearest->peak) found_.nearest = plan;
+      return;
+    }
+    if (found_.best && found_.best->overhead < plan.overhead) return;
+    const std::tuple rank(plan.overhead, ExceedsStrictly(schedule, plan.peak), SlowTime(schedule));
+    if (found_.best && best_rank_ <= rank) return;
+    best_rank_ = rank;
+    found_.best = plan;
+  }
+
+  // As it is, a schedule may make memory anew that an alias still holds.
+  std::vector<Schedule> Variants(const Schedule& schedule) const {
+    if (!has_aliases_) return {schedule};
+    return {RerunAliases(graph_, schedule), schedule};
+  }
+
+  bool IsWithin(const Simulation& measured) const {
+    return measured.peak.count() <= limits_.budget &&
+           (!limits_.host_budget || measured.host_peak.count() <= *limits_.host_budget);
+  }
+
+  bool ExceedsStrictly(const Schedule& schedule, int64_t peak) {
+    return has_aliases_ && strict_simulator_.Run(schedule).value().peak.count() > peak;
+  }
+
+  int64_t SlowTime(const Schedule& schedule) const {
+    const Link slow = limits_.link.AtPercent(kSlowLinkPercent);
+    return TransfersOver(slow, TrainingStep(graph_).WithLink(&limits_.link), schedule)
+        .makespan.count();
+  }
+
+  const JointGraph& graph_;
+  const RunProblem& problem_;
+  const OffloadLimits& limits_;
+  const OffloadSearchOptions& options_;
+  const int64_t enough_;
+  Simulator simulator_;
+  Simulator strict_simulator_;
+  const bool has_aliases_;
+  std::vector<PooledPlan> pool_;
+  bool is_tight_ = false;  // No plan that is known before annealing fits the device.
+  size_t chains_ = 0;
+  OffloadFound found_;
+  std::tuple<int64_t, bool, int64_t> best_rank_;  // The less, the better.
+};
+
+}  // namespace
+
+OffloadFound SearchOffload(const JointGraph& graph, const JointGraph& strict,
+                           const RunProblem& problem, const OffloadLimits& limits,
+                           const OffloadSearchOptions& options) {
+  return OffloadSearcher(graph, strict, problem, limits, options).Run();
+}
+
+}  // namespace ckplan

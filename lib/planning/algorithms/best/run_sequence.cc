@@ -1,0 +1,253 @@
+#include "lib/planning/algorithms/best/run_sequence.h"
+
+#include <algorithm>
+
+#include "lib/planning/algorithms/best/flat_simulation.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int32_t kSlotsPerRun = 4;
+constexpr int32_t kSpareSlots = 64;
+
+// Replaces `from` by `to` in an ascending list; -1 means none.
+void Replace(std::vector<int32_t>* list, int32_t from, int32_t to) {
+  if (from < 0) {
+    list->insert(std::lower_bound(list->begin(), list->end(), to), to);
+    return;
+  }
+  auto at = std::lower_bound(list->begin(), list->end(), from);
+  if (to < 0) {
+    list->erase(at);
+    return;
+  }
+  for (; at != list->begin() && *(at - 1) > to; --at) *at = *(at - 1);
+  for (; at + 1 != list->end() && *(at + 1) < to; ++at) *at = *(at + 1);
+  *at = to;
+}
+
+}  // namespace
+
+RunSequence::RunSequence(const RunProblem& problem, std::span<const OpId> runs)
+    : problem_(problem), may_be_taken_over_(TakenOverValues(problem)) {
+  Load(runs);
+}
+
+void RunSequence::Load(std::span<const OpId> runs) {
+  const auto count = static_cast<int32_t>(runs.size());
+  op_at_.assign(At(kSlotsPerRun * count + kSpareSlots), -1);
+  runs_of_.resize(At(problem_.op_count));
+  reads_of_.resize(At(problem_.value_count));
+  for (std::vector<int32_t>& list : runs_of_) list.clear();
+  for (std::vector<int32_t>& list : reads_of_) list.clear();
+  repeated_.Reset(At(problem_.op_count));
+  cost_ = 0;
+  run_count_ = 0;
+  for (int32_t i = 0; i < count; ++i) {
+    Place(runs[At(i)].index(), -1, kSlotsPerRun * i + kSlotsPerRun);
+  }
+  changes_.clear();
+
+  std::vector<int64_t> bytes(op_at_.size() + 1, 0);
+  for (int32_t value = 0; value < problem_.value_count; ++value) {
+    if (problem_.maker[At(value)] < 0) continue;
+    const std::vector<int32_t>& made = runs_of_[At(problem_.maker[At(value)])];
+    for (size_t k = 0; k < made.size(); ++k) {
+      bytes[At(made[k])] += problem_.bytes[At(value)];
+      bytes[At(EndOf(value, k))] -= problem_.bytes[At(value)];
+    }
+  }
+  for (int32_t slot = 0; slot < slot_count(); ++slot) {
+    if (op_at_[At(slot)] < 0) continue;
+    bytes[At(slot)] += problem_.workspace[At(op_at_[At(slot)])];
+    bytes[At(slot) + 1] -= problem_.workspace[At(op_at_[At(slot)])];
+  }
+  tree_.Build(bytes);
+}
+
+void RunSequence::Respace() { Load(ToRuns()); }
+
+Runs RunSequence::ToRuns() const {
+  Runs runs;
+  runs.reserve(At(run_count_));
+  for (const int32_t op : op_at_) {
+    if (op >= 0) runs.emplace_back(op);
+  }
+  return runs;
+}
+
+int32_t RunSequence::ReadsReadyAt(int32_t op) const {
+  int32_t ready = -1;
+  for (const int32_t read : problem_.reads[op]) {
+    ready = std::max(ready, runs_of_[At(problem_.maker[At(read)])].front());
+  }
+  return ready;
+}
+
+RunSequence::Window RunSequence::WindowOf(int32_t op, size_t k) const {
+  const std::vector<int32_t>& runs = runs_of_[At(op)];
+  Window window = {ReadsReadyAt(op), slot_count()};
+  if (k > 0) window.after = std::max(window.after, runs[k - 1]);
+  if (k + 1 < runs.size()) window.before = runs[k + 1];
+  if (k > 0) return window;
+  for (const int32_t write : problem_.writes[op]) {
+    const std::vector<int32_t>& reads = reads_of_[At(write)];
+    if (!reads.empty()) window.before = std::min(window.before, reads.front());
+  }
+  return window;
+}
+
+bool RunSequence::MayErase(int32_t op, size_t k) const {
+  const std::vector<int32_t>& runs = runs_of_[At(op)];
+  if (runs.size() < 2) return false;
+  if (k > 0) return true;
+  for (const int32_t write : problem_.writes[op]) {
+    const std::vector<int32_t>& reads = reads_of_[At(write)];
+    if (!reads.empty() && reads.front() < runs[1]) return false;
+  }
+  return true;
+}
+
+size_t RunSequence::VersionAt(int32_t op, int32_t slot) const {
+  return VersionSeenAt(runs_of_[At(op)], slot);
+}
+
+bool RunSequence::IsRead(int32_t op, size_t k) const {
+  const std::vector<int32_t>& runs = runs_of_[At(op)];
+  const int32_t before = k + 1 < runs.size() ? runs[k + 1] : slot_count();
+  for (const int32_t write : problem_.writes[op]) {
+    if (k + 1 == runs.size() && problem_.is_result[At(write)]) return true;
+    const std::vector<int32_t>& reads = reads_of_[At(write)];
+    const auto next = std::upper_bound(reads.begin(), reads.end(), runs[k]);
+    if (next != reads.end() && *next < before) return true;
+  }
+  return false;
+}
+
+int32_t RunSequence::EndOf(int32_t value, size_t k) const {
+  const std::vector<int32_t>& made = runs_of_[At(problem_.maker[At(value)])];
+  if (k + 1 == made.size() && problem_.is_result[At(value)]) return slot_count();
+  const int32_t last = LastReadOf(made, reads_of_[At(value)], k);
+  if (last < 0) return made[k] + 1;
+  const bool is_taken_over =
+      may_be_taken_over_[At(value)] && MayBeTakenOver(problem_, op_at_[At(last)], value);
+  return is_taken_over ? last : last + 1;
+}
+
+// Adds the version's lifetime to the changes of memory, or removes it.
+void RunSequence::Count(int32_t value, size_t k, int64_t sign) {
+  const int64_t bytes = sign * problem_.bytes[At(value)];
+  if (bytes == 0) return;
+  tree_.Add(runs_of_[At(problem_.maker[At(value)])][k], bytes);
+  tree_.Add(EndOf(value, k), -bytes);
+}
+
+// Counts the versions that a run in this slot reads, or would read.
+void RunSequence::CountAround(int32_t op, int32_t slot, int64_t sign) {
+  for (const int32_t read : problem_.reads[op]) {
+    Count(read, VersionAt(problem_.maker[At(read)], slot), sign);
+  }
+}
+
+// Counts the versions that the operation's runs [first, end) make.
+void RunSequence::CountWrites(int32_t op, size_t first, size_t end, int64_t sign) {
+  for (const int32_t write : problem_.writes[op]) {
+    for (size_t k = first; k < end; ++k) Count(write, k, sign);
+  }
+}
+
+void RunSequence::CountWorkspace(int32_t op, int32_t slot, int64_t sign) {
+  if (problem_.workspace[At(op)] == 0) return;
+  tree_.Add(slot, sign * problem_.workspace[At(op)]);
+  tree_.Add(slot + 1, -sign * problem_.workspace[At(op)]);
+}
+
+void RunSequence::Insert(int32_t op, int32_t slot) {
+  const std::vector<int32_t>& runs = runs_of_[At(op)];
+  const auto k =
+      static_cast<size_t>(std::lower_bound(runs.begin(), runs.end(), slot) - runs.begin());
+  const size_t before = k == 0 ? 0 : k - 1;
+  CountAround(op, slot, -1);
+  CountWrites(op, before, k, -1);
+  Place(op, -1, slot);
+  CountAround(op, slot, 1);
+  CountWrites(op, before, k + 1, 1);
+  CountWorkspace(op, slot, 1);
+}
+
+void RunSequence::Erase(int32_t slot) {
+  const int32_t op = op_at_[At(slot)];
+  const std::vector<int32_t>& runs = runs_of_[At(op)];
+  const auto k =
+      static_cast<size_t>(std::lower_bound(runs.begin(), runs.end(), slot) - runs.begin());
+  const size_t before = k == 0 ? 0 : k - 1;
+  CountAround(op, slot, -1);
+  CountWrites(op, before, k + 1, -1);
+  Place(op, slot, -1);
+  CountAround(op, slot, 1);
+  CountWrites(op, before, k, 1);
+  CountWorkspace(op, slot, -1);
+}
+
+void RunSequence::Shift(int32_t from, int32_t to) {
+  const int32_t op = op_at_[At(from)];
+  const std::vector<int32_t>& runs = runs_of_[At(op)];
+  const auto k =
+      static_cast<size_t>(std::lower_bound(runs.begin(), runs.end(), from) - runs.begin());
+  const size_t before = k == 0 ? 0 : k - 1;
+  const auto count_reads = [&](int64_t sign) {
+    for (const int32_t read : problem_.reads[op]) {
+      const int32_t maker = problem_.maker[At(read)];
+      const size_t old_version = VersionAt(maker, from);
+      const size_t new_version = VersionAt(maker, to);
+      Count(read, old_version, sign);
+      if (new_version != old_version) Count(read, new_version, sign);
+    }
+  };
+  count_reads(-1);
+  CountWrites(op, before, k + 1, -1);
+  CountWorkspace(op, from, -1);
+  Place(op, from, to);
+  count_reads(1);
+  CountWrites(op, before, k + 1, 1);
+  CountWorkspace(op, to, 1);
+}
+
+// Moves the run between slots in all the lists; -1 means no slot.
+void RunSequence::Place(int32_t op, int32_t from, int32_t to) {
+  if (from >= 0) op_at_[At(from)] = -1;
+  if (to >= 0) op_at_[At(to)] = op;
+  std::vector<int32_t>& runs = runs_of_[At(op)];
+  Replace(&runs, from, to);
+  for (const int32_t read : problem_.reads[op]) Replace(&reads_of_[At(read)], from, to);
+  const int32_t more = (to >= 0 ? 1 : 0) - (from >= 0 ? 1 : 0);
+  if (more != 0) {
+    run_count_ += more;
+    cost_ += more * problem_.cost[At(op)];
+    repeated_.Set(op, runs.size() > 1);
+  }
+  changes_.push_back({op, from, to});
+}
+
+std::vector<int32_t> RunSequence::Changed() const {
+  std::vector<int32_t> ops;
+  for (const Change& change : changes_) ops.push_back(change.op);
+  return ops;
+}
+
+void RunSequence::Commit() {
+  changes_.clear();
+  tree_.Commit();
+}
+
+void RunSequence::Revert() {
+  tree_.Revert();
+  while (!changes_.empty()) {
+    const Change change = changes_.back();
+    changes_.pop_back();
+    Place(change.op, change.to, change.from);
+    changes_.pop_back();  // Removes the change that Place has recorded.
+  }
+}
+
+}  // namespace ckplan

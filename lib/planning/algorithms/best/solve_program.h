@@ -1,0 +1,95 @@
+// Solves the programs over moments (moment_program.h, any_order_program.h) by the MIP solver.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/planning/algorithms/best/program_units.h"
+#include "lib/planning/mip/mip.h"
+
+namespace ckplan {
+
+// `Plan` is the type of plan that Program::Read makes from a solution. "Every plan" means every
+// plan of which the program is a relaxation.
+template <typename Plan>
+struct ProgramOutcome {
+  bool is_infeasible = false;  // Proven: no plan fits the budget.
+  int64_t lower_bound = 0;     // A lower bound of the overhead of every plan.
+  bool is_exact = false;       // `plan` has the least cost.
+  std::optional<Plan> plan;    // The best plan found.
+  int64_t plan_cost = 0;       // The overhead of `plan`, by the program.
+  int64_t work = 0;            // The work done, as MipLimits counts it.
+};
+
+// The conditions under which the search ends early, with the best solution and bound so far.
+template <typename Plan>
+struct ProgramLimits {
+  int64_t work = 0;  // As MipLimits counts it.
+  // If set, called for a plan that costs at most `doubtful_gap` more than the bound; returns
+  // whether proving it is worthwhile.
+  std::function<bool(const Plan&)> is_worth_proving = nullptr;
+  int64_t doubtful_gap = 0;
+  // If set, called for each better plan; the search ends if it returns true.
+  std::function<bool(const Plan&)> is_plan_enough = nullptr;
+  // The search ends once every plan is proven to add more.
+  std::optional<int64_t> enough = std::nullopt;
+  // Solves the linear relaxation alone, which has a bound and no plan. There `work` does not limit
+  // the iterations, of which there are about as many as rows.
+  bool is_relaxed = false;
+};
+
+// `Program` has
+//   model()         the program, with sizes and costs in
+//   units(),
+//   is_hopeless()   whether building it already showed that it has no solution,
+//   BeyondOne(cost) how much columns may exceed 1 together in a solution of this cost, and
+//   Read(values)    the plan of a solution.
+// kUnsupported: built without a MIP solver, or too large for it.
+template <typename Plan, typename Program>
+Result<ProgramOutcome<Plan>> SolveProgram(const Program& program,
+                                          const ProgramLimits<Plan>& limits) {
+  ProgramOutcome<Plan> outcome;
+  outcome.work = ProgramWork(program.model());
+  outcome.is_infeasible = program.is_hopeless();
+  if (outcome.is_infeasible) return outcome;
+  const size_t columns = program.model().columns().size();
+  const auto proven = [&](double bound) {
+    return program.units().ProvenCost(bound, columns + program.BeyondOne(bound));
+  };
+  MipLimits mip;
+  mip.work = limits.work;
+  MipOptions options;
+  options.relax = limits.is_relaxed;
+  if (limits.is_worth_proving) {
+    options.is_worth_proving = [&](const std::vector<double>& values) {
+      return limits.is_worth_proving(program.Read(values));
+    };
+    options.doubtful_gap = static_cast<double>(limits.doubtful_gap / program.units().cost);
+  }
+  if (limits.is_plan_enough) {
+    options.is_solution_enough = [&](const std::vector<double>& values) {
+      return limits.is_plan_enough(program.Read(values));
+    };
+  }
+  if (limits.enough) {
+    options.is_bound_enough = [&](double bound) { return proven(bound) > *limits.enough; };
+  }
+  const int64_t iterations = limits.work / IterationWork(columns);
+  if (!IsWorthBeginning(program.model().rows().size(), iterations)) return outcome;
+  CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), mip, options));
+  outcome.work += solved.work;
+  outcome.is_infeasible = solved.status == MipStatus::kInfeasible;
+  if (outcome.is_infeasible) return outcome;
+  outcome.lower_bound = proven(solved.bound);
+  if (!solved.values || limits.is_relaxed) return outcome;
+  outcome.plan = program.Read(*solved.values);
+  outcome.plan_cost = program.units().CostOf(solved.objective);
+  outcome.is_exact = outcome.plan_cost <= outcome.lower_bound;
+  return outcome;
+}
+
+}  // namespace ckplan

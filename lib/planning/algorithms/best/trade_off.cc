@@ -1,0 +1,113 @@
+#include "lib/planning/algorithms/best/trade_off.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace ckplan {
+TradeOff::TradeOff(std::unique_ptr<PlanSearch> search, const Schedule& first)
+    : search_(std::move(search)) {
+  Add(first);
+  first_peak_ = plans_.front().peak;
+}
+
+Result<Done> TradeOff::SearchWithin(int64_t most_added, int64_t close_parts) {
+  return HalveFor(std::max(most_added, Fastest().overhead), close_parts);
+}
+
+Result<Done> TradeOff::SearchLeast(int64_t close_parts) {
+  // Plans of chains reach the lower bound.
+  const int64_t least = search_->LeastPeak();
+  if (least < Least().peak) CKPLAN_RETURN_IF_ERROR(Try(least, kAnyTime));
+  return HalveFor(kAnyTime, close_parts);
+}
+
+Result<Done> TradeOff::SearchEvenly(int64_t count) {
+  const int64_t low = std::min(first_peak_, search_->LeastPeak());
+  for (int64_t i = 0; i < count; ++i) {
+    CKPLAN_RETURN_IF_ERROR(Try(low + (first_peak_ - low) / count * i, std::nullopt));
+  }
+  return Done{};
+}
+
+Result<Done> TradeOff::SearchForBalance(const Balance& balance) {
+  constexpr int kRounds = 4;
+  for (int i = 0; i < kRounds; ++i) {
+    const std::vector<CurvePoint> known = Points();
+    for (const Bytes budget : balance.BudgetsBesideBest(known)) {
+      CKPLAN_RETURN_IF_ERROR(Try(budget.count(), std::nullopt));
+    }
+    if (Points() == known) break;
+  }
+  return Done{};
+}
+
+std::vector<CurvePoint> TradeOff::Points() const {
+  std::vector<CurvePoint> points;
+  for (const PricedPlan& plan : plans_) points.push_back({Bytes(plan.peak), Cost(plan.overhead)});
+  return points;
+}
+
+const PricedPlan& TradeOff::At(const CurvePoint& point) const {
+  return *std::find_if(plans_.begin(), plans_.end(), [&](const PricedPlan& plan) {
+    return plan.peak == point.peak.count() && plan.overhead == point.overhead.count();
+  });
+}
+
+const PricedPlan& TradeOff::LeastWithin(int64_t most_added) const {
+  const auto first = std::find_if(plans_.begin(), plans_.end(), [&](const PricedPlan& plan) {
+    return plan.overhead <= most_added;
+  });
+  return first == plans_.end() ? Fastest() : *first;
+}
+
+Result<Done> TradeOff::HalveFor(int64_t most_added, int64_t close_parts) {
+  const int64_t close = first_peak_ / close_parts;
+  for (;;) {
+    const int64_t refused = RefusedFor(most_added);
+    const int64_t reached = LeastWithin(most_added).peak;
+    if (reached - refused <= std::max<int64_t>(close, 1)) return Done{};
+    CKPLAN_RETURN_IF_ERROR(Try(refused + (reached - refused) / 2, most_added));
+  }
+}
+
+// Returns the largest memory for which no plan was found that adds so little.
+int64_t TradeOff::RefusedFor(int64_t most_added) const {
+  int64_t refused = search_->LeastPeak() - 1;
+  for (const Refusal& refusal : refusals_) {
+    if (refusal.most_added >= most_added) refused = std::max(refused, refusal.budget);
+  }
+  return refused;
+}
+
+Result<Done> TradeOff::Try(int64_t budget, std::optional<int64_t> enough) {
+  const Schedule* start = nullptr;
+  for (const PricedPlan& plan : plans_) {
+    if (plan.peak <= budget) start = &plan.schedule;
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const PlanSearch::Found found, search_->Find(budget, enough, start));
+  std::optional<PricedPlan> priced;
+  if (found.plan) priced = search_->Priced(*found.plan);
+  if (priced) Add(*priced);
+  if (!enough || (priced && priced->overhead <= *enough)) return Done{};
+  // The proof holds for all plans that the search looks for.
+  refusals_.push_back({std::max(budget, found.least_peak - 1), *enough});
+  return Done{};
+}
+
+void TradeOff::Add(Schedule schedule) { Add(search_->Priced(std::move(schedule))); }
+
+void TradeOff::Add(PricedPlan added) {
+  const auto equals_or_betters = [](const PricedPlan& a, const PricedPlan& b) {
+    return a.peak <= b.peak && a.overhead <= b.overhead;
+  };
+  for (const PricedPlan& plan : plans_) {
+    if (equals_or_betters(plan, added)) return;
+  }
+  std::erase_if(plans_, [&](const PricedPlan& plan) { return equals_or_betters(added, plan); });
+  const auto at = std::find_if(plans_.begin(), plans_.end(),
+                               [&](const PricedPlan& plan) { return plan.peak > added.peak; });
+  plans_.insert(at, std::move(added));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,115 @@
+// The trade-off of memory and time for searches that know plans within one budget at a time: plans
+// of one graph, each of which needs less memory than the next and takes more time. Plans without
+// copies to the host have a curve of their own (curve/trade_off_curve.h).
+//
+// A PlanSearch finds the least time within a given memory. The least memory within a given time is
+// found by halving the range between the largest memory for which no such plan was found and the
+// least peak of such a plan.
+//
+//   added time
+//        |  x                        x: plans
+//        |- - - - - - - - - - - - -  the most time that may be added
+//        |       x                   <- the answer
+//        |            x
+//        +--------------------- peak
+//          refused |   | reached
+//
+// Every plan found and every memory refused for one time narrows the range for all other times.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/planning/plan/balance.h"
+#include "lib/planning/plan/curve_point.h"
+#include "lib/problem/schedule/schedule.h"
+
+namespace ckplan {
+
+struct PricedPlan {
+  Schedule schedule;
+  int64_t peak = 0;
+  int64_t overhead = 0;  // The added time over running everything once.
+};
+
+// Finds plans within a given memory.
+class PlanSearch {
+ public:
+  struct Found {
+    std::optional<Schedule> plan;
+    int64_t least_peak = 0;  // No plan that the search looks for needs less.
+  };
+
+  virtual ~PlanSearch() = default;
+  // Returns a peak that no plan is below.
+  virtual int64_t LeastPeak() = 0;
+  // If `enough` is set, a plan that adds no more ends the search. `start` is a plan within the
+  // budget, or null.
+  virtual Result<Found> Find(int64_t budget, std::optional<int64_t> enough,
+                             const Schedule* start) = 0;
+  virtual PricedPlan Priced(Schedule schedule) = 0;
+};
+
+// On a stop (lib/base/stop.h) it keeps what was found before.
+class TradeOff {
+ public:
+  static constexpr int64_t kAnyTime = std::numeric_limits<int64_t>::max() / 2;
+  static constexpr int64_t kClose = 256;
+  static constexpr int64_t kNear = 64;
+
+  // `first` is a plan, such as that of keeping everything.
+  TradeOff(std::unique_ptr<PlanSearch> search, const Schedule& first);
+
+  // Takes in a plan that is known.
+  void Add(Schedule schedule);
+  // Later searches do not look for plans within this budget.
+  void Refuse(int64_t budget) { refusals_.push_back({budget, kAnyTime}); }
+
+  // Searches for the least peak of plans that add at most `most_added` time, to within 1 /
+  // `close_parts` of the first plan's peak.
+  Result<Done> SearchWithin(int64_t most_added, int64_t close_parts = kClose);
+  // Searches for the least peak of all plans.
+  Result<Done> SearchLeast(int64_t close_parts = kClose);
+  // Searches for the plans of least time within `count` amounts of memory, at equal distances from
+  // the least that is not excluded up to the peak of the first plan. More memory never costs more
+  // time.
+  Result<Done> SearchEvenly(int64_t count);
+
+  // Halves the gaps beside the plan that the balance prefers a few times, as long as that finds
+  // other plans.
+  Result<Done> SearchForBalance(const Balance& balance);
+
+  // Returns the found plan of least peak among those that add at most this much; if there is none,
+  // the plan of least time.
+  const PricedPlan& LeastWithin(int64_t most_added) const;
+  const PricedPlan& Least() const { return plans_.front(); }
+  const PricedPlan& Fastest() const { return plans_.back(); }
+  // Sorted by rising peak and falling overhead.
+  const std::vector<PricedPlan>& plans() const { return plans_; }
+  std::vector<CurvePoint> Points() const;
+  // Returns the plan of one of these points.
+  const PricedPlan& At(const CurvePoint& point) const;
+
+ private:
+  // No plan was found within `budget` that adds at most `most_added`.
+  struct Refusal {
+    int64_t budget = 0;
+    int64_t most_added = 0;
+  };
+
+  Result<Done> HalveFor(int64_t most_added, int64_t close_parts);
+  int64_t RefusedFor(int64_t most_added) const;
+  Result<Done> Try(int64_t budget, std::optional<int64_t> enough);
+  void Add(PricedPlan added);
+
+  std::unique_ptr<PlanSearch> search_;
+  int64_t first_peak_ = 0;
+  std::vector<PricedPlan> plans_;
+  std::vector<Refusal> refusals_;
+};
+
+}  // namespace ckplan

@@ -1,0 +1,69 @@
+// Looks up nodes and tensors (in a joint graph, operations and values) by the names that people and
+// plan files use.
+//
+// A node answers to its name and to the names of the tensors that it makes, since many models leave
+// nodes nameless. A name shared by several nodes or tensors is refused where it is used. Names that
+// are not well-formed UTF-8 are known by the spelling of plan files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "lib/planning/plan/decisions.h"
+#include "lib/problem/graph/joint_graph.h"
+#include "lib/problem/graph/tensor_graph.h"
+
+namespace ckplan {
+
+class DecidedNames {
+ public:
+  explicit DecidedNames(const TensorGraph& graph);
+  explicit DecidedNames(const JointGraph& graph);
+
+  // Finds the node with this name, or the node that makes the tensor with this name. Returns none
+  // and records a fault unless there is exactly one.
+  NodeId FindNode(const NameOrId& what, std::string_view where);
+  // Finds the node that makes the tensor with this name, or else the node with this name. Returns
+  // none without a fault for an input of the graph, which always exists.
+  NodeId FindMaker(const NameOrId& what, std::string_view where);
+  // Finds the tensor with this name. Returns none and records a fault unless there is exactly one.
+  TensorId FindTensor(const NameOrId& what, std::string_view where);
+  // Returns whether a tensor has this name or number.
+  bool HasTensor(const NameOrId& what) const;
+
+  // Returns the node's name as faults write it: "\"conv1\"".
+  std::string Quoted(NodeId id) const;
+  void Fault(std::string_view where, std::string_view what);
+  // kInvalidInput with all faults so far, if there are any.
+  Result<Done> Status() const;
+
+ private:
+  static constexpr size_t kMaxFaults = 10;
+
+  // The words for nodes and tensors in this kind of graph, such as "node" and "tensor".
+  DecidedNames(std::string_view node_word, std::string_view tensor_word)
+      : node_word_(node_word), tensor_word_(tensor_word) {}
+
+  void AddNode(NodeId id, const std::string& name, int64_t file_id,
+               const std::vector<TensorId>& outputs);
+  void AddTensor(TensorId id, const std::string& name, int64_t file_id, NodeId producer);
+  void FaultOfName(const NameOrId& what, bool may_be_node, std::string_view where);
+
+  const std::string_view node_word_;
+  const std::string_view tensor_word_;
+  std::unordered_map<std::string, std::vector<NodeId>> nodes_;
+  std::unordered_map<std::string, std::vector<TensorId>> tensors_;
+  std::unordered_map<int64_t, NodeId> node_ids_;
+  std::unordered_map<int64_t, TensorId> tensor_ids_;
+  // The node's own name, or that of the first tensor it makes.
+  IdVector<NodeId, std::string> shown_names_;
+  IdVector<TensorId, std::string> tensor_names_;
+  IdVector<TensorId, NodeId> producers_;
+  std::vector<std::string> faults_;
+  size_t fault_count_ = 0;
+};
+
+}  // namespace ckplan

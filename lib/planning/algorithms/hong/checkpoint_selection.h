@@ -1,0 +1,47 @@
+// The two optimisation problems of Hong et al. 2024 over a list d_0, ..., d_n, and their solvers.
+//
+//   Eq. 6    static    sum of all checkpoints + the largest segment between two of them
+//   Eq. 12   dynamic   max over checkpoints d_i, with d_h the one before it, of
+//                        sum of checkpoints up to i
+//                        + sum of d_k over h < k < i
+//                        + max of d_k over h <= k < i
+//
+// Both ends are checkpoints. Only the list's candidates may be checkpoints; in the paper, every
+// element is a candidate.
+#pragma once
+
+#include <cstddef>
+#include <stop_token>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/planning/algorithms/hong/layer_list.h"
+
+namespace ckplan {
+
+struct Checkpoints {
+  std::vector<size_t> positions;  // Ascending, both ends included.
+  Bytes objective;
+  bool is_proven = true;  // False: a stop came before all limits were tried or excluded.
+};
+
+// Return the values of Eq. 6 and Eq. 12 for a choice of checkpoints.
+Bytes StaticObjective(const LayerList& list, const std::vector<size_t>& checkpoints);
+Bytes DynamicObjective(const LayerList& list, const std::vector<size_t>& checkpoints);
+
+// Alg. 3 for Eq. 6. For one segment limit, a sliding minimum solves it in O(n). The paper visits
+// all limits downwards, in O(n^3) at worst. Here the gaps between solved limits are halved, the
+// most promising first, and gaps that cannot hold the optimum are skipped. The result is the same:
+// among equally good solutions, that of the largest limit. kTimeout: stopped before the first
+// solution.
+Result<Checkpoints> SelectStatic(const LayerList& list, std::stop_token stop);
+
+// Alg. 5 for Eq. 12, in O(n^2). kTimeout: stopped.
+Result<Checkpoints> SelectDynamic(const LayerList& list, std::stop_token stop);
+
+// Alg. 6 for Eq. 12: O(n) queue operations, each with one binary search among the record maxima
+// before the current position (about ln n of them on a random list).
+Checkpoints SelectDynamicLinear(const LayerList& list);
+
+}  // namespace ckplan

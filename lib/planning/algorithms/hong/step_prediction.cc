@@ -1,0 +1,135 @@
+#include "lib/planning/algorithms/hong/step_prediction.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/planning/algorithms/hong/layer_list.h"
+#include "lib/planning/algorithms/hong/training_phases.h"
+#include "lib/planning/plan/plan.h"
+#include "lib/problem/graph/chain.h"
+#include "lib/problem/graph/layer_fold.h"
+
+namespace ckplan {
+namespace {
+
+Error NoCheckpoints(std::string why) { return MakeError(ErrorCode::kUnsupported, std::move(why)); }
+
+// The list d_i of the nodes or layers that the plan's algorithm decided on.
+class PlannedList {
+ public:
+  PlannedList(const TensorGraph& graph, const Plan& plan) : graph_(graph), plan_(plan) {
+    IdVector<NodeId, NodeId> layer_of(graph.nodes().size());
+    if (plan.request.granularity == Granularity::kLayer) {
+      LayerFold fold = FoldLayers(graph);
+      list_ = ListLayers(fold.graph, VertexGraph(fold.graph));
+      layer_of = std::move(fold.layer_of);
+    } else {
+      list_ = ListLayers(graph, VertexGraph(graph));
+      for (const NodeId id : graph.nodes().ids()) layer_of[id] = id;
+    }
+    IdVector<NodeId, size_t> position_of_layer(graph.nodes().size());
+    for (size_t i = 0; i < list_.nodes.size(); ++i) {
+      if (!list_.nodes[i].is_none()) position_of_layer[list_.nodes[i]] = i;
+    }
+    for (const NodeId id : graph.nodes().ids()) {
+      position_of_.push_back(position_of_layer[layer_of[id]]);
+    }
+  }
+
+  const LayerList& list() const { return list_; }
+  size_t position_of(NodeId id) const { return position_of_[id]; }
+
+  // Returns the positions of the checkpoints, ascending, with both ends.
+  Result<std::vector<size_t>> Checkpoints() const {
+    constexpr int32_t kNoNode = -1;
+    std::vector<int32_t> segment_at(list_.sizes.size(), kNoNode);
+    for (const NodeId id : graph_.nodes().ids()) {
+      int32_t& segment = segment_at[position_of_[id]];
+      if (segment != kNoNode && segment != plan_.decisions[id].segment) return EndsElsewhere();
+      segment = plan_.decisions[id].segment;
+    }
+    std::vector<size_t> checkpoints = {0};
+    const auto add = [&](size_t position) {
+      if (position != checkpoints.back()) checkpoints.push_back(position);
+    };
+    for (size_t i = 1; i < segment_at.size(); ++i) {
+      if (segment_at[i - 1] == kNoNode || segment_at[i] == kNoNode) continue;
+      if (segment_at[i] == segment_at[i - 1]) continue;
+      const bool is_candidate =
+          std::binary_search(list_.candidates.begin(), list_.candidates.end(), i - 1);
+      if (segment_at[i] < segment_at[i - 1] || !is_candidate) return EndsElsewhere();
+      add(i - 1);
+    }
+    add(list_.sizes.size() - 1);
+    CKPLAN_RETURN_IF_ERROR(CheckKept(checkpoints));
+    return checkpoints;
+  }
+
+ private:
+  static Error EndsElsewhere() {
+    return NoCheckpoints("a segment ends elsewhere than at a vertex that splits the graph");
+  }
+
+  // Checks that the plan keeps and recomputes what these checkpoints imply.
+  Result<Done> CheckKept(const std::vector<size_t>& checkpoints) const {
+    int32_t last_segment = 0;
+    for (const NodeDecision& decision : plan_.decisions) {
+      last_segment = std::max(last_segment, decision.segment);
+    }
+    for (const NodeId id : graph_.nodes().ids()) {
+      const NodeDecision& decision = plan_.decisions[id];
+      const bool is_last = decision.segment == last_segment;
+      const bool is_checkpoint =
+          std::binary_search(checkpoints.begin(), checkpoints.end(), position_of_[id]);
+      const int32_t allowed_runs = is_last || (is_checkpoint && IsReadLater(id)) ? 0 : 1;
+      const bool is_extra = decision.action == NodeAction::kKeep && !is_last && !is_checkpoint &&
+                            NeedsGradient(graph_, id);
+      if (decision.recompute_count > allowed_runs || is_extra) {
+        return NoCheckpoints(
+            "the plan keeps or recomputes otherwise than from the end of a "
+            "segment to the next");
+      }
+    }
+    return Done{};
+  }
+
+  // Returns whether a node in a later segment reads an output of the node.
+  bool IsReadLater(NodeId id) const {
+    for (const TensorId output : graph_.node(id).outputs) {
+      for (const NodeId reader : graph_.tensor(output).consumers) {
+        if (plan_.decisions[reader].segment > plan_.decisions[id].segment) return true;
+      }
+    }
+    return false;
+  }
+
+  const TensorGraph& graph_;
+  const Plan& plan_;
+  LayerList list_;
+  IdVector<NodeId, size_t> position_of_;  // The position of each node in the list.
+};
+
+}  // namespace
+
+Result<std::vector<std::optional<Bytes>>> PredictSteps(const TensorGraph& graph, const Plan& plan) {
+  const PlannedList planned(graph, plan);
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<size_t> checkpoints, planned.Checkpoints());
+  const std::vector<Bytes> phases = PredictTrainingPhases(planned.list(), checkpoints);
+  const std::vector<Step>& steps = plan.schedule.steps;
+  std::vector<std::optional<size_t>> last_step(phases.size());
+  bool is_forward = true;
+  for (size_t k = 0; k < steps.size(); ++k) {
+    if (steps[k].kind == StepKind::kLoss) is_forward = false;
+    const bool is_first_run = steps[k].kind == StepKind::kForward && is_forward;
+    if (!is_first_run && steps[k].kind != StepKind::kBackward) continue;
+    const size_t i = planned.position_of(steps[k].node());
+    last_step[is_first_run ? i : phases.size() - 1 - i] = k;
+  }
+  std::vector<std::optional<Bytes>> at_step(steps.size());
+  for (size_t phase = 0; phase < phases.size(); ++phase) {
+    if (last_step[phase]) at_step[*last_step[phase]] = phases[phase] - graph.constants().inputs;
+  }
+  return at_step;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,98 @@
+// Finds the segments between two lower sets that fit a budget by Eq. 2 of Kusumoto et al. 2019: the
+// graph that lower_set_dp.cc searches.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/planning/algorithms/kusumoto/lower_sets.h"
+#include "lib/planning/algorithms/kusumoto/set_workers.h"
+
+namespace ckplan {
+
+inline constexpr Bytes kNoBytes = Bytes::Max();
+
+// The costs of a step from a set to a larger one.
+struct Transition {
+  Bytes more_cached;  // M(d(L') \ L)
+  int64_t more_time;  // T(V' \ d(L'))
+};
+
+inline Transition Between(const LowerSetFamily& family, int32_t set, int32_t below) {
+  const LowerSetFamily::Facts& to = family.facts(set);
+  const LowerSetFamily::Facts& from = family.facts(below);
+  const LowerSetFamily::Overlap overlap = family.BoundaryWithin(set, below);
+  // Raw int64 for speed in the hottest loops; it cannot overflow, as TensorGraph::Create bounds the
+  // totals.
+  return {Bytes(to.boundary_memory.count() - overlap.memory.count()),
+          to.time.count() - from.time.count() - (to.boundary_time.count() - overlap.time.count())};
+}
+
+// The family under one budget: the segments that fit, and two numbers for each set that say whether
+// any sequence through it fits, whatever its overhead.
+class FittingSegments {
+ public:
+  // Keeps references to the family and the workers.
+  FittingSegments(const LowerSetFamily& family, Bytes budget, SetWorkers* workers)
+      : family_(family), budget_(budget), workers_(*workers) {}
+
+  // For each set, the least memory cached on any way to it, and the highest Eq. 2 value on one such
+  // way.
+  struct Arrivals {
+    std::vector<Bytes> cached;  // kNoBytes: no sequence leads here.
+    std::vector<Bytes> peak;
+  };
+  // Considers only sequences of `useful` sets, which must include the first and the last set.
+  Result<Arrivals> FindMinCached(const SetSelection& useful);
+
+  // Returns for each set how much may be cached on arrival so that V can still be reached; a
+  // negative value means that V cannot be reached.
+  Result<std::vector<Bytes>> FindMaxCached(const SetSelection& useful);
+
+  // The sets that a sequence within the budget can pass, and FindMaxCached for them. Empty if no
+  // sequence fits the budget.
+  struct Passable {
+    SetSelection sets;
+    std::vector<Bytes> max_cached;
+  };
+  Result<Passable> FindPassable();
+  // Returns the useful sets at which no more is cached than may be cached.
+  SetSelection PassableOf(const Arrivals& arrivals, const std::vector<Bytes>& max_cached,
+                          const SetSelection& useful) const;
+
+  // Visits those subsets of `set` from which a segment fits, with the maximum that may be cached
+  // there. Only selected sets are visited for which may_matter(below, max_cached) holds.
+  template <typename MayMatter, typename Visit>
+  void ForEach(size_t worker, int32_t set, const SetSelection& selected, MayMatter may_matter,
+               Visit visit) {
+    const Bytes left = budget_ - family_.facts(set).neighbours;
+    if (left < Bytes(0)) return;
+    const Bytes at_set = left - 2 * family_.memory(set);
+    const auto max_cached = [&](int32_t below) { return at_set + 2 * family_.memory(below); };
+    const int64_t looked_at = workers_.finder(worker).ForEach(
+        set, Bytes(left.count() / 2), selected,
+        [&](int32_t below) {
+          // Every sequence that leads there caches at least the boundary.
+          const Bytes most = max_cached(below);
+          return may_matter(below, most) && most >= family_.boundary_memory(below);
+        },
+        [&](int32_t below) { visit(below, max_cached(below)); });
+    workers_.meter().Add(looked_at);
+  }
+
+ private:
+  // Returns a lower bound of Between().more_cached without visiting members: the growth of the
+  // boundary's memory.
+  Bytes MinMoreCached(int32_t set, int32_t below) const {
+    return std::max(Bytes(0), family_.boundary_memory(set) - family_.boundary_memory(below));
+  }
+
+  const LowerSetFamily& family_;
+  const Bytes budget_;
+  SetWorkers& workers_;
+};
+
+}  // namespace ckplan

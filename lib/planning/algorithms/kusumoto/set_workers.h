@@ -1,0 +1,54 @@
+// Passes over the members of a family of lower sets, using several threads if the family is wide.
+//
+// Sets of one size are not subsets of each other: they form a level. A pass goes from level to
+// level, and threads share the sets of one level. The result for a set depends only on the levels
+// before it, so it depends neither on the threads nor on their number. The same holds for the work
+// that counts for a work limit (lib/base/work_limit.h): after each level, the thread that began the
+// pass polls for the work of all threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/planning/algorithms/kusumoto/lower_sets.h"
+#include "lib/planning/algorithms/kusumoto/work_meter.h"
+
+namespace ckplan {
+
+class SetWorkers {
+ public:
+  // Keeps references to its arguments.
+  SetWorkers(const LowerSetFamily& family, const DpLimits& limits);
+
+  // At most this many threads run a pass; their numbers are below it.
+  size_t count() const { return finders_.size(); }
+  SubsetFinder& finder(size_t worker) { return finders_[worker]; }
+  WorkMeter& meter() { return meter_; }
+
+  // Calls body(worker, set) for each of the `sets`, an ascending list. Upwards, all subsets of a
+  // set come before it; Downwards, after it. Each worker runs one call at a time. If threads cannot
+  // be started, the others do their work. An exception of the body is passed on. Errors are those
+  // of the meter.
+  using Body = std::function<void(size_t worker, int32_t set)>;
+  Result<Done> Upwards(std::span<const int32_t> sets, const Body& body);
+  Result<Done> Downwards(std::span<const int32_t> sets, const Body& body);
+
+ private:
+  using Level = std::vector<int32_t>;
+  std::vector<Level> LevelsOf(std::span<const int32_t> sets) const;
+  bool IsWide(size_t set_count) const;
+  Result<Done> RunInTurn(const std::vector<Level>& levels, const Body& body);
+  Result<Done> Run(const std::vector<Level>& levels, size_t set_count, const Body& body);
+  void RunOnThreads(const std::vector<Level>& levels, const Body& body);
+  void PollFor(int64_t transitions);
+
+  const LowerSetFamily& family_;
+  WorkMeter meter_;
+  std::vector<SubsetFinder> finders_;
+  int64_t polled_ = 0;  // Transitions of the meter that have been polled for.
+};
+
+}  // namespace ckplan

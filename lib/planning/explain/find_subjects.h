@@ -1,0 +1,35 @@
+// Finds the nodes, tensors and modules that a name stands for.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/problem/graph/absent_values.h"
+#include "lib/problem/schedule/training_step.h"
+
+namespace ckplan {
+
+// A node or tensor that the name stands for.
+struct Subject {
+  NodeId node;                    // None if the subject is a tensor.
+  std::vector<TensorId> tensors;  // All outputs of the node, or the one tensor; may be empty.
+  // Its name; for a tensor that is not in the graph, the name that was asked for.
+  std::string name;
+  // Set if the tensor is not in the graph. `tensors` then has the tensor that it is a view of, or
+  // is empty if it is a view of none.
+  const AbsentValue* absent = nullptr;
+};
+
+// Finds all nodes, tensors and absent values of exactly that name. If there are none, finds the
+// nodes of the module with that path, or else those that match the name as a pattern
+// (lib/base/glob.h). A tensor is left out if its maker is found as well. The prefixes "node:",
+// "tensor:" and "module:" restrict the search. Results are in the order of the graph. Returns
+// kUsage if there are none, with similar names in the notes.
+Result<std::vector<Subject>> FindSubjects(const TrainingStep& graph,
+                                          std::span<const AbsentValue> absent,
+                                          std::string_view name);
+
+}  // namespace ckplan

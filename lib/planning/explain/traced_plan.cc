@@ -1,0 +1,94 @@
+#include "lib/planning/explain/traced_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/stop.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int32_t kNone = -1;
+
+// The last storage in a buffer ends with the buffer; an earlier one ends where the next is written
+// in place.
+std::vector<int32_t> FindEnds(const TrainingStep& graph, const Timeline& timeline) {
+  struct Tenant {
+    TensorId storage;
+    int32_t until = 0;
+    int32_t since = 0;  // The step that makes its first version.
+  };
+  // The tenant of each buffer, from the last to the first.
+  std::vector<Tenant> tenants(timeline.buffers.size());
+  std::vector<int32_t> until(timeline.versions.size());
+  for (size_t v = timeline.versions.size(); v-- > 0;) {
+    const Version& version = timeline.versions[v];
+    const auto buffer = static_cast<size_t>(version.buffer);
+    Tenant& tenant = tenants[buffer];
+    const TensorId storage = graph.StorageOf(version.tensor);
+    if (tenant.storage != storage) {
+      tenant.until = tenant.storage.is_none() ? timeline.buffers[buffer].last_step : tenant.since;
+      tenant.storage = storage;
+    }
+    tenant.since = version.made_at;
+    // One operation may write over a value and also make an alias of it.
+    until[v] = std::max(tenant.until, version.last_read);
+  }
+  return until;
+}
+
+void FindReads(TracedPlan* traced) {
+  const TrainingStep& graph = traced->graph;
+  const std::vector<Version>& versions = traced->timeline.versions;
+  traced->reads.resize(versions.size());
+  IdVector<TensorId, int32_t> newest(graph.tensor_count(), kNone);
+  IdVector<NodeId, bool> has_run(graph.node_count());
+  size_t next = 0;
+  for (size_t k = 0; k < traced->steps().size(); ++k) {
+    PollStop();
+    const Step& step = traced->steps()[k];
+    const auto at = static_cast<int32_t>(k);
+    for (const TensorId read : graph.ReadsOf(step)) {
+      if (newest[read] == kNone) continue;
+      std::vector<int32_t>& reads = traced->reads[static_cast<size_t>(newest[read])];
+      if (reads.empty() || reads.back() != at) reads.push_back(at);
+    }
+    const bool is_run = step.kind == StepKind::kForward || step.kind == StepKind::kRun;
+    traced->has_run.push_back(is_run && has_run[step.node()]);
+    if (is_run) has_run[step.node()] = true;
+    for (; next < versions.size() && versions[next].made_at == at; ++next) {
+      newest[versions[next].tensor] = static_cast<int32_t>(next);
+      const TensorId storage = graph.StorageOf(versions[next].tensor);
+      traced->versions_in[storage].push_back(static_cast<int32_t>(next));
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view TracedPlan::NameOfKind(MemoryKind kind) const {
+  return graph.is_joint() && kind == MemoryKind::kGradients ? "backward" : NameOf(kind);
+}
+
+std::string TracedPlan::NameOfStep(size_t step) const {
+  return step < steps().size() ? DescribeStep(graph, steps()[step], has_run[step]) : "";
+}
+
+TracedPlan TracePlan(const TrainingStep& graph, const Plan& plan) {
+  TracedPlan traced{graph, plan, {}, {}, {}, {}, {}, {}, {}};
+  traced.versions_in.resize(graph.tensor_count());
+  if (HasConstraints(plan.request)) {
+    Result<Constraints> constraints = ConstraintsOf(graph, plan.request);
+    // A plan may have constraints that the planner refuses: to keep and to recompute a tensor that
+    // is never read.
+    if (constraints.ok()) traced.constraints = std::move(constraints).value();
+  }
+  if (plan.schedule.steps.empty()) return traced;
+  traced.timeline = BuildTimeline(graph, plan.schedule);
+  traced.kinds = MemoryKindsOf(graph, plan.schedule, traced.timeline);
+  traced.until = FindEnds(graph, traced.timeline);
+  FindReads(&traced);
+  return traced;
+}
+
+}  // namespace ckplan

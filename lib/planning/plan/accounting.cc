@@ -1,0 +1,345 @@
+#include "lib/planning/plan/accounting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "lib/planning/plan/caching_allocator.h"
+#include "lib/planning/plan/optimizer_state.h"
+#include "lib/problem/schedule/timeline.h"
+
+namespace ckplan {
+namespace {
+
+// The state of an optimizer arrives at the end of the first step. After the third, nothing changes.
+constexpr int kRehearsedSteps = 3;
+// Halvings of the range in which the least memory for the steps is sought.
+constexpr int kSizesTried = 10;
+
+Bytes SumOf(const std::vector<Bytes>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), Bytes(0));
+}
+
+Bytes SumOf(const std::vector<MemoryLine>& lines) {
+  Bytes sum(0);
+  for (const MemoryLine& line : lines) sum += line.bytes;
+  return sum;
+}
+
+MemoryLine Line(std::string name, Bytes bytes, LineKind kind, std::string source) {
+  return {std::move(name), bytes, bytes, bytes, kind, std::move(source)};
+}
+
+Bytes WholeGradients(const TrainingStep& step, const PlanRequest& request) {
+  return request.gradients == ParameterGradients::kArriving ? Bytes(0)
+                                                            : step.constants().parameter_gradients;
+}
+
+// What gradients and the optimizer's temporaries have at the moment of its step.
+Bytes OptimizerMoment(const TrainingStep& step, const PlanRequest& request) {
+  const Bytes gradients = std::max(step.optimized().bytes, step.constants().parameter_gradients);
+  return gradients + SumOf(OptimizerStepBuffers(request, step.optimized()));
+}
+
+// An allocation, or the release of an earlier one.
+struct MemoryEvent {
+  int64_t tick = 0;
+  size_t buffer = 0;
+  bool is_release = false;
+};
+
+// What a schedule allocates and frees, in order.
+struct StepEvents {
+  std::vector<Bytes> sizes;  // In bytes, one for each buffer.
+  std::vector<MemoryEvent> events;
+  std::vector<size_t> left;  // Buffers that are released after the optimizer's step.
+  Bytes peak;
+  Bytes peak_without_workspaces;
+};
+
+class EventReader {
+ public:
+  EventReader(const TrainingStep& step, const Timeline& timeline)
+      : timeline_(timeline), is_left_(timeline.buffers.size(), false) {
+    MarkResults(step);
+  }
+
+  StepEvents Read() && {
+    StepEvents read;
+    for (size_t i = 0; i < timeline_.buffers.size(); ++i) {
+      const Buffer& buffer = timeline_.buffers[i];
+      read.sizes.push_back(buffer.bytes);
+      read.events.push_back({buffer.begin, i, false});
+      if (is_left_[i]) {
+        read.left.push_back(i);
+      } else {
+        read.events.push_back({buffer.end, i, true});
+      }
+    }
+    std::sort(read.events.begin(), read.events.end(),
+              [](const MemoryEvent& a, const MemoryEvent& b) { return a.tick < b.tick; });
+    MeasurePeaks(&read);
+    return read;
+  }
+
+ private:
+  // The last version of each result of a joint graph stays.
+  void MarkResults(const TrainingStep& step) {
+    if (!step.is_joint()) return;
+    std::vector<int32_t> last(step.tensor_count(), -1);
+    for (const Version& version : timeline_.versions) {
+      if (version.buffer < 0) continue;
+      last[static_cast<size_t>(step.StorageOf(version.tensor).index())] = version.buffer;
+    }
+    for (const ValueId result : step.joint().results()) {
+      const int32_t buffer = last[static_cast<size_t>(step.StorageOf(result).index())];
+      if (buffer >= 0) is_left_[static_cast<size_t>(buffer)] = true;
+    }
+  }
+
+  void MeasurePeaks(StepEvents* read) const {
+    Bytes live(0);
+    Bytes without(0);
+    for (const MemoryEvent& event : read->events) {
+      const Buffer& buffer = timeline_.buffers[event.buffer];
+      const Bytes change = event.is_release ? Bytes(0) - buffer.bytes : buffer.bytes;
+      live += change;
+      if (buffer.kind != BufferKind::kWorkspace) without += change;
+      read->peak = std::max(read->peak, live);
+      read->peak_without_workspaces = std::max(read->peak_without_workspaces, without);
+    }
+  }
+
+  const Timeline& timeline_;
+  std::vector<bool> is_left_;
+};
+
+// What is in memory around the steps, as sizes of buffers.
+struct Surroundings {
+  std::vector<Bytes> constants;  // Throughout: parameters, inputs, cuBLAS's workspace.
+  std::vector<Bytes> state;      // From the end of the first step.
+  std::vector<Bytes> temporaries;
+};
+
+Surroundings SurroundingsOf(const TrainingStep& step, const PlanRequest& request, Bytes cublas,
+                            Bytes other_micro_batches) {
+  const ConstantMemory constants = step.constants();
+  const Optimized optimized = step.optimized();
+  Surroundings found;
+  found.constants = GradientBuffers(optimized);  // Trained parameters have the same sizes.
+  const Bytes trained = SumOf(found.constants);
+  if (trained > constants.parameters) found.constants.clear();
+  found.constants.push_back(constants.parameters - SumOf(found.constants));
+  if (WholeGradients(step, request) > Bytes(0)) {
+    std::vector<Bytes> gradients = GradientBuffers(optimized);
+    const Bytes rest = constants.parameter_gradients - SumOf(gradients);
+    if (rest > Bytes(0)) gradients.push_back(rest);
+    found.constants.insert(found.constants.end(), gradients.begin(), gradients.end());
+  }
+  for (const Bytes bytes : {constants.inputs, constants.unsharded, other_micro_batches, cublas}) {
+    found.constants.push_back(bytes);
+  }
+  found.state = OptimizerStateBuffers(request, optimized);
+  found.temporaries = OptimizerStepBuffers(request, optimized);
+  return found;
+}
+
+// The most that the allocator held, and the most that it was asked for.
+struct Rehearsed {
+  Bytes reserved;
+  Bytes requested;
+};
+
+// Runs a few training steps through the allocator, as PyTorch does.
+class Rehearsal {
+ public:
+  Rehearsal(const Surroundings& around, const StepEvents& step, Bytes capacity)
+      : around_(around), step_(step), allocator_(capacity), blocks_(step.sizes.size()) {}
+
+  // Returns nullopt if the capacity is too small.
+  std::optional<Rehearsed> Run() && {
+    if (!AllocateAll(around_.constants)) return std::nullopt;
+    for (int i = 0; i < kRehearsedSteps; ++i) {
+      if (!RunStep()) return std::nullopt;
+      if (i == 0 && !AllocateAll(around_.state)) return std::nullopt;
+      const auto temporaries = AllocateAll(around_.temporaries);
+      if (!temporaries) return std::nullopt;
+      for (const auto block : *temporaries) allocator_.Release(block);
+      for (const size_t buffer : step_.left) allocator_.Release(blocks_[buffer]);
+    }
+    return Rehearsed{allocator_.peak_reserved(), allocator_.peak_requested()};
+  }
+
+ private:
+  using BlockId = CachingAllocator::BlockId;
+
+  std::optional<std::vector<BlockId>> AllocateAll(const std::vector<Bytes>& sizes) {
+    std::vector<BlockId> blocks;
+    for (const Bytes size : sizes) {
+      const std::optional<BlockId> block = allocator_.Allocate(size);
+      if (!block) return std::nullopt;
+      blocks.push_back(*block);
+    }
+    return blocks;
+  }
+
+  bool RunStep() {
+    for (const MemoryEvent& event : step_.events) {
+      BlockId& block = blocks_[event.buffer];
+      if (event.is_release) {
+        allocator_.Release(block);
+        continue;
+      }
+      const std::optional<BlockId> given = allocator_.Allocate(step_.sizes[event.buffer]);
+      if (!given) return false;
+      block = *given;
+    }
+    return true;
+  }
+
+  const Surroundings& around_;
+  const StepEvents& step_;
+  CachingAllocator allocator_;
+  std::vector<BlockId> blocks_;
+};
+
+// Returns what the allocator holds besides tensors: within the capacity or, where the steps do not
+// fit in it, within the least one that is found for them.
+Bytes KeptByAllocator(const Surroundings& around, const StepEvents& step,
+                      std::optional<Bytes> capacity) {
+  const auto run = [&](Bytes within) { return Rehearsal(around, step, within).Run(); };
+  std::optional<Rehearsed> held;
+  if (capacity && *capacity > Bytes(0)) held = run(*capacity);
+  if (held) return held->reserved - held->requested;
+  held = run(CachingAllocator::kNoLimit);
+  if (!held) return Bytes(0);
+  if (!capacity) return held->reserved - held->requested;
+  Bytes too_little = std::max(*capacity, held->requested - Bytes(1));
+  for (int i = 0; i < kSizesTried && too_little + Bytes(1) < held->reserved; ++i) {
+    const Bytes middle((too_little.count() + held->reserved.count()) / 2);
+    const std::optional<Rehearsed> less = run(middle);
+    if (less) {
+      held = less;
+    } else {
+      too_little = middle;
+    }
+  }
+  return held->reserved - held->requested;
+}
+
+class Accountant {
+ public:
+  Accountant(const AccountedStep& of, const StepEvents& events, Bytes peak)
+      : step_(of.step),
+        request_(of.request),
+        buffers_(of.buffers),
+        events_(events),
+        // The rest of the peak is what the other micro-batches in flight keep.
+        other_micro_batches_(std::max(peak - events.peak, Bytes(0))),
+        constants_(of.step.constants()) {}
+
+  Accounting Account() && {
+    AddConstants();
+    AddStep();
+    if (request_.reserve) {
+      found_.outside = {Line("reserve", *request_.reserve, LineKind::kAllowance, "--reserve")};
+    } else {
+      AddOutside();
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void AddConstants() {
+    const std::string source = "the model";
+    AddTensors("parameters", constants_.parameters - buffers_, LineKind::kExact, source);
+    AddTensors("buffers", buffers_, LineKind::kExact, source);
+    AddTensors("inputs", constants_.inputs, LineKind::kExact, source);
+    AddTensors("optimizer state", OptimizerState(request_, step_.optimized()), LineKind::kExact,
+               fmt::format("what {} keeps for each trained parameter", NameOf(request_.optimizer)));
+    if (constants_.unsharded > Bytes(0)) {
+      AddTensors("whole at a time", constants_.unsharded, LineKind::kFormula,
+                 fmt::format("{} with its defaults", TextOf(*request_.sharding)));
+    }
+  }
+
+  void AddStep() {
+    const Bytes gradients = WholeGradients(step_, request_);
+    const Bytes backward = gradients + events_.peak_without_workspaces + other_micro_batches_;
+    const Bytes optimizer = OptimizerMoment(step_, request_);
+    workspaces_ = std::max(backward + WorkspaceBytes(), optimizer) - std::max(backward, optimizer);
+    if (optimizer > backward) {
+      AddTensors("step", optimizer, LineKind::kExact,
+                 "gradients, and what the optimizer's step makes");
+      return;
+    }
+    AddTensors("step", backward, LineKind::kExact,
+               gradients > Bytes(0) ? "activations, with all gradients of parameters throughout"
+                                    : "activations, with gradients as they arrive");
+  }
+
+  void AddOutside() {
+    std::vector<MemoryLine> fixed = OutsideOf(request_);
+    const Bytes cublas = fixed.front().bytes;
+    std::optional<Bytes> capacity;
+    if (request_.memory.is_given()) {
+      capacity = request_.memory.bytes - (SumOf(fixed) - cublas);
+    }
+    found_.outside.push_back(WorkspacesLine());
+    const Surroundings around = SurroundingsOf(step_, request_, cublas, other_micro_batches_);
+    found_.outside.push_back(Line("allocator", KeptByAllocator(around, events_, capacity),
+                                  LineKind::kFormula,
+                                  "replay of PyTorch's CUDACachingAllocator.cpp"));
+    std::move(fixed.begin(), fixed.end(), std::back_inserter(found_.outside));
+  }
+
+  MemoryLine WorkspacesLine() const {
+    if (!request_.workspaces.empty()) {
+      return Line("workspaces", workspaces_, LineKind::kFormula, "--workspaces");
+    }
+    if (WorkspaceBytes() > Bytes(0)) {
+      return Line("workspaces", workspaces_, LineKind::kFormula,
+                  "what operations allocate in between");
+    }
+    return Line("workspaces", Bytes(0), LineKind::kAllowance,
+                "not counted; --workspaces FILE counts them");
+  }
+
+  Bytes WorkspaceBytes() const { return events_.peak - events_.peak_without_workspaces; }
+
+  void AddTensors(std::string name, Bytes bytes, LineKind kind, std::string source) {
+    found_.tensors.push_back(Line(std::move(name), bytes, kind, std::move(source)));
+  }
+
+  const TrainingStep& step_;
+  const PlanRequest& request_;
+  const Bytes buffers_;
+  const StepEvents& events_;
+  const Bytes other_micro_batches_;
+  const ConstantMemory constants_;
+  Bytes workspaces_;
+  Accounting found_;
+};
+
+}  // namespace
+
+Bytes Accounting::tensor_bytes() const { return SumOf(tensors); }
+Bytes Accounting::outside_bytes() const { return SumOf(outside); }
+
+Accounting AccountFor(const AccountedStep& of, const Schedule& schedule, Bytes peak) {
+  const Timeline timeline = BuildTimeline(of.step, schedule);
+  const StepEvents events = EventReader(of.step, timeline).Read();
+  return Accountant(of, events, peak).Account();
+}
+
+Bytes LeastNeed(const TrainingStep& step, const PlanRequest& request) {
+  ConstantMemory rest = step.constants();
+  rest.parameter_gradients = Bytes(0);
+  return rest.parameters + rest.inputs + rest.unsharded +
+         OptimizerState(request, step.optimized()) + OptimizerMoment(step, request) +
+         OutsideInMemory(request);
+}
+
+}  // namespace ckplan

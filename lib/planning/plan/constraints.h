@@ -1,0 +1,62 @@
+// The constraints of a request on plans for a graph, by the names of its nodes, tensors, operations
+// and values: the fields keep, recompute and never_rerun (request.h). A kept value and an operation
+// that never runs again run once, because a second run would make a second version. A recomputed
+// value is read in the backward pass only from a later run than the forward pass's
+// (lib/problem/runs/run_rules.h). check_constraints.h checks plans and shares no code with this
+// file.
+#pragma once
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/problem/graph/joint_graph.h"
+#include "lib/problem/graph/tensor_graph.h"
+#include "lib/problem/runs/run_rules.h"
+#include "lib/problem/schedule/expand.h"
+#include "lib/problem/schedule/schedule.h"
+#include "lib/problem/schedule/training_step.h"
+
+namespace ckplan {
+
+struct PlanRequest;
+
+// Indexed by nodes of a forward graph, or by operations of a joint graph.
+struct Constraints {
+  IdVector<NodeId, bool> is_kept;
+  IdVector<NodeId, bool> runs_once;  // Includes the kept ones.
+  IdVector<NodeId, bool> is_recomputed;
+
+  bool has_once() const;
+  bool has_recomputed() const;
+  bool empty() const { return !has_once() && !has_recomputed(); }
+};
+
+bool HasConstraints(const PlanRequest& request);
+
+// A tensor stands for the node that makes it. In a joint graph, only operations of the forward pass
+// can be kept or recomputed, and aliases are recomputed with their base. Returns kUsage if a
+// pattern matches nothing, if a recomputed value must be kept or may not run twice, or if values
+// must be recomputed in a joint graph that does not mark its backward operations.
+Result<Constraints> ConstraintsOf(const TrainingStep& step, const PlanRequest& request);
+
+// Returns the graph in which the operations that must run once may not repeat.
+JointGraph WithRunsOnce(const JointGraph& graph, const IdVector<OpId, bool>& runs_once);
+// Returns the expansion of a forward graph in which the forward runs of these nodes may not repeat.
+Expansion WithRunsOnce(const Expansion& expansion, const IdVector<NodeId, bool>& runs_once);
+
+// Changes schedules of a forward graph, with frees by liveness, to obey its constraints.
+class ScheduleRules {
+ public:
+  ScheduleRules(const TensorGraph& graph, const Constraints& constraints);
+
+  bool AreObeyedBy(const Schedule& schedule) const;
+  // See MadeToObey (lib/problem/runs/run_rules.h).
+  Schedule MadeToObey(const Schedule& schedule) const;
+
+ private:
+  Runs RunsOf(const Schedule& schedule) const;
+
+  int32_t node_count_;
+  RunRules rules_;  // For the operations of the expansion: forward nodes, the loss, backward nodes.
+};
+
+}  // namespace ckplan

@@ -1,0 +1,325 @@
+#include "lib/planning/plan/diff.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "lib/planning/plan/diff_groups.h"
+#include "lib/planning/plan/diff_summary.h"
+#include "lib/planning/plan/structural_match.h"
+#include "lib/problem/graph/node_name.h"
+#include "lib/problem/schedule/training_step.h"
+#include "lib/problem/schedule/transfers.h"
+
+namespace ckplan {
+namespace {
+
+using Row = PlanDigest::Row;
+
+// Finds partners for the rows that have none yet. Rows that share a name are matched in order.
+void MatchBy(std::string Row::*name, const PlanDigest& older, const PlanDigest& newer,
+             RowPartners* partners) {
+  std::vector<bool> is_taken(newer.rows.size());
+  for (const size_t partner : *partners) {
+    if (partner != kNoPartner) is_taken[partner] = true;
+  }
+  std::map<std::string_view, std::vector<size_t>> left;  // In reverse order.
+  for (size_t i = newer.rows.size(); i-- > 0;) {
+    if (!is_taken[i]) left[newer.rows[i].*name].push_back(i);
+  }
+  for (size_t i = 0; i < older.rows.size(); ++i) {
+    if ((*partners)[i] != kNoPartner || (older.rows[i].*name).empty()) continue;
+    const auto found = left.find(older.rows[i].*name);
+    if (found == left.end() || found->second.empty()) continue;
+    (*partners)[i] = found->second.back();
+    found->second.pop_back();
+  }
+}
+
+// Matches by the names of tensors, which are unique within a model, then by the names of nodes if a
+// tensor was renamed, as the output is when a model grows after it. Where the models differ, the
+// other nodes are matched by structure.
+RowPartners MatchRows(const PlanDigest& older, const PlanDigest& newer, PlanDiff* diff) {
+  RowPartners partners(older.rows.size(), kNoPartner);
+  MatchBy(&Row::tensor, older, newer, &partners);
+  if (!diff->has_same_model) DropFalseNames(older, newer, &partners);
+  MatchBy(&Row::name, older, newer, &partners);
+  if (diff->has_same_model) return partners;
+  DropFalseNames(older, newer, &partners);
+  diff->paired_by_structure = static_cast<int64_t>(PairByStructure(older, newer, &partners));
+  return partners;
+}
+
+bool IsKept(const Row* row) {
+  if (row == nullptr || row->decision.action != NodeAction::kKeep) return false;
+  return row->moved == Bytes(0) || row->moved < row->bytes;
+}
+Bytes MovedBy(const Row* row) { return row == nullptr ? Bytes(0) : row->moved; }
+int32_t RunsOf(const Row* row) {
+  const bool runs = row != nullptr && row->decision.action != NodeAction::kDrop;
+  return runs ? row->decision.recompute_count + 1 : 0;
+}
+Bytes HeldBy(const Row* row) { return IsKept(row) ? row->bytes - row->moved : Bytes(0); }
+
+Bytes AtPeak(const Row* row) { return row == nullptr ? Bytes(0) : row->at_peak; }
+
+int64_t CountKept(const PlanDigest& digest) {
+  return std::count_if(digest.rows.begin(), digest.rows.end(),
+                       [](const Row& row) { return IsKept(&row); });
+}
+
+bool HaveEqualFigures(const PlanFigures& a, const PlanFigures& b) {
+  return a.offload == b.offload &&
+         std::tuple(a.peak, a.baseline_peak, a.arena, a.overhead, a.forward_cost,
+                    a.backward_cost) == std::tuple(b.peak, b.baseline_peak, b.arena, b.overhead,
+                                                   b.forward_cost, b.backward_cost);
+}
+
+Bytes Magnitude(Bytes bytes) { return bytes < Bytes(0) ? Bytes(0) - bytes : bytes; }
+
+// Orders nodes and groups by the number of changed bytes, the most first.
+template <typename Change>
+void SortByWorth(std::vector<Change>* changes) {
+  const auto key = [](const Change& change) {
+    return std::tuple(WorthOf(change.held, change.at_peak), Magnitude(change.at_peak));
+  };
+  std::stable_sort(changes->begin(), changes->end(), [&](const Change& a, const Change& b) {
+    return std::tuple(key(b), std::string_view(a.name)) <
+           std::tuple(key(a), std::string_view(b.name));
+  });
+}
+
+// Collects changes, and the part of the peak's change that they do not account for.
+class Differ {
+ public:
+  Differ(PlanDiff* diff, DiffSummary* summary) : diff_(*diff), summary_(*summary) {}
+
+  void Compare(const MatchedRows& node) {
+    Found change;
+    change.name = node.newer == nullptr ? node.older->name : node.newer->name;
+    change.old_runs = RunsOf(node.older);
+    change.new_runs = RunsOf(node.newer);
+    change.held = HeldBy(node.newer) - HeldBy(node.older);
+    change.moved = MovedBy(node.newer) - MovedBy(node.older);
+    if (diff_.rest) change.at_peak = AtPeak(node.newer) - AtPeak(node.older);
+    NoteCheckpoint(node);
+    const bool is_kept = IsKept(node.newer);
+    const bool was_kept = IsKept(node.older);
+    change.is_as_before = is_kept == was_kept && change.old_runs == change.new_runs &&
+                          change.held == Bytes(0) && change.moved == Bytes(0);
+    change.kind = is_kept    ? NodeChange::Kind::kKept
+                  : was_kept ? NodeChange::Kind::kNotKept
+                             : NodeChange::Kind::kRecomputed;
+    if (change.is_as_before && diff_.rest) diff_.rest->tensors += change.at_peak;
+    if (change.is_as_before && change.at_peak == Bytes(0)) return;
+    nodes_.push_back(node);
+    found_.push_back(std::move(change));
+  }
+
+  void Finish() && {
+    GroupAll();
+    std::erase_if(found_, [](const Found& found) { return found.is_as_before; });
+    SortByWorth(&found_);
+    for (Found& found : found_) {
+      summary_.group_of.push_back(found.group);
+      diff_.changes.push_back(std::move(found));
+    }
+    for (ComparedCheckpoints* const checkpoints :
+         {&summary_.old_only, &summary_.new_only, &summary_.both}) {
+      std::vector<const Row*>& rows = rows_of_[checkpoints];
+      std::stable_sort(rows.begin(), rows.end(),
+                       [](const Row* a, const Row* b) { return b->bytes < a->bytes; });
+      for (const Row* const row : rows) {
+        checkpoints->names.push_back(row->name);
+        checkpoints->bytes += row->bytes;
+      }
+    }
+  }
+
+ private:
+  struct Found : NodeChange {
+    // The node is treated as before but is in memory at only one of the peaks.
+    bool is_as_before = false;
+    size_t group = 0;  // Index into the summary's groups.
+  };
+
+  void NoteCheckpoint(const MatchedRows& node) {
+    if (IsKept(node.newer)) {
+      rows_of_[IsKept(node.older) ? &summary_.both : &summary_.new_only].push_back(node.newer);
+    } else if (IsKept(node.older)) {
+      rows_of_[&summary_.old_only].push_back(node.older);
+    }
+  }
+
+  // Adds up the changes by groups, and assigns each change to its group.
+  void GroupAll() {
+    RowGroups groups = GroupRows(nodes_);
+    summary_.grouped_by = groups.kind;
+    std::vector<GroupChange> sums(groups.names.size());
+    for (size_t i = 0; i < sums.size(); ++i) sums[i].name = std::move(groups.names[i]);
+    for (size_t i = 0; i < found_.size(); ++i) {
+      const Found& change = found_[i];
+      GroupChange& sum = sums[groups.group_of[i]];
+      if (!change.is_as_before) ++sum.changed;
+      sum.old_reruns += std::max(change.old_runs - 1, 0);
+      sum.new_reruns += std::max(change.new_runs - 1, 0);
+      sum.held += change.held;
+      sum.at_peak += change.at_peak;
+    }
+    summary_.groups = sums;
+    SortByWorth(&summary_.groups);
+    std::map<std::string_view, size_t> place;
+    for (size_t i = 0; i < summary_.groups.size(); ++i) place[summary_.groups[i].name] = i;
+    for (size_t i = 0; i < found_.size(); ++i) {
+      found_[i].group = place.at(sums[groups.group_of[i]].name);
+    }
+  }
+
+  PlanDiff& diff_;
+  DiffSummary& summary_;
+  std::vector<MatchedRows> nodes_;
+  std::vector<Found> found_;  // One for each change.
+  std::map<ComparedCheckpoints*, std::vector<const Row*>> rows_of_;
+};
+
+const std::vector<std::string>* ModulesAt(const ModulesOfRows& modules, size_t row) {
+  return row < modules.size() ? &modules[row] : nullptr;
+}
+
+Lesser LesserOf(bool is_older_less, bool is_newer_less) {
+  return is_older_less ? Lesser::kOlder : is_newer_less ? Lesser::kNewer : Lesser::kNeither;
+}
+
+// The sum is in doubles, because sums of figures of an unchecked file may exceed 2^63.
+double StepCost(const PlanFigures& figures) {
+  return static_cast<double>(figures.forward_cost.count()) +
+         static_cast<double>(figures.backward_cost.count()) +
+         static_cast<double>(figures.overhead.count());
+}
+
+PlanVerdict VerdictOn(const PlanDiff& diff, const PlanFigures& older, const PlanFigures& newer) {
+  PlanVerdict verdict;
+  verdict.peak = newer.peak - older.peak;
+  verdict.memory = LesserOf(older.peak < newer.peak, newer.peak < older.peak);
+  if (!diff.has_same_costs) return verdict;
+  const double old_step = StepCost(older);
+  verdict.longer = diff.has_same_model ? StepOverheadRatio(newer) - StepOverheadRatio(older)
+                   : old_step == 0     ? 0
+                                       : StepCost(newer) / old_step - 1;
+  verdict.time = LesserOf(verdict.longer > 0, verdict.longer < 0);
+  return verdict;
+}
+
+}  // namespace
+
+Bytes WorthOf(Bytes held, Bytes at_peak) { return std::max(Magnitude(held), Magnitude(at_peak)); }
+
+std::string_view NameOf(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::kModule:
+      return "module";
+    case GroupKind::kSegment:
+      return "segment";
+    case GroupKind::kRun:
+      break;
+  }
+  return "run";
+}
+
+std::string_view NameOf(Lesser lesser) {
+  switch (lesser) {
+    case Lesser::kOlder:
+      return "old";
+    case Lesser::kNewer:
+      return "new";
+    case Lesser::kNeither:
+      break;
+  }
+  return "neither";
+}
+
+PlanDigest DigestOf(const TrainingStep& step, const Plan& plan) {
+  PlanDigest digest{plan.request, plan.model, plan.figures, {}, std::nullopt, step.is_joint()};
+  for (const NodeId id : step.node_ids()) {
+    Row row{step.NameOf(id), "", step.OpOf(id), plan.decisions[id], Bytes(0), Bytes(0)};
+    const std::vector<TensorId>& outputs = step.OutputsOf(id);
+    for (const TensorId output : outputs) row.bytes += step.BytesOf(output);
+    if (!outputs.empty()) row.tensor = step.RawNameOf(outputs.front());
+    digest.rows.push_back(std::move(row));
+  }
+  for (const TensorId moved : MovedValues(plan.schedule)) {
+    const NodeId maker = step.MakerOf(moved);
+    digest.rows[static_cast<size_t>(maker.index())].moved += step.BytesOf(moved);
+  }
+  if (!plan.peak) return digest;
+  digest.rest.emplace();
+  for (const LiveBuffer& buffer : plan.peak->live) {
+    if (buffer.kind == BufferKind::kGradient) digest.rest->gradients += buffer.bytes;
+    if (buffer.kind == BufferKind::kWorkspace) digest.rest->workspace += buffer.bytes;
+    if (buffer.kind != BufferKind::kTensor) continue;
+    const NodeId maker = step.MakerOf(buffer.tensor());
+    digest.rows[static_cast<size_t>(maker.index())].at_peak += buffer.bytes;
+  }
+  return digest;
+}
+
+PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer) {
+  DiffSummary unused;
+  return DiffPlans(older, newer, {}, {}, &unused);
+}
+
+PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
+                   const ModulesOfRows& older_modules, const ModulesOfRows& newer_modules,
+                   DiffSummary* summary) {
+  PlanDiff diff;
+  diff.has_same_model = older.model.sha256 == newer.model.sha256;
+  diff.has_same_costs = HaveSameCosts(older.request, newer.request);
+  diff.differences = DifferencesOf(older.request, newer.request);
+  diff.request = EachDifference(older.request, newer.request);
+  diff.old_kept = CountKept(older);
+  diff.new_kept = CountKept(newer);
+  diff.compares_nodes = older.is_joint == newer.is_joint;
+  if (!diff.compares_nodes) {
+    diff.differences.emplace_back(
+        "one plan is of the nodes of a forward graph and the other of the operations of a whole "
+        "step, so only their figures are compared");
+    summary->verdict = VerdictOn(diff, older.figures, newer.figures);
+    diff.has_changes = true;
+    return diff;
+  }
+  if (older.rest && newer.rest) {
+    diff.rest = RestAtPeak{Bytes(0), newer.rest->gradients - older.rest->gradients,
+                           newer.rest->workspace - older.rest->workspace,
+                           newer.figures.other_micro_batches - older.figures.other_micro_batches};
+  }
+  const RowPartners partners = MatchRows(older, newer, &diff);
+  std::vector<bool> is_matched(newer.rows.size());
+  Differ differ(&diff, summary);
+  for (size_t i = 0; i < older.rows.size(); ++i) {
+    const size_t partner = partners[i];
+    if (partner == kNoPartner) {
+      differ.Compare({&older.rows[i], nullptr, ModulesAt(older_modules, i)});
+      continue;
+    }
+    is_matched[partner] = true;
+    differ.Compare({&older.rows[i], &newer.rows[partner], ModulesAt(newer_modules, partner)});
+  }
+  for (size_t i = 0; i < newer.rows.size(); ++i) {
+    if (!is_matched[i]) differ.Compare({nullptr, &newer.rows[i], ModulesAt(newer_modules, i)});
+  }
+  std::move(differ).Finish();
+  summary->verdict = VerdictOn(diff, older.figures, newer.figures);
+  diff.has_changes = !diff.changes.empty() || !HaveEqualFigures(older.figures, newer.figures);
+  return diff;
+}
+
+double StepOverheadRatio(const PlanFigures& figures) {
+  // The sum is in doubles, because the figures may come from an unchecked file.
+  const double step = static_cast<double>(figures.forward_cost.count()) +
+                      static_cast<double>(figures.backward_cost.count());
+  return step == 0 ? 0 : static_cast<double>(figures.overhead.count()) / step;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,58 @@
+#include "lib/planning/plan/offload_terms.h"
+
+#include <utility>
+#include <vector>
+
+#include "lib/base/check.h"
+#include "lib/base/name_patterns.h"
+#include "lib/planning/plan/constraints.h"
+#include "lib/problem/schedule/step_table.h"
+
+namespace ckplan {
+namespace {
+
+// Keeps the memory of what the operation makes on the device.
+void LeaveThere(const JointGraph& graph, const Operation& op, OffloadTerms* terms) {
+  for (const ValueId write : op.writes) terms->may_move[graph.value(write).storage] = false;
+}
+
+Result<Done> LeaveNamed(const JointGraph& graph, const PlanRequest& request, OffloadTerms* terms) {
+  std::vector<NamedThing> things;
+  std::vector<ValueId> values;
+  for (const ValueId id : graph.values().ids()) {
+    const Value& value = graph.value(id);
+    if (value.maker.is_none()) continue;
+    const Operation& maker = graph.op(value.maker);
+    things.push_back({{value.name, maker.name}, maker.op});
+    values.push_back(value.storage);
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<bool> is_named,
+                          ChooseByName(request.never_offload, things, "operation or value"));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (is_named[i]) terms->may_move[values[i]] = false;
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<OffloadTerms> OffloadTermsOf(const TrainingStep& step, const PlanRequest& request) {
+  CKPLAN_CHECK(step.is_joint() && request.offload, "moved values are those of a joint graph");
+  const JointGraph& graph = step.joint();
+  OffloadTerms terms{*request.offload, request.host_budget, MovableValues(graph)};
+  CKPLAN_ASSIGN_OR_RETURN(const Constraints constraints, ConstraintsOf(step, request));
+  for (const OpId id : graph.ops().ids()) {
+    if (constraints.is_kept[id] || constraints.is_recomputed[id]) {
+      LeaveThere(graph, graph.op(id), &terms);
+    }
+  }
+  CKPLAN_RETURN_IF_ERROR(LeaveNamed(graph, request, &terms));
+  if (!step.has_forward()) return terms;
+  for (const ValueId id : graph.values().ids()) {
+    const Value& value = graph.value(id);
+    if (value.storage != id) terms.may_move[value.storage] = false;
+  }
+  return terms;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,18 @@
+#include "lib/planning/plan/same_model.h"
+
+#include <fmt/format.h>
+
+namespace ckplan {
+
+Result<Done> CheckSameModel(const ModelIdentity& planned, const std::string& path,
+                            const std::string& sha256) {
+  if (sha256 == planned.sha256) return Done{};
+  constexpr size_t kShownDigits = 12;
+  return MakeError(ErrorCode::kCheckFailed,
+                   fmt::format("the plan is for another model: \"{}\" with sha256 {}..., but "
+                               "\"{}\" has {}...; plan the model again",
+                               planned.name, planned.sha256.substr(0, kShownDigits), path,
+                               sha256.substr(0, kShownDigits)));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,103 @@
+// Limits on the figures of a plan or of a model, and whether they hold.
+//
+// Limits on a plan:
+//   peak, arena     the simulated peak, and the size of the slab, in bytes; the peak also in
+//                   percent of the peak of keeping everything
+//   total           the peak and what no plan changes: parameters, gradients, optimizer, inputs
+//   need            all that training needs of the device (accounting.h)
+//   overhead        the cost of recomputation, in percent of a training step without it
+//   growth          of peak, arena or total over an older plan, in percent or in bytes, or of the
+//                   time of a whole training step, in percent
+//
+// Limits on a model:
+//   peak, total, need        of keeping everything
+//   activations, saved       what forward makes, and the part of it that backward reads
+//   parameters
+//   warnings                 the number of warnings about the model
+//
+// A value that equals its limit is within it. Nothing is rounded before it is compared.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/planning/plan/budget.h"
+#include "lib/planning/plan/diff.h"
+
+namespace ckplan {
+
+enum class Metric {
+  kPeak,
+  kArena,
+  kTotal,
+  kNeed,
+  kOverhead,
+  kTime,
+  kActivations,
+  kSaved,
+  kParameters,
+  kWarnings
+};
+
+std::string_view NameOf(Metric metric);  // "peak"
+
+struct Threshold {
+  enum class Unit { kBytes, kPercent, kCount };
+  std::string text;  // The limit as it was typed: "peak>16GiB", "peak:+1%".
+  Metric metric = Metric::kPeak;
+  bool is_growth = false;
+  Unit unit = Unit::kBytes;
+  // Bytes, a count, or millionths of a percent: 5% is 5'000'000.
+  int64_t value = 0;
+  Budget memory = {};  // For kNeed: the same value, with the device's name if one was typed.
+};
+
+// Returns what follows ">" in the text of the limit.
+std::string_view LimitOf(const Threshold& threshold);
+
+struct Verdict {
+  std::string threshold;  // The limit as it was typed.
+  std::string check;      // "peak-limit" or "peak-growth"; it does not depend on the numbers.
+  Metric metric = Metric::kPeak;
+  bool holds = true;
+  Bytes measured;       // For a limit in bytes: the size that was compared with it.
+  std::string message;  // "peak 17.00 GiB (18253611008 bytes) is above 16GiB"
+};
+
+// The plan from which a plan may have grown.
+struct OlderPlan {
+  std::optional<PlanDigest> plan;
+  // Says why there is none, if a new plan may have none; limits on growth then hold.
+  std::string absence;
+};
+
+// Returns what training needs of a device with this memory. What the allocator wastes depends on
+// it.
+using NeedWithin = std::function<Bytes(const Budget& memory)>;
+
+// For limits on growth there must be an older plan, or the reason for its absence. Times are
+// comparable only if both plans have the same costs. `need` is for limits on the need.
+std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
+                                     const PlanFigures& figures, const OlderPlan& older,
+                                     const NeedWithin& need = {});
+
+// The measures of a model that limits are compared with.
+struct ModelMeasures {
+  Bytes peak;
+  Bytes constants;  // Parameters, their gradients, optimizer state and inputs.
+  Bytes activations;
+  Bytes saved;
+  Bytes parameters;
+  int64_t warnings = 0;
+  NeedWithin need = {};
+};
+std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
+                                     const ModelMeasures& model);
+
+bool AllHold(const std::vector<Verdict>& verdicts);
+
+}  // namespace ckplan

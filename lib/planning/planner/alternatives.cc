@@ -1,0 +1,111 @@
+#include "lib/planning/planner/alternatives.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "lib/base/human_bytes.h"
+#include "lib/planning/plan/diff.h"
+#include "lib/planning/plan/request_fields.h"
+#include "lib/planning/planner/peak_budget.h"
+#include "lib/planning/planner/planner.h"
+#include "lib/planning/planner/registry.h"
+
+namespace ckplan {
+namespace {
+
+// The algorithms whose time grows little faster than the graph.
+constexpr std::array<std::string_view, 6> kQuick = {"chen-greedy", "chen-sqrt",   "feng-acg",
+                                                    "feng-linear", "hong-linear", "keep-all"};
+// With more nodes, even these algorithms take longer than a quick look.
+constexpr size_t kMaxNodes = 2000;
+
+struct Reach {
+  Bytes peak;  // Includes what the budget covers besides activations.
+  std::string algorithm;
+};
+
+// Returns the request for another algorithm: without the fields that instruct the named one.
+PlanRequest AskedOf(std::string_view algorithm, PlanRequest request) {
+  for (const RequestField& field : RequestFields()) {
+    if (field.scope.is_of_algorithm) ResetField(field, &request);
+  }
+  request.algorithm = algorithm;
+  request.objective = Objective::kTime;
+  return request;
+}
+
+Result<Reach> LeastBy(std::string_view algorithm, const TrainingStep& step,
+                      const PlanRequest& refused, const SolveLimits& limits) {
+  PlanRequest request = AskedOf(algorithm, refused);
+  PeakBudgetIn(&request).kind = Budget::Kind::kMin;
+  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(step, request, limits));
+  return Reach{plan.figures.peak + CoveredByBudget(step, refused), std::string(algorithm)};
+}
+
+// Returns the algorithm that reaches the least peak, or nothing if a stop came first.
+std::optional<Reach> LeastOfQuick(const TrainingStep& step, const PlanRequest& request,
+                                  const SolveLimits& limits) {
+  std::optional<Reach> least;
+  const Result<const SolverInfo*> refusing = FindSolver(request.algorithm);
+  for (const std::string_view algorithm : kQuick) {
+    if (refusing.ok() && algorithm == (*refusing)->name) continue;
+    Result<Reach> reach = LeastBy(algorithm, step, request, limits);
+    if (limits.stop.stop_requested()) return std::nullopt;
+    if (reach.ok() && (!least || reach->peak < least->peak)) least = std::move(reach).value();
+  }
+  return least;
+}
+
+// Returns what the refused request asks for that `best` does not take: ", without the knob".
+std::string LeftOutOf(const PlanRequest& refused) {
+  std::string text;
+  if (refused.setting) text += ", without the knob";
+  if (refused.decisions) text += ", without the decisions";
+  if (refused.objective == Objective::kMemory) text += ", without the objective";
+  return text;
+}
+
+// A note on the plan by `best` within the budget; nothing if it finds none quickly.
+std::optional<std::string> NoteOnBest(const TrainingStep& step, const PlanRequest& refused,
+                                      const SolveLimits& limits) {
+  PlanRequest request = AskedOf(kBestAlgorithm, refused);
+  request.effort = SearchEffort::kQuick;
+  const Result<Plan> plan = MakePlan(step, request, limits);
+  if (!plan.ok()) return std::nullopt;
+  return fmt::format("{0} fits, and adds {1:.1f} % to a step: try the algorithm {0}{2}",
+                     kBestAlgorithm, 100 * StepOverheadRatio(plan->figures), LeftOutOf(refused));
+}
+
+}  // namespace
+
+Error WithAlternative(Error refusal, const TrainingStep& step, const PlanRequest& request,
+                      const SolveLimits& limits) {
+  const bool limits_peak = PeakBudgetOf(request).is_given();
+  // These two algorithms have already tried all others.
+  const bool is_of_many =
+      request.algorithm == kAutoAlgorithm || request.algorithm == kBestAlgorithm;
+  if (!limits_peak || is_of_many || step.node_count() > kMaxNodes) return refusal;
+  if (auto note = NoteOnBest(step, request, limits)) {
+    refusal.notes.push_back(*std::move(note));
+    return refusal;
+  }
+  if (!step.has_forward()) return refusal;
+  const std::optional<Reach> least = LeastOfQuick(step, request, limits);
+  if (!least) return refusal;
+  const bool fits = MakePlan(step, AskedOf(least->algorithm, request), limits).ok();
+  if (limits.stop.stop_requested()) return refusal;
+  const std::string reaches = fmt::format("{} reaches {} ({} bytes)", least->algorithm,
+                                          HumanBytes(least->peak), least->peak.count());
+  refusal.notes.push_back(
+      fits ? fmt::format("{}, which fits", reaches)
+           : fmt::format("no other algorithm that answers quickly fits: {}", reaches));
+  return refusal;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,208 @@
+#include "lib/planning/planner/best_planner.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/human_bytes.h"
+#include "lib/base/stop.h"
+#include "lib/planning/algorithms/best/best_problem.h"
+#include "lib/planning/algorithms/best/curve/trade_off_curve.h"
+#include "lib/planning/plan/added_time.h"
+#include "lib/planning/planner/best_search.h"
+#include "lib/planning/planner/joint_best.h"
+#include "lib/planning/planner/micro_batch_search.h"
+#include "lib/planning/planner/obedience.h"
+#include "lib/planning/planner/peak_budget.h"
+#include "lib/problem/schedule/expand.h"
+#include "lib/problem/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+std::string GuaranteeOf(const PlanProblem& problem, const BestSolution& solution) {
+  if (solution.overhead == 0) return "optimal: nothing runs twice";
+  const BoundScope order =
+      solution.scope == BoundScope::kAnyOrder ? BoundScope::kAnyOrder : BoundScope::kPlanOrder;
+  const std::string scope =
+      fmt::format("{}{}", DescriptionOf(order), UnderConstraints(problem.request));
+  if (solution.is_optimal) return fmt::format("optimal among plans {}", scope);
+  const auto step = static_cast<double>(problem.step.cost().count());
+  const auto gap = static_cast<double>(solution.overhead - solution.lower_bound);
+  return fmt::format("heuristic: no plan {} saves more than {:.2f} % of a step", scope,
+                     step > 0 ? 100 * gap / step : 0);
+}
+
+Answer AnswerOf(const PlanProblem& problem, const BestSolution& solution,
+                std::vector<CurvePoint> curve) {
+  Answer answer;
+  answer.schedule = *solution.schedule;
+  answer.guarantee = GuaranteeOf(problem, solution);
+  answer.is_optimal = solution.is_optimal;
+  if (problem.wants_least_peak) {
+    const Bytes peak = Simulator(problem.step).Run(answer.schedule).value().peak;
+    const bool has_least_peak = peak == solution.least_peak.bytes;
+    answer.is_optimal &= has_least_peak;
+    if (has_least_peak) {
+      answer.guarantee.insert(0, LeastPeakProven(solution.least_peak.scope, problem.request));
+    }
+  }
+  if (problem.balance) MarkBalanced(&answer);
+  answer.lower_bound = Cost(solution.lower_bound);
+  answer.certificate =
+      Certificate{solution.proof, solution.scope, Cost(0), solution.least_peak, Bytes(0)};
+  answer.curve = std::move(curve);
+  return answer;
+}
+
+// Returns the answer of least peak, which is above the budget, with what is proven about that peak.
+template <typename Search>
+Result<Answer> LeastOf(const PlanProblem& problem, const PeakBound& known, Search* search) {
+  CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, search->FindLeast());
+  Answer answer = AnswerOf(problem, least, {});
+  answer.note = WhatIsProven(known.bytes > *problem.budget ? known : least.least_peak, problem);
+  return answer;
+}
+
+// Looks for plans of less memory that add no more than the problem allows, until it is proven that
+// there are none, or a search ends without either.
+Result<Answer> WithLeastPeakProven(const PlanProblem& problem, Answer answer,
+                                   const SolveLimits& limits) {
+  constexpr int kMostRounds = 4;
+  Simulator simulator(problem.step);
+  bool is_least_time = std::exchange(answer.is_optimal, false);
+  for (int round = 0; round < kMostRounds; ++round) {
+    PlanProblem below = problem;
+    below.most_added.reset();
+    below.budget = simulator.Run(answer.schedule).value().peak - Bytes(1);
+    CKPLAN_ASSIGN_OR_RETURN(std::optional<Answer> less,
+                            SolveByBestUntil(below, *problem.most_added, limits));
+    if (!less) return answer;
+    if (simulator.Run(less->schedule).value().overhead > *problem.most_added) {
+      if (*less->lower_bound <= *problem.most_added) return answer;
+      answer.is_optimal = is_least_time;
+      answer.guarantee =
+          fmt::format("no plan {}{} that adds at most {:g} % has a lower peak; {}",
+                      DescriptionOf(less->certificate->scope), UnderConstraints(problem.request),
+                      problem.request.added_time.percent, answer.guarantee);
+      return answer;
+    }
+    std::swap(answer.curve, less->curve);
+    answer = *std::move(less);
+    is_least_time = std::exchange(answer.is_optimal, false);
+  }
+  return answer;
+}
+
+// Search is BestSearch, or MicroBatchSearch if there are other micro-batches in flight.
+template <typename Search>
+Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limits) {
+  std::optional<Search> search;
+  const auto solve = [&]() -> Result<BestSolution> {
+    const StopScope scope(limits.stop);
+    search.emplace(problem.step.forward(), problem.request, limits);
+    if (problem.budget) return search->Solve(*problem.budget);
+    if (problem.wants_least_peak) return search->SolveForLeastPeak();
+    if (problem.balance) return search->SolveForBalance(*problem.balance);
+    return search->SolveWithinAddedTime(AllowedAddition(problem));
+  };
+  Result<BestSolution> solution = UnlessStopped(solve);
+  const bool is_stopped = limits.stop.stop_requested();
+  if (solution.ok() && !solution->schedule && !is_stopped) {
+    return UnlessStopped([&] {
+      const StopScope scope(limits.stop);
+      return LeastOf(problem, solution->least_peak, &*search);
+    });
+  }
+  // From here on, a stop does not keep what was found from being returned.
+  const StopsSuspended whole;
+  if (!solution.ok() && is_stopped && search && search->found()) solution = *search->found();
+  if (!solution.ok()) return std::move(solution).error();
+  if (!solution->schedule) return MakeError(ErrorCode::kTimeout, "stopped");
+  Answer answer = AnswerOf(problem, *solution, search->CurveWith(*solution));
+  if (is_stopped) answer.guarantee.insert(0, kStoppedEarly);
+  return answer;
+}
+
+}  // namespace
+
+std::string LeastPeakProven(BoundScope scope, const PlanRequest& request) {
+  return fmt::format("no plan {}{} has a lower peak; ", DescriptionOf(scope),
+                     UnderConstraints(request));
+}
+
+std::string WhatIsProven(const PeakBound& bound, const PlanProblem& problem) {
+  const Bytes needed = bound.bytes + CoveredByBudget(problem.step, problem.request);
+  return fmt::format("it is {}proven that no plan {}{} fits: each needs at least {} ({} bytes)",
+                     bound.bytes > *problem.budget ? "" : "not ", DescriptionOf(bound.scope),
+                     UnderConstraints(problem.request), HumanBytes(needed), needed.count());
+}
+
+void MarkBalanced(Answer* answer) {
+  answer->is_optimal = false;
+  answer->guarantee.insert(0, "the least product of peak and time that was found; for its peak: ");
+}
+
+void AddCertificate(Certificate certificate, PlanFigures* figures) {
+  certificate.gap = figures->overhead - *figures->lower_bound_cost;
+  certificate.peak_gap = figures->peak - certificate.peak.bytes;
+  figures->certificate = certificate;
+}
+
+Cost AllowedAddition(const PlanProblem& problem) {
+  return problem.most_added.value_or(MostAdded(kAddedPercentWithoutBudget, problem.step.cost()));
+}
+
+Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits) {
+  Result<Answer> answer = problem.step.is_joint() ? SolveJointByBest(problem, limits)
+                          : problem.step.micro_batches() > 1
+                              ? SolveBySearch<MicroBatchSearch>(problem, limits)
+                              : SolveBySearch<BestSearch>(problem, limits);
+  if (!answer.ok() || !problem.most_added || limits.stop.stop_requested()) return answer;
+  Result<Answer> proven =
+      UnlessStopped([&] { return WithLeastPeakProven(problem, *answer, limits); });
+  return proven.ok() ? proven : answer;
+}
+
+Result<std::optional<Answer>> SolveByBestUntil(const PlanProblem& problem, Cost enough,
+                                               const SolveLimits& limits) {
+  const StopScope scope(limits.stop);
+  if (problem.step.is_joint()) return SolveJointByBestUntil(problem, enough, limits);
+  const TensorGraph& graph = problem.step.forward();
+  BestSolution solution;
+  if (problem.step.micro_batches() > 1) {
+    MicroBatchSearch search(graph, problem.request, limits);
+    CKPLAN_ASSIGN_OR_RETURN(solution, search.Solve(*problem.budget));
+  } else {
+    BestSearch search(graph, problem.request, limits, enough);
+    CKPLAN_ASSIGN_OR_RETURN(solution, search.Solve(*problem.budget));
+  }
+  if (!solution.schedule) return std::optional<Answer>();
+  return std::optional(AnswerOf(problem, solution, {}));
+}
+
+Result<std::vector<CurvePoint>> TraceCurveByBest(const PlanProblem& problem,
+                                                 const SolveLimits& limits) {
+  const StopScope scope(limits.stop);
+  if (problem.step.is_joint()) return TraceJointCurveByBest(problem, limits);
+  const TensorGraph& graph = problem.step.forward();
+  const Cost most_added = AllowedAddition(problem);
+  return problem.step.micro_batches() > 1
+             ? MicroBatchSearch(graph, problem.request, limits).TraceCurve(most_added)
+             : BestSearch(graph, problem.request, limits).TraceCurve(most_added);
+}
+
+std::optional<Cost> OwnOrderBound(const TrainingStep& step, Bytes budget) {
+  std::optional<Expansion> expansion;
+  if (!step.is_joint()) expansion = ExpandTensorGraph(step.forward());
+  const JointGraph& graph = expansion ? expansion->graph : step.joint();
+  BestProblem problem(graph);
+  problem.curve()->Prove(budget.count());
+  if (problem.curve()->least_peak() > budget.count()) return std::nullopt;
+  return Cost(problem.curve()->BoundWithin(budget.count()));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,500 @@
+#include "lib/planning/planner/best_search.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "lib/base/stop.h"
+#include "lib/planning/algorithms/best/certificates.h"
+#include "lib/planning/algorithms/best/least_peak.h"
+#include "lib/planning/plan/added_time.h"
+#include "lib/planning/planner/others.h"
+#include "lib/planning/planner/peak_budget.h"
+#include "lib/problem/schedule/backward_order.h"
+#include "lib/problem/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+// A plan is near to its bound if the gap is one part in so many of a step.
+constexpr int64_t kNearParts = 50;
+
+Bytes PeakInOrder(const TensorGraph& graph, const std::vector<NodeId>& order) {
+  return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
+}
+
+// `order` is the scope of plans in the order of the expansion: the graph's own order, or the
+// plan's.
+BestSolution SolutionFrom(const BestOutcome& outcome, const Expansion& expansion,
+                          BoundScope order) {
+  const auto scope_of = [&](BoundScope scope) {
+    return scope == BoundScope::kOwnOrder ? order : scope;
+  };
+  BestSolution solution{std::nullopt,       outcome.overhead,        outcome.lower_bound,
+                        outcome.is_optimal, outcome.is_infeasible,   outcome.is_settled,
+                        outcome.proof,      scope_of(outcome.scope), outcome.least_peak};
+  solution.least_peak.scope = scope_of(outcome.least_peak.scope);
+  if (outcome.runs) solution.schedule = ScheduleOf(expansion, *outcome.runs);
+  return solution;
+}
+
+}  // namespace
+
+Result<Done> ReadShownPoints(Cost most_added, Cost step, const CurveWork& work,
+                             BestProblem* problem) {
+  TradeOffCurve* const curve = problem->curve();
+  curve->Trace(work);
+  std::vector<int64_t> limits = {most_added.count()};
+  for (const double percent : kShownAddedPercents) {
+    limits.push_back(MostAdded(percent, step).count());
+  }
+  limits.push_back(TradeOff::kAnyTime);
+  for (const int64_t limit : limits) {
+    curve->ReadWithin(limit, work);
+    CKPLAN_RETURN_IF_ERROR(LowerPeakWithin(limit, problem));
+  }
+  return Done{};
+}
+
+void AddLeastPeaks(const TradeOffCurve& curve, std::vector<CurvePoint>* points) {
+  for (CurvePoint& point : *points) {
+    const Bytes least(curve.LeastPeakWithin(point.overhead.count()));
+    if (least <= point.peak) point.least_peak = least;
+  }
+}
+
+void ReadBetweenPoints(const CurveWork& work, TradeOffCurve* curve) {
+  constexpr int kMostReadings = 64;
+  constexpr size_t kManyPoints = 16;
+  Bytes at = Bytes(std::numeric_limits<int64_t>::max());
+  for (int reading = 0; reading < kMostReadings; ++reading) {
+    const std::vector<CurvePoint> known = curve->Points();
+    if (known.size() >= kManyPoints) return;
+    // The point of the largest peak below the last one that was looked at.
+    const auto above = std::find_if(known.begin(), known.end(),
+                                    [&](const CurvePoint& point) { return point.peak >= at; });
+    if (above == known.begin()) return;
+    at = std::prev(above)->peak;
+    curve->Read(at.count() - 1, work);
+  }
+}
+
+void ReadForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve) {
+  constexpr int kRounds = 4;
+  for (int i = 0; i < kRounds; ++i) {
+    const std::vector<CurvePoint> known = curve->Points();
+    for (const Bytes budget : balance.BudgetsBesideBest(known)) curve->Read(budget.count(), work);
+    if (curve->Points() == known) break;
+  }
+}
+
+BestWork WorkOf(SearchEffort effort) {
+  switch (effort) {
+    case SearchEffort::kQuick:
+      return kQuickWork;
+    case SearchEffort::kNormal:
+      return kNormalWork;
+    case SearchEffort::kThorough:
+      return kThoroughWork;
+  }
+  return kNormalWork;
+}
+
+BestSearch::Order BestSearch::OwnForwardOrder(const TensorGraph& graph) {
+  Order order;
+  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
+  return order;
+}
+
+BestSearch::BestSearch(const TensorGraph& graph, const PlanRequest& request,
+                       const SolveLimits& limits, std::optional<Cost> enough)
+    : graph_(graph),
+      request_(request),
+      limits_(limits),
+      enough_(enough),
+      constraints_(HasConstraints(request) ? std::optional(ConstraintsOf(graph, request).value())
+                                           : std::nullopt),
+      own_order_(OwnForwardOrder(graph)),
+      expansion_(WithConstraints(ExpandTensorGraph(graph))),
+      own_problem_(expansion_.graph, RecomputedOf(expansion_)) {
+  if (request.order != StepOrder::kFree) return;
+  any_order_ = WithConstraints(ExpandForAnyOrder(graph));
+  any_order_problem_.emplace(any_order_->graph, RecomputedOf(*any_order_));
+}
+
+Expansion BestSearch::WithConstraints(Expansion expansion) const {
+  if (!constraints_ || !constraints_->has_once()) return expansion;
+  return WithRunsOnce(expansion, constraints_->runs_once);
+}
+
+// Returns the operations whose values are to be recomputed; empty if there are none.
+IdVector<OpId, bool> BestSearch::RecomputedOf(const Expansion& expansion) const {
+  if (!constraints_ || !constraints_->has_recomputed()) return {};
+  IdVector<OpId, bool> recomputed(expansion.step_of.size());
+  for (const OpId op : recomputed.ids()) {
+    const Step& step = expansion.step_of[static_cast<size_t>(op.index())];
+    recomputed[op] = step.kind == StepKind::kForward && constraints_->is_recomputed[step.node()];
+  }
+  return recomputed;
+}
+
+BestSolution BestSearch::KeepingAll() const {
+  const Schedule all = KeepAllSchedule(own_order_);
+  if (!constraints_) return {all, 0, 0, true};
+  return SolutionOf(ScheduleRules(graph_, *constraints_).MadeToObey(all));
+}
+
+Result<BestSolution> BestSearch::Solve(Bytes budget, const std::optional<Schedule>& known) {
+  Progress progress;
+  if (known) progress.best = SolutionOf(*known);
+  for (const SearchEffort effort : kEfforts) {
+    CKPLAN_RETURN_IF_ERROR(SolveAt(effort, budget, &progress));
+    if (effort == request_.effort || IsFinal(progress)) break;
+  }
+  return std::move(progress.best);
+}
+
+// Returns whether more effort would neither find nor prove anything else.
+bool BestSearch::IsFinal(const Progress& progress) const {
+  const BestSolution& best = progress.best;
+  if (IsEnough(best)) return true;
+  const bool is_optimal_in_any_order = best.is_optimal && best.scope == BoundScope::kAnyOrder;
+  // If the own order's plan is optimal, the orders of other algorithms get no more than quick
+  // effort, which they have had.
+  return is_optimal_in_any_order || (progress.own->is_optimal && !any_order_);
+}
+
+Result<Done> BestSearch::SolveAt(SearchEffort effort, Bytes budget, Progress* progress) {
+  BestSolution& best = progress->best;
+  const bool is_mirrored_done = progress->own && progress->own->is_optimal;
+  if (!is_mirrored_done) {
+    CKPLAN_ASSIGN_OR_RETURN(BestSolution found, SolveMirrored(effort, budget, progress));
+    if (!best.IsBetterThan(found)) best = std::move(found);
+  }
+  if (!any_order_ || (best.schedule && best.overhead == 0) || IsEnough(best)) return Done{};
+  KeepInCaseOfStop(best);
+  return SolveInAnyOrder(effort, budget, progress);
+}
+
+Result<BestSolution> BestSearch::SolveForLeastPeak() {
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution least, FindLeast());
+  KeepInCaseOfStop(least);
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution again, Solve(PeakOf(least), least.schedule));
+  // In another forward order, gradients are added in another order. A bound for the graph's own
+  // order says nothing about it.
+  const bool is_for_all = any_order_ || IsInOwnOrder(*again.schedule);
+  if (is_for_all && least.least_peak.bytes > again.least_peak.bytes) {
+    again.least_peak = least.least_peak;
+  }
+  return again;
+}
+
+Result<BestSolution> BestSearch::FindLeast() {
+  BestSolution least = LeastOfOthers();
+  KeepInCaseOfStop(least);
+  BestOptions options;
+  options.work = kQuickWork;
+  options.is_order_free = false;
+  CKPLAN_ASSIGN_OR_RETURN(const LeastPeak lower,
+                          FindLeastPeak(&own_problem_, std::move(options), PeakOf(least).count()));
+  if (lower.runs) least = SolutionOf(ScheduleOf(expansion_, *lower.runs));
+  least.least_peak = lower.bound;
+  return any_order_ ? FindLeastInAnyOrder(least) : least;
+}
+
+Result<BestSolution> BestSearch::SolveWithinAddedTime(Cost most_added) {
+  const BestSolution all = KeepingAll();
+  KeepInCaseOfStop(all);
+  has_curve_ = true;
+  curve().Offer(RunsOf(expansion_, *all.schedule));
+  try {
+    CKPLAN_RETURN_IF_ERROR(
+        ReadShownPoints(most_added, StepCost(), WorkOf(request_.effort).curve, &own_problem_));
+  } catch (const Stopped&) {
+    const StopsSuspended whole;
+    KeepInCaseOfStop(LeastWithin(most_added));
+    throw;
+  }
+  const BestSolution chosen = LeastWithin(most_added);
+  KeepInCaseOfStop(chosen);
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution solution, Solve(PeakOf(chosen), chosen.schedule));
+  // The search may have found a plan of less memory on the way, which the curve would show.
+  const TradeOffCurve::PlanOnCurve& least = curve().LeastWithin(most_added.count());
+  const int64_t peak = PeakOf(solution).count();
+  const bool is_less = std::pair(least.peak, least.overhead) < std::pair(peak, solution.overhead);
+  if (is_less && least.overhead <= std::max(most_added.count(), solution.overhead)) {
+    solution.schedule = ScheduleOf(expansion_, least.runs);
+    solution.overhead = least.overhead;
+    solution.is_optimal = solution.overhead == solution.lower_bound;
+  }
+  return solution;
+}
+
+BestSolution BestSearch::LeastWithin(Cost most_added) {
+  return SolutionOf(ScheduleOf(expansion_, curve().LeastWithin(most_added.count()).runs));
+}
+
+Result<BestSolution> BestSearch::SolveForBalance(const Balance& balance) {
+  balance_ = balance;
+  const Cost most_added = MostAdded(kAddedPercentWithoutBudget, StepCost());
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution best, SolveWithinAddedTime(most_added));
+  try {
+    ReadForBalance(balance, WorkOf(request_.effort).curve, &curve());
+  } catch (const Stopped&) {
+    const StopsSuspended whole;
+    KeepInCaseOfStop(BalancedFound());
+    throw;
+  }
+  KeepInCaseOfStop(BalancedFound());
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution least, SolveForLeastPeak());
+  if (IsBetterBalanced(least, best)) best = std::move(least);
+  const BestSolution found = BalancedFound();
+  if (!IsBetterBalanced(found, best)) return best;
+  return Solve(PeakOf(found), found.schedule);
+}
+
+// Returns the best plan of the curve.
+BestSolution BestSearch::BalancedFound() {
+  const CurvePoint best = balance_->BestOf(curve().Points());
+  return SolutionOf(ScheduleOf(expansion_, curve().BestWithin(best.peak.count())->runs));
+}
+
+bool BestSearch::IsBetterBalanced(const BestSolution& a, const BestSolution& b) const {
+  return balance_->IsBetter(PointOf(a), PointOf(b));
+}
+
+std::vector<CurvePoint> BestSearch::CurveWith(const BestSolution& chosen) {
+  if (!has_curve_) return {};
+  std::vector<CurvePoint> points = curve().Points();
+  points.push_back(PointOf(chosen));
+  points = ShownPoints(FrontOf(std::move(points)), StepCost());
+  AddLeastPeaks(curve(), &points);
+  return points;
+}
+
+Result<std::vector<CurvePoint>> BestSearch::TraceCurve(Cost most_added) {
+  CKPLAN_ASSIGN_OR_RETURN(const BestSolution chosen, SolveWithinAddedTime(most_added));
+  if (own_problem_.flat().op_count <= kFewProgramOps) {
+    ReadBetweenPoints(WorkOf(request_.effort).curve, &curve());
+  }
+  std::vector<CurvePoint> points = curve().Points();
+  points.push_back(PointOf(chosen));
+  if (own_problem_.flat().op_count <= kFewProgramOps) {
+    // The search for the least peak also starts from other algorithms' plans.
+    CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, SolveForLeastPeak());
+    points.push_back(PointOf(least));
+  }
+  return FrontOf(std::move(points));
+}
+
+// Returns the best plan in the graph's own order and, unless none can be better, in the orders of
+// the other algorithms' plans. The search starts from those plans and from the best plan so far.
+Result<BestSolution> BestSearch::SolveMirrored(SearchEffort effort, Bytes budget,
+                                               Progress* progress) {
+  std::optional<Schedule> known = progress->best.schedule;
+  if (known && !IsMirrored(*known)) known.reset();
+  std::vector<Schedule> starts;
+  if (known && IsInOwnOrder(*known)) starts.push_back(*known);
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution best,
+                          SolveOwnOrder(budget, WorkOf(effort), starts, &progress->own));
+  const auto keep = [&] {
+    KeepInCaseOfStop(progress->best.IsBetterThan(best) ? progress->best : best);
+  };
+  keep();
+  if ((best.is_optimal && best.overhead == 0) || IsEnough(best)) return best;
+  const SearchEffort effort_of_others = EffortOfOthers(best, effort);
+  for (const OrderedProblem& problem : OthersWithin(budget, best, known, effort_of_others)) {
+    CKPLAN_ASSIGN_OR_RETURN(BestSolution other,
+                            SolveInOrder(budget, problem, WorkOf(effort_of_others)));
+    if (other.IsBetterThan(best)) best = std::move(other);
+    keep();
+    if (IsEnough(best)) break;
+  }
+  return best;
+}
+
+// Other algorithms rarely better a plan that is near to its bound, so they get little work then.
+SearchEffort BestSearch::EffortOfOthers(const BestSolution& found, SearchEffort effort) const {
+  if (found.is_optimal) return SearchEffort::kQuick;
+  const bool is_near =
+      found.schedule && found.overhead - found.lower_bound <= StepCost().count() / kNearParts;
+  return is_near ? SearchEffort::kQuick : effort;
+}
+
+// Continues from what was found `before`, and replaces it by what is found.
+Result<BestSolution> BestSearch::SolveOwnOrder(Bytes budget, const BestWork& work,
+                                               const std::vector<Schedule>& starts,
+                                               std::optional<BestOutcome>* before) {
+  const bool is_settled = *before && ((*before)->is_optimal || (*before)->is_infeasible);
+  if (!is_settled) {
+    Result<BestOutcome> outcome = SolveExpansion(expansion_, &own_problem_, budget, work, starts,
+                                                 *before ? &**before : nullptr);
+    if (!outcome.ok()) return std::move(outcome).error();
+    before->emplace(std::move(outcome).value());
+  }
+  return SolutionFrom(**before, expansion_, BoundScope::kOwnOrder);
+}
+
+Result<BestSolution> BestSearch::SolveInOrder(Bytes budget, const OrderedProblem& problem,
+                                              const BestWork& work) {
+  if (problem.order == own_order_) {
+    std::optional<BestOutcome> before;
+    return SolveOwnOrder(budget, work, problem.starts, &before);
+  }
+  const Expansion expansion = WithConstraints(ExpandTensorGraph(graph_, problem.order));
+  BestProblem expanded(expansion.graph, RecomputedOf(expansion));
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveExpansion(expansion, &expanded, budget,
+                                                                    work, problem.starts, nullptr));
+  return SolutionFrom(outcome, expansion, BoundScope::kPlanOrder);
+}
+
+Result<BestOutcome> BestSearch::SolveExpansion(const Expansion& expansion, BestProblem* problem,
+                                               Bytes budget, const BestWork& work,
+                                               const std::vector<Schedule>& starts,
+                                               const BestOutcome* before) const {
+  BestOptions options;
+  options.budget = budget.count();
+  options.work = work;
+  options.is_order_free = false;  // A schedule runs backward in the reverse of its forward order.
+  options.before = before;
+  if (enough_) options.enough = enough_->count();
+  for (const Schedule& start : starts) options.starts.push_back(RunsOf(expansion, start));
+  return SolveBest(problem, options);
+}
+
+// Searches for a better plan with steps in any order, and replaces the best plan so far by it. Then
+// adds what is proven about plans in any order to the best plan.
+Result<Done> BestSearch::SolveInAnyOrder(SearchEffort effort, Bytes budget, Progress* progress) {
+  BestSolution& best = progress->best;
+  BestOptions options;
+  options.budget = budget.count();
+  options.work = WorkOf(effort);
+  if (progress->any_order) options.before = &*progress->any_order;
+  if (enough_) options.enough = enough_->count();
+  if (best.schedule) {
+    Runs start = RunsOf(*any_order_, *best.schedule);
+    // If the plan adds gradients in another order, it is no plan of the expanded graph.
+    if (Simulator(any_order_->graph).Run(start).ok()) options.starts.push_back(start);
+  }
+  CKPLAN_ASSIGN_OR_RETURN(BestOutcome found, SolveBest(&*any_order_problem_, options));
+  const BestOutcome& outcome = progress->any_order.emplace(std::move(found));
+  if (outcome.runs && (!best.schedule || outcome.overhead < best.overhead)) {
+    const Schedule schedule = ScheduleOf(*any_order_, *outcome.runs);
+    // The expanded graph may need less memory: see ExpandForAnyOrder.
+    if (Simulator(graph_).Run(schedule).value().peak <= budget) {
+      best = {schedule, outcome.overhead, 0, false, false};
+    }
+  }
+  // A plan that adds gradients in another order is no plan of the expanded graph, and may be below
+  // its bounds. It keeps the bounds that were proven for its own order.
+  const bool is_bound = !best.schedule || (outcome.any_order_bound <= best.overhead &&
+                                           outcome.least_peak.bytes <= PeakOf(best));
+  if (!is_bound) return Done{};
+  best.lower_bound = outcome.any_order_bound;
+  best.proof = outcome.any_order_proof;
+  best.scope = BoundScope::kAnyOrder;
+  best.least_peak = outcome.least_peak;
+  best.is_optimal = best.schedule && best.overhead == best.lower_bound;
+  best.is_infeasible = outcome.is_infeasible;
+  return Done{};
+}
+
+Result<BestSolution> BestSearch::FindLeastInAnyOrder(const BestSolution& known) {
+  BestOptions options;
+  options.work = kQuickWork;
+  CKPLAN_ASSIGN_OR_RETURN(
+      const LeastPeak lower,
+      FindLeastPeak(&*any_order_problem_, std::move(options), PeakOf(known).count()));
+  BestSolution least = known;
+  // The expanded graph may need less memory: see ExpandForAnyOrder.
+  if (lower.runs) {
+    BestSolution found = SolutionOf(ScheduleOf(*any_order_, *lower.runs));
+    if (PeakOf(found) < PeakOf(known)) least = std::move(found);
+  }
+  least.least_peak = lower.bound;
+  return least;
+}
+
+// Returns the orders of other algorithms' plans, and of `known`, that may lead to a better plan:
+// the order of the best plan if it is better than `own`, and the order in which keeping everything
+// needs the least memory if that is less than in the graph's own order.
+std::vector<BestSearch::OrderedProblem> BestSearch::OthersWithin(
+    Bytes budget, const BestSolution& own, const std::optional<Schedule>& known,
+    SearchEffort effort) const {
+  const bool is_excluded = enough_ && own.lower_bound > enough_->count();
+  const bool is_decided = own.is_optimal || own.is_infeasible || is_excluded;
+  const OthersWork work{WorkOfOthers(effort), /*wants_own_order=*/!is_decided};
+  std::vector<Schedule> starts = SchedulesOfOthers({graph_, request_, budget}, work, limits_);
+  PollStop();  // After a stop, the other algorithms return errors; this throws Stopped instead.
+  if (known) starts.push_back(*known);
+  std::optional<Order> cheapest;
+  std::optional<Order> lightest;
+  int64_t least_overhead = own.schedule ? own.overhead : std::numeric_limits<int64_t>::max();
+  Bytes least_peak = PeakInOrder(graph_, own_order_);
+  for (const Schedule& start : starts) {
+    const Order order = ForwardOrder(start);
+    const int64_t overhead = Simulator(graph_).Run(start).value().overhead.count();
+    if (overhead < least_overhead) {
+      least_overhead = overhead;
+      cheapest = order;
+    }
+    if (order == own_order_) continue;
+    const Bytes peak = PeakInOrder(graph_, order);
+    if (peak < least_peak) {
+      least_peak = peak;
+      lightest = order;
+    }
+  }
+  std::vector<OrderedProblem> problems;
+  if (cheapest) problems.push_back({*cheapest, {}});
+  if (lightest && lightest != cheapest) problems.push_back({*lightest, {}});
+  for (OrderedProblem& problem : problems) {
+    std::copy_if(starts.begin(), starts.end(), std::back_inserter(problem.starts),
+                 [&](const Schedule& start) { return ForwardOrder(start) == problem.order; });
+  }
+  return problems;
+}
+
+// Returns the plan of the least peak that any other algorithm finds.
+BestSolution BestSearch::LeastOfOthers() const {
+  // The search for less memory that follows finds more than they do, except on small graphs.
+  const SearchEffort effort =
+      request_.effort == SearchEffort::kThorough ? SearchEffort::kThorough : SearchEffort::kQuick;
+  BestSolution least = KeepingAll();
+  const PlanProblem for_least{graph_, request_, std::nullopt, /*wants_least_peak=*/true};
+  for (const Schedule& schedule : SchedulesOfOthers(for_least, {WorkOfOthers(effort)}, limits_)) {
+    BestSolution found = SolutionOf(schedule);
+    if (PeakOf(found) < PeakOf(least)) least = std::move(found);
+  }
+  PollStop();  // After a stop, the other algorithms return errors; this throws Stopped instead.
+  return least;
+}
+
+BestSolution BestSearch::SolutionOf(const Schedule& schedule) const {
+  return {schedule, Simulator(graph_).Run(schedule).value().overhead.count()};
+}
+
+void BestSearch::KeepInCaseOfStop(const BestSolution& solution) {
+  if (!solution.schedule) return;
+  if (balance_ && found_ && !IsBetterBalanced(solution, *found_)) return;
+  found_ = solution;
+}
+
+bool BestSearch::IsEnough(const BestSolution& solution) const {
+  return enough_ && solution.schedule && solution.overhead <= enough_->count();
+}
+
+bool BestSearch::IsInOwnOrder(const Schedule& schedule) const {
+  return ForwardOrder(schedule) == own_order_;
+}
+
+Bytes BestSearch::PeakOf(const BestSolution& solution) const {
+  return Simulator(graph_).Run(*solution.schedule).value().peak;
+}
+
+CurvePoint BestSearch::PointOf(const BestSolution& solution) const {
+  return {PeakOf(solution), Cost(solution.overhead)};
+}
+
+}  // namespace ckplan

@@ -1,0 +1,235 @@
+#include "lib/planning/planner/check_request.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "lib/planning/plan/request_fields.h"
+#include "lib/planning/planner/obedience.h"
+#include "lib/planning/planner/peak_budget.h"
+#include "lib/planning/planner/registry.h"
+
+namespace ckplan {
+namespace {
+
+Error NotForRuns(std::string_view what, Remedy remedy) {
+  return Error{ErrorCode::kUsage,
+               fmt::format("{} for forward graphs; this is a joint graph, whose plans run "
+                           "operations in any order",
+                           what),
+               {},
+               std::move(remedy)};
+}
+
+Remedy LeaveOut(std::string_view field) { return {"leave out", {{std::string(field), ""}}}; }
+
+Result<Done> CheckObjective(const SolverInfo& info, const PlanRequest& request) {
+  if (request.objective != Objective::kMemory || info.takes_objective) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("the objective \"memory\" is for exact-dp and approx-dp; {} has "
+                               "no memory-centric form",
+                               info.name));
+}
+
+Result<Done> CheckDecider(const SolverInfo& info, const PlanRequest& request) {
+  if (!request.decisions || info.name == kGivenAlgorithm) return Done{};
+  return Error{ErrorCode::kUsage,
+               fmt::format("{} decides itself; decisions are for the algorithm given", info.name),
+               {},
+               {"add", {{"algorithm", std::string(kGivenAlgorithm)}}}};
+}
+
+Result<Done> CheckTakesOrder(const SolverInfo& info, const PlanRequest& request) {
+  const bool takes_any = info.name == kBestAlgorithm || info.name == kGivenAlgorithm;
+  if (request.order == StepOrder::kModel || takes_any) return Done{};
+  return Error{ErrorCode::kUsage,
+               fmt::format("{} plans in the model's order; best and given take any", info.name),
+               {},
+               {"use", {{"algorithm", std::string(kBestAlgorithm)}}}};
+}
+
+Result<Done> CheckOneBudget(const PlanRequest& request) {
+  const int budgets = int{request.budget.is_given()} + int{request.total_budget.is_given()} +
+                      int{request.memory.is_given()} + int{request.paper_budget.is_given()} +
+                      int{request.added_time.is_given()};
+  if (budgets <= 1) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   "a plan is made for one budget, or one added time, but several are given");
+}
+
+// A balance chooses among plans. With the decisions or the setting of the request, there is one.
+Result<Done> CheckBalance(const SolverInfo& info, const PlanRequest& request) {
+  if (PeakBudgetOf(request).kind != Budget::Kind::kBalanced) return Done{};
+  if (info.name == kGivenAlgorithm) {
+    return Error{ErrorCode::kUsage,
+                 "a balanced budget chooses among the plans of an algorithm; given judges one",
+                 {},
+                 {"use", {{"algorithm", std::string(kBestAlgorithm)}}}};
+  }
+  if (!request.setting) return Done{};
+  return Error{ErrorCode::kUsage,
+               fmt::format("a balanced budget chooses among the settings of {}, but {} is given",
+                           info.name, TextOf(*request.setting)),
+               {},
+               LeaveOut("setting")};
+}
+
+// Refuses fields for algorithms that decide on the nodes of a forward graph: there are none here.
+Result<Done> CheckForRuns(const PlanRequest& request) {
+  if (request.objective == Objective::kMemory) {
+    return NotForRuns("the objective \"memory\" is", LeaveOut("objective"));
+  }
+  if (request.granularity == Granularity::kLayer) {
+    return NotForRuns("layers are", LeaveOut("granularity"));
+  }
+  if (request.paper_budget.is_given()) {
+    return NotForRuns("a paper budget is", LeaveOut("paper_budget"));
+  }
+  if (request.setting) return NotForRuns("knobs are", LeaveOut("setting"));
+  return Done{};
+}
+
+// Refuses fields that an algorithm which decides on nodes does not support.
+Result<Done> CheckForNodes(const SolverInfo& info, const TensorGraph& graph,
+                           const PlanRequest& request) {
+  CKPLAN_RETURN_IF_ERROR(CheckObjective(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckSetting(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckTakesOrder(info, request));
+  return CheckConstraints(graph, request);
+}
+
+Result<Done> CheckReleases(const PlanRequest& request) {
+  if (!request.decisions || !request.decisions->has_frees()) return Done{};
+  if (request.uses_liveness) {
+    return Error{ErrorCode::kUsage,
+                 "the decisions say themselves when tensors are released, which they do only "
+                 "without liveness",
+                 {},
+                 {"add", {{"liveness", ""}}}};
+  }
+  if (request.granularity == Granularity::kNode) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   "the decisions release tensors, which an order of layers cannot");
+}
+
+// `best` supports only decisions on nodes, with liveness.
+Result<Done> CheckForBest(const PlanRequest& request) {
+  if (request.paper_budget.is_given()) {
+    return Error{ErrorCode::kUsage,
+                 "best has no budget of its own; a paper budget is for algorithms whose paper has "
+                 "one",
+                 {},
+                 {"use", {{"algorithm", "exact-dp"}}}};
+  }
+  if (request.uses_liveness && request.granularity == Granularity::kNode) return Done{};
+  return Error{ErrorCode::kUsage,
+               "best plans with liveness, and decides on nodes; it takes no other form",
+               {},
+               {"use", {{"algorithm", "approx-dp"}}}};
+}
+
+Result<Done> CheckForForward(const SolverInfo& info, const TensorGraph& graph,
+                             const PlanRequest& request) {
+  if (graph.nodes().empty()) {
+    return MakeError(ErrorCode::kInvalidInput,
+                     fmt::format("\"{}\" has no node that makes an activation; there is nothing "
+                                 "to plan",
+                                 graph.name()));
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckObjective(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckSetting(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckDecider(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckReleases(request));
+  CKPLAN_RETURN_IF_ERROR(CheckTakesOrder(info, request));
+  const bool is_of_nodes = request.uses_liveness && request.granularity == Granularity::kNode;
+  if (request.order != StepOrder::kModel && !is_of_nodes) {
+    return MakeError(ErrorCode::kUsage, "steps in any order are those of nodes, with liveness");
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckConstraints(graph, request));
+  CKPLAN_RETURN_IF_ERROR(CheckOneBudget(request));
+  CKPLAN_RETURN_IF_ERROR(CheckBalance(info, request));
+  return info.name == kBestAlgorithm ? CheckForBest(request) : Done{};
+}
+
+// Refuses the limits of offload for plans that leave every value on the device.
+Result<Done> CheckOffload(const SolverInfo& info, const TrainingStep& step,
+                          const PlanRequest& request) {
+  if (request.offload) {
+    if (step.is_joint()) return Done{};
+    return MakeError(ErrorCode::kUsage,
+                     "values move to the host in plans of joint graphs; this is a forward graph");
+  }
+  for (const RequestField& field : RequestFields()) {
+    if (!field.scope.is_of_offload || IsDefault(field, request)) continue;
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("{} is for plans that may move values to the host", PhraseOf(field, request)),
+        {},
+        {"add", {{"offload", "pcie4"}}}};
+  }
+  const bool only_moves = NeedsLink(info);
+  if (!only_moves) return Done{};
+  return Error{ErrorCode::kUsage,
+               fmt::format("{} plans by moving values to the host", info.name),
+               {},
+               {"add", {{"offload", "pcie4"}}}};
+}
+
+Result<Done> CheckForJoint(const SolverInfo& info, const TrainingStep& step,
+                           const PlanRequest& request) {
+  if (!CanPlan(info, step)) {
+    Error error = NotForRuns(fmt::format("{} is", info.name),
+                             {"use", {{"algorithm", std::string(kBestAlgorithm)}}});
+    if (request.offload && step.has_forward()) {
+      error.notes.push_back("a step that may move values to the host is planned as a joint graph");
+    } else if (request.gradients == ParameterGradients::kArriving) {
+      error.notes.push_back(
+          "a step whose gradients of parameters arrive is planned as a joint graph");
+    }
+    return error;
+  }
+  if (info.name == kAutoAlgorithm) {
+    CKPLAN_RETURN_IF_ERROR(CheckSetting(info, request));
+  } else {
+    CKPLAN_RETURN_IF_ERROR(DecidesOnRuns(info) ? CheckForRuns(request)
+                                               : CheckForNodes(info, step.forward(), request));
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckDecider(info, request));
+  if (!request.uses_liveness) {
+    return NotForRuns("frees without liveness are", LeaveOut("liveness"));
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckOneBudget(request));
+  return CheckBalance(info, request);
+}
+
+}  // namespace
+
+Result<Done> CheckSetting(const SolverInfo& info, const PlanRequest& request) {
+  if (!request.setting) return Done{};
+  const std::string& wanted = request.setting->knob;
+  const KnobInfo* const knob = InfoOf(info.knob);
+  if (info.name == kAutoAlgorithm) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("auto tries the settings of all algorithms; name the one whose "
+                                 "{} is meant",
+                                 wanted));
+  }
+  if (knob == nullptr || knob->name != wanted) {
+    const std::string has = knob == nullptr ? ", nor any other"
+                                            : fmt::format("; its knob is {}, {}: {}", knob->name,
+                                                          knob->meaning, knob->range);
+    return MakeError(ErrorCode::kUsage, fmt::format("{} has no knob {}{}", info.name, wanted, has));
+  }
+  if (!request.paper_budget.is_given()) return Done{};
+  return MakeError(ErrorCode::kUsage, fmt::format("a paper budget and {} both set the knob of {}",
+                                                  TextOf(*request.setting), info.name));
+}
+
+Result<Done> CheckRequest(const SolverInfo& info, const TrainingStep& step,
+                          const PlanRequest& request) {
+  CKPLAN_RETURN_IF_ERROR(CheckOffload(info, step, request));
+  return step.is_joint() ? CheckForJoint(info, step, request)
+                         : CheckForForward(info, step.forward(), request);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,155 @@
+#include "lib/planning/planner/fit_row.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "lib/planning/plan/added_time.h"
+#include "lib/planning/planner/best_planner.h"
+#include "lib/planning/planner/find_edge.h"
+#include "lib/planning/planner/memory_attempts.h"
+#include "lib/planning/planner/planner.h"
+
+namespace ckplan {
+namespace {
+
+// The EdgeSearch::tolerance of bounds: they only say where the search for plans begins.
+constexpr double kToleranceOfBounds = 0.02;
+
+// The least value of a count without a plan, whatever the rounding of its figures.
+constexpr double kJustTooMuch = 1 + std::numeric_limits<double>::epsilon();
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+double Ratio(Cost part, Cost whole) {
+  return whole > Cost(0) ? static_cast<double>(part.count()) / static_cast<double>(whole.count())
+                         : 0;
+}
+
+// Returns a plan that adds at most `enough`, whether or not it fits with the allocator.
+Result<PlanWithin> PlanWithinBudget(const SizedModel& sized, const PlanRequest& request,
+                                    Cost enough, const SolveLimits& limits) {
+  if (request.algorithm == kBestAlgorithm) {
+    return FindBestPlanWithin(sized.source.step(), request, enough, limits, PlanDetail::kFigures);
+  }
+  Result<Plan> plan = MakePlan(sized.source, request, limits);
+  if (!plan.ok()) {
+    if (plan.error().code == ErrorCode::kInfeasible) return PlanWithin();
+    return std::move(plan).error();
+  }
+  PlanWithin found;
+  found.least_found = plan->figures.overhead;
+  if (plan->figures.overhead <= enough) found.plan = *std::move(plan);
+  return found;
+}
+
+// Returns a plan within the memory and the added time, in percent of a step. Where `best` has no
+// sure plan, it has none.
+Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_percent,
+                          const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models.At(count));
+  if (sized == nullptr) return PlanWithin();
+  const TrainingStep step = sized->source.step();
+  const PlanRequest& request = sized->source.request;
+  if (sized->least_need > request.memory.bytes) return PlanWithin();
+  const Cost enough = MostAdded(added_percent, sized->step);
+  CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, PlanWithinBudget(*sized, request, enough, limits));
+  MemoryAttempts attempts(step, request);
+  while (found.plan && !attempts.Fits(*found.plan)) {
+    const std::optional<PlanRequest> next = attempts.After(*found.plan);
+    if (!next) return PlanWithin{std::nullopt, found.least_found};
+    CKPLAN_ASSIGN_OR_RETURN(found, PlanWithinBudget(*sized, *next, enough, limits));
+  }
+  if (!found.plan || request.algorithm != kBestAlgorithm) return found;
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Plan> sure, FindSurePlan(step, request, limits));
+  return sure ? std::move(found) : PlanWithin();
+}
+
+// The value of a count is its added time as a fraction of the allowed added time.
+class RowSearch {
+ public:
+  RowSearch(SizedModels* models, const FitAllowance& allowance, const SolveLimits& limits)
+      : models_(*models), allowance_(allowance), limits_(limits) {}
+
+  Result<std::optional<FitPlan>> Run(int64_t start) && {
+    const MeasuredCount low = {start, 0};
+    EdgeSearch bounds;
+    bounds.measure = [this](int64_t count) { return BoundOf(count); };
+    bounds.tolerance = kToleranceOfBounds;
+    CKPLAN_ASSIGN_OR_RETURN(const Edge allowed, FindEdge(low, bounds));
+    EdgeSearch plans;
+    plans.measure = [this](int64_t count) { return SearchAt(count); };
+    plans.reach = [this](int64_t fits) { return ReachFrom(fits); };
+    plans.first_guess = allowed.fits.count;
+    plans.parts = kExactCount;
+    CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge(low, plans));
+    if (found_) found_->next = edge.does_not ? edge.does_not->count : kMaxCount;
+    return std::move(found_);
+  }
+
+ private:
+  // Returns a lower bound on what plans in the model's order add. If plans may have another order,
+  // it is no bound, but the search still starts from it.
+  Result<double> BoundOf(int64_t count) {
+    CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
+    if (sized == nullptr || sized->least_need > allowance_.memory) return kNever;
+    if (sized->need() <= allowance_.memory) return 0.0;
+    const auto bound = sized->Bound(allowance_.memory - sized->covered);
+    if (!bound) return kNever;
+    return PartOfMost(Ratio(*bound, sized->step));
+  }
+
+  // Returns what the best plan found adds.
+  Result<double> SearchAt(int64_t count) {
+    CKPLAN_ASSIGN_OR_RETURN(PlanWithin within,
+                            PlanAt(models_, count, allowance_.added_percent, limits_));
+    if (!within.least_found) return kNever;
+    CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
+    const double value = PartOfMost(Ratio(*within.least_found, sized->step));
+    if (!within.plan) return std::max(value, kJustTooMuch);
+    found_ = {count, 0, *std::move(within.plan)};
+    return std::min(value, 1.0);
+  }
+
+  // Returns the largest count for which the last plan found, that for `fits`, still has enough
+  // memory, if its peak and the inputs grow in proportion to the count.
+  Result<int64_t> ReachFrom(int64_t fits) {
+    CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(fits));
+    const Bytes growing = found_->plan.figures.peak + sized->source.step().constants().inputs;
+    const Bytes left = allowance_.memory - sized->covered - found_->plan.figures.peak;
+    if (growing == Bytes(0)) return fits;
+    const double growth = static_cast<double>(left.count()) / static_cast<double>(growing.count());
+    const double further = std::floor(static_cast<double>(fits) * growth);
+    return fits + static_cast<int64_t>(std::min(further, static_cast<double>(kMaxCount)));
+  }
+
+  // Returns the added time as a fraction of the allowed added time. If none is allowed, any added
+  // time is too much.
+  double PartOfMost(double share) const {
+    if (allowance_.added_percent > 0) return 100 * share / allowance_.added_percent;
+    return share > 0 ? kNever : 0;
+  }
+
+  SizedModels& models_;
+  const FitAllowance& allowance_;
+  const SolveLimits& limits_;
+  std::optional<FitPlan> found_;  // The plan for the largest count that has one.
+};
+
+}  // namespace
+
+Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAllowance& allowance,
+                                               int64_t start, const SolveLimits& limits) {
+  return RowSearch(models, allowance, limits).Run(start);
+}
+
+Result<bool> HasPlan(SizedModels* models, int64_t count, const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models->At(count));
+  if (sized == nullptr) return false;
+  const Result<Plan> plan = MakePlan(sized->source, sized->source.request, limits);
+  if (!plan.ok() && plan.error().code != ErrorCode::kInfeasible) return plan.error();
+  return plan.ok();
+}
+
+}  // namespace ckplan

@@ -1,0 +1,230 @@
+#include "lib/planning/planner/joint_best.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/check.h"
+#include "lib/base/stop.h"
+#include "lib/planning/algorithms/best/best.h"
+#include "lib/planning/algorithms/best/curve/trade_off_curve.h"
+#include "lib/planning/algorithms/best/least_peak.h"
+#include "lib/planning/plan/added_time.h"
+#include "lib/planning/planner/best_planner.h"
+#include "lib/planning/planner/best_search.h"
+#include "lib/planning/planner/joint_moving.h"
+#include "lib/planning/planner/joint_search.h"
+#include "lib/planning/planner/obedience.h"
+#include "lib/planning/planner/others.h"
+#include "lib/planning/planner/peak_budget.h"
+#include "lib/problem/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+std::string GuaranteeOf(const PlanProblem& problem, const BestOutcome& outcome) {
+  return GuaranteeOf(problem, outcome.scope, outcome.is_optimal,
+                     outcome.overhead - outcome.lower_bound);
+}
+
+Answer OutcomeOf(const PlanProblem& problem, const BestOutcome& best) {
+  Answer answer{ScheduleOfRuns(*best.runs), best.is_optimal, GuaranteeOf(problem, best)};
+  answer.lower_bound = Cost(best.lower_bound);
+  answer.certificate = Certificate{best.proof, best.scope, Cost(0), best.least_peak, Bytes(0)};
+  return answer;
+}
+
+// Returns a plan of the least peak that is found.
+Result<Answer> SolveBestForLeastPeak(const PlanProblem& problem, BestProblem* shared,
+                                     const BestOptions& options, const SolveLimits& limits) {
+  const JointGraph& graph = problem.step.joint();
+  BestOptions probe = options;
+  probe.work = kQuickWork;
+  CKPLAN_ASSIGN_OR_RETURN(const LeastPeak least,
+                          FindLeastPeak(shared, probe, KeepAllPeak(graph).count()));
+  std::vector<OpId> runs = least.runs.value_or(problem.Obeying(OwnOrder(graph)));
+  Simulator simulator(graph);
+  const auto peak_of = [&](const std::vector<OpId>& plan) {
+    return simulator.Run(plan).value().peak;
+  };
+  PlanProblem for_least = problem;
+  for_least.budget.reset();
+  for_least.wants_least_peak = true;
+  if (least.bound.bytes < peak_of(runs)) {
+    for (const Schedule& other :
+         SchedulesOfOthers(for_least, OthersFor(problem.request.effort), limits)) {
+      std::vector<OpId> found = RunsOf(other);
+      if (peak_of(found) < peak_of(runs)) runs = std::move(found);
+    }
+  }
+  BestOptions again = options;
+  again.budget = peak_of(runs).count();
+  again.starts = {runs};
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(shared, again));
+  CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
+  Answer outcome = OutcomeOf(problem, best);
+  PeakBound& bound = outcome.certificate->peak;
+  if (least.bound.bytes > bound.bytes) bound = least.bound;
+  const bool is_least = bound.bytes.count() == again.budget;
+  outcome.is_optimal &= is_least;
+  if (is_least)
+    outcome.guarantee = LeastPeakProven(bound.scope, problem.request) + outcome.guarantee;
+  return outcome;
+}
+
+// Finds plans of little peak without a budget, and the curve that they are on.
+class CurveSearch {
+ public:
+  CurveSearch(const PlanProblem& problem, BestProblem* shared, const BestOptions& options)
+      : problem_(problem),
+        shared_(shared),
+        options_(options),
+        most_added_(AllowedAddition(problem)),
+        curve_(shared->curve()) {
+    curve_->Offer(problem.Obeying(OwnOrder(problem.step.joint())));
+  }
+
+  // Returns the plan of the least peak found that adds no more than plans without a budget may add,
+  // with little time for that peak.
+  Result<Answer> Solve(const SolveLimits& limits) {
+    try {
+      CKPLAN_RETURN_IF_ERROR(
+          ReadShownPoints(most_added_, problem_.step.cost(), options_.work.curve, shared_));
+    } catch (const Stopped&) {
+      // The best plan that was found by then is returned.
+    }
+    CKPLAN_ASSIGN_OR_RETURN(Answer outcome,
+                            SolveFrom(curve_->LeastWithin(most_added_.count()), limits));
+    TakeLeastWithin(&outcome);
+    outcome.curve = ShownPoints(PointsWith(outcome), problem_.step.cost());
+    AddLeastPeaks(*curve_, &outcome.curve);
+    return outcome;
+  }
+
+  // Returns the plan that the balance prefers to all that are found by the searches of Trace and
+  // for the least peak, and beside the best of these.
+  Result<Answer> SolveForBalance(const Balance& balance, const SolveLimits& limits) {
+    CKPLAN_ASSIGN_OR_RETURN(Answer best, Solve(limits));
+    const Result<Answer> least = UnlessStopped([&]() -> Result<Answer> {
+      ReadForBalance(balance, options_.work.curve, curve_);
+      return SolveBestForLeastPeak(problem_, shared_, options_, limits);
+    });
+    // After a stop, the best plan that was found by then is returned.
+    if (!least.ok() && !limits.stop.stop_requested()) return least;
+    if (least.ok() && balance.IsBetter(PointOf(*least), PointOf(best))) best = *least;
+    const CurvePoint found = balance.BestOf(curve_->Points());
+    if (balance.IsBetter(found, PointOf(best))) {
+      CKPLAN_ASSIGN_OR_RETURN(best, SolveFrom(*curve_->BestWithin(found.peak.count()), limits));
+    }
+    best.curve.clear();
+    MarkBalanced(&best);
+    return best;
+  }
+
+  // Returns all points that are found: those of Solve, and those of a range of budgets.
+  Result<std::vector<CurvePoint>> Trace(const SolveLimits& limits) {
+    CKPLAN_ASSIGN_OR_RETURN(const Answer outcome, Solve(limits));
+    if (shared_->flat().op_count > kFewProgramOps) return PointsWith(outcome);
+    ReadBetweenPoints(options_.work.curve, curve_);
+    std::vector<CurvePoint> points = PointsWith(outcome);
+    // The search for the least peak also starts from other algorithms' plans.
+    CKPLAN_ASSIGN_OR_RETURN(const Answer least,
+                            SolveBestForLeastPeak(problem_, shared_, options_, limits));
+    points.push_back(PointOf(least));
+    return FrontOf(std::move(points));
+  }
+
+ private:
+  // Returns a plan of no higher peak that adds no more, and that may have taken longer to find.
+  Result<Answer> SolveFrom(const TradeOffCurve::PlanOnCurve& known, const SolveLimits& limits) {
+    BestOptions again = options_;
+    again.budget = known.peak;
+    again.starts = {known.runs};
+    PlanProblem within = problem_;
+    within.budget = Bytes(again.budget);
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
+                            SolveBestWithin(within, shared_, again, limits));
+    CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
+    return OutcomeOf(problem_, best);
+  }
+
+  // Takes a plan of less memory that was found on the way, which the curve would show.
+  void TakeLeastWithin(Answer* answer) const {
+    const TradeOffCurve::PlanOnCurve& least = curve_->LeastWithin(most_added_.count());
+    const CurvePoint point = PointOf(*answer);
+    const bool is_less =
+        std::pair(Bytes(least.peak), Cost(least.overhead)) < std::pair(point.peak, point.overhead);
+    if (!is_less || Cost(least.overhead) > std::max(most_added_, point.overhead)) return;
+    answer->schedule = ScheduleOfRuns(least.runs);
+    answer->is_optimal = Cost(least.overhead) == *answer->lower_bound;
+    answer->guarantee = GuaranteeOf(problem_, answer->certificate->scope, answer->is_optimal,
+                                    least.overhead - answer->lower_bound->count());
+  }
+
+  CurvePoint PointOf(const Answer& outcome) const {
+    const Simulation own = Simulator(problem_.step).Run(outcome.schedule).value();
+    return {own.peak, own.overhead};
+  }
+
+  std::vector<CurvePoint> PointsWith(const Answer& outcome) const {
+    std::vector<CurvePoint> points = curve_->Points();
+    points.push_back(PointOf(outcome));
+    return FrontOf(std::move(points));
+  }
+
+  const PlanProblem& problem_;
+  BestProblem* const shared_;
+  const BestOptions options_;
+  const Cost most_added_;
+  TradeOffCurve* const curve_;
+};
+
+}  // namespace
+
+Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& limits) {
+  if (problem.offload != nullptr) return SolveMovingByBest(problem, limits);
+  BestProblem shared(problem.step.joint(), problem.is_recomputed);
+  BestOptions options;
+  options.work = WorkOf(problem.request.effort);
+  if (problem.wants_least_peak) return SolveBestForLeastPeak(problem, &shared, options, limits);
+  if (problem.balance) {
+    PlanProblem of_curve = problem;
+    of_curve.balance.reset();
+    return CurveSearch(of_curve, &shared, options).SolveForBalance(*problem.balance, limits);
+  }
+  if (!problem.budget) return CurveSearch(problem, &shared, options).Solve(limits);
+  options.budget = problem.budget->count();
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
+                          SolveBestWithin(problem, &shared, options, limits));
+  if (best.runs) return OutcomeOf(problem, best);
+  options.work = kQuickWork;
+  CKPLAN_ASSIGN_OR_RETURN(Answer least, SolveBestForLeastPeak(problem, &shared, options, limits));
+  const bool is_proven = best.least_peak.bytes > *problem.budget;
+  least.note = WhatIsProven(is_proven ? best.least_peak : least.certificate->peak, problem);
+  return least;
+}
+
+Result<std::vector<CurvePoint>> TraceJointCurveByBest(const PlanProblem& problem,
+                                                      const SolveLimits& limits) {
+  if (problem.offload != nullptr) return TraceMovingCurve(problem, limits);
+  BestProblem shared(problem.step.joint(), problem.is_recomputed);
+  BestOptions options;
+  options.work = WorkOf(problem.request.effort);
+  return CurveSearch(problem, &shared, options).Trace(limits);
+}
+
+Result<std::optional<Answer>> SolveJointByBestUntil(const PlanProblem& problem, Cost enough,
+                                                    const SolveLimits& limits) {
+  if (problem.offload != nullptr) return SolveMovingUntil(problem, enough, limits);
+  BestProblem shared(problem.step.joint(), problem.is_recomputed);
+  BestOptions options;
+  options.budget = problem.budget.value().count();
+  options.enough = enough.count();
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
+                          SolveBestWithin(problem, &shared, options, limits));
+  if (!best.runs) return std::optional<Answer>();
+  return std::optional(OutcomeOf(problem, best));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,155 @@
+#include "lib/planning/planner/memory_attempts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "lib/base/human_bytes.h"
+#include "lib/planning/plan/accounting.h"
+#include "lib/planning/plan/outside.h"
+#include "lib/planning/planner/peak_budget.h"
+#include "lib/planning/planner/planner.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int kMostAttempts = 8;
+// The second attempt leaves the allocator this part of the memory, and each later one twice as much
+// as the one before.
+constexpr int64_t kFirstPart = 256;
+
+std::string BytesText(Bytes bytes) {
+  return fmt::format("{} ({} bytes)", HumanBytes(bytes), bytes.count());
+}
+
+Bytes NeedOf(const TrainingStep& step, const PlanRequest& request, const Plan& plan) {
+  return AccountFor({step, request, Bytes(0)}, plan.schedule, plan.figures.peak).need();
+}
+
+// Returns the size of a memory, as programs get it, that holds the plan.
+Bytes EnoughFor(const TrainingStep& step, PlanRequest request, const Plan& plan) {
+  request.memory =
+      Budget::Of(Bytes(1));  // Too little, so that the need is the least that holds it.
+  return NeedOf(step, request, plan);
+}
+
+// The optimizer's step may need more than any backward pass.
+Error OptimizerNeedsMore(Bytes least, const PlanRequest& request) {
+  return MakeError(
+      ErrorCode::kInfeasible,
+      fmt::format("infeasible: training needs {} or more whatever the plan, for the "
+                  "step of the optimizer {}; the memory is {}",
+                  BytesText(least), NameOf(request.optimizer), BytesText(request.memory.bytes)));
+}
+
+Error AllocatorNeedsMore(Bytes need, const PlanRequest& request) {
+  return MakeError(ErrorCode::kInfeasible,
+                   fmt::format("infeasible: no plan was found that fits {} together with what "
+                               "PyTorch's allocator wastes; the last one tried needs {}",
+                               BytesText(request.memory.bytes), BytesText(need)));
+}
+
+PlanRequest ForLeastPeak(PlanRequest request) {
+  request.memory = {};
+  request.reserve.reset();
+  request.budget.kind = Budget::Kind::kMin;
+  return request;
+}
+
+// Returns the first plan that fits of those for smaller and smaller budgets.
+Result<Plan> FirstThatFits(const TrainingStep& step, const PlanRequest& request,
+                           const std::function<Result<Plan>(const PlanRequest&)>& make) {
+  MemoryAttempts attempts(step, request);
+  Result<Plan> plan = make(request);
+  while (plan.ok() && !attempts.Fits(*plan)) {
+    const Bytes need = NeedOf(step, request, *plan);
+    const std::optional<PlanRequest> next = attempts.After(*plan);
+    if (next) plan = make(*next);
+    const bool is_over = !next || (!plan.ok() && plan.error().code == ErrorCode::kInfeasible);
+    if (is_over) plan = AllocatorNeedsMore(need, request);
+  }
+  return plan;
+}
+
+// Returns the plan of least peak if it fits; otherwise the refusal, with a memory that is enough.
+Result<Plan> LeastOrRefusal(const TrainingStep& step, const PlanRequest& request,
+                            const std::function<Result<Plan>(const PlanRequest&)>& make,
+                            Error refusal) {
+  Result<Plan> least = make(ForLeastPeak(request));
+  if (!least.ok()) {
+    // Not every algorithm can be asked for its least peak.
+    return least.error().code == ErrorCode::kTimeout ? std::move(least).error() : refusal;
+  }
+  if (MemoryAttempts(step, request).Fits(*least)) return least;
+  const Bytes enough = EnoughFor(step, request, *least);
+  refusal.remedy = {"try", {{"memory", std::to_string(enough.count())}}};
+  return refusal;
+}
+
+}  // namespace
+
+bool MemoryAttempts::Fits(const Plan& plan) const {
+  return NeedOf(step_, request_, plan) <= request_.memory.bytes;
+}
+
+std::optional<PlanRequest> MemoryAttempts::After(const Plan& plan) {
+  if (attempts_ >= kMostAttempts) return std::nullopt;
+  less_ = ++attempts_ == 2 ? Bytes(request_.memory.bytes.count() / kFirstPart) : 2 * less_;
+  // The budget no longer covers what is outside of tensors.
+  const Bytes most = request_.memory.bytes - OutsideInMemory(request_);
+  const Bytes constants = CoveredByBudget(step_, request_) - OutsideInMemory(request_);
+  PlanRequest next = request_;
+  next.memory = {};
+  next.reserve.reset();
+  next.total_budget = Budget::Of(std::min(most, plan.figures.peak + constants) - less_);
+  return next;
+}
+
+PlanRequest KeepAllRequest(PlanRequest request) {
+  request.algorithm = "keep-all";
+  request.effort = PlanRequest().effort;
+  request.order = PlanRequest().order;
+  request.memory = {};
+  request.reserve.reset();
+  return request;
+}
+
+Result<std::optional<Plan>> FindSurePlan(const TrainingStep& step, const PlanRequest& request,
+                                         const SolveLimits& limits) {
+  using Found = std::optional<Plan>;
+  constexpr Cost kAnyTime(std::numeric_limits<int64_t>::max() / 2);
+  if (LeastNeed(step, request) > request.memory.bytes) return Found();
+  MemoryAttempts attempts(step, request);
+  Result<Plan> kept = MakePlan(step, KeepAllRequest(request), limits);
+  if (kept.ok() && attempts.Fits(*kept)) return Found(*std::move(kept));
+  if (!kept.ok() && kept.error().code == ErrorCode::kTimeout) return std::move(kept).error();
+  if (request.algorithm != kBestAlgorithm) return Found();
+  PlanRequest quick = request;
+  quick.effort = SearchEffort::kQuick;
+  for (std::optional<PlanRequest> next = quick; next;) {
+    CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, FindBestPlanWithin(step, *next, kAnyTime, limits));
+    if (!found.plan || attempts.Fits(*found.plan)) return std::move(found.plan);
+    next = attempts.After(*found.plan);
+    if (next) next->effort = SearchEffort::kQuick;
+  }
+  return Found();
+}
+
+Result<Plan> PlanWithinMemory(const TrainingStep& step, const PlanRequest& request,
+                              const SolveLimits& limits,
+                              const std::function<Result<Plan>(const PlanRequest&)>& make) {
+  const Bytes least_need = LeastNeed(step, request);
+  if (least_need > request.memory.bytes) {
+    return LeastOrRefusal(step, request, make, OptimizerNeedsMore(least_need, request));
+  }
+  Result<Plan> plan = FirstThatFits(step, request, make);
+  if (plan.ok() || plan.error().code != ErrorCode::kInfeasible) return plan;
+  CKPLAN_ASSIGN_OR_RETURN(std::optional<Plan> sure, FindSurePlan(step, request, limits));
+  if (sure) return *std::move(sure);
+  return LeastOrRefusal(step, request, make, std::move(plan).error());
+}
+
+}  // namespace ckplan

@@ -1,0 +1,57 @@
+// Plans within the memory of a device. PyTorch's allocator may need more than the tensors of a
+// plan, by how much is known only once there is a plan (lib/planning/plan/accounting.h). So plans
+// are sought within smaller and smaller budgets until one fits with the allocator.
+//
+// Whether one is found depends on the plans that are tried, and so on the effort and on the added
+// time that ends a search. Commands must agree all the same: FindSurePlan depends on neither. The
+// planner refuses a memory only if there is no such plan, and `fit` names only sizes that have one.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/planning/plan/plan.h"
+#include "lib/planning/plan/request.h"
+#include "lib/planning/plan/solver.h"
+#include "lib/problem/schedule/training_step.h"
+
+namespace ckplan {
+
+// The requests for which plans are sought, one after the other.
+class MemoryAttempts {
+ public:
+  // The request must have a memory in bytes, and live as long as this.
+  MemoryAttempts(const TrainingStep& step, const PlanRequest& request)
+      : step_(step), request_(request) {}
+
+  // Whether training by the plan fits the memory with everything that it needs.
+  bool Fits(const Plan& plan) const;
+  // Returns the request after a plan that does not fit; nothing if it is not worth another attempt.
+  std::optional<PlanRequest> After(const Plan& plan);
+
+ private:
+  const TrainingStep step_;
+  const PlanRequest& request_;
+  int attempts_ = 1;
+  Bytes less_;
+};
+
+// Returns the request for the plan that keeps all that the constraints allow.
+PlanRequest KeepAllRequest(PlanRequest request);
+
+// Returns the plan of keeping everything, if it fits. With the algorithm `best`, otherwise returns
+// the first plan that it finds with quick effort, whatever time it adds, for the memory or for a
+// smaller budget. Returns nothing if none of these fits. kTimeout: stopped.
+Result<std::optional<Plan>> FindSurePlan(const TrainingStep& step, const PlanRequest& request,
+                                         const SolveLimits& limits);
+
+// Returns the first plan by `make` that fits the request's memory, trying smaller and smaller
+// budgets, or else the plan of FindSurePlan. kInfeasible: neither fits; the remedy is a memory for
+// which a plan exists.
+Result<Plan> PlanWithinMemory(const TrainingStep& step, const PlanRequest& request,
+                              const SolveLimits& limits,
+                              const std::function<Result<Plan>(const PlanRequest&)>& make);
+
+}  // namespace ckplan

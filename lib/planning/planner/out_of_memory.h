@@ -1,0 +1,27 @@
+// Turns an algorithm's lack of memory into an error.
+#pragma once
+
+#include <new>
+
+#include "lib/base/result.h"
+#include "lib/planning/plan/solver.h"
+
+namespace ckplan {
+
+// kUnsupported: the algorithm needs more memory than the limit, or than there is.
+Error OutOfMemoryError(const SolverInfo& info, const SolveLimits& limits);
+bool IsOutOfMemory(const Error& error);
+
+// Returns what `solve` returns, or OutOfMemoryError if it runs out of memory. The memory that it
+// held is then free again.
+template <typename Solve>
+auto UnlessOutOfMemory(const SolverInfo& info, const SolveLimits& limits, Solve solve)
+    -> decltype(solve()) {
+  try {
+    return solve();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemoryError(info, limits);
+  }
+}
+
+}  // namespace ckplan

@@ -1,0 +1,251 @@
+#include "lib/planning/planner/plan_file.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "lib/base/hash.h"
+#include "lib/base/printable.h"
+#include "lib/base/read_file.h"
+#include "lib/files/emit/json_plan.h"
+#include "lib/files/model/annotate.h"
+#include "lib/files/model/check_markers.h"
+#include "lib/planning/plan/check.h"
+#include "lib/planning/planner/planner.h"
+#include "lib/planning/planner/registry.h"
+#include "lib/problem/schedule/static_allocation.h"
+#include "lib/problem/schedule/training_step.h"
+
+namespace ckplan {
+namespace {
+
+// Returns the path of the model that a plan is for, if the command line names none.
+Result<std::string> ModelBeside(const std::string& plan_path, const std::string& model_name) {
+  const std::filesystem::path beside = std::filesystem::path(plan_path).parent_path() / model_name;
+  std::error_code fault;
+  const bool is_safe_name = std::filesystem::path(model_name).filename() == model_name;
+  if (is_safe_name && std::filesystem::is_regular_file(beside, fault)) return beside.string();
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("the plan is for \"{}\", which is not in the plan's folder; pass the "
+                  "model after the plan, or with --model",
+                  model_name));
+}
+
+// Compares what the plan says about the model and its costs with what was read.
+void CompareWithSource(const ModelIdentity& identity, const PlanRequest& read, const Plan& plan,
+                       std::vector<std::string>* faults) {
+  const PlanRequest& planned = plan.request;
+  const auto differs = [&](std::string_view field) {
+    faults->push_back(fmt::format("{}: the plan says otherwise than the model", field));
+  };
+  if (planned.objective == Objective::kAuto) {
+    faults->push_back("objective: a plan is made for \"time\" or for \"memory\"");
+  }
+  if (plan.model.opsets != OpsetsInFiles(identity)) differs("opsets");
+  if (planned.dims != read.dims) differs("dims");
+  if (planned.cost_model != read.cost_model) differs("cost_model");
+  if (planned.cost_unit != read.cost_unit) differs("cost_unit");
+  if (planned.workspaces != read.workspaces) differs("workspaces");
+}
+
+// Returns why the setting cannot be one of the algorithm, as far as the plan shows it. Files from
+// before settings were recorded have none.
+std::optional<std::string> FaultOfSetting(const TensorGraph& graph, const Plan& plan,
+                                          const SolverInfo& info) {
+  using Kind = Knob::Kind;
+  const std::optional<KnobSetting>& setting = plan.figures.setting;
+  if (!setting) return std::nullopt;
+  const KnobInfo* const knob = InfoOf(info.knob);
+  if (knob == nullptr || knob->name != setting->knob) {
+    return fmt::format("{} has no knob {}", info.name, setting->knob);
+  }
+  const bool is_budget = info.knob == Kind::kPaperBudget || info.knob == Kind::kSegmentBudget;
+  if (is_budget && plan.figures.paper.budget != Bytes(setting->value)) {
+    return fmt::format("{} is not the budget of result.paper", TextOf(*setting));
+  }
+  // A chain has no more vertices than the graph has nodes.
+  const auto nodes = static_cast<int64_t>(graph.nodes().size());
+  const bool is_of_chain = info.knob == Kind::kSegmentCount || info.knob == Kind::kResultsPerLevel;
+  if (is_of_chain && (setting->value < 1 || setting->value > nodes)) {
+    return fmt::format("{} is out of range", TextOf(*setting));
+  }
+  return std::nullopt;
+}
+
+// Given decisions lead to exactly one plan. Returns how the plan differs from it; `make_again`
+// plans a request for the plan's graph.
+template <typename MakeAgain>
+std::optional<std::string> FaultOfDecisions(const Plan& plan, std::string_view algorithm,
+                                            MakeAgain make_again) {
+  const bool is_given = algorithm == kGivenAlgorithm;
+  if (plan.request.decisions.has_value() != is_given) {
+    return fmt::format("{} {}", algorithm, is_given ? "has none" : "takes none");
+  }
+  if (!is_given) return std::nullopt;
+  const Result<Plan> again = make_again(plan.request);
+  if (!again.ok()) return again.error().message;
+  if (again->schedule != plan.schedule || again->decisions != plan.decisions) {
+    return "they lead to other steps or segments";
+  }
+  const PlanFigures& derived = again->figures;
+  const PlanFigures& claimed = plan.figures;
+  const bool is_same = derived.is_optimal == claimed.is_optimal && derived.paper == claimed.paper &&
+                       derived.guarantee == claimed.guarantee;
+  return is_same ? std::nullopt : std::optional<std::string>("they lead to other figures");
+}
+
+void JudgeAlgorithm(const TensorGraph& graph, const Plan& plan, std::vector<std::string>* faults) {
+  const auto solver = FindSolver(plan.request.algorithm);
+  if (!solver.ok()) return faults->push_back("algorithm: " + solver.error().message);
+  if ((*solver)->name == kAutoAlgorithm) {
+    return faults->push_back(
+        "algorithm: auto gives the plan of another algorithm, which stands here");
+  }
+  if (const auto fault = FaultOfSetting(graph, plan, **solver)) {
+    faults->push_back("setting: " + *fault);
+  }
+  const auto make_again = [&](const PlanRequest& request) { return MakePlan(graph, request, {}); };
+  if (const auto fault = FaultOfDecisions(plan, (*solver)->name, make_again)) {
+    faults->push_back("decisions: " + *fault);
+  }
+}
+
+// Returns whether the plan has fields that only algorithms set which decide on the nodes of a
+// forward graph.
+bool HasForwardFields(const Plan& plan) {
+  const PaperFigures paper{std::nullopt, plan.figures.peak, plan.figures.overhead};
+  return plan.request.objective != Objective::kTime || plan.request.setting ||
+         plan.request.granularity != Granularity::kNode || plan.figures.setting ||
+         plan.figures.paper != paper;
+}
+
+// The schedule must have passed the checker.
+void CompareStaticAllocations(const TensorGraph& graph, const Plan& plan,
+                              std::vector<std::string>* faults) {
+  const auto needs = [&](ArenaStrategy strategy) {
+    return StaticAllocation(graph, plan.schedule, strategy);
+  };
+  const StaticAllocations derived{needs(ArenaStrategy::kNone), needs(ArenaStrategy::kInplace),
+                                  needs(ArenaStrategy::kSharing)};
+  if (plan.figures.static_allocations == derived) return;
+  faults->push_back(fmt::format("static_allocation_bytes: the schedule needs {}, {} and {}",
+                                derived.none.count(), derived.inplace.count(),
+                                derived.sharing.count()));
+}
+
+// Compares the plan in a model with its hash before the plan is read: a plan that was changed in
+// the model may not even be JSON.
+Result<Done> CheckFingerprint(const std::string& path, const std::optional<std::string>& plan) {
+  const Result<FoundMarkers> found = ReadMarkers(path);
+  if (!found.ok() || found->empty()) return Done{};  // No model, or one without markers.
+  if (!plan) {
+    return MakeError(ErrorCode::kCheckFailed,
+                     fmt::format("\"{}\" has markers of a plan, but not the plan itself "
+                                 "(ckplan.plan); write it into the model anew with `ckplan apply`",
+                                 path));
+  }
+  const std::string sha256 = Sha256Hex(*plan);
+  for (const FoundMarker& marker : found->model) {
+    if (marker.key != "ckplan.plan_sha256" || marker.value == sha256) continue;
+    return MakeError(ErrorCode::kCheckFailed,
+                     fmt::format("the plan in \"{}\" is not the one that was written into it: its "
+                                 "sha256 is {}, marker ckplan.plan_sha256 is \"{}\"; write it into "
+                                 "the model anew with `ckplan apply`",
+                                 path, sha256, Printable(marker.value, kLongestName)));
+  }
+  return Done{};
+}
+
+// Adds the faults that show that the algorithm cannot have made this plan of a joint graph.
+void JudgeRuns(const TrainingStep& step, const Plan& plan, bool decides_on_runs,
+               std::vector<std::string>* faults) {
+  if (!decides_on_runs) {
+    faults->push_back(fmt::format("algorithm: {} plans no joint graphs", plan.request.algorithm));
+  }
+  const auto make_again = [&](const PlanRequest& again) { return MakePlan(step, again, {}); };
+  if (const auto fault = FaultOfDecisions(plan, plan.request.algorithm, make_again)) {
+    faults->push_back("decisions: " + *fault);
+  }
+  if (HasForwardFields(plan)) {
+    faults->emplace_back("request: has what is defined for forward graphs alone");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> JudgePlan(const TrainingStep& step, const ModelIdentity& identity,
+                                   const PlanRequest& read, const Plan& plan) {
+  std::vector<std::string> faults = CheckPlan(step, plan);
+  if (faults.empty() && !step.is_joint()) CompareStaticAllocations(step.forward(), plan, &faults);
+  CompareWithSource(identity, read, plan, &faults);
+  const auto solver = FindSolver(plan.request.algorithm);
+  const bool decides_on_runs = solver.ok() && DecidesOnRuns(**solver);
+  if (step.is_joint() && (decides_on_runs || !step.has_forward())) {
+    JudgeRuns(step, plan, decides_on_runs, &faults);
+  } else {
+    JudgeAlgorithm(step.forward(), plan, &faults);
+  }
+  return faults;
+}
+
+std::vector<std::string> JudgePlanFile(const PlanFile& file) {
+  const Source& source = file.source;
+  return JudgePlan(source.step(), source.identity, source.request, file.plan);
+}
+
+Result<std::optional<PlanJsonText>> ReadPlanInModel(const std::string& model_path) {
+  CKPLAN_ASSIGN_OR_RETURN(std::optional<std::string> text, ReadEmbeddedPlan(model_path));
+  CKPLAN_RETURN_IF_ERROR(CheckFingerprint(model_path, text));
+  if (!text) return std::optional<PlanJsonText>();
+  return std::optional(PlanJsonText{std::move(*text), "the plan in " + model_path, true});
+}
+
+Result<PlanJsonText> ReadPlanText(const std::string& path) {
+  if (IsGraphFile(path)) {  // Anything that is JSON.
+    CKPLAN_ASSIGN_OR_RETURN(std::string text, ReadJsonFile(path, "plan.json"));
+    return PlanJsonText{std::move(text), path, false};
+  }
+  CKPLAN_ASSIGN_OR_RETURN(std::optional<PlanJsonText> embedded, ReadPlanInModel(path));
+  if (embedded) return std::move(*embedded);
+  return MakeError(ErrorCode::kInvalidInput,
+                   fmt::format("\"{}\" is no plan file, and no model with a plan in it; "
+                               "`ckplan plan MODEL -o plan.json` writes a plan",
+                               path));
+}
+
+Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& model_path,
+                              const FilesOfPlan& files) {
+  CKPLAN_ASSIGN_OR_RETURN(const PlanJsonText text, ReadPlanText(plan_path));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(text.text, text.where));
+  std::string path = model_path;
+  if (path.empty() && text.is_embedded) path = plan_path;
+  if (path.empty()) {
+    CKPLAN_ASSIGN_OR_RETURN(path, ModelBeside(plan_path, header.model.name));
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, RequestToReadAgain(header.request, files));
+  CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(path, request, &header.model));
+  CKPLAN_ASSIGN_OR_RETURN(Plan plan, ReadPlanJson(text.text, source.step(), text.where));
+  return PlanFile{std::move(source), std::move(plan), path};
+}
+
+bool IsPlanBeside(const std::string& path, const std::string& earlier) {
+  std::error_code fault;
+  if (!std::filesystem::is_regular_file(path, fault)) return false;
+  if (!IsGraphFile(path)) {
+    if (IsGraphFile(earlier)) return false;
+    const Result<std::optional<std::string>> embedded = ReadEmbeddedPlan(path);
+    return embedded.ok() && embedded->has_value();
+  }
+  const Result<std::string> text = ReadWholeFile(path);
+  if (!text.ok()) return false;
+  return HasRequest(*text);
+}
+
+Result<PlanDigest> ReadPlanDigestFile(const std::string& plan_path) {
+  CKPLAN_ASSIGN_OR_RETURN(const PlanJsonText text, ReadPlanText(plan_path));
+  return ReadPlanDigest(text.text, text.where);
+}
+
+}  // namespace ckplan

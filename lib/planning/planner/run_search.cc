@@ -1,0 +1,131 @@
+#include "lib/planning/planner/run_search.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lib/base/stop.h"
+#include "lib/planning/planner/obedience.h"
+#include "lib/planning/planner/peak_budget.h"
+#include "lib/problem/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+// Returns the setting of a knob that limits the peak, or the nearest one if the budget is out of
+// range.
+int64_t LimitFor(const PlanProblem& problem, const Knob& knob) {
+  return problem.budget ? std::clamp(problem.budget->count(), knob.min, knob.max) : knob.min;
+}
+
+// Returns the algorithm's outcome, changed to obey the constraints, which the algorithm does not
+// know.
+Result<RunOutcome> Obeying(const PlanProblem& problem, Result<RunOutcome> solved) {
+  if (!solved.ok() || problem.rules == nullptr || Obeys(*problem.rules, solved->runs)) {
+    return solved;
+  }
+  solved->runs = problem.Obeying(solved->runs);
+  solved->schedule.reset();
+  solved->is_optimal = false;
+  solved->guarantee += kChangedToObey;
+  return solved;
+}
+
+// The number of settings that are tried of a knob that limits the peak.
+constexpr int64_t kLimitsTried = 16;
+
+Schedule ScheduleFor(const RunOutcome& outcome) {
+  return outcome.schedule ? *outcome.schedule : ScheduleOfRuns(outcome.runs);
+}
+
+// Returns how far a plan is above what the problem allows; 0 if it fits.
+int64_t ExcessOf(const PlanProblem& problem, const CurvePoint& point) {
+  if (problem.most_added) {
+    return std::max<int64_t>(0, (point.overhead - *problem.most_added).count());
+  }
+  return problem.budget ? std::max<int64_t>(0, (point.peak - *problem.budget).count()) : 0;
+}
+
+bool IsBetterRun(const PlanProblem& problem, const CurvePoint& a, const CurvePoint& b) {
+  const int64_t excess_a = ExcessOf(problem, a);
+  const int64_t excess_b = ExcessOf(problem, b);
+  return excess_a != excess_b ? excess_a < excess_b : problem.IsBetter(a, b);
+}
+
+// Returns the settings that are tried, in rising order. For a balance and a knob that limits the
+// peak, these are the limits of the curve: the one of its least peak, and its budgets.
+Result<std::vector<int64_t>> SettingsFor(const PlanProblem& problem, const SolveLimits& limits,
+                                         PreparedRunSolver* solver) {
+  const Knob knob = solver->knob();
+  const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit;
+  std::vector<int64_t> settings;
+  if (limits_peak && problem.balance && problem.rules == nullptr) {
+    CKPLAN_ASSIGN_OR_RETURN(const RunOutcome least, solver->Solve(knob.min, limits));
+    const Bytes peak = Simulator(problem.step).Run(ScheduleFor(least)).value().peak;
+    settings.push_back(knob.min);
+    for (const Bytes budget : CurveBudgets(peak, KeepAllPeak(problem.step))) {
+      settings.push_back(std::clamp(budget.count(), knob.min, knob.max));
+    }
+    return settings;
+  }
+  const int64_t steps = limits_peak ? kLimitsTried : knob.grid_steps;
+  const int64_t distance = std::max<int64_t>(1, (knob.max - knob.min) / steps);
+  for (int64_t at = knob.min; at <= knob.max; at += distance) settings.push_back(at);
+  return settings;
+}
+
+// Returns the best outcome of all settings: of least time within the budget, or of least peak.
+Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLimits& limits,
+                                      PreparedRunSolver* solver) {
+  const Knob knob = solver->knob();
+  if (!problem.has_budget()) {
+    return Obeying(problem, solver->Solve(knob.preset, limits));
+  }
+  Simulator simulator(problem.step);
+  std::optional<RunOutcome> best;
+  CurvePoint best_point;
+  const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit;
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<int64_t> settings,
+                          SettingsFor(problem, limits, solver));
+  for (const int64_t setting : settings) {
+    PollStop();
+    Result<RunOutcome> solved = Obeying(problem, solver->Solve(setting, limits));
+    // The limit is too low for any plan. With higher limits, there may be plans that fit after they
+    // are changed to obey the constraints.
+    const bool is_refused = !solved.ok() && solved.error().code == ErrorCode::kInfeasible;
+    if (is_refused && limits_peak && setting != settings.back()) continue;
+    CKPLAN_ASSIGN_OR_RETURN(RunOutcome outcome, std::move(solved));
+    const Simulation simulation = simulator.Run(ScheduleFor(outcome)).value();
+    const CurvePoint point{simulation.peak, simulation.overhead};
+    if (best && !IsBetterRun(problem, point, best_point)) continue;
+    best_point = point;
+    best = std::move(outcome);
+  }
+  return *std::move(best);
+}
+
+}  // namespace
+
+Result<Answer> SolveByRuns(const PlanProblem& problem, const SolveLimits& limits,
+                           const SolverInfo& info) {
+  const JointGraph& graph = problem.step.joint();
+  const bool moves = problem.offload != nullptr && info.prepare_offload != nullptr;
+  CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedRunSolver> solver,
+                          moves ? info.prepare_offload(graph, *problem.offload, limits)
+                                : info.prepare_runs(graph, limits));
+  const Knob knob = solver->knob();
+  // Plans that are changed afterwards may need more than the limit that they were made for.
+  const bool is_limit = knob.kind == Knob::Kind::kPeakLimit && problem.rules == nullptr &&
+                        !problem.most_added && !problem.balance;
+  Result<RunOutcome> outcome = is_limit ? solver->Solve(LimitFor(problem, knob), limits)
+                                        : SolveAtEachSetting(problem, limits, solver.get());
+  if (!outcome.ok() && outcome.error().code == ErrorCode::kInfeasible) {
+    outcome = Obeying(problem, solver->Solve(knob.min, limits));
+  }
+  if (!outcome.ok()) return std::move(outcome).error();
+  return Answer{ScheduleFor(*outcome), outcome->is_optimal, std::move(outcome->guarantee)};
+}
+
+}  // namespace ckplan

@@ -1,0 +1,66 @@
+#include "lib/planning/planner/sized_models.h"
+
+#include <utility>
+
+#include "lib/planning/plan/optimizer_state.h"
+#include "lib/planning/planner/best_planner.h"
+#include "lib/planning/planner/memory_attempts.h"
+#include "lib/planning/planner/peak_budget.h"
+#include "lib/planning/planner/planner.h"
+#include "lib/problem/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+Result<SizedModel> SizedModelOf(Source source, const SolveLimits& limits) {
+  SizedModel sized{std::move(source)};
+  const Source& of = sized.source;
+  const TrainingStep step = of.step();
+  sized.constants = TotalConstants(step.constants(), OptimizerState(of.request, step.optimized()));
+  sized.covered = CoveredByBudget(step, of.request);
+  sized.least_need = LeastNeed(step, of.request);
+  sized.keep_all_peak = KeepAllPeak(step);
+  sized.step = step.cost();
+  if (of.request.recompute.empty()) {
+    sized.keep_all = AccountForKeepAll(of);
+    return sized;
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(of, KeepAllRequest(of.request), limits));
+  sized.keep_all_peak = plan.figures.peak;
+  sized.forced = plan.figures.overhead;
+  sized.keep_all = AccountForPlan(of, plan);
+  return sized;
+}
+
+}  // namespace
+
+std::optional<Cost> SizedModel::Bound(Bytes budget) const {
+  return OwnOrderBound(source.step(), budget);
+}
+
+Result<const SizedModel*> SizedModels::At(int64_t count) {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = known_.find(count); known != known_.end()) return &known->second;
+  if (refusals_.contains(count)) return nullptr;
+  PlanRequest request = request_;
+  (dim_.empty() ? request.batch : request.dims[dim_]) = count * multiple_of_;
+  Result<Source> source = LoadSource(path_, request);
+  if (source.ok()) {
+    CKPLAN_ASSIGN_OR_RETURN(SizedModel sized, SizedModelOf(*std::move(source), limits_));
+    return &known_.emplace(count, std::move(sized)).first->second;
+  }
+  const ErrorCode code = source.error().code;
+  if (code != ErrorCode::kInvalidInput && code != ErrorCode::kUnsupported) {
+    return std::move(source).error();
+  }
+  refusals_.emplace(count, std::move(source).error());
+  return nullptr;
+}
+
+std::optional<Error> SizedModels::RefusalOf(int64_t count) {
+  const std::lock_guard lock(mutex_);
+  const auto refusal = refusals_.find(count);
+  return refusal == refusals_.end() ? std::nullopt : std::optional(refusal->second);
+}
+
+}  // namespace ckplan

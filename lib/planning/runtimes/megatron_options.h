@@ -1,0 +1,26 @@
+// What options of Megatron-LM can have recomputed, as options of one unit:
+//
+//   --recompute-granularity full --recompute-method uniform    chunks of n layers
+//   --recompute-granularity full --recompute-method block      each of the first n layers
+//   --recompute-granularity selective --recompute-modules M    these modules of every layer
+//
+// Modules of a layer are recognized by their names, in the way of most models:
+//   layernorm  parts with "norm" or "ln" in their names whose results other parts read. Their
+//              results are discarded, too (Rerun::kDiscarded).
+//   core_attn  the operations of an attention itself, without its projections: from its first to
+//              its last product.
+//   mlp, moe   parts of these or of similar names.
+// A set of modules is an option if every layer has them.
+#pragma once
+
+#include <vector>
+
+#include "lib/planning/runtimes/blocks.h"
+#include "lib/planning/runtimes/region_class.h"
+#include "lib/planning/runtimes/region_collector.h"
+
+namespace ckplan {
+
+RegionClass::Unit MegatronUnit(const std::vector<const Block*>& layers, RegionCollector& regions);
+
+}  // namespace ckplan

@@ -1,0 +1,91 @@
+// Costs: how long an operation takes, as an integer in one unit for the whole graph.
+//
+//   flops      a roofline: max(flops / rate, bytes / bandwidth) + launch time of a named device,
+//              in nanoseconds, rounded to the nearest, at least 1. Devices: devices.json.
+//   paper      10 for a convolution, 1 for anything else (Kusumoto et al. 2019, section 5)
+//   unit       1 for everything
+//   file:PATH  measured, from a costs.json (see lib/problem/cost/table.h)
+//
+// Rounding happens here, once; no algorithm ever sees a double.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/problem/ops/work.h"
+
+namespace ckplan {
+
+// The connection of a device to the memory of its host.
+struct HostLink {
+  std::string name;             // For example "PCIe 5 x16".
+  double bytes_per_second = 0;  // In each direction.
+};
+
+// What cuDNN asks about an NVIDIA GPU, as far as GPUs differ in it.
+struct CudaProperties {
+  int64_t compute_capability = 0;  // 90 for 9.0.
+  int64_t multiprocessors = 0;
+  Bytes shared_memory_per_block;  // The most that a kernel can ask for.
+  Bytes l2_cache;
+  int64_t clock_khz = 0;  // This and memory_clock_khz are the highest ones.
+  int64_t memory_clock_khz = 0;
+};
+
+// One entry of devices.json. Rates are the peak figures of the vendor's data sheet.
+struct Device {
+  std::string name;                         // For example "a100-40g".
+  std::string description;                  // For example "NVIDIA A100 SXM 40 GB".
+  double matrix_flops_per_second = 0;       // Convolutions and products of 32-bit tensors.
+  double half_matrix_flops_per_second = 0;  // Convolutions and products of 16-bit tensors.
+  // Convolutions and products of FP8 tensors, if the device has them. No cost depends on it.
+  std::optional<double> fp8_matrix_flops_per_second;
+  double vector_flops_per_second = 0;
+  double bytes_per_second = 0;
+  double launch_ns = 0;  // The fixed time of each operation.
+  Bytes memory;
+  std::optional<HostLink> host_link;   // No cost depends on it.
+  std::optional<CudaProperties> cuda;  // No cost depends on it.
+};
+
+// Returns all known devices in the order of devices.json.
+Result<std::vector<Device>> ListDevices();
+// Finds a device by its name or by a unique beginning of it: "rtx4090" finds "rtx4090-24g". kUsage,
+// listing the known names: there is no such device, or several.
+Result<Device> FindDevice(std::string_view name);
+// Finds one of the devices whose CudaProperties are known: "h100" finds "h100-80g", whatever other
+// devices are named so. kUsage, listing their names: there is none.
+Result<Device> FindCudaDevice(std::string_view name);
+inline constexpr std::string_view kDefaultDevice = "a100-40g";
+
+enum class CostKind { kFlops, kPaper, kUnit, kFile };
+
+struct CostModel {
+  CostKind kind = CostKind::kFlops;
+  Device device;     // Set if `kind` is kFlops.
+  std::string path;  // Set if `kind` is kFile.
+
+  // Returns the name that plans use: "flops:a100-40g", "paper", "unit", "file".
+  std::string name() const;
+  // Returns "ns" for kFlops and kFile, and "1" for the papers' plain numbers.
+  std::string_view unit() const;
+};
+
+// Reads "flops", "flops:DEVICE", "paper", "unit" or "file:PATH". kUsage: anything else.
+Result<CostModel> ParseCostModel(std::string_view text);
+
+struct OpCost {
+  Cost forward;
+  Cost backward;
+};
+
+// Computes costs for all kinds except kFile, whose costs are looked up by node name.
+OpCost CostOf(const CostModel& model, const OpWork& work);
+
+}  // namespace ckplan

@@ -1,0 +1,182 @@
+#include "lib/problem/cost/cost_model.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+namespace ckplan {
+namespace {
+
+TEST_CASE("cost: each spelling is read, and written in the same way again") {
+  for (const char* text : {"flops:a100-40g", "flops:h200-141g", "paper", "unit"}) {
+    const auto model = ParseCostModel(text);
+    REQUIRE(model.ok());
+    CHECK(model->name() == text);
+  }
+  CHECK(ParseCostModel("flops")->name() == "flops:a100-40g");
+  CHECK(ParseCostModel("file:a:b.json")->path == "a:b.json");
+  CHECK(ParseCostModel("file:a.json")->name() == "file");
+}
+
+TEST_CASE("cost: other spellings are usage errors that list the known ones") {
+  for (const char* text : {"", "flop", "paper:x", "unit:1", "file", "file:", "flops:"}) {
+    CAPTURE(text);
+    const auto model = ParseCostModel(text);
+    REQUIRE_FALSE(model.ok());
+    CHECK(model.error().code == ErrorCode::kUsage);
+  }
+  const auto device = ParseCostModel("flops:abacus");
+  REQUIRE_FALSE(device.ok());
+  CHECK(device.error().notes.at(0).find("a100-40g, a100-80g") != std::string::npos);
+}
+
+TEST_CASE("cost: a unique beginning of a device's name is enough") {
+  CHECK(FindDevice("rtx4090")->name == "rtx4090-24g");
+  CHECK(FindDevice("a100-40g")->name == "a100-40g");
+  CHECK_FALSE(FindDevice("rtx").ok());
+  const Result<Device> several = FindDevice("a100");
+  REQUIRE_FALSE(several.ok());
+  CHECK(several.error().code == ErrorCode::kUsage);
+  CHECK(several.error().message.find("a100-40g or a100-80g") != std::string::npos);
+}
+
+TEST_CASE("cost: every preset has all rates and a memory size") {
+  const auto devices = ListDevices();
+  REQUIRE(devices.ok());
+  std::set<std::string> names;
+  for (const Device& device : *devices) {
+    CAPTURE(device.name);
+    CHECK(names.insert(device.name).second);
+    CHECK_FALSE(device.description.empty());
+    CHECK(device.matrix_flops_per_second >= device.vector_flops_per_second);
+    CHECK(device.vector_flops_per_second > 1e11);
+    CHECK(device.bytes_per_second > 1e10);
+    CHECK(device.launch_ns > 0);
+    CHECK(device.memory >= Bytes(int64_t{6} << 30));
+    // Tensor cores take twice as many FP8 as 16-bit values, to the rounding of data sheets.
+    if (device.fp8_matrix_flops_per_second) {
+      const double ratio =
+          *device.fp8_matrix_flops_per_second / device.half_matrix_flops_per_second;
+      CHECK(ratio > 1.99);
+      CHECK(ratio < 2.03);
+    }
+    CHECK(device.host_link.has_value() == (device.name != "cpu"));
+  }
+  CHECK(names.contains(std::string(kDefaultDevice)));
+}
+
+TEST_CASE("cost: rates of FP8 and links to the host are those of the data sheets") {
+  const struct {
+    const char* name;
+    double fp8;  // In TFLOPS without sparsity; 0: the device has none.
+    const char* link;
+    double each_way;  // In GB/s.
+  } kRows[] = {
+      {"v100-16g", 0, "PCIe 3 x16", 15.75},   {"a100-80g", 0, "PCIe 4 x16", 31.5},
+      {"h100-80g", 1978.9, "PCIe 5 x16", 63}, {"h100pcie", 1513, "PCIe 5 x16", 63},
+      {"h200", 1978.9, "PCIe 5 x16", 63},     {"gh200-96g", 1978.9, "NVLink-C2C", 450},
+      {"b200", 4500, "PCIe 5 x16", 63},       {"gb200", 5000, "NVLink-C2C", 450},
+      {"mi300x", 2614.9, "PCIe 5 x16", 63},   {"mi355x", 5033.2, "PCIe 5 x16", 63},
+      {"l40s", 733, "PCIe 4 x16", 31.5},      {"rtx4090", 330.3, "PCIe 4 x16", 31.5},
+      {"rtx5090", 419, "PCIe 5 x16", 63},     {"rtxpro6000", 1007.6, "PCIe 5 x16", 63},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(row.name);
+    const Device device = FindDevice(row.name).value();
+    CHECK(device.fp8_matrix_flops_per_second.value_or(0) == doctest::Approx(row.fp8 * 1e12));
+    REQUIRE(device.host_link.has_value());
+    CHECK(device.host_link->name == row.link);
+    CHECK(device.host_link->bytes_per_second == doctest::Approx(row.each_way * 1e9));
+  }
+}
+
+TEST_CASE("cost: a product of 16-bit tensors costs what the device's 16-bit rate says") {
+  // 989.4 TFLOP take a second in 16 bits, and two seconds in TF32. The rate of FP8 counts nowhere.
+  CostModel model = ParseCostModel("flops:h100-80g").value();
+  OpWork work;
+  work.uses_matrix_units = true;
+  work.forward_flops = 989'400'000'000'000;
+  work.has_half_operands = true;
+  CHECK(CostOf(model, work).forward == Cost(1'000'004'000));
+  work.has_half_operands = false;
+  CHECK(CostOf(model, work).forward == Cost(2'000'004'000));
+  work.has_half_operands = true;
+  model.device.fp8_matrix_flops_per_second = 1;
+  model.device.host_link.reset();
+  CHECK(CostOf(model, work).forward == Cost(1'000'004'000));
+}
+
+TEST_CASE("cost: the cards that the papers measured on are presets") {
+  // Each core does two operations per cycle: Kusumoto et al.'s Tesla K40c has 2 * 2880 * 745 MHz =
+  // 4.2912e12, Chen et al.'s Titan X has 2 * 3072 * 1075 MHz = 6.6048e12. Each row takes its device
+  // one second of arithmetic and one of memory traffic; a launch adds 5,000 ns.
+  struct Row {
+    const char* name;
+    int64_t flops, traffic;
+  };
+  for (const Row& row : {Row{"flops:k40-12g", 4'290'000'000'000, 288'000'000'000},
+                         Row{"flops:titan-x-12g", 6'600'000'000'000, 336'500'000'000}}) {
+    CAPTURE(row.name);
+    const CostModel model = ParseCostModel(row.name).value();
+    OpWork work;
+    work.uses_matrix_units = true;
+    work.forward_flops = row.flops;
+    work.backward_traffic = Bytes(row.traffic);
+    CHECK(CostOf(model, work).forward == Cost(1'000'005'000));
+    CHECK(CostOf(model, work).backward == Cost(1'000'005'000));
+  }
+  CHECK(ParseCostModel("flops:rtx3090-24g").ok());  // The card of Hong et al.
+}
+
+TEST_CASE("cost: flops takes the slower of arithmetic and memory, plus the launch") {
+  CostModel model;
+  model.device.matrix_flops_per_second = 1e12;
+  model.device.half_matrix_flops_per_second = 2e12;
+  model.device.vector_flops_per_second = 1e11;
+  model.device.bytes_per_second = 1e9;
+  model.device.launch_ns = 100;
+  OpWork work;
+  work.forward_flops = 5'000'000;
+  work.forward_traffic = Bytes(1000);
+  work.backward_flops = 10'000;
+  work.backward_traffic = Bytes(2000);
+  CHECK(CostOf(model, work).forward == Cost(50'000 + 100));  // 5e6 / 1e11 s
+  CHECK(CostOf(model, work).backward == Cost(2'000 + 100));  // 2000 / 1e9 s
+  work.uses_matrix_units = true;
+  CHECK(CostOf(model, work).forward == Cost(5'000 + 100));
+  work.has_half_operands = true;
+  CHECK(CostOf(model, work).forward == Cost(2'500 + 100));
+}
+
+TEST_CASE("cost: a device that is not there is named with the one that was meant") {
+  const Error unknown = FindDevice("4090").error();
+  CHECK(unknown.message == "no device preset is named \"4090\"; did you mean \"rtx4090-24g\"?");
+  CHECK(unknown.notes.at(0).starts_with("the presets are a100-40g, "));
+  CHECK(FindDevice("h100").value().name == "h100-80g");
+  CHECK(FindDevice("rtx5090").value().memory == Bytes(int64_t{32} << 30));
+}
+
+TEST_CASE("cost: nanoseconds are rounded to the nearest and never to nothing") {
+  CostModel model;
+  model.device.matrix_flops_per_second = 1e9;
+  model.device.vector_flops_per_second = 1e9;
+  model.device.bytes_per_second = 2e9;
+  OpWork work;
+  CHECK(CostOf(model, work).forward == Cost(1));
+  work.forward_traffic = Bytes(5);
+  CHECK(CostOf(model, work).forward == Cost(3));  // 2.5 is rounded up.
+  work.forward_traffic = Bytes(4);
+  CHECK(CostOf(model, work).forward == Cost(2));
+}
+
+TEST_CASE("cost: the papers charge ten for a convolution and one for anything else") {
+  const CostModel paper = ParseCostModel("paper").value();
+  OpWork work;
+  CHECK(CostOf(paper, work).forward == Cost(1));
+  work.is_convolution = true;
+  CHECK(CostOf(paper, work).forward == Cost(10));
+  CHECK(CostOf(ParseCostModel("unit").value(), work).forward == Cost(1));
+}
+
+}  // namespace
+}  // namespace ckplan

@@ -1,0 +1,291 @@
+#include "lib/problem/graph/tensor_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <queue>
+#include <set>
+#include <utility>
+
+#include "lib/base/checked.h"
+#include "lib/base/faults.h"
+#include "lib/base/stop.h"
+
+namespace ckplan {
+namespace {
+
+// Tests whether the current list holds a tensor. Become() makes another list the current one.
+class Membership {
+ public:
+  explicit Membership(size_t tensor_count) : list_of_(tensor_count, 0) {}
+  void Become(const std::vector<TensorId>& list) {
+    ++present_;
+    for (const TensorId id : list) list_of_[id] = present_;
+  }
+  bool Has(TensorId id) const { return list_of_[id] == present_; }
+
+ private:
+  int64_t present_ = 0;
+  IdVector<TensorId, int64_t> list_of_;  // The last list that held the tensor.
+};
+
+class Validator {
+ public:
+  explicit Validator(const TensorGraphParts& parts)
+      : parts_(parts), inputs_(parts.tensors.size()), outputs_(parts.tensors.size()) {}
+
+  // Fills `producers`. The parts are consistent if no fault is returned.
+  Faults Run(IdVector<TensorId, NodeId>* producers) {
+    producers_ = producers;
+    producers_->resize(parts_.tensors.size());
+    CheckTensors();
+    std::set<int64_t> ids;
+    for (const NodeId id : parts_.nodes.ids()) CheckNode(id, &ids);
+    for (const TensorId id : parts_.tensors.ids()) CheckProducer(id);
+    for (const TensorId id : parts_.outputs) {
+      if (!Exists(id)) faults_.Add("an output of the graph is no tensor of it");
+    }
+    if (faults_.empty()) CheckTotals();
+    return std::move(faults_);
+  }
+
+ private:
+  bool Exists(TensorId id) const {
+    return !id.is_none() && static_cast<size_t>(id.index()) < parts_.tensors.size();
+  }
+
+  void CheckTensors() {
+    std::set<int64_t> ids;
+    for (const Tensor& tensor : parts_.tensors) {
+      if (tensor.bytes < Bytes(0)) {
+        faults_.Add("tensor \"{}\" has {} bytes", tensor.name, tensor.bytes.count());
+      }
+      if (!ids.insert(tensor.file_id).second) {
+        faults_.Add("two tensors have the id {}; the second is \"{}\"", tensor.file_id,
+                    tensor.name);
+      }
+    }
+  }
+
+  void CheckNode(NodeId id, std::set<int64_t>* ids) {
+    PollStop();
+    const Node& node = parts_.nodes[id];
+    if (!ids->insert(node.file_id).second) {
+      faults_.Add("two nodes have the id {}; the second is \"{}\"", node.file_id, node.name);
+    }
+    for (const auto* list :
+         {&node.inputs, &node.outputs, &node.backward_reads, &node.gradient_passthrough}) {
+      for (const TensorId tensor : *list) {
+        if (!Exists(tensor)) {
+          faults_.Add("node \"{}\" refers to a tensor that does not exist", node.name);
+          return;
+        }
+      }
+    }
+    if (node.outputs.empty()) faults_.Add("node \"{}\" has no output", node.name);
+    for (const TensorId output : node.outputs) {
+      NodeId& producer = (*producers_)[output];
+      if (!producer.is_none()) {
+        faults_.Add("tensor \"{}\" is made twice, by \"{}\" and by \"{}\"",
+                    parts_.tensors[output].name, parts_.nodes[producer].name, node.name);
+      }
+      producer = id;
+    }
+    CheckReads(node);
+    if (node.forward_cost < Cost(0) || node.backward_cost < Cost(0) ||
+        node.forward_workspace < Bytes(0) || node.backward_workspace < Bytes(0)) {
+      faults_.Add("node \"{}\" has a negative cost or workspace", node.name);
+    }
+  }
+
+  void CheckReads(const Node& node) {
+    inputs_.Become(node.inputs);
+    outputs_.Become(node.outputs);
+    for (const TensorId read : node.backward_reads) {
+      if (!inputs_.Has(read) && !outputs_.Has(read)) {
+        faults_.Add(
+            "the backward of node \"{}\" reads \"{}\", which is neither input nor output of it",
+            node.name, parts_.tensors[read].name);
+      }
+    }
+    for (const TensorId input : node.gradient_passthrough) {
+      if (!inputs_.Has(input)) {
+        faults_.Add("node \"{}\" passes a gradient to \"{}\", which is no input of it", node.name,
+                    parts_.tensors[input].name);
+      }
+    }
+    for (const auto& [output, input] : node.in_place) {
+      if (!Exists(output) || !Exists(input) || !outputs_.Has(output) || !inputs_.Has(input)) {
+        faults_.Add("node \"{}\" has an in-place pair that is not an output and an input of it",
+                    node.name);
+      }
+    }
+  }
+
+  void CheckProducer(TensorId id) {
+    const Tensor& tensor = parts_.tensors[id];
+    const bool is_input = tensor.kind == TensorKind::kInput;
+    const bool is_made = !(*producers_)[id].is_none();
+    if (is_input && is_made) faults_.Add("input \"{}\" is made by a node", tensor.name);
+    if (!is_input && !is_made) faults_.Add("tensor \"{}\" is made by no node", tensor.name);
+  }
+
+  void CheckTotals() {
+    std::optional<int64_t> bytes = parts_.parameters.count();
+    std::optional<int64_t> cost = 0;
+    const auto add = [](std::optional<int64_t>* total, int64_t amount) {
+      if (total->has_value()) *total = CheckedAdd(**total, amount);
+    };
+    add(&bytes, parts_.parameter_gradients.count());
+    add(&bytes, parts_.unsharded.count());
+    // The loss may make a gradient of each tensor, and each node one more of every input, which is
+    // added to the one before.
+    const auto add_twice = [&](TensorId id) {
+      for (int i = 0; i < 2; ++i) add(&bytes, parts_.tensors[id].bytes.count());
+    };
+    for (const TensorId id : parts_.tensors.ids()) add_twice(id);
+    for (const Node& node : parts_.nodes) {
+      for (const TensorId input : node.inputs) add_twice(input);
+      add(&bytes, node.forward_workspace.count());
+      add(&bytes, node.backward_workspace.count());
+      add(&cost, node.forward_cost.count());
+      add(&cost, node.backward_cost.count());
+    }
+    // Each micro-batch may hold all of these bytes.
+    if (bytes) bytes = CheckedMul(*bytes, parts_.micro_batches);
+    const Bytes optimized = parts_.optimized.value_or(Bytes(0));
+    if (!bytes || *bytes > kMaxTotalBytes.count() || optimized > kMaxTotalBytes) {
+      faults_.Add("its tensors and their gradients together overflow the limit of {} bytes",
+                  kMaxTotalBytes.count());
+    }
+    if (!cost || *cost > kMaxTotalCost.count()) {
+      faults_.Add("its costs together overflow the limit of {}", kMaxTotalCost.count());
+    }
+  }
+
+  const TensorGraphParts& parts_;
+  IdVector<TensorId, NodeId>* producers_ = nullptr;
+  Membership inputs_;   // The inputs of the node that is being checked.
+  Membership outputs_;  // The outputs of the node that is being checked.
+  Faults faults_;
+};
+
+// Kahn's algorithm. It always takes the first ready node of the list, so a list that is already in
+// order stays unchanged. The result is shorter than the list if there is a cycle.
+std::vector<NodeId> TopologicalOrder(const TensorGraphParts& parts,
+                                     const IdVector<TensorId, NodeId>& producers) {
+  IdVector<NodeId, std::vector<NodeId>> successors(parts.nodes.size());
+  IdVector<NodeId, int32_t> waits_for(parts.nodes.size());
+  for (const NodeId id : parts.nodes.ids()) {
+    for (const TensorId input : parts.nodes[id].inputs) {
+      const NodeId producer = producers[input];
+      if (producer.is_none()) continue;
+      successors[producer].push_back(id);
+      ++waits_for[id];
+    }
+  }
+  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  for (const NodeId id : parts.nodes.ids()) {
+    if (waits_for[id] == 0) ready.push(id);
+  }
+  std::vector<NodeId> order;
+  order.reserve(parts.nodes.size());
+  while (!ready.empty()) {
+    PollStop();
+    const NodeId id = ready.top();
+    ready.pop();
+    order.push_back(id);
+    for (const NodeId successor : successors[id]) {
+      if (--waits_for[successor] == 0) ready.push(successor);
+    }
+  }
+  return order;
+}
+
+Error CycleError(const TensorGraphParts& parts, const std::vector<NodeId>& order) {
+  IdVector<NodeId, bool> is_sorted(parts.nodes.size());
+  for (const NodeId id : order) is_sorted[id] = true;
+  for (const NodeId id : parts.nodes.ids()) {
+    if (!is_sorted[id]) {
+      return MakeError(ErrorCode::kInvalidInput,
+                       fmt::format("graph \"{}\": node \"{}\" is on a cycle or reads from one; a "
+                                   "training step needs a graph without cycles",
+                                   parts.name, parts.nodes[id].name));
+    }
+  }
+  CKPLAN_CHECK(false, "a short topological order leaves a node out");
+}
+
+}  // namespace
+
+Result<TensorGraph> TensorGraph::Create(TensorGraphParts parts) {
+  IdVector<TensorId, NodeId> producers;
+  Faults faults = Validator(parts).Run(&producers);
+  if (!faults.empty()) return std::move(faults).ToError(fmt::format("graph \"{}\"", parts.name));
+  const std::vector<NodeId> order = TopologicalOrder(parts, producers);
+  if (order.size() != parts.nodes.size()) return CycleError(parts, order);
+
+  TensorGraph graph;
+  graph.name_ = std::move(parts.name);
+  graph.tensors_ = std::move(parts.tensors);
+  graph.outputs_ = std::move(parts.outputs);
+  graph.constants_ = {parts.parameters, parts.parameter_gradients, Bytes(0), parts.unsharded};
+  graph.micro_batches_ = parts.micro_batches;
+  graph.optimized_ = {parts.optimized.value_or(parts.parameter_gradients),
+                      std::move(parts.optimized_tensors), parts.is_training_unknown};
+  for (const NodeId old : order) graph.nodes_.push_back(std::move(parts.nodes[old]));
+  for (Tensor& tensor : graph.tensors_) {
+    tensor.producer = NodeId();
+    tensor.consumers.clear();
+    if (tensor.kind == TensorKind::kInput) graph.constants_.inputs += tensor.bytes;
+  }
+  graph.constants_.inputs = parts.micro_batches * graph.constants_.inputs;
+  for (const NodeId id : graph.nodes_.ids()) {
+    PollStop();
+    const Node& node = graph.nodes_[id];
+    for (const TensorId output : node.outputs) graph.tensors_[output].producer = id;
+    for (const TensorId input : node.inputs) {
+      std::vector<NodeId>& consumers = graph.tensors_[input].consumers;
+      if (consumers.empty() || consumers.back() != id) consumers.push_back(id);
+    }
+    graph.forward_cost_ += node.forward_cost;
+    graph.backward_cost_ += node.backward_cost;
+  }
+  return graph;
+}
+
+TensorGraphParts PartsOf(const TensorGraph& graph) {
+  return {graph.name(),
+          graph.tensors(),
+          graph.nodes(),
+          graph.outputs(),
+          graph.constants().parameters,
+          graph.constants().parameter_gradients,
+          graph.optimized().bytes,
+          graph.constants().unsharded,
+          graph.micro_batches(),
+          graph.optimized().tensors,
+          graph.optimized().is_unknown};
+}
+
+TensorGraph OfOneMicroBatch(const TensorGraph& graph) {
+  TensorGraphParts parts = PartsOf(graph);
+  parts.micro_batches = 1;
+  return TensorGraph::Create(std::move(parts)).value();
+}
+
+Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes) {
+  CKPLAN_CHECK(alignment_bytes >= 1 && alignment_bytes <= kMaxTotalBytes.count(),
+               "the command line admits only such alignments");
+  TensorGraphParts parts = PartsOf(graph);
+  for (Tensor& tensor : parts.tensors) {
+    tensor.bytes = Bytes(RoundUp(tensor.bytes.count(), alignment_bytes));
+  }
+  for (Node& node : parts.nodes) {
+    node.forward_workspace = Bytes(RoundUp(node.forward_workspace.count(), alignment_bytes));
+    node.backward_workspace = Bytes(RoundUp(node.backward_workspace.count(), alignment_bytes));
+  }
+  return TensorGraph::Create(std::move(parts));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,58 @@
+// The papers' view of a TensorGraph: one vertex per node.
+//
+//   M_v = bytes of the node's outputs      T_v = forward cost of the node
+//   edge (v, w) if w reads an output of v
+//
+// A vertex has the number of its node. So vertex numbers are a topological order, and NodeSet and
+// per-node vectors work with both views.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/problem/graph/tensor_graph.h"
+
+namespace ckplan {
+
+class VertexGraph {
+ public:
+  explicit VertexGraph(const TensorGraph& graph);
+
+  size_t size() const { return memory_.size(); }
+  IdRange<NodeId> ids() const { return memory_.ids(); }
+  Bytes memory(NodeId v) const { return memory_[v]; }  // M_v
+  Cost time(NodeId v) const { return time_[v]; }       // T_v
+  Bytes total_memory() const { return total_memory_; }
+  Cost total_time() const { return total_time_; }
+
+  // Neighbours in ascending order, each once.
+  std::span<const NodeId> successors(NodeId v) const { return successors_.of(v); }
+  std::span<const NodeId> predecessors(NodeId v) const { return predecessors_.of(v); }
+
+  // Returns a copy of the graph with other times, for example with costs rounded to a coarser unit.
+  VertexGraph WithTimes(IdVector<NodeId, Cost> time) const;
+
+ private:
+  // Adjacency lists in one array: the list of v is at [starts[v], starts[v + 1]).
+  struct Adjacency {
+    std::vector<NodeId> targets;
+    std::vector<size_t> starts;
+    std::span<const NodeId> of(NodeId v) const {
+      const size_t i = static_cast<size_t>(v.index());
+      return {targets.data() + starts[i], starts[i + 1] - starts[i]};
+    }
+  };
+  static Adjacency Pack(const IdVector<NodeId, std::vector<NodeId>>& lists);
+
+  IdVector<NodeId, Bytes> memory_;
+  IdVector<NodeId, Cost> time_;
+  Bytes total_memory_;
+  Cost total_time_;
+  Adjacency successors_;
+  Adjacency predecessors_;
+};
+
+}  // namespace ckplan

@@ -1,0 +1,88 @@
+#include "lib/problem/ops/backward_reads.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "lib/executor/reference/gradient_roles.h"
+
+namespace ckplan {
+namespace {
+
+// "x0 x2 y0 s": inputs 0 and 2, output 0, the statistic.
+std::string ReadsOf(const OpSpec& spec, Autograd autograd = Autograd::kMinimal) {
+  const BackwardReads reads = FindBackwardReads(spec, autograd);
+  std::string text;
+  const auto add = [&text](const std::string& word) { text += (text.empty() ? "" : " ") + word; };
+  for (const size_t i : reads.inputs) add("x" + std::to_string(i));
+  for (const size_t i : reads.outputs) add("y" + std::to_string(i));
+  if (reads.statistic) add("s");
+  return text;
+}
+
+TEST_CASE("backward reads: as the letters of the table say, and only for requested gradients") {
+  struct Row {
+    reference::CaseRow op;
+    const char* minimal;
+    const char* torch;
+  };
+  const Row rows[] = {
+      {{"Sigmoid", "f2 -> f2"}, "y0", "y0"},
+      {{"Elu", "f2 -> f2"}, "y0", "x0"},
+      {{"Elu", "f2 -> f2", "in_place=1"}, "y0", "y0"},
+      {{"LeakyRelu", "f2 -> f2", "in_place=2"}, "y0", "y0"},
+      // PyTorch saves a copy of the input.
+      {{"Swish", "f2 -> f2", "in_place=1"}, "x0", "x0"},
+      {{"Neg", "f2 -> f2"}, "", ""},
+      {{"Pad", "f3 i2 -> f5", "mode='reflect'"}, "", "x0"},
+      {{"Pad", "f3 i2 -> f5", "mode='edge'"}, "", "x0"},
+      {{"Pad", "f3 i2 -> f5", "mode='wrap'"}, "", ""},
+      {{"Pad", "f3 i2 -> f5"}, "", ""},
+      {{"Conv", "f1x1x4x4 f1x1x3x3! f1! -> f1x1x2x2"}, "x0 x1", "x0 x1"},
+      {{"Conv", "f1x1x4x4 f1x1x3x3* f1! -> f1x1x2x2"}, "x1", "x1"},
+      {{"Conv", "f1x1x4x4~ f1x1x3x3! -> f1x1x2x2"}, "x0", "x0"},
+      {{"Mul", "f2 f2~ -> f2"}, "x1", "x1"},
+      {{"Einsum", "f2 f2~ f2 -> fs", "equation='i,i,i->'"}, "x0 x1 x2", "x0 x1 x2"},
+      {{"Div", "f2 f2~ -> f2"}, "x1", "x1"},
+      {{"Div", "f2 f2 -> f2"}, "x1 y0", "x0 x1"},
+      {{"Pow", "f2 f2~ -> f2"}, "x0 x1", "x0 x1"},
+      {{"Pow", "f2 f2 -> f2"}, "x0 x1 y0", "x0 x1 y0"},
+      {{"Max", "f2 _ f2 -> f2"}, "x0 x2", "x0 x2"},
+      {{"Gather", "f3x2 i4 -> f4x2"}, "x1", "x1"},
+      {{"Where", "b2 f2 f2 -> f2"}, "x0", "x0"},
+      {{"BatchNormalization", "f2x3 f3! f3! f3* f3* -> f2x3"}, "x0 s", "x0 s"},
+      {{"MaxPool", "f1x1x4x4 -> f1x1x2x2", "kernel_shape=[2,2]"}, "s", "x0 s"},
+      {{"Dropout", "f2 -> f2"}, "", "s"},
+      // The saved probabilities already include the attention mask.
+      {{"Attention", "f1x1x2x4 f1x1x2x4 f1x1x2x4 f2x2 -> f1x1x2x4"},
+       "x0 x1 x2 s",
+       "x0 x1 x2 x3 y0 s"},
+      // Scores are computed again, and masked again.
+      {{"FusedAttention", "f1x1x2x4 f1x1x2x4 f1x1x2x4 b2x2~ f2x2 -> f1x1x2x4",
+        "batch=1 heads=1 key_heads=1 queries=2 keys=2 size=4 value_size=4 mask_dims=[1,1,2,2] "
+        "bias_dims=[1,1,2,2]"},
+       "x0 x1 x2 x3 x4 y0 s",
+       "x0 x1 x2 x3 x4 y0 s"},
+  };
+  for (const Row& row : rows) {
+    const OpSpec spec = reference::SpecOfCase(row.op);
+    CAPTURE(spec.type);
+    CAPTURE(std::string(row.op.operands));
+    CHECK(ReadsOf(spec) == row.minimal);
+    CHECK(ReadsOf(spec, Autograd::kTorch) == row.torch);
+  }
+}
+
+TEST_CASE("backward reads: an input that is planned as an integer is not read as a float") {
+  OpSpec spec = reference::SpecOfCase({"Max", "f2 f2 -> f2"});
+  CHECK(ReadsOf(spec) == "x0 x1");
+  spec.inputs[1].planned = {TensorType::kInt8, 2};
+  CHECK(ReadsOf(spec) == "x0");
+}
+
+TEST_CASE("backward reads: an unknown operator reads everything") {
+  CHECK(ReadsOf(reference::SpecOfCase({"Unheard", "f2 i2 _ -> f2 i2"})) == "x0 x1 y0 y1");
+}
+
+}  // namespace
+}  // namespace ckplan

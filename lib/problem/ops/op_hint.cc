@@ -1,0 +1,159 @@
+#include "lib/problem/ops/op_hint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace ckplan {
+namespace {
+
+constexpr int64_t kMaxOperand = 255;
+constexpr int64_t kMaxHintedDim = int64_t{1} << 40;
+constexpr int64_t kMaxHintedFlops = int64_t{1} << 40;
+constexpr size_t kMaxParts = 64;
+constexpr std::string_view kForm =
+    "write OP=like:0 or OP=[0.0,64], then ;flops=N and ;reads=x0,y0 if you like";
+
+std::optional<int64_t> IntegerIn(std::string_view text, int64_t least, int64_t most) {
+  int64_t number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
+  if (!is_whole || number < least || number > most) return std::nullopt;
+  return number;
+}
+
+std::vector<std::string_view> Split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == text.npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+// "64", "0.-1", "0.*", "@N"
+std::optional<OpHint::Dim> DimIn(std::string_view text) {
+  OpHint::Dim dim;
+  if (text.starts_with('@')) {
+    dim.attribute = text.substr(1);
+    return dim.attribute.empty() ? std::nullopt : std::optional(dim);
+  }
+  const size_t point = text.find('.');
+  if (point == text.npos) {
+    const auto size = IntegerIn(text, 0, kMaxHintedDim);
+    if (!size) return std::nullopt;
+    dim.size = *size;
+    return dim;
+  }
+  const auto input = IntegerIn(text.substr(0, point), 0, kMaxOperand);
+  dim.is_all_but_last = text.substr(point + 1) == "*";
+  const auto axis = dim.is_all_but_last
+                        ? std::optional<int64_t>(0)
+                        : IntegerIn(text.substr(point + 1), -kMaxOperand, kMaxOperand);
+  if (!input || !axis) return std::nullopt;
+  dim.input = *input;
+  dim.axis = *axis;
+  return dim;
+}
+
+bool IsTypeName(std::string_view name) {
+  constexpr std::string_view kTypes[] = {"",       "float16", "bfloat16", "float32", "float64",
+                                         "int8",   "int16",   "int32",    "int64",   "uint8",
+                                         "uint16", "uint32",  "uint64",   "bool"};
+  return std::find(std::begin(kTypes), std::end(kTypes), name) != std::end(kTypes);
+}
+
+// "like:0", "[0.0,64]", "int64[0.0]"
+std::optional<OpHint::OutputRule> OutputIn(std::string_view text) {
+  OpHint::OutputRule rule;
+  constexpr std::string_view kLike = "like:";
+  if (text.starts_with(kLike)) {
+    const auto input = IntegerIn(text.substr(kLike.size()), 0, kMaxOperand);
+    if (!input) return std::nullopt;
+    rule.like = *input;
+    return rule;
+  }
+  const size_t open = text.find('[');
+  if (open == text.npos || !text.ends_with(']') || !IsTypeName(text.substr(0, open))) {
+    return std::nullopt;
+  }
+  rule.type = text.substr(0, open);
+  const std::string_view list = text.substr(open + 1, text.size() - open - 2);
+  if (list.empty()) return rule;
+  for (const std::string_view one : Split(list, ',')) {
+    const auto dim = DimIn(one);
+    if (!dim || rule.dims.size() == kMaxParts) return std::nullopt;
+    rule.dims.push_back(*dim);
+  }
+  return rule;
+}
+
+// "x0,y0", "none"
+bool ReadReads(std::string_view text, OpHint* hint) {
+  hint->has_reads = true;
+  if (text == "none") return true;
+  for (const std::string_view one : Split(text, ',')) {
+    const bool is_input = one.starts_with('x');
+    if (!is_input && !one.starts_with('y')) return false;
+    const auto position = IntegerIn(one.substr(1), 0, kMaxOperand);
+    if (!position) return false;
+    auto& list = is_input ? hint->read_inputs : hint->read_outputs;
+    list.push_back(static_cast<size_t>(*position));
+  }
+  for (auto* list : {&hint->read_inputs, &hint->read_outputs}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+  return true;
+}
+
+Error NoHint(std::string_view text, std::string_view part) {
+  constexpr size_t kShown = 80;
+  const bool is_all = text == part;
+  return MakeError(
+      ErrorCode::kUsage,
+      is_all ? fmt::format("\"{}\" describes no operator; {}", text.substr(0, kShown), kForm)
+             : fmt::format("\"{}\" in \"{}\" is not understood; {}", part.substr(0, kShown),
+                           text.substr(0, kShown), kForm));
+}
+
+}  // namespace
+
+Result<OpHint> ParseOpHint(std::string_view given) {
+  const std::string text = CanonicalOpHint(given);
+  const size_t equals = text.find('=');
+  if (equals == text.npos || equals == 0) return NoHint(given, given);
+  OpHint hint;
+  const std::string name = text.substr(0, equals);
+  const size_t colons = name.rfind("::");
+  if (colons != name.npos) hint.domain = name.substr(0, colons);
+  hint.type = colons == name.npos ? name : name.substr(colons + 2);
+  if (hint.type.empty()) return NoHint(given, given);
+  const std::vector<std::string_view> parts = Split(std::string_view(text).substr(equals + 1), ';');
+  for (const std::string_view output : Split(parts.front(), '|')) {
+    const auto rule = OutputIn(output);
+    if (!rule || hint.outputs.size() == kMaxParts) return NoHint(given, output);
+    hint.outputs.push_back(*rule);
+  }
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const std::string_view value = parts[i].substr(std::min(parts[i].find('='), parts[i].size()));
+    if (parts[i].starts_with("flops=")) {
+      const auto flops = IntegerIn(value.substr(1), 0, kMaxHintedFlops);
+      if (!flops) return NoHint(given, parts[i]);
+      hint.flops = *flops;
+    } else if (!parts[i].starts_with("reads=") || !ReadReads(value.substr(1), &hint)) {
+      return NoHint(given, parts[i]);
+    }
+  }
+  return hint;
+}
+
+std::string CanonicalOpHint(std::string_view text) {
+  std::string canonical(text);
+  std::erase_if(canonical, [](char c) { return c == ' ' || c == '\t' || c == '\n'; });
+  return canonical;
+}
+
+}  // namespace ckplan

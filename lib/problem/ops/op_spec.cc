@@ -1,0 +1,119 @@
+#include "lib/problem/ops/op_spec.h"
+
+#include <fmt/format.h>
+
+namespace ckplan {
+
+namespace {
+
+const Operand kAbsent;
+
+template <typename T>
+const T* Find(const OpSpec& spec, std::string_view attribute) {
+  const auto found = spec.attributes.find(attribute);
+  return found == spec.attributes.end() ? nullptr : std::get_if<T>(&found->second);
+}
+
+}  // namespace
+
+std::string_view NameOf(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return "float32";
+    case ElementType::kBFloat16:
+      return "bfloat16";
+    case ElementType::kInt32:
+      return "int32";
+    case ElementType::kInt64:
+      return "int64";
+    case ElementType::kBool:
+      return "bool";
+  }
+  return "";
+}
+
+int64_t SizeOf(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat32:
+    case ElementType::kInt32:
+      return 4;
+    case ElementType::kBFloat16:
+      return 2;
+    case ElementType::kInt64:
+      return 8;
+    case ElementType::kBool:
+      return 1;
+  }
+  return 0;
+}
+
+TensorType TensorTypeOf(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return TensorType::kFloat32;
+    case ElementType::kBFloat16:
+      return TensorType::kBFloat16;
+    case ElementType::kInt32:
+      return TensorType::kInt32;
+    case ElementType::kInt64:
+      return TensorType::kInt64;
+    case ElementType::kBool:
+      return TensorType::kBool;
+  }
+  return TensorType::kUndefined;
+}
+
+int64_t Operand::elements() const {
+  int64_t count = 1;  // The loader has checked that no product of dimensions overflows.
+  for (const int64_t dim : dims) count *= dim;
+  return count;
+}
+
+const Operand& OpSpec::input(size_t position) const {
+  return position < inputs.size() ? inputs[position] : kAbsent;
+}
+
+const Operand& OpSpec::output(size_t position) const {
+  return position < outputs.size() ? outputs[position] : kAbsent;
+}
+
+int64_t OpSpec::Int(std::string_view attribute, int64_t otherwise) const {
+  const auto* value = Find<int64_t>(*this, attribute);
+  return value == nullptr ? otherwise : *value;
+}
+
+double OpSpec::Float(std::string_view attribute, double otherwise) const {
+  const auto* value = Find<double>(*this, attribute);
+  return value == nullptr ? otherwise : *value;
+}
+
+std::string OpSpec::String(std::string_view attribute, std::string_view otherwise) const {
+  const auto* value = Find<std::string>(*this, attribute);
+  return value == nullptr ? std::string(otherwise) : *value;
+}
+
+std::vector<int64_t> OpSpec::Ints(std::string_view attribute) const {
+  const auto* value = Find<std::vector<int64_t>>(*this, attribute);
+  return value == nullptr ? std::vector<int64_t>() : *value;
+}
+
+bool OpSpec::Has(std::string_view attribute) const {
+  return attributes.find(attribute) != attributes.end();
+}
+
+Error InvalidOp(const OpSpec& spec, std::string_view what) {
+  return MakeError(ErrorCode::kInvalidInput,
+                   fmt::format("invalid {} \"{}\": {}", spec.type, spec.name, what));
+}
+
+Error UnsupportedOp(const OpSpec& spec, std::string_view backend, std::string_view what) {
+  return MakeError(ErrorCode::kUnsupported, fmt::format("the {} backend cannot run {} \"{}\": {}",
+                                                        backend, spec.type, spec.name, what));
+}
+
+Error UnsupportedOp(const OpSpec& spec, std::string_view what) {
+  return MakeError(ErrorCode::kUnsupported,
+                   fmt::format("no backend can run {} \"{}\": {}", spec.type, spec.name, what));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,112 @@
+#include "lib/problem/ops/sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/base/checked.h"
+#include "lib/problem/ops/judge.h"
+
+namespace ckplan {
+
+namespace {
+
+constexpr int64_t kMaxElementBytes = 8;
+
+template <typename Factors>
+std::optional<int64_t> ProductOf(const Factors& factors) {
+  std::optional<int64_t> product = 1;
+  bool is_zero = false;
+  for (const int64_t factor : factors) {
+    if (factor < 0) return std::nullopt;
+    is_zero = is_zero || factor == 0;
+    if (product.has_value()) product = CheckedMul(*product, factor);
+  }
+  return is_zero ? 0 : product;
+}
+
+Result<Done> RequireCountable(const OpSpec& spec, const Operand& operand, std::string_view name) {
+  const std::optional<int64_t> elements = SizeProduct(operand.dims);
+  if (!elements.has_value() || !CheckedMul(*elements, kMaxElementBytes).has_value()) {
+    return InvalidOp(
+        spec, fmt::format("{} is {}, whose bytes do not fit 64 bits", name, TextOf(operand.dims)));
+  }
+  return Done{};
+}
+
+// Requires that the first `floats` operands are nonempty floats and that the bytes of every operand
+// fit 64 bits.
+Result<Done> RequireFloats(const OpSpec& spec, const std::vector<Operand>& operands, size_t floats,
+                           std::string_view kind) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].is_present) continue;
+    const std::string name = fmt::format("{} {}", kind, i);
+    CKPLAN_RETURN_IF_ERROR(RequireCountable(spec, operands[i], name));
+    if (i >= floats) continue;
+    CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, operands[i], name));
+    if (operands[i].elements() > 0) continue;
+    return UnsupportedOp(spec,
+                         fmt::format("{} is {}, which is empty", name, TextOf(operands[i].dims)));
+  }
+  return Done{};
+}
+
+}  // namespace
+
+std::optional<int64_t> SizeProduct(std::initializer_list<int64_t> factors) {
+  return ProductOf(factors);
+}
+std::optional<int64_t> SizeProduct(const Dims& factors) { return ProductOf(factors); }
+
+Result<Done> RequireFloatTensors(const OpSpec& spec, size_t inputs, size_t outputs) {
+  CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, inputs, outputs));
+  CKPLAN_RETURN_IF_ERROR(RequireFloats(spec, spec.inputs, inputs, "input"));
+  return RequireFloats(spec, spec.outputs, outputs, "output");
+}
+
+Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name, int64_t size) {
+  if (size <= kMaxLibrarySize) return Done{};
+  return UnsupportedOp(
+      spec, fmt::format("{} is {}; the libraries take at most {}", name, size, kMaxLibrarySize));
+}
+
+Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name,
+                                std::initializer_list<int64_t> factors) {
+  const std::optional<int64_t> product = SizeProduct(factors);
+  if (product.has_value()) return RequireLibrarySize(spec, name, *product);
+  return UnsupportedOp(spec, fmt::format("{} does not fit 64 bits", name));
+}
+
+Result<Done> RequireOptional(const OpSpec& spec, const Operand& operand, std::string_view name,
+                             const Dims& expected) {
+  if (!operand.is_present) return Done{};
+  CKPLAN_RETURN_IF_ERROR(RequireDims(spec, operand, name, expected));
+  return RequireType(spec, operand, name, ElementType::kFloat32);
+}
+
+Result<Done> RequireStatistic(const OpSpec& spec, std::initializer_list<int64_t> factors) {
+  const std::optional<int64_t> bytes = SizeProduct(factors);
+  if (!bytes.has_value()) {
+    return UnsupportedOp(spec, "the bytes that it saves for backward do not fit 64 bits");
+  }
+  if (spec.statistic_bytes == 0 && WantsGradient(spec)) {
+    return UnsupportedOp(spec, "what it saves for backward is not kept");
+  }
+  if (spec.statistic_bytes != 0 && spec.statistic_bytes < *bytes) {
+    return UnsupportedOp(spec, fmt::format("it saves {} bytes for backward, and has room for {}",
+                                           *bytes, spec.statistic_bytes));
+  }
+  return Done{};
+}
+
+Result<Done> RequireKeptScale(const OpSpec& spec) {
+  if (!spec.input(0).has_gradient || spec.input(1).is_read_by_backward) return Done{};
+  return UnsupportedOp(spec, "its scale is computed in the step, and not kept for backward");
+}
+
+bool WantsGradient(const OpSpec& spec) {
+  return std::any_of(spec.inputs.begin(), spec.inputs.end(),
+                     [](const Operand& input) { return input.has_gradient; });
+}
+
+}  // namespace ckplan

@@ -1,0 +1,53 @@
+// Requirements on the operands of dense operators (convolutions, products, normalisations): their
+// sizes do not overflow, are not zero, and are within the limits of the libraries.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+#include "lib/base/result.h"
+#include "lib/problem/ops/layout.h"
+#include "lib/problem/ops/op_spec.h"
+
+namespace ckplan {
+
+// oneDNN, cuBLAS and cuDNN count rows, columns and axes in int32.
+inline constexpr int64_t kMaxLibrarySize = 0x7FFFFFFF;
+
+// Bytes of the numbers that statistics consist of: a float, and a pair of mean and inverse standard
+// deviation.
+inline constexpr int64_t kFloatBytes = 4;
+inline constexpr int64_t kMomentBytes = 2 * kFloatBytes;
+
+// Returns nothing if a factor is negative or the product does not fit int64.
+std::optional<int64_t> SizeProduct(std::initializer_list<int64_t> factors);
+std::optional<int64_t> SizeProduct(const Dims& factors);
+
+// The requirements that dense operators share: the first `inputs` inputs and `outputs` outputs are
+// present, hold floats and are not empty, and the bytes of every operand fit 64 bits. Other
+// requirements on optional operands are checked by each family.
+Result<Done> RequireFloatTensors(const OpSpec& spec, size_t inputs, size_t outputs = 1);
+
+// kUnsupported: the size exceeds kMaxLibrarySize.
+Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name, int64_t size);
+// kUnsupported: the product of `factors` exceeds kMaxLibrarySize.
+Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name,
+                                std::initializer_list<int64_t> factors);
+
+// kInvalidInput: the optional operand is present, but has other dimensions or an integer type.
+Result<Done> RequireOptional(const OpSpec& spec, const Operand& operand, std::string_view name,
+                             const Dims& expected);
+
+// kUnsupported: a gradient is requested, but the statistic is not kept or has fewer bytes than the
+// product of `factors`, which is the number of bytes that forward saves.
+Result<Done> RequireStatistic(const OpSpec& spec, std::initializer_list<int64_t> factors);
+
+// kUnsupported: the gradient of the first input is requested. It is computed from the scale (input
+// 1), which backward cannot read.
+Result<Done> RequireKeptScale(const OpSpec& spec);
+
+bool WantsGradient(const OpSpec& spec);  // Whether any input's gradient is requested.
+
+}  // namespace ckplan

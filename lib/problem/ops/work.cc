@@ -1,0 +1,239 @@
+#include "lib/problem/ops/work.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "lib/problem/ops/counted_sizes.h"
+#include "lib/problem/ops/op_hint.h"
+#include "lib/problem/ops/op_rules.h"
+
+namespace ckplan {
+
+namespace {
+
+// Counts the multiply-adds of an einsum: the product of the sizes of all letters and of the axes
+// that the ellipsis stands for. The largest operand gives the size of those axes.
+class EinsumCounter {
+ public:
+  // `letters` is the operand's part of the equation: "bij", "...ij".
+  void Add(const std::string& letters, const std::vector<int64_t>& dims) {
+    const size_t dots = letters.find("...");
+    const size_t named = dots == std::string::npos ? letters.size() : letters.size() - 3;
+    int64_t rest = 1;
+    for (size_t axis = 0; axis < dims.size(); ++axis) {
+      const bool is_before = dots == std::string::npos || axis < dots;
+      const bool is_after = !is_before && axis + (named - dots) >= dims.size();
+      if (!is_before && !is_after) {
+        rest = SaturatingProduct({rest, dims[axis]});
+        continue;
+      }
+      const size_t place = is_before ? axis : letters.size() - (dims.size() - axis);
+      if (place >= letters.size()) continue;
+      int64_t& size = sizes_[letters[place]];
+      size = std::max(size, dims[axis]);
+    }
+    unnamed_ = std::max(unnamed_, rest);
+  }
+
+  int64_t Products() const {
+    int64_t product = unnamed_;
+    for (const auto& [letter, size] : sizes_) product = SaturatingProduct({product, size});
+    return product;
+  }
+
+ private:
+  std::map<char, int64_t> sizes_;
+  int64_t unnamed_ = 1;
+};
+
+int64_t EinsumProducts(const OpSpec& spec) {
+  std::string left = spec.String("equation", "");
+  left.resize(std::min(left.find("->"), left.size()));
+  left.erase(std::remove(left.begin(), left.end(), ' '), left.end());
+  EinsumCounter counter;
+  size_t begin = 0;
+  for (const Operand& input : spec.inputs) {
+    if (begin > left.size()) break;
+    const size_t end = std::min(left.find(',', begin), left.size());
+    counter.Add(left.substr(begin, end - begin), input.dims);
+    begin = end + 1;
+  }
+  return counter.Products();
+}
+
+// Returns the multiply-adds of one output element of a convolution, or of one input element of a
+// transposed convolution.
+int64_t KernelElements(const Operand& weights) {
+  return weights.dims.empty() || weights.dims[0] == 0 ? 0
+                                                      : CountElements(weights) / weights.dims[0];
+}
+
+int64_t RecurrentFlops(const OpSpec& spec, int64_t gates) {
+  const RecurrentSizes sizes = CountRecurrent(spec);
+  const int64_t products =
+      SaturatingProduct({2, gates, sizes.hidden, SaturatingSum(sizes.input, sizes.hidden)});
+  const int64_t elementwise = SaturatingProduct({10, gates, sizes.hidden});
+  return SaturatingProduct(
+      {sizes.directions, sizes.steps, sizes.batch, SaturatingSum(products, elementwise)});
+}
+
+int64_t AttentionFlops(const OpSpec& spec) {
+  const AttentionSizes sizes = CountAttention(spec);
+  constexpr int64_t kSoftmax = 14;
+  const int64_t width = SaturatingSum(sizes.query_width, sizes.value_width);
+  return SaturatingProduct({sizes.batch, sizes.heads, sizes.queries, sizes.keys,
+                            SaturatingSum(SaturatingProduct({2, width}), kSoftmax)});
+}
+
+// Outputs that are never read may have an unknown type.
+bool HasSize(const Operand& operand) {
+  return operand.is_present && BitsOf(operand.model_type()) > 0;
+}
+
+// Whether its elements are floats stored in 16 bits, by the model's type or by the activations'
+// type.
+bool IsStoredInHalf(const Operand& operand) {
+  if (!operand.is_present || !IsFloat(operand.model_type())) return false;
+  const int64_t elements = CountElements(operand);  // Dimensions may be of any size here.
+  return elements > 0 && CountBytes(operand) / elements == 2;
+}
+
+class WorkCounter {
+ public:
+  WorkCounter(const OpSpec& spec, Bytes statistic)
+      : spec_(spec), rule_(RuleOf(spec.type)), statistic_(statistic.count()) {}
+
+  bool HasHalfOperands() const {
+    return IsStoredInHalf(spec_.input(0)) || IsStoredInHalf(spec_.input(1));
+  }
+
+  OpWork Count(const BackwardReads& reads) const {
+    OpWork work;
+    work.is_convolution = rule_.is_convolution();
+    work.uses_matrix_units = rule_.uses_matrix_units();
+    work.has_half_operands = work.uses_matrix_units && HasHalfOperands();
+    work.forward_flops = ForwardFlops();
+    work.forward_traffic = ForwardTraffic();
+    const bool has_backward =
+        std::any_of(spec_.outputs.begin(), spec_.outputs.end(),
+                    [](const Operand& output) { return output.has_gradient; });
+    if (has_backward) {
+      work.backward_flops = SaturatingProduct({work.forward_flops, CountGradients()});
+      work.backward_traffic = BackwardTraffic(reads);
+    }
+    return work;
+  }
+
+ private:
+  int64_t InputElements() const {
+    return spec_.input(0).is_present ? CountElements(spec_.input(0)) : 0;
+  }
+  int64_t OutputElements() const {
+    const auto output = std::find_if(spec_.outputs.begin(), spec_.outputs.end(), HasSize);
+    return output == spec_.outputs.end() ? 0 : CountElements(*output);
+  }
+
+  int64_t ForwardFlops() const {
+    switch (rule_.work) {
+      case WorkKind::kMove:  // The user may know more of an unknown operator.
+        return SaturatingProduct({spec_.Int(kHintedFlops, 0), OutputElements()});
+      case WorkKind::kInputs:
+        return SaturatingProduct({rule_.amount, InputElements()});
+      case WorkKind::kOutputs:
+        return SaturatingProduct({rule_.amount, OutputElements()});
+      case WorkKind::kPool:
+        return SaturatingProduct({rule_.amount, WindowElements(), OutputElements()});
+      case WorkKind::kConv:
+        return Convolution(OutputElements());
+      case WorkKind::kConvTranspose:
+        return Convolution(InputElements());
+      case WorkKind::kGemm:
+        return Products(spec_.Int("transA", 0) != 0 ? 2 : 1);
+      case WorkKind::kMatMul:
+        return Products(1);
+      case WorkKind::kEinsum:
+        return SaturatingProduct({2, EinsumProducts(spec_)});
+      case WorkKind::kAttention:
+        return AttentionFlops(spec_);
+      case WorkKind::kRnn:
+        return RecurrentFlops(spec_, rule_.amount);
+    }
+    return 0;
+  }
+
+  int64_t WindowElements() const {
+    int64_t window = 1;
+    for (const int64_t size : spec_.Ints("kernel_shape")) {
+      window = SaturatingProduct({window, std::max<int64_t>(1, size)});
+    }
+    return window;
+  }
+
+  int64_t Convolution(int64_t elements) const {
+    if (!spec_.input(1).is_present) return 0;
+    const int64_t bias = spec_.input(2).is_present ? OutputElements() : 0;
+    return SaturatingSum(SaturatingProduct({2, elements, KernelElements(spec_.input(1))}), bias);
+  }
+
+  // Returns the FLOPs of a matrix product that sums over this axis of the first input, counted from
+  // the end.
+  int64_t Products(size_t summed_axis) const {
+    if (!spec_.input(0).is_present) return 0;
+    return SaturatingProduct({2, OutputElements(), DimFromEnd(spec_.input(0), summed_axis)});
+  }
+
+  // Biases are not counted: their gradient is one pass over the output's gradient.
+  int64_t CountGradients() const {
+    const size_t inputs = spec_.inputs.size();
+    const bool has_bias = rule_.uses_matrix_units() && !rule_.has(traits::kAllPartners);
+    const size_t count = has_bias ? std::min<size_t>(2, inputs) : inputs;
+    const auto first = spec_.inputs.begin();
+    const auto gradients = std::count_if(first, first + static_cast<std::ptrdiff_t>(count),
+                                         [](const Operand& input) { return input.has_gradient; });
+    return std::max<int64_t>(1, gradients);
+  }
+
+  Bytes ForwardTraffic() const {
+    int64_t bytes = statistic_;
+    for (const Operand& output : spec_.outputs) {
+      if (HasSize(output)) bytes = SaturatingSum(bytes, CountBytes(output));
+    }
+    const int64_t written = bytes;
+    for (size_t i = 0; i < spec_.inputs.size(); ++i) {
+      if (!spec_.inputs[i].is_present || !ReadsContents(rule_, i)) continue;
+      const int64_t size = CountBytes(spec_.inputs[i]);
+      const bool picks = i == 0 && rule_.has(traits::kPicks);
+      bytes = SaturatingSum(bytes, picks ? std::min(size, written) : size);
+    }
+    return Bytes(bytes);
+  }
+
+  Bytes BackwardTraffic(const BackwardReads& reads) const {
+    int64_t bytes = reads.statistic ? statistic_ : 0;
+    const auto add = [&bytes](const Operand& operand) {
+      if (operand.is_present) bytes = SaturatingSum(bytes, CountBytes(operand));
+    };
+    for (const Operand& output : spec_.outputs) {
+      if (output.has_gradient) add(output);
+    }
+    for (const size_t i : reads.inputs) add(spec_.input(i));
+    for (const size_t i : reads.outputs) add(spec_.output(i));
+    for (const Operand& input : spec_.inputs) {
+      if (input.has_gradient) add(input);
+    }
+    return Bytes(bytes);
+  }
+
+  const OpSpec& spec_;
+  const OpRule& rule_;
+  int64_t statistic_;
+};
+
+}  // namespace
+
+OpWork WorkOf(const OpSpec& spec, const BackwardReads& reads, Bytes statistic) {
+  return WorkCounter(spec, statistic).Count(reads);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,114 @@
+#include "lib/problem/runs/run_problem.h"
+
+#include <algorithm>
+
+#include "lib/problem/runs/takeovers.h"
+
+namespace ckplan {
+namespace {
+
+using Lists = std::vector<std::vector<int32_t>>;
+
+bool IsMade(const JointGraph& graph, ValueId id) { return !graph.value(id).maker.is_none(); }
+
+// Returns, for each operation, the values that it reads, and the storages of those that are
+// aliases.
+Lists ReadsOf(const JointGraph& graph) {
+  Lists reads;
+  for (const Operation& op : graph.ops()) {
+    std::vector<int32_t>& list = reads.emplace_back();
+    for (const ValueId read : op.reads) {
+      if (IsMade(graph, read)) list.push_back(read.index());
+      const ValueId storage = graph.value(read).storage;
+      if (IsMade(graph, storage)) list.push_back(storage.index());
+    }
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
+  return reads;
+}
+
+Lists WritesOf(const JointGraph& graph) {
+  Lists writes;
+  for (const Operation& op : graph.ops()) {
+    std::vector<int32_t>& list = writes.emplace_back();
+    for (const ValueId write : op.writes) list.push_back(write.index());
+  }
+  return writes;
+}
+
+Lists ReadersOf(const FlatLists& reads, size_t value_count) {
+  Lists readers(value_count);
+  for (int32_t op = 0; op < static_cast<int32_t>(reads.size()); ++op) {
+    for (const int32_t value : reads[op]) readers[static_cast<size_t>(value)].push_back(op);
+  }
+  return readers;
+}
+
+Lists InPlaceOf(const JointGraph& graph) {
+  Lists pairs;
+  // For each value, the last operation that has it in a pair.
+  IdVector<ValueId, OpId> paired_by(graph.values().size());
+  for (const OpId id : graph.ops().ids()) {
+    std::vector<int32_t>& list = pairs.emplace_back();
+    for (const auto& [write, storage] : PossibleTakeovers(graph, id)) {
+      if (paired_by[write] == id || paired_by[storage] == id) continue;
+      paired_by[write] = paired_by[storage] = id;
+      list.push_back(write.index());
+      list.push_back(storage.index());
+    }
+  }
+  return pairs;
+}
+
+// Returns, for each operation, the reads whose memory its writes may take over: the second member
+// of each pair in `in_place`.
+Lists TakenOverBy(const FlatLists& in_place, int32_t op_count) {
+  Lists reads;
+  for (int32_t op = 0; op < op_count; ++op) {
+    std::vector<int32_t>& list = reads.emplace_back();
+    const std::span<const int32_t> pairs = in_place[op];
+    for (size_t i = 1; i < pairs.size(); i += 2) list.push_back(pairs[i]);
+    std::sort(list.begin(), list.end());
+  }
+  return reads;
+}
+
+}  // namespace
+
+RunProblem::RunProblem(const JointGraph& graph)
+    : op_count(static_cast<int32_t>(graph.ops().size())),
+      value_count(static_cast<int32_t>(graph.values().size())),
+      reads(ReadsOf(graph)),
+      writes(WritesOf(graph)),
+      readers(ReadersOf(reads, graph.values().size())),
+      in_place(InPlaceOf(graph)),
+      taken_over(TakenOverBy(in_place, op_count)),
+      total_cost(graph.cost().count()) {
+  for (const ValueId id : graph.values().ids()) {
+    bytes.push_back(graph.counted_bytes(id).count());
+    maker.push_back(graph.value(id).maker.index());
+    is_result.push_back(graph.value(id).is_result);
+  }
+  // A value whose memory holds a result stays as well.
+  for (const ValueId id : graph.results()) {
+    is_result[static_cast<size_t>(graph.value(id).storage.index())] = true;
+  }
+  for (const OpId id : graph.ops().ids()) {
+    const Operation& op = graph.op(id);
+    cost.push_back(op.cost.count());
+    workspace.push_back(op.workspace.count());
+    may_repeat.push_back(op.may_repeat);
+    is_needed.push_back(graph.is_needed(id));
+    int64_t written = 0;
+    for (const ValueId write : op.writes) written += graph.counted_bytes(write).count();
+    written_bytes.push_back(written);
+    int64_t in_place_sum = 0;
+    const std::span<const int32_t> pairs = in_place[id.index()];
+    for (size_t i = 0; i < pairs.size(); i += 2)
+      in_place_sum += bytes[static_cast<size_t>(pairs[i])];
+    in_place_bytes.push_back(in_place_sum);
+  }
+}
+
+}  // namespace ckplan

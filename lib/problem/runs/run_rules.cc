@@ -1,0 +1,169 @@
+#include "lib/problem/runs/run_rules.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/problem/schedule/expand.h"
+
+namespace ckplan {
+namespace {
+
+// The progress of a sequence of runs with respect to the rules.
+class RunProgress {
+ public:
+  RunProgress(const RunRules& rules, OpId last_of_forward)
+      : rules_(rules),
+        last_of_forward_(last_of_forward),
+        has_ended_(last_of_forward.is_none()),
+        has_run_(rules.makers.size()),
+        is_made_late_(rules.makers.size()) {}
+
+  bool HasRun(int32_t op) const { return has_run_[At(op)]; }
+  // Whether a run of the operation now must not read the value that the forward pass made of
+  // `maker`, which is in memory.
+  bool MustNotRead(int32_t op, int32_t maker) const {
+    if (!rules_.is_recomputed[At(maker)] || is_made_late_[At(maker)]) return false;
+    return rules_.is_backward[At(op)] || (has_ended_ && has_run_[At(op)]);
+  }
+  void Add(int32_t op) {
+    is_made_late_[At(op)] = has_ended_ && has_run_[At(op)];
+    has_run_[At(op)] = true;
+    has_ended_ = has_ended_ || op == last_of_forward_.index();
+  }
+
+ private:
+  const RunRules& rules_;
+  const OpId last_of_forward_;
+  bool has_ended_;  // Whether the forward pass has ended.
+  std::vector<bool> has_run_;
+  std::vector<bool> is_made_late_;  // Its last run was after the forward pass, and not its first.
+};
+
+// Adds one run after the other, each preceded by the runs that it needs again.
+class ObeyingRuns {
+ public:
+  ObeyingRuns(const RunRules& rules, OpId last_of_forward)
+      : rules_(rules), progress_(rules, last_of_forward) {}
+
+  void Append(int32_t target) {
+    if (rules_.runs_once[At(target)] && progress_.HasRun(target)) return;
+    stack_.push_back({target});
+    while (!stack_.empty()) {
+      Frame& frame = stack_.back();
+      const int32_t op = frame.op;
+      const std::vector<int32_t>& makers = rules_.makers[At(op)];
+      if (frame.makers_done < makers.size()) {
+        const int32_t maker = makers[frame.makers_done++];
+        if (progress_.MustNotRead(op, maker)) stack_.push_back({maker});
+        continue;
+      }
+      stack_.pop_back();
+      progress_.Add(op);
+      runs_.emplace_back(op);
+    }
+  }
+
+  Runs Take() && { return std::move(runs_); }
+
+ private:
+  struct Frame {
+    int32_t op;
+    size_t makers_done = 0;
+  };
+
+  const RunRules& rules_;
+  RunProgress progress_;
+  std::vector<Frame> stack_;  // Depth-first without recursion: a chain may have 100,000 operations.
+  Runs runs_;
+};
+
+// Removes runs beyond the first whose values are not read before the next run of the same
+// operation, or the end.
+Runs WithoutUnread(const RunRules& rules, const Runs& runs) {
+  std::vector<bool> is_first(runs.size());
+  std::vector<bool> has_run(rules.makers.size());
+  for (size_t k = 0; k < runs.size(); ++k) {
+    is_first[k] = !has_run[At(runs[k].index())];
+    has_run[At(runs[k].index())] = true;
+  }
+  std::vector<bool> is_wanted(rules.makers.size());
+  Runs kept;
+  for (size_t k = runs.size(); k-- > 0;) {
+    const size_t op = At(runs[k].index());
+    if (!is_first[k] && !is_wanted[op]) continue;
+    kept.push_back(runs[k]);
+    is_wanted[op] = false;
+    for (const int32_t maker : rules.makers[op]) is_wanted[At(maker)] = true;
+  }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
+}
+
+}  // namespace
+
+bool IsOfBackwardPass(const Operation& op) {
+  return op.phase == Phase::kBackward && op.op != kLossType;
+}
+
+RunRules RulesOf(const JointGraph& graph, const RunProblem& problem) {
+  RunRules rules;
+  const size_t count = graph.ops().size();
+  rules.runs_once.resize(count);
+  rules.is_recomputed.resize(count);
+  for (const OpId id : graph.ops().ids()) {
+    rules.is_backward.push_back(IsOfBackwardPass(graph.op(id)));
+    std::vector<int32_t>& makers = rules.makers.emplace_back();
+    for (const int32_t read : problem.reads[id.index()]) {
+      makers.push_back(problem.maker[At(read)]);
+    }
+    std::sort(makers.begin(), makers.end());
+    makers.erase(std::unique(makers.begin(), makers.end()), makers.end());
+  }
+  return rules;
+}
+
+OpId LastOfForwardPass(const RunRules& rules, const Runs& runs) {
+  OpId last;
+  std::vector<bool> has_run(rules.makers.size());
+  for (const OpId id : runs) {
+    const size_t op = At(id.index());
+    if (rules.is_backward[op]) break;
+    if (!has_run[op]) last = id;
+    has_run[op] = true;
+  }
+  return last;
+}
+
+bool Obeys(const RunRules& rules, const Runs& runs) {
+  RunProgress progress(rules, LastOfForwardPass(rules, runs));
+  for (const OpId id : runs) {
+    const int32_t op = id.index();
+    if (rules.runs_once[At(op)] && progress.HasRun(op)) return false;
+    for (const int32_t maker : rules.makers[At(op)]) {
+      if (progress.MustNotRead(op, maker)) return false;
+    }
+    progress.Add(op);
+  }
+  return true;
+}
+
+Runs MadeToObey(const RunRules& rules, const Runs& runs) {
+  if (Obeys(rules, runs)) return runs;
+  ObeyingRuns obeying(rules, LastOfForwardPass(rules, runs));
+  for (const OpId op : runs) obeying.Append(op.index());
+  return WithoutUnread(rules, std::move(obeying).Take());
+}
+
+std::vector<bool> ForcedToRunAgain(const RunRules& rules, const std::vector<bool>& is_required) {
+  std::vector<bool> is_forced(rules.makers.size());
+  // Makers come before the operations that read what they make.
+  for (size_t op = rules.makers.size(); op-- > 0;) {
+    if (!is_forced[op] && !(rules.is_backward[op] && is_required[op])) continue;
+    for (const int32_t maker : rules.makers[op]) {
+      if (rules.is_recomputed[At(maker)]) is_forced[At(maker)] = true;
+    }
+  }
+  return is_forced;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,52 @@
+// Sequences of runs and loads, the form in which algorithms plan copies to the host. A load brings
+// a value back: it makes the value as a run of its maker does, but reads nothing and costs nothing.
+//
+//   a  b  c  d  loss  D  load(b)  C        b is copied to the host after its first run, and is away
+//                                          between its last read before the load and the load
+//
+// When the copies begin and end is left to a CopyScheduler.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lib/problem/cost/link.h"
+#include "lib/problem/runs/copy_schedule.h"
+#include "lib/problem/runs/run_problem.h"
+#include "lib/problem/schedule/schedule.h"
+
+namespace ckplan {
+
+// A step is an operation, or LoadOf a value. A value is loaded at most once, after a run has made
+// it. A load that nothing reads has no effect.
+using RunsAndLoads = std::vector<int32_t>;
+inline int32_t LoadOf(const RunProblem& problem, int32_t value) { return problem.op_count + value; }
+inline bool IsLoad(const RunProblem& problem, int32_t step) { return step >= problem.op_count; }
+inline int32_t LoadedBy(const RunProblem& problem, int32_t step) { return step - problem.op_count; }
+Runs RunsIn(const RunProblem& problem, const RunsAndLoads& steps);  // Leaves out the loads.
+
+// What a plan does at one moment of an order, as bounds, programs and greedy rules decide it.
+// Before the moment the order runs once. Across it the `kept` values stay in memory. After it a
+// missing value that is `loaded` is copied back right before its first reader; any other is made
+// again right before its reader.
+struct OffloadChoice {
+  std::vector<OpId> order;
+  size_t moment = 0;
+  std::vector<bool> kept;    // By value.
+  std::vector<bool> loaded;  // By value.
+};
+
+// Returns the sequence of that choice. A value that can be neither loaded nor made again is kept.
+RunsAndLoads ExpandChoice(const RunProblem& problem, const OffloadChoice& choice);
+
+// Returns what a CopyScheduler has to do for this sequence. The largest of its bytes is the peak if
+// copies take no time. O(reads and writes of all steps).
+CopyTask CopyTaskOf(const RunProblem& problem, const RunsAndLoads& steps);
+int64_t PeakOf(const CopyTask& task);
+
+// Returns the runs with these copies among them.
+Schedule ScheduleWithCopies(const RunProblem& problem, const RunsAndLoads& steps,
+                            const CopyPlan& copies);
+
+}  // namespace ckplan

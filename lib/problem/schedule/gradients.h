@@ -1,0 +1,144 @@
+// How the gradients of activations are allocated and released during the backward pass. The
+// simulator and the timeline share this code, because they must agree to the byte.
+//
+// The loss creates the gradient of every output of the graph. A backward step then makes one
+// contribution to the gradient of each activation input that needs one:
+//   - the first contribution becomes the gradient's buffer;
+//   - a later contribution needs a temporary buffer and is added to the gradient;
+//   - a pass-through contribution (Add) shares the buffer of the output's gradient by reference
+//     count, and a shared buffer is copied before anything is added to it.
+// The result depends on the order in which nodes run backward, and on no other decision of a plan.
+// In every order that lib/problem/schedule/backward_order.h allows, each gradient is the same sum.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "lib/base/check.h"
+#include "lib/base/units.h"
+#include "lib/problem/graph/tensor_graph.h"
+
+namespace ckplan {
+
+// Sink has two members:
+//   void Allocate(int32_t buffer, TensorId gradient_of);   as large as the tensor itself
+//   void Release(int32_t buffer);
+// Buffers are numbered from 0 in the order of allocation. A sink that also follows their contents,
+// as the executor does, has three more:
+//   void Write(size_t input, int32_t buffer);      the contribution to node.inputs[input]
+//   void Add(int32_t into, int32_t from);
+//   void Copy(int32_t into, int32_t from);
+template <typename Sink>
+class GradientReplay {
+ public:
+  GradientReplay(const TensorGraph& graph, Sink* sink)
+      : graph_(graph),
+        sink_(sink),
+        buffer_of_(graph.tensors().size(), kNoBuffer),
+        passed_by_(graph.tensors().size()) {}
+
+  void Loss() {
+    for (const TensorId output : graph_.outputs()) {
+      if (graph_.tensor(output).requires_grad && buffer_of_[output] == kNoBuffer) {
+        buffer_of_[output] = New(output);
+      }
+    }
+  }
+
+  void Backward(NodeId id) {
+    const Node& node = graph_.node(id);
+    const auto first = std::find_if(node.outputs.begin(), node.outputs.end(),
+                                    [&](TensorId t) { return buffer_of_[t] != kNoBuffer; });
+    if (first == node.outputs.end()) return;  // No gradient arrives here.
+    for (const TensorId input : node.gradient_passthrough) passed_by_[input] = id;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (graph_.tensor(node.inputs[i]).requires_grad) Contribute(id, *first, i);
+    }
+    for (const TensorId output : node.outputs) {
+      if (buffer_of_[output] == kNoBuffer) continue;
+      Drop(buffer_of_[output]);
+      buffer_of_[output] = kNoBuffer;
+    }
+  }
+
+  // Release the memory of a tensor's gradient, which nothing shares, and allocate it again, for
+  // gradients that are moved to the host meanwhile (transfers.h).
+  void TakeAway(TensorId tensor) {
+    CKPLAN_CHECK(buffer_of_[tensor] != kNoBuffer &&
+                     references_[static_cast<size_t>(buffer_of_[tensor])] == 1,
+                 "only a gradient that is there, and in memory of its own, is moved");
+    Drop(buffer_of_[tensor]);
+    buffer_of_[tensor] = kNoBuffer;
+  }
+  void BringBack(TensorId tensor) { buffer_of_[tensor] = New(tensor); }
+
+  // Returns the buffer of the gradient of `tensor`, or kNoBuffer if it has none now.
+  int32_t BufferOf(TensorId tensor) const { return buffer_of_[tensor]; }
+  static constexpr int32_t kNoBuffer = -1;
+
+ private:
+  int32_t New(TensorId tensor) {
+    const auto buffer = static_cast<int32_t>(references_.size());
+    references_.push_back(1);
+    sink_->Allocate(buffer, tensor);
+    return buffer;
+  }
+
+  void Drop(int32_t buffer) {
+    if (--references_[static_cast<size_t>(buffer)] == 0) sink_->Release(buffer);
+  }
+
+  bool PassesThrough(NodeId node, TensorId output, TensorId input) const {
+    return passed_by_[input] == node && graph_.tensor(input).bytes == graph_.tensor(output).bytes;
+  }
+
+  void Add(int32_t into, int32_t from) {
+    if constexpr (requires { sink_->Add(into, from); }) sink_->Add(into, from);
+  }
+
+  // Gives the gradient of `tensor` a buffer of its own before something is added to it.
+  void CopyIfShared(TensorId tensor) {
+    const int32_t shared = buffer_of_[tensor];
+    if (references_[static_cast<size_t>(shared)] == 1) return;
+    buffer_of_[tensor] = New(tensor);
+    if constexpr (requires { sink_->Copy(shared, shared); }) {
+      sink_->Copy(buffer_of_[tensor], shared);
+    }
+    Drop(shared);
+  }
+
+  void Contribute(NodeId node, TensorId output, size_t position) {
+    const TensorId input = graph_.node(node).inputs[position];
+    int32_t& buffer = buffer_of_[input];
+    if (PassesThrough(node, output, input)) {
+      if (buffer == kNoBuffer) {
+        buffer = buffer_of_[output];
+        ++references_[static_cast<size_t>(buffer)];
+      } else {
+        CopyIfShared(input);
+        Add(buffer, buffer_of_[output]);
+      }
+      return;
+    }
+    const int32_t contribution = New(input);
+    if constexpr (requires { sink_->Write(position, contribution); }) {
+      sink_->Write(position, contribution);
+    }
+    if (buffer == kNoBuffer) {
+      buffer = contribution;
+      return;
+    }
+    CopyIfShared(input);
+    Add(buffer, contribution);
+    Drop(contribution);
+  }
+
+  const TensorGraph& graph_;
+  Sink* sink_;
+  IdVector<TensorId, int32_t> buffer_of_;
+  // The last node that passed a gradient through to the tensor.
+  IdVector<TensorId, NodeId> passed_by_;
+  std::vector<int32_t> references_;
+};
+
+}  // namespace ckplan

@@ -1,0 +1,86 @@
+// The core data structure of ckplan: an explicit list of what a training step does, in order.
+//
+// Every strategy, however clever, is lowered to a Schedule, and the simulator, the arena, the
+// checker, the emitters and the executor read nothing else. Example: a chain a → b → c where the
+// backward of c reads b, which is dropped and recomputed:
+//
+//   forward a, forward b, forward c, loss, forward b, backward c, backward b, backward a
+//
+// The schedule of a joint graph (lib/problem/graph/joint_graph.h) consists of runs of its
+// operations and, if values may be copied to the host, of transfers
+// (lib/problem/schedule/transfers.h says what they do).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/problem/graph/tensor_graph.h"
+
+namespace ckplan {
+
+enum class StepKind : uint8_t {
+  kForward,   // Run a node forward: for the first time, or again to recompute its outputs.
+  kLoss,      // Create the gradient of every output of the graph.
+  kBackward,  // Run a node backward.
+  kFree,      // Release a tensor; only in schedules with explicit frees.
+  kRun,       // Run an operation of a joint graph, for the first time or again.
+  // Transfers of a value of a joint graph, between the device and its host.
+  kOut,   // Begin to copy the value to the host. It stays as it is until its drop.
+  kDrop,  // Wait until that copy is complete, and release the value on the device.
+  kIn,    // Allocate the value on the device again, and begin to copy it back.
+};
+
+constexpr bool IsTransfer(StepKind kind) { return kind >= StepKind::kOut; }
+
+struct Step {
+  StepKind kind = StepKind::kLoss;
+  // The node or operation; the tensor or value for kFree and transfers; -1 for the loss.
+  int32_t index = -1;
+
+  static Step Forward(NodeId node) { return {StepKind::kForward, node.index()}; }
+  static Step Loss() { return {StepKind::kLoss, -1}; }
+  static Step Backward(NodeId node) { return {StepKind::kBackward, node.index()}; }
+  static Step Free(TensorId tensor) { return {StepKind::kFree, tensor.index()}; }
+  static Step Run(NodeId op) { return {StepKind::kRun, op.index()}; }
+  static Step Out(TensorId value) { return {StepKind::kOut, value.index()}; }
+  static Step Drop(TensorId value) { return {StepKind::kDrop, value.index()}; }
+  static Step In(TensorId value) { return {StepKind::kIn, value.index()}; }
+
+  NodeId node() const { return NodeId(index); }
+  TensorId tensor() const { return TensorId(index); }
+  bool is_transfer() const { return IsTransfer(kind); }
+  bool operator==(const Step&) const = default;
+};
+
+enum class FreePolicy : uint8_t {
+  kLiveness,  // A version of a tensor dies after the last step that reads it.
+  kExplicit,  // A version dies at its kFree step: the papers' batch-wise frees.
+};
+
+struct Schedule {
+  std::vector<Step> steps;
+  FreePolicy frees = FreePolicy::kLiveness;
+
+  bool operator==(const Schedule&) const = default;
+};
+
+// Runs everything forward in this order, then the loss, then everything backward, with no
+// recomputation.
+Schedule KeepAllSchedule(const std::vector<NodeId>& order);
+Schedule KeepAllInOwnOrder(const TensorGraph& graph);
+
+// Returns the nodes in the order of their first forward steps.
+std::vector<NodeId> ForwardOrder(const Schedule& schedule);
+
+// The tensors that a step needs in memory, for schedules of forward graphs.
+const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step);
+
+bool HasTransfers(const Schedule& schedule);
+
+// Convert runs to a schedule of a joint graph, and back. RunsOf leaves out transfers.
+Schedule ScheduleOfRuns(std::span<const NodeId> runs);
+std::vector<NodeId> RunsOf(const Schedule& schedule);
+
+}  // namespace ckplan
