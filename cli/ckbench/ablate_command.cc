@@ -11,6 +11,7 @@
 #include "cli/ckbench/bench_frame.h"
 #include "cli/ckbench/commands.h"
 #include "cli/common/request_flags.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/algorithms/best/best.h"
 #include "lib/planning/planner/best_search.h"
 #include "lib/planning/planner/source.h"

@@ -9,6 +9,7 @@
 #include "cli/common/request_flags.h"
 #include "lib/executor/core/element_orders.h"
 #include "lib/executor/cuda/traffic/element_orders.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/planner/source.h"
 
 namespace ckplan {

@@ -10,6 +10,7 @@
 #include "cli/ckbench/bench_frame.h"
 #include "cli/ckbench/commands.h"
 #include "cli/common/request_flags.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/planning/planner/registry.h"
 #include "lib/planning/planner/source.h"

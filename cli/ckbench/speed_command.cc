@@ -9,6 +9,7 @@
 #include "cli/ckbench/commands.h"
 #include "cli/common/request_flags.h"
 #include "cli/common/size_arg.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/algorithms/best/annealing.h"
 #include "lib/planning/planner/source.h"
 #include "lib/problem/runs/run_problem.h"

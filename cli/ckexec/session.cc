@@ -11,11 +11,12 @@
 #include "lib/base/printable.h"
 #include "lib/executor/core/element_orders.h"
 #include "lib/files/emit/json_plan.h"
+#include "lib/files/input/load_source.h"
+#include "lib/files/input/plan_file.h"
 #include "lib/files/model/annotate.h"
 #include "lib/files/model/check_markers.h"
 #include "lib/files/model/file_rows.h"
 #include "lib/planning/planner/model_form.h"
-#include "lib/planning/planner/plan_file.h"
 #include "lib/problem/schedule/expand.h"
 
 namespace ckplan {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "lib/files/input/marked_model.h"
 #include "lib/files/model/annotate.h"
-#include "lib/planning/planner/marked_model.h"
 
 namespace ckplan {
 

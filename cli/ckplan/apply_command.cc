@@ -7,7 +7,7 @@
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/saved_plan.h"
 #include "lib/files/emit/emitters.h"
-#include "lib/planning/planner/plan_file.h"
+#include "lib/files/input/plan_file.h"
 
 namespace ckplan {
 

@@ -22,8 +22,9 @@
 #include "lib/files/emit/json_accounting.h"
 #include "lib/files/emit/json_plan.h"
 #include "lib/files/emit/json_writer.h"
-#include "lib/planning/planner/marked_model.h"
-#include "lib/planning/planner/plan_file.h"
+#include "lib/files/input/load_source.h"
+#include "lib/files/input/marked_model.h"
+#include "lib/files/input/plan_file.h"
 
 namespace ckplan {
 namespace {

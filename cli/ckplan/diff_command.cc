@@ -13,7 +13,7 @@
 #include "cli/common/memory_limit.h"
 #include "lib/base/stop.h"
 #include "lib/files/emit/json_diff.h"
-#include "lib/planning/planner/plan_file.h"
+#include "lib/files/input/plan_file.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/problem/schedule/training_step.h"

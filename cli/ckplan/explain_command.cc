@@ -9,8 +9,8 @@
 #include "cli/ckplan/explain_text.h"
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/saved_plan.h"
+#include "lib/files/input/plan_file.h"
 #include "lib/planning/explain/what_if.h"
-#include "lib/planning/planner/plan_file.h"
 #include "lib/problem/parallel/pipeline.h"
 #include "lib/problem/schedule/training_step.h"
 

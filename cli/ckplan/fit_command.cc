@@ -12,6 +12,7 @@
 #include "cli/ckplan/outputs.h"
 #include "cli/common/memory_limit.h"
 #include "cli/common/size_arg.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/planner/fit.h"
 
@@ -54,8 +55,12 @@ Result<SearchEffort> EffortOf(const std::string& name) {
 }
 
 Result<FitRequest> ReadRequest(const Options& options) {
+  if (IsGraphFile(options.source)) {
+    return MakeError(ErrorCode::kUsage,
+                     "the sizes of a graph file are fixed; name a model with an open dimension");
+  }
   FitRequest request;
-  request.path = options.source;
+  request.read = ReaderOf(options.source);
   RequestFlags flags = options.request;
   const std::vector<std::string> dims = flags.TakeUnboundDims();
   if (dims.size() > 1) {

@@ -7,6 +7,7 @@
 #include "cli/ckplan/request_text.h"
 #include "cli/common/files.h"
 #include "lib/files/emit/emitters.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/planner/source.h"
 #include "lib/problem/graph/layer_fold.h"
 #include "lib/problem/schedule/expand.h"

@@ -14,6 +14,7 @@
 #include "cli/common/command_line.h"
 #include "lib/base/printable.h"
 #include "lib/files/emit/json_inspection.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/problem/schedule/simulate.h"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/common/size_arg.h"
+#include "lib/files/input/load_source.h"
 
 namespace ckplan {
 

@@ -10,6 +10,7 @@
 #include "cli/common/exit_code.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/terminal.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/planner/source.h"
 
 namespace ckplan {

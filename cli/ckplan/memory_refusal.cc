@@ -14,6 +14,7 @@
 #include "cli/common/size_arg.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/planner/fit.h"
 
 namespace ckplan {
@@ -40,7 +41,7 @@ std::optional<std::string> SizeThatFits(const Source& source, const PlanRequest&
   const std::optional<std::string> dim = DimToShrink(source);
   if (!source.is_model || !dim || !request.workspaces.empty()) return std::nullopt;
   FitRequest sought;
-  sought.path = path;
+  sought.read = ReaderOf(path);
   sought.plan = request;
   sought.plan.effort = SearchEffort::kQuick;
   sought.plan.batch = 0;

@@ -16,6 +16,7 @@
 #include "cli/common/message.h"
 #include "cli/common/request_values.h"
 #include "lib/base/stop.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/planning/planner/pareto.h"
 #include "lib/planning/planner/planner.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/planning/planner/plan_file.h"
+#include "lib/files/input/plan_file.h"
 
 namespace ckplan {
 namespace {

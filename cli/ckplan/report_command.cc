@@ -13,9 +13,9 @@
 #include "cli/ckplan/saved_plan.h"
 #include "cli/common/memory_limit.h"
 #include "lib/files/emit/report.h"
+#include "lib/files/input/plan_file.h"
 #include "lib/planning/plan/request_fields.h"
 #include "lib/planning/planner/pareto.h"
-#include "lib/planning/planner/plan_file.h"
 
 namespace ckplan {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/ckplan/outputs.h"
-#include "lib/planning/planner/plan_file.h"
+#include "lib/files/input/plan_file.h"
 
 namespace ckplan {
 

@@ -8,6 +8,7 @@
 
 #include "cli/common/request_grid.h"
 #include "cli/common/request_values.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/plan/request.h"
 #include "lib/planning/planner/registry.h"
 #include "lib/planning/planner/source.h"

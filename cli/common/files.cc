@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "lib/files/input/load_source.h"
 #include "lib/planning/planner/source.h"
 
 namespace ckplan {

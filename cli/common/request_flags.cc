@@ -13,6 +13,7 @@
 #include "cli/common/size_arg.h"
 #include "lib/base/human_bytes.h"
 #include "lib/files/emit/json_decisions.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/plan/knob.h"
 #include "lib/planning/plan/request_fields.h"
 #include "lib/planning/planner/registry.h"

@@ -5,6 +5,7 @@
 #include "cli/fuzzing/fuzz_targets.h"
 #include "lib/base/check.h"
 #include "lib/files/emit/json_plan.h"
+#include "lib/files/input/load_source.h"
 #include "lib/files/model/annotate.h"
 #include "lib/files/model/check_markers.h"
 #include "lib/files/model/step_graph.h"

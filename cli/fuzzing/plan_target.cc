@@ -5,6 +5,7 @@
 #include "cli/fuzzing/testdata_graphs.h"
 #include "lib/base/check.h"
 #include "lib/files/emit/json_plan.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/plan/check.h"
 #include "lib/planning/planner/source.h"
 #include "lib/testing/naive_simulation.h"

@@ -7,9 +7,9 @@
 #include <optional>
 #include <set>
 
+#include "lib/base/dim_expression.h"
 #include "lib/base/printable.h"
 #include "lib/files/model/constant_batch.h"
-#include "lib/files/model/dim_expression.h"
 #include "lib/files/model/input_uses.h"
 #include "lib/problem/graph/tensor_graph.h"
 

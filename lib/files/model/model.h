@@ -21,10 +21,9 @@
 #include "lib/base/result.h"
 #include "lib/planning/plan/model_variant.h"
 #include "lib/problem/cost/cost_model.h"
-#include "lib/problem/graph/absent_values.h"
+#include "lib/problem/graph/file_nodes.h"
 #include "lib/problem/graph/module_calls.h"
 #include "lib/problem/graph/parameters.h"
-#include "lib/problem/graph/restored_operation.h"
 #include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
@@ -93,19 +92,6 @@ struct LowerOptions {
   CostModel cost;
   std::string workspaces;         // The path of a file of workspaces, or empty.
   bool lists_parameters = false;  // ModelGraph::parameters is wanted.
-};
-
-// The role of a file node in the graph.
-enum class NodeRole {
-  kNode,  // A node of the graph, given by `node`.
-  kView,  // A view: its output has the memory of its input.
-  // Folded, or computed from parameters and constants only: it runs once, before the steps.
-  kConstant,
-};
-
-struct ModelNodeRole {
-  NodeRole role = NodeRole::kConstant;
-  NodeId node;  // Set only for kNode.
 };
 
 struct ModelGraph {

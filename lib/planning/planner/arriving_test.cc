@@ -3,10 +3,11 @@
 
 #include <string>
 
+#include "lib/files/input/load_source.h"
+#include "lib/files/input/plan_file.h"
 #include "lib/planning/plan/assemble.h"
 #include "lib/planning/planner/model_form.h"
 #include "lib/planning/planner/module_plan.h"
-#include "lib/planning/planner/plan_file.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/planning/planner/registry.h"
 #include "lib/problem/graph/joint_graph.h"

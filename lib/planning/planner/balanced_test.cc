@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/plan/balance.h"
 #include "lib/planning/plan/check.h"
 #include "lib/planning/planner/pareto.h"

@@ -24,8 +24,8 @@ Bytes TotalOf(const Source& source) {
 
 class RemedySearch {
  public:
-  RemedySearch(const std::string& path, const Source& source, Bytes memory)
-      : path_(path), source_(source), memory_(memory), needed_(TotalOf(source)) {}
+  RemedySearch(const ReadSource& read, const Source& source, Bytes memory)
+      : read_(read), source_(source), memory_(memory), needed_(TotalOf(source)) {}
 
   Result<std::vector<LessConstants>> Run() && {
     CKPLAN_RETURN_IF_ERROR(AddSharding());
@@ -76,7 +76,7 @@ class RemedySearch {
   }
 
   Result<Bytes> ConstantsWith(const PlanRequest& request) const {
-    CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(path_, request));
+    CKPLAN_ASSIGN_OR_RETURN(const Source source, read_(request));
     return TotalOf(source);
   }
 
@@ -85,7 +85,7 @@ class RemedySearch {
     remedies_.push_back({{std::move(field), std::move(value)}, constants});
   }
 
-  const std::string& path_;
+  const ReadSource& read_;
   const Source& source_;
   const Bytes memory_;
   const Bytes needed_;
@@ -117,11 +117,11 @@ std::optional<std::string> ConstantsNote(const ConstantMemory& constants, Bytes 
                      PartsText(constants, optimizer_state, request));
 }
 
-Result<std::optional<ConstantsShortage>> FindConstantsShortage(const std::string& path,
+Result<std::optional<ConstantsShortage>> FindConstantsShortage(const ReadSource& read,
                                                                const Source& source, Bytes memory) {
   if (TotalOf(source) < memory) return std::optional<ConstantsShortage>();
   ConstantsShortage shortage{source.step().constants(), StateOf(source), {}};
-  CKPLAN_ASSIGN_OR_RETURN(shortage.remedies, RemedySearch(path, source, memory).Run());
+  CKPLAN_ASSIGN_OR_RETURN(shortage.remedies, RemedySearch(read, source, memory).Run());
   return std::optional(std::move(shortage));
 }
 

@@ -38,10 +38,9 @@ std::string PartsText(const ConstantMemory& constants, Bytes optimizer_state,
 std::optional<std::string> ConstantsNote(const ConstantMemory& constants, Bytes optimizer_state,
                                          const PlanRequest& request);
 
-// Looks at the model that was read from `path` with the request in the source. Returns nothing if
-// the constants fit. One of the remedies is FSDP over the smallest power of two of devices with
-// which the constants fit. Errors are those of reading the model.
-Result<std::optional<ConstantsShortage>> FindConstantsShortage(const std::string& path,
+// Returns nothing if the constants fit. One of the remedies is FSDP over the smallest power of two
+// of devices with which the constants fit. `read` reads the file of the source; errors are its own.
+Result<std::optional<ConstantsShortage>> FindConstantsShortage(const ReadSource& read,
                                                                const Source& source, Bytes memory);
 
 }  // namespace ckplan

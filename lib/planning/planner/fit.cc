@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/dim_expression.h"
 #include "lib/base/stop.h"
-#include "lib/files/model/dim_expression.h"
 #include "lib/planning/plan/accounting.h"
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/plan/outside.h"
@@ -37,13 +37,13 @@ constexpr int64_t kMaxFirstCount = 4096;
 Result<Done> TryBatch(const FitRequest& request, int64_t in_file) {
   PlanRequest twice = request.plan;
   twice.batch = 2 * in_file;
-  CKPLAN_RETURN_IF_ERROR(LoadSource(request.path, twice));
+  CKPLAN_RETURN_IF_ERROR(request.read(twice));
   return Done{};
 }
 
 // Returns the dimension whose size is sought; empty for the batch that is burnt into the file.
 Result<std::string> OnlyOpenDim(const FitRequest& request) {
-  const Result<Source> source = LoadSource(request.path, request.plan);
+  const Result<Source> source = request.read(request.plan);
   if (source.ok()) {
     if (source->constant_batch) {
       CKPLAN_RETURN_IF_ERROR(TryBatch(request, *source->constant_batch));
@@ -118,7 +118,7 @@ class FitSearch {
   FitSearch(const FitRequest& request, const std::string& dim, const SolveLimits& limits)
       : request_(request),
         limits_(limits),
-        models_(request.path, request.plan, dim, request.multiple_of, limits) {
+        models_(request.read, request.plan, dim, request.multiple_of, limits) {
     fit_.is_burnt_batch = dim.empty();
     fit_.dim = dim.empty() ? "batch" : dim;
   }
@@ -140,7 +140,7 @@ class FitSearch {
     fit_.smallest_size = first_ * request_.multiple_of;
     CKPLAN_ASSIGN_OR_RETURN(
         fit_.shortage,
-        FindConstantsShortage(request_.path, first->source, memory() - OutsideInMemory(fit_.plan)));
+        FindConstantsShortage(request_.read, first->source, memory() - OutsideInMemory(fit_.plan)));
     if (!fit_.shortage && first->least_need > memory()) fit_.optimizer_need = first->least_need;
     return std::move(fit_);
   }
@@ -314,10 +314,6 @@ class FitSearch {
 };
 
 Result<Done> CheckFitRequest(const FitRequest& request) {
-  if (IsGraphFile(request.path)) {
-    return MakeError(ErrorCode::kUsage,
-                     "the sizes of a graph file are fixed; name a model with an open dimension");
-  }
   if (!request.plan.workspaces.empty()) {
     return Error{ErrorCode::kUsage,
                  "a file of workspaces is for one size, and fit tries many",

@@ -28,11 +28,12 @@
 #include "lib/planning/plan/request.h"
 #include "lib/planning/plan/solver.h"
 #include "lib/planning/planner/constants_shortage.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
 
 struct FitRequest {
-  std::string path;  // The path of an ONNX model.
+  ReadSource read;  // Reads the ONNX model.
   // Has the sizes of all other dimensions and the device's memory, in bytes. It has no other
   // budget.
   PlanRequest plan;
@@ -101,7 +102,7 @@ struct Fit {
 // Returns the request that makes the plan of a row again: the dimension is bound to the row's size.
 PlanRequest RequestOf(const FitRequest& request, const Fit& fit, const FitRow& row);
 
-// kUsage: the file is a graph, whose sizes are fixed; the costs were measured at a single size; the
+// kUsage: the costs were measured at a single size; the
 // model has no such dimension; none is named and the model has several; or every size is given.
 // kTimeout: stopped. Other errors are those of reading the model and of the algorithm.
 Result<Fit> FindFit(const FitRequest& request, const SolveLimits& limits);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/planning/planner/best_planner.h"
 #include "lib/planning/planner/planner.h"
@@ -23,7 +24,7 @@ constexpr Bytes GiB(int64_t count) { return Bytes(count << 30); }
 
 FitRequest RequestFor(const std::string& model, Bytes memory) {
   FitRequest request;
-  request.path = "testdata/models/" + model + ".onnx";
+  request.read = ReaderOf("testdata/models/" + model + ".onnx");
   request.plan.effort = SearchEffort::kQuick;
   request.plan.memory = Budget::Of(memory);
   request.plan.reserve = Bytes(0);
@@ -35,7 +36,7 @@ FitRequest RequestFor(const std::string& model, Bytes memory) {
 bool HasPlan(const FitRequest& request, const Fit& fit, FitRow row, int64_t size) {
   row.size = size;
   const PlanRequest wanted = RequestOf(request, fit, row);
-  const Source source = LoadSource(request.path, wanted).value();
+  const Source source = request.read(wanted).value();
   const Result<Plan> plan = MakePlan(source, wanted, {});
   if (!plan.ok()) return false;
   // The cost of a step depends on the size, so that of this plan is used.
@@ -48,13 +49,13 @@ bool HasPlan(const FitRequest& request, const Fit& fit, FitRow row, int64_t size
 bool HasSlowPlan(const FitRequest& request, const Fit& fit, FitRow row, int64_t size) {
   row.size = size;
   const PlanRequest wanted = RequestOf(request, fit, row);
-  return MakePlan(LoadSource(request.path, wanted).value(), wanted, {}).ok();
+  return MakePlan(request.read(wanted).value(), wanted, {}).ok();
 }
 
 Bytes NeedOfKeepingAll(const FitRequest& request, const Fit& fit, int64_t size) {
   FitRow row;
   row.size = size;
-  const Source source = LoadSource(request.path, RequestOf(request, fit, row)).value();
+  const Source source = request.read(RequestOf(request, fit, row)).value();
   return KeepAllPeak(source.step()) +
          TotalConstants(source.step().constants(),
                         OptimizerState(request.plan, source.step().optimized()));
@@ -182,7 +183,7 @@ TEST_CASE("fit: what must run again is charged to every row, the first one too")
   PlanRequest kept = RequestOf(request, fit, keeping_all);
   kept.algorithm = "keep-all";
   kept.effort = PlanRequest().effort;
-  const Plan plan = MakePlan(LoadSource(request.path, kept).value(), kept, {}).value();
+  const Plan plan = MakePlan(request.read(kept).value(), kept, {}).value();
   CHECK(plan.figures.peak == keeping_all.peak);
   CHECK(plan.figures.overhead == keeping_all.overhead);
   CHECK(fit.rows[1].size == 0);  // Every plan that obeys the constraints adds time.
@@ -256,7 +257,7 @@ TEST_CASE("fit: constants that alone exceed the memory are reported, with what w
     } else {
       with.freeze = {"*"};
     }
-    const Source source = LoadSource(request.path, with).value();
+    const Source source = request.read(with).value();
     CHECK(less.constants == TotalConstants(source.step().constants(),
                                            OptimizerState(with, source.step().optimized())));
   }
@@ -268,10 +269,6 @@ TEST_CASE("fit: constants that alone exceed the memory are reported, with what w
 
 TEST_CASE("fit: what cannot be asked") {
   const auto error_of = [](const FitRequest& request) { return FindFit(request, {}).error(); };
-  FitRequest graph = RequestFor("", GiB(1));
-  graph.path = "testdata/graphs/skips.json";
-  CHECK(error_of(graph).code == ErrorCode::kUsage);
-
   FitRequest measured = RequestFor("alexnet", GiB(1));
   measured.plan.cost_model = "file:costs.json";
   CHECK(error_of(measured).code == ErrorCode::kUsage);

@@ -7,6 +7,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/stop.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/mip/mip.h"
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/plan/check.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/base/rng.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/plan/accounting.h"
 #include "lib/planning/plan/outside.h"
 #include "lib/planning/planner/fit.h"
@@ -118,7 +119,7 @@ TEST_CASE("memory: a size that fit names has a plan, whatever the effort") {
   for (const auto& [memory, percent] : {std::pair(MiB(790), 20.0), std::pair(MiB(970), 20.0)}) {
     CAPTURE(memory.count());
     FitRequest asked;
-    asked.path = "testdata/models/resnet18.onnx";
+    asked.read = ReaderOf("testdata/models/resnet18.onnx");
     asked.plan = Within(memory);
     asked.plan.optimizer = Optimizer::kAdam;
     asked.plan.effort = SearchEffort::kQuick;
@@ -129,7 +130,7 @@ TEST_CASE("memory: a size that fit names has a plan, whatever the effort") {
     for (const SearchEffort effort : {SearchEffort::kQuick, SearchEffort::kNormal}) {
       PlanRequest request = RequestOf(asked, fit, row);
       request.effort = effort;
-      const Source source = LoadSource(asked.path, request).value();
+      const Source source = asked.read(request).value();
       const Result<Plan> plan = MakePlan(source, source.request, {});
       REQUIRE(plan.ok());
       CHECK(AccountForPlan(source, *plan).need() <= memory);

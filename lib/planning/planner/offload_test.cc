@@ -8,6 +8,7 @@
 #include "lib/base/read_file.h"
 #include "lib/files/emit/json_decisions.h"
 #include "lib/files/emit/json_joint_graph.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/plan/balance.h"
 #include "lib/planning/plan/check.h"
 #include "lib/planning/plan/offload_terms.h"

@@ -5,8 +5,9 @@
 #include <string>
 
 #include "lib/files/emit/json_graph.h"
+#include "lib/files/input/load_source.h"
+#include "lib/files/input/plan_file.h"
 #include "lib/planning/plan/optimizer_state.h"
-#include "lib/planning/planner/plan_file.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/planning/planner/source.h"
 #include "lib/testing/temporary_folder.h"

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lib/base/rng.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/planning/planner/registry.h"

@@ -8,8 +8,9 @@
 #include <string_view>
 
 #include "lib/base/rng.h"
+#include "lib/files/input/load_source.h"
+#include "lib/files/input/plan_file.h"
 #include "lib/planning/plan/check.h"
-#include "lib/planning/planner/plan_file.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/planning/planner/registry.h"
 #include "lib/problem/parallel/pipeline.h"

@@ -44,7 +44,7 @@ Result<const SizedModel*> SizedModels::At(int64_t count) {
   if (refusals_.contains(count)) return nullptr;
   PlanRequest request = request_;
   (dim_.empty() ? request.batch : request.dims[dim_]) = count * multiple_of_;
-  Result<Source> source = LoadSource(path_, request);
+  Result<Source> source = read_(request);
   if (source.ok()) {
     CKPLAN_ASSIGN_OR_RETURN(SizedModel sized, SizedModelOf(*std::move(source), limits_));
     return &known_.emplace(count, std::move(sized)).first->second;

@@ -10,6 +10,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
+#include "lib/planning/planner/source.h"
 #include "lib/planning/plan/accounting.h"
 #include "lib/planning/plan/request.h"
 #include "lib/planning/plan/solver.h"
@@ -38,16 +39,16 @@ struct SizedModel {
 class SizedModels {
  public:
   // Sizes are those of the dimension `dim`, or of the batch that is burnt into the model if `dim`
-  // is empty; `request` binds all others. Keeps references to the path, the request and the limits.
-  SizedModels(const std::string& path, const PlanRequest& request, std::string dim,
+  // is empty; `request` binds all others. Keeps references to `read`, the request and the limits.
+  SizedModels(const ReadSource& read, const PlanRequest& request, std::string dim,
               int64_t multiple_of, const SolveLimits& limits)
-      : path_(path),
+      : read_(read),
         request_(request),
         dim_(std::move(dim)),
         multiple_of_(multiple_of),
         limits_(limits) {}
 
-  // Returns null if the model does not take this size. Errors are those of LoadSource that another
+  // Returns null if the model does not take this size. Errors are those of reading it that another
   // size would not avoid. The pointer stays valid.
   Result<const SizedModel*> At(int64_t count);
 
@@ -56,7 +57,7 @@ class SizedModels {
   std::optional<Error> RefusalOf(int64_t count);
 
  private:
-  const std::string& path_;
+  const ReadSource& read_;
   const PlanRequest& request_;
   const std::string dim_;
   const int64_t multiple_of_;

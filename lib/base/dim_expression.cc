@@ -1,4 +1,4 @@
-#include "lib/files/model/dim_expression.h"
+#include "lib/base/dim_expression.h"
 
 #include <algorithm>
 #include <array>

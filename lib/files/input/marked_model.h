@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lib/base/result.h"
+#include "lib/files/input/plan_file.h"
 #include "lib/files/model/annotate.h"
-#include "lib/planning/planner/plan_file.h"
 
 namespace ckplan {
 

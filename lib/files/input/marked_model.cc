@@ -1,7 +1,8 @@
-#include "lib/planning/planner/marked_model.h"
+#include "lib/files/input/marked_model.h"
 
 #include <utility>
 
+#include "lib/files/input/load_source.h"
 #include "lib/files/model/check_markers.h"
 #include "lib/files/model/file_rows.h"
 #include "lib/planning/planner/model_form.h"

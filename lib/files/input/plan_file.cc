@@ -1,4 +1,4 @@
-#include "lib/planning/planner/plan_file.h"
+#include "lib/files/input/plan_file.h"
 
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 #include "lib/base/printable.h"
 #include "lib/base/read_file.h"
 #include "lib/files/emit/json_plan.h"
+#include "lib/files/input/load_source.h"
 #include "lib/files/model/annotate.h"
 #include "lib/files/model/check_markers.h"
 #include "lib/planning/plan/check.h"
