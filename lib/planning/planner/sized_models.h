@@ -10,7 +10,6 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/planning/planner/source.h"
 #include "lib/planning/plan/accounting.h"
 #include "lib/planning/plan/request.h"
 #include "lib/planning/plan/solver.h"
