@@ -18,11 +18,10 @@
 #include "cli/common/memory_limit.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
+#include "lib/ckplan.h"
 #include "lib/files/emit/emitters.h"
-#include "lib/files/emit/json_plan.h"
 #include "lib/planning/planner/alternatives.h"
 #include "lib/planning/planner/peak_budget.h"
-#include "lib/planning/planner/planner.h"
 #include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {

@@ -1,6 +1,5 @@
 #include "cli/common/request_words.h"
 
-#include <algorithm>
 #include <array>
 #include <variant>
 
@@ -11,11 +10,6 @@ struct WordOfField {
   std::string_view field;
   std::string_view word;  // As in the table of fields.
 };
-
-// What a training step of PyTorch on a GPU is.
-constexpr std::array kCapturedWords = {
-    WordOfField{"autograd", "torch-cuda"}, WordOfField{"fused", "captured"},
-    WordOfField{"optimizer", "adamw"}, WordOfField{"restored", "captured"}};
 
 struct Spelling {
   WordOfField word;
@@ -36,18 +30,15 @@ std::string_view Typed(const RequestField& field, std::string_view word) {
 
 // Returns the word that is meant where none is typed, as in the table of fields.
 std::string_view DefaultWord(const RequestField& field, Reading reading) {
-  for (const WordOfField& other : kCapturedWords) {
-    if (other.field == field.name && reading == Reading::kCaptured) return other.word;
-  }
-  return WordsIn(field).words.front();
+  const PlanRequest captured = RequestAsPyTorchRuns();
+  return WordsIn(field).words[reading == Reading::kCaptured ? WordsIn(field).get(captured) : 0];
 }
 
 }  // namespace
 
 bool HasDefaultOfReading(std::string_view field, Reading reading) {
   return reading == Reading::kCaptured &&
-         std::any_of(kCapturedWords.begin(), kCapturedWords.end(),
-                     [&](const WordOfField& word) { return word.field == field; });
+         RequestAsPyTorchRuns().implied.contains(std::string(field));
 }
 
 std::vector<std::string> WordChoices(const RequestField& field, Reading reading) {

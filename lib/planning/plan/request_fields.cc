@@ -406,6 +406,16 @@ const std::array kFields = {
 
 }  // namespace
 
+PlanRequest RequestAsPyTorchRuns() {
+  PlanRequest request;
+  request.autograd = Autograd::kTorchCuda;
+  request.fused = FusedOperators::kCaptured;
+  request.restored = RestoredOperators::kCaptured;
+  request.optimizer = Optimizer::kAdamW;
+  request.implied = {"autograd", "fused", "optimizer", "restored"};
+  return request;
+}
+
 std::span<const RequestField> RequestFields() { return kFields; }
 
 const RequestField& FieldOf(std::string_view name) {
