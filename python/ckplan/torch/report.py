@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -276,3 +277,17 @@ def _shares(request: Request, parts: int, has_shares: bool) -> str:
     else:
         rule = "each runs in little memory, and from the next call on has its share"
     return f"{parts} graphs, since the model has graph breaks: {rule}"
+
+
+def table(rows: list[list[str]], right: Iterable[int]) -> list[str]:
+    """Returns the rows in columns; those in ``right`` are aligned to the right."""
+    aligned = set(right)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.rjust(width) if column in aligned else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths))
+        ]
+        lines.append(("  " + "  ".join(cells)).rstrip())
+    return lines

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
@@ -40,6 +40,7 @@ from ckplan.torch.dropping import (
     saving_again,
 )
 from ckplan.torch.errors import ReplayError, UnsupportedGraphError
+from ckplan.torch.graph_planner import GraphPlanner
 from ckplan.torch.judge import replay_built
 from ckplan.torch.lean import (
     Built,
@@ -56,8 +57,6 @@ from ckplan.torch.report import GraphReport
 from ckplan.torch.tracker import Tracker
 from ckplan.torch.waiting import Call, Waiting, first_made
 
-if TYPE_CHECKING:
-    from ckplan.torch.backend import Backend
 
 
 class Step:
@@ -66,7 +65,7 @@ class Step:
     ``uses_loss_alone`` says that the caller has promised not to use other results.
     """
 
-    def __init__(self, backend: Backend, part: int, uses_loss_alone: bool):
+    def __init__(self, backend: GraphPlanner, part: int, uses_loss_alone: bool):
         self._backend = backend
         self._part = part
         self._uses_loss_alone = uses_loss_alone

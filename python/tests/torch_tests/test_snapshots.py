@@ -20,7 +20,7 @@ from torch_tests.training import loss_of
 from ckplan.torch import __main__ as command
 from ckplan.torch.errors import SnapshotError
 from ckplan.torch.estimation.events import trace
-from ckplan.torch.snapshots import comparing, planned, reading
+from ckplan.torch.snapshots import comparing, comparison, planned, reading
 from ckplan.torch.snapshots.matching import align
 from ckplan.torch.snapshots.printable import printable
 from ckplan.torch.tracker import Tracker
@@ -193,7 +193,7 @@ class Training:
 def difference(found):
     peak = found.recorded_peak
     assert peak.recorded_bytes - peak.planned_bytes == sum(
-        found.at_peak(cause)[0] for cause in comparing.CAUSES
+        found.at_peak(cause)[0] for cause in comparison.CAUSES
     )
     content = json.loads(json.dumps(found.to_json()))
     assert faults(content, SCHEMA, SCHEMA) == []

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ckplan.torch.estimation.answer import Estimate, Line, Need
-from ckplan.torch.report import size
+from ckplan.torch.report import size, table
 
 _UNITS = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
 """The units of tables, which have one each."""
@@ -124,17 +122,3 @@ def _largest(found: Estimate) -> str:
         need = "" if row.need_bytes is None else size(row.need_bytes)
         rows.append([row.size, plan, value, need])
     return "\n".join(table(rows, right=(2, 3)))
-
-
-def table(rows: list[list[str]], right: Iterable[int]) -> list[str]:
-    """Returns the rows in columns; those in ``right`` are aligned to the right."""
-    aligned = set(right)
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.rjust(width) if column in aligned else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths))
-        ]
-        lines.append(("  " + "  ".join(cells)).rstrip())
-    return lines

@@ -6,13 +6,14 @@ import hashlib
 import time
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import fx
 
 import ckplan
 from ckplan.answer import INFEASIBLE
 from ckplan.torch.errors import ReplayError, UnsupportedGraphError
+from ckplan.torch.graph_planner import GraphPlanner
 from ckplan.torch.inductor import lowered, private
 from ckplan.torch.inductor.evaluating import Evaluation, Joint
 from ckplan.torch.inductor.keeping import KeptChoice
@@ -25,8 +26,6 @@ from ckplan.torch.inductor.scratch import within_calls
 from ckplan.torch.report import GraphReport, percent, size
 from ckplan.torch.request import Plan
 
-if TYPE_CHECKING:
-    from ckplan.torch.backend import Backend
 
 RETAINED_NOTE = "retain_graph keeps more than is promised"
 
@@ -47,11 +46,15 @@ class Chosen:
     """What was lowered of it, for this compilation."""
 
 
+Key = tuple[int, bytes, str]
+"""A part of a model, its graph and its limit."""
+
+
 class PartDecision(lowered.Decision):
     """Decides for one part of a model."""
 
-    def __init__(self, backend: Backend, part: int):
-        self._backend, self._part = backend, part
+    def __init__(self, backend: GraphPlanner, part: int, decided: dict[Key, Chosen]):
+        self._backend, self._part, self._decided = backend, part, decided
         self._joint = Joint()
         self._chosen: Chosen | None = None
 
@@ -133,7 +136,7 @@ class PartDecision(lowered.Decision):
         limit, is_divided = backend.limit_of(joint.captured, entry)
         digest = hashlib.sha256(joint.captured.to_bytes()).digest()
         key = (self._part, digest, str(limit))
-        earlier = backend.chosen.get(key)
+        earlier = self._decided.get(key)
         if earlier is not None:
             earlier.entry.compilations += 1
             backend.report.graphs.remove(entry)
@@ -165,7 +168,7 @@ class PartDecision(lowered.Decision):
         backend.describe(entry, joint.captured, best.plan)
         found = backend.parts.found[self._part]
         found.keep_all_peak_bytes, found.saved_bytes = plain.peak_bytes, best.saved_bytes
-        chosen = backend.chosen[key] = Chosen(entry, best.recipe, best.plan, best.step)
+        chosen = self._decided[key] = Chosen(entry, best.recipe, best.plan, best.step)
         return chosen
 
     def _search(

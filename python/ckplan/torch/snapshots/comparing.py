@@ -15,6 +15,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ckplan.torch.errors import SnapshotError
+from ckplan.torch.snapshots.comparison import (
+    EARLIER,
+    LATER,
+    NOT_MADE,
+    NOT_PLANNED,
+    Comparison,
+    Module,
+    Moment,
+    Parting,
+)
 from ckplan.torch.snapshots.matching import align, overlap
 from ckplan.torch.snapshots.planned import Planned
 from ckplan.torch.snapshots.reading import (
@@ -27,115 +37,6 @@ from ckplan.torch.snapshots.reading import (
     Snapshot,
 )
 from ckplan.torch.snapshots.windows import Window, place, windows
-
-NOT_PLANNED, NOT_MADE = "not planned", "not made"
-LATER, EARLIER = "freed later", "freed earlier"
-CAUSES = (NOT_PLANNED, NOT_MADE, LATER, EARLIER)
-_SIGNS = {NOT_PLANNED: 1, NOT_MADE: -1, LATER: 1, EARLIER: -1}
-
-
-@dataclass(frozen=True)
-class Moment:
-    """A run of the plan, and the bytes of the step in memory there."""
-
-    run: int
-    operation: str
-    module: str
-    planned_bytes: int
-    recorded_bytes: int
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-
-@dataclass(frozen=True)
-class Parting:
-    """An allocation in which the history differs from the plan."""
-
-    cause: str
-    run: int
-    """From which run on it differs; -1: before the first one."""
-    until: int
-    """The last run at which it differs."""
-    operation: str
-    module: str
-    bytes: int
-    place: str
-    """The line of Python that allocated it, if it was recorded and is not planned."""
-    is_at_peak: bool
-    """Whether it is part of the difference at the recorded peak."""
-
-    @property
-    def difference(self) -> int:
-        """Returns what it adds to what is in memory, below 0 for less."""
-        return _SIGNS[self.cause] * self.bytes
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-
-@dataclass(frozen=True)
-class Module:
-    """The bytes of a module at the recorded peak."""
-
-    name: str
-    planned_bytes: int
-    recorded_bytes: int
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """How a recorded step differs from its plan."""
-
-    plan: str
-    device: int
-    step: int
-    steps: int
-    planned: int
-    """Allocations of the plan."""
-    recorded: int
-    """Allocations of the recorded step."""
-    matched: int
-    before_bytes: int
-    """In memory when the step begins: parameters, the optimizer's state, and so on."""
-    reserved_bytes: int
-    """The most that the allocator has from the driver during the step."""
-    apart_bytes: int
-    """Gradients of parameters, which the plan's peak does not count, and this comparison does."""
-    planned_peak: Moment
-    recorded_peak: Moment
-    modules: list[Module]
-    partings: list[Parting]
-
-    def at_peak(self, cause: str) -> tuple[int, int]:
-        """Returns the bytes and the number of allocations that differ so at the recorded peak."""
-        rows = [row for row in self.partings if row.cause == cause and row.is_at_peak]
-        return sum(row.difference for row in rows), len(rows)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the comparison as its schema describes it."""
-        own = ("planned_peak", "recorded_peak", "modules", "partings")
-        causes = {cause: self.at_peak(cause) for cause in CAUSES}
-        return {
-            "schema_version": "1.0",
-            **{key: value for key, value in vars(self).items() if key not in own},
-            "planned_peak": self.planned_peak.to_json(),
-            "recorded_peak": self.recorded_peak.to_json(),
-            "causes": [
-                {"cause": cause, "difference_bytes": size, "allocations": count}
-                for cause, (size, count) in causes.items()
-            ],
-            "modules": [row.to_json() for row in self.modules],
-            "partings": [row.to_json() for row in self.partings],
-        }
-
-    def __str__(self) -> str:
-        from ckplan.torch.snapshots.text import text_of
-
-        return text_of(self)
 
 
 def compare(snapshot: Snapshot, plan: Planned, step: int | None = None) -> Comparison:

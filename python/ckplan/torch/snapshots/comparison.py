@@ -1,0 +1,194 @@
+"""How a recorded step differs from its plan, as data and as text for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ckplan.torch.report import size, table
+from ckplan.torch.snapshots.printable import printable
+
+NOT_PLANNED, NOT_MADE = "not planned", "not made"
+LATER, EARLIER = "freed later", "freed earlier"
+CAUSES = (NOT_PLANNED, NOT_MADE, LATER, EARLIER)
+_SIGNS = {NOT_PLANNED: 1, NOT_MADE: -1, LATER: 1, EARLIER: -1}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A run of the plan, and the bytes of the step in memory there."""
+
+    run: int
+    operation: str
+    module: str
+    planned_bytes: int
+    recorded_bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Parting:
+    """An allocation in which the history differs from the plan."""
+
+    cause: str
+    run: int
+    """From which run on it differs; -1: before the first one."""
+    until: int
+    """The last run at which it differs."""
+    operation: str
+    module: str
+    bytes: int
+    place: str
+    """The line of Python that allocated it, if it was recorded and is not planned."""
+    is_at_peak: bool
+    """Whether it is part of the difference at the recorded peak."""
+
+    @property
+    def difference(self) -> int:
+        """Returns what it adds to what is in memory, below 0 for less."""
+        return _SIGNS[self.cause] * self.bytes
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Module:
+    """The bytes of a module at the recorded peak."""
+
+    name: str
+    planned_bytes: int
+    recorded_bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a recorded step differs from its plan."""
+
+    plan: str
+    device: int
+    step: int
+    steps: int
+    planned: int
+    """Allocations of the plan."""
+    recorded: int
+    """Allocations of the recorded step."""
+    matched: int
+    before_bytes: int
+    """In memory when the step begins: parameters, the optimizer's state, and so on."""
+    reserved_bytes: int
+    """The most that the allocator has from the driver during the step."""
+    apart_bytes: int
+    """Gradients of parameters, which the plan's peak does not count, and this comparison does."""
+    planned_peak: Moment
+    recorded_peak: Moment
+    modules: list[Module]
+    partings: list[Parting]
+
+    def at_peak(self, cause: str) -> tuple[int, int]:
+        """Returns the bytes and the number of allocations that differ so at the recorded peak."""
+        rows = [row for row in self.partings if row.cause == cause and row.is_at_peak]
+        return sum(row.difference for row in rows), len(rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the comparison as its schema describes it."""
+        own = ("planned_peak", "recorded_peak", "modules", "partings")
+        causes = {cause: self.at_peak(cause) for cause in CAUSES}
+        return {
+            "schema_version": "1.0",
+            **{key: value for key, value in vars(self).items() if key not in own},
+            "planned_peak": self.planned_peak.to_json(),
+            "recorded_peak": self.recorded_peak.to_json(),
+            "causes": [
+                {"cause": cause, "difference_bytes": size, "allocations": count}
+                for cause, (size, count) in causes.items()
+            ],
+            "modules": [row.to_json() for row in self.modules],
+            "partings": [row.to_json() for row in self.partings],
+        }
+
+    def __str__(self) -> str:
+        return text_of(self)
+
+
+_ROWS = 12
+
+
+def text_of(found: Comparison) -> str:
+    """Returns what matches, both peaks, and where they part: by cause, module and step."""
+    blocks = [_head(found), _causes(found), _modules(found), _steps(found)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _head(found: Comparison) -> str:
+    which = f"step {found.step} of {found.steps}, from 0" if found.steps > 1 else "its only step"
+    rows = [
+        ["recorded", f"device {found.device}, {which}: {found.recorded} allocations"],
+        ["matched", f"{found.matched} of the {found.planned} planned ones"],
+        ["before", f"{size(found.before_bytes)} are in memory when the step begins"],
+        ["peak", _peak("recorded", found.recorded_peak, found.recorded_peak.recorded_bytes)],
+        ["", _peak("planned", found.planned_peak, found.planned_peak.planned_bytes)],
+        ["segments", f"{size(found.reserved_bytes)} at most"],
+    ]
+    if found.apart_bytes:
+        rows.append(["gradients", f"{size(found.apart_bytes)}, which the plan counts apart"])
+    return "\n".join([f"{printable(found.plan)} beside a snapshot", *table(rows, right=())])
+
+
+def _peak(side: str, moment: Moment, count: int) -> str:
+    return f"{side} {size(count)}, at run {moment.run} ({_named(moment)})"
+
+
+def _named(row: Moment | Parting) -> str:
+    module = printable(row.module)
+    return printable(row.operation) + (f" of {module}" if module else "")
+
+
+def _causes(found: Comparison) -> str:
+    rows = [["at the recorded peak", "difference", "allocations"]]
+    for cause in CAUSES:
+        count, allocations = found.at_peak(cause)
+        if allocations:
+            rows.append([cause, _signed(count), str(allocations)])
+    peak = found.recorded_peak
+    rows.append(["all of it", _signed(peak.recorded_bytes - peak.planned_bytes), ""])
+    return "\n".join(table(rows, right=(1, 2)))
+
+
+def _modules(found: Comparison) -> str:
+    differing = [row for row in found.modules if row.planned_bytes != row.recorded_bytes]
+    if not differing:
+        return ""
+    differing.sort(key=lambda row: -abs(row.recorded_bytes - row.planned_bytes))
+    rows = [["by module, there", "planned", "recorded", "difference"]]
+    for row in differing[:_ROWS]:
+        name = printable(row.name) or "(outside of modules)"
+        both = size(row.planned_bytes), size(row.recorded_bytes)
+        rows.append([name, *both, _signed(row.recorded_bytes - row.planned_bytes)])
+    return "\n".join([*table(rows, right=(1, 2, 3)), *_rest(len(differing))])
+
+
+def _steps(found: Comparison) -> str:
+    if not found.partings:
+        return "  they part nowhere"
+    largest = sorted(found.partings, key=lambda row: -row.bytes)[:_ROWS]
+    rows = [["runs", "they part by", "bytes", "at the peak", "operation"]]
+    for row in sorted(largest, key=lambda row: (row.run, row.cause)):
+        runs = f"{row.run}-{row.until}" if row.until != row.run else str(row.run)
+        where = f" ({printable(row.place)})" if row.place else ""
+        at_peak = "yes" if row.is_at_peak else ""
+        rows.append([runs, row.cause, size(row.bytes), at_peak, _named(row) + where])
+    return "\n".join([*table(rows, right=(2,)), *_rest(len(found.partings))])
+
+
+def _rest(count: int) -> list[str]:
+    return [f"  [{count - _ROWS} others]"] if count > _ROWS else []
+
+
+def _signed(count: int) -> str:
+    return ("-" if count < 0 else "+") + size(abs(count))
