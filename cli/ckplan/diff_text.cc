@@ -281,6 +281,39 @@ std::string VerdictText(const ComparedPlans& plans) {
               : fmt::format("takes {:.1f}% {} time a step", 100 * share, word(*verdict.time)));
 }
 
+// The rows of the curves at about equal distances, the first and the last among them.
+std::vector<CurveChange> ShownCurve(const std::vector<CurveChange>& curve) {
+  constexpr size_t kShown = 8;
+  if (curve.size() <= kShown) return curve;
+  std::vector<CurveChange> shown;
+  for (size_t i = 0; i < kShown; ++i) {
+    shown.push_back(curve[i * (curve.size() - 1) / (kShown - 1)]);
+  }
+  return shown;
+}
+
+// What the curves add within the same peaks; empty if they are equal, or not both known.
+TextTable CurveTable(const ComparedPlans& plans) {
+  const PlanFigures& older = plans.older.plan.figures;
+  const PlanFigures& newer = plans.newer.plan.figures;
+  TextTable table;
+  if (older.curve == newer.curve) return table;
+  table.columns = {{"curve within", true}, {"old", true}, {"new", true}, {"change", true}};
+  const auto share = [](const PlanFigures& figures, const std::optional<Cost>& added) {
+    PlanFigures at = figures;
+    at.overhead = added.value_or(Cost(0));
+    return StepOverheadRatio(at);
+  };
+  for (const CurveChange& row : ShownCurve(plans.diff.curve)) {
+    const double before = share(older, row.older);
+    const double now = share(newer, row.newer);
+    table.rows.push_back({HumanBytes(row.peak), row.older ? SignedPercent(before) : "no plan",
+                          row.newer ? SignedPercent(now) : "no plan",
+                          row.older && row.newer ? SignedPercent(now - before) : ""});
+  }
+  return table;
+}
+
 size_t ShownOf(const PlanDiff& diff, bool shows_all) {
   return shows_all ? diff.changes.size() : std::min(kShownChanges, diff.changes.size());
 }
@@ -329,6 +362,9 @@ std::string DiffText(const ComparedPlans& plans, bool shows_all, const Terminal&
     text += fmt::format("{} {}\n\n", Shown(plans.newer.title), VerdictText(plans));
   }
   text += FiguresTable(plans).Text(0, table_width);
+  if (const TextTable curve = CurveTable(plans); !curve.rows.empty()) {
+    text += '\n' + curve.Text(0, table_width);
+  }
   if (!diff.request.empty()) text += '\n' + RequestTable(diff).Text(0, table_width);
   if (!plans.summary.groups.empty())
     text += '\n' + GroupsTable(plans, name_width).Text(0, table_width);
@@ -351,6 +387,8 @@ std::string DiffMarkdown(const ComparedPlans& plans, bool shows_all) {
     text += fmt::format("`{}` {}.\n\n", Shown(plans.newer.title), VerdictText(plans));
   }
   text += FiguresTable(plans).Markdown();
+  if (const TextTable curve = CurveTable(plans); !curve.rows.empty())
+    text += '\n' + curve.Markdown();
   if (!diff.request.empty()) text += '\n' + RequestTable(diff).Markdown();
   if (!plans.summary.groups.empty()) text += '\n' + GroupsTable(plans, kNameWidth).Markdown();
   if (HasCheckpointChanges(plans.summary))

@@ -46,6 +46,7 @@ constexpr std::array kMetrics = {
     MetricForms{.metric = Metric::kNeed, .has_size = true, .has_model_size = true},
     MetricForms{.metric = Metric::kOverhead, .has_percent = true},
     MetricForms{.metric = Metric::kTime, .has_growth = true},
+    MetricForms{.metric = Metric::kCurve, .has_growth = true},
     MetricForms{.metric = Metric::kActivations, .has_model_size = true},
     MetricForms{.metric = Metric::kSaved, .has_model_size = true},
     MetricForms{.metric = Metric::kParameters, .has_model_size = true},
@@ -78,8 +79,16 @@ std::optional<int64_t> ReadCount(std::string_view text) {
   return *count;
 }
 
-Result<Done> CheckComparable(const Threshold& threshold, const PlanRequest& request,
-                             const OlderPlan& older) {
+Result<Done> CheckHasCurve(const Threshold& threshold, const PlanFigures& figures,
+                           std::string_view whose) {
+  if (!figures.curve.empty()) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("--fail-on \"{}\": {} has no curve; plan by best without a budget",
+                               threshold.text, whose));
+}
+
+Result<Done> CheckComparable(const Threshold& threshold, const PlanFigures& figures,
+                             const PlanRequest& request, const OlderPlan& older) {
   if (!threshold.is_growth || !older.absence.empty()) return Done{};
   if (!older.plan) {
     return MakeError(
@@ -88,7 +97,12 @@ Result<Done> CheckComparable(const Threshold& threshold, const PlanRequest& requ
   }
   const PlanRequest& old = older.plan->request;
   const bool has_same_unit = old.cost_unit == request.cost_unit;
-  if (threshold.metric != Metric::kTime) return Done{};
+  if (threshold.metric == Metric::kCurve) {
+    CKPLAN_RETURN_IF_ERROR(CheckHasCurve(threshold, figures, "the plan"));
+    CKPLAN_RETURN_IF_ERROR(CheckHasCurve(threshold, older.plan->figures, "the plan of --against"));
+  } else if (threshold.metric != Metric::kTime) {
+    return Done{};
+  }
   if (has_same_unit && old.cost_model == request.cost_model) return Done{};
   const auto costs = [&](const PlanRequest& of) {
     return has_same_unit ? fmt::format("\"{}\"", of.cost_model)
@@ -179,7 +193,7 @@ constexpr std::string_view kPlanForms =
     "write peak>16GiB, peak>60%, arena>16GiB, total>16GiB, need>24GiB or overhead>5%, or, with "
     "--against OLD, "
     "peak:+1%, "
-    "peak:+10MiB, arena:+1%, total:+1% or time:+2%";
+    "peak:+10MiB, arena:+1%, total:+1%, time:+2% or curve:+1%";
 constexpr std::string_view kModelForms =
     "write peak>16GiB, total>16GiB, need>24GiB, activations>8GiB, saved>8GiB, parameters>2GiB or "
     "warnings>0";
@@ -248,7 +262,7 @@ Result<std::vector<Verdict>> JudgeFailOn(const std::vector<Threshold>& threshold
                                          const PlanFigures& figures, const PlanRequest& request,
                                          const OlderPlan& older, const NeedWithin& need) {
   for (const Threshold& threshold : thresholds) {
-    CKPLAN_RETURN_IF_ERROR(CheckComparable(threshold, request, older));
+    CKPLAN_RETURN_IF_ERROR(CheckComparable(threshold, figures, request, older));
   }
   std::vector<Verdict> verdicts = JudgeThresholds(thresholds, figures, older, need);
   AddHints(thresholds, &verdicts);

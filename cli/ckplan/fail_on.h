@@ -3,7 +3,7 @@
 // `ckplan check` takes these for a plan:
 //   peak>16GiB, peak>60%, arena>18GB, total>24GiB, need>24GiB, need>rtx4090, overhead>5%
 //   peak:+1%, arena:+1%, total:+1%     growth over the plan of --against; also by a size:
-//   peak:+10MiB time:+2%
+//   peak:+10MiB, time:+2%, curve:+1%
 //
 // `ckplan inspect` takes these for a model:
 //   peak>16GiB, total>24GiB, need>24GiB, activations>8GiB, saved>8GiB, parameters>2GiB, warnings>0

@@ -104,6 +104,20 @@ void WriteRest(const PlanDiff& diff, JsonWriter* json) {
   json->End();
 }
 
+void WriteCurve(const std::vector<CurveChange>& curve, JsonWriter* json) {
+  if (curve.empty()) return;
+  json->Key("curve").BeginArray(JsonLayout::kLines);
+  for (const CurveChange& change : curve) {
+    json->BeginObject(JsonLayout::kInline).Key("peak_bytes").Amount(change.peak);
+    json->Key("old_overhead_cost");
+    change.older ? json->Amount(*change.older) : json->Null();
+    json->Key("new_overhead_cost");
+    change.newer ? json->Amount(*change.newer) : json->Null();
+    json->End();
+  }
+  json->End();
+}
+
 void WriteTextOrNull(std::string_view key, const std::string& text, JsonWriter* json) {
   json->Key(key);
   text.empty() ? json->Null() : json->Text(text);
@@ -151,6 +165,7 @@ std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, cons
   }
   json.End();
   WriteRest(diff, &json);
+  WriteCurve(diff.curve, &json);
   json.Key("request_differences").BeginArray(JsonLayout::kLines);
   for (const RequestDifference& difference : diff.request) {
     json.BeginObject(JsonLayout::kInline).Key("field").Text(difference.field);

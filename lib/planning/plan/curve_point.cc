@@ -1,9 +1,37 @@
 #include "lib/planning/plan/curve_point.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace ckplan {
+namespace {
+
+// Returns what the curve adds within a peak: the overhead of its last point that is not above it.
+std::optional<Cost> AddedWithin(const std::vector<CurvePoint>& curve, Bytes peak) {
+  const auto above =
+      std::upper_bound(curve.begin(), curve.end(), peak,
+                       [](Bytes limit, const CurvePoint& point) { return limit < point.peak; });
+  if (above == curve.begin()) return std::nullopt;
+  return std::prev(above)->overhead;
+}
+
+}  // namespace
+
+std::vector<CurveChange> CompareCurves(const std::vector<CurvePoint>& older,
+                                       const std::vector<CurvePoint>& newer) {
+  std::vector<Bytes> peaks;
+  for (const auto* const curve : {&older, &newer}) {
+    for (const CurvePoint& point : *curve) peaks.push_back(point.peak);
+  }
+  std::sort(peaks.begin(), peaks.end());
+  peaks.erase(std::unique(peaks.begin(), peaks.end()), peaks.end());
+  std::vector<CurveChange> changes;
+  for (const Bytes peak : peaks) {
+    changes.push_back({peak, AddedWithin(older, peak), AddedWithin(newer, peak)});
+  }
+  return changes;
+}
 
 std::vector<CurvePoint> FrontOf(std::vector<CurvePoint> points) {
   std::sort(points.begin(), points.end(), [](const CurvePoint& a, const CurvePoint& b) {

@@ -22,6 +22,17 @@ struct CurvePoint {
   }
 };
 
+// What two curves add within the same peak; nothing where a curve has no plan within it.
+struct CurveChange {
+  Bytes peak;
+  std::optional<Cost> older;
+  std::optional<Cost> newer;
+};
+
+// Returns a row for each peak of either curve, by increasing peak. Both curves are Pareto fronts.
+std::vector<CurveChange> CompareCurves(const std::vector<CurvePoint>& older,
+                                       const std::vector<CurvePoint>& newer);
+
 // Returns the Pareto front by increasing peak.
 std::vector<CurvePoint> FrontOf(std::vector<CurvePoint> points);
 

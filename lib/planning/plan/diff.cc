@@ -77,6 +77,11 @@ bool HaveEqualFigures(const PlanFigures& a, const PlanFigures& b) {
                                                    b.forward_cost, b.backward_cost);
 }
 
+// Only plans without a budget have a curve.
+bool HaveDifferentCurves(const PlanFigures& a, const PlanFigures& b) {
+  return !a.curve.empty() && !b.curve.empty() && a.curve != b.curve;
+}
+
 Bytes Magnitude(Bytes bytes) { return bytes < Bytes(0) ? Bytes(0) - bytes : bytes; }
 
 // Orders nodes and groups by the number of changed bytes, the most first.
@@ -280,6 +285,9 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
   diff.request = EachDifference(older.request, newer.request);
   diff.old_kept = CountKept(older);
   diff.new_kept = CountKept(newer);
+  if (diff.has_same_costs && !older.figures.curve.empty() && !newer.figures.curve.empty()) {
+    diff.curve = CompareCurves(older.figures.curve, newer.figures.curve);
+  }
   diff.compares_nodes = older.is_joint == newer.is_joint;
   if (!diff.compares_nodes) {
     diff.differences.emplace_back(
@@ -311,7 +319,8 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
   }
   std::move(differ).Finish();
   summary->verdict = VerdictOn(diff, older.figures, newer.figures);
-  diff.has_changes = !diff.changes.empty() || !HaveEqualFigures(older.figures, newer.figures);
+  diff.has_changes = !diff.changes.empty() || !HaveEqualFigures(older.figures, newer.figures) ||
+                     HaveDifferentCurves(older.figures, newer.figures);
   return diff;
 }
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "lib/base/units.h"
+#include "lib/planning/plan/curve_point.h"
 #include "lib/planning/plan/plan.h"
 #include "lib/planning/plan/request_fields.h"
 #include "lib/problem/schedule/training_step.h"
@@ -101,6 +102,9 @@ struct PlanDiff {
   std::vector<NodeChange> changes;
   // Absent if one of the plans does not say what is in memory at its peak; at_peak is then 0.
   std::optional<RestAtPeak> rest;
+  // What the plans' curves add within the same peaks. Empty if a plan has no curve, or if their
+  // times do not compare.
+  std::vector<CurveChange> curve;
   // Whether any figure or node differs, or nodes are not compared.
   bool has_changes = false;
 };

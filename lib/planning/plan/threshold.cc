@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "lib/base/check.h"
@@ -107,6 +108,37 @@ void JudgeGrowth(const Threshold& threshold, const PlanFigures& figures, const P
                   std::string_view(threshold.text).substr(threshold.text.find('+')));
 }
 
+// Both plans have a curve.
+void JudgeCurve(const Threshold& threshold, const PlanFigures& figures, const PlanFigures& old,
+                Verdict* verdict) {
+  const Wide step = CostOfStep(figures);
+  std::optional<CurveChange> worst;
+  const auto growth = [](const CurveChange& row) {
+    return Wide{row.newer->count()} - row.older->count();
+  };
+  for (const CurveChange& row : CompareCurves(old.curve, figures.curve)) {
+    if (!row.older) continue;
+    if (!row.newer) {
+      verdict->holds = false;
+      verdict->message = fmt::format("no plan of the curve needs as little as {} any more",
+                                     BytesText(row.peak.count()));
+      return;
+    }
+    if (!worst || growth(row) > growth(*worst)) worst = row;
+  }
+  if (!worst) {
+    verdict->message = "the older curve has no plan within the peaks of this one";
+    return;
+  }
+  verdict->holds = !IsAbove(growth(*worst), step, threshold.value);
+  verdict->message = fmt::format(
+      "the curve went from {} to {} of a training step within {}, {}; {} {}",
+      PercentOf(worst->older->count(), CostOfStep(old)), PercentOf(worst->newer->count(), step),
+      BytesText(worst->peak.count()), PercentOf(growth(*worst), step),
+      verdict->holds ? "allowed is" : "allowed is only",
+      std::string_view(threshold.text).substr(threshold.text.find('+')));
+}
+
 Verdict VerdictFor(const Threshold& threshold) {
   Verdict verdict;
   verdict.threshold = threshold.text;
@@ -140,6 +172,8 @@ std::string_view NameOf(Metric metric) {
       return "overhead";
     case Metric::kTime:
       return "time";
+    case Metric::kCurve:
+      return "curve";
     case Metric::kActivations:
       return "activations";
     case Metric::kSaved:
@@ -166,6 +200,8 @@ std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
       JudgeSize(threshold, need(threshold.memory).count(), &verdict);
     } else if (!threshold.is_growth) {
       JudgeLimit(threshold, figures, &verdict);
+    } else if (older.plan && threshold.metric == Metric::kCurve) {
+      JudgeCurve(threshold, figures, older.plan->figures, &verdict);
     } else if (older.plan) {
       JudgeGrowth(threshold, figures, older.plan->figures, &verdict);
     } else {

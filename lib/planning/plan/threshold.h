@@ -7,7 +7,9 @@
 //   need            all that training needs of the device (accounting.h)
 //   overhead        the cost of recomputation, in percent of a training step without it
 //   growth          of peak, arena or total over an older plan, in percent or in bytes, or of the
-//                   time of a whole training step, in percent
+//                   time of a whole training step, in percent; of the curve: by how much more the
+//                   plan's curve adds than the older one's within the same peak, wherever that is
+//                   most, in percent of a training step without recomputation
 //
 // Limits on a model:
 //   peak, total, need        of keeping everything
@@ -37,6 +39,7 @@ enum class Metric {
   kNeed,
   kOverhead,
   kTime,
+  kCurve,
   kActivations,
   kSaved,
   kParameters,

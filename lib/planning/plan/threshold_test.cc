@@ -109,6 +109,29 @@ TEST_CASE("threshold: the largest figures do not overflow") {
   CHECK_FALSE(Holds(AtMostPercent(Metric::kOverhead, "49.9"), largest, largest));
 }
 
+TEST_CASE("threshold: a curve has grown by what it adds more within the same peak") {
+  PlanFigures old;
+  old.forward_cost = Cost(400);
+  old.backward_cost = Cost(600);
+  old.curve = {{Bytes(10), Cost(300)}, {Bytes(20), Cost(100)}, {Bytes(40), Cost(0)}};
+  PlanFigures now = old;
+  now.curve = {{Bytes(8), Cost(400)}, {Bytes(20), Cost(110)}, {Bytes(30), Cost(0)}};
+  // Within 10 bytes it adds 100 more, within 20 bytes 10 more, and from 30 bytes on less.
+  CHECK(Holds(GrowthPercent(Metric::kCurve, 10), now, old));
+  CHECK_FALSE(Holds(GrowthPercent(Metric::kCurve, 9), now, old));
+  CHECK(Holds(GrowthPercent(Metric::kCurve, 0), old, old));
+  // A peak that no plan reaches any more is no matter of percent.
+  now.curve.erase(now.curve.begin());
+  CHECK_FALSE(Holds(GrowthPercent(Metric::kCurve, 1000), now, old));
+  const std::vector<CurveChange> rows = CompareCurves(old.curve, now.curve);
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[0].older == Cost(300));
+  CHECK_FALSE(rows[0].newer);
+  CHECK(rows[2].peak == Bytes(30));
+  CHECK(rows[2].older == Cost(100));
+  CHECK(rows[2].newer == Cost(0));
+}
+
 TEST_CASE("threshold: growth from nothing is above every percentage") {
   CHECK_FALSE(Holds(GrowthPercent(Metric::kPeak, 1000), FiguresOf(1, 0), FiguresOf(0, 0)));
   CHECK(Holds(GrowthPercent(Metric::kPeak, 0), FiguresOf(0, 0), FiguresOf(0, 0)));
