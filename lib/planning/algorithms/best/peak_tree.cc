@@ -14,8 +14,13 @@ void PeakTree::Build(std::span<const int64_t> changes) {
   overwritten_.clear();
 }
 
-// Uses insertion sort, since there are about ten.
+// Most moves have about ten changes, for which insertion sort is fastest; a few have thousands.
 void PeakTree::SortPending() {
+  constexpr size_t kFew = 24;
+  if (pending_.size() > kFew) {
+    std::sort(pending_.begin(), pending_.end());
+    return;
+  }
   for (size_t i = 1; i < pending_.size(); ++i) {
     const std::pair<int32_t, int64_t> moved = pending_[i];
     size_t to = i;
