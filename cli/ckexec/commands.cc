@@ -28,7 +28,7 @@ constexpr std::array kCommands = {
                 "ckexec run resnet50.planned.onnx --steps 5", AddRunOptions, RunRun},
     ExecCommand{"ops", "list the operators that a backend can run", "ckexec ops", AddOpsOptions,
                 RunOps},
-    ExecCommand{"completion", "print the script by which a shell completes command lines",
+    ExecCommand{"completion", "print a shell's completion script",
                 "source <(ckexec completion bash)", AddExecCompletionOptions, RunExecCompletion},
     ExecCommand{"man", "print the manual page of a command", "ckexec man validate | man -l -",
                 AddExecManOptions, RunExecMan},
@@ -43,7 +43,7 @@ constexpr std::string_view kExecPurpose =
 constexpr std::array kMeanings = {
     ExitCodeMeaning{ExitCode::kOk, "done; for validate: the plan is proven"},
     ExitCodeMeaning{ExitCode::kUsage,
-                    "the command line is wrong, or the plan is not of a kind that can be run"},
+                    "invalid command line, or the plan is not of a kind that can be run"},
     ExitCodeMeaning{ExitCode::kInput,
                     "a file cannot be read or written, or the model cannot be run"},
     ExitCodeMeaning{ExitCode::kInfeasible, "there is not enough memory"},

@@ -126,7 +126,7 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
   if (options.loss == NameOf(LossKind::kGiven)) train.loss = LossKind::kGiven;
   if (options.tensors == kStandardStream) {
     return MakeError(ErrorCode::kUsage,
-                     "--tensors: an ONNX file is not written to standard output");
+                     "--tensors: an ONNX file cannot go to standard output; name a file");
   }
   CKPLAN_RETURN_IF_ERROR(CheckOutput(options, options.tensors));
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));

@@ -37,7 +37,7 @@ Result<ExitCode> RunApply(const Options& options, const Screen& screen) {
                           ReadPlanFile(options.plan, options.source, options.request.PlanFiles()));
   progress.Clear();
   if (options.output && !file.source.is_model) {
-    return MakeError(ErrorCode::kUsage, "a graph file cannot be annotated; only a model can");
+    return MakeError(ErrorCode::kUsage, "a graph file cannot be annotated; name the ONNX model");
   }
   for (const std::string& warning : file.source.warnings) screen.Warn(warning);
   CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, options.plan, outputs));

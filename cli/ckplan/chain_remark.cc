@@ -40,8 +40,8 @@ std::string NothingToCut(const Source& source, const Plan& plan) {
   const bool is_for_chains = info.ok() && (*info)->graphs == GraphClass::kChainOfSplittingVertices;
   if (!is_for_chains || CanBeCut(source.graph)) return "";
   return fmt::format(
-      "no tensor inside the graph splits it, so {} keeps everything; algorithms that take any "
-      "graph: {}",
+      "{0} keeps everything: no single tensor splits this graph in two; algorithms for any graph: "
+      "{1}",
       plan.request.algorithm, fmt::join(AlgorithmsForAnyGraph(), ", "));
 }
 

@@ -67,7 +67,7 @@ bool IsThere(const std::string& path) {
 Result<std::vector<Threshold>> ThresholdsOf(const Options& options, size_t plans) {
   if (options.annotate != "none" && options.format != "text") {
     return MakeError(ErrorCode::kUsage,
-                     fmt::format("--annotate and --format {} exclude each other", options.format));
+                     fmt::format("--annotate and --format {} cannot be combined", options.format));
   }
   CKPLAN_ASSIGN_OR_RETURN(std::vector<Threshold> thresholds,
                           ThresholdsIn(options, LimitSubject::kPlan));
@@ -78,8 +78,8 @@ Result<std::vector<Threshold>> ThresholdsOf(const Options& options, size_t plans
   }
   if (plans > 1 && options.against && IsThere(*options.against) && !IsFolder(*options.against)) {
     return MakeError(ErrorCode::kUsage,
-                     fmt::format("--against \"{}\" is no folder; for {} plans, name a folder that "
-                                 "holds the older ones under the same names",
+                     fmt::format("--against \"{}\" is not a folder; to check {} plans, name a "
+                                 "folder with older plans of the same file names",
                                  *options.against, plans));
   }
   return thresholds;
@@ -107,7 +107,7 @@ Result<PlanDigest> ReadOlderPlan(const std::string& path, std::string* absence) 
     const bool is_damaged = !model.ok() && ExitCodeOf(model.error().code) == ExitCode::kInput &&
                             model.error().code != ErrorCode::kUnsupported;
     if (is_damaged) return model.error();
-    *absence = "is a model without a plan";
+    *absence = "is a model that contains no plan";
     return PlanDigest();
   }
   CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
@@ -131,7 +131,7 @@ Result<OlderPlan> OlderPlanOf(const Options& options, const std::string& plan,
   if (absence->empty()) {
     older.plan = std::move(digest);
   } else {
-    older.absence = fmt::format("{}{} {}, so the plan is new and has not grown",
+    older.absence = fmt::format("{}{} {}; the plan counts as new, so growth limits hold",
                                 is_folder ? "" : "--against ", path, *absence);
   }
   return older;
@@ -405,9 +405,9 @@ Result<bool> Report(const Options& options, const std::vector<Findings>& all,
 
 Error CheckError(std::string_view plan_path, std::vector<std::string> faults) {
   constexpr size_t kShown = 10;
-  Error error = MakeError(ErrorCode::kCheckFailed,
-                          fmt::format("{} does not pass the checker: {} fault{}", plan_path,
-                                      faults.size(), faults.size() == 1 ? "" : "s"));
+  Error error =
+      MakeError(ErrorCode::kCheckFailed, fmt::format("{} fails the check: {} fault{}", plan_path,
+                                                     faults.size(), faults.size() == 1 ? "" : "s"));
   if (faults.size() > kShown) faults.resize(kShown);
   error.notes = std::move(faults);
   return error;
@@ -449,11 +449,9 @@ void WarnOfAbsence(const std::string& against, const std::vector<Findings>& all,
       std::none_of(all.begin(), all.end(), [](const Findings& one) { return one.absence.empty(); });
   if (!lacks_all) return;
   const std::string why =
-      IsFolder(against) ? "has no plan of the same file name" : all.front().absence;
-  screen.Warn(
-      fmt::format("--against \"{}\" {}, so there is nothing to compare with; every plan counts as "
-                  "new",
-                  against, why));
+      IsFolder(against) ? "has no plan with the same file name" : all.front().absence;
+  screen.Warn(fmt::format("--against \"{}\" {}; every plan counts as new, so growth limits hold",
+                          against, why));
 }
 
 }  // namespace
@@ -478,8 +476,8 @@ void AddCheckOptions(CommandLine& line, Options& options) {
              "baseline plan for growth limits, or a folder of plans with the same file names",
              &options.against);
   line.Choice("-f,--format", {"text", "json", "md", "github", "gitlab", "junit"},
-              "format of the output; the last three for what runs the check", &options.format);
-  line.List("--emit", "KIND=FILE", "also write the results in such a format: junit=report.xml",
+              "format of the output; github, gitlab and junit are for CI", &options.format);
+  line.List("--emit", "KIND=FILE", "also write the results to a file: junit=report.xml",
             &options.emits);
   {
     const CommandLine::Section deprecated(line, CommandLine::kDeprecated);

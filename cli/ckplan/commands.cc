@@ -13,39 +13,42 @@ namespace ckplan {
 namespace {
 
 constexpr std::array kCommands = {
-    Command{"Plan", "plan", "plan one model by one algorithm; the word plan may be left out",
-            "ckplan plan resnet50.onnx -D N=64 --budget 60% -o plan.json", AddPlanOptions, RunPlan},
+    Command{
+        "Plan", "plan",
+        "plan a training step: what to keep, recompute and offload (the word `plan` is optional)",
+        "ckplan plan resnet50.onnx -D N=64 --budget 60% -o plan.json", AddPlanOptions, RunPlan},
     Command{"Plan", "fit", "find the largest batch that fits a device, and its throughput",
             "ckplan fit resnet50.onnx --memory rtx4090", AddFitOptions, RunFit},
-    Command{"Plan", "pareto", "draw the curve of memory against time, of one algorithm or several",
+    Command{"Plan", "pareto", "show the trade-off between memory and time",
             "ckplan pareto resnet50.onnx -D N=32,64 --algo best,chen", AddParetoOptions, RunPareto},
-    Command{"Plan", "compare", "plan models by many algorithms, side by side",
+    Command{"Plan", "compare", "plan by several algorithms and show the plans side by side",
             "ckplan compare resnet50.onnx vgg16.onnx -D N=32,64 --budget 40%,60% -a best,dtr",
             AddCompareOptions, RunCompare},
     Command{"Look", "explain", "show what lives at a plan's peak, or why it keeps a tensor",
             "ckplan explain plan.json peak", AddExplainOptions, RunExplain},
-    Command{"Look", "report", "write plans as a page for a browser, two of them side by side",
+    Command{"Look", "report", "write an HTML report of a plan, or of several side by side",
             "ckplan report plan.json -o report.html", AddReportOptions, RunReport},
-    Command{"Look", "inspect", "show what a model consists of: sizes, operators, dimensions",
+    Command{"Look", "inspect", "show a model's operators, sizes and memory",
             "ckplan inspect resnet50.onnx -D N=64", AddInspectOptions, RunInspect},
     Command{"Look", "diff", "show what changed between two plans", "ckplan diff old.json new.json",
             AddDiffOptions, RunDiff},
-    Command{"Use", "check", "judge a plan file by the independent checker",
+    Command{"Use", "check", "verify a plan with an independent checker",
             "ckplan check plan.json resnet50.onnx", AddCheckOptions, RunCheck},
-    Command{"Use", "apply", "write a saved plan into its model, or in another form",
+    Command{"Use", "apply", "write a saved plan into its model, or convert it",
             "ckplan apply plan.json resnet50.onnx -o resnet50.planned.onnx", AddApplyOptions,
             RunApply},
-    Command{"Use", "modules", "list the modules to checkpoint to come near a plan",
+    Command{"Use", "modules",
+            "list the PyTorch modules to checkpoint for much the same effect as a plan",
             "ckplan modules plan.json resnet18.onnx", AddModulesOptions, RunModules},
     Command{"Reference", "algos", "list the algorithms, with their papers and guarantees",
             "ckplan algos", AddAlgosOptions, RunAlgos},
-    Command{"Reference", "devices", "list the devices that costs and memory are taken from",
+    Command{"Reference", "devices", "list the device presets for costs and memory",
             "ckplan devices rtx4090", AddDevicesOptions, RunDevices},
     Command{"Reference", "schema", "print the JSON Schema of a file format", "ckplan schema plan",
             AddSchemaOptions, RunSchema},
     Command{"Reference", "graph", "write the graph that is planned, as graph.json or as a picture",
             "ckplan graph resnet50.onnx -D N=64 -o graph.json", AddGraphOptions, RunGraph},
-    Command{"Reference", "completion", "print the script by which a shell completes command lines",
+    Command{"Reference", "completion", "print a shell's completion script",
             "source <(ckplan completion bash)", AddCompletionOptions, RunCompletion},
     Command{"Reference", "man", "print the manual page of a command", "ckplan man plan | man -l -",
             AddManOptions, RunMan},
@@ -53,8 +56,8 @@ constexpr std::array kCommands = {
 
 constexpr std::string_view kExample = "ckplan resnet50.onnx -D N=64 --budget 60% -o plan.json";
 constexpr std::string_view kPurpose =
-    "Plans which activations a training step keeps and which it recomputes, so that the step\n"
-    "fits a memory budget at little extra work.";
+    "Plans which activations a training step keeps, recomputes or moves to the host, so that\nthe "
+    "step fits in memory at the smallest slowdown.";
 
 Screen MakeScreen(const Options& options) {
   Screen screen = DetectScreen(options.color, options.is_quiet, options.has_no_progress);

@@ -187,7 +187,7 @@ class ComparisonPlanner {
 
   std::string LimitText() const {
     if (time_limit_text_) return fmt::format("within the time limit of {}", *time_limit_text_);
-    return "within the work that it may do here; --time-limit TIME allows it more";
+    return "within its work limit; --time-limit TIME raises it";
   }
 
   Result<Plan> WithinLimits(const SolverInfo& info, const PlanRequest& request,
@@ -292,17 +292,18 @@ void AddCompareOptions(CommandLine& line, Options& options) {
                    &options.sources);
   line.Value("-a,--algo", "NAME,...|all", "the algorithms (default all); see `ckplan algos`",
              &options.algorithms);
-  options.request.Add(line, "decisions", "", "add a row for your own: what to keep, or an order");
+  options.request.Add(line, "decisions", "",
+                      "add a row for your own decisions: what to keep, or an order");
   options.request.Add(line, "effort");
   options.request.Add(line, "order");
   options.request.Add(line, "budget", "SIZE|P%|min|balanced,...",
                       "limits on the peak: 16GiB, 60% of keep-all's, min, balanced");
   options.request.Add(line, "total_budget", "SIZE|P%|balanced,...",
-                      "limits on the peak with parameters, optimizer and inputs");
+                      "limits on the peak plus parameters, optimizer state and inputs");
   options.request.Add(line, "memory", "SIZE|DEVICE,...",
                       "memory of the device, for all that training needs: 8GiB, rtx4090");
   options.request.Add(line, "added_time", "P%,...",
-                      "least peak of plans that add at most so much to a step: 5%,10%");
+                      "save as much memory as possible while slowing a step by at most P%: 5%,10%");
   options.request.Add(line, "paper_budget", "SIZE|min,...",
                       "limits on the objective of the algorithm's paper");
   options.request.Add(line, RequestFlags::Group::kPlanning);

@@ -79,10 +79,9 @@ std::string UnmetBudgets(const ComparisonSet& set, const Comparison& comparison)
   }
   if (least == nullptr) return "";
   const std::string flag = FlagOf(set.budget_field);
-  return fmt::format(
-      "none of the algorithms has a plan within {} {}; the least is {}, by {}; try {} {}", flag,
-      fmt::join(unmet, " or "), HumanBytes(*least->min_budget), least->algorithm, flag,
-      least->min_budget->count());
+  return fmt::format("no algorithm has a plan within {} {}; the least is {}, by {}; try {} {}",
+                     flag, fmt::join(unmet, " or "), HumanBytes(*least->min_budget),
+                     least->algorithm, flag, least->min_budget->count());
 }
 
 // Returns the sentences on budgets that nobody meets, and on algorithms of which no least budget is
@@ -162,8 +161,8 @@ std::string TextBlock(const ComparisonSet& set, const Comparison& comparison,
                       const std::string& table, const Terminal& terminal,
                       std::set<std::string>* reported) {
   if (comparison.unread) {
-    return fmt::format("ckplan {}   {}\n  not read: the error is on standard error\n",
-                       CKPLAN_VERSION, SubjectOf(comparison));
+    return fmt::format("ckplan {}   {}\n  failed to load (see standard error)\n", CKPLAN_VERSION,
+                       SubjectOf(comparison));
   }
   return CompareHead(comparison, terminal) + "\n" + table +
          NoPlanText(NoPlanLines(set, comparison, reported), terminal);
@@ -188,7 +187,8 @@ std::string MarkdownBlock(const ComparisonSet& set, const Comparison& comparison
   return text;
 }
 
-constexpr std::string_view kNeedsNote = "needs: the least budget that the algorithm has a plan for";
+constexpr std::string_view kNeedsNote =
+    "needs: the least budget for which the algorithm has a plan";
 
 // Explains all tables as they are shown.
 std::string SharedLegend(const ComparisonSet& set, std::string_view tables) {

@@ -188,10 +188,10 @@ std::string CompareLegend(std::string_view unit, std::string_view tables) {
     text += "paper: peak and time by the objective of the algorithm's own paper\n";
   if (shows("  bound  ")) {
     text +=
-        "bound: the least time that a plan, or one in the same order, can add; gap: this plan's "
-        "time above it\n";
+        "bound: the least time any plan, or any in the same order, can add; gap: this plan's time "
+        "above it\n";
   }
-  if (shows("  on host  ")) text += "on host: the most that values need there\n";
+  if (shows("  on host  ")) text += "on host: peak of the values on the host\n";
   if (shows(kStoppedStatus)) text += kStoppedNote;
   if (shows(kProvenMark)) text += kProvenNote;
   return text;

@@ -311,7 +311,7 @@ std::optional<std::string> ConfigFileOf(const Options& options) {
 Result<std::vector<ConfiguredValue>> ApplyConfig(const std::string& command, const Options& options,
                                                  CommandLine* line) {
   if (options.has_no_config && options.config) {
-    return MakeError(ErrorCode::kUsage, "--config and --no-config exclude each other");
+    return MakeError(ErrorCode::kUsage, "--config and --no-config cannot be combined");
   }
   const std::optional<std::string> path = ConfigFileOf(options);
   if (!path) return std::vector<ConfiguredValue>();

@@ -173,9 +173,9 @@ TextTable LinksTable(const std::vector<LinkPreset>& links) {
 
 std::string LinksText(const std::vector<LinkPreset>& links, const Terminal& terminal) {
   return fmt::format(
-      "\nLinks to the host, for --offload\n{}\nGB/s: nominal, in each direction. planned: {} % of "
-      "it, as far as copies reach, less\nwhat c2c takes of the device's memory, unless --offload "
-      "LINK:OUT/IN says otherwise. us a copy: what a\ncopy takes in addition to its bytes.\n",
+      "\nLinks to the host, for --offload\n{}\nGB/s: nominal, in each direction. planned: the {} % "
+      "of it that copies usually reach, less for\nc2c, which shares the device's memory; --offload "
+      "LINK:OUT/IN sets other values. us a copy: the\nfixed cost of one copy.\n",
       LinksTable(links).Text(0, terminal.table_width()), kDefaultLinkPercent);
 }
 
@@ -183,11 +183,9 @@ std::string DevicesText(const std::vector<Device>& rows, const std::vector<LinkP
                         const Terminal& terminal) {
   return DevicesTable(rows).Text(0, terminal.table_width()) +
          fmt::format(
-             "\nTFLOPS: in matrix products of 32-bit tensors, of 16-bit tensors and of FP8 "
-             "tensors, "
-             "and in everything else,\nwithout sparsity. GB/s: of the device's memory, and of its "
-             "link to the host in each direction.\nNo cost depends on FP8 or on the link. The "
-             "default is {}.\n",
+             "\nTFLOPS: matrix products of 32-bit, 16-bit and FP8 tensors, and everything else, "
+             "without sparsity.\nGB/s: the device's memory, and its link to the host in each "
+             "direction. FP8 and the link don't\naffect costs. The default is {}.\n",
              kDefaultDevice) +
          LinksText(links, terminal);
 }
@@ -195,8 +193,7 @@ std::string DevicesText(const std::vector<Device>& rows, const std::vector<LinkP
 }  // namespace
 
 void AddDevicesOptions(CommandLine& line, Options& options) {
-  line.OptionalPositional("DEVICE", "one of them, or the beginning of its name alone",
-                          &options.name);
+  line.OptionalPositional("DEVICE", "name of a preset, or an unambiguous prefix", &options.name);
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the list", &options.format);
 }
 

@@ -65,11 +65,11 @@ Result<Side> FromFile(const std::string& path, const Options& options, const Out
 
 Result<Sides> FromFiles(const Options& options, const Outputs& outputs) {
   if (options.algorithms) {
-    return MakeError(ErrorCode::kUsage, "--algo is for one model, not for two plan files");
+    return MakeError(ErrorCode::kUsage, "--algo applies to one model, not to two plan files");
   }
   if (outputs.empty() && !options.source.empty()) {
     return MakeError(ErrorCode::kUsage,
-                     "two plans are compared without their model; MODEL is for --emit");
+                     "diff compares plans without their model; MODEL is only for --emit");
   }
   CKPLAN_ASSIGN_OR_RETURN(Side older, FromFile(options.plan, options, outputs));
   CKPLAN_ASSIGN_OR_RETURN(Side newer, FromFile(options.newer_plan, options, outputs));
@@ -96,9 +96,11 @@ Result<Side> FromAlgorithm(const Options& options, const Source& source, const P
     if (error.code == ErrorCode::kInfeasible && !hint.empty()) error.notes.push_back(hint);
     return error;
   }
-  return TimeLimitPassed(options, fmt::format(" without a plan by {}; give more time, or another "
-                                              "algorithm (`ckplan algos`)",
-                                              request.algorithm));
+  return TimeLimitPassed(
+      options,
+      fmt::format(
+          " before {} found a plan; allow more time, or try another algorithm (`ckplan algos`)",
+          request.algorithm));
 }
 
 Result<Sides> FromModel(const Options& options, const Outputs& outputs, const Interrupt& interrupt,
@@ -109,8 +111,8 @@ Result<Sides> FromModel(const Options& options, const Outputs& outputs, const In
     return NeitherForm();
   }
   screen.Warn(
-      fmt::format("diff plans one model twice for one more release; use `ckplan compare {} "
-                  "--algo {}`, or diff two plan files",
+      fmt::format("`ckplan diff MODEL --algo` is deprecated; use `ckplan compare {} --algo {}`, or "
+                  "diff two plan files",
                   PathWord(options.plan), list));
   CKPLAN_ASSIGN_OR_RETURN(PlanRequest first, options.request.Read());
   PlanRequest second = first;
@@ -143,7 +145,7 @@ Result<Done> ReportLimits(const ComparedPlans& plans, bool is_strict, const Scre
     const int64_t by_structure = plans.diff.paired_by_structure;
     const std::string matching =
         by_structure == 0
-            ? "their nodes are matched by the names of tensors"
+            ? "nodes are matched by the names of their tensors"
             : fmt::format(
                   "{} node{} with other names {} matched by structure: operator, size and "
                   "place",
@@ -157,10 +159,9 @@ Result<Done> ReportLimits(const ComparedPlans& plans, bool is_strict, const Scre
   for (const std::string& difference : plans.diff.differences) screen.Warn(difference);
   for (const DiffSide* side : {&plans.older, &plans.newer}) {
     if (side->plan.rest) continue;
-    screen.Warn(
-        fmt::format("{} does not say what is in memory at its peak; plan again to see what "
-                    "each change frees there",
-                    side->title));
+    screen.Warn(fmt::format(
+        "{} doesn't list what is in memory at its peak; plan again to see what each change frees",
+        side->title));
   }
   return Done{};
 }
@@ -192,8 +193,8 @@ Result<Done> WriteOutputs(const Outputs& outputs, const Sides& sides, const Scre
 }  // namespace
 
 void AddDiffOptions(CommandLine& line, Options& options) {
-  line.Positional("OLD", "a plan file or an annotated model", &options.plan);
-  line.OptionalPositional("NEW", "the other plan file or annotated model", &options.newer_plan);
+  line.Positional("OLD", "the older plan file or annotated model", &options.plan);
+  line.OptionalPositional("NEW", "the newer plan file or annotated model", &options.newer_plan);
   line.OptionalPositional("MODEL", "for --emit: the model of both (default: beside each plan)",
                           &options.source);
   {
@@ -202,7 +203,7 @@ void AddDiffOptions(CommandLine& line, Options& options) {
                &options.algorithms);
     options.request.Add(line, RequestFlags::Group::kPlanning);
     line.Value("--time-limit", "TIME",
-               "limit for both plans together: 60s, 500ms, 5min (exit code 5)",
+               "time limit for both plans together: 60s, 500ms, 5min (exit code 5)",
                &options.time_limit);
     options.request.Add(line, RequestFlags::Group::kReading);
   }
@@ -211,10 +212,10 @@ void AddDiffOptions(CommandLine& line, Options& options) {
   line.List("--emit", "KIND=FILE",
             fmt::format("write both plans as {}", EmitterNames(EmitSubject::kTwoPlans, " or ")),
             &options.emits);
-  line.Choice("-f,--format", {"text", "json", "md"}, "format of the difference", &options.format);
+  line.Choice("-f,--format", {"text", "json", "md"}, "format of the output", &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
-  line.Flag("-v,--verbose", "show every node that is treated differently", &options.is_verbose);
+  line.Flag("-v,--verbose", "show every changed node", &options.is_verbose);
 }
 
 Result<ExitCode> RunDiff(const Options& options, const Screen& screen) {

@@ -118,7 +118,7 @@ std::string RunsText(const NodeChange& change) {
 void AddRest(const PlanDiff& diff, TextTable* table) {
   if (!diff.rest) return;
   const std::pair<std::string_view, Bytes> parts[] = {
-      {"[nodes treated as before]", diff.rest->tensors},
+      {"[unchanged nodes]", diff.rest->tensors},
       {"[gradients]", diff.rest->gradients},
       {"[workspace]", diff.rest->workspace},
       {"[other micro-batches]", diff.rest->other_micro_batches}};
@@ -262,14 +262,14 @@ TextTable CheckpointsTable(const DiffSummary& summary) {
 std::string VerdictText(const ComparedPlans& plans) {
   const PlanVerdict& verdict = plans.summary.verdict;
   const auto word = [](Lesser lesser) { return lesser == Lesser::kNewer ? "less" : "more"; };
-  std::string text = "needs as much at the peak";
+  std::string text = "has the same peak";
   if (verdict.memory != Lesser::kNeither) {
     const bool is_less = verdict.memory == Lesser::kNewer;
     text = fmt::format("needs {} {} at the peak",
                        HumanBytes(is_less ? Bytes(0) - verdict.peak : verdict.peak),
                        word(verdict.memory));
   }
-  if (!verdict.time) return text + "; the times of the two do not compare";
+  if (!verdict.time) return text + "; their times cannot be compared";
   const bool is_trade = verdict.memory != Lesser::kNeither && *verdict.time != Lesser::kNeither &&
                         verdict.memory != *verdict.time;
   text += is_trade ? ", but " : ", and ";
@@ -371,7 +371,7 @@ std::string DiffText(const ComparedPlans& plans, bool shows_all, const Terminal&
   if (HasCheckpointChanges(plans.summary)) {
     text += '\n' + CheckpointsTable(plans.summary).Text(0, table_width);
   }
-  if (diff.changes.empty() && diff.compares_nodes) text += "\nno node is treated differently\n";
+  if (diff.changes.empty() && diff.compares_nodes) text += "\nno node changed\n";
   if (!HasRows(diff)) return text;
   return text + '\n' +
          ChangesTable(plans, ShownOf(diff, shows_all), name_width).Text(0, table_width);
@@ -393,7 +393,7 @@ std::string DiffMarkdown(const ComparedPlans& plans, bool shows_all) {
   if (!plans.summary.groups.empty()) text += '\n' + GroupsTable(plans, kNameWidth).Markdown();
   if (HasCheckpointChanges(plans.summary))
     text += '\n' + CheckpointsTable(plans.summary).Markdown();
-  if (diff.changes.empty() && diff.compares_nodes) text += "\nNo node is treated differently.\n";
+  if (diff.changes.empty() && diff.compares_nodes) text += "\nNo node changed.\n";
   if (HasRows(diff)) {
     text += '\n' + ChangesTable(plans, ShownOf(diff, shows_all), kNameWidth).Markdown();
   }

@@ -40,8 +40,7 @@ Result<Done> CheckName(const Options& options) {
   }
   return MakeError(
       ErrorCode::kUsage,
-      fmt::format("\"{0}\" is a file; say what to explain before it: ckplan explain {1} "
-                  "peak {0}",
+      fmt::format("\"{0}\" is a file, not something to explain; try: ckplan explain {1} peak {0}",
                   options.what, options.plan));
 }
 
@@ -58,7 +57,7 @@ Result<std::string> Explanation(const Options& options, const PlanFile& file,
   if (!found.ok()) {
     Error error = std::move(found).error();
     if (const auto& stage = file.plan.request.pipeline) {
-      error.notes.push_back(fmt::format("the plan is for stage {} alone", TextOf(*stage)));
+      error.notes.push_back(fmt::format("the plan is only for stage {}", TextOf(*stage)));
     }
     return error;
   }

@@ -42,18 +42,18 @@ class PeakWriter : ExplanationWriter {
  private:
   void WriteMoment(const PeakExplanation& peak) {
     if (traced_.steps().empty()) return Row("peak at", "the plan has no steps");
-    Row("peak at",
-        fmt::format(
-            "{} of {}{}", StepText(peak.step), traced_.steps().size(),
-            peak.equal_steps > 1 ? fmt::format("; {} steps need as much", peak.equal_steps) : ""));
+    Row("peak at", fmt::format("{} of {}{}", StepText(peak.step), traced_.steps().size(),
+                               peak.equal_steps > 1
+                                   ? fmt::format("; {} actions need as much", peak.equal_steps)
+                                   : ""));
     Bytes gradients;
     if (!graph_.is_joint()) {
       gradients = peak.by_kind[static_cast<size_t>(MemoryKind::kGradients)];
     }
-    std::string text = fmt::format("it reads and makes {} itself", HumanBytes(peak.used));
+    std::string text = fmt::format("this operation uses {}", HumanBytes(peak.used));
     if (gradients > Bytes(0)) text += fmt::format(", {} are gradients", HumanBytes(gradients));
     const Bytes held = peak.bytes - peak.other_micro_batches - peak.used - gradients;
-    Row("", fmt::format("{}, and {} is held for later", text,
+    Row("", fmt::format("{}, and tensors kept for later {}", text,
                         held == Bytes(0) ? "nothing" : HumanBytes(held)));
   }
 
@@ -162,19 +162,20 @@ class PeakWriter : ExplanationWriter {
   void WriteReleases(const PeakExplanation& peak) {
     text_ += '\n';
     if (!peak.can_release) {
-      return Row("next", "the plan releases a segment at a time, so no tensor goes alone");
+      return Row("next",
+                 "the plan frees a whole segment at a time, so no single tensor can be freed");
     }
     const bool may_move = traced_.plan.request.offload.has_value();
     if (peak.next.empty()) {
-      return Row("next",
-                 fmt::format("nothing is held over the peak that could be run again{} later",
-                             may_move ? " or copied back" : ""));
+      return Row("next", fmt::format("nothing kept over the peak could be recomputed{} later",
+                                     may_move ? " or copied back" : ""));
     }
     const bool helps = peak.next.front().then.peak < peak.bytes;
-    Row("next", !helps ? "no single tensor that goes lowers the peak; the nearest are"
-                       : fmt::format("what would have to go: one of these, run again{} before it "
-                                     "is read next",
-                                     may_move ? " or copied back" : ""));
+    Row("next",
+        !helps ? "freeing any single tensor leaves the peak as it is; the largest are"
+               : fmt::format(
+                     "to lower the peak, free one of these and recompute it{} before its next use",
+                     may_move ? " or copied back" : ""));
     TextTable table;
     table.columns = {{"released", false, TableColumn::Fit::kElide},
                      {"bytes", true},
@@ -194,14 +195,14 @@ class PeakWriter : ExplanationWriter {
     }
     text_ += table.Text(2, screen_.out.table_width());
     if (peak.unmeasured > 0) {
-      Row("", fmt::format("{} smaller ones were not tried", peak.unmeasured));
+      Row("", fmt::format("{} smaller tensors were not tried", peak.unmeasured));
     }
   }
 
   void WriteBounds(const PeakExplanation& peak) {
     if (traced_.steps().empty()) return;
     text_ += '\n';
-    Row("at least", fmt::format("{} needs {} by itself: no plan{} has a lower peak",
+    Row("at least", fmt::format("{} alone needs {}: no plan{} has a lower peak",
                                 StepText(peak.largest.step), HumanBytes(peak.largest.bytes),
                                 graph_.is_joint() ? "" : " with this order of backward steps"));
     std::string_view label = "bounds";

@@ -66,7 +66,7 @@ class SubjectsWriter : ExplanationWriter {
     for (size_t i = 0; i < subject.tensors.size(); ++i) {
       const TensorExplanation& tensor = explained.tensors[i];
       if (tensor.tensor != subject.tensors[i]) {
-        Row("alias", fmt::format("{} is in the memory of {}", graph_.NameOf(subject.tensors[i]),
+        Row("alias", fmt::format("{} shares the memory of {}", graph_.NameOf(subject.tensors[i]),
                                  graph_.NameOf(tensor.tensor)));
       }
       if (is_node) Row("output", graph_.NameOf(tensor.tensor));
@@ -79,14 +79,14 @@ class SubjectsWriter : ExplanationWriter {
   void WriteAbsent(const Subject& subject) {
     switch (subject.absent->kind) {
       case AbsentValue::Kind::kView:
-        return Row("view", "it has no memory of its own: it is a view of " +
+        return Row("view", "it has no memory of its own: it's a view of " +
                                graph_.NameOf(subject.tensors.front()));
       case AbsentValue::Kind::kConstant:
         return Row("constant",
-                   "a parameter, or computed from parameters alone: it is there before the step, "
-                   "and counted with the constants");
+                   "a parameter, or computed only from parameters: it exists before the step and "
+                   "counts as a constant");
       case AbsentValue::Kind::kUnread:
-        return Row("unread", "nothing of a training step reads it, so it is not made");
+        return Row("unread", "nothing in the training step reads it, so it isn't computed");
     }
   }
 
@@ -161,51 +161,51 @@ class SubjectsWriter : ExplanationWriter {
     const Bytes budget = traced_.plan.request.budget.in_bytes().value_or(Bytes(0));
     switch (tensor.reason) {
       case Reason::kGiven:
-        return "no plan changes it: it is given from outside, or counted with the constants";
+        return "no plan changes it: it is an input, or counts as a constant";
       case Reason::kEmpty:
         return "it has no bytes";
       case Reason::kNeverMade:
-        return "it is never made, since no result needs it";
+        return "it is never computed, since no result needs it";
       case Reason::kUsedAtOnce:
-        return "there is nothing to decide: it is in memory only while it is made and read";
+        return "nothing to decide: it is in memory only while it is computed and read";
       case Reason::kMustNotRepeat:
-        return "it is kept, since something that makes it must not run twice";
+        return "it is kept, since an operation that it depends on must not run twice";
       case Reason::kToBeKept:
         return "it is kept by --keep";
       case Reason::kToRunOnce:
-        return "it is kept, since what makes it runs once by --never-rerun";
+        return "it is kept, since --never-rerun covers the operation that makes it";
       case Reason::kToBeRecomputed:
-        return "it is recomputed by --recompute";
+        return "it is recomputed because of --recompute";
       case Reason::kNotMeasured:
         return traced_.plan.schedule.frees == FreePolicy::kLiveness
-                   ? "what changes was not measured, as too much was asked for at once"
-                   : "the plan releases a segment at a time, so no tensor is decided on alone";
+                   ? "effects were not measured: too many tensors at once"
+                   : "the plan frees a whole segment at a time, not single tensors";
       case Reason::kElsewhere:
         if (tensor.gap->is_at_peak) {
-          return "it is kept: without it other steps still need as much as the peak";
+          return "it is kept: freeing it leaves the peak as it is, since other actions need as "
+                 "much";
         }
         return fmt::format("it is kept: freeing it does not lower the peak, where it is {}",
                            IsAtPeak(tensor) ? "in use" : "not in memory");
       case Reason::kRaisesPeak:
         return "it is kept: running it again needs more at once than keeping it";
       case Reason::kInBudget:
-        return fmt::format(
-            "it is kept: the budget of {} holds without freeing it, which takes time",
-            HumanBytes(budget));
+        return fmt::format("it is kept: the plan fits in {} without recomputing it",
+                           HumanBytes(budget));
       case Reason::kTraded:
         return fmt::format("it is kept: freeing it saves {} of the peak for {} of a step",
                            HumanBytes(figures_.peak - tensor.if_freed->peak),
                            TimeText(Added(*tensor.if_freed)));
       case Reason::kOverBudget:
-        return fmt::format("it is run again: kept, the plan would be {} over its budget of {}",
+        return fmt::format("it is recomputed: keeping it would exceed the budget of {1} by {0}",
                            HumanBytes(tensor.if_kept->peak - budget), HumanBytes(budget));
       case Reason::kHigherPeak:
-        return fmt::format("it is run again: kept, the peak would be {} higher",
+        return fmt::format("it is recomputed: keeping it would raise the peak by {}",
                            HumanBytes(tensor.if_kept->peak - figures_.peak));
       case Reason::kAffordable:
         return fmt::format(
-            "it is run again, though it need not be: kept, the plan fits as well and "
-            "saves {:.1f}% of a step; another algorithm may do so",
+            "it is recomputed, though keeping it also fits and saves {:.1f}% of a step; try "
+            "another algorithm",
             100 * Ratio(-Added(*tensor.if_kept).count(), StepCost().count()));
       case Reason::kMoved:
         return WhyMoved(tensor, budget);
@@ -223,20 +223,17 @@ class SubjectsWriter : ExplanationWriter {
             : fmt::format("{:.1f}% of a step", 100 * Ratio(saves.count(), StepCost().count()));
     if (budget > Bytes(0) && peak > budget) {
       return fmt::format(
-          "it is moved to the host: on the device, the plan would be {} over its "
-          "budget of {}, and save {}",
+          "it is offloaded: keeping it on the device would exceed the budget of {1} by {0}, and "
+          "save {2}",
           HumanBytes(peak - budget), HumanBytes(budget), saved);
     }
     if (peak > figures_.peak) {
       return fmt::format(
-          "it is moved to the host: on the device, the peak would be {} higher, and "
-          "the plan would save {}",
+          "it is offloaded: keeping it on the device would raise the peak by {}, and save {}",
           HumanBytes(peak - figures_.peak), saved);
     }
-    return fmt::format(
-        "it is moved to the host, though it need not be: on the device, the plan "
-        "fits as well and saves {}",
-        saved);
+    return fmt::format("it is offloaded, though keeping it on the device also fits and saves {}",
+                       saved);
   }
 
   void WriteTable(const std::vector<ExplainedSubject>& subjects) {
@@ -257,8 +254,8 @@ class SubjectsWriter : ExplanationWriter {
     }
     Table(table);
     Note(
-        "if changed: how the peak moves if it is released where it is held, or kept where it is "
-        "run again; time: what that adds");
+        "if changed: how the peak changes if the tensor is freed instead of kept, or kept instead "
+        "of recomputed; time: what that adds");
   }
 
   // The text for subjects that have no memory in a step.

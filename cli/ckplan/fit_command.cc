@@ -34,10 +34,10 @@ Result<std::vector<double>> ParseAddedTimes(std::string_view text) {
     const auto [rest, error] = std::from_chars(item.data(), item.data() + item.size(), percent);
     const bool is_whole = error == std::errc() && rest == item.data() + item.size();
     if (!is_whole || !(percent >= 0 && percent <= kLargestAddedPercent)) {
-      return MakeError(ErrorCode::kUsage,
-                       fmt::format("--added-time: \"{}\" is no percentage from 0 to {}; write them "
-                                   "as {}",
-                                   item, kLargestAddedPercent, kDefaultAddedTimes));
+      return MakeError(
+          ErrorCode::kUsage,
+          fmt::format("--added-time: \"{}\" is not a percentage from 0 to {}; write them like {}",
+                      item, kLargestAddedPercent, kDefaultAddedTimes));
     }
     percents.push_back(percent);
   }
@@ -51,7 +51,7 @@ Result<SearchEffort> EffortOf(const std::string& name) {
        {SearchEffort::kQuick, SearchEffort::kNormal, SearchEffort::kThorough}) {
     if (NameOf(effort) == name) return effort;
   }
-  return MakeError(ErrorCode::kInternal, "an effort that is none of the choices");
+  return MakeError(ErrorCode::kInternal, "an unknown effort");
 }
 
 Result<FitRequest> ReadRequest(const Options& options) {
@@ -64,15 +64,16 @@ Result<FitRequest> ReadRequest(const Options& options) {
   RequestFlags flags = options.request;
   const std::vector<std::string> dims = flags.TakeUnboundDims();
   if (dims.size() > 1) {
-    return MakeError(ErrorCode::kUsage,
-                     fmt::format("--dim: {} and {} have no size; one dimension can be fitted",
-                                 dims[0], dims[1]));
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("--dim: {} and {} both have no size; only one dimension can be fitted", dims[0],
+                    dims[1]));
   }
   if (!dims.empty()) request.dim = dims.front();
   CKPLAN_ASSIGN_OR_RETURN(request.plan, flags.Read());
   if (request.plan.dims.contains(request.dim)) {
     return MakeError(ErrorCode::kUsage,
-                     fmt::format("--dim: {} has a size, and is to be fitted", request.dim));
+                     fmt::format("--dim: {} cannot be both fixed and fitted", request.dim));
   }
   if (request.plan.algorithm == kBestAlgorithm) {
     CKPLAN_ASSIGN_OR_RETURN(request.plan.effort, EffortOf(options.effort));
@@ -108,7 +109,7 @@ std::string NextHint(const Options& options, const FitRequest& request, const Fi
 
 void AddFitOptions(CommandLine& line, Options& options) {
   options.finds_one_size = true;
-  line.Positional("MODEL", "an ONNX model; its batch, or an open dimension, is fitted",
+  line.Positional("MODEL", "an ONNX model with an open dimension or a batch to fit",
                   &options.source);
   options.request.Add(line, "memory");
   options.request.Add(line, "reserve");

@@ -173,32 +173,33 @@ Error NothingFits(const FitReport& report) {
     return MakeError(
         ErrorCode::kInfeasible,
         fmt::format(
-            "infeasible: the step of the optimizer {} alone needs {} with {}={}; the memory "
-            "is {}",
+            "infeasible: the optimizer step of {} alone needs {} with {}={}; the memory is {}",
             NameOf(fit.plan.optimizer), HumanBytes(*fit.optimizer_need), dim, fit.smallest_size,
             HumanBytes(fit.plan.memory.bytes)));
   }
   if (!fit.shortage) {
-    return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("infeasible: no size of {} fits {}; plans that add more time may, "
-                                 "see --added-time",
-                                 dim, memory));
+    return MakeError(
+        ErrorCode::kInfeasible,
+        fmt::format("infeasible: no size of {} fits in {}; allow slower plans with --added-time",
+                    dim, memory));
   }
   const ConstantsShortage& shortage = *fit.shortage;
   Error error = MakeError(
       ErrorCode::kInfeasible,
-      fmt::format("infeasible: no size of {} fits {}: what no plan changes needs {} with {}={}: {}",
-                  dim, memory, HumanBytes(shortage.needed()), dim, fit.smallest_size,
-                  PartsText(shortage.constants, shortage.optimizer_state, fit.plan)));
+      fmt::format(
+          "infeasible: no size of {} fits in {}: the constants alone need {} with {}={}: {}", dim,
+          memory, HumanBytes(shortage.needed()), dim, fit.smallest_size,
+          PartsText(shortage.constants, shortage.optimizer_state, fit.plan)));
   for (const LessConstants& less : shortage.remedies) {
     const bool is_least = less.setting.name == "freeze";
-    error.notes.push_back(fmt::format("with {} {} it needs {}{}", FlagOf(less.setting.name),
-                                      less.setting.value, HumanBytes(less.constants),
-                                      is_least ? " or more, by what is still trained" : ""));
+    error.notes.push_back(
+        fmt::format("with {} {} it needs {}{}", FlagOf(less.setting.name), less.setting.value,
+                    HumanBytes(less.constants),
+                    is_least ? " or more, depending on what is still trained" : ""));
   }
-  error.notes.push_back(
-      fmt::format("a device must have more than {}, and {} for what is not a tensor",
-                  HumanBytes(shortage.needed()), HumanBytes(OutsideInMemory(fit.plan))));
+  error.notes.push_back(fmt::format("the device must have more than {}, plus {} outside of tensors",
+                                    HumanBytes(shortage.needed()),
+                                    HumanBytes(OutsideInMemory(fit.plan))));
   return error;
 }
 
@@ -215,12 +216,11 @@ std::string FitText(const FitReport& report, const Terminal& terminal) {
   const ByteUnit unit = UnitOf(report.fit.plan.memory.bytes);
   const size_t width = terminal.table_width();
   const std::string notes = fmt::format(
-      "\nsizes in {}; need: all that training needs of the device; time: what the plan adds to a "
-      "step\n"
-      "{}: by the cost model, for comparing the rows; real times differ\n"
-      "limit: what ends the row: memory, the model, or the time that a plan may add\n{}",
+      "\nsizes in {}; need: all the device memory that training needs; time: what the plan adds to "
+      "a step\n{}: by the cost model, to compare rows; real times differ\nlimit: what limits the "
+      "row: memory, the model, or the added time\n{}",
       unit.name, RateOf(fit).name,
-      fit.plan.offload ? "on host: the most that values need there\n" : "");
+      fit.plan.offload ? "on host: peak of the values on the host\n" : "");
   text = Folded(text, width) + TableOf(report, unit).Text(0, width) +
          Folded(notes + ModelLimits(report), width);
   const std::optional<size_t> next = fit.NextRow();

@@ -44,7 +44,8 @@ Result<ExitCode> RunGraph(const Options& options, const Screen& screen) {
   WarnOf(source, screen);
   if (request.granularity == Granularity::kLayer) {
     if (source.joint) {
-      return MakeError(ErrorCode::kUsage, "layers are for forward graphs; this is a joint graph");
+      return MakeError(ErrorCode::kUsage,
+                       "--granularity layer needs a forward graph; this is a joint graph");
     }
     source.graph = FoldLayers(source.graph).graph;
   }

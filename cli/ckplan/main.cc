@@ -56,7 +56,7 @@ Result<ExitCode> Run(std::vector<std::string> typed) {
   }
   if (first.empty()) {
     return Error{ErrorCode::kUsage,
-                 "no model is given; type ckplan MODEL, where MODEL is an ONNX file",
+                 "no model given; type ckplan MODEL, where MODEL is an ONNX file",
                  {"`ckplan --help` lists the commands"}};
   }
   if (const Command* command = FindCommand(first)) {

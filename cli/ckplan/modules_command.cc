@@ -87,12 +87,13 @@ std::string VerdictText(const Plan& plan, const ModulePlan& found) {
                        HumanBytes(found.budget), HumanBytes(found.peak - found.budget));
   }
   if (found.modules.empty()) {
-    return fmt::format("nothing has to be wrapped: the step fits in {} as it is",
+    return fmt::format("no module needs wrapping: the step fits in {} as it is",
                        HumanBytes(found.budget));
   }
   const double lost = AddedShare(plan, found.overhead) - StepOverheadRatio(plan.figures);
   return fmt::format(
-      "wrapping these in torch.utils.checkpoint fits in {}, at {} of a step compared with the plan",
+      "wrapping these in torch.utils.checkpoint fits in {} and changes the time by {} of a step "
+      "compared with the plan",
       HumanBytes(found.budget), SignedPercent(lost));
 }
 
@@ -128,8 +129,8 @@ Result<std::string> Modules(const Options& options, const PlanFile& file,
   const TrainingStep step = file.source.step();
   if (!step.has_forward()) {
     return MakeError(ErrorCode::kUsage,
-                     "modules are for plans of models; this is one of a joint graph, which is run "
-                     "operation by operation; --for finds plans of other runtimes for it");
+                     "this plan is for a joint graph, not for a model's modules; --for finds a "
+                     "plan for another runtime");
   }
   CKPLAN_ASSIGN_OR_RETURN(
       const ModulePlan found,

@@ -29,8 +29,8 @@ std::string NothingMoved(const Plan& plan) {
   const Result<const SolverInfo*> info = FindSolver(plan.request.algorithm);
   const bool moves =
       info.ok() && ((*info)->name == kBestAlgorithm || (*info)->prepare_offload != nullptr);
-  return moves ? "nothing is moved to the host"
-               : fmt::format("{} moves nothing to the host; best does", plan.request.algorithm);
+  return moves ? "nothing is offloaded"
+               : fmt::format("{} does not offload; best does", plan.request.algorithm);
 }
 
 }  // namespace

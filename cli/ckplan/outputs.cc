@@ -124,16 +124,15 @@ Result<Done> Outputs::CheckPaths(int for_stdout) const {
     if (item.path.empty()) return MakeError(ErrorCode::kUsage, "-o: the file has no name");
     if (item.path == kStandardStream && ++for_stdout > 1) {
       return MakeError(ErrorCode::kUsage,
-                       "standard output can take one thing alone; give a file to the others");
+                       "only one output can go to standard output; write the others to files");
     }
     if (item.path == kStandardStream && item.emitter->needs == Emitter::Needs::kModel) {
-      return MakeError(ErrorCode::kUsage, "an ONNX file is not written to standard output");
+      return MakeError(ErrorCode::kUsage, "an ONNX file cannot go to standard output; name a file");
     }
     if (item.path == kStandardStream && item.emitter->is_binary) {
       return MakeError(
           ErrorCode::kUsage,
-          fmt::format("--emit {} writes bytes that are no text; give it a file instead of standard "
-                      "output",
+          fmt::format("--emit {} writes binary data; name a file instead of standard output",
                       item.emitter->name));
     }
     CKPLAN_RETURN_IF_ERROR(item.emitter->CheckEnding(item.path));
@@ -154,8 +153,9 @@ Result<Done> Outputs::CheckFor(const Source& source) const {
   for (const Item& item : items_) {
     CKPLAN_RETURN_IF_ERROR(item.emitter->CheckFor(emitted));
     if (source.is_model || item.emitter->needs != Emitter::Needs::kModel) continue;
-    return MakeError(ErrorCode::kUsage, fmt::format("--emit {} needs a model; a graph file is none",
-                                                    item.emitter->name));
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("--emit {} needs an ONNX model, not a graph file", item.emitter->name));
   }
   return Done{};
 }

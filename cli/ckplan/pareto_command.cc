@@ -55,7 +55,7 @@ Result<std::vector<Optimizer>> OptimizersOf(std::string_view list) {
     const auto* const found =
         std::find(std::begin(kOptimizerWords), std::end(kOptimizerWords), part);
     if (found == std::end(kOptimizerWords)) {
-      return MakeError(ErrorCode::kUsage, fmt::format("--optimizer: \"{}\" is none of {}", part,
+      return MakeError(ErrorCode::kUsage, fmt::format("--optimizer: \"{}\" is not one of {}", part,
                                                       fmt::join(kOptimizerWords, ", ")));
     }
     optimizers.push_back(static_cast<Optimizer>(found - std::begin(kOptimizerWords)));

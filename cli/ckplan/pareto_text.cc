@@ -250,19 +250,19 @@ std::string ParetoText(const AllSeries& all, const Terminal& terminal) {
     });
     if (is_one) text += fmt::format("   {}={}", Printable(dim, kLongestName), SizeOf(first, dim));
   }
-  text += fmt::format(
-      "\n  time added to a step, by the memory that it needs with constants (cost model {}{})\n",
-      first.request.cost_model, CountingText(first.request));
+  text += fmt::format("\n  added time against memory with constants (cost model {}{})\n",
+                      first.request.cost_model, CountingText(first.request));
   constexpr size_t kLabelWidth = 9;
   text += LinkLine(first.request, kLabelWidth) + '\n';
   text += Chart(all, std::min(room, kWidestChart)).Text() + '\n' + Legend(all, labels) + '\n';
   const ByteUnit unit = UnitOf(LargestPeak(all));
   text += TableOf(all, labels, unit).Text(0, terminal.table_width());
-  text +=
-      fmt::format("\nsizes in {}; a budget of a row's peak has its plan, up to the next row's\n{}",
-                  unit.name, HasLink(all) ? "on host: the most that values need there\n" : "");
+  text += fmt::format(
+      "\nsizes in {}; each row is the best plan for any budget from its peak up to the next "
+      "row's\n{}",
+      unit.name, HasLink(all) ? "on host: peak of the values on the host\n" : "");
   if (first.request.memory.is_given()) {
-    text += "need: all that training needs of the device (docs/accounting.md)\n";
+    text += "need: all the device memory that training needs (docs/accounting.md)\n";
   }
   for (const ParetoSeries& series : all) {
     if (!series.curve) {

@@ -115,20 +115,20 @@ void ReportChoice(const PlanRequest& request, const Source& source, const Plan& 
                                ? "it was interrupted"
                                : fmt::format("the time limit of {} passed", limit);
   for (const std::string& name : shortage.of_time) {
-    screen.Warn(fmt::format("{} is left out: {} without a plan by it", name, stop));
+    screen.Warn(fmt::format("skipped {}: {} before it found a plan", name, stop));
   }
   for (const std::string& name : shortage.of_memory) {
     screen.Warn(
         fmt::format("skipped {}: it needs more memory than {}", name, DescribeMemoryLimit().limit));
   }
   if (plan.figures.guarantee.starts_with(kStoppedEarly)) {
-    screen.Warn(fmt::format("{} before the search was done; this is the best plan so far", stop));
+    screen.Warn(fmt::format("{} before the search finished; this is the best plan so far", stop));
   }
   if (request.algorithm != kAutoAlgorithm) {
     if (const std::string why = NothingToCut(source, plan); !why.empty()) screen.Warn(why);
     return;
   }
-  screen.Note(fmt::format("auto: the plan by {} is the best", plan.request.algorithm));
+  screen.Note(fmt::format("auto: {} has the best plan", plan.request.algorithm));
 }
 
 Result<ExitCode> Report(const Options& options, const Outputs& outputs, const Source& source,
@@ -174,8 +174,9 @@ Result<ExitCode> WithoutPlan(const Options& options, const Source& source,
     return RefusalOfMemory(source, request, options, {interrupt.token(), MemoryLimit()},
                            std::move(error));
   }
-  return TimeLimitPassed(options,
-                         " without a plan; give more time, or another algorithm (`ckplan algos`)");
+  return TimeLimitPassed(
+      options,
+      " before a plan was found; allow more time, or try another algorithm (`ckplan algos`)");
 }
 
 }  // namespace

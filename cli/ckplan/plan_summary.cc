@@ -71,7 +71,7 @@ std::string RunsText(size_t op_count, const PlanFacts& facts) {
     const PlanFacts others{.run_twice = facts.run_twice, .run_more_often = facts.run_more_often};
     return fmt::format("{}, {} never", RunsText(op_count, others), facts.dropped);
   }
-  if (facts.run_twice + facts.run_more_often == 0) return "no op runs more than once";
+  if (facts.run_twice + facts.run_more_often == 0) return "nothing is recomputed";
   const std::string more =
       facts.run_more_often == 0 ? "none" : fmt::format("{}", facts.run_more_often);
   return fmt::format("{} of {} ops run twice, {} more often", facts.run_twice, op_count, more);
@@ -220,7 +220,7 @@ class SummaryWriter {
       const bool is_by_best = plan_.request.algorithm == kBestAlgorithm;
       Row("budget", is_own       ? std::string("none")
                     : is_by_best ? WithoutBudget()
-                                 : "none: the choice of the algorithm's paper");
+                                 : "none: the paper's own choice");
     } else {
       std::string text = HumanBytes(budget);
       if (request_.includes_constants) {
@@ -235,12 +235,12 @@ class SummaryWriter {
   // Says how the plan was chosen from its curve.
   std::string WithoutBudget() const {
     const Cost step = f_.forward_cost + f_.backward_cost;
-    return fmt::format("none: {}",
-                       f_.overhead <= MostAdded(kAddedPercentWithoutBudget, step)
-                           ? fmt::format("the least peak found that adds at most {:g} % to a step",
-                                         kAddedPercentWithoutBudget)
-                           : fmt::format("what must run again adds more than {:g} % to a step",
-                                         kAddedPercentWithoutBudget));
+    return fmt::format(
+        "none: {}", f_.overhead <= MostAdded(kAddedPercentWithoutBudget, step)
+                        ? fmt::format("the lowest peak found that slows a step by at most {:g} %",
+                                      kAddedPercentWithoutBudget)
+                        : fmt::format("what must be recomputed slows a step by more than {:g} %",
+                                      kAddedPercentWithoutBudget));
   }
 
   // A setting that the planner chose itself is a detail.
@@ -283,13 +283,13 @@ class SummaryWriter {
     const std::string last = ShortPrintable(nodes[NodeId(nodes.size() - 1)].name);
     Row("stage",
         fmt::format("{}, from {} to {}, {}", TextOf(stage), first, last,
-                    plan_.request.stage_cuts.empty() ? "cut where the stages' times balance"
-                                                     : "cut where --stage-cuts says"));
+                    plan_.request.stage_cuts.empty() ? "cut so that the stages take equal time"
+                                                     : "cut at --stage-cuts"));
     const int64_t under_way = source_.graph.micro_batches();
     const std::string which = under_way == 2 ? "other" : fmt::format("{} others", under_way - 1);
     const std::string others = under_way == 1 ? ""
                                : f_.other_micro_batches == Bytes(0)
-                                   ? ": none saves anything for its backward pass"
+                                   ? ": no other micro-batch saves anything"
                                    : fmt::format(": {} of the peak is saved by the {}",
                                                  HumanBytes(f_.other_micro_batches), which);
     Row("in flight", InFlightText(plan_.request) + others);

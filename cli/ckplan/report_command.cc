@@ -42,7 +42,7 @@ Result<std::vector<PlanPath>> PathsOf(const Options& options) {
   }
   CKPLAN_ASSIGN_OR_RETURN(std::vector<PlanPath> paths, PlanPathsOf(options));
   if (paths.size() <= kMostPlans) return paths;
-  return MakeError(ErrorCode::kUsage, fmt::format("a page shows at most {} plans; these are {}",
+  return MakeError(ErrorCode::kUsage, fmt::format("a report shows at most {} plans, not {}",
                                                   kMostPlans, paths.size()));
 }
 
@@ -153,7 +153,8 @@ void AddReportOptions(CommandLine& line, Options& options) {
             &options.models);
   options.request.Add(line, "cost_model");
   options.request.Add(line, "workspaces");
-  line.Flag("--no-pareto", "leave out the curve of memory against time, which takes seconds",
+  line.Flag("--no-pareto",
+            "leave out the curve of memory against time, which takes seconds to compute",
             &options.has_no_pareto);
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
              &options.time_limit);

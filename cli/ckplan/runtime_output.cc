@@ -55,11 +55,11 @@ std::string VerdictText(const Plan& plan, const RuntimePlan& found) {
   const std::string_view search =
       found.is_exact ? "of all plans of this kind" : "of the plans of this kind that were tried";
   if (!found.fits) {
-    return fmt::format("{}, none keeps {}; this one comes nearest, {} above", search,
+    return fmt::format("{}, none fits in {}; the best found needs {} more", search,
                        HumanBytes(found.budget), HumanBytes(found.peak - found.budget));
   }
   const double lost = AddedShare(plan, found.overhead) - StepOverheadRatio(plan.figures);
-  return fmt::format("{}, this one keeps {} in the least time: {} of a step compared with the plan",
+  return fmt::format("{}, this is the fastest that fits in {}: {} of a step compared with the plan",
                      search, HumanBytes(found.budget), SignedPercent(lost));
 }
 
@@ -125,7 +125,7 @@ std::string RuntimePlanText(const Plan& plan, const RuntimePlan& found, const Te
   text += BesidePlanTable(plan, std::string(heading), found.peak, found.overhead)
               .Text(0, terminal.table_width());
   text += "\n" + VerdictText(plan, found) + "\n\n";
-  return text + (keeps_everything ? "nothing has to be recomputed, so nothing is to be set\n"
+  return text + (keeps_everything ? "nothing needs recomputing, so there is nothing to set\n"
                                   : RuntimeSettings(found));
 }
 

@@ -10,8 +10,8 @@ Result<Done> CheckSavedPlan(const PlanFile& file, const std::string& path) {
   const std::vector<std::string> faults = JudgePlanFile(file);
   if (faults.empty()) return Done{};
   return Error{ErrorCode::kCheckFailed,
-               fmt::format("{} does not pass the checker; nothing was written", path),
-               {faults.front(), fmt::format("`ckplan check {}` tells all", path)}};
+               fmt::format("{} fails the check; nothing was written", path),
+               {faults.front(), fmt::format("run `ckplan check {}` for details", path)}};
 }
 
 Result<Done> CheckSavedPlan(const PlanFile& file, const std::string& path, const Outputs& outputs) {

@@ -208,7 +208,7 @@ void CommandLine::Choice(const std::string& flags, std::vector<std::string> choi
     if (has(choices, text) || has(extras.older, text)) return Done{};
     const std::vector<std::string_view> names(choices.begin(), choices.end());
     return MakeError(ErrorCode::kUsage,
-                     fmt::format("{}: \"{}\" is none of {}{}", flags.substr(flags.rfind("--")),
+                     fmt::format("{}: \"{}\" is not one of {}{}", flags.substr(flags.rfind("--")),
                                  text, fmt::join(choices, ", "), DidYouMean(text, names)));
   };
   const auto parse = [this_state = state_.get(), set](const std::string& text) {

@@ -113,7 +113,7 @@ class EntryReader {
       return truth->get() ? "true" : "false";
     }
     Fail(value.source().begin.line,
-         fmt::format("{} is neither text in quotes nor a whole number", key));
+         fmt::format("{} is neither quoted text nor a whole number", key));
     return "";
   }
 
@@ -146,8 +146,8 @@ Result<ConfigFile> ParseConfig(std::string_view text, const std::string& path,
                                const std::function<bool(const std::string& name)>& is_section) {
   if (text.size() > kMaxConfigBytes) {
     return MakeError(ErrorCode::kUsage,
-                     fmt::format("{}: it has {} bytes, and settings may have {}; put long lists of "
-                                 "patterns into a file of their own, and name it as \"@FILE\"",
+                     fmt::format("{}: it has {} bytes, and settings may have at most {}; put long "
+                                 "lists of patterns in a file and name it as \"@FILE\"",
                                  path, text.size(), kMaxConfigBytes));
   }
   if (const std::optional<TomlFault> fault = FindDeepToml(text)) {
@@ -157,7 +157,7 @@ Result<ConfigFile> ParseConfig(std::string_view text, const std::string& path,
   if (!parsed) {
     const toml::parse_error& fault = parsed.error();
     return MakeError(ErrorCode::kUsage,
-                     fmt::format("{}:{}: this is no TOML: {}", path, fault.source().begin.line,
+                     fmt::format("{}:{}: invalid TOML: {}", path, fault.source().begin.line,
                                  fault.description()));
   }
   EntryReader reader(path, is_section);

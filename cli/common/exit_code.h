@@ -31,15 +31,14 @@ struct ExitCodeMeaning {
 inline constexpr std::array kExitCodeMeanings = {
     ExitCodeMeaning{ExitCode::kOk, "done"},
     ExitCodeMeaning{ExitCode::kDifferent,
-                    "a difference was found, where the command line asks to tell so"},
-    ExitCodeMeaning{ExitCode::kUsage, "the command line is wrong"},
+                    "a --fail-on limit was exceeded, or diff --exit-code found a difference"},
+    ExitCodeMeaning{ExitCode::kUsage, "invalid command line"},
     ExitCodeMeaning{ExitCode::kInput,
                     "a file cannot be read, written, or planned (damaged, unsupported, too large)"},
     ExitCodeMeaning{ExitCode::kInfeasible, "no plan fits the budget; the message names the least"},
-    ExitCodeMeaning{ExitCode::kTimeLimit, "the time limit passed without a plan"},
-    ExitCodeMeaning{ExitCode::kCheckFailed,
-                    "a plan does not pass the checker, or is for another model"},
-    ExitCodeMeaning{ExitCode::kInternal, "a fault of ckplan itself; please report it"},
+    ExitCodeMeaning{ExitCode::kTimeLimit, "the time limit ran out before a plan was found"},
+    ExitCodeMeaning{ExitCode::kCheckFailed, "a plan fails the check, or is for another model"},
+    ExitCodeMeaning{ExitCode::kInternal, "internal error; please report it"},
     ExitCodeMeaning{ExitCode::kInterrupted, "interrupted"},
 };
 

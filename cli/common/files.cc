@@ -71,21 +71,20 @@ std::string Shown(const std::string& output) {
 }
 
 Error WouldReplace(const std::string& output, const InputFile& input) {
-  const std::string also = output == input.path || input.path == kStandardStream
-                               ? ""
-                               : fmt::format(" \"{}\"", input.path);
+  const bool is_named_so = output == input.path || input.path == kStandardStream;
+  const std::string same = is_named_so ? "" : fmt::format(" ({} is the same file)", Shown(output));
   return MakeError(ErrorCode::kUsage,
-                   fmt::format("{} is {}{}, which would be lost; name another file to write",
-                               Shown(output), input.role, also));
+                   fmt::format("refusing to overwrite {} {}{}; name another file to write",
+                               input.what, Shown(is_named_so ? output : input.path), same));
 }
 
 Error WrittenTwice(const std::string& first, const std::string& second) {
   if (first == second) {
-    return MakeError(ErrorCode::kUsage, fmt::format("\"{}\" is written twice", first));
+    return MakeError(ErrorCode::kUsage, fmt::format("\"{}\" is named for two outputs", first));
   }
-  return MakeError(
-      ErrorCode::kUsage,
-      fmt::format("{} and {} are one file; give each output its own", Shown(first), Shown(second)));
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("{} and {} are the same file; name a different file for each output",
+                               Shown(first), Shown(second)));
 }
 
 }  // namespace

@@ -133,17 +133,17 @@ TEST_CASE("files: an output that is an input is refused, whatever links lead the
   fs::create_directory_symlink(folder.path(), folder.path() / "here");
   const std::vector<InputFile> inputs = {{"the model", folder / "net.onnx"},
                                          {"the costs", folder / "costs.json"}};
-  CHECK(Refusal(inputs, {folder / "net.onnx"}) ==
-        "\"" + (folder / "net.onnx") +
-            "\" is the model, which would be lost; name another file to write");
+  CHECK(Refusal(inputs, {folder / "net.onnx"}) == "refusing to overwrite the model \"" +
+                                                      (folder / "net.onnx") +
+                                                      "\"; name another file to write");
   for (const char* const name : {"symbolic.onnx", "twice.onnx", "hard.onnx", "./net.onnx",
                                  "here/net.onnx", "here/./hard.onnx"}) {
     CAPTURE(name);
     CHECK(Refusal(inputs, {folder / "plan.json", folder / name}) ==
-          "\"" + (folder / name) + "\" is the model \"" + (folder / "net.onnx") +
-              "\", which would be lost; name another file to write");
+          "refusing to overwrite the model \"" + (folder / "net.onnx") + "\" (\"" +
+              (folder / name) + "\" is the same file); name another file to write");
   }
-  CHECK(Refusal(inputs, {folder / "costs.json"}).find("is the costs") != std::string::npos);
+  CHECK(Refusal(inputs, {folder / "costs.json"}).find("the costs") != std::string::npos);
   CHECK(Refusal(inputs, {folder / "plan.json", "-", "/dev/null"}) == "");
   // A file that does not exist cannot be lost.
   CHECK(Refusal({{"the model", folder / "absent"}}, {folder / "absent"}) == "");

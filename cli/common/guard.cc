@@ -148,8 +148,8 @@ void EndStuckProgram(const StuckCall& call) {
   const ExitCode code = call.was_interrupted ? ExitCode::kInterrupted : ExitCode::kTimeLimit;
   const std::string fault =
       call.was_interrupted || !call.time_limit
-          ? fmt::format("interrupted at {}, which does not end; nothing was written", call.what)
-          : fmt::format("the time limit of {:g}s passed at {}, which does not end",
+          ? fmt::format("interrupted during {}; nothing was written", call.what)
+          : fmt::format("the time limit of {:g}s passed during {}; nothing was written",
                         std::chrono::duration<double>(*call.time_limit).count(), call.what);
   PrintError(MakeError(ErrorCode::kTimeout, fault), guarded_program.name, code);
   TemporaryName::RemoveAll();

@@ -135,13 +135,13 @@ Result<std::string> NpyAsText(std::string_view bytes, const std::string& path) {
     if (size == 0 || static_cast<size_t>(size) > kMaxSetNumbers / elements) {
       return MakeError(
           ErrorCode::kUnsupported,
-          fmt::format("{}: an array of no elements, or of more than {}", path, kMaxSetNumbers));
+          fmt::format("{}: the array is empty or has more than {} elements", path, kMaxSetNumbers));
     }
     elements *= static_cast<size_t>(size);
   }
   if (bytes.size() - header->data < elements * reader->bytes) {
     return MakeError(ErrorCode::kInvalidInput,
-                     fmt::format("{}: it has {} bytes of contents, and its shape needs {}", path,
+                     fmt::format("{}: it has {} bytes of data, but its shape needs {}", path,
                                  bytes.size() - header->data, elements * reader->bytes));
   }
   std::string text;

@@ -182,9 +182,9 @@ Result<Done> CheckCombinations(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
     const size_t sizes = PartsOfList(std::string_view(text).substr(text.rfind('=') + 1)).size();
     if (sizes > kMaxCombinations / combinations) {
-      return MakeError(ErrorCode::kUsage,
-                       fmt::format("-D: the sizes have more than {} combinations; give fewer",
-                                   kMaxCombinations));
+      return MakeError(
+          ErrorCode::kUsage,
+          fmt::format("-D: more than {} combinations of sizes; give fewer", kMaxCombinations));
     }
     combinations *= sizes;
   }

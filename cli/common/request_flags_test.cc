@@ -276,7 +276,7 @@ TEST_CASE("request flags: an invalid value is refused with its flag") {
       {{"--align", "0"}, "--align: \"0\" is not understood"},
       {{"--algo", "exact-pd"}, "unknown algorithm \"exact-pd\"; did you mean \"exact-dp\"?"},
       {{"--cost", "guess"}, "no cost model is spelled \"guess\""},
-      {{"--autograd", "tf"}, "--autograd: \"tf\" is none of torch-cuda, minimal, torch-cpu"},
+      {{"--autograd", "tf"}, "--autograd: \"tf\" is not one of torch-cuda, minimal, torch-cpu"},
   };
   for (const auto& row : kRows) {
     const Result<PlanRequest> request = ReadTyped(row.arguments).request;

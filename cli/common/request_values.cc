@@ -126,8 +126,9 @@ Result<Done> ReadPatterns(const FlagForm& form, const std::vector<std::string>& 
     const NamePatterns listed = PatternsInText(file);
     patterns->insert(patterns->end(), listed.begin(), listed.end());
     if (!listed.empty()) continue;
-    return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}\" holds no pattern; write one a line",
-                                                    form.flag, text.substr(1)));
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("{}: \"{}\" has no patterns; write one per line", form.flag, text.substr(1)));
   }
   return Done{};
 }
@@ -138,10 +139,10 @@ Result<KnobSetting> ReadSetting(const FlagForm& form, std::string_view text) {
   const std::vector<std::string_view> names = KnobNames();
   if (std::count(names.begin(), names.end(), setting.name) == 0) {
     const std::string meant = DidYouMean(setting.name, names);
-    return MakeError(ErrorCode::kUsage, fmt::format("{}: no algorithm has a knob \"{}\"{} they "
-                                                    "are {}; `ckplan algos` says whose",
-                                                    flag, setting.name, meant.empty() ? ";" : meant,
-                                                    fmt::join(names, ", ")));
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("{}: no algorithm has a parameter \"{}\"{} they are {}; see `ckplan algos`",
+                    flag, setting.name, meant.empty() ? ";" : meant, fmt::join(names, ", ")));
   }
   const std::string where = flag + " " + setting.name;
   if (!IsInBytes(setting.name)) {
@@ -235,7 +236,7 @@ Result<Sharding> ReadSharding(const FlagForm& form, const std::string& text) {
     const std::string meant = DidYouMean(name, kShardingSystems);
     return MakeError(
         ErrorCode::kUsage,
-        fmt::format("{}: nothing is known of \"{}\"{} the systems are {}", flag, name.substr(0, 80),
+        fmt::format("{}: unknown system \"{}\"{} the systems are {}", flag, name.substr(0, 80),
                     meant.empty() ? ";" : meant, fmt::join(kShardingSystems, ", ")));
   }
   if (colon == std::string::npos) {
@@ -289,8 +290,8 @@ Result<Budget> ReadAddedTime(const FlagForm& form, std::string_view text) {
   }
   return MakeError(
       ErrorCode::kUsage,
-      fmt::format("{}: \"{}\" is no percentage of a step from 0 to {}; write it as 10%", form.flag,
-                  text.substr(0, 80), kLargestAddedPercent));
+      fmt::format("{}: \"{}\" is not a percentage of a step from 0 to {}; write it like 10%",
+                  form.flag, text.substr(0, 80), kLargestAddedPercent));
 }
 
 }  // namespace ckplan

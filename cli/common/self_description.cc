@@ -32,7 +32,7 @@ Result<ExitCode> PrintCompletion(const ProgramDescription& program, const std::s
     CKPLAN_RETURN_IF_ERROR(screen.Print(known.script(program)));
     return ExitCode::kOk;
   }
-  return MakeError(ErrorCode::kUsage, "there is no completion for " + NoneOf(shell, ShellNames()));
+  return MakeError(ErrorCode::kUsage, "no completion for " + NoneOf(shell, ShellNames()));
 }
 
 void AddCommandName(CommandLine& line, std::string* command) {

@@ -22,8 +22,7 @@ Result<Done> CheckGlob(std::string_view text) {
   if (text.size() <= kMaxGlobBytes || !IsGlob(text)) return Done{};
   return MakeError(
       ErrorCode::kUsage,
-      fmt::format("the pattern \"{}\" is too long: with * or ? it may have at most {} bytes; "
-                  "write a shorter one, or whole names",
+      fmt::format("the pattern \"{}\" is too long: patterns with * or ? may have at most {} bytes",
                   Printable(text, kLongestName), kMaxGlobBytes));
 }
 

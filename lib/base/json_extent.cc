@@ -43,7 +43,7 @@ Extent ExtentOf(std::string_view text) {
 
 Error TooLarge(const std::string& where, std::string_view what) {
   return MakeError(ErrorCode::kInvalidInput,
-                   fmt::format("{}: {}; no file of ckplan does so", where, what));
+                   fmt::format("{}: {}, more than ckplan accepts", where, what));
 }
 
 }  // namespace

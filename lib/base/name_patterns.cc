@@ -77,10 +77,10 @@ Error FitsNothing(const Pattern& pattern, std::span<const NamedThing> things,
 Result<std::vector<bool>> ChooseByName(const NamePatterns& patterns,
                                        std::span<const NamedThing> things, std::string_view what) {
   if (patterns.size() > kMaxPatterns) {
-    return MakeError(ErrorCode::kUsage,
-                     fmt::format("there are {} patterns to choose a {} by, and there may be {}; "
-                                 "write some as one with * or ?",
-                                 patterns.size(), what, kMaxPatterns));
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("{} patterns for a {} exceed the limit of {}; combine some with * or ?",
+                    patterns.size(), what, kMaxPatterns));
   }
   std::vector<bool> is_chosen(things.size());
   for (size_t i = 0; i < patterns.size(); ++i) {

@@ -80,7 +80,7 @@ Result<std::string> ReadWholeFile(const std::string& path) {
     text.resize(old_size + static_cast<size_t>(count > 0 ? count : 0));
     if (count == 0 && is_lonely && text.empty()) {
       return MakeError(ErrorCode::kIo,
-                       fmt::format("cannot read \"{}\": nobody writes to this pipe", shown));
+                       fmt::format("cannot read \"{}\": nothing writes to this pipe", shown));
     }
     if (count == 0) return text;
     if (count < 0 && errno == EAGAIN) {  // The pipe has a writer, however slow.
@@ -89,10 +89,10 @@ Result<std::string> ReadWholeFile(const std::string& path) {
       return IoError("read", shown, errno);
     }
   }
-  return MakeError(ErrorCode::kIo,
-                   fmt::format("cannot read \"{}\": it has more than {} MiB, or no end; no text "
-                               "that ckplan reads is so large",
-                               shown, kMaxTextBytes >> 20));
+  return MakeError(
+      ErrorCode::kIo,
+      fmt::format("cannot read \"{}\": it is larger than the {} MiB limit for text files", shown,
+                  kMaxTextBytes >> 20));
 }
 
 bool IsStream(const std::string& path) {

@@ -63,7 +63,8 @@ std::string WithRandomEnd(const std::string& path) {
 Error NobodyReads(const std::string& path) {
   return MakeError(
       ErrorCode::kIo,
-      fmt::format("cannot write \"{}\": nobody reads this pipe; start its reader first", path));
+      fmt::format("cannot write \"{}\": nothing reads from this pipe; start the reader first",
+                  path));
 }
 
 mode_t ModeOfNewFiles() {

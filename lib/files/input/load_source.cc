@@ -31,7 +31,7 @@ constexpr std::string_view kModelCosts = "flops";  // The default of a request f
 
 Error NotForGraphFiles(std::string_view what, std::string_view why, std::string_view field) {
   return Error{ErrorCode::kUsage,
-               fmt::format("{} for models; a graph file {}", what, why),
+               fmt::format("{} only for ONNX models; a graph file {}", what, why),
                {},
                {"leave out", {{std::string(field), ""}}}};
 }
@@ -61,7 +61,7 @@ Result<Done> CheckGraphFileRequest(const PlanRequest& request,
   }
   if (!cost || cost->kind == CostKind::kUnit || cost->kind == CostKind::kFile) return Done{};
   return NotForGraphFiles(fmt::format("the cost model {} is", cost->name()),
-                          "has costs of its own, which those of unit or file:PATH may replace",
+                          "has its own costs, which only unit or file:PATH can replace",
                           "cost_model");
 }
 
@@ -70,18 +70,20 @@ Result<Done> CheckGraphFileRequest(const PlanRequest& request,
 Result<Done> CheckJointGraphRequest(const PlanRequest& request,
                                     const std::optional<CostModel>& cost) {
   if (!request.workspaces.empty()) {
-    return Error{ErrorCode::kUsage,
-                 "a file of workspaces is for forward graphs; a joint graph has its own",
-                 {},
-                 {"leave out", {{"workspaces", ""}}}};
+    return Error{
+        ErrorCode::kUsage,
+        "a workspaces file applies only to forward graphs; a joint graph has its own workspaces",
+        {},
+        {"leave out", {{"workspaces", ""}}}};
   }
   if (!cost) return Done{};
-  return Error{ErrorCode::kUsage,
-               fmt::format("the cost model {} is for forward graphs; a joint graph has costs of "
-                           "its own",
-                           cost->name()),
-               {},
-               {"leave out", {{"cost_model", ""}}}};
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format(
+          "the cost model {} applies only to forward graphs; a joint graph has its own costs",
+          cost->name()),
+      {},
+      {"leave out", {{"cost_model", ""}}}};
 }
 
 // Returns the step, in which each operation has the modules of its node of the model.
@@ -107,8 +109,8 @@ Result<Done> LetGradientsArrive(Source* source) {
     source->step_of = std::move(expansion.step_of);
   } else {
     return Error{ErrorCode::kUsage,
-                 "arriving gradients are for models and joint graphs; a graph file does not say "
-                 "which of its nodes makes the gradients of which parameters",
+                 "arriving gradients need an ONNX model or a joint graph; a graph file doesn't say "
+                 "which node makes which gradient",
                  {},
                  {"leave out", {{"gradients", ""}}}};
   }
@@ -129,16 +131,16 @@ Result<Done> SettleUnitForOffload(Source* source) {
   PlanRequest& request = source->request;
   if (request.cost_unit == kNanoseconds) return Done{};
   if (request.cost_model != kOwnCosts) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("moving values to the host takes nanoseconds, and costs by \"{}\" "
-                             "have no unit of time",
-                             request.cost_model),
-                 {},
-                 {"use", {{"cost_model", source->is_model ? "flops" : "file:PATH"}}}};
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("offloading needs costs in nanoseconds; costs by \"{}\" have no unit of time",
+                    request.cost_model),
+        {},
+        {"use", {{"cost_model", source->is_model ? "flops" : "file:PATH"}}}};
   }
   request.cost_unit = kNanoseconds;
   source->warnings.push_back(
-      fmt::format("{}: its costs are taken as nanoseconds, the unit of copies to the host",
+      fmt::format("{}: its costs are read as nanoseconds, the unit of copies to the host",
                   source->identity.name));
   return Done{};
 }
@@ -276,7 +278,7 @@ Result<std::string> WorkspacesToReadAgain(const PlanRequest& plan, const FilesOf
   if (plan.workspaces.empty() == !files.workspaces) return files.workspaces.value_or("");
   if (files.workspaces) {
     return Error{ErrorCode::kUsage,
-                 "the plan was made without a file of workspaces",
+                 "the plan was made without a workspaces file",
                  {},
                  {"leave out", {{"workspaces", ""}}}};
   }
@@ -366,8 +368,9 @@ Result<std::string> ReadJsonFile(const std::string& path, std::string_view what)
   if (!IsStream(path) || BeginsAsJson(text)) return text;
   const std::string shown =
       path == kStandardStream ? "standard input" : fmt::format("\"{}\"", path);
-  return MakeError(ErrorCode::kInvalidInput,
-                   fmt::format("{} holds no {}; give an ONNX model by its path", shown, what));
+  return MakeError(
+      ErrorCode::kInvalidInput,
+      fmt::format("{} does not contain {}; name an ONNX model by its path", shown, what));
 }
 
 Result<Source> LoadSource(const std::string& path, const PlanRequest& request,

@@ -38,7 +38,7 @@ Result<Annotation> AnnotationOf(const Source& source, const Plan& plan,
 Result<std::vector<std::string>> JudgeMarkers(const PlanFile& file, const std::string& plan_path) {
   if (IsGraphFile(plan_path)) return std::vector<std::string>();
   if (!file.source.is_model) {
-    return std::vector<std::string>{"markers: only a plan of a model has them"};
+    return std::vector<std::string>{"markers: only plans of ONNX models have them"};
   }
   CKPLAN_ASSIGN_OR_RETURN(PlanJsonText text, ReadPlanText(plan_path));
   CKPLAN_ASSIGN_OR_RETURN(const FoundMarkers found, ReadMarkers(plan_path));

@@ -39,7 +39,7 @@ void CompareWithSource(const ModelIdentity& identity, const PlanRequest& read, c
                        std::vector<std::string>* faults) {
   const PlanRequest& planned = plan.request;
   const auto differs = [&](std::string_view field) {
-    faults->push_back(fmt::format("{}: the plan says otherwise than the model", field));
+    faults->push_back(fmt::format("{}: the plan contradicts the model", field));
   };
   if (planned.objective == Objective::kAuto) {
     faults->push_back("objective: a plan is made for \"time\" or for \"memory\"");
@@ -163,7 +163,8 @@ Result<Done> CheckFingerprint(const std::string& path, const std::optional<std::
 void JudgeRuns(const TrainingStep& step, const Plan& plan, bool decides_on_runs,
                std::vector<std::string>* faults) {
   if (!decides_on_runs) {
-    faults->push_back(fmt::format("algorithm: {} plans no joint graphs", plan.request.algorithm));
+    faults->push_back(
+        fmt::format("algorithm: {} cannot plan joint graphs", plan.request.algorithm));
   }
   const auto make_again = [&](const PlanRequest& again) { return MakePlan(step, again, {}); };
   if (const auto fault = FaultOfDecisions(plan, plan.request.algorithm, make_again)) {
@@ -211,7 +212,7 @@ Result<PlanJsonText> ReadPlanText(const std::string& path) {
   CKPLAN_ASSIGN_OR_RETURN(std::optional<PlanJsonText> embedded, ReadPlanInModel(path));
   if (embedded) return std::move(*embedded);
   return MakeError(ErrorCode::kInvalidInput,
-                   fmt::format("\"{}\" is no plan file, and no model with a plan in it; "
+                   fmt::format("\"{}\" is neither a plan file nor a model with a plan in it; "
                                "`ckplan plan MODEL -o plan.json` writes a plan",
                                path));
 }

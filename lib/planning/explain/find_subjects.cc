@@ -49,12 +49,11 @@ class Finder {
     for (const AbsentValue& value : absent_) names.push_back(value.name);
     const std::string_view shown = text.substr(0, 200);
     if (IsGlob(text)) {
-      return MakeError(ErrorCode::kUsage,
-                       fmt::format("no node and no tensor matches \"{}\"", shown));
+      return MakeError(ErrorCode::kUsage, fmt::format("no node or tensor matches \"{}\"", shown));
     }
-    Error error =
-        MakeError(ErrorCode::kUsage, fmt::format("no node, tensor or module is called \"{}\"{}",
-                                                 shown, DidYouMean(text, names)));
+    Error error = MakeError(
+        ErrorCode::kUsage,
+        fmt::format("no node, tensor or module is named \"{}\"{}", shown, DidYouMean(text, names)));
     error.notes = NamesWith(text, names);
     return error;
   }

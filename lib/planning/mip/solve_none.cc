@@ -6,9 +6,9 @@ namespace ckplan {
 bool HasMipSolver() { return false; }
 
 Result<MipOutcome> SolveMip(const MipModel&, const MipLimits&, const MipOptions&) {
-  return MakeError(ErrorCode::kUnsupported,
-                   "this ckplan is built without HiGHS, which solves mixed-integer programs; "
-                   "docs/dependencies.md says how to obtain it");
+  return MakeError(
+      ErrorCode::kUnsupported,
+      "this ckplan was built without HiGHS, the mixed-integer solver; see docs/dependencies.md");
 }
 
 }  // namespace ckplan

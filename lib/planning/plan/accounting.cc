@@ -258,7 +258,7 @@ class Accountant {
     AddTensors("buffers", buffers_, LineKind::kExact, source);
     AddTensors("inputs", constants_.inputs, LineKind::kExact, source);
     AddTensors("optimizer state", OptimizerState(request_, step_.optimized()), LineKind::kExact,
-               fmt::format("what {} keeps for each trained parameter", NameOf(request_.optimizer)));
+               fmt::format("{}'s state for each trained parameter", NameOf(request_.optimizer)));
     if (constants_.unsharded > Bytes(0)) {
       AddTensors("whole at a time", constants_.unsharded, LineKind::kFormula,
                  fmt::format("{} with its defaults", TextOf(*request_.sharding)));
@@ -272,7 +272,7 @@ class Accountant {
     workspaces_ = std::max(backward + WorkspaceBytes(), optimizer) - std::max(backward, optimizer);
     if (optimizer > backward) {
       AddTensors("step", optimizer, LineKind::kExact,
-                 "gradients, and what the optimizer's step makes");
+                 "gradients and the optimizer step's temporaries");
       return;
     }
     AddTensors("step", backward, LineKind::kExact,

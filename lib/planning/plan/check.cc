@@ -55,8 +55,9 @@ void CompareRows(const TrainingStep& step, const Plan& plan, const Replayed& rep
   const std::string_view word = step.node_word();
   const size_t count = step.node_count();
   if (plan.decisions.size() != count || plan.labels.size() != count) {
-    faults->push_back(fmt::format("the plan decides on {} {}s and names {}, the graph has {}",
-                                  plan.decisions.size(), word, plan.labels.size(), count));
+    faults->push_back(
+        fmt::format("the plan has decisions for {} {}s and names {}, but the graph has {}",
+                    plan.decisions.size(), word, plan.labels.size(), count));
     return;
   }
   for (const NodeId id : step.node_ids()) {

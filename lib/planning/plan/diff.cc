@@ -291,8 +291,8 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
   diff.compares_nodes = older.is_joint == newer.is_joint;
   if (!diff.compares_nodes) {
     diff.differences.emplace_back(
-        "one plan is of the nodes of a forward graph and the other of the operations of a whole "
-        "step, so only their figures are compared");
+        "one plan is for a forward graph and the other for a joint graph, so only their figures "
+        "are compared");
     summary->verdict = VerdictOn(diff, older.figures, newer.figures);
     diff.has_changes = true;
     return diff;

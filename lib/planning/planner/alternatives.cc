@@ -78,8 +78,8 @@ std::optional<std::string> NoteOnBest(const TrainingStep& step, const PlanReques
   request.effort = SearchEffort::kQuick;
   const Result<Plan> plan = MakePlan(step, request, limits);
   if (!plan.ok()) return std::nullopt;
-  return fmt::format("{0} fits, and adds {1:.1f} % to a step: try the algorithm {0}{2}",
-                     kBestAlgorithm, 100 * StepOverheadRatio(plan->figures), LeftOutOf(refused));
+  return fmt::format("{0} fits and slows a step by {1:.1f} %: try --algo {0}{2}", kBestAlgorithm,
+                     100 * StepOverheadRatio(plan->figures), LeftOutOf(refused));
 }
 
 }  // namespace
@@ -102,9 +102,8 @@ Error WithAlternative(Error refusal, const TrainingStep& step, const PlanRequest
   if (limits.stop.stop_requested()) return refusal;
   const std::string reaches = fmt::format("{} reaches {} ({} bytes)", least->algorithm,
                                           HumanBytes(least->peak), least->peak.count());
-  refusal.notes.push_back(
-      fits ? fmt::format("{}, which fits", reaches)
-           : fmt::format("no other algorithm that answers quickly fits: {}", reaches));
+  refusal.notes.push_back(fits ? fmt::format("{}, which fits", reaches)
+                               : fmt::format("no other fast algorithm fits: {}", reaches));
   return refusal;
 }
 

@@ -125,7 +125,7 @@ TEST_CASE("a refusal names another algorithm: best if it fits, or the one that c
   CHECK(fits.notes[0].starts_with("best fits, and adds "));
   request.budget = Budget::Of(Bytes(1));
   const Error nobody = WithAlternative(refusal, graph, request, {});
-  CHECK(nobody.notes.at(0).starts_with("no other algorithm that answers quickly fits: "));
+  CHECK(nobody.notes.at(0).starts_with("no other fast algorithm fits: "));
   std::stop_source stopped;
   stopped.request_stop();
   CHECK(WithAlternative(refusal, graph, request, {stopped.get_token()}).notes.empty());

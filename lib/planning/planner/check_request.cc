@@ -33,19 +33,22 @@ Result<Done> CheckObjective(const SolverInfo& info, const PlanRequest& request) 
 
 Result<Done> CheckDecider(const SolverInfo& info, const PlanRequest& request) {
   if (!request.decisions || info.name == kGivenAlgorithm) return Done{};
-  return Error{ErrorCode::kUsage,
-               fmt::format("{} decides itself; decisions are for the algorithm given", info.name),
-               {},
-               {"add", {{"algorithm", std::string(kGivenAlgorithm)}}}};
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("decisions apply only to the algorithm given; {} makes its own", info.name),
+      {},
+      {"add", {{"algorithm", std::string(kGivenAlgorithm)}}}};
 }
 
 Result<Done> CheckTakesOrder(const SolverInfo& info, const PlanRequest& request) {
   const bool takes_any = info.name == kBestAlgorithm || info.name == kGivenAlgorithm;
   if (request.order == StepOrder::kModel || takes_any) return Done{};
-  return Error{ErrorCode::kUsage,
-               fmt::format("{} plans in the model's order; best and given take any", info.name),
-               {},
-               {"use", {{"algorithm", std::string(kBestAlgorithm)}}}};
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("{} uses the model's order of operations; only best and given can use any",
+                  info.name),
+      {},
+      {"use", {{"algorithm", std::string(kBestAlgorithm)}}}};
 }
 
 Result<Done> CheckOneBudget(const PlanRequest& request) {
@@ -53,8 +56,7 @@ Result<Done> CheckOneBudget(const PlanRequest& request) {
                       int{request.memory.is_given()} + int{request.paper_budget.is_given()} +
                       int{request.added_time.is_given()};
   if (budgets <= 1) return Done{};
-  return MakeError(ErrorCode::kUsage,
-                   "a plan is made for one budget, or one added time, but several are given");
+  return MakeError(ErrorCode::kUsage, "give one budget or one added time, not several");
 }
 
 // A balance chooses among plans. With the decisions or the setting of the request, there is one.
@@ -131,10 +133,9 @@ Result<Done> CheckForBest(const PlanRequest& request) {
 Result<Done> CheckForForward(const SolverInfo& info, const TensorGraph& graph,
                              const PlanRequest& request) {
   if (graph.nodes().empty()) {
-    return MakeError(ErrorCode::kInvalidInput,
-                     fmt::format("\"{}\" has no node that makes an activation; there is nothing "
-                                 "to plan",
-                                 graph.name()));
+    return MakeError(
+        ErrorCode::kInvalidInput,
+        fmt::format("\"{}\" has no activations; there is nothing to plan", graph.name()));
   }
   CKPLAN_RETURN_IF_ERROR(CheckObjective(info, request));
   CKPLAN_RETURN_IF_ERROR(CheckSetting(info, request));

@@ -112,7 +112,7 @@ std::optional<std::string> ConstantsNote(const ConstantMemory& constants, Bytes 
   if (request.memory.is_given()) budget = request.memory.bytes - OutsideInMemory(request);
   const Bytes needed = TotalConstants(constants, optimizer_state);
   if (!budget || needed < *budget) return std::nullopt;
-  return fmt::format("no plan changes the constants, which need {} ({} bytes) alone: {}",
+  return fmt::format("the constants alone need {} ({} bytes), whatever the plan: {}",
                      HumanBytes(needed), needed.count(),
                      PartsText(constants, optimizer_state, request));
 }

@@ -52,19 +52,18 @@ Result<std::string> OnlyOpenDim(const FitRequest& request) {
     if (request.plan.batch > 0) {
       return Error{
           ErrorCode::kUsage,
-          fmt::format("the batch of {} has a size, and is to be fitted", source->identity.name),
+          fmt::format("the batch of {} cannot be both fixed and fitted", source->identity.name),
           {},
           {"leave out", {{"batch", ""}}}};
     }
     const DimSizes& bound = source->request.dims;
     if (bound.empty()) {
       return MakeError(ErrorCode::kUsage,
-                       fmt::format("{} has no open dimension whose size could be sought",
-                                   source->identity.name));
+                       fmt::format("{} has no open dimension to fit", source->identity.name));
     }
     const std::string& name = bound.begin()->first;
     return Error{ErrorCode::kUsage,
-                 fmt::format("every dimension of {} has a size; leave out that of the one to fit",
+                 fmt::format("every dimension of {} has a size; leave out the one to fit",
                              source->identity.name),
                  {},
                  {"for example", {{"dims", name}}}};
@@ -301,7 +300,7 @@ class FitSearch {
       row.model_limit = refusal->message;
       row.is_refused = true;
     } else if (count == kMaxCount) {
-      row.model_limit = "what a step needs hardly depends on it";
+      row.model_limit = "memory hardly depends on it";
     }
     return row;
   }
@@ -316,7 +315,7 @@ class FitSearch {
 Result<Done> CheckFitRequest(const FitRequest& request) {
   if (!request.plan.workspaces.empty()) {
     return Error{ErrorCode::kUsage,
-                 "a file of workspaces is for one size, and fit tries many",
+                 "a workspaces file is for one size, but fit tries many",
                  {},
                  {"leave out", {{"workspaces", ""}}}};
   }
@@ -324,7 +323,7 @@ Result<Done> CheckFitRequest(const FitRequest& request) {
   CKPLAN_ASSIGN_OR_RETURN(const CostModel cost, ParseCostModel(request.plan.cost_model));
   if (cost.kind != CostKind::kFile) return Done{};
   return Error{ErrorCode::kUsage,
-               "costs from a file were measured at one size, and fit tries many",
+               "costs from a file were measured at one size, but fit tries many",
                {},
                {"use", {{"cost_model", "flops:DEVICE"}}}};
 }

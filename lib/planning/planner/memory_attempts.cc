@@ -40,9 +40,9 @@ Bytes EnoughFor(const TrainingStep& step, PlanRequest request, const Plan& plan)
 Error OptimizerNeedsMore(Bytes least, const PlanRequest& request) {
   return MakeError(
       ErrorCode::kInfeasible,
-      fmt::format("infeasible: training needs {} or more whatever the plan, for the "
-                  "step of the optimizer {}; the memory is {}",
-                  BytesText(least), NameOf(request.optimizer), BytesText(request.memory.bytes)));
+      fmt::format(
+          "infeasible: the optimizer step of {1} alone needs {0} or more; the memory is {2}",
+          BytesText(least), NameOf(request.optimizer), BytesText(request.memory.bytes)));
 }
 
 Error AllocatorNeedsMore(Bytes need, const PlanRequest& request) {

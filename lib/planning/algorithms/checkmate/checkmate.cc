@@ -111,9 +111,9 @@ class Checkmate : public PreparedRunSolver {
 Result<std::unique_ptr<PreparedRunSolver>> PrepareCheckmateRuns(const JointGraph& graph,
                                                                 const SolveLimits&) {
   if (!HasMipSolver()) {
-    return MakeError(ErrorCode::kUnsupported,
-                     "checkmate solves a mixed-integer program, and this ckplan is built without "
-                     "a solver of them; see docs/dependencies.md");
+    return MakeError(
+        ErrorCode::kUnsupported,
+        "checkmate needs HiGHS, which this ckplan was built without; see docs/dependencies.md");
   }
   if (graph.ops().size() > kMaxOps) {
     return MakeError(ErrorCode::kUnsupported,

@@ -231,7 +231,7 @@ PaperFigures PaperFiguresOf(const Problem& problem, const Strategy& strategy,
 
 Error NoDecisions() {
   return Error{ErrorCode::kUsage,
-               "given makes a plan of somebody's decisions, and there are none",
+               "--algo given needs decisions",
                {},
                {"name them with", {{"decisions", "FILE"}}}};
 }
