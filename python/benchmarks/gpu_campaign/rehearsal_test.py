@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Rehearses scripts/test-gpu over an emulated GPU, and cuts it in all ways.
 
-  scripts/gpu_campaign/rehearsal_test.py BUILD [TEST...]
+  python/benchmarks/gpu_campaign/rehearsal_test.py BUILD [TEST...]
 
 BUILD has ckplan, ckexec, ckexec_played, ckplan_cuda_on_host_test and ckplan_exec_on_cuda_host_test.
 """
@@ -17,8 +17,9 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "scripts"))
+BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(BENCHMARKS))
+sys.path.insert(0, BENCHMARKS)
 
 from gpu_campaign import cases, machine  # noqa: E402
 from gpu_campaign.journal import FILE, MAX_STARTS, read_lines  # noqa: E402
@@ -29,7 +30,7 @@ BUILD = ""
 FEW = ["--stages", "probe,small,operators,executor,table", "--models", "resnet50,squeezenet1_1"]
 FEW_STAGES, FEW_MODELS = FEW[1].split(","), FEW[3].split(",")
 
-# Takes the place of a python3 that has PyTorch, which scripts/gpu_campaign/pytorch_side.py needs.
+# Takes the place of a python3 that has PyTorch, which python/benchmarks/gpu_campaign/pytorch_side.py needs.
 PYTHON = """#!/bin/sh
 echo '{"torch": "0", "seconds": 0.001, "peak_bytes": 1048576}'
 """

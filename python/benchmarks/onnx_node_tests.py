@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plans the models of ONNX's own node tests, and says how many are read, planned or rightly refused.
 
-  scripts/onnx_node_tests.py PROGRAM [--list]
+  python/benchmarks/onnx_node_tests.py PROGRAM [--list]
 
 PROGRAM is a ckplan program. The package `onnx` makes the tests: models of one operator with the
 values of their inputs and outputs. Each is read as it is and, if that is refused, with the contents
@@ -18,7 +18,6 @@ of its inputs of whole numbers, booleans and lists of floats (--set). It counts 
 Exit code 1 if any is wrong.
 """
 
-import help_option  # noqa: F401, I001: before all else
 import argparse
 import json
 import os
@@ -107,7 +106,7 @@ def judge(program, path, test, takes_set):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", metavar="PROGRAM")
     parser.add_argument("--list", action="store_true", help="list what is refused or wrong")
     options = parser.parse_args()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests scripts/bundle, and ckexec in a root that holds nothing but it, the C library and wheels.
 
-  scripts/gpu_campaign/bundle_test.py BUILD [TEST...]
+  python/benchmarks/gpu_campaign/bundle_test.py BUILD [TEST...]
 
 BUILD has ckexec_played, which runs over an emulated GPU, and ckplan; where there is a CUDA toolkit
 it has the programs of the bundle, too.
@@ -20,8 +20,9 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "scripts"))
+BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(BENCHMARKS))
+sys.path.insert(0, BENCHMARKS)
 
 from gpu_campaign.machine import PROGRAMS, REHEARSED, TESTS  # noqa: E402
 
@@ -135,10 +136,10 @@ class Bundle(unittest.TestCase):
         self.assertEqual(total, sum(entry.size for entry in entries.values()))
         self.assertEqual(entries["ckplan-gpu/scripts/test-gpu"].mode, 0o755)
         self.assertEqual(entries["ckplan-gpu/README"].mode, 0o644)
-        self.assertNotIn("ckplan-gpu/scripts/gpu_campaign/bundle_test.py", entries)
+        self.assertNotIn("ckplan-gpu/python/benchmarks/gpu_campaign/bundle_test.py", entries)
 
     def test_the_readme_has_at_most_ten_lines(self):
-        with open(os.path.join(ROOT, "scripts/gpu_campaign/bundle.txt"), encoding="utf-8") as file:
+        with open(os.path.join(ROOT, "python/benchmarks/gpu_campaign/bundle.txt"), encoding="utf-8") as file:
             self.assertLessEqual(len(file.readlines()), 10)
 
     def test_what_is_too_large_is_refused_and_nothing_is_written(self):

@@ -3,14 +3,13 @@
 
   ckplan plan testdata/models/resnet18.modules.onnx -D N=2 --autograd torch --algo exact-dp --budget 60% -q -o plan.json
   ckplan modules plan.json testdata/models/resnet18.modules.onnx --format json >modules.json
-  scripts/measure_modules.py modules.json 2
+  python/benchmarks/measure_modules.py modules.json 2
 
 Prints the measured and the simulated peak, of keeping all and with the modules wrapped. Needs torch
 and torchvision. Parameters, their gradients, buffers and the input are not counted; the model's
 output and its gradient, which this program holds, are.
 """
 
-import help_option  # noqa: F401, I001: before all else
 import argparse
 import functools
 import json
@@ -69,7 +68,7 @@ def measured_peak(model, x):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", help="what `ckplan modules --format json` has printed")
     parser.add_argument("batch", type=int, help="the N of the plan")
     arguments = parser.parse_args()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tabulates what plans with copies to the host add, and what is proven that they must add.
 
-usage: scripts/offload_table.py CKPLAN [--effort quick|normal|thorough] [--journal FILE] [--only TEXT]
+    python/benchmarks/offload_table.py CKPLAN [--effort quick|normal|thorough] [--journal FILE] [--only TEXT]
 
 Makes the joint graph of each network in testdata/models for a device, and plans it by `best` over a
 link for several budgets. Prints a Markdown table: added time and bound in per cent of a step, and
@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import tempfile
 
-MODELS = pathlib.Path(__file__).resolve().parent.parent / "testdata" / "models"
+MODELS = pathlib.Path(__file__).resolve().parents[2] / "testdata" / "models"
 NETWORKS = {"resnet50": ("resnet50", 64), "densenet121": ("densenet121", 64), "bert": ("bert_base_512", 32),
             "gpt2": ("gpt2_small", 8), "vit": ("vit_b_16", 64), "mobilenet": ("mobilenet_v2", 64),
             "swin": ("timm_swin_base", 32), "unet": ("unet_572", 8)}

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Writes graph files of any size, to measure how time and memory grow with it.
 
-usage: scripts/large_graphs.py SHAPE NODES > graph.json        shapes: see SHAPES
+    python/benchmarks/large_graphs.py SHAPE NODES >graph.json
 
 A graph has about as many nodes as asked for, and its training step twice as many operations. Sizes and costs vary from
 node to node, always in the same way; those of transformers are the same in each layer.
 """
-import help_option  # noqa: F401, I001: before all else
+import argparse
 import json
 import sys
 
@@ -143,5 +143,15 @@ def transformer(nodes):
 SHAPES = {shape.__name__: shape
           for shape in (chain, residual, readers, split, outputs, nested, masks, transformer)}
 
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("shape", metavar="SHAPE", choices=SHAPES,
+                         help=f"one of {', '.join(SHAPES)}")
+    options.add_argument("nodes", metavar="NODES", type=int)
+    given = options.parse_args()
+    json.dump(SHAPES[given.shape](given.nodes), sys.stdout)
+
+
 if __name__ == "__main__":
-    json.dump(SHAPES[sys.argv[1]](int(sys.argv[2])), sys.stdout)
+    main()

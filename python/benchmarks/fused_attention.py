@@ -2,7 +2,7 @@
 """Counts the attentions of models that `ckplan --fuse attention` reads as one operator each, and
 what that does to peaks.
 
-  scripts/fused_attention.py PROGRAM MODEL... [-D NAME=N]...
+  python/benchmarks/fused_attention.py PROGRAM MODEL... [-D NAME=N]...
 
 PROGRAM is a ckplan program. Prints a table in Markdown with a row for each model that has a Softmax
 or an Attention: how many of them there are, how many attentions are fused, the peak of keeping

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Times a training step of ResNet-50 (224 x 224, keeping everything) by ckexec and by PyTorch.
 
-  scripts/time_against_pytorch.py CKEXEC [--batch N] [--threads N] [--rounds N]
+  python/benchmarks/time_against_pytorch.py CKEXEC [--batch N] [--threads N] [--rounds N]
 
 The programs take turns, so that a machine that slows down slows both. Prints the median seconds of
 a step, forward and backward without the update of the weights, and their ratio. Exits with 77 where
 PyTorch is not installed.
 """
 
-import help_option  # noqa: F401, I001: before all else
 import argparse
 import json
 import statistics

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Compares ckexec's training step with PyTorch's, for small networks of each kind.
 
-  scripts/compare_with_pytorch.py CKEXEC
+  python/benchmarks/compare_with_pytorch.py CKEXEC
 
 Exports each network to ONNX, runs one step of it with `ckexec run --tensors`, runs PyTorch on the
 same batch from the same weights and output gradients, and compares outputs and the gradients of all
 parameters. Exits with 77 where PyTorch or onnx is not installed: skipped.
 """
 
-import help_option  # noqa: F401, I001: before all else
+import argparse
 import os
 import subprocess
 import sys
@@ -159,11 +159,12 @@ def compare(ckexec, folder, make, sample):
 
 
 def main():
-    if len(sys.argv) != 2:
-        print(__doc__)
-        return 2
+    options = argparse.ArgumentParser(description=__doc__,
+                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("ckexec")
+    ckexec = options.parse_args().ckexec
     with tempfile.TemporaryDirectory() as folder:
-        passed = [compare(sys.argv[1], folder, make, sample) for make, sample in NETWORKS]
+        passed = [compare(ckexec, folder, make, sample) for make, sample in NETWORKS]
     return 0 if all(passed) else 1
 
 
