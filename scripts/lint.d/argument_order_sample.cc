@@ -1,4 +1,4 @@
-// What scripts/argument_order.py must find, and what it must not. It is never compiled.
+// What scripts/lint.d/argument_order.py must find, and what it must not. It is never compiled.
 #include <memory>
 #include <string>
 #include <utility>

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Finds types of one name in one namespace that two headers or sources define.
 
-    scripts/one_definition.py    exits with 1 and names the files if there are any
+    scripts/lint.d/one_definition.py    exits with 1 and names the files if there are any
 
 Programs link folders that do not include each other. If two of them define a type under one name, the linker
 keeps one version of their functions for both, and no compiler notices it. Types in anonymous namespaces do
 not count. The code is read line by line, as clang-format writes it.
 """
 
-import help_option  # noqa: F401, I001: before all else
+import argparse
 import collections
 import pathlib
 import re
@@ -31,8 +31,15 @@ def types_of(path):
                 yield "::".join([*namespaces, defined[1]])
 
 
+def parse():
+    options = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
+                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    return options.parse_args()
+
+
 def main():
-    root = pathlib.Path(__file__).resolve().parent.parent
+    parse()
+    root = pathlib.Path(__file__).resolve().parents[2]
     files_of = collections.defaultdict(set)
     for folder in ("lib", "cli"):
         for path in sorted((root / folder).rglob("*")):

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Finds calls with an argument that another argument of the same call changes.
 
-    scripts/argument_order.py BUILD PATH...    PATH: a file, or a folder with all that BUILD compiles of it
+    scripts/lint.d/argument_order.py BUILD PATH...    PATH: a file, or a folder with all that BUILD compiles of it
 
 `Take(Fill(&memory), memory)` means one thing where arguments are evaluated from left to right, as by clang, and
-another from right to left, as by GCC; neither compiler warns. scripts/argument_order.query says in the terms of
-clang-query what is looked for. testdata/argument_order/calls.cc has calls that must be found and others that must
+another from right to left, as by GCC; neither compiler warns. scripts/lint.d/argument_order.query says in the terms of
+clang-query what is looked for. scripts/lint.d/argument_order_sample.cc has calls that must be found and others that must
 not; they are tried first. BUILD has been configured for clang, but need not have been built. `.ci/run arguments`
 and `.ci/run clang` call this.
 """
 
-import help_option  # noqa: F401, I001: before all else
+import argparse
 import concurrent.futures
 import json
 import os
@@ -19,9 +19,9 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-QUERY = ROOT / "scripts/argument_order.query"
-SAMPLE = ROOT / "testdata/argument_order/calls.cc"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+QUERY = ROOT / "scripts/lint.d/argument_order.query"
+SAMPLE = ROOT / "scripts/lint.d/argument_order_sample.cc"
 
 
 def statements():
@@ -66,8 +66,17 @@ def look_at(build, file):
     return findings(ask(["-p", build, "--extra-arg=-w", file]))
 
 
+def parse():
+    options = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
+                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("build", metavar="BUILD")
+    options.add_argument("paths", metavar="PATH", nargs="*")
+    return options.parse_args()
+
+
 def main():
-    build, paths = sys.argv[1], [ROOT / path for path in sys.argv[2:]]
+    given = parse()
+    build, paths = given.build, [ROOT / path for path in given.paths]
     try_sample()
     database = json.loads((pathlib.Path(build) / "compile_commands.json").read_text())
     files = sorted({entry["file"] for entry in database if is_within(pathlib.Path(entry["file"]), paths)})

@@ -2,7 +2,7 @@
 """Adds up which CUDA kernels the player of PTX has run.
 
     CKPLAN_PTX_KERNELS=kernels.txt build/release/lib/cuda/ptx/ckplan_cuda_ptx_test
-    scripts/kernel_coverage.py kernels.txt [...]
+    scripts/lint.d/kernel_coverage.py kernels.txt [...]
 
 Programs of the player append to the file named by CKPLAN_PTX_KERNELS which kernels they ran. This prints how many
 ran in any of them, and which did not. Each of these must be known to be unreachable: the file
@@ -14,7 +14,7 @@ import fnmatch
 import pathlib
 import sys
 
-UNREACHABLE = pathlib.Path(__file__).resolve().parent.parent / "lib/cuda/ptx/unreachable_kernels.txt"
+UNREACHABLE = pathlib.Path(__file__).resolve().parents[2] / "lib/cuda/ptx/unreachable_kernels.txt"
 
 
 def read_unreachable(text):

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Prints the lines that a diff adds, in the form of clang-tidy's --line-filter.
 
-    git diff --unified=0 ... | scripts/changed_lines.py LIMIT      at most LIMIT files, those with the most lines
+    git diff --unified=0 ... | scripts/lint.d/changed_lines.py LIMIT      at most LIMIT files, those with the most lines
 
 `.ci/run tidy` calls this.
 """
 
-import help_option  # noqa: F401, I001: before all else
+import argparse
 import json
 import re
 import sys
@@ -25,10 +25,18 @@ def ranges_by_file(diff):
     return {name: of_file for name, of_file in ranges.items() if of_file}
 
 
+def parse():
+    options = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
+                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("limit", metavar="LIMIT", type=int)
+    return options.parse_args()
+
+
 def main():
+    limit = parse().limit
     changed = ranges_by_file(sys.stdin)
     most_changed = sorted(changed, key=lambda name: (-sum(end - start + 1 for start, end in changed[name]), name))
-    kept = most_changed[:int(sys.argv[1])]
+    kept = most_changed[:limit]
     print(f"{len(kept)} of {len(changed)} changed files", file=sys.stderr)
     print(json.dumps([{"name": name, "lines": changed[name]} for name in kept]))
 
