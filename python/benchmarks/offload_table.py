@@ -5,15 +5,18 @@
 
 Makes the joint graph of each network in testdata/models for a device, and plans it by `best` over a
 link for several budgets. Prints a Markdown table: added time and bound in per cent of a step, and
-CPU seconds. With --journal, rows that are in the file are not made again.
+CPU seconds. With a journal, a run that was cut goes on where it was.
 """
 import argparse
+import functools
 import json
 import pathlib
 import resource
 import statistics
 import subprocess
 import tempfile
+
+from journal import Journal, add_argument
 
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "testdata" / "models"
 NETWORKS = {"resnet50": ("resnet50", 64), "densenet121": ("densenet121", 64), "bert": ("bert_base_512", 32),
@@ -52,19 +55,13 @@ def plan_row(program, graph, effort, link, budget, folder):
     return row
 
 
-def read_journal(path):
-    if path is None or not path.exists():
-        return {}
-    return {entry["key"]: entry["row"] for entry in map(json.loads, path.read_text().splitlines())}
-
-
 def text_of(row):
     if "added" not in row:
         return "no plan"
     return f"{row['added']:.2f} / {row['bound']:.2f} / {row['cpu_seconds']:.1f}"
 
 
-def make_rows(args, rows):
+def make_rows(args, journal):
     for device, link in LINKS:
         for network in NETWORKS:
             with tempfile.TemporaryDirectory() as name:
@@ -72,14 +69,11 @@ def make_rows(args, rows):
                 graph = folder / f"{network}.json"
                 for budget in BUDGETS:
                     key = f"{network} {device} {link} {budget} {args.effort}"
-                    if args.only not in key or key in rows:
+                    if args.only not in key or journal.has(key):
                         continue
                     if not graph.exists():
                         make_graph(args.program, network, device, graph)
-                    rows[key] = plan_row(args.program, graph, args.effort, link, budget, folder)
-                    if args.journal:
-                        with args.journal.open("a") as journal:
-                            journal.write(json.dumps({"key": key, "row": rows[key]}) + "\n")
+                    journal.row(key, functools.partial(plan_row, args.program, graph, args.effort, link, budget, folder))
 
 
 def print_table(effort, rows):
@@ -103,11 +97,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", metavar="CKPLAN")
     parser.add_argument("--effort", choices=["quick", "normal", "thorough"], default="normal")
-    parser.add_argument("--journal", type=pathlib.Path)
+    add_argument(parser)
     parser.add_argument("--only", default="", help="rows whose network, device, link and budget have this text")
     args = parser.parse_args()
-    rows = read_journal(args.journal)
-    make_rows(args, rows)
+    journal = Journal(args.journal, [])
+    make_rows(args, journal)
+    rows = journal.rows("")
     if not rows:
         raise SystemExit(f"offload_table: no row has the text {args.only!r}")
     print_table(args.effort, rows)
