@@ -85,7 +85,10 @@ def add(target, file, name=None):
     if not re.fullmatch(r"[\w.+-]+", name):
         sys.exit(f"seeds.py: '{name}' can't name an input; use letters, digits, and _ . + -")
     head, inputs = read(path_of(target))
-    inputs[name] = pathlib.Path(file).read_bytes()
+    try:
+        inputs[name] = pathlib.Path(file).read_bytes()
+    except OSError as error:
+        sys.exit(f"seeds.py: cannot read {file}: {error.strerror}")
     path_of(target).write_bytes(bundle(head, dict(sorted(inputs.items()))))
 
 
