@@ -41,8 +41,4 @@ Result<ExitCode> RunAblate(std::vector<std::string> arguments);
 // ckbench speed: measures how fast plans are simulated, and how fast annealing searches for them.
 Result<ExitCode> RunSpeed(std::vector<std::string> arguments);
 
-// ckbench gpu-model MODEL: derives from shapes what the kernels of a step move on a GPU and how
-// long they take, beside PyTorch's.
-Result<ExitCode> RunGpuModel(std::vector<std::string> arguments);
-
 }  // namespace ckplan

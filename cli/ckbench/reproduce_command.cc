@@ -90,7 +90,7 @@ struct Command {
 constexpr Command kCommands[] = {{"reproduce", RunReproduce}, {"graph", RunGraph},
                                  {"arena", RunArena},         {"quality", RunQuality},
                                  {"instances", RunInstances}, {"ablate", RunAblate},
-                                 {"speed", RunSpeed},         {"gpu-model", RunGpuModel}};
+                                 {"speed", RunSpeed}};
 
 std::string NamesOfCommands() {
   std::vector<std::string_view> names;

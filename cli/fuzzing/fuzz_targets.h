@@ -5,7 +5,7 @@
 // A fault is a report of a sanitizer, a CKPLAN_CHECK that fails, an exception, a hang, or more
 // memory than scripts/fuzz grants. The same functions run in two ways: under clang's libFuzzer,
 // which invents inputs (libfuzzer_main.cc, one program for each target), and in an ordinary test
-// over the inputs in testdata/fuzz/NAME (seeds_test.cc).
+// over the inputs in testdata/fuzz/NAME.txt (seeds_test.cc).
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ void FuzzKernels(FuzzInput input);  // Operators with any attributes and shapes 
 #endif
 
 struct FuzzTarget {
-  std::string_view name;  // Its inputs are in testdata/fuzz/NAME.
+  std::string_view name;  // Its inputs are in testdata/fuzz/NAME.txt.
   void (*run)(FuzzInput input) = nullptr;
 };
 

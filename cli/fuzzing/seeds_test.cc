@@ -2,44 +2,33 @@
 // broke it.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "cli/fuzzing/fuzz_targets.h"
 #include "cli/fuzzing/plan_targets.h"
 #include "lib/base/read_file.h"
+#include "lib/testing/bundle.h"
 
 namespace ckplan {
 namespace {
 
-std::vector<std::string> SeedsOf(std::string_view target) {
-  std::vector<std::string> paths;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("testdata/fuzz/" + std::string(target))) {
-    paths.push_back(entry.path().string());
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
-std::string Contents(const std::string& path) {
-  Result<std::string> text = ReadWholeFile(path);
+Bundle SeedsOf(std::string_view target) {
+  const Result<std::string> text = ReadWholeFile("testdata/fuzz/" + std::string(target) + ".txt");
   REQUIRE(text.ok());
-  return std::move(text).value();
+  Result<Bundle> seeds = ParseBundle(*text);
+  REQUIRE_MESSAGE(seeds.ok(), seeds.error().message);
+  CHECK(FormatBundle(*seeds) == *text);
+  return *std::move(seeds);
 }
 
 }  // namespace
 
 TEST_CASE("fuzz targets: they return from all stored inputs") {
   for (const FuzzTarget& target : kFuzzTargets) {
-    const std::vector<std::string> seeds = SeedsOf(target.name);
-    CHECK(!seeds.empty());
-    for (const std::string& path : seeds) {
-      MESSAGE(path);
-      const std::string text = Contents(path);
-      target.run({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+    for (const BundleEntry& seed : SeedsOf(target.name).entries) {
+      MESSAGE(target.name << ": " << seed.name);
+      target.run({reinterpret_cast<const uint8_t*>(seed.text.data()), seed.text.size()});
     }
   }
 }
@@ -57,11 +46,13 @@ TEST_CASE("fuzz targets: they return from empty and from short inputs") {
 TEST_CASE(
     "fuzz targets: stored plans pass the checker, so that mutants come close to valid plans") {
   int accepted = 0;
-  for (const std::string& path : SeedsOf("plan"))
-    accepted += IsAcceptedPlan(Contents(path)) ? 1 : 0;
+  for (const BundleEntry& seed : SeedsOf("plan").entries) {
+    accepted += IsAcceptedPlan(seed.text) ? 1 : 0;
+  }
   int accepted_joint = 0;
-  for (const std::string& path : SeedsOf("joint_plan"))
-    accepted_joint += IsAcceptedJointPlan(Contents(path)) ? 1 : 0;
+  for (const BundleEntry& seed : SeedsOf("joint_plan").entries) {
+    accepted_joint += IsAcceptedJointPlan(seed.text) ? 1 : 0;
+  }
   INFO("testdata/fuzz/README.md says how to make new plans");
   CHECK(accepted >= 3);
   CHECK(accepted_joint >= 3);

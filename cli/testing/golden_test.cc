@@ -1,6 +1,6 @@
-// Runs the built programs against testdata/cli/*.test and against every console block and picture
-// of README.md and docs/. `--update-golden` writes the programs' output into those files instead of
-// comparing; review that difference like code.
+// Runs the built programs against the cases of testdata/cli/*.test, each a test case of its own,
+// and against every console block and picture of README.md and docs/. `--update-golden` writes the
+// programs' output into those files instead of comparing; review that difference like code.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #include "cli/ckplan/commands.h"
 #include "cli/common/files.h"
-#include "cli/testing/golden_file.h"
+#include "cli/testing/golden_case.h"
 #include "cli/testing/run_program.h"
 #include "cli/testing/workplace.h"
 #include "lib/planning/mip/mip.h"
@@ -81,23 +81,23 @@ std::string WithoutTimes(const std::string& text) {
   return result + text.substr(copied);
 }
 
-GoldenFile RunGoldenFile(const GoldenFile& file) {
+GoldenCase RunGoldenCase(const GoldenCase& golden) {
   const Workplace workplace;
   std::set<std::string> given;
-  for (const GoldenSection& section : file.sections) {
+  for (const GoldenSection& section : golden.sections) {
     if (section.kind != "file") continue;
     workplace.Write(section.name, section.text);
     given.insert(section.name);
   }
-  const Streams streams = file.has_terminal ? Streams::kTerminal : Streams::kApart;
-  const ProgramResult result =
-      workplace.Run({Joined(file.commands), "", file.TextOf("stdin"), file.environment, streams});
-  GoldenFile actual = file;
+  const Streams streams = golden.has_terminal ? Streams::kTerminal : Streams::kApart;
+  const ProgramResult result = workplace.Run(
+      {Joined(golden.commands), "", golden.TextOf("stdin"), golden.environment, streams});
+  GoldenCase actual = golden;
   std::erase_if(actual.sections, [](const GoldenSection& section) {
     return section.kind != "file" && section.kind != "stdin";
   });
   const auto add = [&](std::string kind, std::string name, const std::string& text) {
-    const std::string shown = Visible(file.has_terminal ? WithoutTimes(text) : text);
+    const std::string shown = Visible(golden.has_terminal ? WithoutTimes(text) : text);
     actual.sections.push_back({std::move(kind), std::move(name), shown});
   };
   if (!result.out.empty()) add("stdout", "", result.out);
@@ -120,38 +120,73 @@ void CompareOrUpdate(const fs::path& path, const std::string& expected, const st
   }
 }
 
+// The cases of testdata/cli, read once.
+const Result<std::vector<NamedCase>>& Cases() {
+  static const Result<std::vector<NamedCase>> cases = ReadCases(kProject / "testdata/cli");
+  return cases;
+}
+
+void RunCase(const NamedCase& named) {
+  const GoldenCase& golden = named.golden;
+  if (!CanRun(golden.commands)) {
+    MESSAGE("SKIPPED: ckexec was not built; see docs/dependencies.md");
+    return;
+  }
+  if (!HasItsSolver(golden.commands, named.text)) {
+    MESSAGE("SKIPPED: ckplan was built without HiGHS; see docs/dependencies.md");
+    return;
+  }
+  if (golden.has_terminal && !HasTerminals()) {
+    MESSAGE("SKIPPED: no pseudo-terminal can be opened here (is /dev/pts mounted?)");
+    return;
+  }
+  const std::string actual = FormatGoldenCase(RunGoldenCase(golden));
+  if (updates_golden && actual != named.text) {
+    MESSAGE("rewritten: " << named.name);
+    CHECK(RewriteCase(named, actual).ok());
+  } else {
+    CHECK(named.text == actual);
+  }
+}
+
+constexpr std::string_view kCasePrefix = "command line: ";
+
+// Runs the case of testdata/cli after which doctest's current test case is named.
+void RunCurrentCase() {
+  const std::string_view test_name = doctest::getContextOptions()->currentTest->m_name;
+  const std::string_view name = test_name.substr(kCasePrefix.size());
+  for (const NamedCase& named : *Cases()) {
+    if (named.name == name) RunCase(named);
+  }
+}
+
 // With sanitizers, whose runs take most of a second each, runs only the tests of refusals, and
 // every fourth of the others.
-bool IsLeftOut(const fs::path& path, size_t index) {
-  const std::string name = path.filename().string();
+bool IsLeftOut(const std::string& name, size_t index) {
   const bool is_refused = name.starts_with("error") || name.starts_with("regress");
   return kHasSanitizers && !is_refused && index % 4 != 0;
 }
 
-TEST_CASE("command line: every test of testdata/cli prints, writes and exits as expected") {
-  const std::vector<fs::path> files = FilesEndingIn(kProject / "testdata/cli", ".test");
-  REQUIRE(files.size() > 20);
-  for (size_t i = 0; i < files.size(); ++i) {
-    const fs::path& path = files[i];
-    if (IsLeftOut(path, i)) continue;
-    CAPTURE(path.filename().string());
-    const std::string text = *ReadWholeFile(path.string());
-    const Result<GoldenFile> file = ParseGoldenFile(text);
-    REQUIRE_MESSAGE(file.ok(), file.error().message);
-    if (!CanRun(file->commands)) {
-      MESSAGE("SKIPPED: ckexec was not built; see docs/dependencies.md");
-      continue;
-    }
-    if (!HasItsSolver(file->commands, text)) {
-      MESSAGE("SKIPPED: ckplan was built without HiGHS; see docs/dependencies.md");
-      continue;
-    }
-    if (file->has_terminal && !HasTerminals()) {
-      MESSAGE("SKIPPED: no pseudo-terminal can be opened here (is /dev/pts mounted?)");
-      continue;
-    }
-    CompareOrUpdate(path, text, FormatGoldenFile(RunGoldenFile(*file)));
+// Makes a doctest test case of each case, as the macro TEST_CASE does, so that -tc finds it by its
+// name, -sf by its bundle, and a failure names its place.
+void RegisterCases() {
+  if (!Cases().ok()) return;
+  static std::vector<std::string> names(Cases()->size());  // doctest keeps pointers to them.
+  for (size_t i = 0; i < names.size(); ++i) {
+    const NamedCase& named = (*Cases())[i];
+    if (IsLeftOut(named.name, i)) continue;
+    names[i] = std::string(kCasePrefix) + named.name;
+    const doctest::detail::TestSuite no_suite{};
+    doctest::detail::TestCase test(RunCurrentCase, named.bundle.c_str(),
+                                   static_cast<unsigned>(named.line), no_suite);
+    doctest::detail::regTest(test * names[i].c_str());
   }
+}
+
+TEST_CASE("cases: every bundle of testdata/cli can be read") {
+  const std::string fault = Cases().ok() ? "" : Cases().error().message;
+  CHECK(fault == "");
+  CHECK((!Cases().ok() || Cases()->size() > 20));
 }
 
 // Returns the page with the current output of its commands.
@@ -222,9 +257,9 @@ TEST_CASE("docs: every picture with a command is what the command draws") {
 
 TEST_CASE("help: every command has a golden --help") {
   std::set<std::string> commands;
-  for (const fs::path& path : FilesEndingIn(kProject / "testdata/cli", ".test")) {
-    const Result<GoldenFile> file = ParseGoldenFile(*ReadWholeFile(path.string()));
-    if (file.ok()) commands.insert(file->commands.begin(), file->commands.end());
+  REQUIRE(Cases().ok());
+  for (const NamedCase& named : *Cases()) {
+    commands.insert(named.golden.commands.begin(), named.golden.commands.end());
   }
   for (const Command& command : AllCommands()) {
     CAPTURE(command.name);
@@ -313,6 +348,7 @@ TEST_CASE("interrupt: ckexec ends with 130, and nothing is written") {
 }  // namespace ckplan
 
 int main(int argc, char** argv) {
+  ckplan::RegisterCases();
   doctest::Context context(argc, argv);
   for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]) == "--update-golden") ckplan::updates_golden = true;

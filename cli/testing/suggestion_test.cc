@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "cli/common/files.h"
-#include "cli/testing/golden_file.h"
+#include "cli/testing/golden_case.h"
 #include "cli/testing/workplace.h"
 #include "lib/planning/mip/mip.h"
 #include "lib/testing/instances.h"
@@ -122,14 +122,14 @@ std::vector<Suggestion> SuggestionsIn(const std::string& text,
 }
 
 // The command of a test; nothing if there are several, since it is unclear which one is meant.
-std::optional<std::string> OnlyCommand(const GoldenFile& file) {
-  if (file.commands.size() > 1) return std::nullopt;
-  return file.commands.front();
+std::optional<std::string> OnlyCommand(const GoldenCase& golden) {
+  if (golden.commands.size() > 1) return std::nullopt;
+  return golden.commands.front();
 }
 
 // Suggestions that cannot run here, and why.
 bool LacksItsResource(const std::string& command, const std::string& test) {
-  if (test == "plan_given_lower_sets.test") return true;  // It damages its plan afterwards.
+  if (test == "plan_given_lower_sets") return true;  // It damages its plan afterwards.
   if (command.starts_with("ckexec") && kExecutor == nullptr) return true;
   const bool needs_solver = command.find("checkmate") != std::string::npos;
   return needs_solver && !HasMipSolver();
@@ -139,34 +139,25 @@ bool LacksItsResource(const std::string& command, const std::string& test) {
 constexpr std::string_view kKeepFiles = "rm() { :; }\n";
 
 // Prepares the test's folder: its files, and what its own commands write.
-void Prepare(const GoldenFile& file, const Workplace& workplace) {
+void Prepare(const GoldenCase& golden, const Workplace& workplace) {
   std::string script(kKeepFiles);
-  for (const std::string& command : file.commands) script += command + "\n";
-  for (const GoldenSection& section : file.sections) {
+  for (const std::string& command : golden.commands) script += command + "\n";
+  for (const GoldenSection& section : golden.sections) {
     if (section.kind == "file") workplace.Write(section.name, section.text);
   }
-  workplace.Run({script, "", file.TextOf("stdin"), file.environment});
+  workplace.Run({script, "", golden.TextOf("stdin"), golden.environment});
 }
 
-std::vector<fs::path> GoldenPaths() {
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(kProject / "testdata/cli")) {
-    if (entry.path().extension() == ".test") paths.push_back(entry.path());
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
+std::vector<NamedCase> CasesOfCommands() {
+  Result<std::vector<NamedCase>> cases = ReadCases(kProject / "testdata/cli");
+  REQUIRE(cases.ok());
+  return *std::move(cases);
 }
 
-GoldenFile ReadGolden(const fs::path& path) {
-  const Result<GoldenFile> file = ParseGoldenFile(*ReadWholeFile(path.string()));
-  REQUIRE(file.ok());
-  return *file;
-}
-
-void CheckRuns(const Suggestion& suggestion, const GoldenFile& file, const Workplace& workplace) {
+void CheckRuns(const Suggestion& suggestion, const GoldenCase& golden, const Workplace& workplace) {
   CAPTURE(suggestion.command);
   const ProgramResult result =
-      workplace.Run({suggestion.command, "", file.TextOf("stdin"), file.environment});
+      workplace.Run({suggestion.command, "", golden.TextOf("stdin"), golden.environment});
   CAPTURE(result.err);
   constexpr int kInfeasible = 4;
   CHECK((result.status == 0 || (suggestion.is_example && result.status == kInfeasible)));
@@ -174,17 +165,17 @@ void CheckRuns(const Suggestion& suggestion, const GoldenFile& file, const Workp
 
 TEST_CASE("suggestions: every command that a test of testdata/cli shows runs as printed") {
   std::set<std::string> seen;
-  for (const fs::path& path : GoldenPaths()) {
+  for (const NamedCase& named : CasesOfCommands()) {
     if (kHasSanitizers && seen.size() > 20) break;
-    CAPTURE(path.filename().string());
-    const GoldenFile file = ReadGolden(path);
+    CAPTURE(named.name);
+    const GoldenCase& golden = named.golden;
     for (const std::string_view kind : {"stdout", "stderr"}) {
-      for (const Suggestion& suggestion : SuggestionsIn(file.TextOf(kind), OnlyCommand(file))) {
-        if (LacksItsResource(suggestion.command, path.filename().string())) continue;
+      for (const Suggestion& suggestion : SuggestionsIn(golden.TextOf(kind), OnlyCommand(golden))) {
+        if (LacksItsResource(suggestion.command, named.name)) continue;
         if (!seen.insert(suggestion.command).second) continue;
         const Workplace workplace;
-        Prepare(file, workplace);
-        CheckRuns(suggestion, file, workplace);
+        Prepare(golden, workplace);
+        CheckRuns(suggestion, golden, workplace);
       }
     }
   }
@@ -195,22 +186,23 @@ TEST_CASE("suggestions: commands run as printed in a folder with a ckplan.toml")
   constexpr std::string_view kSettings =
       "budget = \"90%\"\neffort = \"quick\"\n[plan]\nadded-time = \"20%\"\n";
   size_t count = 0;
-  for (const fs::path& path : GoldenPaths()) {
+  for (const NamedCase& named : CasesOfCommands()) {
     if (kHasSanitizers && count > 10) break;
-    const GoldenFile file = ReadGolden(path);
-    const std::optional<std::string> command = OnlyCommand(file);
-    const bool has_suggestion = command && !SuggestionsIn(file.TextOf("stderr"), command).empty() &&
-                                file.TextOf("stderr").find("ckplan.toml") == std::string::npos;
-    if (!has_suggestion || LacksItsResource(*command, path.filename().string())) continue;
-    CAPTURE(path.filename().string());
+    const GoldenCase& golden = named.golden;
+    const std::optional<std::string> command = OnlyCommand(golden);
+    const bool has_suggestion = command &&
+                                !SuggestionsIn(golden.TextOf("stderr"), command).empty() &&
+                                golden.TextOf("stderr").find("ckplan.toml") == std::string::npos;
+    if (!has_suggestion || LacksItsResource(*command, named.name)) continue;
+    CAPTURE(named.name);
     const Workplace workplace;
-    Prepare(file, workplace);
+    Prepare(golden, workplace);
     if (fs::exists(workplace.PathOf("ckplan.toml"))) continue;
     workplace.Write("ckplan.toml", std::string(kSettings));
     const ProgramResult first = workplace.Run(
-        {std::string(kKeepFiles) + *command, "", file.TextOf("stdin"), file.environment});
+        {std::string(kKeepFiles) + *command, "", golden.TextOf("stdin"), golden.environment});
     for (const Suggestion& suggestion : SuggestionsIn(first.out + first.err, command)) {
-      CheckRuns(suggestion, file, workplace);
+      CheckRuns(suggestion, golden, workplace);
       ++count;
     }
   }

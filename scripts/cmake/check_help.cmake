@@ -5,8 +5,11 @@
 file(REMOVE_RECURSE ${FOLDER})
 file(COPY ${SOURCE_DIR}/scripts ${SOURCE_DIR}/.ci DESTINATION ${FOLDER}
      PATTERN __pycache__ EXCLUDE)
+file(COPY ${SOURCE_DIR}/python/benchmarks DESTINATION ${FOLDER}/python # Some scripts import from there.
+     PATTERN __pycache__ EXCLUDE)
 file(GLOB_RECURSE before RELATIVE ${FOLDER} ${FOLDER}/*)
-file(GLOB scripts RELATIVE ${FOLDER} ${FOLDER}/scripts/* ${FOLDER}/.ci/run)
+file(GLOB scripts RELATIVE ${FOLDER} ${FOLDER}/scripts/* ${FOLDER}/scripts/lint.d/*
+     ${FOLDER}/.ci/run)
 set(count 0)
 foreach(script IN LISTS scripts)
   if(IS_DIRECTORY ${FOLDER}/${script})

@@ -14,7 +14,7 @@ import torch
 
 from ckplan.torch import private
 
-SCRIPTS = Path(__file__).parents[3] / "scripts"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 # Bytes of the gradients of all parameters of testdata/models, by `ckplan inspect MODEL -D N=1`. Two
 # scalars of each language model are not parameters in PyTorch.
 GRADIENT_BYTES = {
@@ -27,13 +27,13 @@ GRADIENT_BYTES = {
 @pytest.fixture(scope="module")
 def networks() -> Any:
     """Returns the module of the networks, which is not part of the package."""
-    sys.path.insert(0, str(SCRIPTS))
+    sys.path.insert(0, str(BENCHMARKS))
     yield importlib.import_module("gpu_campaign.networks")
-    sys.path.remove(str(SCRIPTS))
+    sys.path.remove(str(BENCHMARKS))
 
 
 def run(network: str, precision: str, way: str) -> dict[str, Any]:
-    program = SCRIPTS / "gpu_campaign/pytorch_side.py"
+    program = BENCHMARKS / "gpu_campaign/pytorch_side.py"
     done = subprocess.run(
         [sys.executable, "-B", program, "--network", network, "--batch", "2", "--precision"]
         + [precision, "--way", way, "--steps", "1", "--rehearse"],
@@ -69,7 +69,7 @@ def test_each_way_of_pytorch_is_timed(network: str, precision: str, way: str) ->
 
 
 def test_checkpoints_compute_the_same_gradients(networks: Any) -> None:
-    sys.path.insert(0, str(SCRIPTS / "gpu_campaign"))
+    sys.path.insert(0, str(BENCHMARKS / "gpu_campaign"))
     side = importlib.import_module("pytorch_side")
     gradients = []
     for wrap in (lambda network: network, side.checkpoint_units):

@@ -5,7 +5,7 @@
 //              that are needed later
 //   scores     Add of a mask, then Softmax: a warp holds the row in between
 //
-// The rules need no kernels, so that the traffic of fused steps can be predicted without them.
+// The rules need no kernels, so they are tested without a toolkit.
 #pragma once
 
 #include <optional>
