@@ -151,10 +151,10 @@ struct PlanRequest {
   bool operator==(const PlanRequest&) const = default;
 };
 
-// Returns a request for a training step as PyTorch runs it on a GPU: with the operators that PyTorch
-// calls, what its autograd saves, and AdamW. `ckplan` asks for it where no flag says otherwise. None
-// of it was asked for, so a graph file ignores what it can't have (`implied`). A plain PlanRequest
-// reads a model operator by operator, as the papers do.
+// Returns a request for a training step as PyTorch runs it on a GPU: with the operators that
+// PyTorch calls, what its autograd saves, and AdamW. `ckplan` asks for it where no flag says
+// otherwise. None of it was asked for, so a graph file ignores what it can't have (`implied`). A
+// plain PlanRequest reads a model operator by operator, as the papers do.
 PlanRequest RequestAsPyTorchRuns();
 
 // Files that a plan was made with, whose paths plans do not store.
