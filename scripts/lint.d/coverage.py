@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Prints which share of the lines of lib/ tests have run, by folder; fails below a goal.
 
-    scripts/coverage BUILD GOAL      BUILD has been built with the preset `clang`, and its tests have been run, GOAL is in per cent
+    scripts/lint.d/coverage.py BUILD GOAL    GOAL is in per cent
 
-`.ci/run coverage` builds, runs the tests and calls this. Lines of lib/ that the build leaves out are not counted.
+BUILD has been built with the preset `clang`, and its tests have been run: `.ci/run coverage` does both and calls this. Lines of lib/ that the build leaves out are not counted.
 """
 
-import help_option  # noqa: F401, I001: before all else
+import argparse
 import collections
 import json
 import pathlib
@@ -38,15 +38,24 @@ def folder_of(path, library):
     """Returns lib/base and so on; None for tests, test-only code, files outside lib/, and lib/executor/cuda, whose tests are left out."""
     if not path.is_relative_to(library) or path.name.endswith("_test.cc"):
         return None
-    room, folder = path.relative_to(library).parts[:2]
-    if room == "testing" or folder in ("reference", "cuda"):
+    room, *folders = path.relative_to(library).parts[:-1] or ("",)
+    if room == "testing" or folders[:1] in (["reference"], ["cuda"]):
         return None
-    return "lib/base" if room == "base" else f"lib/{room}/{folder}"
+    return "/".join(part for part in ("lib", room, *folders[:1]) if part)
+
+
+def parse():
+    options = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
+                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("build", metavar="BUILD", type=pathlib.Path)
+    options.add_argument("goal", metavar="GOAL", type=float)
+    return options.parse_args()
 
 
 def main():
-    build, goal = pathlib.Path(sys.argv[1]).resolve(), float(sys.argv[2])
-    library = pathlib.Path(__file__).resolve().parent.parent / "lib"
+    given = parse()
+    build, goal = given.build.resolve(), given.goal
+    library = pathlib.Path(__file__).resolve().parents[2] / "lib"
     lines = collections.defaultdict(lambda: [0, 0])
     for file in summaries(build):
         folder = folder_of(pathlib.Path(file["filename"]).resolve(), library)  # ccache makes paths relative to the build
