@@ -362,7 +362,7 @@ class SummaryWriter {
     if (f_.curve.empty()) return;
     TextTable table;
     table.columns = {
-        {"with a budget of", true}, {"change", true}, {"time", true}, {"at best", true}, {""}};
+        {"with a budget of", true}, {"change", true}, {"time", true}, {"proven limit", true}, {""}};
     const int64_t step = (f_.forward_cost + f_.backward_cost).count();
     const auto change = [&](Bytes peak) {
       return SignedPercent(Ratio((peak - f_.baseline_peak).count(), f_.baseline_peak.count()));
