@@ -75,7 +75,7 @@ Error WouldReplace(const std::string& output, const InputFile& input) {
   const std::string same = is_named_so ? "" : fmt::format(" ({} is the same file)", Shown(output));
   return MakeError(ErrorCode::kUsage,
                    fmt::format("refusing to overwrite {} {}{}; name another file to write",
-                               input.what, Shown(is_named_so ? output : input.path), same));
+                               input.role, Shown(is_named_so ? output : input.path), same));
 }
 
 Error WrittenTwice(const std::string& first, const std::string& second) {

@@ -52,6 +52,18 @@ PRECISIONS = {
     "bf16": ["--bf16"],
 }
 
+# What a lease of a few minutes shows, in this order. Each row is (network, batch, precision, more
+# sizes): our plan and PyTorch, one right after the other.
+LEASED_PAIRS = [("resnet50", 256, "default", ()), ("bert_base_512", 32, "bf16", FUSED)]
+LEASED_WAYS = ["eager", "ckplan"]
+SWEPT = ("resnet152", [16, 32, 64, 96])  # Kusumoto, Fig. 3.
+# How long cases of each kind take on an H100 or H200, in seconds, at the most: starting a process
+# that loads CUDA's libraries is most of it. A case begins only if that much of the lease is left.
+EXPECTED_SECONDS = {"probe": 10, "profile": 14, "plan": 20, "pytorch": 16, "ckplan": 35,
+                    "operators": 90, "executor": 45, "sanitize": 40}
+# Cases that may take longer than the others of a lease before they count as hung.
+LIMIT_SECONDS = {"operators": 150, "executor": 90, "ckplan": 90}
+
 SANITIZED = [
     ("resnet50", ["-D", "N=2", "--input-shape", "x=2,3,64,64"]),
     ("bert_base_512", ["-D", "N=1"]),
@@ -164,6 +176,66 @@ def add_sanitizer(cases):
         for model, sizes in SANITIZED:
             cases.add(Case(f"{start}/{model}", "sanitizer", "sanitize", model, tuple(sizes),
                            details=details))
+
+
+def kind_of(case):
+    """Returns the name by which the times of a case are looked up."""
+    if case.kind == "tests" or case.details.get("way") == "ckplan":
+        return case.name if case.kind == "tests" else "ckplan"
+    return case.kind
+
+
+def expected_seconds(case):
+    return EXPECTED_SECONDS[kind_of(case)]
+
+
+def limit_seconds(case, usual):
+    """Returns how long the case may take before it counts as hung."""
+    return LIMIT_SECONDS.get(kind_of(case), usual)
+
+
+def add_pair(cases, model, batch, precision, more):
+    cases.add_plan("pytorch", model, sizes_of(batch, more), precision, "ckexec",
+                   ["--algo", "approx-dp"], budget="60%")
+    for way in LEASED_WAYS:
+        cases.add(Case(f"pytorch/{model}/N={batch}/{precision}/{way}", "pytorch", "pytorch", model,
+                       sizes_of(batch), precision, {"way": way, "batch": batch}))
+
+
+def lease_cases(link=LINK):
+    """Returns what runs in a lease: what says most in the least time comes first."""
+    cases = Cases()
+    cases.add(Case("probe", "probe", "probe", "tiny_mlp", sizes_of(8)))
+    cases.add_plan("small", "resnet50", ("-D", "N=2", "--input-shape", "x=2,3,64,64"), "fp32",
+                   "approx-dp", ["--algo", "approx-dp"], budget="60%")
+    for pair in LEASED_PAIRS:
+        add_pair(cases, *pair)
+    model, batch, peaks, keep_all = papers.HONG[-1]
+    for algorithm, peak in zip(papers.HONG_ALGORITHMS, peaks):
+        cases.add_plan("papers", model, sizes_of(batch), "fp32", f"Hong, {algorithm}",
+                       ["--algo", algorithm], paper="Hong, Table 2", paper_mib=peak,
+                       paper_keep_all_mib=keep_all)
+    model, batch, overhead = papers.CHEN[0]
+    cases.add_plan("papers", model, sizes_of(batch), "fp32", "Chen, sublinear",
+                   ["--algo", "chen-search"], paper="Chen, Fig. 7", paper_overhead=overhead)
+    for model, batch, changes in papers.KUSUMOTO:
+        if model == "resnet152":
+            way, planning = papers.KUSUMOTO_WAYS[1]
+            cases.add_plan("papers", model, sizes_of(batch), "fp32", f"Kusumoto, {way}", planning,
+                           paper="Kusumoto, Table 1", paper_change=changes[1])
+    for program in ("operators", "executor"):
+        cases.add(Case(program, program, "tests"))
+    model, batch, precision, _ = LEASED_PAIRS[0]
+    cases.add_plan("offload", model, sizes_of(batch), precision, "offload-largest, copies",
+                   ["--algo", "offload-largest", "--offload", link], budget="60%",
+                   rehearsed_budget=REHEARSED_BUDGET)
+    for batch in SWEPT[1]:
+        cases.add_plan("table", SWEPT[0], sizes_of(batch), "fp32", "approx-dp",
+                       ["--algo", "approx-dp"], budget="40%")
+    model, sizes = SANITIZED[0]
+    cases.add(Case(f"sanitizer/memcheck/{model}", "sanitizer", "sanitize", model, tuple(sizes),
+                   details={"tool": "memcheck"}))
+    return cases.cases
 
 
 def all_cases(stages, models, link=LINK):

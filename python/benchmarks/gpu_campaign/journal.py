@@ -2,8 +2,8 @@
 
 A case has a line when it begins and one with its result. A campaign that was cut, at any moment and
 by anything, goes on after the last result: a part of a line at the end is removed, and the case
-that was running begins anew. A case that ends the campaign, or the machine, MAX_STARTS times is
-given up.
+that was running begins anew. A case that takes the campaign or the machine down with it several
+times is given up: after MAX_STARTS starts, or after the first one in a lease.
 """
 
 import fcntl
@@ -81,20 +81,34 @@ class Journal:
         os.fsync(self.file.fileno())
         self.records.append(record)
 
-    def begin(self, case):
-        """Returns False if the case has ended too many campaigns."""
+    def starts_of(self, case):
+        """Returns how often the case has begun since its last result without an end of its own.
+
+        A campaign that stopped the case early, for want of time or by a signal, takes its start
+        back. One that waited for the case's whole limit does not: the case hung.
+        """
         starts = 0
         for record in self.records:
-            if record.get("case") == case:
-                starts = starts + 1 if record["event"] == "start" else 0
-        if starts >= MAX_STARTS:
+            if record.get("case") != case:
+                continue
+            if record["event"] == "start":
+                starts += 1
+            elif record["event"] == "result":
+                starts = 0
+            elif record["event"] == "stop" and not record.get("hung"):
+                starts -= 1
+        return starts
+
+    def begin(self, case, most=MAX_STARTS):
+        """Returns False if the case has ended too many campaigns."""
+        if self.starts_of(case) >= most:
             return False
         self.write({"event": "start", "case": case})
         return True
 
-    def interrupt(self, case, why):
-        """The case was stopped by the campaign itself, and shall begin anew in the next one."""
-        self.write({"event": "stop", "case": case, "why": why})
+    def interrupt(self, case, why, hung=False):
+        """The campaign itself stopped the case, which begins anew in the next one."""
+        self.write({"event": "stop", "case": case, "why": why, "hung": hung})
 
     def finish(self, case, result):
         record = {"event": "result", "case": case, **result}

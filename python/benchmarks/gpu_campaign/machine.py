@@ -31,6 +31,7 @@ STAND_IN = ("tiny_mlp", ("-D", "N=8"))
 # What TF32 convolutions of ResNet-50 want at N=256, so that none is held back.
 WORKSPACE = "1200MiB"
 CASE_SECONDS = 1200  # No case takes this long unless something hangs.
+LEASE_CASE_SECONDS = 45  # The same in a lease, where a hang must not cost the other cases.
 KEPT_LINES = 200
 
 
@@ -70,6 +71,8 @@ class Machine:
         self.rehearses = rehearses
         self.python = python
         self.deadline = deadline
+        self.case_seconds = CASE_SECONDS
+        self.case_ends = None  # When the case that runs has had its time.
         self.command = []  # The last one, for the journal.
         self.is_waiting = False
         self.is_stopped = False
@@ -102,15 +105,33 @@ class Machine:
         if self.is_waiting:
             raise Interrupted()
 
+    def begin_case(self, seconds):
+        """Gives the next case its time. Raises TimeIsUp where the campaign has none left."""
+        self.case_ends, self.case_seconds = None, seconds
+        self.seconds_left()
+        self.case_ends = time.monotonic() + seconds
+
+    def has_time_for(self, seconds):
+        """Returns whether so much of the campaign's time is left."""
+        return self.deadline is None or time.monotonic() + seconds <= self.deadline
+
+    def has_hung(self):
+        """Returns whether the case that runs has had all of its time."""
+        return self.case_ends is not None and time.monotonic() >= self.case_ends
+
     def seconds_left(self):
         if self.is_stopped:
             raise Interrupted()
-        left = CASE_SECONDS
-        if self.deadline is not None:
-            left = min(left, self.deadline - time.monotonic())
-        if left <= 0:
+        now = time.monotonic()
+        if self.deadline is not None and self.deadline <= now:
             raise TimeIsUp()
-        return left
+        ends = now + self.case_seconds if self.case_ends is None else self.case_ends
+        if ends <= now:
+            raise self.took_too_long()
+        return min(ends, self.deadline or ends) - now
+
+    def took_too_long(self):
+        return Failure("failed", [f"it took longer than {self.case_seconds} s"])
 
     def run(self, command, folder=None, environment=None):
         """Runs the command, and returns its exit code, its output and its messages as lines."""
@@ -132,9 +153,9 @@ class Machine:
             self.is_waiting = True
             return child.communicate(timeout=left)
         except subprocess.TimeoutExpired as error:
-            if left < CASE_SECONDS:
+            if not self.has_hung():
                 raise TimeIsUp() from error
-            raise Failure("failed", [f"it took longer than {CASE_SECONDS} s"]) from error
+            raise self.took_too_long() from error
         finally:
             self.is_waiting = False
             if child.poll() is None:

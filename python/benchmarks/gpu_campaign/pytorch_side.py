@@ -2,11 +2,12 @@
 """Times a training step in PyTorch, and measures its peak, with the settings of ckexec.
 
   pytorch_side.py --network resnet50 --batch 256 --precision fp32|default|bf16
-                  --way eager|checkpoint|knob [--steps N] [--rehearse]
+                  --way eager|checkpoint|knob|ckplan [--steps N] [--rehearse]
 
 eager       as it comes
 checkpoint  torch.utils.checkpoint around each unit or layer
 knob        torch.compile with half of the activations: activation_memory_budget
+ckplan      ckplan.torch.compile within 60 % of the peak of keeping everything
 
 A step is forward and backward from a given gradient of the output, without a loss and without an
 update of the weights. Algorithms are deterministic ones, as ckexec's are. `default` leaves TF32 as
@@ -16,6 +17,7 @@ where the memory does not suffice.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import statistics
@@ -70,7 +72,19 @@ def prepared(network, way):
         import torch._functorch.config
         torch._functorch.config.activation_memory_budget = 0.5
         return torch.compile(network)
+    if way == "ckplan":
+        import ckplan.torch
+        return ckplan.torch.compile(network, budget="60%")
     return network
+
+
+def digest_of(network):
+    """Returns a hash of the bits of all gradients, by which two ways are compared."""
+    found = hashlib.sha256()
+    for parameter in network.parameters():
+        if parameter.grad is not None:
+            found.update(parameter.grad.detach().contiguous().view(torch.uint8).cpu().numpy())
+    return found.hexdigest()
 
 
 class Step:
@@ -95,9 +109,11 @@ class Step:
             return self.network(self.batch)
 
     def run(self):
+        torch.manual_seed(2)  # Dropout is the same in every way.
         self.network.zero_grad(set_to_none=True)
         output = self.forward()
         if self.gradient is None:
+            torch.manual_seed(1)
             self.gradient = torch.randn_like(output) / output.numel() ** 0.5
         output.backward(self.gradient)
 
@@ -128,7 +144,9 @@ def measure(given, device):
     seconds = [seconds_of(step) for _ in range(given.steps)]
     peak = torch.cuda.max_memory_allocated() if device == "cuda" else 0
     gradient = step.gradient.numel() * step.gradient.element_size()
-    return {"torch": torch.__version__, "cuda": torch.version.cuda,
+    report = getattr(step.network, "ckplan", None)
+    return {**(report.figures() if report else {}), "gradients_sha256": digest_of(step.network),
+            "torch": torch.__version__, "cuda": torch.version.cuda,
             "cudnn": torch.backends.cudnn.version(), "seconds": statistics.median(seconds),
             "all_seconds": seconds, "peak_bytes": peak, "output_gradient_bytes": gradient}
 
@@ -139,7 +157,7 @@ def main():
     options.add_argument("--network", choices=list(NETWORKS), required=True)
     options.add_argument("--batch", type=int, required=True)
     options.add_argument("--precision", choices=["fp32", "default", "tf32", "bf16"], required=True)
-    options.add_argument("--way", choices=["eager", "checkpoint", "knob"], required=True)
+    options.add_argument("--way", choices=["eager", "checkpoint", "knob", "ckplan"], required=True)
     options.add_argument("--steps", type=int, default=5)
     options.add_argument("--rehearse", action="store_true")
     given = options.parse_args()

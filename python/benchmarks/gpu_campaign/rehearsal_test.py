@@ -22,7 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(BENCHMARKS))
 sys.path.insert(0, BENCHMARKS)
 
 from gpu_campaign import cases, machine  # noqa: E402
-from gpu_campaign.journal import FILE, MAX_STARTS, read_lines  # noqa: E402
+from gpu_campaign.journal import FILE, MAX_STARTS, Journal, read_lines  # noqa: E402
 from gpu_campaign.journal import read_records, results_of  # noqa: E402
 
 BUILD = ""
@@ -294,6 +294,119 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual(folder.page("html"), text)
         self.assertEqual(subprocess.run([*page, ROOT], check=False,
                                         stderr=subprocess.DEVNULL).returncode, 2)
+
+
+# Takes the place of a program that never answers.
+HANGING = """#!/bin/sh
+exec sleep 600
+"""
+
+
+class Lease(unittest.TestCase):
+    """A campaign on a machine that is lent for a few minutes."""
+
+    def setUp(self):
+        self.folder = Folder(self)
+        self.work = os.path.join(self.folder.path, "work")
+        self.out = os.path.join(self.folder.path, "out")
+
+    def command(self, *options):
+        return [os.path.join(ROOT, "scripts/test-gpu"), "--rehearse", "--lease", "10", "--runs", "1",
+                "-o", self.out, "--work", self.work, "--build", self.folder.build, "--python",
+                self.folder.python, *options]
+
+    def run_lease(self, *options):
+        return subprocess.run(self.command(*options), capture_output=True, text=True, check=False)
+
+    def results(self):
+        return results_of(read_records(os.path.join(self.work, FILE)))
+
+    def test_it_runs_its_cases_in_order_and_hands_back_three_files(self):
+        done = self.run_lease()
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        results = self.results()
+        self.assertEqual(list(results), [case.name for case in cases.lease_cases()])
+        self.assertEqual({case: result["status"] for case, result in results.items()
+                          if result["status"] != "passed"},
+                         {"sanitizer/memcheck/resnet50": "skipped"})
+        self.assertEqual(sorted(os.listdir(self.out)),
+                         ["campaign.tar.gz", "gpu-validation.md", FILE])
+        for name in os.listdir(self.out):
+            self.assertLess(os.path.getsize(os.path.join(self.out, name)), 16 * 2**20)
+        for case in cases.lease_cases():
+            limit = cases.limit_seconds(case, machine.LEASE_CASE_SECONDS)
+            self.assertLess(results[case.name]["seconds"], limit)
+            self.assertLessEqual(cases.expected_seconds(case), limit)
+
+    def test_what_says_most_takes_six_minutes(self):
+        """By the times that are expected; a GPU has not shown them yet."""
+        planned = cases.lease_cases()
+        first = planned[:[case.name for case in planned].index("operators")]
+        self.assertLessEqual(sum(cases.expected_seconds(case) for case in first), 7 * 60)
+        pairs = [case for case in first if case.stage == "pytorch"]
+        self.assertEqual([case.name.rsplit("/", 1)[1] for case in pairs],
+                         ["profile", "ckexec", "eager", "ckplan"] * 2)
+        self.assertLess(sum(cases.expected_seconds(case) for case in planned), 15 * 60)
+
+    def test_a_case_that_hangs_is_given_up_once_and_the_others_run(self):
+        with tempfile.TemporaryDirectory() as build:
+            os.mkdir(os.path.join(build, "bin"))
+            for name, paths in machine.REHEARSED.items():
+                target = os.path.join(build, "bin", os.path.basename(paths[0]))
+                if name == "operators":
+                    write_program(target, HANGING)
+                else:
+                    os.symlink(os.path.join(BUILD, paths[0]), target)
+            self.folder.build = build
+            done = self.run_lease("--case-limit", "20s")
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            results = self.results()
+            self.assertEqual(results["operators"]["reasons"], ["it took longer than 20.0 s"])
+            self.assertEqual([case for case, result in results.items()
+                              if result["status"] == "failed"], ["operators"])
+            again = self.run_lease("--case-limit", "20s")
+            self.assertNotIn("operators", again.stdout)
+
+    def test_killed_at_random_moments_it_does_every_other_case_and_goes_on_elsewhere(self):
+        seed = random.randrange(2**32)
+        print(f"seed {seed}")
+        moments = random.Random(seed)
+        killed = 3
+        for _ in range(killed):
+            child = subprocess.Popen(self.command(), stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL)
+            time.sleep(moments.uniform(0.5, 2))
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+        before = self.results()
+        # The machine is gone; what it handed back last begins the campaign on another one.
+        archive = os.path.join(self.out, "campaign.tar.gz")
+        if os.path.exists(archive):
+            self.work = os.path.join(self.folder.path, "another")
+        done = self.run_lease("--resume", archive) if os.path.exists(archive) else self.run_lease()
+        self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
+        results = self.results()
+        self.assertEqual(set(results), {case.name for case in cases.lease_cases()})
+        lost = [case for case, result in results.items() if result["status"] == "failed"]
+        self.assertLessEqual(len(lost), killed + sum("profile" in case for case in lost) * 4)
+        for case in set(before) & set(results):
+            if before[case]["status"] == "passed":
+                self.assertEqual(results[case]["status"], "passed")
+
+
+class JournalOfStarts(unittest.TestCase):
+    def test_a_hang_counts_as_a_start_and_a_stop_for_want_of_time_does_not(self):
+        with tempfile.TemporaryDirectory() as folder:
+            journal = Journal(folder)
+            for _ in range(5):
+                self.assertTrue(journal.begin("a"))
+                journal.interrupt("a", "the time is up")
+            for _ in range(MAX_STARTS):
+                self.assertTrue(journal.begin("a"))
+                journal.interrupt("a", "the time is up", hung=True)
+            self.assertFalse(journal.begin("a"))
+            self.assertTrue(journal.begin("b", 1))
+            self.assertFalse(journal.begin("b", 1))
 
 
 if __name__ == "__main__":

@@ -89,8 +89,11 @@ class Runner:
         if result is not None and result["status"] != "passed":
             raise Failure(result["status"],
                           [f"its costs were not measured: {result['reasons'][0]}"])
-        if result is None or not os.path.exists(path):
-            raise Failure("failed", [f"{path} is not there; begin anew in another folder"])
+        if result is None:
+            raise Failure("failed", ["its costs were not measured"])
+        if not os.path.exists(path):  # The journal came back from a machine, and the file did not.
+            self.profile(campaign.Case(profile, result["stage"], "profile", result["model"],
+                                       tuple(result["sizes"]), result["precision"]))
         return f"file:{path}"
 
     def make_plan(self, case, costs, planning, budget):
@@ -173,12 +176,15 @@ class Runner:
     # ---- PyTorch -------------------------------------------------------------------------------
 
     def pytorch(self, case):
+        environment = {"CKPLAN_PROGRAM": self.machine.program("ckplan"),
+                       "CKPLAN_CACHE": os.path.join(self.files, "plans"),
+                       "PYTHONPATH": os.path.join(self.machine.root, "python")}
         command = [self.machine.python, os.path.join(HERE, "pytorch_side.py"), "--network",
                    case.model, "--batch", str(case.details["batch"]), "--precision",
                    case.precision, "--way", case.details["way"], "--steps", str(self.runs + 2)]
         if self.machine.rehearses:
             command.append("--rehearse")
-        code, output, messages = self.machine.run(command)
+        code, output, messages = self.machine.run(command, environment=environment)
         if code == 77:
             raise Failure("skipped", messages[-KEPT_LINES:], code)
         if code != 0:

@@ -157,6 +157,18 @@ def paper_table(results):
                  paper_rows(results), note)
 
 
+def against_eager(results, case, side):
+    """Returns what ckplan.torch promised and needed, and whether its gradients are eager's."""
+    if "ckplan_planned_peak_bytes" not in side:
+        return ""
+    eager = results.get(f"{case.rsplit('/', 1)[0]}/eager", {}).get("pytorch", {})
+    same = "eager's bits" if eager.get("gradients_sha256") == side["gradients_sha256"] else (
+        "OTHER BITS than eager's" if eager else "eager was not run")
+    return (f"promised {mib(side['ckplan_planned_peak_bytes'])} of "
+            f"{mib(side['ckplan_keep_all_peak_bytes'])}, measured "
+            f"{mib(side.get('ckplan_measured_peak_bytes'))}; {same}")
+
+
 def side_by_side(results):
     rows = []
     for case, result in in_stage(results, "pytorch"):
@@ -172,7 +184,8 @@ def side_by_side(results):
         elif "pytorch" in result:
             side = result["pytorch"]
             rows.append([*start, f"PyTorch {side['torch']}, {label(case)}",
-                         mib(side["peak_bytes"]), milliseconds(side["seconds"]), ""])
+                         mib(side["peak_bytes"]), milliseconds(side["seconds"]),
+                         against_eager(results, case, side)])
         else:
             rows.append([*start, label(case), "", "", verdict(result)])
     return Table("PyTorch side by side",

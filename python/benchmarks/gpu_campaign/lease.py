@@ -1,0 +1,67 @@
+"""What a lease of a GPU hands back: a few files, and how they bring a campaign to another machine.
+
+A campaign in a lease works in a folder of its own, which stays on the machine. After each case that
+took a while, and at the end, the folder to hand back gets
+
+    results.jsonl        the journal
+    gpu-validation.md    its tables
+    campaign.tar.gz      all of it: the journal, both pages, and the files of the cases
+
+A machine that begins anew goes on from campaign.tar.gz.
+"""
+
+import os
+import shutil
+import tarfile
+
+from . import page
+from .journal import FILE
+
+ARCHIVE = "campaign.tar.gz"
+MOST_BYTES = 16 * 2**20  # Of each file.
+
+
+def hand_back(work, folder):
+    """Writes the files of the campaign in `work` into `folder`."""
+    os.makedirs(folder, exist_ok=True)
+    page.write(work)
+    for name in (FILE, f"{page.NAME}.md"):
+        replace_by(lambda part, name=name: shutil.copy(os.path.join(work, name), part),
+                   os.path.join(folder, name))
+    replace_by(lambda part: pack(work, part), os.path.join(folder, ARCHIVE))
+
+
+def replace_by(write, path):
+    """Has a file written beside `path`, which then takes its place whole."""
+    write(f"{path}.part")
+    os.replace(f"{path}.part", path)
+
+
+def pack(work, path):
+    """Packs the folder; leaves out the largest files of cases until it is small enough."""
+    left_out = []
+    while True:
+        names = sorted(os.path.relpath(os.path.join(place, name), work)
+                       for place, _, files in os.walk(work) for name in files)
+        names = [name for name in names if name not in left_out]
+        with tarfile.open(path, "w:gz") as archive:
+            for name in names:
+                archive.add(os.path.join(work, name), name)
+        if os.path.getsize(path) <= MOST_BYTES:
+            return
+        of_cases = [name for name in names if name.startswith("files" + os.sep)]
+        if not of_cases:
+            return
+        left_out.append(max(of_cases, key=lambda name: os.path.getsize(os.path.join(work, name))))
+
+
+def resume(archive, work):
+    """Unpacks what an earlier lease has handed back, unless the folder has a campaign."""
+    if os.path.exists(os.path.join(work, FILE)):
+        return
+    os.makedirs(work, exist_ok=True)
+    with tarfile.open(archive) as packed:
+        for member in packed.getmembers():
+            parts = member.name.split("/")
+            if member.isfile() and parts[0] and ".." not in parts:  # Nothing outside of the folder.
+                packed.extract(member, work)
