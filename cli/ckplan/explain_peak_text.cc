@@ -51,10 +51,10 @@ class PeakWriter : ExplanationWriter {
       gradients = peak.by_kind[static_cast<size_t>(MemoryKind::kGradients)];
     }
     std::string text = fmt::format("this operation uses {}", HumanBytes(peak.used));
-    if (gradients > Bytes(0)) text += fmt::format(", {} are gradients", HumanBytes(gradients));
+    if (gradients > Bytes(0)) text += fmt::format(", gradients {}", HumanBytes(gradients));
     const Bytes held = peak.bytes - peak.other_micro_batches - peak.used - gradients;
-    Row("", fmt::format("{}, and tensors kept for later {}", text,
-                        held == Bytes(0) ? "nothing" : HumanBytes(held)));
+    if (held > Bytes(0)) text += fmt::format(", and tensors kept for later {}", HumanBytes(held));
+    Row("", text);
   }
 
   void WriteKinds(const PeakExplanation& peak) {
@@ -175,7 +175,7 @@ class PeakWriter : ExplanationWriter {
         !helps ? "freeing any single tensor leaves the peak as it is; the largest are"
                : fmt::format(
                      "to lower the peak, free one of these and recompute it{} before its next use",
-                     may_move ? " or copied back" : ""));
+                     may_move ? " or copy it back" : ""));
     TextTable table;
     table.columns = {{"released", false, TableColumn::Fit::kElide},
                      {"bytes", true},
