@@ -73,7 +73,7 @@ struct Reproduction {
 std::string DifferenceText(const Figure& figure);
 
 std::string ReproductionText(const std::vector<Reproduction>& reproductions, size_t width);
-// Returns the whole page docs/reproduction.md.
+// Returns the whole page testdata/reproduction.md.
 std::string ReproductionMarkdown(const std::vector<Reproduction>& reproductions);
 // Returns the JSON that schemas/bench.schema.json describes.
 std::string ReproductionJson(const std::vector<Reproduction>& reproductions);

@@ -23,8 +23,8 @@ Figure Number(FigureUnit unit, int64_t ours, int64_t paper) {
 
 }  // namespace
 
-TEST_CASE("reproduction: docs/reproduction.md equals the output of ckbench") {
-  CHECK(*ReadWholeFile("docs/reproduction.md") == ReproductionMarkdown(AllReproductions()));
+TEST_CASE("reproduction: testdata/reproduction.md equals the output of ckbench") {
+  CHECK(*ReadWholeFile("testdata/reproduction.md") == ReproductionMarkdown(AllReproductions()));
 }
 
 TEST_CASE("reproduction: every difference above 2 % has an explanation") {
