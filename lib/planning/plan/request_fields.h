@@ -1,7 +1,7 @@
 // The table of the fields of a request. It has the name of each field, its key in plan files, the
 // words it takes, and what a difference in it means for the comparison of two plans. Command lines,
 // plan files, comparisons and the command that makes a plan again are driven by the table, so that
-// a new field is added in few places: docs/adding-a-flag.md lists them.
+// a new field is added in few places: docs/extending.md lists them.
 #pragma once
 
 #include <cstddef>
