@@ -45,7 +45,7 @@ constexpr Benchmark kQuality = {
 constexpr Benchmark kInstances = {
     "ckbench instances", "ckbench instances rl1.json cm2_resnet50.json --effort thorough",
     "Plans published joint graphs by best at 90 to 40 % of the memory, and prints what that adds.",
-    "joint graphs; docs/instances.md says which are published", kBudgetsOfInstances};
+    "joint graphs; docs/quality.md says which are published", kBudgetsOfInstances};
 
 struct QualityRequest {
   std::vector<std::string> files;

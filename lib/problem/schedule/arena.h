@@ -15,7 +15,7 @@
 // are tried as well.
 //
 // Guarantee  no two buffers that live at the same time overlap; not always the smallest height:
-//            docs/benchmarks.md has the measured ratios.
+//            docs/algorithms.md has the measured ratios.
 #pragma once
 
 #include <vector>

@@ -29,7 +29,7 @@
 
 namespace ckplan {
 
-// Above these limits exact-dp refuses and reports the number: docs/benchmarks.md has the sizes of
+// Above these limits exact-dp refuses and reports the number: docs/quality.md has the sizes of
 // real models.
 inline constexpr int64_t kMaxLowerSets = 250'000;
 inline constexpr int64_t kMaxLowerSetBytes = int64_t{512} << 20;  // One bit per node and set.
