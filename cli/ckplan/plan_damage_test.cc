@@ -42,7 +42,7 @@ Pattern Components(const std::string& place) {
 // The first column of the table below the heading.
 std::vector<std::string> ListOfTheDocument() {
   const std::string page = *ReadWholeFile("docs/plan-format.md");
-  const size_t heading = page.find("## What no judge can know\n");
+  const size_t heading = page.find("## What the checker cannot know\n");
   REQUIRE(heading != std::string::npos);
   const std::string section = page.substr(heading, page.find("\n## ", heading + 1) - heading);
   std::vector<std::string> places;
