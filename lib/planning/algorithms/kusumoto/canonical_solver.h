@@ -18,7 +18,6 @@ namespace ckplan {
 inline constexpr int64_t kMaxClosures = 10'000;
 
 // Total costs above kMaxExactTime are rounded to about this total for a first plan.
-// docs/quality.md shows what that costs.
 inline constexpr int64_t kMaxDpTime = 1000;
 
 // Returns the unit in which the total time is about kMaxDpTime. Returns 1 if the total is searched
