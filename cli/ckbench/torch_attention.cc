@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lib/executor/cuda/traffic/kernel_list.h"
-#include "lib/problem/ops/fused_attention.h"
+#include "lib/problem/ops/attention.h"
 
 namespace ckplan {
 namespace {

@@ -8,7 +8,6 @@
 #include "lib/problem/ops/backward_reads.h"
 #include "lib/problem/ops/op_table.h"
 #include "lib/problem/ops/sizes.h"
-#include "lib/problem/ops/statistics.h"
 
 namespace ckplan {
 

@@ -1,9 +1,9 @@
-// Linear maps that are applied along each axis independently; see lib/problem/ops/taps.h.
+// Linear maps that are applied along each axis independently; see lib/problem/ops/pad_resize.h.
 #pragma once
 
 #include "lib/executor/backend/backend.h"
 #include "lib/executor/cpu/layout.h"
-#include "lib/problem/ops/taps.h"
+#include "lib/problem/ops/pad_resize.h"
 
 namespace ckplan::cpu {
 

@@ -13,9 +13,9 @@
 #include "lib/executor/scalar/binary.h"
 #include "lib/executor/scalar/random.h"
 #include "lib/executor/scalar/unary_math.h"
-#include "lib/problem/ops/batch_norm.h"
 #include "lib/problem/ops/element_order.h"
-#include "lib/problem/ops/random.h"
+#include "lib/problem/ops/generate.h"
+#include "lib/problem/ops/norms.h"
 
 namespace ckplan::cuda {
 

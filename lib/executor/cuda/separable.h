@@ -1,12 +1,12 @@
-// Linear maps that are applied along each axis independently; see lib/problem/ops/taps.h. Each
-// thread computes one output element by a loop over its taps.
+// Linear maps that are applied along each axis independently; see lib/problem/ops/pad_resize.h.
+// Each thread computes one output element by a loop over its taps.
 #pragma once
 
 #include <vector>
 
 #include "lib/executor/cuda/device.h"
 #include "lib/executor/cuda/index.h"
-#include "lib/problem/ops/taps.h"
+#include "lib/problem/ops/pad_resize.h"
 
 namespace ckplan::cuda {
 

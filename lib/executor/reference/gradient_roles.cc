@@ -4,7 +4,6 @@
 
 #include "lib/problem/ops/backward_reads.h"
 #include "lib/problem/ops/op_rules.h"
-#include "lib/problem/ops/statistics.h"
 
 namespace ckplan::reference {
 

@@ -5,7 +5,7 @@
 #include "lib/base/checked.h"
 #include "lib/base/lower_case.h"
 #include "lib/files/model/tensor_elements.h"
-#include "lib/problem/ops/tensor_type.h"
+#include "lib/problem/ops/op_spec.h"
 
 namespace ckplan {
 

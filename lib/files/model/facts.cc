@@ -7,7 +7,7 @@
 #include "lib/files/model/op_spec_of.h"
 #include "lib/files/model/plain_numbers.h"
 #include "lib/problem/ops/op_rules.h"
-#include "lib/problem/ops/tensor_type.h"
+#include "lib/problem/ops/op_spec.h"
 
 namespace ckplan {
 

@@ -24,11 +24,8 @@
 #include "lib/files/model/signature.h"
 #include "lib/problem/cost/table.h"
 #include "lib/problem/ops/backward_reads.h"
-#include "lib/problem/ops/eager_temporaries.h"
-#include "lib/problem/ops/in_place.h"
 #include "lib/problem/ops/op_hint.h"
 #include "lib/problem/ops/op_rules.h"
-#include "lib/problem/ops/statistics.h"
 #include "lib/problem/ops/work.h"
 
 namespace ckplan {

@@ -48,9 +48,9 @@ Result<Done> RequireSameShape(const OpSpec& spec);
 // first output.
 Result<Done> RequireBroadcast(const OpSpec& spec, size_t inputs);
 
-// Checks an operator that is made of taps (taps.h), whose lists are as long as an axis. Requires
-// that input and output have equally many axes, that no axis is longer than such lists may be, and
-// that the types are alike.
+// Checks an operator that is made of taps (pad_resize.h), whose lists are as long as an axis.
+// Requires that input and output have equally many axes, that no axis is longer than such lists may
+// be, and that the types are alike.
 Result<Done> RequireTapAxes(const OpSpec& spec);
 
 }  // namespace ckplan

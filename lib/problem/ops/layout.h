@@ -7,7 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
+
+#include "lib/base/result.h"
+#include "lib/problem/ops/op_spec.h"
 
 namespace ckplan {
 
@@ -35,5 +40,33 @@ Layout Collapse(const Dims& dims, const std::vector<Dims>& strides);
 // Returns the layout of operands that are broadcast to `dims`. The result itself is added as the
 // last operand.
 Layout BroadcastLayout(const Dims& dims, const std::vector<Dims>& operands);
+
+// Reads axes and small integer operands, which are attributes in some opsets and inputs in others.
+
+// Returns the axis counted from 0; a negative `axis` counts from the end. kInvalidInput: a tensor
+// of this rank has no such axis.
+Result<size_t> NormalAxis(const OpSpec& spec, int64_t axis, size_t rank);
+
+// Returns the contents of an integer input, or of the attribute that older opsets have instead, or
+// nothing if both are absent. kUnsupported: the input is computed during the step.
+Result<std::optional<Dims>> KnownInts(const OpSpec& spec, size_t input, std::string_view attribute);
+
+// A tensor reshaped to three axes around one of its own: outer x size x inner.
+struct AxisView {
+  int64_t outer = 1, size = 1, inner = 1;
+};
+AxisView ViewAlong(const Dims& dims, size_t axis);
+
+// A tensor seen as samples x channels x positions, for operators that treat each channel
+// separately. If the channels lie last, each position is a sample.
+struct ChannelView {
+  int64_t samples = 1, channels = 1, positions = 1;
+
+  // Index of the first element of `channel` in `sample`.
+  int64_t offset(int64_t sample, int64_t channel) const {
+    return (sample * channels + channel) * positions;
+  }
+  int64_t channel_size() const { return samples * positions; }
+};
 
 }  // namespace ckplan

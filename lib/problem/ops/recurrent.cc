@@ -137,4 +137,25 @@ Result<RecurrentShape> ReadRecurrentShape(const OpSpec& spec, int64_t gates) {
   return shape;
 }
 
+Result<GruShape> ReadGruShape(const OpSpec& spec) {
+  GruShape shape;
+  CKPLAN_ASSIGN_OR_RETURN(static_cast<RecurrentShape&>(shape), ReadRecurrentShape(spec, 3));
+  shape.resets_after = spec.Int("linear_before_reset", 0) != 0;
+  return shape;
+}
+
+std::span<const FamilyRow> GruFamily() {
+  static constexpr FamilyRow kRows[] = {
+      {"GRU", JudgeBy<ReadGruShape>, "default activations, no clipping or lengths"}};
+  return kRows;
+}
+
+Result<LstmShape> ReadLstmShape(const OpSpec& spec) { return ReadRecurrentShape(spec, 4); }
+
+std::span<const FamilyRow> LstmFamily() {
+  static constexpr FamilyRow kRows[] = {
+      {"LSTM", JudgeBy<ReadLstmShape>, "default activations, no peepholes, clipping or lengths"}};
+  return kRows;
+}
+
 }  // namespace ckplan

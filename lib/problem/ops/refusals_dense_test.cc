@@ -6,7 +6,7 @@
 
 #include "lib/executor/reference/refusals.h"
 #include "lib/problem/ops/attention.h"
-#include "lib/problem/ops/pool.h"
+#include "lib/problem/ops/sliding.h"
 
 namespace ckplan {
 namespace {

@@ -1,8 +1,6 @@
 // BatchNormalization, always with the statistics of the batch, because a training step is run even
 // if the model was exported for inference. The running statistics are not part of the step; outputs
 // 1 and 2, if used, receive the statistics of this batch.
-#include "lib/problem/ops/batch_norm.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -11,6 +9,7 @@
 #include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/ops/moments.h"
 #include "lib/executor/cpu/parallel.h"
+#include "lib/problem/ops/norms.h"
 
 namespace ckplan::cpu {
 

@@ -4,7 +4,7 @@
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/ops/unary.h"
 #include "lib/executor/scalar/binary.h"
-#include "lib/problem/ops/binary.h"
+#include "lib/problem/ops/elementwise.h"
 
 namespace ckplan::cpu {
 

@@ -1,12 +1,11 @@
 // Col2Im: a row of the image gathers the rows of blocks that overlap it; the gradient's rows are
 // cut out of the image's gradient.
-#include "lib/problem/ops/col2im.h"
-
 #include <algorithm>
 
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/parallel.h"
+#include "lib/problem/ops/sliding.h"
 
 namespace ckplan::cpu {
 

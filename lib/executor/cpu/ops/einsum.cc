@@ -1,8 +1,6 @@
 // Einsum. The gradient of an operand is itself an Einsum of the output's gradient and the other
 // operands. An Einsum of two operands without repeated axes is a matrix product between changes of
 // layout; any other is summed element by element.
-#include "lib/problem/ops/einsum.h"
-
 #include <algorithm>
 #include <array>
 
@@ -12,6 +10,7 @@
 #include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/layout.h"
 #include "lib/executor/cpu/parallel.h"
+#include "lib/problem/ops/matmul.h"
 
 namespace ckplan::cpu {
 

@@ -1,10 +1,9 @@
 // GatherElements and ScatterElements: each element has an index of its own along one axis.
-#include "lib/problem/ops/element.h"
-
 #include <algorithm>
 
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/ops/scatter_reduction.h"
+#include "lib/problem/ops/gather.h"
 
 namespace ckplan::cpu {
 

@@ -27,8 +27,8 @@
 #include "lib/executor/cpu/vector_clones.h"
 #include "lib/executor/cpu/vector_math.h"
 #include "lib/executor/scalar/random.h"
+#include "lib/problem/ops/attention.h"
 #include "lib/problem/ops/counter_rng.h"
-#include "lib/problem/ops/fused_attention.h"
 #include "lib/problem/ops/sizes.h"
 
 namespace ckplan::cpu {

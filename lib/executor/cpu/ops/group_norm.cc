@@ -1,13 +1,12 @@
 // GroupNormalization, and InstanceNormalization, whose groups are the channels: each group of
 // channels of each sample is normalised by its own moments.
-#include "lib/problem/ops/group_norm.h"
-
 #include <algorithm>
 
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/ops/moments.h"
 #include "lib/executor/cpu/parallel.h"
+#include "lib/problem/ops/norms.h"
 
 namespace ckplan::cpu {
 

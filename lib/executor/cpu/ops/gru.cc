@@ -4,8 +4,6 @@
 //   z, r = sigmoid(gates),  h = (1 - z) n + z h'
 //   n = tanh(candidate + q R),    q = r h'                 linear_before_reset = 0
 //   n = tanh(candidate + r q),    q = h' R + its bias      linear_before_reset = 1
-#include "lib/problem/ops/gru.h"
-
 #include <algorithm>
 #include <cstring>
 
@@ -14,6 +12,7 @@
 #include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/ops/recurrent.h"
 #include "lib/executor/cpu/vector_math.h"
+#include "lib/problem/ops/recurrent.h"
 #include "lib/problem/ops/sizes.h"
 
 namespace ckplan::cpu {

@@ -1,10 +1,9 @@
 // Operators that concatenate tensors along an axis, or split them.
-#include "lib/problem/ops/join.h"
-
 #include <algorithm>
 
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/strided_copy.h"
+#include "lib/problem/ops/move.h"
 
 namespace ckplan::cpu {
 

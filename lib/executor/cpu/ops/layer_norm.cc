@@ -1,6 +1,4 @@
 // LayerNormalization and RMSNormalization: rows normalised by their own moments.
-#include "lib/problem/ops/layer_norm.h"
-
 #include <algorithm>
 
 #include "lib/executor/cpu/column_sums.h"
@@ -8,6 +6,7 @@
 #include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/ops/moments.h"
 #include "lib/executor/cpu/parallel.h"
+#include "lib/problem/ops/norms.h"
 
 namespace ckplan::cpu {
 

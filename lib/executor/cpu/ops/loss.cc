@@ -1,13 +1,12 @@
 // SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: for each position, the negative logarithm
 // of the probability of its label.
-#include "lib/problem/ops/loss.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/parallel.h"
 #include "lib/executor/cpu/vector_math.h"
+#include "lib/problem/ops/softmax.h"
 
 namespace ckplan::cpu {
 

@@ -1,11 +1,10 @@
 // LpNormalization and GlobalLpPool: norms of lines along an axis.
-#include "lib/problem/ops/lp_norm.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/parallel.h"
+#include "lib/problem/ops/norms.h"
 
 namespace ckplan::cpu {
 

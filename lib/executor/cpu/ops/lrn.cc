@@ -4,8 +4,6 @@
 //   dx = dy base^-beta - 2 alpha beta / size * x * (sum of dy y / base over the windows with x)
 //
 // A strip of positions is computed for all channels before the next strip.
-#include "lib/problem/ops/lrn.h"
-
 #include <omp.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/parallel.h"
+#include "lib/problem/ops/norms.h"
 
 namespace ckplan::cpu {
 

@@ -2,8 +2,6 @@
 // and the cell state:
 //
 //   i, o, f = sigmoid(gates), g = tanh(gate),  c = f c' + i g,  h = o tanh(c)
-#include "lib/problem/ops/lstm.h"
-
 #include <algorithm>
 #include <cstring>
 
@@ -11,6 +9,7 @@
 #include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/ops/recurrent.h"
 #include "lib/executor/cpu/vector_math.h"
+#include "lib/problem/ops/recurrent.h"
 #include "lib/problem/ops/sizes.h"
 
 namespace ckplan::cpu {

@@ -1,6 +1,4 @@
 // MeanVarianceNormalization. It has no scale and bias, and backward recomputes the moments.
-#include "lib/problem/ops/mean_variance_norm.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +6,7 @@
 #include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/ops/moments.h"
 #include "lib/executor/cpu/parallel.h"
+#include "lib/problem/ops/norms.h"
 
 namespace ckplan::cpu {
 

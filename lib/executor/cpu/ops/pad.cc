@@ -1,8 +1,7 @@
-// Pad in all its modes, and CenterCropPad, using the taps of lib/problem/ops/pad.h.
-#include "lib/problem/ops/pad.h"
-
+// Pad in all its modes, and CenterCropPad, using the taps of lib/problem/ops/pad_resize.h.
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/separable.h"
+#include "lib/problem/ops/pad_resize.h"
 
 namespace ckplan::cpu {
 

@@ -1,6 +1,4 @@
 // MaxPool, AveragePool and their global forms. All are treated as pools over three spatial axes.
-#include "lib/problem/ops/pool.h"
-
 #include <algorithm>
 #include <limits>
 
@@ -8,6 +6,7 @@
 #include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/parallel.h"
 #include "lib/executor/cpu/sum.h"
+#include "lib/problem/ops/sliding.h"
 
 namespace ckplan::cpu {
 

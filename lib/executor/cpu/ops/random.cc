@@ -1,12 +1,12 @@
 // Dropout and the operators that draw random numbers. Each number is a function of the call's seed
 // and the element's index, so backward draws the same numbers as forward.
-#include "lib/problem/ops/random.h"
+#include "lib/executor/scalar/random.h"
 
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/parallel.h"
 #include "lib/executor/cpu/strided_copy.h"
-#include "lib/executor/scalar/random.h"
 #include "lib/problem/ops/counter_rng.h"
+#include "lib/problem/ops/generate.h"
 
 namespace ckplan::cpu {
 

@@ -1,8 +1,7 @@
-// Resize and Upsample, using the interpolation taps of lib/problem/ops/resize.h.
-#include "lib/problem/ops/resize.h"
-
+// Resize and Upsample, using the interpolation taps of lib/problem/ops/pad_resize.h.
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/separable.h"
+#include "lib/problem/ops/pad_resize.h"
 
 namespace ckplan::cpu {
 

@@ -1,10 +1,9 @@
 // ReverseSequence: reverses the first elements of each sequence and copies the rest.
-#include "lib/problem/ops/reverse.h"
-
 #include <algorithm>
 
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/strided_copy.h"
+#include "lib/problem/ops/move.h"
 
 namespace ckplan::cpu {
 

@@ -1,11 +1,10 @@
 // RotaryEmbedding: rotates pairs of features by an angle that grows with the position. Backward
 // rotates the gradient by the negative angle.
-#include "lib/problem/ops/rotary.h"
-
 #include <algorithm>
 
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/parallel.h"
+#include "lib/problem/ops/attention.h"
 
 namespace ckplan::cpu {
 

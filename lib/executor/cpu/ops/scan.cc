@@ -1,11 +1,10 @@
 // Operators along one axis: cumulative sums, and positions of maxima and minima.
-#include "lib/problem/ops/scan.h"
-
 #include <algorithm>
 
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/parallel.h"
 #include "lib/executor/scalar/integers.h"
+#include "lib/problem/ops/reduce.h"
 
 namespace ckplan::cpu {
 

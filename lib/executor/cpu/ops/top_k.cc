@@ -1,11 +1,10 @@
 // TopK: the largest or smallest elements of each line, sorted, and their indices.
-#include "lib/problem/ops/top_k.h"
-
 #include <algorithm>
 #include <numeric>
 
 #include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/strided_copy.h"
+#include "lib/problem/ops/reduce.h"
 
 namespace ckplan::cpu {
 

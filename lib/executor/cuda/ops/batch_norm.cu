@@ -7,7 +7,7 @@
 #include "lib/executor/cuda/ops/channel_moments.h"
 #include "lib/executor/cuda/ops/normalise_channel.h"
 #include "lib/executor/cuda/workspace.h"
-#include "lib/problem/ops/batch_norm.h"
+#include "lib/problem/ops/norms.h"
 
 namespace ckplan::cuda {
 

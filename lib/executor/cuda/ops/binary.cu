@@ -3,7 +3,7 @@
 #include "lib/executor/cuda/ops/binary.h"
 #include "lib/executor/cuda/ops/unary.h"
 #include "lib/executor/scalar/binary.h"
-#include "lib/problem/ops/binary.h"
+#include "lib/problem/ops/elementwise.h"
 
 namespace ckplan::cuda {
 

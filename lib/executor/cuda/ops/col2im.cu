@@ -3,7 +3,7 @@
 #include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/window_axis.h"
-#include "lib/problem/ops/col2im.h"
+#include "lib/problem/ops/sliding.h"
 
 namespace ckplan::cuda {
 

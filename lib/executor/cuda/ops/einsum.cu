@@ -14,7 +14,7 @@
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/product.h"
 #include "lib/executor/cuda/reduce.h"
-#include "lib/problem/ops/einsum.h"
+#include "lib/problem/ops/matmul.h"
 
 namespace ckplan::cuda {
 

@@ -3,8 +3,8 @@
 
 #include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/ops/gather_ops.h"
-#include "lib/problem/ops/axes.h"
-#include "lib/problem/ops/element.h"
+#include "lib/problem/ops/gather.h"
+#include "lib/problem/ops/layout.h"
 
 namespace ckplan::cuda {
 

@@ -5,7 +5,7 @@
 #include "lib/executor/cuda/attention_product.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/scalar_math.h"
-#include "lib/problem/ops/fused_attention.h"
+#include "lib/problem/ops/attention.h"
 
 namespace ckplan::cuda {
 

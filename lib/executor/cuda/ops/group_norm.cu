@@ -8,7 +8,7 @@
 #include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/ops/channel_moments.h"
 #include "lib/executor/cuda/workspace.h"
-#include "lib/problem/ops/group_norm.h"
+#include "lib/problem/ops/norms.h"
 
 namespace ckplan::cuda {
 

@@ -11,7 +11,7 @@
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/ops/recurrent.h"
 #include "lib/executor/cuda/scalar_math.h"
-#include "lib/problem/ops/gru.h"
+#include "lib/problem/ops/recurrent.h"
 
 namespace ckplan::cuda {
 

@@ -3,7 +3,7 @@
 
 #include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/strided_copy.h"
-#include "lib/problem/ops/join.h"
+#include "lib/problem/ops/move.h"
 
 namespace ckplan::cuda {
 

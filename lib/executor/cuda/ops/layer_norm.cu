@@ -4,7 +4,7 @@
 #include "lib/executor/cuda/ops/moments.h"
 #include "lib/executor/cuda/reduce.h"
 #include "lib/executor/cuda/workspace.h"
-#include "lib/problem/ops/layer_norm.h"
+#include "lib/problem/ops/norms.h"
 
 namespace ckplan::cuda {
 

@@ -21,7 +21,7 @@
 #include "lib/executor/cuda/device.h"
 #include "lib/executor/cuda/ops/flash_tiles.h"
 #include "lib/executor/cuda/workspace.h"
-#include "lib/problem/ops/fused_attention.h"
+#include "lib/problem/ops/attention.h"
 #include "lib/problem/ops/op_spec.h"
 
 namespace ckplan::cuda {

@@ -14,7 +14,7 @@
 #include "lib/executor/cuda/lines.h"
 #include "lib/executor/cuda/reduce.h"
 #include "lib/executor/cuda/scalar_math.h"
-#include "lib/problem/ops/loss.h"
+#include "lib/problem/ops/softmax.h"
 
 namespace ckplan::cuda {
 

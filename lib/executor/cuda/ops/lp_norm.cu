@@ -5,7 +5,7 @@
 
 #include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/lines.h"
-#include "lib/problem/ops/lp_norm.h"
+#include "lib/problem/ops/norms.h"
 
 namespace ckplan::cuda {
 

@@ -10,7 +10,7 @@
 #include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/launch.h"
-#include "lib/problem/ops/lrn.h"
+#include "lib/problem/ops/norms.h"
 
 namespace ckplan::cuda {
 

@@ -9,7 +9,7 @@
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/ops/recurrent.h"
 #include "lib/executor/cuda/scalar_math.h"
-#include "lib/problem/ops/lstm.h"
+#include "lib/problem/ops/recurrent.h"
 
 namespace ckplan::cuda {
 

@@ -1,9 +1,9 @@
-// Pad in all its modes, and CenterCropPad, using the taps of lib/problem/ops/pad.h.
+// Pad in all its modes, and CenterCropPad, using the taps of lib/problem/ops/pad_resize.h.
 #include <utility>
 
 #include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/separable.h"
-#include "lib/problem/ops/pad.h"
+#include "lib/problem/ops/pad_resize.h"
 
 namespace ckplan::cuda {
 

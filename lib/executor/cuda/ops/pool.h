@@ -3,7 +3,7 @@
 
 #include "lib/executor/cuda/registry.h"
 #include "lib/executor/cuda/window_axis.h"
-#include "lib/problem/ops/pool.h"
+#include "lib/problem/ops/sliding.h"
 
 namespace ckplan::cuda {
 

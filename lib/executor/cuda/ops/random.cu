@@ -6,7 +6,7 @@
 #include "lib/executor/cuda/typed.h"
 #include "lib/executor/scalar/random.h"
 #include "lib/problem/ops/counter_rng.h"
-#include "lib/problem/ops/random.h"
+#include "lib/problem/ops/generate.h"
 
 namespace ckplan::cuda {
 

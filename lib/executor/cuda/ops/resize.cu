@@ -1,9 +1,9 @@
-// Resize and Upsample, using the interpolation taps of lib/problem/ops/resize.h.
+// Resize and Upsample, using the interpolation taps of lib/problem/ops/pad_resize.h.
 #include <utility>
 
 #include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/separable.h"
-#include "lib/problem/ops/resize.h"
+#include "lib/problem/ops/pad_resize.h"
 
 namespace ckplan::cuda {
 

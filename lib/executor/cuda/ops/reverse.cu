@@ -3,7 +3,7 @@
 #include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/launch.h"
-#include "lib/problem/ops/reverse.h"
+#include "lib/problem/ops/move.h"
 
 namespace ckplan::cuda {
 

@@ -3,7 +3,7 @@
 #include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/launch.h"
-#include "lib/problem/ops/rotary.h"
+#include "lib/problem/ops/attention.h"
 
 namespace ckplan::cuda {
 

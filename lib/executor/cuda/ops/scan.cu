@@ -6,7 +6,7 @@
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/lines.h"
-#include "lib/problem/ops/scan.h"
+#include "lib/problem/ops/reduce.h"
 
 namespace ckplan::cuda {
 

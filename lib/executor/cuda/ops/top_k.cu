@@ -7,7 +7,7 @@
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/typed.h"
-#include "lib/problem/ops/top_k.h"
+#include "lib/problem/ops/reduce.h"
 
 namespace ckplan::cuda {
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "lib/executor/cuda/traffic/kernel_list.h"
-#include "lib/problem/ops/conv.h"
+#include "lib/problem/ops/attention.h"
 #include "lib/problem/ops/element_order.h"
-#include "lib/problem/ops/fused_attention.h"
 #include "lib/problem/ops/matmul.h"
+#include "lib/problem/ops/sliding.h"
 
 namespace ckplan::cuda {
 

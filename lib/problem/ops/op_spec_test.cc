@@ -1,8 +1,6 @@
-#include "lib/problem/ops/tensor_type.h"
+#include "lib/problem/ops/op_spec.h"
 
 #include <doctest/doctest.h>
-
-#include "lib/problem/ops/op_spec.h"
 
 namespace ckplan {
 namespace {
