@@ -14,7 +14,6 @@
 #include "cli/common/files.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
-#include "lib/executor/core/snapshot.h"
 #include "lib/executor/core/train.h"
 #include "lib/files/emit/json_writer.h"
 

@@ -7,7 +7,6 @@
 
 #include "lib/base/result.h"
 #include "lib/executor/backend/backend.h"
-#include "lib/executor/backend/loss_call.h"
 #include "lib/files/model/step_graph.h"
 #include "lib/problem/ops/op_spec.h"
 

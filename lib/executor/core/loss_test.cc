@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/executor/core/device_block.h"
+#include "lib/executor/core/constant_store.h"
 #include "lib/executor/core/seeded.h"
 #include "lib/executor/core/test_backend.h"
 #include "lib/executor/core/testing.h"

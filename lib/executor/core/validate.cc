@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "lib/executor/core/buffer_watch.h"
-#include "lib/executor/core/device_block.h"
-#include "lib/executor/core/stopwatch.h"
+#include "lib/executor/core/constant_store.h"
+#include "lib/executor/core/profile.h"
 #include "lib/planning/plan/plan.h"
 
 namespace ckplan {

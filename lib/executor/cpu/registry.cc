@@ -1,7 +1,5 @@
 #include "lib/executor/cpu/registry.h"
 
-#include "lib/executor/cpu/families.h"
-
 namespace ckplan::cpu {
 
 const OpTable<OpRow>& Table() {

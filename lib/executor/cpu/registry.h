@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "lib/executor/backend/op_rows.h"
@@ -15,5 +16,11 @@ const OpTable<OpRow>& Table();
 
 // Returns UnsupportedOp for this backend.
 Error Unsupported(const OpSpec& spec, std::string_view what);
+
+// The operators of the CPU backend by family, one file each in ops/. registry.cc joins them.
+
+#define CKPLAN_FAMILY(Name) std::span<const OpRow> Name##Ops();
+#include "lib/problem/ops/families.def"
+#undef CKPLAN_FAMILY
 
 }  // namespace ckplan::cpu

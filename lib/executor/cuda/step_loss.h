@@ -1,7 +1,7 @@
-// The loss of a training step on the GPU (lib/executor/backend/loss_call.h).
+// The loss of a training step on the GPU (lib/executor/backend/backend.h).
 #pragma once
 
-#include "lib/executor/backend/loss_call.h"
+#include "lib/executor/backend/backend.h"
 #include "lib/executor/cuda/device.h"
 #include "lib/executor/scalar/step_loss.h"
 

@@ -162,7 +162,7 @@ std::span<const FamilyRow> AttentionFamily() {
 
 namespace {
 
-constexpr size_t kMask = 3, kBias = 4;  // Positions of inputs.
+constexpr size_t kTermMask = 3, kBias = 4;  // Positions of inputs.
 
 Result<Done> ReadCounts(const OpSpec& spec, FusedAttentionShape& shape) {
   const auto read = [&](std::string_view attribute, int64_t& count) -> Result<Done> {
@@ -282,7 +282,7 @@ Result<FusedAttentionShape> ReadFusedAttentionShape(const OpSpec& spec) {
   FusedAttentionShape shape;
   CKPLAN_RETURN_IF_ERROR(ReadCounts(spec, shape));
   CKPLAN_RETURN_IF_ERROR(ReadRows(spec, shape));
-  CKPLAN_ASSIGN_OR_RETURN(shape.mask, ReadTerm(spec, kMask, "mask", shape));
+  CKPLAN_ASSIGN_OR_RETURN(shape.mask, ReadTerm(spec, kTermMask, "mask", shape));
   CKPLAN_ASSIGN_OR_RETURN(shape.bias, ReadTerm(spec, kBias, "bias", shape));
   CKPLAN_RETURN_IF_ERROR(
       RequireStatistic(spec, {shape.batch, shape.heads, shape.queries, kFloatBytes}));

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <array>
 
-#include "lib/executor/cpu/batched_matmul.h"
 #include "lib/executor/cpu/dnnl_support.h"
-#include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/floats.h"
-#include "lib/executor/cpu/layout.h"
+#include "lib/executor/cpu/matmul_kernel.h"
 #include "lib/executor/cpu/parallel.h"
+#include "lib/executor/cpu/registry.h"
+#include "lib/executor/cpu/strided_copy.h"
 #include "lib/problem/ops/matmul.h"
 
 namespace ckplan::cpu {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "lib/executor/cpu/families.h"
+#include "lib/executor/cpu/registry.h"
 #include "lib/executor/cpu/strided_copy.h"
-#include "lib/executor/scalar/generate.h"
+#include "lib/executor/scalar/integers.h"
 
 namespace ckplan::cpu {
 

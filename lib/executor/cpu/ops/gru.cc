@@ -7,10 +7,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/executor/cpu/column_sums.h"
-#include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/ops/recurrent.h"
+#include "lib/executor/cpu/registry.h"
 #include "lib/executor/cpu/vector_math.h"
 #include "lib/problem/ops/recurrent.h"
 #include "lib/problem/ops/sizes.h"

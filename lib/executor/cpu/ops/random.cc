@@ -2,8 +2,8 @@
 // and the element's index, so backward draws the same numbers as forward.
 #include "lib/executor/scalar/random.h"
 
-#include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/parallel.h"
+#include "lib/executor/cpu/registry.h"
 #include "lib/executor/cpu/strided_copy.h"
 #include "lib/problem/ops/counter_rng.h"
 #include "lib/problem/ops/generate.h"

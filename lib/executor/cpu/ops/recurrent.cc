@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/executor/cpu/column_sums.h"
 #include "lib/executor/cpu/floats.h"
+#include "lib/executor/cpu/vector_math.h"
 #include "lib/problem/ops/sizes.h"
 
 namespace ckplan::cpu {

@@ -1,6 +1,7 @@
 #include "lib/executor/cuda/gpu/cuda_libraries.h"
 
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <memory>
@@ -9,16 +10,28 @@
 #include <vector>
 
 #include "lib/base/check.h"
-#include "lib/executor/cuda/attention_library.h"
-#include "lib/executor/cuda/gpu/absent_driver.h"
 #include "lib/executor/cuda/gpu/cublas_gemm.h"
 #include "lib/executor/cuda/gpu/cudnn_attention.h"
 #include "lib/executor/cuda/gpu/cudnn_convolution.h"
 #include "lib/executor/cuda/gpu/shared_library.h"
+#include "lib/executor/cuda/libraries.h"
 
 namespace ckplan::cuda {
 
 namespace {
+
+// A driver for machines without one. cuDNN compiles its engines for attention when it makes a plan,
+// and loads the code with the CUDA driver, which it looks for by name. For a GPU that is only
+// described the code is never run, so a library in the place of the driver is enough, which says
+// that there is no GPU and takes code without a look (absent_driver_library.cc).
+
+// Loads that library from where the program lies, so that cuDNN finds it under the driver's name.
+// Must be called before cuDNN looks for a driver. Where the library is missing nothing happens:
+// cuDNN then refuses plans of attention with its own reason.
+void LoadAbsentDriver() {
+  // The loader puts the folder of the program in the place of $ORIGIN.
+  dlopen("$ORIGIN/libckplan_absent_driver.so", RTLD_NOW | RTLD_GLOBAL);
+}
 
 // Returns the attentions of the device that the convolutions are for, which must outlive them.
 std::unique_ptr<CudnnAttentions> AttentionsBeside(const CudnnConvolutions& convolutions,

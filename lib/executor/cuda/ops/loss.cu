@@ -9,10 +9,10 @@
 
 #include <algorithm>
 
-#include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/lines.h"
 #include "lib/executor/cuda/reduce.h"
+#include "lib/executor/cuda/registry.h"
 #include "lib/executor/cuda/scalar_math.h"
 #include "lib/problem/ops/softmax.h"
 

@@ -2,10 +2,10 @@
 #include <array>
 #include <memory>
 
-#include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/product.h"
 #include "lib/executor/cuda/reduce.h"
+#include "lib/executor/cuda/registry.h"
 #include "lib/problem/ops/matmul.h"
 
 namespace ckplan::cuda {

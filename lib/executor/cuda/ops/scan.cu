@@ -2,10 +2,10 @@
 #include <type_traits>
 
 #include "lib/base/check.h"
-#include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/lines.h"
+#include "lib/executor/cuda/registry.h"
 #include "lib/problem/ops/reduce.h"
 
 namespace ckplan::cuda {

@@ -1,8 +1,7 @@
 // Softmax and LogSoftmax: along one axis or, before opset 13, over all axes from `axis` on.
-#include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/held_row.h"
 #include "lib/executor/cuda/lines.h"
-#include "lib/executor/cuda/ops/held_softmax.h"
+#include "lib/executor/cuda/registry.h"
 #include "lib/executor/cuda/scalar_math.h"
 #include "lib/problem/ops/softmax.h"
 

@@ -3,9 +3,9 @@
 // There are two algorithms, and neither needs a workspace. By rank, each element counts the
 // elements that come before it, and its rank is its position in the output. In turns, a team
 // repeatedly finds the next element of its line.
-#include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/launch.h"
+#include "lib/executor/cuda/registry.h"
 #include "lib/executor/cuda/typed.h"
 #include "lib/problem/ops/reduce.h"
 

@@ -7,7 +7,7 @@
 
 #include "lib/base/check.h"
 #include "lib/executor/cuda/ptx/float_rules.h"
-#include "lib/executor/cuda/ptx/with_type.h"
+#include "lib/executor/cuda/ptx/lanes.h"
 
 namespace ckplan::ptx {
 

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
-#include "lib/executor/cuda/ptx/findings.h"
 #include "lib/executor/cuda/ptx/memory.h"
 #include "lib/executor/cuda/ptx/program.h"
-#include "lib/executor/cuda/ptx/traffic.h"
 #include "lib/executor/cuda/ptx/warp.h"
 
 namespace ckplan::ptx {
@@ -25,5 +24,11 @@ struct LaunchCounts {
 LaunchCounts Play(const Program& program, const std::vector<unsigned char>& parameters,
                   const LaunchShape& shape, GlobalMemory& global, Findings& findings,
                   bool counts_traffic);
+
+// A launch of a kernel, as a line of JSON.
+
+// Returns the kernel, its grid and what was counted, as an object without a line break.
+std::string LaunchLine(const std::string& kernel, const LaunchShape& shape,
+                       const LaunchCounts& counts);
 
 }  // namespace ckplan::ptx

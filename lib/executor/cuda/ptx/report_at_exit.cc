@@ -3,7 +3,7 @@
 //   CKPLAN_PTX_KERNELS=FILE   appends a line for each kernel: "run: NAME" or "not run: NAME";
 //                             scripts/kernel_coverage.py adds up the lines of several programs
 //   CKPLAN_PTX_LAUNCHES=FILE  writes a line of JSON for each launch, with its instructions and the
-//                             bytes and sectors that it read and wrote (traffic.h)
+//                             bytes and sectors that it read and wrote (memory.h)
 #include <cstdio>
 #include <cstdlib>
 

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "lib/executor/cuda/ptx/compute.h"
+#include "lib/executor/cuda/ptx/lanes.h"
 #include "lib/executor/cuda/ptx/matrix_product.h"
-#include "lib/executor/cuda/ptx/with_type.h"
 
 namespace ckplan::ptx {
 

@@ -6,11 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/executor/cuda/ptx/findings.h"
 #include "lib/executor/cuda/ptx/lanes.h"
 #include "lib/executor/cuda/ptx/memory.h"
 #include "lib/executor/cuda/ptx/program.h"
-#include "lib/executor/cuda/ptx/traffic.h"
 
 namespace ckplan::ptx {
 
