@@ -8,7 +8,6 @@
 #include <limits>
 #include <optional>
 
-#include "cli/ckbench/bench_frame.h"
 #include "cli/ckbench/commands.h"
 #include "cli/common/size_arg.h"
 #include "lib/base/checked.h"

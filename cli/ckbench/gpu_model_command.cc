@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "cli/ckbench/bench_frame.h"
 #include "cli/ckbench/commands.h"
 #include "cli/ckbench/gpu_model.h"
 #include "cli/common/request_flags.h"

@@ -9,7 +9,7 @@
 
 #include "cli/ckexec/session.h"
 #include "cli/common/size_arg.h"
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 #include "lib/base/units.h"
 #include "lib/executor/backend/backend.h"
 #include "lib/executor/backend/forwarding_backend.h"

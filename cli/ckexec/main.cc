@@ -5,10 +5,9 @@
 #include <string_view>
 
 #include "cli/ckexec/commands.h"
-#include "cli/ckexec/guarded_exec.h"
 #include "cli/common/exit_code.h"
 #include "cli/common/guard.h"
-#include "lib/base/temporary_name.h"
+#include "lib/base/write_file.h"
 
 namespace ckplan {
 namespace {

@@ -9,11 +9,10 @@
 
 #include "cli/ckexec/backends.h"
 #include "cli/ckexec/commands.h"
-#include "cli/ckexec/duration.h"
+#include "cli/ckexec/options.h"
 #include "cli/ckexec/session.h"
 #include "cli/common/files.h"
-#include "lib/base/human_bytes.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 #include "lib/executor/core/train.h"
 #include "lib/files/emit/json_writer.h"
 

@@ -8,7 +8,7 @@
 #include "cli/ckexec/plan_again.h"
 #include "cli/common/files.h"
 #include "cli/common/size_arg.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 #include "lib/executor/core/element_orders.h"
 #include "lib/files/emit/json_plan.h"
 #include "lib/files/input/load_source.h"

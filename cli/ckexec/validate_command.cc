@@ -7,7 +7,7 @@
 #include "cli/ckexec/validation_report.h"
 #include "cli/common/files.h"
 #include "cli/common/request_flags.h"
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "cli/ckexec/duration.h"
+#include "cli/ckexec/options.h"
 #include "cli/common/request_flags.h"
 #include "cli/common/text_table.h"
-#include "lib/base/human_bytes.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 #include "lib/files/emit/json_writer.h"
 
 namespace ckplan {

@@ -16,7 +16,7 @@
 #include "cli/common/memory_limit.h"
 #include "cli/common/message.h"
 #include "cli/common/request_values.h"
-#include "lib/base/work_limit.h"
+#include "lib/base/stop.h"
 #include "lib/planning/plan/outside.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/planner.h"

@@ -17,7 +17,7 @@
 #include "cli/common/terminal.h"
 #include "lib/base/out_of_memory.h"
 #include "lib/base/stop.h"
-#include "lib/base/temporary_name.h"
+#include "lib/base/write_file.h"
 
 namespace ckplan {
 namespace {

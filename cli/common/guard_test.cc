@@ -18,8 +18,8 @@
 #include "lib/base/check.h"
 #include "lib/base/out_of_memory.h"
 #include "lib/base/stop.h"
-#include "lib/base/temporary_name.h"
 #include "lib/base/units.h"
+#include "lib/base/write_file.h"
 #include "lib/testing/temporary_folder.h"
 
 namespace ckplan {

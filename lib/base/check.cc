@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "lib/base/checked.h"
-#include "lib/base/lower_case.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -13,9 +13,29 @@
 #include <string_view>
 
 #include "lib/base/result.h"
-#include "lib/base/temporary_name.h"
 
 namespace ckplan {
+
+// Names a file that is removed unless Keep is called, however the program ends.
+class TemporaryName {
+ public:
+  // The file will be removed from here on, whether or not it exists yet.
+  explicit TemporaryName(std::string path);
+  TemporaryName(const TemporaryName&) = delete;
+  TemporaryName& operator=(const TemporaryName&) = delete;
+  ~TemporaryName();  // Removes the file.
+
+  const std::string& path() const;
+  void Keep();  // The file has been renamed, or is to stay.
+
+  // Removes all registered files. It may be called at the end of a program that has no memory left,
+  // and from signal handlers, which may run at any time and in any thread.
+  static void RemoveAll();
+
+ private:
+  struct Entry;
+  Entry* const entry_;
+};
 
 // Returns the path that `path` leads to through symbolic links, whether or not it exists.
 std::string LinkTarget(const std::string& path);

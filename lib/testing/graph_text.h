@@ -22,6 +22,7 @@
 
 #include "lib/base/units.h"
 #include "lib/problem/graph/tensor_graph.h"
+#include "lib/problem/schedule/schedule.h"
 
 namespace ckplan {
 
@@ -41,5 +42,19 @@ TensorGraph GraphFromVertices(std::string name, const std::vector<TextVertex>& v
 
 // Builds the chain n0 -> n1 -> ... of nodes with these sizes and a cost of 1 each.
 TensorGraph ChainOf(const std::vector<int64_t>& bytes);
+
+// A schedule as text, for tests.
+
+// "fa fb loss bb ba": `f` before the name of a node is its forward, `b` its backward.
+inline std::string StepsOf(const TensorGraph& graph, const Schedule& schedule) {
+  std::string text;
+  for (const Step& step : schedule.steps) {
+    text += text.empty() ? "" : " ";
+    text += step.kind == StepKind::kLoss
+                ? "loss"
+                : (step.kind == StepKind::kForward ? "f" : "b") + graph.node(step.node()).name;
+  }
+  return text;
+}
 
 }  // namespace ckplan

@@ -8,7 +8,6 @@
 #include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/schedule/backward_order.h"
 #include "lib/problem/schedule/schedule.h"
-#include "lib/problem/schedule/strategy.h"
 
 namespace ckplan {
 

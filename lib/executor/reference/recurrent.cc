@@ -10,7 +10,7 @@ namespace {
 
 // The loop over directions, samples and steps that all recurrent operators share.
 
-double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double Logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
 struct Recurrent {
   std::span<const Tensor> inputs;
@@ -86,7 +86,7 @@ void Gru(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> o
                                std::vector<double>& state, std::vector<double>&) {
                   const std::vector<double> before = state;
                   const auto gate = [&](int64_t row) {
-                    return Sigmoid(r.Input(d, row, t, n) + r.Recurrence(d, row, before));
+                    return Logistic(r.Input(d, row, t, n) + r.Recurrence(d, row, before));
                   };
                   std::vector<double> reset(before.size());
                   std::vector<double> product(before.size());
@@ -147,8 +147,8 @@ void Lstm(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> 
                       return r.Input(d, row, t, n) + r.Recurrence(d, row, before);
                     };
                     const auto at = static_cast<size_t>(k);
-                    cell[at] = Sigmoid(gate(2)) * cell[at] + Sigmoid(gate(0)) * std::tanh(gate(3));
-                    state[at] = Sigmoid(gate(1)) * std::tanh(cell[at]);
+                    cell[at] = Logistic(gate(2)) * cell[at] + Logistic(gate(0)) * std::tanh(gate(3));
+                    state[at] = Logistic(gate(1)) * std::tanh(cell[at]);
                   }
                 });
 }

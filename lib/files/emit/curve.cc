@@ -6,8 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "lib/base/printable.h"
-#include "lib/base/quoted_text.h"
+#include "lib/base/text.h"
 #include "lib/planning/explain/traced_plan.h"
 #include "lib/problem/schedule/training_step.h"
 

@@ -7,11 +7,9 @@
 #include <iterator>
 #include <utility>
 
-#include "lib/base/human_bytes.h"
-#include "lib/base/printable.h"
-#include "lib/base/quoted_text.h"
+#include "lib/base/text.h"
 #include "lib/files/emit/curve.h"
-#include "lib/files/emit/svg_page.h"
+#include "lib/files/emit/pareto_svg.h"
 
 namespace ckplan {
 namespace {

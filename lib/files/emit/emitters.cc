@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <array>
 
-#include "lib/base/nearest_name.h"
+#include "lib/base/text.h"
 #include "lib/files/emit/dot.h"
-#include "lib/files/emit/folded_dot.h"
-#include "lib/files/emit/json_accounting.h"
 #include "lib/files/emit/json_graph.h"
 #include "lib/files/emit/json_joint_graph.h"
 #include "lib/files/emit/json_plan.h"
+#include "lib/files/emit/json_request.h"
 #include "lib/files/emit/report.h"
 #include "lib/files/emit/viewers.h"
 #include "lib/planning/explain/traced_plan.h"

@@ -6,8 +6,7 @@
 #include <map>
 
 #include "lib/base/hash.h"
-#include "lib/base/printable.h"
-#include "lib/base/quoted_text.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "lib/base/stop.h"
-#include "lib/files/emit/json_file_ids.h"
-#include "lib/files/emit/json_optimized.h"
+#include "lib/files/emit/json_graph_parts.h"
 #include "lib/files/emit/json_reader.h"
 #include "lib/files/emit/json_writer.h"
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "lib/files/emit/findings.h"
-#include "lib/files/emit/json_accounting.h"
 #include "lib/files/emit/json_request.h"
 #include "lib/files/emit/json_writer.h"
 

@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "lib/base/stop.h"
-#include "lib/files/emit/json_file_ids.h"
 #include "lib/files/emit/json_graph.h"
-#include "lib/files/emit/json_optimized.h"
+#include "lib/files/emit/json_graph_parts.h"
 #include "lib/files/emit/json_reader.h"
 #include "lib/files/emit/json_writer.h"
-#include "lib/problem/graph/repeatable.h"
+#include "lib/problem/graph/joint_graph.h"
 
 namespace ckplan {
 namespace {

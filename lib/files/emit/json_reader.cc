@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "lib/base/json_extent.h"
-#include "lib/base/printable.h"
 #include "lib/base/stop.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 #include "lib/files/emit/pickle_writer.h"
 #include "lib/files/emit/viewers.h"
 #include "lib/problem/schedule/training_step.h"

@@ -7,11 +7,9 @@
 #include <map>
 #include <utility>
 
-#include "lib/base/printable.h"
-#include "lib/base/quoted_text.h"
 #include "lib/base/stop.h"
+#include "lib/base/text.h"
 #include "lib/files/emit/json_writer.h"
-#include "lib/files/emit/report_page.h"
 #include "lib/planning/explain/memory_spans.h"
 #include "lib/planning/plan/request_fields.h"
 #include "lib/problem/schedule/timeline.h"

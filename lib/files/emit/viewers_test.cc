@@ -18,7 +18,7 @@
 #include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/transfers.h"
 #include "lib/testing/instances.h"
-#include "lib/testing/plans/random_planned.h"
+#include "lib/testing/plans/random_plan.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {

@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "lib/base/checked.h"
-#include "lib/base/lower_case.h"
+#include "lib/base/text.h"
 #include "lib/files/model/tensor_elements.h"
 #include "lib/problem/ops/op_spec.h"
 

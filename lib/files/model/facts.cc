@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lib/base/unique_list.h"
+#include "lib/base/lists.h"
 #include "lib/files/model/detached.h"
 #include "lib/files/model/op_spec_of.h"
 #include "lib/files/model/plain_numbers.h"

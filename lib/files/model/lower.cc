@@ -12,8 +12,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lib/base/lists.h"
 #include "lib/base/stop.h"
-#include "lib/base/unique_list.h"
 #include "lib/files/model/bind_dims.h"
 #include "lib/files/model/dead_ends.h"
 #include "lib/files/model/facts.h"

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "devices_json.h"
-#include "lib/base/nearest_name.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 

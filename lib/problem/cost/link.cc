@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "devices_json.h"
-#include "lib/base/nearest_name.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

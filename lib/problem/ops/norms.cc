@@ -21,7 +21,7 @@ Result<Done> CheckOutputs(const OpSpec& spec) {
   return RequireKeptScale(spec);
 }
 
-Result<ChannelView> ReadView(const OpSpec& spec) {
+Result<ChannelView> ReadChannels(const OpSpec& spec) {
   const Dims& x = spec.input(0).dims;
   if (x.empty()) return InvalidOp(spec, "its input has no axes");
   ChannelView view;
@@ -51,7 +51,7 @@ Result<BatchNormShape> ReadBatchNormShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   CKPLAN_RETURN_IF_ERROR(CheckOutputs(spec));
   BatchNormShape shape;
-  CKPLAN_ASSIGN_OR_RETURN(shape.view, ReadView(spec));
+  CKPLAN_ASSIGN_OR_RETURN(shape.view, ReadChannels(spec));
   CKPLAN_RETURN_IF_ERROR(CheckParameters(spec, {shape.view.channels}));
   CKPLAN_RETURN_IF_ERROR(RequireStatistic(spec, {shape.view.channels, kMomentBytes}));
   shape.epsilon = static_cast<float>(spec.Float("epsilon", 1e-5));

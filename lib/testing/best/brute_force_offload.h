@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "lib/planning/algorithms/best/copy_times.h"
+#include "lib/planning/algorithms/best/offload_network.h"
 #include "lib/problem/runs/run_problem.h"
 
 namespace ckplan {

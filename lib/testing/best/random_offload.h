@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/planning/algorithms/best/copy_times.h"
 #include "lib/planning/algorithms/best/flat_simulation.h"
+#include "lib/planning/algorithms/best/offload_network.h"
 #include "lib/planning/algorithms/best/required_ops.h"
 #include "lib/problem/runs/run_problem.h"
 #include "lib/testing/best/brute_force.h"

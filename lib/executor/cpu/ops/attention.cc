@@ -57,11 +57,11 @@ void AddMask(const AttentionMask& of, float* row, const void* mask, int64_t offs
 }
 
 // Strides of the tensors in memory.
-struct Layout {
+struct AttentionLayout {
   AttentionShape shape;
   Heads q, k, v, y;
 
-  explicit Layout(const AttentionShape& of)
+  explicit AttentionLayout(const AttentionShape& of)
       : shape(of),
         q(HeadsOf(of, of.heads, of.queries, of.size)),
         k(HeadsOf(of, of.key_heads, of.keys, of.size)),
@@ -234,7 +234,7 @@ class AttentionOp final : public PreparedOp {
     });
   }
 
-  Layout layout_;
+  AttentionLayout layout_;
   AttentionMask mask_;
   bool has_statistic_;
   MatMulKernel scores_, output_;

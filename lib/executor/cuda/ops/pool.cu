@@ -1,4 +1,4 @@
-// AveragePool and GlobalAveragePool.
+// AveragePool, MaxPool, their global forms, and Col2Im.
 #include <math.h>
 
 #include <algorithm>
@@ -44,11 +44,6 @@ struct DeviceWindowAxis {
     return reach == 0 && o < out.divisor() ? o : -1;
   }
 };
-
-// Defined in pool.cu and pool.cu; they include the global pools.
-Result<std::unique_ptr<PreparedOp>> PrepareAveragePool(const OpSpec& spec, Device& device);
-
-Result<std::unique_ptr<PreparedOp>> PrepareMaxPool(const OpSpec& spec, Device& device);
 
 // Position of an element in a tensor of planes. Some planes lie interleaved; they are numbered from
 // `first` on.

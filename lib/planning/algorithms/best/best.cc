@@ -8,7 +8,7 @@
 
 #include "lib/base/stop.h"
 #include "lib/planning/algorithms/best/annealing.h"
-#include "lib/planning/algorithms/best/any_order_loop.h"
+#include "lib/planning/algorithms/best/any_order.h"
 #include "lib/planning/algorithms/best/flat_simulation.h"
 #include "lib/planning/algorithms/best/moment_loop.h"
 #include "lib/planning/algorithms/best/required_ops.h"

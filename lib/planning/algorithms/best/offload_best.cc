@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "lib/base/stop.h"
-#include "lib/planning/algorithms/best/copy_times.h"
 #include "lib/planning/algorithms/best/offload_bound.h"
 #include "lib/planning/algorithms/best/offload_cut.h"
+#include "lib/planning/algorithms/best/offload_network.h"
 #include "lib/planning/algorithms/best/required_ops.h"
 #include "lib/problem/schedule/simulate.h"
 

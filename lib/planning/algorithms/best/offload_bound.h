@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "lib/base/result.h"
-#include "lib/planning/algorithms/best/copy_times.h"
+#include "lib/planning/algorithms/best/offload_network.h"
 #include "lib/planning/plan/certificate.h"
 #include "lib/problem/runs/run_problem.h"
 #include "lib/problem/runs/runs_and_loads.h"

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "lib/planning/algorithms/best/peak_tree.h"
-#include "lib/planning/algorithms/best/slots.h"
 #include "lib/problem/runs/run_problem.h"
 
 namespace ckplan {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lib/base/stop.h"
-#include "lib/problem/runs/takeovers.h"
+#include "lib/problem/runs/run_problem.h"
 
 namespace ckplan {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/stop.h"
-#include "lib/base/work_limit.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/graph_text.h"

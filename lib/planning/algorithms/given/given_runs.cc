@@ -8,7 +8,6 @@
 #include "lib/base/stop.h"
 #include "lib/planning/algorithms/given/decided_names.h"
 #include "lib/planning/algorithms/given/given.h"
-#include "lib/problem/runs/lazy_runs.h"
 #include "lib/problem/runs/run_problem.h"
 #include "lib/problem/schedule/simulate.h"
 

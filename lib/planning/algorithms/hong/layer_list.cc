@@ -1,6 +1,6 @@
 #include "lib/planning/algorithms/hong/layer_list.h"
 
-#include "lib/problem/graph/chain.h"
+#include "lib/problem/graph/vertex_graph.h"
 
 namespace ckplan {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "lib/planning/algorithms/rotor/persistent_program.h"
 #include "lib/planning/algorithms/rotor/stages.h"
-#include "lib/problem/schedule/unread_runs.h"
+#include "lib/problem/schedule/lower.h"
 
 namespace ckplan {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "lib/base/stop.h"
-#include "lib/problem/graph/chain.h"
+#include "lib/problem/graph/vertex_graph.h"
 #include "lib/problem/schedule/schedule.h"
 #include "lib/problem/schedule/timeline.h"
 

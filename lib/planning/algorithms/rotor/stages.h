@@ -1,8 +1,8 @@
 // A graph as the chain of stages that rotor.h decides on.
 //
-// The stages are the blocks between splitting vertices (lib/problem/graph/chain.h). The simulator
-// measures their memory on a training step whose forward pass runs twice: in the first pass every
-// stage keeps nothing, in the second one it saves all that backward reads.
+// The stages are the blocks between splitting vertices (lib/problem/graph/vertex_graph.h). The
+// simulator measures their memory on a training step whose forward pass runs twice: in the first
+// pass every stage keeps nothing, in the second one it saves all that backward reads.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "lib/base/lower_case.h"
 #include "lib/base/stop.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

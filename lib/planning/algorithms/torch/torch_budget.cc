@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "lib/planning/algorithms/torch/saved_values.h"
-#include "lib/problem/runs/lazy_runs.h"
 #include "lib/problem/runs/run_problem.h"
 
 namespace ckplan {
