@@ -12,7 +12,7 @@
 #include "cli/ckbench/reproduction.h"
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/planning/algorithms/hong/layer_list.h"
+#include "lib/planning/algorithms/hong/checkpoint_selection.h"
 #include "lib/problem/graph/layer_fold.h"
 #include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/schedule/schedule.h"

@@ -20,7 +20,6 @@
 #ifdef CKPLAN_HAS_CUDA
 #include "lib/executor/cuda/cuda_backend.h"
 #include "lib/executor/cuda/gpu/cuda_libraries.h"
-#include "lib/executor/cuda/gpu/described_device.h"
 #endif
 
 namespace ckplan {

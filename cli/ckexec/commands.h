@@ -8,7 +8,6 @@
 #include "cli/ckexec/options.h"
 #include "cli/common/command_line.h"
 #include "cli/common/exit_code.h"
-#include "cli/common/guard.h"
 #include "cli/common/program_description.h"
 #include "cli/common/terminal.h"
 #include "lib/base/result.h"
@@ -21,7 +20,7 @@ Result<ExitCode> RunExec(std::vector<std::string> arguments);
 // Returns the program as data, from which its completions and manual pages are made.
 ProgramDescription DescribeExec();
 
-// Each command has its own file: commands.cc and so on.
+// Each command has its own file, profile_command.cc and so on; small ones are in commands.cc.
 void AddExecCompletionOptions(CommandLine& line, ExecOptions& options);
 void AddExecManOptions(CommandLine& line, ExecOptions& options);
 void AddOpsOptions(CommandLine& line, ExecOptions& options);
@@ -40,9 +39,5 @@ void AddBackendOptions(CommandLine& line, ExecOptions& options);  // --backend t
 void AddPlanCostOption(CommandLine& line, ExecOptions& options);  // --cost of the plan
 void AddDimOptions(CommandLine& line, ExecOptions& options);      // -D, --input-shape, --batch
 void AddExecScreenOptions(CommandLine& line, ExecOptions& options);
-
-// How ckexec ends where memory runs out: for its main(), and for that of tests.
-inline constexpr GuardedProgram kGuardedExec{"ckexec", ExitCode::kInfeasible,
-                                             "take a smaller batch or model"};
 
 }  // namespace ckplan

@@ -5,9 +5,10 @@
 #include <string_view>
 
 #include "cli/ckexec/commands.h"
+#include "cli/ckexec/guarded_exec.h"
 #include "cli/common/exit_code.h"
 #include "cli/common/guard.h"
-#include "lib/base/write_file.h"
+#include "lib/base/file.h"
 
 namespace ckplan {
 namespace {

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "cli/ckexec/commands.h"
+#include "cli/ckexec/guarded_exec.h"
 #include "cli/common/exit_code.h"
 #include "cli/common/guard.h"
 #include "lib/executor/cuda/played/played_runtime.h"

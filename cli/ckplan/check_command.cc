@@ -15,7 +15,7 @@
 #include "cli/ckplan/plan_summary.h"
 #include "cli/common/files.h"
 #include "cli/common/text_table.h"
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
 #include "lib/base/text.h"
 #include "lib/files/emit/findings.h"
 #include "lib/files/emit/json_plan.h"

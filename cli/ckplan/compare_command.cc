@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::string_view kAll = "all";
 
-// What an algorithm of a paper may do without a time limit (work_limit.h): some ten seconds. `best`
+// What an algorithm of a paper may do without a time limit (stop.h): some ten seconds. `best`
 // limits itself, by --effort.
 constexpr int64_t kWorkOfEach = 40'000'000;
 

@@ -14,7 +14,7 @@
 #include "cli/common/config_file.h"
 #include "cli/common/message.h"
 #include "cli/common/request_flags.h"
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
 #include "lib/base/text.h"
 #include "lib/planning/plan/request_fields.h"
 

@@ -14,7 +14,7 @@
 #include "cli/common/request_flags.h"
 #include "cli/common/text_table.h"
 #include "lib/base/text.h"
-#include "lib/planning/explain/plan_facts.h"
+#include "lib/planning/explain/traced_plan.h"
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/plan/constraints.h"
 #include "lib/planning/plan/knob.h"

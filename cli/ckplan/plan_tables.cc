@@ -10,7 +10,7 @@
 #include "cli/common/command_line.h"
 #include "cli/common/text_table.h"
 #include "lib/base/text.h"
-#include "lib/planning/explain/plan_facts.h"
+#include "lib/planning/explain/traced_plan.h"
 #include "lib/planning/plan/diff.h"
 
 namespace ckplan {

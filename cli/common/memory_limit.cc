@@ -9,7 +9,7 @@
 #include <iterator>
 
 #include "cli/common/size_arg.h"
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
 #include "lib/base/text.h"
 
 namespace ckplan {

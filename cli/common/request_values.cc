@@ -13,7 +13,7 @@
 #include "cli/common/npy.h"
 #include "cli/common/request_flags.h"
 #include "cli/common/size_arg.h"
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
 #include "lib/base/text.h"
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/plan/knob.h"

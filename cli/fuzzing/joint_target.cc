@@ -18,7 +18,7 @@
 #include "lib/problem/schedule/timeline.h"
 #include "lib/testing/naive_moves.h"
 #include "lib/testing/naive_simulation.h"
-#include "lib/testing/random_moves.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 namespace {

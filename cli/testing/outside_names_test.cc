@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/testing/workplace.h"
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
 #include "lib/base/text.h"
 #include "lib/files/emit/json_writer.h"
 #include "lib/testing/instances.h"

@@ -8,9 +8,8 @@
 #include <limits>
 #include <string>
 
-#include "lib/base/checked.h"
+#include "lib/base/file.h"
 #include "lib/base/hash.h"
-#include "lib/base/read_file.h"
 #include "lib/base/result.h"
 #include "lib/base/rng.h"
 #include "lib/base/text.h"

@@ -7,6 +7,7 @@
 #include "lib/base/text.h"
 
 namespace ckplan {
+
 namespace {
 
 constexpr int kInternalFaultExitCode = 70;

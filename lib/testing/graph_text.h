@@ -15,12 +15,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lib/base/units.h"
+#include "lib/problem/graph/joint_graph.h"
 #include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/schedule/schedule.h"
 
@@ -56,5 +58,18 @@ inline std::string StepsOf(const TensorGraph& graph, const Schedule& schedule) {
   }
   return text;
 }
+
+// Joint graphs for tests, written as a list of operations.
+struct SmallOp {
+  std::string op;  // Both the name and the type of the operation.
+  int64_t bytes = 0;
+  int64_t cost = 0;
+  std::vector<int32_t> reads;  // Positions of the operations whose values it reads.
+};
+
+// Makes a graph with one value for each operation; the last value is the result. Operations from
+// `first_backward` on belong to the backward phase.
+JointGraph GraphOfOps(const std::vector<SmallOp>& ops,
+                      std::optional<size_t> first_backward = std::nullopt);
 
 }  // namespace ckplan

@@ -20,7 +20,7 @@
 #include "lib/base/check.h"
 #include "lib/base/result.h"
 #include "lib/executor/backend/device_memory.h"
-#include "lib/problem/ops/element_order.h"
+#include "lib/problem/ops/layout.h"
 #include "lib/problem/ops/op_spec.h"
 
 namespace ckplan {
@@ -211,5 +211,16 @@ class Backend : public DeviceMemory {
 // NaNs, each of which is kBFloat16Poison.
 inline constexpr uint32_t kPoison = 0xFFF5FFF5;
 inline constexpr uint16_t kBFloat16Poison = 0xFFF5;
+
+// Says why an operator that a vendor's library could compute runs by kernels of the backend's own.
+
+// A PreparedOp for which a library was asked is one of these, too.
+class MayHaveOwnKernels {
+ public:
+  virtual ~MayHaveOwnKernels() = default;
+  // One clause without a full stop: "its heads have 6 elements, no multiple of 8". Empty if the
+  // library computes the operator.
+  virtual std::string WhyOwnKernels() const = 0;
+};
 
 }  // namespace ckplan

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "lib/base/check.h"
-#include "lib/base/checked.h"
-#include "lib/executor/core/seeded.h"
+#include "lib/base/units.h"
+#include "lib/executor/core/loss.h"
 
 namespace ckplan {
 

@@ -9,8 +9,8 @@
 
 #include "lib/executor/core/constant_store.h"
 #include "lib/problem/ops/backward_reads.h"
+#include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/op_table.h"
-#include "lib/problem/ops/sizes.h"
 
 namespace ckplan {
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "lib/executor/core/constant_store.h"
-#include "lib/executor/core/test_backend.h"
 #include "lib/executor/core/testing.h"
 #include "lib/executor/reference/check_run.h"
 #include "lib/executor/reference/families.h"

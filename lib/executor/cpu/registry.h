@@ -1,4 +1,4 @@
-// The table of operators of the CPU backend, which registry.cc joins.
+// The table of operators of the CPU backend, which cpu_backend.cc joins.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ const OpTable<OpRow>& Table();
 // Returns UnsupportedOp for this backend.
 Error Unsupported(const OpSpec& spec, std::string_view what);
 
-// The operators of the CPU backend by family, one file each in ops/. registry.cc joins them.
+// The operators of the CPU backend by family, one file each in ops/. cpu_backend.cc joins them.
 
 #define CKPLAN_FAMILY(Name) std::span<const OpRow> Name##Ops();
 #include "lib/problem/ops/families.def"

@@ -7,14 +7,14 @@
 #include "lib/executor/cuda/fused.h"
 #include "lib/executor/cuda/held_row.h"
 #include "lib/executor/cuda/index.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/ops/moments.h"
-#include "lib/executor/cuda/scalar_math.h"
 #include "lib/executor/scalar/binary.h"
 #include "lib/executor/scalar/random.h"
 #include "lib/executor/scalar/unary.h"
-#include "lib/problem/ops/element_order.h"
 #include "lib/problem/ops/generate.h"
+#include "lib/problem/ops/layout.h"
 #include "lib/problem/ops/norms.h"
 
 namespace ckplan::cuda {

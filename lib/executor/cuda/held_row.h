@@ -4,9 +4,8 @@
 //   thread 0 holds groups 0, 32, 64, ...; thread 1 groups 1, 33, 65, ... of kVector elements
 #pragma once
 
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
-#include "lib/executor/cuda/row_limits.h"
-#include "lib/executor/cuda/scalar_math.h"
 
 namespace ckplan::cuda {
 

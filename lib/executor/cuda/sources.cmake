@@ -6,7 +6,6 @@ set(ckplan_cuda_sources
   product.cc
   registry.cc
   ops/pad_resize.cu
-  step_loss.cu
   strided_copy.cu
   ops/unary.cu
   ops/attention.cu
@@ -22,7 +21,7 @@ set(ckplan_cuda_sources
   ops/move.cu
   ops/layer_norm.cu
   ops/library_attention.cu
-  ops/loss.cu
+  ops/softmax.cu
   ops/plain_norms.cu
   ops/lstm.cu
   ops/matmul.cu
@@ -32,7 +31,6 @@ set(ckplan_cuda_sources
   ops/reduce.cu
   ops/rotary.cu
   ops/scan.cu
-  ops/softmax.cu
   ops/top_k.cu
   traffic/element_orders.cc
   traffic/fusion_rules.cc

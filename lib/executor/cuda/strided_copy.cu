@@ -9,8 +9,6 @@
 
 namespace ckplan::cuda {
 
-namespace {
-
 // Copies matrices that are read along rows and written along columns. Tiles in shared memory make
 // both the reads and the writes of neighbouring threads adjacent in memory.
 
@@ -69,6 +67,8 @@ void ForTiles(Device& device, const TileGrid& grid, const Body& body) {
   if (grid.count() <= 0) return;
   Launch(device, detail::TilesKernel<T, Body>, {std::min(grid.count(), kMaxBlocks)}, grid, body);
 }
+
+namespace {
 
 // A transpose: the source is contiguous along rows, the destination along columns.
 template <typename T>

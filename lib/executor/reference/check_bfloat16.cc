@@ -11,7 +11,7 @@
 #include "lib/executor/reference/check_run.h"
 #include "lib/executor/reference/op_case.h"
 #include "lib/problem/ops/bfloat16.h"
-#include "lib/problem/ops/element_order.h"
+#include "lib/problem/ops/layout.h"
 #include "lib/problem/ops/op_rules.h"
 
 namespace ckplan::reference {

@@ -156,7 +156,7 @@ namespace {
 
 // Makes a chain of `count` nodes, named by the function.
 template <typename NameOf>
-TensorGraph Chain(int32_t count, NameOf name_of) {
+TensorGraph NamedChain(int32_t count, NameOf name_of) {
   std::vector<TextVertex> vertices;
   std::vector<std::pair<int32_t, int32_t>> edges;
   for (int32_t i = 0; i < count; ++i) {
@@ -181,7 +181,7 @@ std::string Folded(const TensorGraph& graph, const Plan* plan = nullptr) {
 TEST_CASE("folded dot: boxes are the deepest modules that are not too many") {
   // There are 4 stages of 10 blocks of 10 nodes: the 40 blocks become boxes, the 400 nodes would be
   // too many.
-  const TensorGraph graph = Chain(400, [](int32_t i) {
+  const TensorGraph graph = NamedChain(400, [](int32_t i) {
     return "/stage" + std::to_string(i / 100) + "/block" + std::to_string(i / 10) + "/op" +
            std::to_string(i) + "/run";
   });
@@ -193,7 +193,7 @@ TEST_CASE("folded dot: boxes are the deepest modules that are not too many") {
 }
 
 TEST_CASE("folded dot: without modules, segments of the plan or runs of nodes") {
-  const TensorGraph graph = Chain(400, [](int32_t i) { return "op" + std::to_string(i); });
+  const TensorGraph graph = NamedChain(400, [](int32_t i) { return "op" + std::to_string(i); });
   const std::string text = Folded(graph);
   CHECK(Count(text, "7 nodes\"") == 57);  // One node remains for a last box.
   CHECK(text.find("op0 ... op6\\n7 nodes") != std::string::npos);

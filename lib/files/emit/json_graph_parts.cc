@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "lib/base/checked.h"
+#include "lib/base/units.h"
 
 namespace ckplan {
 

@@ -119,7 +119,7 @@ class GraphText {
   std::map<std::string, int64_t, std::less<>> module_of_path_;
 };
 
-char PhaseOf(const TracedPlan& traced, size_t k) {
+char PhaseLetter(const TracedPlan& traced, size_t k) {
   const Step& step = traced.steps()[k];
   if (traced.has_run[k]) return 'r';
   if (step.kind == StepKind::kLoss) return 'l';
@@ -206,7 +206,7 @@ class PlanText {
   void WriteSteps() {
     const MemorySpans memory = FindMemorySpans(traced_);
     std::string phases;
-    for (size_t k = 0; k < traced_.steps().size(); ++k) phases += PhaseOf(traced_, k);
+    for (size_t k = 0; k < traced_.steps().size(); ++k) phases += PhaseLetter(traced_, k);
     json_.Key("phases").Text(phases);
     WriteList(&json_, "step_of", traced_.steps(),
               [&](const Step& step) { json_.Integer(step.index); });

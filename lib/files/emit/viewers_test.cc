@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/files/emit/pickle_writer.h"
 #include "lib/planning/plan/assemble.h"
 #include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/transfers.h"

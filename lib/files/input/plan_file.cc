@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "lib/base/file.h"
 #include "lib/base/hash.h"
-#include "lib/base/read_file.h"
 #include "lib/base/text.h"
 #include "lib/files/emit/json_plan.h"
 #include "lib/files/input/load_source.h"

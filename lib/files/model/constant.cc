@@ -2,8 +2,8 @@
 
 #include <type_traits>
 
-#include "lib/base/checked.h"
 #include "lib/base/text.h"
+#include "lib/base/units.h"
 #include "lib/files/model/tensor_elements.h"
 #include "lib/problem/ops/op_spec.h"
 

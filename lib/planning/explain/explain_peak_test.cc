@@ -16,7 +16,7 @@
 #include "lib/testing/plans/random_plan.h"
 #include "lib/testing/random_graph.h"
 #include "lib/testing/random_joint_graph.h"
-#include "lib/testing/random_moves.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/base/result.h"
-#include "lib/problem/graph/file_nodes.h"
+#include "lib/problem/graph/origins.h"
 #include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {

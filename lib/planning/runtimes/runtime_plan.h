@@ -9,7 +9,7 @@
 #include "lib/base/units.h"
 #include "lib/planning/runtimes/region_class.h"
 #include "lib/problem/graph/joint_graph.h"
-#include "lib/problem/graph/module_calls.h"
+#include "lib/problem/graph/origins.h"
 #include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "lib/base/file.h"
 #include "lib/base/json_extent.h"
-#include "lib/base/read_file.h"
 
 namespace ckplan {
 

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "lib/base/check.h"
-#include "lib/base/checked.h"
 #include "lib/base/faults.h"
 #include "lib/base/stop.h"
 #include "lib/base/text.h"
+#include "lib/base/units.h"
 
 namespace ckplan {
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "lib/base/checked.h"
 #include "lib/base/faults.h"
 #include "lib/base/stop.h"
+#include "lib/base/units.h"
 
 namespace ckplan {
 

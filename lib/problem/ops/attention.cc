@@ -8,7 +8,6 @@
 #include <string>
 
 #include "lib/problem/ops/judge.h"
-#include "lib/problem/ops/sizes.h"
 
 namespace ckplan {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/op_hint.h"
 #include "lib/problem/ops/op_table.h"
-#include "lib/problem/ops/sizes.h"
 
 namespace ckplan {
 

@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "lib/base/checked.h"
 #include "lib/base/result.h"
+#include "lib/base/units.h"
 #include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/op_spec.h"
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "lib/problem/ops/judge.h"
-#include "lib/problem/ops/sizes.h"
 
 namespace ckplan {
 

@@ -103,7 +103,7 @@ struct Operand {
   // Used in place of `type` in specs that the planner makes; absent in specs that are run.
   std::optional<PlannedTensor> planned;
   // Whether the elements lie in memory with the channels, the second of four axes, after all
-  // others; see element_order.h. `dims` are those of the model all the same.
+  // others; see layout.h. `dims` are those of the model all the same.
   bool is_channels_last = false;
 
   int64_t elements() const;

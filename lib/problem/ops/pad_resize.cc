@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "lib/base/checked.h"
+#include "lib/base/units.h"
 #include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/layout.h"
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "lib/problem/ops/judge.h"
-#include "lib/problem/ops/sizes.h"
 
 namespace ckplan {
 

@@ -6,7 +6,6 @@
 
 #include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/layout.h"
-#include "lib/problem/ops/sizes.h"
 
 namespace ckplan {
 

@@ -4,7 +4,6 @@
 
 #include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/layout.h"
-#include "lib/problem/ops/sizes.h"
 
 namespace ckplan {
 

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "lib/problem/ops/backward_reads.h"
+#include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/op_hint.h"
 #include "lib/problem/ops/op_rules.h"
-#include "lib/problem/ops/sizes.h"
 
 namespace ckplan {
 

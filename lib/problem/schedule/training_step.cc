@@ -6,7 +6,7 @@
 
 #include "lib/base/lists.h"
 #include "lib/problem/graph/joint_graph.h"
-#include "lib/problem/graph/module_calls.h"
+#include "lib/problem/graph/origins.h"
 
 namespace ckplan {
 namespace {

@@ -13,7 +13,7 @@
 #include "lib/testing/plans/requests.h"
 #include "lib/testing/random_graph.h"
 #include "lib/testing/random_joint_graph.h"
-#include "lib/testing/random_moves.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 

@@ -12,13 +12,12 @@
 #include <limits>
 
 #include "lib/executor/cpu/dnnl_support.h"
-#include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/matmul_kernel.h"
 #include "lib/executor/cpu/ops/fused_attention.h"
 #include "lib/executor/cpu/ops/softmax.h"
 #include "lib/executor/cpu/parallel.h"
 #include "lib/executor/cpu/registry.h"
-#include "lib/problem/ops/sizes.h"
+#include "lib/problem/ops/judge.h"
 
 namespace ckplan::cpu {
 

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "lib/executor/cpu/dnnl_support.h"
-#include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/matmul_kernel.h"
 #include "lib/executor/cpu/ops/conv_kernel.h"
 #include "lib/executor/cpu/parallel.h"

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/ops/recurrent.h"
+#include "lib/executor/cpu/parallel.h"
 #include "lib/executor/cpu/registry.h"
 #include "lib/executor/cpu/vector_math.h"
+#include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/recurrent.h"
-#include "lib/problem/ops/sizes.h"
 
 namespace ckplan::cpu {
 

@@ -7,7 +7,6 @@
 #include <array>
 
 #include "lib/executor/cpu/dnnl_support.h"
-#include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/matmul_kernel.h"
 #include "lib/executor/cpu/parallel.h"
 #include "lib/executor/cpu/registry.h"

@@ -5,7 +5,6 @@
 #include "lib/executor/cpu/parallel.h"
 #include "lib/executor/cpu/registry.h"
 #include "lib/executor/cpu/strided_copy.h"
-#include "lib/problem/ops/counter_rng.h"
 #include "lib/problem/ops/generate.h"
 
 namespace ckplan::cpu {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/parallel.h"
 #include "lib/executor/cpu/registry.h"
 #include "lib/executor/cpu/vector_math.h"

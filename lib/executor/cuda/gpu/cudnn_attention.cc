@@ -10,8 +10,8 @@
 
 #include "lib/base/result.h"
 #include "lib/executor/cuda/gpu/cudnn_backend.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/libraries.h"
-#include "lib/executor/cuda/workspace.h"
 
 namespace ckplan::cuda {
 

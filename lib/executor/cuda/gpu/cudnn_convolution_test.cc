@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/executor/cuda/gpu/described_device.h"
+#include "lib/executor/cuda/gpu/cuda_libraries.h"
 #include "lib/executor/cuda/gpu/played_gpu.h"
 #include "lib/executor/cuda/played/played_convolution.h"
 #include "lib/executor/cuda/played/played_cudnn.h"

@@ -7,9 +7,9 @@
 #include "lib/base/check.h"
 #include "lib/executor/backend/backend.h"
 #include "lib/executor/cuda/broadcast.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/registry.h"
-#include "lib/executor/cuda/typed.h"
 #include "lib/executor/scalar/binary.h"
 #include "lib/executor/scalar/unary.h"
 

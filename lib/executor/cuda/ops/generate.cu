@@ -4,9 +4,9 @@
 
 #include "lib/executor/cuda/element_copy.h"
 #include "lib/executor/cuda/index.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/registry.h"
-#include "lib/executor/cuda/typed.h"
 #include "lib/executor/scalar/integers.h"
 #include "lib/problem/ops/generate.h"
 

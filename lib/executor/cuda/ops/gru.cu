@@ -7,10 +7,10 @@
 #include <memory>
 
 #include "lib/executor/cuda/index.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/ops/recurrent.h"
 #include "lib/executor/cuda/registry.h"
-#include "lib/executor/cuda/scalar_math.h"
 #include "lib/problem/ops/recurrent.h"
 
 namespace ckplan::cuda {

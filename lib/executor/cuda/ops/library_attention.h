@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "lib/executor/cuda/device.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/libraries.h"
 #include "lib/executor/cuda/ops/flash_tiles.h"
-#include "lib/executor/cuda/workspace.h"
 #include "lib/problem/ops/attention.h"
 #include "lib/problem/ops/op_spec.h"
 

@@ -5,9 +5,9 @@
 // Forward and backward are a reduction and a pass each.
 #include <algorithm>
 
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/ops/moments.h"
 #include "lib/executor/cuda/registry.h"
-#include "lib/executor/cuda/workspace.h"
 #include "lib/problem/ops/norms.h"
 
 namespace ckplan::cuda {

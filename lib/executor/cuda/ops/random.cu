@@ -1,11 +1,10 @@
 // Dropout and the operators that draw random numbers. Each number is a function of the call's seed
 // and the element's index, so backward draws the same numbers as forward, and all backends draw
 // equal numbers.
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/registry.h"
-#include "lib/executor/cuda/typed.h"
 #include "lib/executor/scalar/random.h"
-#include "lib/problem/ops/counter_rng.h"
 #include "lib/problem/ops/generate.h"
 
 namespace ckplan::cuda {

@@ -4,9 +4,9 @@
 // elements that come before it, and its rank is its position in the output. In turns, a team
 // repeatedly finds the next element of its line.
 #include "lib/executor/cuda/index.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/registry.h"
-#include "lib/executor/cuda/typed.h"
 #include "lib/problem/ops/reduce.h"
 
 namespace ckplan::cuda {

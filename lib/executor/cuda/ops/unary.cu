@@ -2,9 +2,9 @@
 #include <limits>
 #include <type_traits>
 
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/ops/elementwise.h"
 #include "lib/executor/cuda/registry.h"
-#include "lib/executor/cuda/scalar_math.h"
 #include "lib/executor/scalar/unary.h"
 
 namespace ckplan::cuda {

@@ -3,7 +3,7 @@
 
 #include "lib/executor/cuda/traffic/kernel_list.h"
 #include "lib/problem/ops/attention.h"
-#include "lib/problem/ops/element_order.h"
+#include "lib/problem/ops/layout.h"
 #include "lib/problem/ops/matmul.h"
 #include "lib/problem/ops/sliding.h"
 

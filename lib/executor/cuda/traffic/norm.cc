@@ -1,7 +1,7 @@
 // Normalisations and softmax: reductions and passes over the same tensors.
 #include <algorithm>
 
-#include "lib/executor/cuda/row_limits.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/traffic/kernel_list.h"
 #include "lib/problem/ops/softmax.h"
 

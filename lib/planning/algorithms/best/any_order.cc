@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lib/base/stop.h"
+#include "lib/planning/algorithms/best/moment_loop.h"
 #include "lib/planning/algorithms/best/solve_program.h"
-#include "lib/planning/algorithms/best/step_view.h"
 #include "lib/planning/mip/mip.h"
 #include "lib/problem/schedule/simulate.h"
 

@@ -9,9 +9,9 @@
 #include "lib/base/stop.h"
 #include "lib/planning/algorithms/best/annealing.h"
 #include "lib/planning/algorithms/best/any_order.h"
+#include "lib/planning/algorithms/best/certificates.h"
 #include "lib/planning/algorithms/best/flat_simulation.h"
 #include "lib/planning/algorithms/best/moment_loop.h"
-#include "lib/planning/algorithms/best/required_ops.h"
 #include "lib/planning/mip/mip.h"
 
 namespace ckplan {

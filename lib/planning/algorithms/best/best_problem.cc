@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "lib/planning/algorithms/best/certificates.h"
 #include "lib/planning/algorithms/best/curve/trade_off_curve.h"
-#include "lib/planning/algorithms/best/required_ops.h"
 
 namespace ckplan {
 

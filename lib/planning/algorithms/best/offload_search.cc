@@ -159,8 +159,8 @@ constexpr std::array<int64_t, 5> kLeadPercents = {100, 118, 135, 160, 200};
 constexpr int64_t kSlowLinkPercent = 85;
 constexpr std::array<int64_t, 2> kPlannedLinkPercents = {100, kSlowLinkPercent};
 // Graphs with fewer or with more operations get as much work as those with so many.
-constexpr int32_t kFewOps = 400;
-constexpr int32_t kManyOps = 6'000;
+constexpr int32_t kFewMovedOps = 400;
+constexpr int32_t kManyMovedOps = 6'000;
 
 struct PooledPlan {
   RunsAndLoads steps;
@@ -261,7 +261,8 @@ class OffloadSearcher {
     is_tight_ = std::none_of(pool_.begin(), pool_.end(),
                              [](const PooledPlan& candidate) { return candidate.fits_device; });
     if (is_tight_ && work.rounds > 0) work.rounds = std::max(work.rounds, kTightRounds);
-    const int64_t all = work.steps_per_op * std::clamp(problem_.op_count, kFewOps, kManyOps);
+    const int64_t all =
+        work.steps_per_op * std::clamp(problem_.op_count, kFewMovedOps, kManyMovedOps);
     const std::vector<PooledPlan> starts = FirstStarts();
     // Half of the work shows which start is the best, and the other half continues from there.
     const int64_t first = work.rounds == 0 ? all : all / 2;

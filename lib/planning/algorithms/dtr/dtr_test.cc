@@ -13,7 +13,6 @@
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_joint_graph.h"
-#include "lib/testing/small_ops.h"
 
 namespace ckplan {
 namespace {

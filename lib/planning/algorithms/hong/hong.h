@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "lib/planning/algorithms/hong/checkpoint_selection.h"
-#include "lib/planning/algorithms/hong/layer_list.h"
 #include "lib/planning/plan/solver.h"
 
 namespace ckplan {
@@ -31,7 +30,7 @@ std::unique_ptr<PreparedSolver> PlanFromCheckpoints(const Problem& problem, cons
 //
 // Guarantee  optimal for Eq. 12 on the chain of splitting vertices.
 // Cost       O(n^2); refused above kMaxDynamicCandidates, where hong-linear gives the same result.
-// Paper      d_i -> sizes, C -> positions (layer_list.h, checkpoint_selection.h).
+// Paper      d_i -> sizes, C -> positions (checkpoint_selection.h, checkpoint_selection.h).
 // Differs    - the range of j in Eq. 13 includes n, or the last segment could have no end;
 //            - ties keep the nearest next checkpoint;
 //            - the list begins at d_0, the graph's inputs; both ends are checkpoints;
@@ -54,7 +53,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareHongDynamic(const Problem& proble
 //
 // Guarantee  optimal for Eq. 12 on the chain of splitting vertices.
 // Cost       O(n) queue operations, each with a binary search over record maxima.
-// Paper      d_i -> sizes, C -> positions (layer_list.h, checkpoint_selection.h).
+// Paper      d_i -> sizes, C -> positions (checkpoint_selection.h, checkpoint_selection.h).
 // Differs    - the range of j in Eq. 13 includes n, or the last segment could have no end;
 //            - "j + 1" in line 13 is the next element of Q; read as an index it can be wrong;
 //            - j* may have left Q by line 15: its nearest survivor takes over;
@@ -74,8 +73,9 @@ Result<std::unique_ptr<PreparedSolver>> PrepareHongLinear(const Problem& problem
 // Guarantee  optimal for Eq. 6 on the chain of splitting vertices.
 // Cost       O(n) for each limit that is tried. Few limits are tried; the paper tries all, in
 //            O(n^3).
-// Paper      d_i -> sizes, C -> positions, s -> limit (layer_list.h, checkpoint_selection.h).
-// Differs    - Eq. 8 as printed does not force d_n into C; Eq. 6's definition does, and so do we;
+// Paper      d_i -> sizes, C -> positions, s -> limit (checkpoint_selection.h,
+// checkpoint_selection.h). Differs    - Eq. 8 as printed does not force d_n into C; Eq. 6's
+// definition does, and so do we;
 //            - a segment memory of 0 is a valid limit;
 //            - the list begins at d_0, the graph's inputs; both ends are checkpoints;
 //            - in a graph that is not a chain, inner tensors of a block are segment memory.

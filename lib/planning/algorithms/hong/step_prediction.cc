@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/planning/algorithms/hong/layer_list.h"
+#include "lib/planning/algorithms/hong/checkpoint_selection.h"
 #include "lib/planning/plan/plan.h"
 #include "lib/problem/graph/layer_fold.h"
 #include "lib/problem/graph/vertex_graph.h"

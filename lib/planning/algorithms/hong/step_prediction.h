@@ -1,7 +1,8 @@
 // Evaluates Eq. 9 and 10 of Hong et al. 2024 for a plan by any algorithm, step by step.
 //
 // The equations are about checkpoints on a chain, so only plans of this form have values:
-//   - along the list d_0, ..., d_N (layer_list.h) each segment of the plan ends at a candidate;
+//   - along the list d_0, ..., d_N (checkpoint_selection.h) each segment of the plan ends at a
+//   candidate;
 //   - each segment but the last keeps only its end, among the nodes that need a gradient, and
 //     recomputes the others at most once;
 //   - the last segment is kept, since its backward comes first: nothing in it is recomputed.
@@ -14,7 +15,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/planning/algorithms/hong/layer_list.h"
+#include "lib/planning/algorithms/hong/checkpoint_selection.h"
 #include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {

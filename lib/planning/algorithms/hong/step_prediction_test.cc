@@ -8,7 +8,6 @@
 
 #include "lib/base/rng.h"
 #include "lib/planning/algorithms/hong/checkpoint_selection.h"
-#include "lib/planning/algorithms/hong/layer_list.h"
 #include "lib/planning/plan/assemble.h"
 #include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/timeline.h"

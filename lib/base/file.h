@@ -1,10 +1,4 @@
-// Writes a file so that no reader ever sees half of it: the file is written beside its place under
-// another name, and renamed once it is complete.
-//
-// A replaced file's permissions are kept and, where that is allowed, its owner. A symbolic link
-// stays: the file it points to is replaced. Other hard links to that file keep the old contents.
-// Devices and pipes are written to directly; a named pipe without a reader for a second is an
-// error.
+// Reading files whole, and writing them so that a failure leaves nothing half written.
 #pragma once
 
 #include <memory>
@@ -15,6 +9,35 @@
 #include "lib/base/result.h"
 
 namespace ckplan {
+
+// Reads whole files.
+inline constexpr std::string_view kStandardStream = "-";
+
+// kIo: "cannot VERB "PATH": REASON", where `reason` is an errno.
+Error IoError(std::string_view verb, const std::string& path, int reason);
+
+inline constexpr size_t kMaxTextBytes = size_t{256} << 20;  // Enough for a plan of a million nodes.
+
+// Reads a whole file; "-" is standard input. kIo: the file cannot be read, has more than
+// kMaxTextBytes, or has no end. A named pipe is read while it has a writer; if no writer opens it
+// within a few seconds, that is kIo, too.
+Result<std::string> ReadWholeFile(const std::string& path);
+
+// Returns whether the input can be read only once, from its beginning: standard input, a pipe, a
+// device. Models cannot come from there, since they are read in place.
+bool IsStream(const std::string& path);
+
+// Returns the first `count` bytes of the file, or fewer; an empty text if the file cannot be read
+// or is not a regular file.
+std::string PeekFile(const std::string& path, size_t count);
+
+// Writes a file so that no reader ever sees half of it: the file is written beside its place under
+// another name, and renamed once it is complete.
+//
+// A replaced file's permissions are kept and, where that is allowed, its owner. A symbolic link
+// stays: the file it points to is replaced. Other hard links to that file keep the old contents.
+// Devices and pipes are written to directly; a named pipe without a reader for a second is an
+// error.
 
 // Names a file that is removed unless Keep is called, however the program ends.
 class TemporaryName {

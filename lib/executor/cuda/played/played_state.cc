@@ -1,4 +1,4 @@
-#include "lib/executor/cuda/played/played_streams.h"
+#include "lib/executor/cuda/played/played_state.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "lib/problem/graph/module_calls.h"
+#include "lib/problem/graph/origins.h"
 
 namespace ckplan {
 

@@ -1,4 +1,4 @@
-#include "lib/testing/random_moves.h"
+#include "lib/testing/random_schedule.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include "lib/testing/random_joint_graph.h"
 
 namespace ckplan {
+
 namespace {
 
 // Adds transfers to runs. A read that is on the host comes back first, and values leave

@@ -1,4 +1,4 @@
-#include "cli/ckexec/plan_again.h"
+#include "cli/ckexec/session.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/planning/explain/plan_facts.h"
+#include "lib/planning/explain/traced_plan.h"
 
 #include <doctest/doctest.h>
 

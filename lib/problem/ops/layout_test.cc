@@ -1,4 +1,4 @@
-#include "lib/problem/ops/element_order.h"
+#include "lib/problem/ops/layout.h"
 
 #include <doctest/doctest.h>
 
