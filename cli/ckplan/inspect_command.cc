@@ -13,7 +13,7 @@
 #include "cli/ckplan/suggestions.h"
 #include "cli/common/command_line.h"
 #include "lib/base/text.h"
-#include "lib/files/emit/json_inspection.h"
+#include "lib/files/emit/findings.h"
 #include "lib/files/input/load_source.h"
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/problem/schedule/simulate.h"

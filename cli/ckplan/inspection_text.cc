@@ -11,7 +11,7 @@
 #include "cli/ckplan/request_text.h"
 #include "cli/common/text_table.h"
 #include "lib/base/text.h"
-#include "lib/files/emit/json_inspection.h"
+#include "lib/files/emit/findings.h"
 #include "lib/planning/plan/request_fields.h"
 #include "lib/problem/parallel/pipeline.h"
 

@@ -26,12 +26,10 @@ set(ckplan_cuda_sources
   ops/lstm.cu
   ops/matmul.cu
   ops/nary.cu
-  ops/random.cu
   ops/recurrent.cu
   ops/reduce.cu
   ops/rotary.cu
   ops/scan.cu
-  ops/top_k.cu
   traffic/element_orders.cc
   traffic/fusion_rules.cc
 )

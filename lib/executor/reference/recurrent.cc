@@ -147,7 +147,8 @@ void Lstm(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> 
                       return r.Input(d, row, t, n) + r.Recurrence(d, row, before);
                     };
                     const auto at = static_cast<size_t>(k);
-                    cell[at] = Logistic(gate(2)) * cell[at] + Logistic(gate(0)) * std::tanh(gate(3));
+                    cell[at] =
+                        Logistic(gate(2)) * cell[at] + Logistic(gate(0)) * std::tanh(gate(3));
                     state[at] = Logistic(gate(1)) * std::tanh(cell[at]);
                   }
                 });

@@ -16,24 +16,24 @@ namespace ckplan {
 
 namespace {
 
-constexpr std::string_view kForward = "forward";
-constexpr std::string_view kBackward = "backward";
-constexpr std::string_view kRecompute = "recompute";
+constexpr std::string_view kForwardPhase = "forward";
+constexpr std::string_view kBackwardPhase = "backward";
+constexpr std::string_view kRecomputedPhase = "recompute";
 
 std::string_view PhaseOf(const TracedPlan& traced, size_t k) {
   const Step& step = traced.steps()[k];
   switch (step.kind) {
     case StepKind::kForward:
-      return k < traced.timeline.loss_step ? kForward : kRecompute;
+      return k < traced.timeline.loss_step ? kForwardPhase : kRecomputedPhase;
     case StepKind::kLoss:
       return "loss";
     case StepKind::kBackward:
-      return kBackward;
+      return kBackwardPhase;
     case StepKind::kFree:
       return "free";
     case StepKind::kRun:
-      if (traced.has_run[k]) return kRecompute;
-      return traced.graph.IsBackward(step) ? kBackward : kForward;
+      if (traced.has_run[k]) return kRecomputedPhase;
+      return traced.graph.IsBackward(step) ? kBackwardPhase : kForwardPhase;
     case StepKind::kOut:
       return "out";
     case StepKind::kDrop:

@@ -14,7 +14,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Operators that read or write rows selected by indices, for any target of targets.h.
+// Operators that read or write rows selected by indices, for any target of scatter.h.
 
 StridedCopy WholeCopy(int64_t count, ElementType from, ElementType to) {
   return StridedCopy({count}, {from, {1}, 0}, {to, {1}, 0});

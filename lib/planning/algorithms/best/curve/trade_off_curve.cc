@@ -8,7 +8,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
-#include "lib/planning/algorithms/best/best_problem.h"
+#include "lib/planning/algorithms/best/best.h"
 #include "lib/planning/algorithms/best/curve/cut_rounding.h"
 #include "lib/planning/algorithms/best/moment_loop.h"
 #include "lib/problem/runs/rerun_aliases.h"
