@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/ckbench/bench_frame.h"
 #include "cli/ckbench/commands.h"
 #include "cli/common/request_flags.h"
 #include "lib/files/input/load_source.h"

@@ -8,11 +8,10 @@
 #include <limits>
 #include <optional>
 
-#include "cli/ckbench/bench_frame.h"
 #include "cli/ckbench/commands.h"
 #include "cli/common/size_arg.h"
-#include "lib/base/checked.h"
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
+#include "lib/base/units.h"
 
 namespace ckplan {
 namespace {

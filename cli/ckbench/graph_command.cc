@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "cli/ckbench/bench_frame.h"
 #include "cli/ckbench/commands.h"
 #include "cli/ckbench/synthetic_graph.h"
 #include "cli/common/size_arg.h"

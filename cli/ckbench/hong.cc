@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "cli/ckbench/hong_curves.h"
-#include "cli/ckbench/hong_layers.h"
 #include "cli/ckbench/reproduction.h"
 #include "lib/base/result.h"
 #include "lib/planning/algorithms/hong/checkpoint_selection.h"

@@ -1,15 +1,14 @@
 // Kusumoto et al. 2019: #V and peak memory with liveness analysis (Table 1), and without it (Table
-// 2). kusumoto_batches.cc has Fig. 3.
+// 2). kusumoto_networks.cc has Fig. 3.
 #include <fmt/format.h>
 
 #include <string>
 #include <utility>
 
-#include "cli/ckbench/kusumoto_batches.h"
 #include "cli/ckbench/kusumoto_networks.h"
 #include "cli/ckbench/reproduction.h"
 #include "lib/problem/graph/vertex_graph.h"
-#include "lib/problem/schedule/lower_without_liveness.h"
+#include "lib/problem/schedule/canonical_strategy.h"
 #include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {

@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "cli/ckbench/all_reproductions.h"
-#include "cli/ckbench/kusumoto_batches.h"
 #include "cli/ckbench/kusumoto_networks.h"
 #include "lib/problem/graph/vertex_graph.h"
 #include "lib/problem/schedule/simulate.h"

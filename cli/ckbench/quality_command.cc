@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/ckbench/bench_frame.h"
 #include "cli/ckbench/commands.h"
 #include "cli/common/request_flags.h"
 #include "lib/files/input/load_source.h"

@@ -8,10 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/ckbench/bench_frame.h"
 #include "cli/ckbench/commands.h"
 #include "cli/ckbench/reproduction.h"
-#include "lib/base/nearest_name.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

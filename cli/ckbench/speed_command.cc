@@ -5,7 +5,6 @@
 #include <limits>
 #include <optional>
 
-#include "cli/ckbench/bench_frame.h"
 #include "cli/ckbench/commands.h"
 #include "cli/common/request_flags.h"
 #include "cli/common/size_arg.h"

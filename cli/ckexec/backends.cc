@@ -9,7 +9,7 @@
 
 #include "cli/ckexec/session.h"
 #include "cli/common/size_arg.h"
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 #include "lib/base/units.h"
 #include "lib/executor/backend/backend.h"
 #include "lib/executor/backend/forwarding_backend.h"
@@ -20,7 +20,6 @@
 #ifdef CKPLAN_HAS_CUDA
 #include "lib/executor/cuda/cuda_backend.h"
 #include "lib/executor/cuda/gpu/cuda_libraries.h"
-#include "lib/executor/cuda/gpu/described_device.h"
 #endif
 
 namespace ckplan {
@@ -62,8 +61,8 @@ class LimitedBackend final : public ForwardingBackend {
   Result<Done> CheckLimit(int64_t bytes) const {
     if (Bytes(bytes) <= limit_ - taken_) return Done{};
     return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("--memory-limit {} is not enough: {} are taken, and {} more are "
-                                 "needed; raise it, or take a smaller batch",
+                     fmt::format("--memory-limit {} is too small: {} are in use, and {} more are "
+                                 "needed; raise it, or use a smaller batch",
                                  HumanBytes(limit_), HumanBytes(taken_), HumanBytes(Bytes(bytes))));
   }
   void Count(void* memory, int64_t bytes) {
@@ -89,9 +88,10 @@ std::unique_ptr<Backend> LimitMemory(std::unique_ptr<Backend> backend, Bytes lim
 // ---- The backends ----
 
 Error OptionOf(std::string_view option, std::string_view backend) {
-  return MakeError(ErrorCode::kUsage,
-                   fmt::format("{} is of the {} backend alone; add --backend {}, or leave it out",
-                               option, backend, backend));
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("{} applies only to the {} backend; add --backend {}, or leave it out", option,
+                  backend, backend));
 }
 
 // ---- CPU ----------------------------------------------------------------------------------------

@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "cli/ckexec/commands.h"
+#include "cli/ckexec/options.h"
 
 namespace ckplan {
+
 namespace {
 
 // On machines with a GPU there is no error to check.
@@ -76,4 +78,13 @@ TEST_CASE("backends: the backends have the same operators") {
 }
 
 }  // namespace
+
+TEST_CASE("duration: the unit leaves digits before the decimal point") {
+  CHECK(DurationText(0) == "0 us");
+  CHECK(DurationText(0.00064) == "640 us");
+  CHECK(DurationText(0.001) == "1.0 ms");
+  CHECK(DurationText(0.0123) == "12.3 ms");
+  CHECK(DurationText(1.838) == "1.84 s");
+}
+
 }  // namespace ckplan

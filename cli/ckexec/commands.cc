@@ -6,9 +6,13 @@
 #include <span>
 
 #include "cli/ckexec/backends.h"
-#include "lib/base/nearest_name.h"
+#include "cli/common/self_description.h"
+#include "cli/common/text_table.h"
+#include "lib/base/text.h"
+#include "lib/files/emit/json_writer.h"
 
 namespace ckplan {
+
 namespace {
 
 struct ExecCommand {
@@ -20,11 +24,11 @@ struct ExecCommand {
 };
 
 constexpr std::array kCommands = {
-    ExecCommand{"validate", "run a training step twice, keeping all and by the plan, and compare",
+    ExecCommand{"validate", "run a training step with and without the plan, and prove them equal",
                 "ckexec validate resnet50.planned.onnx", AddValidateOptions, RunValidate},
-    ExecCommand{"profile", "measure time and workspace of each node, as costs for ckplan",
+    ExecCommand{"profile", "measure each node's time and workspace, as costs for ckplan",
                 "ckexec profile resnet50.onnx -D N=8 -o costs.json", AddProfileOptions, RunProfile},
-    ExecCommand{"run", "train for some steps by the plan, and show the loss",
+    ExecCommand{"run", "train a few steps with the plan and print the loss",
                 "ckexec run resnet50.planned.onnx --steps 5", AddRunOptions, RunRun},
     ExecCommand{"ops", "list the operators that a backend can run", "ckexec ops", AddOpsOptions,
                 RunOps},
@@ -48,8 +52,8 @@ constexpr std::array kMeanings = {
                     "a file cannot be read or written, or the model cannot be run"},
     ExitCodeMeaning{ExitCode::kInfeasible, "there is not enough memory"},
     ExitCodeMeaning{ExitCode::kCheckFailed,
-                    "the plan is not proven, fails the checker, or is for another model"},
-    ExitCodeMeaning{ExitCode::kInternal, "a fault of ckexec itself; please report it"},
+                    "the plan is not proven, fails the check, or is for another model"},
+    ExitCodeMeaning{ExitCode::kInternal, "internal error; please report it"},
     ExitCodeMeaning{ExitCode::kInterrupted, "interrupted"},
 };
 
@@ -105,7 +109,7 @@ ProgramDescription DescribeExec() {
   ProgramDescription program;
   program.name = "ckexec";
   program.version = CKPLAN_VERSION;
-  program.summary = "run the training step of a planned model, and prove the plan";
+  program.summary = "run a planned model's training step and prove the plan";
   program.purpose = kExecPurpose;
   program.example = kExecExample;
   program.exit_codes = kMeanings;
@@ -182,6 +186,70 @@ Result<ExitCode> RunExec(std::vector<std::string> typed) {
   if (outcome == CommandLine::Outcome::kRun) return command->run(options, screen);
   CKPLAN_RETURN_IF_ERROR(screen.PrintHelp(line.Help()));
   return ExitCode::kOk;
+}
+
+// ckexec ops: lists the operators that a backend can run.
+
+namespace {
+
+std::string OpsJson(const std::string& backend, std::span<const OpSupport> operators) {
+  JsonWriter json;
+  json.BeginObject(JsonLayout::kLines);
+  json.Key("backend").Text(backend);
+  json.Key("operators").BeginArray(JsonLayout::kLines);
+  for (const OpSupport& op : operators) {
+    json.BeginObject(JsonLayout::kInline);
+    json.Key("operator").Text(op.type);
+    json.Key("has_gradient").Boolean(op.has_gradient);
+    json.Key("limits").Text(op.limits);
+    json.End();
+  }
+  json.End().End();
+  return std::move(json).Finish();
+}
+
+TextTable OpsTable(std::span<const OpSupport> operators) {
+  TextTable table;
+  table.columns = {{"operator"}, {"gradient"}, {"not supported", false, TableColumn::Fit::kWrap}};
+  for (const OpSupport& op : operators) {
+    table.rows.push_back({op.type, op.has_gradient ? "yes" : "-", op.limits});
+  }
+  return table;
+}
+
+}  // namespace
+
+void AddOpsOptions(CommandLine& line, ExecOptions& options) {
+  AddBackendChoice(line, "backend whose operators are listed", &options.backend);
+  line.Choice("-f,--format", {"text", "json", "md"}, "format of the output", &options.format);
+  AddExecScreenOptions(line, options);
+}
+
+Result<ExitCode> RunOps(const ExecOptions& options, const Screen& screen) {
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<OpSupport> operators, OperatorsOf(options.backend));
+  CKPLAN_RETURN_IF_ERROR(screen.Print(options.format == "json" ? OpsJson(options.backend, operators)
+                                      : options.format == "md"
+                                          ? OpsTable(operators).Markdown()
+                                          : OpsTable(operators).Text(0, screen.out.table_width())));
+  return ExitCode::kOk;
+}
+
+// ckexec completion and ckexec man: outputs made from the table of commands.
+
+void AddExecCompletionOptions(CommandLine& line, ExecOptions& options) {
+  AddShellName(line, &options.name);
+}
+
+Result<ExitCode> RunExecCompletion(const ExecOptions& options, const Screen& screen) {
+  return PrintCompletion(DescribeExec(), options.name, screen);
+}
+
+void AddExecManOptions(CommandLine& line, ExecOptions& options) {
+  AddCommandName(line, &options.name);
+}
+
+Result<ExitCode> RunExecMan(const ExecOptions& options, const Screen& screen) {
+  return PrintManPage(DescribeExec(), options.name, screen);
 }
 
 }  // namespace ckplan

@@ -20,7 +20,7 @@ Result<ExitCode> RunExec(std::vector<std::string> arguments);
 // Returns the program as data, from which its completions and manual pages are made.
 ProgramDescription DescribeExec();
 
-// Each command has its own file: ops_command.cc and so on.
+// Each command has its own file, profile_command.cc and so on; small ones are in commands.cc.
 void AddExecCompletionOptions(CommandLine& line, ExecOptions& options);
 void AddExecManOptions(CommandLine& line, ExecOptions& options);
 void AddOpsOptions(CommandLine& line, ExecOptions& options);

@@ -8,7 +8,7 @@
 #include "cli/ckexec/guarded_exec.h"
 #include "cli/common/exit_code.h"
 #include "cli/common/guard.h"
-#include "lib/base/temporary_name.h"
+#include "lib/base/file.h"
 
 namespace ckplan {
 namespace {

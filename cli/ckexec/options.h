@@ -39,4 +39,9 @@ struct ExecOptions {
   bool has_no_progress = false;
 };
 
+// Formats measured times for people.
+
+// Returns about three digits and a unit: "1.84 s", "12.3 ms", "640 us".
+std::string DurationText(double seconds);
+
 }  // namespace ckplan

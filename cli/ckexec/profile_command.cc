@@ -1,22 +1,206 @@
 // ckexec profile: writes time and workspace of each node, as costs.json.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "cli/ckexec/backends.h"
 #include "cli/ckexec/commands.h"
-#include "cli/ckexec/device_profile.h"
-#include "cli/ckexec/duration.h"
+#include "cli/ckexec/options.h"
 #include "cli/ckexec/session.h"
+#include "cli/common/exit_code.h"
 #include "cli/common/files.h"
-#include "lib/base/human_bytes.h"
-#include "lib/base/printable.h"
+#include "cli/common/terminal.h"
+#include "cli/common/text_table.h"
+#include "lib/base/result.h"
+#include "lib/base/text.h"
+#include "lib/executor/backend/backend.h"
+#include "lib/executor/core/element_orders.h"
 #include "lib/executor/core/placed_program.h"
 #include "lib/executor/core/profile.h"
+#include "lib/executor/core/step_operators.h"
 #include "lib/files/emit/json_writer.h"
 
 namespace ckplan {
+
 namespace {
+
+// ckexec profile --device: the workspaces of a model's operators on a GPU that is not there.
+struct NodeOnDevice {
+  std::string name;
+  OpWorkspace workspace;
+  std::vector<LibraryCall> calls;
+  bool may_have_own_kernels = false;
+  std::string why_own_kernels;
+};
+
+// Errors of options that only a measurement heeds.
+Result<Done> CheckOptions(const ExecOptions& options) {
+  const auto is_of_measurement = [](const char* flag) {
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("{} controls measurements, but --device runs nothing; leave out one of them",
+                    flag));
+  };
+  if (options.runs) return is_of_measurement("--runs");
+  if (options.threads) return is_of_measurement("--threads");
+  if (options.seed) return is_of_measurement("--seed");
+  if (options.memory_limit) return is_of_measurement("--memory-limit");
+  return Done{};
+}
+
+Result<std::vector<NodeOnDevice>> NodesOn(Backend& backend, const ModelAndPlan& planned,
+                                          const Screen& screen) {
+  CKPLAN_ASSIGN_OR_RETURN(StepGraph step,
+                          BuildStepGraph(planned.model, planned.lowered, planned.autograd));
+  ChooseOrders(step, backend);
+  CKPLAN_ASSIGN_OR_RETURN(const StepOperators operators, PrepareOperators(backend, step));
+  for (const std::string& note : step.notes) screen.Note(note);
+  std::vector<NodeOnDevice> nodes;
+  for (const NodeId id : operators.nodes.ids()) {
+    NodeOnDevice node{step.graph.node(id).name, operators.workspaces[id],
+                      operators.nodes[id]->LibraryCalls()};
+    const auto* const choice = dynamic_cast<const MayHaveOwnKernels*>(operators.nodes[id].get());
+    node.may_have_own_kernels = choice != nullptr;
+    if (choice != nullptr) node.why_own_kernels = choice->WhyOwnKernels();
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+// Says what computes the nodes for which cuDNN was asked and that ckplan has kernels for, too.
+std::vector<std::string> ChoicesOf(const std::vector<NodeOnDevice>& nodes) {
+  std::map<std::string, int64_t> counts;
+  for (const NodeOnDevice& node : nodes) {
+    if (node.may_have_own_kernels) ++counts[node.why_own_kernels];
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [why, count] : counts) {
+    const std::string what = fmt::format("attention of {} node{}", count, count == 1 ? "" : "s");
+    sentences.push_back(
+        what + (why.empty() ? " is computed by cuDNN, which has deterministic engines for it"
+                            : " is computed by ckplan's own kernels, not by cuDNN: " + why));
+  }
+  return sentences;
+}
+
+std::string WorkspacesJson(const DescribedBackend& described, const ModelIdentity& model,
+                           const std::vector<NodeOnDevice>& nodes) {
+  JsonWriter json;
+  json.BeginObject(JsonLayout::kLines);
+  json.Key("schema_version").Text("1.0");
+  json.Key("device").Text(described.device);
+  json.Key("backend").Text(described.backend->Describe());
+  json.Key("model").Text(model.name);
+  json.Key("product_workspace_bytes").Integer(described.product_workspace_bytes);
+  json.Key("nodes").BeginArray(JsonLayout::kLines);
+  for (const NodeOnDevice& node : nodes) {
+    json.BeginObject(JsonLayout::kInline);
+    json.Key("name").Text(node.name);
+    json.Key("forward_workspace_bytes").Integer(node.workspace.forward);
+    json.Key("backward_workspace_bytes").Integer(node.workspace.backward);
+    if (!node.calls.empty()) {
+      json.Key("engines").BeginArray(JsonLayout::kInline);
+      for (const LibraryCall& call : node.calls) {
+        json.BeginObject(JsonLayout::kInline);
+        json.Key("use").Text(call.use);
+        json.Key("engine").Integer(call.choice.engine);
+        json.Key("rank").Integer(call.choice.rank);
+        json.Key("uses_tensor_cores").Boolean(call.choice.uses_tensor_cores);
+        json.Key("workspace_bytes").Integer(call.choice.workspace);
+        json.End();
+      }
+      json.End();
+    }
+    if (!node.why_own_kernels.empty()) json.Key("own_kernels").Text(node.why_own_kernels);
+    json.End();
+  }
+  json.End().End();
+  return std::move(json).Finish();
+}
+
+TextTable EnginesTable(const std::vector<NodeOnDevice>& nodes) {
+  TextTable table;
+  table.columns = {{"node", false, TableColumn::Fit::kElide},
+                   {"use"},
+                   {"engine", true},
+                   {"rank", true},
+                   {"tensor cores"},
+                   {"workspace", true}};
+  for (const NodeOnDevice& node : nodes) {
+    for (const LibraryCall& call : node.calls) {
+      table.rows.push_back({node.name, call.use, std::to_string(call.choice.engine),
+                            std::to_string(call.choice.rank),
+                            call.choice.uses_tensor_cores ? "yes" : "no",
+                            HumanBytes(Bytes(call.choice.workspace))});
+    }
+  }
+  return table;
+}
+
+std::string Summary(const DescribedBackend& described, const ModelIdentity& model,
+                    const std::vector<NodeOnDevice>& nodes) {
+  size_t calls = 0;
+  const NodeOnDevice* largest = nullptr;
+  const auto need = [](const NodeOnDevice& node) {
+    return std::max(node.workspace.forward, node.workspace.backward);
+  };
+  for (const NodeOnDevice& node : nodes) {
+    calls += node.calls.size();
+    if (largest == nullptr || need(node) > need(*largest)) largest = &node;
+  }
+  std::string text = fmt::format("{}   {} nodes   {} calls of cuDNN   products in {}",
+                                 Printable(model.name, kLongestName), nodes.size(), calls,
+                                 HumanBytes(Bytes(described.product_workspace_bytes)));
+  if (largest != nullptr) {
+    text += fmt::format("   largest workspace {} ({})", HumanBytes(Bytes(need(*largest))),
+                        Printable(largest->name, kLongestName));
+  }
+  return text + fmt::format("\n{}\n", described.backend->Describe());
+}
+
+std::string NextStep(const ExecOptions& options, const DescribedBackend& described) {
+  if (!options.output) {
+    return fmt::format("next: add -o {} to write this for ckplan\n",
+                       NewJsonFile("workspaces", {options.model}));
+  }
+  return PlanningStep(options,
+                      fmt::format("--cost flops:{} --workspaces {} --align {}", described.device,
+                                  PathWord(*options.output), BufferAlignment(*described.backend)));
+}
+
+// Prepares the operators for the device, without running any, and writes what they need, as
+// `ckplan --workspaces` reads it. kUsage: an option that is for measurements.
+Result<ExitCode> RunDeviceProfile(const ExecOptions& options, const Screen& screen) {
+  CKPLAN_RETURN_IF_ERROR(CheckOptions(options));
+  CKPLAN_RETURN_IF_ERROR(CheckOutput(options, options.output));
+  CKPLAN_ASSIGN_OR_RETURN(const DescribedBackend described, MakeDescribedBackend(options));
+  Progress progress(screen.shows_progress);
+  progress.Stage(fmt::format("reading {}", options.model));
+  CKPLAN_ASSIGN_OR_RETURN(const ModelAndPlan planned,
+                          LoadModelAndPlan(options, *described.backend, PlanNeed::kNone));
+  progress.Stage("asking cuDNN");
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<NodeOnDevice> nodes,
+                          NodesOn(*described.backend, planned, screen));
+  progress.Clear();
+  for (const std::string& sentence : ChoicesOf(nodes)) screen.Note(sentence);
+  const ModelIdentity& model = planned.model.identity();
+  const std::string json = WorkspacesJson(described, model, nodes);
+  if (options.output == kStandardStream) {
+    CKPLAN_RETURN_IF_ERROR(screen.Print(json));
+    return ExitCode::kOk;
+  }
+  if (options.output) CKPLAN_RETURN_IF_ERROR(WriteUninterrupted(*options.output, json));
+  if (screen.is_quiet) return ExitCode::kOk;
+  std::string text;
+  if (!options.output) text = EnginesTable(nodes).Text(0, screen.out.table_width()) + "\n";
+  CKPLAN_RETURN_IF_ERROR(
+      screen.Print(text + Summary(described, model, nodes) + NextStep(options, described)));
+  return ExitCode::kOk;
+}
 
 int64_t Nanoseconds(double seconds) { return static_cast<int64_t>(std::llround(seconds * 1e9)); }
 
@@ -76,7 +260,7 @@ void AddProfileOptions(CommandLine& line, ExecOptions& options) {
   AddDimOptions(line, options);
   AddBackendOptions(line, options);
   line.Value("--device", "NAME",
-             "ask cuDNN for engines and workspaces on a GPU that is not there: h100, a100, b200",
+             "ask cuDNN for engines and workspaces of a GPU you don't have: h100, a100, b200",
              &options.device);
   line.Value("--runs", "N", "measured steps, after one that warms up (default 5)", &options.runs);
   line.Value("-o,--output", "FILE", "where to write the costs; - for standard output",

@@ -9,12 +9,10 @@
 
 #include "cli/ckexec/backends.h"
 #include "cli/ckexec/commands.h"
-#include "cli/ckexec/duration.h"
+#include "cli/ckexec/options.h"
 #include "cli/ckexec/session.h"
 #include "cli/common/files.h"
-#include "lib/base/human_bytes.h"
-#include "lib/base/printable.h"
-#include "lib/executor/core/snapshot.h"
+#include "lib/base/text.h"
 #include "lib/executor/core/train.h"
 #include "lib/files/emit/json_writer.h"
 
@@ -101,19 +99,17 @@ Error WithWayOut(Error error, bool has_plan, Bytes arena) {
 }  // namespace
 
 void AddRunOptions(CommandLine& line, ExecOptions& options) {
-  line.Positional("MODEL", "the model; run by its plan, if one is in it or with --plan",
-                  &options.model);
-  line.Value("--plan", "PLAN", "the plan file, where the model holds none", &options.plan);
+  line.Positional("MODEL", "the model, with a plan in it or with --plan", &options.model);
+  line.Value("--plan", "PLAN", "the plan file, if the model contains none", &options.plan);
   AddPlanCostOption(line, options);
   AddDimOptions(line, options);
   AddBackendOptions(line, options);
   line.Value("--steps", "N", "training steps on one batch (default 1)", &options.steps);
   line.Value("--learning-rate", "RATE", "learning rate of plain gradient descent (default 0.01)",
              &options.learning_rate);
-  line.Choice("--loss", {"cross-entropy", "given"}, "loss function that training makes smaller",
-              &options.loss);
-  line.Value("--tensors", "FILE.onnx", "write all inputs and results of the first step there",
-             &options.tensors);
+  line.Choice("--loss", {"cross-entropy", "given"}, "loss function to minimize", &options.loss);
+  line.Value("--tensors", "FILE.onnx",
+             "write all inputs and results of the first step to this file", &options.tensors);
   line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
   AddExecScreenOptions(line, options);
 }

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <limits>
 
-#include "cli/ckexec/plan_again.h"
 #include "cli/common/files.h"
 #include "cli/common/size_arg.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 #include "lib/executor/core/element_orders.h"
 #include "lib/files/emit/json_plan.h"
 #include "lib/files/input/load_source.h"
@@ -20,6 +20,63 @@
 #include "lib/problem/schedule/expand.h"
 
 namespace ckplan {
+
+namespace {
+
+struct Misfit {
+  std::string what;
+  Bytes bytes;
+};
+
+std::optional<Misfit> FirstMisfit(const TensorGraph& graph, int64_t alignment) {
+  const auto fits = [alignment](Bytes bytes) { return bytes.count() % alignment == 0; };
+  for (const TensorId id : graph.tensors().ids()) {
+    const Tensor& tensor = graph.tensor(id);
+    const bool is_placed = !tensor.producer.is_none();  // Inputs lie outside the arena.
+    if (is_placed && !fits(tensor.bytes)) return Misfit{tensor.name, tensor.bytes};
+  }
+  for (const NodeId id : graph.nodes().ids()) {
+    const Node& node = graph.node(id);
+    for (const Bytes bytes : {node.forward_workspace, node.backward_workspace}) {
+      if (!fits(bytes)) return Misfit{"the workspace of " + node.name, bytes};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOptions& options) {
+  PlanRequest request = plan.request;
+  request.align_bytes = align_bytes;
+  // The default objective also leads to a time-centric plan, and needs no option.
+  if (request.objective == Objective::kTime) request.objective = Objective::kAuto;
+  request.cost_model = options.request.ValueOf("cost_model").value_or(request.cost_model);
+  request.workspaces = options.request.ValueOf("workspaces").value_or(request.workspaces);
+  const std::string plan_file = options.plan.value_or("plan.json");
+  if (!request.decisions) {
+    return fmt::format("ckplan {}{} -o {}", options.model, FlagsFor(request), plan_file);
+  }
+  // The plan file also serves as a file of decisions. An output may not replace it.
+  request.decisions.reset();
+  return fmt::format("ckplan {}{} {} {} -o new-plan.json", options.model, FlagsFor(request),
+                     FlagOf("decisions"), plan_file);
+}
+
+Result<Done> CheckAlignment(const TensorGraph& graph, const Plan& plan, const Backend& backend,
+                            const ExecOptions& options) {
+  const std::optional<Misfit> misfit = FirstMisfit(graph, backend.alignment());
+  if (!misfit) return Done{};
+  // Both are powers of two, so the larger one serves both.
+  const int64_t align = std::max(backend.alignment(), plan.request.align_bytes);
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("\"{}\" has {} bytes, but buffers of the {} backend begin at multiples "
+                  "of {}; plan again with --align {}",
+                  misfit->what, misfit->bytes.count(), backend.name(), backend.alignment(), align),
+      {PlanAgainCommand(plan, align, options)}};
+}
+
 namespace {
 
 Result<std::optional<PlanJsonText>> FindPlan(const ExecOptions& options, PlanNeed need) {
@@ -32,9 +89,9 @@ Result<std::optional<PlanJsonText>> FindPlan(const ExecOptions& options, PlanNee
   if (embedded || need == PlanNeed::kOptional) return embedded;
   return MakeError(
       ErrorCode::kUsage,
-      fmt::format("\"{}\" has no plan in it; name one with --plan, or write one into it "
-                  "with `ckplan apply`",
-                  options.model));
+      fmt::format(
+          "\"{}\" contains no plan; name one with --plan, or write one into it with `ckplan apply`",
+          options.model));
 }
 
 Result<Done> CheckRuns(const PlanHeader& header) {
@@ -88,8 +145,7 @@ TrainingStep StepOf(const Expansion& expansion, const TensorGraph& graph, const 
 
 Error WithLimit(Error error, const ExecOptions& options) {
   if (error.code == ErrorCode::kInfeasible && options.memory_limit) {
-    error.notes.push_back(
-        fmt::format("--memory-limit {} is all that may be taken", *options.memory_limit));
+    error.notes.push_back(fmt::format("the limit is --memory-limit {}", *options.memory_limit));
   }
   return error;
 }
@@ -100,7 +156,7 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
                                       PlanNeed need) {
   if (IsStream(options.model)) {
     return MakeError(ErrorCode::kUsage,
-                     "a model is not read from standard input or a pipe; name its file");
+                     "a model cannot come from standard input or a pipe; name its file");
   }
   if (IsGraphFile(options.model)) {
     return MakeError(ErrorCode::kUsage,
@@ -144,8 +200,7 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
   }
   if (!faults.empty()) {
     return Error{ErrorCode::kCheckFailed,
-                 fmt::format("{} does not pass the checker, so nothing was run", text->where),
-                 faults};
+                 fmt::format("{} fails the check; nothing was run", text->where), faults};
   }
   CKPLAN_RETURN_IF_ERROR(CheckAlignment(aligned, plan, backend, options));
   return ModelAndPlan{std::move(source.model), std::move(source.lowered), std::move(plan),

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "lib/planning/plan/solver.h"
 #include "lib/planning/planner/registry.h"
-#include "lib/problem/graph/chain.h"
+#include "lib/problem/graph/vertex_graph.h"
 
 namespace ckplan {
 namespace {

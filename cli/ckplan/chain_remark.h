@@ -10,7 +10,7 @@
 namespace ckplan {
 
 // Returns whether the graph has a splitting vertex at which algorithms for chains can cut
-// (lib/problem/graph/chain.h).
+// (lib/problem/graph/vertex_graph.h).
 bool CanBeCut(const TensorGraph& graph);
 
 // Explains why a plan by an algorithm for chains keeps everything, and which algorithms take any

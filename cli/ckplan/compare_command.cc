@@ -16,7 +16,7 @@
 #include "cli/common/memory_limit.h"
 #include "cli/common/message.h"
 #include "cli/common/request_values.h"
-#include "lib/base/work_limit.h"
+#include "lib/base/stop.h"
 #include "lib/planning/plan/outside.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/planner.h"
@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::string_view kAll = "all";
 
-// What an algorithm of a paper may do without a time limit (work_limit.h): some ten seconds. `best`
+// What an algorithm of a paper may do without a time limit (stop.h): some ten seconds. `best`
 // limits itself, by --effort.
 constexpr int64_t kWorkOfEach = 40'000'000;
 

@@ -11,8 +11,8 @@
 #include "cli/ckplan/chain_remark.h"
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/request_text.h"
-#include "lib/base/nearest_name.h"
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
+#include "lib/base/text.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/problem/schedule/simulate.h"
 

@@ -14,8 +14,7 @@
 #include "cli/ckplan/plan_summary.h"
 #include "cli/common/request_flags.h"
 #include "cli/common/text_table.h"
-#include "lib/base/human_bytes.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

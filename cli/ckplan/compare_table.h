@@ -7,7 +7,7 @@
 #include "cli/ckplan/comparison.h"
 #include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 

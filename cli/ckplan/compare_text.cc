@@ -10,8 +10,7 @@
 #include "cli/ckplan/compare_table.h"
 #include "cli/ckplan/offload_text.h"
 #include "cli/ckplan/plan_summary.h"
-#include "lib/base/human_bytes.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 std::string CompareHead(const Comparison& comparison, const Terminal& terminal) {

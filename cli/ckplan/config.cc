@@ -14,8 +14,8 @@
 #include "cli/common/config_file.h"
 #include "cli/common/message.h"
 #include "cli/common/request_flags.h"
-#include "lib/base/nearest_name.h"
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
+#include "lib/base/text.h"
 #include "lib/planning/plan/request_fields.h"
 
 namespace ckplan {

@@ -11,8 +11,8 @@
 
 #include "cli/ckplan/commands.h"
 #include "cli/common/text_table.h"
-#include "lib/base/human_bytes.h"
-#include "lib/files/emit/json_accounting.h"
+#include "lib/base/text.h"
+#include "lib/files/emit/json_request.h"
 #include "lib/files/emit/json_writer.h"
 #include "lib/problem/cost/cost_model.h"
 #include "lib/problem/cost/link.h"

@@ -12,7 +12,7 @@
 #include "cli/ckplan/saved_plan.h"
 #include "cli/common/memory_limit.h"
 #include "lib/base/stop.h"
-#include "lib/files/emit/json_diff.h"
+#include "lib/files/emit/json_compare.h"
 #include "lib/files/input/plan_file.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/problem/schedule/simulate.h"

@@ -11,9 +11,8 @@
 
 #include "cli/ckplan/plan_summary.h"
 #include "cli/common/text_table.h"
-#include "lib/base/human_bytes.h"
-#include "lib/base/printable.h"
-#include "lib/files/emit/json_diff.h"
+#include "lib/base/text.h"
+#include "lib/files/emit/json_compare.h"
 
 namespace ckplan {
 namespace {

@@ -6,7 +6,7 @@
 #include "cli/ckplan/explain_text.h"
 #include "cli/ckplan/explanation_writer.h"
 #include "cli/ckplan/plan_summary.h"
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 #include "lib/planning/plan/diff.h"
 
 namespace ckplan {

@@ -6,8 +6,7 @@
 
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/request_text.h"
-#include "lib/base/human_bytes.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 #include "lib/planning/plan/diff.h"
 
 namespace ckplan {

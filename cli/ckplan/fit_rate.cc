@@ -6,8 +6,7 @@
 #include <string_view>
 
 #include "cli/ckplan/plan_summary.h"
-#include "lib/base/lower_case.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -10,9 +10,8 @@
 #include "cli/ckplan/fail_on.h"
 #include "cli/ckplan/request_text.h"
 #include "cli/common/text_table.h"
-#include "lib/base/human_bytes.h"
-#include "lib/base/printable.h"
-#include "lib/files/emit/json_inspection.h"
+#include "lib/base/text.h"
+#include "lib/files/emit/findings.h"
 #include "lib/planning/plan/request_fields.h"
 #include "lib/problem/parallel/pipeline.h"
 

@@ -12,7 +12,7 @@
 #include "cli/ckplan/commands.h"
 #include "cli/common/guard.h"
 #include "cli/common/memory_limit.h"
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
 #include "lib/files/emit/json_graph.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/testing/graph_text.h"

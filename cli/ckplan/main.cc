@@ -10,7 +10,7 @@
 #include "cli/common/foreign_words.h"
 #include "cli/common/guard.h"
 #include "cli/common/message.h"
-#include "lib/base/nearest_name.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

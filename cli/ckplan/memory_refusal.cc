@@ -12,8 +12,7 @@
 #include "cli/ckplan/request_text.h"
 #include "cli/common/command_line.h"
 #include "cli/common/size_arg.h"
-#include "lib/base/human_bytes.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 #include "lib/files/input/load_source.h"
 #include "lib/planning/planner/fit.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cli/ckplan/plan_summary.h"
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 #include "lib/planning/planner/registry.h"
 #include "lib/problem/schedule/transfers.h"
 

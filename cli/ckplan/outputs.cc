@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/base/lower_case.h"
+#include "lib/base/text.h"
 #include "lib/planning/algorithms/feng/division_tree_dot.h"
 #include "lib/planning/algorithms/hong/step_prediction.h"
 #include "lib/planning/planner/model_form.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
 #include "lib/files/emit/json_decisions.h"
 #include "lib/files/emit/json_plan.h"
 #include "lib/files/input/load_source.h"

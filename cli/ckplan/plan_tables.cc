@@ -9,8 +9,8 @@
 #include "cli/ckplan/request_text.h"
 #include "cli/common/command_line.h"
 #include "cli/common/text_table.h"
-#include "lib/base/human_bytes.h"
-#include "lib/planning/explain/plan_facts.h"
+#include "lib/base/text.h"
+#include "lib/planning/explain/traced_plan.h"
 #include "lib/planning/plan/diff.h"
 
 namespace ckplan {

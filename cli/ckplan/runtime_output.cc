@@ -9,8 +9,7 @@
 
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/runtime_settings.h"
-#include "lib/base/human_bytes.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 #include "lib/files/emit/json_writer.h"
 #include "lib/planning/plan/diff.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

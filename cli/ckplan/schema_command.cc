@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/ckplan/commands.h"
-#include "lib/base/nearest_name.h"
+#include "lib/base/text.h"
 #include "lib/files/emit/schemas.h"
 
 namespace ckplan {

@@ -8,7 +8,7 @@
 #include <cctype>
 
 #include "cli/common/foreign_words.h"
-#include "lib/base/nearest_name.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -1,6 +1,6 @@
 // Writes whole files, and never over a file that is read. No reader ever sees half a file: each
 // file is written next to its place under another name, and renamed once all of them are complete
-// (lib/base/write_file.h).
+// (lib/base/file.h).
 #pragma once
 
 #include <memory>
@@ -8,9 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
 #include "lib/base/result.h"
-#include "lib/base/write_file.h"
 
 namespace ckplan {
 

@@ -15,9 +15,9 @@
 #include "cli/common/memory_limit.h"
 #include "cli/common/message.h"
 #include "cli/common/terminal.h"
-#include "lib/base/out_of_memory.h"
+#include "lib/base/check.h"
+#include "lib/base/file.h"
 #include "lib/base/stop.h"
-#include "lib/base/temporary_name.h"
 
 namespace ckplan {
 namespace {

@@ -16,9 +16,8 @@
 
 #include "cli/common/exit_code.h"
 #include "lib/base/check.h"
-#include "lib/base/out_of_memory.h"
+#include "lib/base/file.h"
 #include "lib/base/stop.h"
-#include "lib/base/temporary_name.h"
 #include "lib/base/units.h"
 #include "lib/testing/temporary_folder.h"
 

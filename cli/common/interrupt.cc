@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "lib/base/unpolled_call.h"
+#include "lib/base/stop.h"
 
 namespace ckplan {
 namespace {

@@ -5,7 +5,7 @@
 // ends wherever it is (lib/base/stop.h), including reading. The time limit is therefore exceeded by
 // a tenth of a second plus a sixteenth of the elapsed time, and the time that leaving takes.
 //
-// A library that the work calls may never poll (lib/base/unpolled_call.h). If such a call lasts a
+// A library that the work calls may never poll (lib/base/stop.h). If such a call lasts a
 // second longer than the second stop, the process ends: nothing else would end it.
 //
 // While an Interrupt lives, the first Ctrl-C requests both stops. The second Ctrl-C does what it

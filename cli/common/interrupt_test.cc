@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "lib/base/stop.h"
-#include "lib/base/unpolled_call.h"
 
 namespace ckplan {
 namespace {

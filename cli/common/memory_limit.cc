@@ -9,8 +9,8 @@
 #include <iterator>
 
 #include "cli/common/size_arg.h"
-#include "lib/base/human_bytes.h"
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

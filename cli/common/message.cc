@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "cli/common/request_flags.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 #include "lib/files/emit/json_writer.h"
 
 namespace ckplan {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 #include "lib/planning/plan/set_input.h"
 
 namespace ckplan {

@@ -11,7 +11,7 @@
 #include "cli/common/request_values.h"
 #include "cli/common/request_words.h"
 #include "cli/common/size_arg.h"
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 #include "lib/files/emit/json_decisions.h"
 #include "lib/files/input/load_source.h"
 #include "lib/planning/plan/knob.h"

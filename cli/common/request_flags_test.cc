@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "lib/planning/plan/request_fields.h"
-#include "lib/testing/plans/full_request.h"
+#include "lib/testing/plans/requests.h"
 
 namespace ckplan {
 namespace {

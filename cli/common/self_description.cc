@@ -8,7 +8,7 @@
 
 #include "cli/common/completion.h"
 #include "cli/common/man_page.h"
-#include "lib/base/nearest_name.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <optional>
 
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 #include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {

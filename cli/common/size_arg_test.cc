@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "lib/base/human_bytes.h"
 #include "lib/base/rng.h"
+#include "lib/base/text.h"
 #include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {

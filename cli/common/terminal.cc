@@ -15,7 +15,7 @@
 #include "cli/common/message.h"
 #include "cli/common/request_flags.h"
 #include "cli/common/text_table.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

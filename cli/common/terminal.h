@@ -1,6 +1,6 @@
 // Describes what the two output streams can display. No other code writes to them.
 //
-// Written text is printable (lib/base/printable.h) whatever names it contains. Messages are short
+// Written text is printable (lib/base/text.h) whatever names it contains. Messages are short
 // and have one line; other text may contain only line feeds and our own colours.
 //
 // Data goes to standard output, everything else to standard error. Colour, bars and progress appear

@@ -7,8 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "lib/base/printable.h"
-#include "lib/base/quoted_text.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

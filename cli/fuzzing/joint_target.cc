@@ -17,9 +17,8 @@
 #include "lib/problem/schedule/simulate.h"
 #include "lib/problem/schedule/timeline.h"
 #include "lib/testing/naive_moves.h"
-#include "lib/testing/naive_runs.h"
 #include "lib/testing/naive_simulation.h"
-#include "lib/testing/random_moves.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 namespace {

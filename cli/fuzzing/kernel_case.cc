@@ -10,8 +10,8 @@
 #include <regex>
 #include <vector>
 
-#include "lib/base/checked.h"
 #include "lib/base/rng.h"
+#include "lib/base/units.h"
 #include "lib/executor/reference/families.h"
 #include "lib/problem/graph/tensor_graph.h"
 

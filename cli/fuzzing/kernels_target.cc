@@ -15,8 +15,7 @@
 #include "lib/executor/cpu/cpu_backend.h"
 #include "lib/executor/reference/check_run.h"
 #include "lib/executor/reference/families.h"
-#include "lib/executor/reference/fill.h"
-#include "lib/executor/reference/gradient_roles.h"
+#include "lib/executor/reference/op_case.h"
 #include "lib/problem/ops/families.h"
 #include "lib/problem/ops/op_rules.h"
 

@@ -7,7 +7,6 @@
 #include "cli/common/request_flags.h"
 #include "cli/fuzzing/fuzz_targets.h"
 #include "lib/base/check.h"
-#include "lib/base/glob.h"
 #include "lib/base/name_patterns.h"
 #include "lib/planning/plan/check_constraints.h"
 #include "lib/planning/plan/constraints.h"

@@ -7,7 +7,7 @@
 
 #include "cli/fuzzing/fuzz_targets.h"
 #include "cli/fuzzing/plan_targets.h"
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
 #include "lib/testing/bundle.h"
 
 namespace ckplan {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
 #include "lib/files/emit/json_graph.h"
 #include "lib/files/emit/json_joint_graph.h"
 

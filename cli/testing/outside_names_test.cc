@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cli/testing/workplace.h"
-#include "lib/base/printable.h"
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
+#include "lib/base/text.h"
 #include "lib/files/emit/json_writer.h"
 #include "lib/testing/instances.h"
 

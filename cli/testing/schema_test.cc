@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/testing/workplace.h"
-#include "lib/planning/runtimes/runtime_kinds.h"
+#include "lib/planning/runtimes/region_class.h"
 #include "lib/testing/schema_judge.h"
 
 namespace ckplan {

@@ -8,14 +8,11 @@
 #include <limits>
 #include <string>
 
-#include "lib/base/checked.h"
+#include "lib/base/file.h"
 #include "lib/base/hash.h"
-#include "lib/base/human_bytes.h"
-#include "lib/base/lower_case.h"
-#include "lib/base/printable.h"
-#include "lib/base/read_file.h"
 #include "lib/base/result.h"
 #include "lib/base/rng.h"
+#include "lib/base/text.h"
 #include "lib/base/units.h"
 
 namespace ckplan {

@@ -4,9 +4,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
+
 namespace {
 
 constexpr int kInternalFaultExitCode = 70;

@@ -1,7 +1,10 @@
 // Invariants of our own code. A broken invariant is a bug in ckplan, never the user's fault.
 #pragma once
 
+#include <new>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace ckplan {
 
@@ -19,3 +22,20 @@ namespace ckplan {
       ::ckplan::FailCheck(__FILE__, __LINE__, #condition, (why)); \
     }                                                             \
   } while (false)
+
+namespace ckplan {
+
+// Thrown when memory runs out in a function that returns no error: for example, a GPU loads the
+// code of a kernel when that kernel first runs. The program then ends with its exit code for too
+// little memory.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  // `message` says what ran out, where, and what to do.
+  explicit OutOfMemory(std::string message) : message_(std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  std::string message_;
+};
+
+}  // namespace ckplan

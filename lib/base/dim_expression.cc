@@ -5,8 +5,8 @@
 #include <cctype>
 #include <numeric>
 
-#include "lib/base/checked.h"
-#include "lib/base/lower_case.h"
+#include "lib/base/text.h"
+#include "lib/base/units.h"
 
 namespace ckplan {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
 
 namespace ckplan {
 namespace {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace ckplan {
@@ -14,7 +15,7 @@ namespace ckplan {
 
 // A signed 64-bit amount in one unit. Sums and differences keep the unit; there are no conversions.
 // Arithmetic is checked: an overflow is a bug in ckplan and ends the process with exit code 70. No
-// input can cause it: amounts from files go through checked.h or are compared with a bound first,
+// input can cause it: amounts from files go through units.h or are compared with a bound first,
 // and TensorGraph::Create bounds every sum over a graph (kMaxTotalBytes, kMaxTotalCost). Loops that
 // are too hot for the checks add raw counts, and say which of those bounds keeps them from
 // overflowing.
@@ -133,5 +134,24 @@ class IdVector {
  private:
   std::vector<T> items_;
 };
+
+// Arithmetic on sizes that come from files: an overflow gives no value; nothing wraps around.
+inline std::optional<int64_t> CheckedAdd(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
+  return sum;
+}
+
+inline std::optional<int64_t> CheckedMul(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
+  return product;
+}
+
+// Rounds `amount` up to a multiple of `alignment`, which is at least 1. Their sum must not
+// overflow.
+inline int64_t RoundUp(int64_t amount, int64_t alignment) {
+  return (amount + alignment - 1) / alignment * alignment;
+}
 
 }  // namespace ckplan

@@ -15,13 +15,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lib/base/units.h"
+#include "lib/problem/graph/joint_graph.h"
 #include "lib/problem/graph/tensor_graph.h"
+#include "lib/problem/schedule/schedule.h"
 
 namespace ckplan {
 
@@ -41,5 +44,32 @@ TensorGraph GraphFromVertices(std::string name, const std::vector<TextVertex>& v
 
 // Builds the chain n0 -> n1 -> ... of nodes with these sizes and a cost of 1 each.
 TensorGraph ChainOf(const std::vector<int64_t>& bytes);
+
+// A schedule as text, for tests.
+
+// "fa fb loss bb ba": `f` before the name of a node is its forward, `b` its backward.
+inline std::string StepsOf(const TensorGraph& graph, const Schedule& schedule) {
+  std::string text;
+  for (const Step& step : schedule.steps) {
+    text += text.empty() ? "" : " ";
+    text += step.kind == StepKind::kLoss
+                ? "loss"
+                : (step.kind == StepKind::kForward ? "f" : "b") + graph.node(step.node()).name;
+  }
+  return text;
+}
+
+// Joint graphs for tests, written as a list of operations.
+struct SmallOp {
+  std::string op;  // Both the name and the type of the operation.
+  int64_t bytes = 0;
+  int64_t cost = 0;
+  std::vector<int32_t> reads;  // Positions of the operations whose values it reads.
+};
+
+// Makes a graph with one value for each operation; the last value is the result. Operations from
+// `first_backward` on belong to the backward phase.
+JointGraph GraphOfOps(const std::vector<SmallOp>& ops,
+                      std::optional<size_t> first_backward = std::nullopt);
 
 }  // namespace ckplan

@@ -19,13 +19,32 @@
 
 #include "lib/base/check.h"
 #include "lib/base/result.h"
-#include "lib/executor/backend/device_clock.h"
 #include "lib/executor/backend/device_memory.h"
-#include "lib/executor/backend/loss_call.h"
-#include "lib/problem/ops/element_order.h"
+#include "lib/problem/ops/layout.h"
 #include "lib/problem/ops/op_spec.h"
 
 namespace ckplan {
+
+// The loss of one output of a training step, for backends that compute it.
+enum class LossKind {
+  kGiven,         // The output's gradient comes from a seed; the loss is their inner product.
+  kCrossEntropy,  // Mean of softmax cross-entropy against labels from a seed.
+};
+
+// Returns the axis of an output that holds the scores of the classes: the second axis of [N, C] and
+// of images [N, C, H, W], the last axis of sequences [N, T, C].
+inline size_t ClassAxis(const std::vector<int64_t>& dims) {
+  if (dims.size() == 3) return 2;
+  return dims.size() < 2 ? 0 : 1;
+}
+
+struct LossCall {
+  LossKind kind = LossKind::kGiven;
+  uint64_t seed = 0;  // Each output has its own.
+  const Operand& output;
+  const void* contents = nullptr;
+  void* gradient = nullptr;
+};
 
 // Bytes of scratch memory that a call needs while it runs. Its contents are lost after the call,
 // with one exception: the BackwardInput calls of one backward step, made in the order of the
@@ -192,5 +211,16 @@ class Backend : public DeviceMemory {
 // NaNs, each of which is kBFloat16Poison.
 inline constexpr uint32_t kPoison = 0xFFF5FFF5;
 inline constexpr uint16_t kBFloat16Poison = 0xFFF5;
+
+// Says why an operator that a vendor's library could compute runs by kernels of the backend's own.
+
+// A PreparedOp for which a library was asked is one of these, too.
+class MayHaveOwnKernels {
+ public:
+  virtual ~MayHaveOwnKernels() = default;
+  // One clause without a full stop: "its heads have 6 elements, no multiple of 8". Empty if the
+  // library computes the operator.
+  virtual std::string WhyOwnKernels() const = 0;
+};
 
 }  // namespace ckplan

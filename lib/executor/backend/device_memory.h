@@ -1,17 +1,175 @@
-// The memory of a device, and copies to, from and within it.
+// What a backend's device has: its memory, its links to the host, and its clock.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "lib/base/result.h"
-#include "lib/executor/backend/thread_link.h"
 
 namespace ckplan {
 
+// The link between a device and the memory of its host. Copies over it run beside the device's
+// other work, which waits for a copy only at Wait.
+struct CopyLinkOptions {
+  bool is_half_duplex = false;  // One copy at a time, in either direction.
+  // Makes each copy as late as it may be: when something waits for it. Only for links that choose
+  // when they copy. A wait that is missing is then seen in what is read.
+  bool is_late = false;
+};
+
+class CopyLink {
+ public:
+  CopyLink() = default;
+  virtual ~CopyLink() = default;  // Waits for all copies.
+  CopyLink(const CopyLink&) = delete;
+  CopyLink& operator=(const CopyLink&) = delete;
+
+  // Takes memory of the host that copies can use. kInfeasible: there is too little.
+  virtual Result<void*> AllocateHost(int64_t bytes) = 0;
+  // Waits for all copies first. `memory` may be null.
+  virtual void ReleaseHost(void* memory) = 0;
+
+  // Begin a copy, after all work that the device has been given so far and after all earlier copies
+  // the same way. Return a number for Wait. Memory must be left alone until the copy is waited for.
+  virtual size_t CopyOut(void* host, const void* device, int64_t bytes) = 0;
+  virtual size_t CopyIn(void* device, const void* host, int64_t bytes) = 0;
+  // Fills memory of the host with a byte, before any later copy out.
+  virtual void FillHost(void* host, int byte, int64_t bytes) = 0;
+  // Work that the device is given from now on waits until the copy is complete. Each copy must be
+  // waited for once.
+  virtual void Wait(size_t copy) = 0;
+};
+
+// A link of a device whose memory is that of the host: a thread for each direction copies bytes
+// while the device works. Waiting for a copy stops the caller until the copy is there.
+
+// Does one piece of work after the other in a thread of its own.
+class WorkLane {
+ public:
+  explicit WorkLane(bool is_late) : is_late_(is_late), thread_([this] { Work(); }) {}
+  ~WorkLane() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      wanted_ = begun_;
+      has_ended_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  WorkLane(const WorkLane&) = delete;
+  WorkLane& operator=(const WorkLane&) = delete;
+
+  // Returns the number of the work, counted from 1.
+  size_t Add(std::function<void()> work) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    queue_.push_back(std::move(work));
+    ++begun_;
+    if (!is_late_) wanted_ = begun_;
+    changed_.notify_all();
+    return begun_;
+  }
+  void WaitFor(size_t number) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    wanted_ = std::max(wanted_, number);
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return done_ >= number; });
+  }
+  void WaitForAll() {
+    size_t all = 0;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      all = begun_;
+    }
+    WaitFor(all);
+  }
+
+ private:
+  void Work() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return done_ < wanted_ || has_ended_; });
+      if (done_ == wanted_) return;
+      const std::function<void()> work = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      work();
+      lock.lock();
+      ++done_;
+      changed_.notify_all();
+    }
+  }
+
+  const bool is_late_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;  // What has not begun.
+  size_t begun_ = 0;                         // How much was added.
+  size_t wanted_ = 0;                        // Work up to this number may be done.
+  size_t done_ = 0;
+  bool has_ended_ = false;
+  std::thread thread_;  // The last member: it uses the others.
+};
+
+class ThreadLink final : public CopyLink {
+ public:
+  explicit ThreadLink(const CopyLinkOptions& options)
+      : out_(options.is_late), in_(options.is_late), shares_lane_(options.is_half_duplex) {}
+
+  Result<void*> AllocateHost(int64_t bytes) override {
+    const auto size =
+        static_cast<size_t>((std::max<int64_t>(bytes, 1) + kLine - 1) / kLine * kLine);
+    void* const memory = std::aligned_alloc(kLine, size);
+    if (memory != nullptr) return memory;
+    return MakeError(ErrorCode::kInfeasible,
+                     "the host has too little memory for what the plan moves there");
+  }
+  void ReleaseHost(void* memory) override {
+    out_.WaitForAll();
+    in_.WaitForAll();
+    std::free(memory);
+  }
+
+  size_t CopyOut(void* host, const void* device, int64_t bytes) override {
+    return Numbered(false, out_.Add(Copy(host, device, bytes)));
+  }
+  size_t CopyIn(void* device, const void* host, int64_t bytes) override {
+    if (shares_lane_) return Numbered(false, out_.Add(Copy(device, host, bytes)));
+    return Numbered(true, in_.Add(Copy(device, host, bytes)));
+  }
+  void FillHost(void* host, int byte, int64_t bytes) override {
+    out_.Add([=] { std::memset(host, byte, static_cast<size_t>(bytes)); });
+  }
+  void Wait(size_t copy) override { (copy % 2 == 0 ? out_ : in_).WaitFor(copy / 2); }
+
+ private:
+  static constexpr int64_t kLine = 64;
+
+  static std::function<void()> Copy(void* to, const void* from, int64_t bytes) {
+    return [=] { std::memcpy(to, from, static_cast<size_t>(bytes)); };
+  }
+  // The last bit says which lane the work is in.
+  static size_t Numbered(bool is_in, size_t number) { return 2 * number + (is_in ? 1 : 0); }
+
+  WorkLane out_;
+  WorkLane in_;
+  const bool shares_lane_;
+};
+
+// The memory of a device, and copies to, from and within it.
 struct MemoryUse {
   std::string what;
   int64_t bytes = 0;
@@ -55,6 +213,38 @@ class DeviceMemory {
   virtual void Copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void Zero(void* memory, int64_t bytes) = 0;
   virtual void Synchronize() = 0;
+};
+
+// Measures how long a device works, without disturbing it.
+
+// Marks points in the order of a device's work. A mark is queued like other work, and nothing waits
+// for it.
+class DeviceClock {
+ public:
+  DeviceClock() = default;
+  virtual ~DeviceClock() = default;
+  DeviceClock(const DeviceClock&) = delete;
+  DeviceClock& operator=(const DeviceClock&) = delete;
+
+  // Returns the mark's number, counted from 0.
+  virtual size_t Mark() = 0;
+  // The device must have reached both marks: call Synchronize before.
+  virtual double SecondsBetween(size_t first, size_t second) = 0;
+};
+
+// The clock of a device that does its work before the call returns.
+class HostClock final : public DeviceClock {
+ public:
+  size_t Mark() override {
+    marks_.push_back(std::chrono::steady_clock::now());
+    return marks_.size() - 1;
+  }
+  double SecondsBetween(size_t first, size_t second) override {
+    return std::chrono::duration<double>(marks_[second] - marks_[first]).count();
+  }
+
+ private:
+  std::vector<std::chrono::steady_clock::time_point> marks_;
 };
 
 }  // namespace ckplan

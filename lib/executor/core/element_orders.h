@@ -1,5 +1,6 @@
-// Decides in which order the elements of each tensor of a step lie in memory (element_order.h),
-// once, before its operators are prepared. Sizes, schedules and plans do not depend on it.
+// Decides in which order the elements of each tensor of a step lie in memory
+// (lib/problem/ops/layout.h), once, before its operators are prepared. Sizes, schedules and plans
+// do not depend on it.
 //
 //   x ─▶ Conv ─ a ─▶ BatchNormalization ─ b ─▶ Relu ─ c ─▶ Conv ─ d ─▶ Flatten
 //

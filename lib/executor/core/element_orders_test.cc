@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "lib/executor/backend/forwarding_backend.h"
-#include "lib/executor/core/test_backend.h"
 #include "lib/executor/core/testing.h"
 
 namespace ckplan {

@@ -2,7 +2,6 @@
 // where the fault shows.
 #include <algorithm>
 
-#include "lib/executor/core/test_backend.h"
 #include "lib/executor/core/testing.h"
 
 namespace ckplan {

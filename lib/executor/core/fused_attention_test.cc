@@ -4,7 +4,6 @@
 #include <map>
 #include <string>
 
-#include "lib/executor/core/test_backend.h"
 #include "lib/executor/core/testing.h"
 
 namespace ckplan {

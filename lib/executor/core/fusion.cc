@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lib/executor/core/saving_operator.h"
+#include "lib/executor/core/step_operators.h"
 
 namespace ckplan {
 

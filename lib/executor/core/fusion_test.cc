@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "lib/executor/core/test_backend.h"
 #include "lib/executor/core/testing.h"
 
 namespace ckplan {

@@ -1,7 +1,6 @@
 // Compares gradients of whole networks with finite differences of the loss.
 #include <cmath>
 
-#include "lib/executor/core/test_backend.h"
 #include "lib/executor/core/testing.h"
 
 namespace ckplan {

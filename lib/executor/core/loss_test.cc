@@ -1,17 +1,19 @@
 #include "lib/executor/core/loss.h"
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
-#include "lib/executor/core/device_block.h"
-#include "lib/executor/core/seeded.h"
-#include "lib/executor/core/test_backend.h"
+#include "lib/executor/core/constant_store.h"
 #include "lib/executor/core/testing.h"
 #include "lib/executor/core/train.h"
 #include "lib/executor/scalar/step_loss.h"
 #include "lib/problem/ops/bfloat16.h"
 
 namespace ckplan {
+
 namespace {
 
 Operand Scores(std::vector<int64_t> dims, ElementType type = ElementType::kFloat32) {
@@ -172,6 +174,21 @@ TEST_CASE("loss: bfloat16 gives the loss of the same numbers in float32, and a r
         static_cast<double>(wide[i]) * static_cast<double>(FromBFloat16(narrow_gradient[i]));
   }
   CHECK(inner == expected);
+}
+
+TEST_CASE("seeded: a bfloat16 input holds the rounded numbers of the float32 input") {
+  StepInput input;
+  input.name = "x";
+  input.operand.is_present = true;
+  input.operand.dims = {7};
+  std::vector<float> wide(7);
+  std::memcpy(wide.data(), SeededInput(3, input).data(), wide.size() * sizeof(float));
+  input.operand.type = ElementType::kBFloat16;
+  std::vector<uint16_t> narrow(7);
+  const std::vector<std::byte> bytes = SeededInput(3, input);
+  REQUIRE(bytes.size() == narrow.size() * sizeof(uint16_t));
+  std::memcpy(narrow.data(), bytes.data(), bytes.size());
+  CHECK(narrow == ToBFloat16(wide));
 }
 
 }  // namespace ckplan

@@ -1,6 +1,5 @@
 // Tests that plans in any order (lib/problem/schedule/backward_order.h) compute the same gradients,
 // bit for bit.
-#include "lib/executor/core/test_backend.h"
 #include "lib/executor/core/testing.h"
 #include "lib/testing/random_schedule.h"
 

@@ -8,9 +8,9 @@
 #include "lib/problem/schedule/arena.h"
 #include "lib/problem/schedule/backward_order.h"
 #include "lib/problem/schedule/expand.h"
-#include "lib/problem/schedule/forward_transfers.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/problem/schedule/timeline.h"
+#include "lib/problem/schedule/transfers.h"
 
 namespace ckplan {
 

@@ -33,7 +33,7 @@ struct PlacedProgram {
 // The graph of the step with the sizes that are placed in the arena: with the plan's workspaces,
 // and with sizes rounded up as in the plan. A plan may know the workspaces of the backend's
 // operators (they were measured), or PyTorch's temporary tensors
-// (lib/problem/ops/eager_temporaries.h), or neither.
+// (lib/problem/ops/work.h), or neither.
 struct SizedGraph {
   TensorGraph graph;
   bool has_workspaces = false;  // Those of the backend's operators.

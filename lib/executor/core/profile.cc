@@ -1,10 +1,94 @@
 #include "lib/executor/core/profile.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "lib/executor/core/placed_program.h"
 #include "lib/executor/core/runner.h"
-#include "lib/executor/core/stopwatch.h"
 
 namespace ckplan {
+
+namespace {
+
+bool Computes(ActionKind kind) {
+  return kind == ActionKind::kForward || kind == ActionKind::kBackward ||
+         kind == ActionKind::kAdd || kind == ActionKind::kCopy;
+}
+
+}  // namespace
+
+Result<Done> Stopwatch::Before(const Action& action, const RunState&) {
+  if (Computes(action.kind)) began_ = clock_->Mark();
+  return Done{};
+}
+
+Result<Done> Stopwatch::After(const Action& action, const RunState& state) {
+  if (!Computes(action.kind)) return Done{};
+  Span span{began_, clock_->Mark(), last_backward_, &NodeSeconds::backward};
+  if (action.kind == ActionKind::kForward || action.kind == ActionKind::kBackward) {
+    const Call& call = state.program.calls[static_cast<size_t>(action.call)];
+    span.node = call.node;
+    if (action.kind == ActionKind::kBackward) {
+      last_backward_ = call.node;
+    } else {
+      span.part = call.is_recomputation ? &NodeSeconds::recompute : &NodeSeconds::forward;
+    }
+  }
+  if (!span.node.is_none()) spans_.push_back(span);
+  return Done{};
+}
+
+SecondsOfNodes Stopwatch::Read() const {
+  SecondsOfNodes nodes(nodes_);
+  for (const Span& span : spans_) {
+    nodes[span.node].*span.part += clock_->SecondsBetween(span.begin, span.end);
+  }
+  return nodes;
+}
+
+Result<Done> StepTimer::Before(const Action& action, const RunState&) {
+  if (marks_.empty() || action.kind == ActionKind::kLoss) marks_.push_back(clock_->Mark());
+  return Done{};
+}
+
+Result<Done> StepTimer::After(const Action& action, const RunState& state) {
+  const bool is_last = &action == &state.program.actions.back();
+  if (is_last || action.kind == ActionKind::kLoss) marks_.push_back(clock_->Mark());
+  return Done{};
+}
+
+double StepTimer::Seconds() const {
+  double seconds = 0;
+  for (size_t i = 1; i < marks_.size(); i += 2) {
+    seconds += clock_->SecondsBetween(marks_[i - 1], marks_[i]);
+  }
+  return seconds;
+}
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const size_t middle = values.size() / 2;
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle),
+                   values.end());
+  return values[middle];
+}
+
+StepSeconds TypicalSeconds(const std::vector<SecondsOfNodes>& runs) {
+  StepSeconds step;
+  if (runs.empty()) return step;
+  const auto typical = [&runs](NodeId id, double NodeSeconds::*part) {
+    std::vector<double> seconds;
+    for (const SecondsOfNodes& run : runs) seconds.push_back(run[id].*part);
+    return Median(std::move(seconds));
+  };
+  for (const NodeId id : runs.front().ids()) {
+    const double recompute = typical(id, &NodeSeconds::recompute);
+    step.recompute += recompute;
+    step.total +=
+        typical(id, &NodeSeconds::forward) + recompute + typical(id, &NodeSeconds::backward);
+  }
+  return step;
+}
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "lib/base/check.h"
-#include "lib/problem/schedule/forward_transfers.h"
 #include "lib/problem/schedule/gradients.h"
+#include "lib/problem/schedule/transfers.h"
 
 namespace ckplan {
 

@@ -10,9 +10,9 @@
 
 #include "lib/files/model/step_graph.h"
 #include "lib/problem/graph/tensor_graph.h"
-#include "lib/problem/schedule/host_meter.h"
 #include "lib/problem/schedule/schedule.h"
 #include "lib/problem/schedule/timeline.h"
+#include "lib/problem/schedule/transfers.h"
 
 namespace ckplan {
 
@@ -75,7 +75,7 @@ struct Program {
   size_t steps = 0;
 };
 
-// A schedule may have transfers (lib/problem/schedule/forward_transfers.h).
+// A schedule may have transfers (lib/problem/schedule/transfers.h).
 //
 // `graph` is the step's graph, possibly with workspaces and aligned sizes; `timeline` is the
 // timeline of `graph` and `schedule`.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "lib/executor/core/test_backend.h"
 #include "lib/executor/core/testing.h"
 #include "lib/planning/plan/plan.h"
 

@@ -1,5 +1,4 @@
 // Steps that are recorded once and started again as a whole.
-#include "lib/executor/core/test_backend.h"
 #include "lib/executor/core/testing.h"
 
 namespace ckplan {

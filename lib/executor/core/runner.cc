@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lib/base/check.h"
-#include "lib/executor/core/seeded.h"
+#include "lib/executor/core/loss.h"
 
 namespace ckplan {
 

@@ -2,13 +2,195 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
-#include "lib/executor/core/constant_gradients.h"
-#include "lib/executor/core/saving_operator.h"
+#include "lib/executor/core/constant_store.h"
+#include "lib/problem/ops/backward_reads.h"
+#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_table.h"
 
 namespace ckplan {
+
+namespace {
+
+enum class Saving { kNothing, kMask, kIndices, kInputs, kUnknown };
+
+// Returns whether the kernel reads its output, which PyTorch does not save.
+bool LacksOutput(const OpSpec& spec, Autograd autograd) {
+  return !FindBackwardReads(spec, Autograd::kMinimal).outputs.empty() &&
+         FindBackwardReads(spec, autograd).outputs.empty();
+}
+
+Saving SavingOf(const OpSpec& spec, Autograd autograd) {
+  if (!IsTorch(autograd) || !WantsGradient(spec)) return Saving::kNothing;
+  const bool has_statistic = spec.statistic_bytes > 0;
+  switch (RuleOf(spec.type).statistic) {
+    case Statistic::kDropoutMask:
+      return has_statistic ? Saving::kMask : Saving::kNothing;
+    case Statistic::kPoolIndices:
+      return has_statistic ? Saving::kIndices : Saving::kNothing;
+    case Statistic::kAttention:
+      return has_statistic ? Saving::kUnknown : Saving::kNothing;
+    default:
+      return LacksOutput(spec, autograd) ? Saving::kInputs : Saving::kNothing;
+  }
+}
+
+// An operator that does its work by a kernel.
+class SavingOp : public PreparedOp {
+ public:
+  explicit SavingOp(std::unique_ptr<PreparedOp> kernel) : kernel_(std::move(kernel)) {}
+  OpWorkspace workspace() const override { return kernel_->workspace(); }
+  std::vector<LibraryCall> LibraryCalls() const override { return kernel_->LibraryCalls(); }
+
+ protected:
+  PreparedOp& kernel() const { return *kernel_; }
+
+ private:
+  std::unique_ptr<PreparedOp> kernel_;
+};
+
+// `mask` is a kernel whose second output is the mask.
+class MaskSavingOp final : public SavingOp {
+ public:
+  MaskSavingOp(std::unique_ptr<PreparedOp> kernel, std::unique_ptr<PreparedOp> mask)
+      : SavingOp(std::move(kernel)), mask_(std::move(mask)) {}
+
+  OpWorkspace workspace() const override {
+    const OpWorkspace own = kernel().workspace();
+    return {std::max(own.forward, mask_->workspace().forward), own.backward};
+  }
+  void Forward(const ForwardCall& call) override {
+    void* const outputs[] = {nullptr, call.statistic};
+    mask_->Forward({call.inputs, outputs, nullptr, call.workspace, call.seed});
+    kernel().Forward({call.inputs, call.outputs, nullptr, call.workspace, call.seed});
+  }
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    kernel().BackwardInput(call, position, gradient);
+  }
+
+ private:
+  std::unique_ptr<PreparedOp> mask_;
+};
+
+class IndexSavingOp final : public SavingOp {
+ public:
+  using SavingOp::SavingOp;
+
+  void Forward(const ForwardCall& call) override {
+    void* const outputs[] = {call.outputs[0], call.statistic};
+    kernel().Forward({call.inputs, outputs, nullptr, call.workspace, call.seed});
+  }
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    const void* const outputs[] = {call.outputs[0], call.statistic};
+    kernel().BackwardInput(
+        {call.inputs, outputs, call.output_gradients, nullptr, call.workspace, call.seed}, position,
+        gradient);
+  }
+};
+
+// The first gradient that is asked for computes the output again and leaves it in the workspace,
+// after that of the kernel.
+class InputSavingOp final : public SavingOp {
+ public:
+  InputSavingOp(std::unique_ptr<PreparedOp> kernel, const OpSpec& spec, const Backend& backend)
+      : SavingOp(std::move(kernel)) {
+    while (!spec.input(first_).has_gradient) ++first_;
+    const OpWorkspace own = this->kernel().workspace();
+    output_at_ = AlignedBytes(own.backward, backend);
+    forward_at_ = output_at_ + AlignedBytes(spec.output(0).bytes(), backend);
+    backward_bytes_ = forward_at_ + own.forward;
+  }
+
+  OpWorkspace workspace() const override { return {kernel().workspace().forward, backward_bytes_}; }
+  void Forward(const ForwardCall& call) override { kernel().Forward(call); }
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    char* const workspace = static_cast<char*>(call.workspace);
+    void* const again = workspace + output_at_;
+    if (position == first_) {
+      void* const outputs[] = {again};
+      kernel().Forward({call.inputs, outputs, nullptr, workspace + forward_at_, call.seed});
+    }
+    const void* const outputs[] = {again};
+    kernel().BackwardInput(
+        {call.inputs, outputs, call.output_gradients, call.statistic, workspace, call.seed},
+        position, gradient);
+  }
+
+ private:
+  size_t first_ = 0;
+  int64_t output_at_ = 0, forward_at_ = 0, backward_bytes_ = 0;
+};
+
+using PreparedOpPointer = std::unique_ptr<PreparedOp>;
+
+// Returns the spec with what the kernel reads, and without a statistic.
+OpSpec KernelOf(const OpSpec& spec) {
+  OpSpec kernel = spec;
+  kernel.statistic_bytes = 0;
+  for (const size_t output : FindBackwardReads(spec, Autograd::kMinimal).outputs) {
+    kernel.outputs[output].is_read_by_backward = true;
+  }
+  return kernel;
+}
+
+// Returns the spec with a second output that has the elements of the first.
+OpSpec WithSecondOutput(OpSpec spec, ElementType type) {
+  spec.outputs.resize(2);
+  Operand& second = spec.outputs[1];
+  second = spec.outputs[0].is_present ? spec.outputs[0] : spec.inputs[0];
+  second.type = type;
+  second.has_gradient = false;
+  second.is_read_by_backward = false;
+  return spec;
+}
+
+// PyTorch's factor on the CPU, 0 or 1 / (1 - ratio), is saved as 0 or 1.
+Result<std::unique_ptr<PreparedOp>> PrepareMask(Backend& backend, const OpSpec& spec,
+                                                Autograd autograd) {
+  constexpr int64_t kOpsetOfBooleans = 13, kOpsetOfFactors = 9;
+  const bool is_bool = HasByteMask(spec, autograd);
+  OpSpec mask = WithSecondOutput(KernelOf(spec), is_bool ? ElementType::kBool : spec.input(0).type);
+  mask.opset = is_bool ? kOpsetOfBooleans : kOpsetOfFactors;
+  return backend.Prepare(mask);
+}
+
+}  // namespace
+
+bool SavesByItself(const OpSpec& spec, Autograd autograd) {
+  return SavingOf(spec, autograd) != Saving::kNothing;
+}
+
+Result<std::unique_ptr<PreparedOp>> PrepareSaving(Backend& backend, const OpSpec& spec,
+                                                  Autograd autograd) {
+  switch (SavingOf(spec, autograd)) {
+    case Saving::kNothing:
+      return backend.Prepare(spec);
+    case Saving::kMask: {
+      CKPLAN_ASSIGN_OR_RETURN(auto kernel, backend.Prepare(KernelOf(spec)));
+      CKPLAN_ASSIGN_OR_RETURN(auto mask, PrepareMask(backend, spec, autograd));
+      return PreparedOpPointer(new MaskSavingOp(std::move(kernel), std::move(mask)));
+    }
+    case Saving::kIndices: {
+      OpSpec pool = WithSecondOutput(KernelOf(spec), ElementType::kInt64);
+      pool.outputs[1].is_read_by_backward = true;
+      CKPLAN_ASSIGN_OR_RETURN(auto kernel, backend.Prepare(pool));
+      return PreparedOpPointer(new IndexSavingOp(std::move(kernel)));
+    }
+    case Saving::kInputs: {
+      CKPLAN_ASSIGN_OR_RETURN(auto kernel, backend.Prepare(KernelOf(spec)));
+      return PreparedOpPointer(new InputSavingOp(std::move(kernel), spec, backend));
+    }
+    case Saving::kUnknown:
+      break;
+  }
+  return UnsupportedOp(spec,
+                       "what PyTorch saves of it is not what its kernels read; plan with --fuse "
+                       "captured, or with --autograd minimal");
+}
 
 namespace {
 

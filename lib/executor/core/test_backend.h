@@ -1,6 +1,6 @@
 // The backend that the tests of this folder run on. They are linked into several programs, each
 // with its own definition of MakeTestBackend: the CPU backend in this folder, the CUDA backend in
-// lib/cuda.
+// lib/executor/cuda.
 #pragma once
 
 #include <memory>

@@ -4,14 +4,12 @@
 #include <utility>
 
 #include "lib/executor/core/element_orders.h"
-#include "lib/executor/core/test_backend.h"
 #include "lib/files/model/testing.h"
 #include "lib/files/model/weights.h"
 #include "lib/problem/schedule/expand.h"
-#include "lib/problem/schedule/forward_transfers.h"
 #include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/simulate.h"
-#include "lib/testing/random_moves.h"
+#include "lib/problem/schedule/transfers.h"
 #include "lib/testing/random_schedule.h"
 
 namespace ckplan {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/executor/backend/backend.h"
 #include "lib/executor/core/constant_store.h"
 #include "lib/executor/core/placed_program.h"
 #include "lib/executor/core/runner.h"
@@ -17,6 +18,7 @@
 #include "lib/files/model/model.h"
 #include "lib/files/model/step_graph.h"
 #include "lib/files/model/testing.h"
+#include "lib/planning/plan/model_variant.h"
 
 namespace ckplan {
 

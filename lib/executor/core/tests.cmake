@@ -6,12 +6,12 @@ set(ckplan_exec_tests
   fused_attention_test.cc
   fusion_test.cc
   gradient_test.cc
-  host_copies_test.cc
+  buffer_memory_test.cc
   kernel_fault_test.cc
   loss_test.cc
   order_test.cc
   program_test.cc
   recorded_test.cc
-  stopwatch_test.cc
+  profile_test.cc
   testing.cc
   train_test.cc)

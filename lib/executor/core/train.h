@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "lib/base/result.h"
@@ -33,5 +34,17 @@ Result<std::vector<TrainedStep>> Train(Backend& backend, const StepGraph& step,
                                        const StepOperators& operators, ConstantStore& constants,
                                        const PlacedProgram& plan, const TrainOptions& options,
                                        const std::function<void(const TrainedStep&)>& after_step);
+
+// All inputs and results of one training step, for comparison with other programs.
+
+// Runs one step and returns an ONNX model without nodes whose initializers are its tensors:
+//
+//   input/NAME, output/NAME, output_gradient/NAME, parameter/NAME, parameter_gradient/NAME
+//
+// Parameters have their values from before the step. kUnsupported: more than 2 GB, which an ONNX
+// file cannot hold.
+Result<std::string> TakeSnapshot(Backend& backend, const StepGraph& step,
+                                 const StepOperators& operators, ConstantStore& constants,
+                                 const PlacedProgram& plan, LossKind loss, uint64_t seed);
 
 }  // namespace ckplan

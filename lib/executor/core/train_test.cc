@@ -1,7 +1,6 @@
 #include "lib/executor/core/train.h"
 
 #include "lib/executor/core/profile.h"
-#include "lib/executor/core/test_backend.h"
 #include "lib/executor/core/testing.h"
 
 namespace ckplan {

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "lib/executor/core/buffer_watch.h"
-#include "lib/executor/core/device_block.h"
-#include "lib/executor/core/stopwatch.h"
+#include "lib/executor/core/constant_store.h"
+#include "lib/executor/core/profile.h"
 #include "lib/planning/plan/plan.h"
 
 namespace ckplan {
@@ -110,8 +110,8 @@ class Validator {
   void ComparePeaks(std::string_view which, const RunFigures& figures) {
     const auto compare = [&](std::string_view what, Bytes measured, Bytes predicted) {
       if (measured == predicted) return;
-      Fail(fmt::format("{}: the {} measured {} bytes, predicted were {}", which, what,
-                       measured.count(), predicted.count()));
+      Fail(fmt::format("{}: the {} measured {} bytes, predicted {}", which, what, measured.count(),
+                       predicted.count()));
     };
     compare("arena's peak", figures.arena_peak.total, figures.predicted_peak);
     compare("counting allocator's peak", figures.counted_peak.total, figures.predicted_peak);

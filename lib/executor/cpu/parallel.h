@@ -6,6 +6,10 @@
 
 namespace ckplan::cpu {
 
+// Casts untyped buffers of a call to floats; null stays null.
+inline const float* Floats(const void* at) { return static_cast<const float*>(at); }
+inline float* Floats(void* at) { return static_cast<float*>(at); }
+
 // Work of fewer items, each of one arithmetic operation, is not worth a second thread.
 inline constexpr int64_t kGrain = 16384;
 

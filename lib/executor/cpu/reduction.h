@@ -12,7 +12,7 @@
 #include <cstring>
 #include <limits>
 
-#include "lib/executor/cpu/layout.h"
+#include "lib/executor/cpu/strided_copy.h"
 
 namespace ckplan::cpu {
 

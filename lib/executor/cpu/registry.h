@@ -1,7 +1,8 @@
-// The table of operators of the CPU backend, which registry.cc joins.
+// The table of operators of the CPU backend, which cpu_backend.cc joins.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "lib/executor/backend/op_rows.h"
@@ -15,5 +16,11 @@ const OpTable<OpRow>& Table();
 
 // Returns UnsupportedOp for this backend.
 Error Unsupported(const OpSpec& spec, std::string_view what);
+
+// The operators of the CPU backend by family, one file each in ops/. cpu_backend.cc joins them.
+
+#define CKPLAN_FAMILY(Name) std::span<const OpRow> Name##Ops();
+#include "lib/problem/ops/families.def"
+#undef CKPLAN_FAMILY
 
 }  // namespace ckplan::cpu

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lib/executor/cpu/parallel.h"
+
 namespace ckplan::cpu {
 
 // Computes e^x by the method of Cody and Waite: e^x = 2^n e^r with |r| <= ln(2)/2, and e^r by a
@@ -103,4 +105,72 @@ struct VectorMath {
   static float Softplus(float x) { return cpu::Softplus(x); }
 };
 
+// Long sums of floats: fast, precise, and bitwise equal for any alignment.
+
+// Returns term(0) + ... + term(count - 1). Sixteen running sums in float suit vector instructions;
+// they are added up in double before they lose precision. The lanes are explicit because a compiler
+// that vectorises a plain loop may start at an aligned address, and so change the order of
+// additions.
+template <typename Term>
+double SumTerms(int64_t count, const Term& term) {
+  constexpr int64_t kLanes = 16;
+  constexpr int64_t kBlock = 2048;
+  double sum = 0;
+  int64_t i = 0;
+  while (i + kLanes <= count) {
+    const int64_t end = std::min(count - kLanes, i + kBlock);
+    float lanes[kLanes] = {};
+    for (; i <= end; i += kLanes) {
+      for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += term(i + lane);
+    }
+    for (const float lane : lanes) sum += static_cast<double>(lane);
+  }
+  for (; i < count; ++i) sum += static_cast<double>(term(i));
+  return sum;
+}
+
+inline double Sum(const float* values, int64_t count) {
+  return SumTerms(count, [values](int64_t i) { return values[i]; });
+}
+
+// Sums of the columns of a row-major matrix of terms, for gradients of biases and scales.
+
+// Computes result[c] = the sum over rows of term(row, c). Small groups of rows are summed in float
+// and the sums of the groups in double, so that long columns keep their precision.
+template <typename Term>
+void SumColumns(int64_t rows, int64_t columns, float* result, const Term& term) {
+  constexpr int64_t kColumns = 64;
+  constexpr int64_t kRows = 32;
+  const int64_t blocks = (columns + kColumns - 1) / kColumns;
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows * kColumns));
+  ParallelFor(blocks, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin * kColumns; first < std::min(end * kColumns, columns);
+         first += kColumns) {
+      const int64_t count = std::min(kColumns, columns - first);
+      double sums[kColumns] = {};
+      for (int64_t top = 0; top < rows; top += kRows) {
+        float group[kColumns] = {};
+        for (int64_t row = top; row < std::min(rows, top + kRows); ++row) {
+          for (int64_t c = 0; c < count; ++c) group[c] += term(row, first + c);
+        }
+        for (int64_t c = 0; c < count; ++c) sums[c] += static_cast<double>(group[c]);
+      }
+      for (int64_t c = 0; c < count; ++c) result[first + c] = static_cast<float>(sums[c]);
+    }
+  });
+}
+
 }  // namespace ckplan::cpu
+
+// An attribute for functions that are one loop over many floats. Such a function is compiled once
+// for each width of vector instructions, and the program selects the widest that the processor
+// supports when it starts. Results may differ in the last bit between processors, but not between
+// runs on one processor.
+
+// Sanitizers are initialised too late for this selection.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(CKPLAN_SANITIZED)
+#define CKPLAN_VECTOR_CLONES \
+  __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define CKPLAN_VECTOR_CLONES
+#endif

@@ -6,7 +6,7 @@
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/reduce.h"
-#include "lib/problem/ops/channels.h"
+#include "lib/problem/ops/layout.h"
 
 namespace ckplan::cuda {
 

@@ -2,7 +2,7 @@
 
 #include "lib/executor/cuda/convert.h"
 #include "lib/executor/cuda/launch.h"
-#include "lib/problem/ops/element_order.h"
+#include "lib/problem/ops/layout.h"
 
 namespace ckplan::cuda {
 

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "lib/executor/cuda/device.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/strided_copy.h"
-#include "lib/executor/cuda/workspace.h"
 
 namespace ckplan::cuda {
 

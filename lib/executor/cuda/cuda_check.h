@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "lib/base/check.h"
-#include "lib/base/out_of_memory.h"
 #include "lib/executor/cuda/device.h"
 
 namespace ckplan::cuda {

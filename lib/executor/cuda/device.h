@@ -13,7 +13,6 @@
 #include "lib/base/check.h"
 #include "lib/base/result.h"
 #include "lib/executor/backend/backend.h"
-#include "lib/executor/backend/device_clock.h"
 #include "lib/executor/backend/device_memory.h"
 #include "lib/executor/cuda/libraries.h"
 

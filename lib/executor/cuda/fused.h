@@ -1,4 +1,4 @@
-// Operators that follow each other, run as one kernel; traffic/fusion_rules.h says which.
+// Chains of fused operators, and scores of attention with their softmax.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,8 @@
 #include "lib/executor/cuda/traffic/fusion_rules.h"
 
 namespace ckplan::cuda {
+
+// Operators that follow each other, run as one kernel; traffic/fusion_rules.h says which.
 
 // `ops` is accepted by FusibleLength.
 std::unique_ptr<FusedForward> MakeFused(std::span<const ChainedOp> ops, Device& device);

@@ -5,6 +5,8 @@
 // CKPLAN_KERNEL the lambdas that are kernels.
 #pragma once
 
+#include <math.h>
+
 #include <cstdint>
 #include <cstring>
 
@@ -192,5 +194,108 @@ struct LargerOf {
 struct SmallerOf {
   CKPLAN_DEVICE float operator()(float a, float b) const { return a > b || b != b ? b : a; }
 };
+
+}  // namespace ckplan::cuda
+
+namespace ckplan::cuda {
+
+// Which rows a warp can hold in its registers (held_row.h).
+
+// Numbers of groups of kVector elements for each thread for which kernels are compiled, and the
+// longest rows that fit into them.
+inline constexpr int kFewGroups = 4;
+inline constexpr int kManyGroups = 8;
+inline constexpr int64_t kHoldingThreads = 32;
+inline constexpr int64_t kLongestHeldRow = kManyGroups * kHoldingThreads * kVector;
+
+// Whether rows of this length can be held; each begins at a multiple of kVector elements.
+constexpr bool CanHoldRow(int64_t size) {
+  return size > 0 && size % kVector == 0 && size <= kLongestHeldRow;
+}
+constexpr bool FitsFewGroups(int64_t size) {
+  return size <= kFewGroups * kHoldingThreads * kVector;
+}
+
+// Access to elements of any type with one interface; float stands for both float types.
+
+// Reads x[i] of a tensor of T.
+template <typename T>
+struct Reader {
+  const T* data;
+  Reader(const void* from, ElementType) : data(static_cast<const T*>(from)) {}
+  CKPLAN_DEVICE T operator[](int64_t i) const { return data[i]; }
+};
+template <>
+struct Reader<float> : FloatsIn {
+  using FloatsIn::FloatsIn;
+};
+
+// Set(i, x) writes to a tensor of T, which may be null.
+template <typename T>
+struct Writer {
+  T* data;
+  Writer(void* to, ElementType) : data(static_cast<T*>(to)) {}
+  CKPLAN_DEVICE void Set(int64_t i, T value) const { data[i] = value; }
+  CKPLAN_DEVICE bool is_null() const { return data == nullptr; }
+};
+template <>
+struct Writer<float> : FloatsOut {
+  using FloatsOut::FloatsOut;
+};
+
+// Functions of one float, with the names of the C library, which both compilers provide.
+CKPLAN_DEVICE inline float Exp(float x) { return expf(x); }
+CKPLAN_DEVICE inline float Tanh(float x) { return tanhf(x); }
+CKPLAN_DEVICE inline float Erf(float x) { return erff(x); }
+CKPLAN_DEVICE inline float Sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
+// Returns log(1 + e^x) without overflow.
+CKPLAN_DEVICE inline float Softplus(float x) { return fmaxf(x, 0.0F) + log1pf(expf(-fabsf(x))); }
+
+// The parameter Math of the functions of lib/scalar.
+struct DeviceMath {
+  CKPLAN_DEVICE static float Exp(float x) { return cuda::Exp(x); }
+  CKPLAN_DEVICE static float Tanh(float x) { return cuda::Tanh(x); }
+  CKPLAN_DEVICE static float Erf(float x) { return cuda::Erf(x); }
+  CKPLAN_DEVICE static float Sigmoid(float x) { return cuda::Sigmoid(x); }
+  CKPLAN_DEVICE static float Softplus(float x) { return cuda::Softplus(x); }
+};
+
+// Offsets of the buffers of one call within its workspace.
+
+// The alignment of every buffer and of the workspace itself, as required by the libraries.
+inline constexpr int64_t kBufferAlignment = 256;
+inline constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
+
+// Buffers are padded only to their alignment: the workspace itself begins aligned.
+class WorkspacePlan {
+ public:
+  // Reserves a buffer of `bytes` bytes and returns its offset.
+  int64_t Add(int64_t bytes) {
+    const int64_t offset = total_;
+    total_ += CeilDiv(bytes, kBufferAlignment) * kBufferAlignment;
+    return offset;
+  }
+  int64_t AddFloats(int64_t count) { return Add(count * kFloatBytes); }
+  int64_t total() const { return total_; }
+
+ private:
+  int64_t total_ = 0;
+};
+
+// Returns the buffer that WorkspacePlan placed at `offset`, or null if the workspace is null.
+inline void* BufferAt(void* workspace, int64_t offset) {
+  return workspace == nullptr ? nullptr : static_cast<char*>(workspace) + offset;
+}
+inline float* FloatsAt(void* workspace, int64_t offset) {
+  return static_cast<float*>(BufferAt(workspace, offset));
+}
+
+// Returns a pointer to the i-th element of a tensor.
+inline const void* From(const void* data, ElementType type, int64_t i) {
+  return data == nullptr ? nullptr : static_cast<const char*>(data) + i * SizeOf(type);
+}
+inline void* From(void* data, ElementType type, int64_t i) {
+  return data == nullptr ? nullptr : static_cast<char*>(data) + i * SizeOf(type);
+}
 
 }  // namespace ckplan::cuda

@@ -7,7 +7,7 @@
 
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/launch.h"
-#include "lib/problem/ops/axes.h"
+#include "lib/problem/ops/layout.h"
 
 namespace ckplan::cuda {
 

@@ -4,7 +4,7 @@
 
 #include "lib/executor/cuda/convert.h"
 #include "lib/executor/cuda/device.h"
-#include "lib/executor/cuda/workspace.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/problem/ops/layout.h"
 
 namespace ckplan::cuda {

@@ -1,7 +1,5 @@
 #include "lib/executor/cuda/registry.h"
 
-#include "lib/executor/cuda/families.h"
-
 namespace ckplan::cuda {
 
 const OpTable<OpRow>& Table() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "lib/executor/backend/op_rows.h"
@@ -16,5 +17,12 @@ const OpTable<OpRow>& Table();
 
 // Returns UnsupportedOp for this backend.
 Error Unsupported(const OpSpec& spec, std::string_view what);
+
+// The operators of the CUDA backend by family, one or two files each in ops/. registry.cc joins
+// them.
+
+#define CKPLAN_FAMILY(Name) std::span<const OpRow> Name##Ops();
+#include "lib/problem/ops/families.def"
+#undef CKPLAN_FAMILY
 
 }  // namespace ckplan::cuda

@@ -2,55 +2,34 @@
 set(ckplan_cuda_sources
   convert.cu
   cuda_backend.cu
-  fused_chain.cu
-  fused_scores.cu
+  fused.cu
   product.cc
   registry.cc
-  separable.cu
-  step_loss.cu
+  ops/pad_resize.cu
   strided_copy.cu
-  ops/activation.cu
+  ops/unary.cu
   ops/attention.cu
-  ops/attention_layout.cc
-  ops/average_pool.cu
-  ops/batch_norm.cu
+  ops/pool.cu
+  ops/norms.cu
   ops/binary.cu
-  ops/clip_cast.cu
-  ops/col2im.cu
   ops/conv.cu
   ops/einsum.cu
-  ops/element.cu
-  ops/fused_attention.cu
   ops/gather.cu
+  ops/fused_attention.cu
   ops/generate.cu
-  ops/group_norm.cu
   ops/gru.cu
-  ops/join.cu
+  ops/move.cu
   ops/layer_norm.cu
   ops/library_attention.cu
-  ops/logic.cu
-  ops/loss.cu
-  ops/lp_norm.cu
-  ops/lrn.cu
+  ops/softmax.cu
+  ops/plain_norms.cu
   ops/lstm.cu
   ops/matmul.cu
-  ops/max_pool.cu
-  ops/mean_variance_norm.cu
-  ops/move.cu
   ops/nary.cu
-  ops/pad.cu
-  ops/pool.cc
-  ops/random.cu
   ops/recurrent.cu
   ops/reduce.cu
-  ops/reduce_integers.cu
-  ops/resize.cu
-  ops/reverse.cu
   ops/rotary.cu
   ops/scan.cu
-  ops/softmax.cu
-  ops/top_k.cu
-  ops/unary_math.cu
   traffic/element_orders.cc
   traffic/fusion_rules.cc
 )

@@ -9,10 +9,9 @@
 
 #include "lib/base/rng.h"
 #include "lib/executor/reference/check_run.h"
-#include "lib/executor/reference/fill.h"
-#include "lib/executor/reference/gradient_roles.h"
+#include "lib/executor/reference/op_case.h"
 #include "lib/problem/ops/bfloat16.h"
-#include "lib/problem/ops/element_order.h"
+#include "lib/problem/ops/layout.h"
 #include "lib/problem/ops/op_rules.h"
 
 namespace ckplan::reference {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/executor/reference/integer.h"
+#include "lib/executor/reference/tensor.h"
 #include "lib/problem/ops/bfloat16.h"
 
 namespace ckplan::reference {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "lib/executor/reference/op_case.h"
-#include "lib/executor/reference/reference.h"
+#include "lib/executor/reference/tensor.h"
 
 namespace ckplan::reference {
 

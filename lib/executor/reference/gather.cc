@@ -1,10 +1,35 @@
 // Gather, GatherND and ScatterND.
+#include <algorithm>
+
 #include "lib/executor/reference/families.h"
-#include "lib/executor/reference/indices.h"
+#include "lib/executor/reference/tensor.h"
 
 namespace ckplan::reference {
 
 namespace {
+
+// Reads indices, and combines elements with updates.
+
+int64_t AxisOf(const OpSpec& spec, const Tensor& data) {
+  const int64_t axis = spec.Int("axis", 0);
+  return axis < 0 ? axis + data.rank() : axis;
+}
+
+// Returns the index counted from 0; negative indices count from the end. Returns -1 if the index is
+// out of range.
+int64_t Normal(double index, int64_t size) {
+  const auto at = static_cast<int64_t>(index < 0 ? index + static_cast<double>(size) : index);
+  return at >= 0 && at < size ? at : -1;
+}
+
+double Combined(const OpSpec& spec, double old, double update) {
+  const std::string reduction = spec.String("reduction", "none");
+  if (reduction == "add") return old + update;
+  if (reduction == "mul") return old * update;
+  if (reduction == "max") return std::max(old, update);
+  if (reduction == "min") return std::min(old, update);
+  return update;
+}
 
 void Gather(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const int64_t axis = AxisOf(spec, inputs[0]);
@@ -110,5 +135,65 @@ constexpr CaseRow kGatherCases[] = {
 
 std::span<const FunctionRow> GatherReferences() { return kGatherReferences; }
 std::span<const CaseRow> GatherCases() { return kGatherCases; }
+
+// GatherElements and ScatterElements.
+
+namespace {
+
+void GatherElements(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const int64_t axis = AxisOf(spec, inputs[0]);
+  ForEach(outputs[0].dims, [&](const Index& index, int64_t i) {
+    Index from = index;
+    const int64_t at = Normal(inputs[1][i], inputs[0].dim(axis));
+    from[static_cast<size_t>(axis)] = at;
+    int64_t offset = 0;  // Not Offset, which broadcasts: the data may be larger than the indices.
+    for (size_t k = 0; k < from.size(); ++k) offset = offset * inputs[0].dims[k] + from[k];
+    outputs[0][i] = at < 0 ? 0 : inputs[0][offset];
+  });
+}
+
+void ScatterElements(const OpSpec& spec, std::span<const Tensor> inputs,
+                     std::span<Tensor> outputs) {
+  const int64_t axis = AxisOf(spec, inputs[0]);
+  outputs[0].values = inputs[0].values;
+  ForEach(inputs[1].dims, [&](const Index& index, int64_t i) {
+    Index to = index;
+    const int64_t at = Normal(inputs[1][i], inputs[0].dim(axis));
+    to[static_cast<size_t>(axis)] = at;
+    if (at < 0) return;
+    double& value = outputs[0][Offset(outputs[0], to)];
+    value = Combined(spec, value, inputs[2][i]);
+  });
+}
+
+constexpr FunctionRow kElementReferences[] = {
+    {"GatherElements", GatherElements},
+    {"ScatterElements", ScatterElements},
+    {"Scatter", ScatterElements},
+};
+
+constexpr CaseRow kElementCases[] = {
+    {"GatherElements", "f3x4 i3x4(0..2) -> f3x4", "axis=0"},
+    {"GatherElements", "f3x4 i3x2(-4..3) -> f3x2", "axis=1"},
+    {"GatherElements", "f5x4x3 i2x4x3(0..4) -> f2x4x3", "axis=0"},
+    {"GatherElements", "f5x4x3 i5x9x2(0..3) -> f5x9x2", "axis=-2"},
+    {"GatherElements", "f5x1x3 i2x1x2(0..2) -> f2x1x2", "axis=2"},
+    {"GatherElements", "f300x70 i300x90(0..69) -> f300x90", "axis=1"},
+    {"GatherElements", "i4(0..9) n2@[3,-1] -> i2", "axis=0"},
+    {"ScatterElements", "f3x4 i2x4@[0,1,2,0,1,0,0,2] f2x4 -> f3x4", "axis=0"},
+    {"ScatterElements", "f3x4 i3x2@[0,-1,2,1,3,0] f3x2 -> f3x4", "axis=1"},
+    {"ScatterElements", "f3x4 i3x3(0..3) f3x3 -> f3x4", "axis=1 reduction='add'"},
+    {"ScatterElements", "f5x3x4 i5x7x4(0..2) f5x7x4 -> f5x3x4", "axis=1 reduction='add'"},
+    {"ScatterElements", "f3x4~ i3x3(0..3) f3x3~ -> f3x4", "axis=1 reduction='mul'"},
+    {"ScatterElements", "f3x4~ i3x3(0..3) f3x3~ -> f3x4", "axis=1 reduction='max'"},
+    {"ScatterElements", "n3x4(0..9) i3x3(0..3) n3x3(0..9) -> n3x4", "axis=1 reduction='min'"},
+    {"ScatterElements", "i4(0..9) n2@[3,0] i2(0..9) -> i4"},
+    {"Scatter@10", "f3x4 i2x4@[0,1,2,0,1,0,0,2] f2x4 -> f3x4", "axis=0"},
+};
+
+}  // namespace
+
+std::span<const FunctionRow> ElementReferences() { return kElementReferences; }
+std::span<const CaseRow> ElementCases() { return kElementCases; }
 
 }  // namespace ckplan::reference

@@ -107,4 +107,8 @@ constexpr CaseRow kGenerateCases[] = {
 std::span<const FunctionRow> GenerateReferences() { return kGenerateReferences; }
 std::span<const CaseRow> GenerateCases() { return kGenerateCases; }
 
+// Random operators have no reference; the tests of the backends have cases for them.
+std::span<const FunctionRow> RandomReferences() { return {}; }
+std::span<const CaseRow> RandomCases() { return {}; }
+
 }  // namespace ckplan::reference

@@ -1,13 +1,18 @@
 // Transposes, slices, blocks, repetitions and views.
 #include <algorithm>
 
-#include "lib/executor/reference/axes.h"
 #include "lib/executor/reference/families.h"
-#include "lib/executor/reference/integer.h"
+#include "lib/executor/reference/tensor.h"
 
 namespace ckplan::reference {
 
 namespace {
+
+// Reads axes, for the references of data movements.
+
+size_t NormalAxis(int64_t axis, const Tensor& tensor) {
+  return static_cast<size_t>(axis < 0 ? axis + tensor.rank() : axis);
+}
 
 std::vector<int64_t> Ints(const Tensor& tensor) {
   std::vector<int64_t> values;
@@ -174,5 +179,93 @@ constexpr CaseRow kMoveCases[] = {
 
 std::span<const FunctionRow> MoveReferences() { return kMoveReferences; }
 std::span<const CaseRow> MoveCases() { return kMoveCases; }
+
+// Concat and Split.
+
+namespace {
+
+void Concat(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const size_t axis = NormalAxis(spec.Int("axis", 1), outputs[0]);
+  int64_t begin = 0;
+  for (const Tensor& input : inputs) {
+    ForEach(input.dims, [&](const Index& index, int64_t i) {
+      Index to = index;
+      to[axis] += begin;
+      outputs[0][Offset(outputs[0], to)] = input[i];
+    });
+    begin += input.dims[axis];
+  }
+}
+
+void Split(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const size_t axis = NormalAxis(spec.Int("axis", 0), inputs[0]);
+  int64_t begin = 0;
+  for (Tensor& output : outputs) {
+    ForEach(output.dims, [&](const Index& index, int64_t i) {
+      Index from = index;
+      from[axis] += begin;
+      output[i] = inputs[0][Offset(inputs[0], from)];
+    });
+    begin += output.dims[axis];
+  }
+}
+
+constexpr FunctionRow kJoinReferences[] = {
+    {"Concat", Concat},
+    {"Split", Split},
+};
+
+constexpr CaseRow kJoinCases[] = {
+    {"Concat", "f2x3 f2x4 -> f2x7", "axis=1"},
+    {"Concat", "f2x3 f1x3 f4x3 -> f7x3", "axis=0"},
+    {"Concat", "f2x3x2 f2x1x2 -> f2x4x2", "axis=-2"},
+    {"Concat", "f2x3 -> f2x3", "axis=1"},
+    {"Concat", "f2x0 f2x4 -> f2x4", "axis=1"},
+    {"Concat", "i2(0..9) i1(0..9) -> i3", "axis=0"},
+    {"Concat", "b2x3 b2x1 -> b2x4", "axis=1"},
+    {"Concat", "f3x3000 f3x9000~ -> f3x12000", "axis=1"},
+    {"Split", "f6x2 -> f2x2 f2x2 f2x2", "axis=0"},
+    {"Split", "f2x6 i2=[2,4] -> f2x2 f2x4", "axis=1"},
+    {"Split@2", "f2x6x2 -> f2x1x2 f2x5x2", "axis=-2 split=[1,5]"},
+    {"Split", "f7 -> f3 f3 f1", "num_outputs=3"},
+    {"Split", "i7 i2=[3,4] -> i3 i4"},
+    {"Split", "f2x4 i2=[4,0] -> f2x4 f2x0", "axis=1"},
+};
+
+}  // namespace
+
+std::span<const FunctionRow> JoinReferences() { return kJoinReferences; }
+std::span<const CaseRow> JoinCases() { return kJoinCases; }
+
+// ReverseSequence.
+
+namespace {
+
+void ReverseSequence(const OpSpec& spec, std::span<const Tensor> inputs,
+                     std::span<Tensor> outputs) {
+  const auto batch = static_cast<size_t>(spec.Int("batch_axis", 1));
+  const auto time = static_cast<size_t>(spec.Int("time_axis", 0));
+  ForEach(outputs[0].dims, [&](const Index& index, int64_t i) {
+    const auto length = static_cast<int64_t>(inputs[1][index[batch]]);
+    Index from = index;
+    if (index[time] < length) from[time] = length - 1 - index[time];
+    outputs[0][i] = inputs[0][Offset(inputs[0], from)];
+  });
+}
+
+constexpr FunctionRow kReverseReferences[] = {
+    {"ReverseSequence", ReverseSequence},
+};
+
+constexpr CaseRow kReverseCases[] = {
+    {"ReverseSequence", "f4x3 i3@[4,2,0] -> f4x3"},
+    {"ReverseSequence", "f2x5x3 i2@[3,5] -> f2x5x3", "batch_axis=0 time_axis=1"},
+    {"ReverseSequence", "i4x2(0..9) i2@[1,3] -> i4x2"},
+};
+
+}  // namespace
+
+std::span<const FunctionRow> ReverseReferences() { return kReverseReferences; }
+std::span<const CaseRow> ReverseCases() { return kReverseCases; }
 
 }  // namespace ckplan::reference

@@ -20,10 +20,14 @@
 //             a list [1,2] or [1.0,2.0], or a tensor {1,2} or {1.0}
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lib/base/rng.h"
+#include "lib/executor/reference/tensor.h"
+#include "lib/problem/ops/autograd.h"
 #include "lib/problem/ops/op_spec.h"
 
 namespace ckplan::reference {
@@ -52,5 +56,34 @@ struct OpCase {
 
 // Fails the program on a row that does not follow the grammar.
 OpCase ParseCase(const CaseRow& row);
+
+// Generates the contents of a case's operands.
+
+// Returns zeros of the operand's type and dimensions, or an absent tensor for an absent operand.
+Tensor EmptyTensor(const Operand& operand);
+
+// Returns one tensor for each input. All floats of a case are different points of one grid, in
+// random order, and none is 0, so that a small step does not change the result of comparing two of
+// them.
+std::vector<Tensor> FillInputs(const OpCase& op_case, uint64_t seed);
+
+// Returns contents in [-1, 1] for the gradient of an output, or an absent tensor for an operand
+// that is not a float.
+Tensor RandomGradient(const Operand& operand, Rng& rng);
+
+// Sets the members of an operator's spec that concern gradients, as in a planned step: which are
+// requested, what backward may read, and what forward saves for backward.
+
+// Sets has_gradient, is_read_by_backward and statistic_bytes of the spec, by the table of
+// lib/problem/ops under `autograd`. `wants` and `is_constant` say for each input whether its
+// gradient is requested and whether it is constant during the step. `arrives` says for each output
+// whether its gradient arrives.
+void SetGradientRoles(OpSpec& spec, const std::vector<bool>& wants,
+                      const std::vector<bool>& is_constant, const std::vector<bool>& arrives,
+                      Autograd autograd = Autograd::kMinimal);
+
+// Returns the spec of a case. The roles of the operands decide which gradients are requested; the
+// gradients of all float outputs arrive.
+OpSpec SpecOfCase(const CaseRow& row, Autograd autograd = Autograd::kMinimal);
 
 }  // namespace ckplan::reference

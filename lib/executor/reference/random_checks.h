@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "lib/executor/reference/check_run.h"
-#include "lib/executor/reference/gradient_roles.h"
 #include "lib/executor/reference/op_case.h"
 #include "lib/problem/ops/op_rules.h"
 

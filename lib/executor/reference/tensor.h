@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "lib/problem/ops/op_spec.h"
@@ -57,6 +59,27 @@ void ForEach(const std::vector<int64_t>& dims, const Body& body) {
   do {
     body(static_cast<const Index&>(index), i++);
   } while (NextIndex(index, dims));
+}
+
+// What each operator computes, in double precision and in the plainest way. Tests compare the
+// backends' kernels with it. It shares no code with the kernels, and only tests link it.
+
+// Computes the values of the outputs that are present. Their types and dimensions are already set,
+// and their values are zeros. Shapes are consistent; the cases ensure that.
+using Function = void (*)(const OpSpec& spec, std::span<const Tensor> inputs,
+                          std::span<Tensor> outputs);
+
+struct FunctionRow {
+  std::string_view type;
+  Function function = nullptr;
+};
+
+// Converts the doubles of a tensor to integers.
+
+// Ends of slices may be the largest int64; as a double it is one larger, which does not fit.
+inline int64_t ToInteger(double value) {
+  constexpr double kBeyond = 9223372036854775808.0;
+  return value < kBeyond ? static_cast<int64_t>(value) : INT64_MAX;
 }
 
 }  // namespace ckplan::reference

@@ -1,3 +1,16 @@
+// Functions of two numbers, which all backends share: arithmetic and logic.
+#pragma once
+
+#include <math.h>
+
+#include <type_traits>
+
+#include "lib/executor/scalar/device_function.h"
+#include "lib/executor/scalar/integers.h"
+#include "lib/executor/scalar/unary.h"
+
+namespace ckplan::scalar {
+
 // Arithmetic operators with two operands. An operator is a struct:
 //
 //   struct Div {
@@ -9,17 +22,6 @@
 //   };
 //
 // First and Second are given undefined numbers for operands that they do not read.
-#pragma once
-
-#include <math.h>
-
-#include <type_traits>
-
-#include "lib/executor/scalar/integers.h"
-#include "lib/executor/scalar/unary.h"
-
-namespace ckplan::scalar {
-
 struct Partial {
   bool reads_a = false;
   bool reads_b = false;
@@ -187,5 +189,40 @@ struct InverseRoot {
   CKPLAN_DEVICE float Value(float x) const { return 1 / sqrtf(x); }
   CKPLAN_DEVICE float Slope(float x) const { return -0.5F / (x * sqrtf(x)); }
 };
+
+// Comparisons, boolean and bitwise logic: functions Value(a, b) of two operands of one type.
+
+#define CKPLAN_TEST(Name, expression)           \
+  struct Name {                                 \
+    template <typename T>                       \
+    CKPLAN_DEVICE static bool Value(T a, T b) { \
+      return (expression);                      \
+    }                                           \
+  }
+
+CKPLAN_TEST(Equal, a == b);
+CKPLAN_TEST(Less, a < b);
+CKPLAN_TEST(LessOrEqual, a <= b);
+CKPLAN_TEST(Greater, a > b);
+CKPLAN_TEST(GreaterOrEqual, a >= b);
+CKPLAN_TEST(And, a != 0 && b != 0);
+CKPLAN_TEST(Or, a != 0 || b != 0);
+CKPLAN_TEST(Xor, (a != 0) != (b != 0));
+
+#undef CKPLAN_TEST
+
+#define CKPLAN_BITS(Name, expression)        \
+  struct Name {                              \
+    template <typename T>                    \
+    CKPLAN_DEVICE static T Value(T a, T b) { \
+      return (expression);                   \
+    }                                        \
+  }
+
+CKPLAN_BITS(BitwiseAnd, a& b);
+CKPLAN_BITS(BitwiseOr, a | b);
+CKPLAN_BITS(BitwiseXor, a ^ b);
+
+#undef CKPLAN_BITS
 
 }  // namespace ckplan::scalar

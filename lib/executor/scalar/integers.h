@@ -1,6 +1,7 @@
 // Integer arithmetic that is defined for all operands: it wraps, and a division by 0 gives 0.
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
 
 #include "lib/executor/scalar/device_function.h"
@@ -31,6 +32,19 @@ CKPLAN_DEVICE T SafeDiv(T a, T b) {
 template <typename T>
 CKPLAN_DEVICE T SafeRemainder(T a, T b) {
   return b == 0 || b == -1 ? T{0} : static_cast<T>(a % b);
+}
+
+// The values of operators that generate tensors.
+
+// Returns element i of Range. Floats are computed in double precision; integers wrap.
+template <typename T>
+CKPLAN_DEVICE T RangeValue(T start, T step, int64_t i) {
+  if constexpr (std::is_same_v<T, float>) {
+    return static_cast<float>(static_cast<double>(start) +
+                              static_cast<double>(i) * static_cast<double>(step));
+  } else {
+    return WrapAdd(start, WrapMul(static_cast<T>(i), step));
+  }
 }
 
 }  // namespace ckplan::scalar

@@ -8,13 +8,18 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/files/emit/json_joint_graph.h"
+#include "lib/planning/plan/assemble.h"
+#include "lib/problem/schedule/lower.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/plans/random_plan.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
+
 namespace {
 
 std::string ReadFile(const std::filesystem::path& path) {
@@ -144,6 +149,136 @@ TEST_CASE("dot: names arrive in the picture as they are") {
       at += is_space ? 5 : is_hyphen ? 4 : 0;
     }
     CHECK(plain.find(">" + row.svg + "</text>") != std::string::npos);
+  }
+}
+
+namespace {
+
+// Makes a chain of `count` nodes, named by the function.
+template <typename NameOf>
+TensorGraph NamedChain(int32_t count, NameOf name_of) {
+  std::vector<TextVertex> vertices;
+  std::vector<std::pair<int32_t, int32_t>> edges;
+  for (int32_t i = 0; i < count; ++i) {
+    vertices.push_back({name_of(i), Bytes(1024), Cost(1)});
+    if (i > 0) edges.emplace_back(i - 1, i);
+  }
+  return GraphFromVertices("chain", vertices, edges);
+}
+
+int Count(const std::string& text, std::string_view part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+std::string Folded(const TensorGraph& graph, const Plan* plan = nullptr) {
+  return WriteFoldedDot(graph, plan);
+}
+
+}  // namespace
+
+TEST_CASE("folded dot: boxes are the deepest modules that are not too many") {
+  // There are 4 stages of 10 blocks of 10 nodes: the 40 blocks become boxes, the 400 nodes would be
+  // too many.
+  const TensorGraph graph = NamedChain(400, [](int32_t i) {
+    return "/stage" + std::to_string(i / 100) + "/block" + std::to_string(i / 10) + "/op" +
+           std::to_string(i) + "/run";
+  });
+  const std::string text = Folded(graph);
+  CHECK(Count(text, "10 nodes") == 40);
+  CHECK(text.find("m0 [label=\"/stage0/block0\\n10 nodes\", shape=box];") != std::string::npos);
+  CHECK(Count(text, " -> ") == 39);
+  CHECK(Count(text, "label=\"1.00 KiB\"") == 39);
+}
+
+TEST_CASE("folded dot: without modules, segments of the plan or runs of nodes") {
+  const TensorGraph graph = NamedChain(400, [](int32_t i) { return "op" + std::to_string(i); });
+  const std::string text = Folded(graph);
+  CHECK(Count(text, "7 nodes\"") == 57);  // One node remains for a last box.
+  CHECK(text.find("op0 ... op6\\n7 nodes") != std::string::npos);
+  IdVector<NodeId, bool> is_kept;
+  IdVector<NodeId, int32_t> segment_of;
+  for (int32_t i = 0; i < 400; ++i) {
+    is_kept.push_back(i % 2 == 0 || i >= 200);
+    segment_of.push_back(i / 100);
+  }
+  const Plan plan =
+      AssemblePlan(graph, LowerStrategy(graph, KeptSet{is_kept}), std::move(segment_of));
+  const std::string planned = Folded(graph, &plan);
+  CHECK(planned.find("segment 0\\n100 nodes, 50 run again\\nkeeps 50.00 KiB") != std::string::npos);
+  CHECK(planned.find("segment 3\\n100 nodes, 0 run again") != std::string::npos);
+  CHECK(Count(planned, "#56B4E9:#E69F00") == 2);
+}
+
+namespace {
+
+// x ──▶ f ──▶ a ──▶ b (backward)      lone: not needed
+JointGraph Small() {
+  return ReadJointGraphJson(R"({"kind": "joint", "name": "s\"mall",
+    "values": [{"id": 1, "name": "x", "bytes": 1, "kind": "constant"},
+               {"id": 2, "name": "a", "bytes": 2048, "kind": "value"},
+               {"id": 3, "name": "dx", "bytes": 4, "kind": "value"},
+               {"id": 4, "name": "l", "bytes": 4, "kind": "value"}],
+    "ops": [{"id": 7, "name": "f", "op": "Relu", "reads": [1], "writes": [2], "cost": 1},
+            {"id": 8, "name": "lone", "reads": [1], "writes": [4], "cost": 1},
+            {"id": 9, "name": "b", "phase": "backward", "reads": [2], "writes": [3], "cost": 1}],
+    "results": [3]})",
+                            "g.json")
+      .value();
+}
+
+}  // namespace
+
+TEST_CASE("joint dot: a graph, to the byte") {
+  CHECK(WriteDot(Small(), nullptr) == R"(digraph "s\"mall" {
+  rankdir=TB;
+  node [fontname="Helvetica", fontsize=11];
+  edge [fontname="Helvetica", fontsize=9];
+  v0 [label="x", shape=plaintext];
+  subgraph cluster_forward {
+    label="forward";
+    color="#999999";
+    n0 [label="f\nRelu", shape=box];
+    n1 [label="lone", shape=box];
+  }
+  subgraph cluster_backward {
+    label="backward";
+    color="#999999";
+    n2 [label="b", shape=box];
+  }
+  v0 -> n0 [label="1 B", tooltip="x"];
+  v0 -> n1 [label="1 B", tooltip="x"];
+  n0 -> n2 [label="2.00 KiB", tooltip="a"];
+}
+)");
+}
+
+TEST_CASE("joint dot: the edges of values that move to the host are dashed") {
+  const JointGraph graph = Small();
+  const Link link;
+  const ValueId a(1);
+  const Schedule schedule{
+      {Step::Run(OpId(0)), Step::Out(a), Step::Drop(a), Step::In(a), Step::Run(OpId(2))}};
+  const Plan plan = AssemblePlan(TrainingStep(graph).WithLink(&link), schedule);
+  const std::string text = WriteDot(graph, &plan);
+  CHECK(text.find("n0 -> n2 [label=\"2.00 KiB\", tooltip=\"a\", style=dashed];") !=
+        std::string::npos);
+  CHECK(text.find("v0 -> n0 [label=\"1 B\", tooltip=\"x\"];") != std::string::npos);
+  CHECK(text.find("dashed: moved to the host") != std::string::npos);
+}
+
+TEST_CASE("joint dot: operations that run again or never run are marked") {
+  const JointGraph graph = Small();
+  Plan plan = AssembleRuns(graph, std::vector<OpId>{OpId(0), OpId(0), OpId(2)});
+  plan.request.algorithm = "best";
+  const std::string text = WriteDot(graph, &plan);
+  for (const std::string part :
+       {"label=\"best: peak 2.00 KiB, keep-all 2.00 KiB\\n",
+        "n0 [label=\"f\\nRelu\\nruns 2x\", shape=ellipse", "n1 [label=\"lone\", shape=hexagon",
+        "n2 [label=\"b\", shape=box, style=filled"}) {
+    CAPTURE(part);
+    CHECK(text.find(part) != std::string::npos);
   }
 }
 

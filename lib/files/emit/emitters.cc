@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <array>
 
-#include "lib/base/nearest_name.h"
+#include "lib/base/text.h"
 #include "lib/files/emit/dot.h"
-#include "lib/files/emit/folded_dot.h"
-#include "lib/files/emit/json_accounting.h"
 #include "lib/files/emit/json_graph.h"
 #include "lib/files/emit/json_joint_graph.h"
 #include "lib/files/emit/json_plan.h"
+#include "lib/files/emit/json_request.h"
 #include "lib/files/emit/report.h"
 #include "lib/files/emit/viewers.h"
 #include "lib/planning/explain/traced_plan.h"
@@ -119,19 +118,19 @@ Result<Emitted> EmitModelExplorer(const EmitSource& source, const std::string&) 
 constexpr std::array kEmitters = {
     Emitter{"json", "the plan or the graph, as JSON", Emitter::Needs::kGraph, EmitJson,
             /*takes_joint=*/true},
-    Emitter{"dot", "a picture of it, for Graphviz; of a large one by modules",
-            Emitter::Needs::kGraph, EmitDot,
+    Emitter{"dot", "a Graphviz picture; a large graph is drawn by modules", Emitter::Needs::kGraph,
+            EmitDot,
             /*takes_joint=*/true},
-    Emitter{"dot-nodes", "a picture of every node, however many", Emitter::Needs::kGraph,
-            EmitEveryNode, /*takes_joint=*/true},
+    Emitter{"dot-nodes", "a Graphviz picture of every node", Emitter::Needs::kGraph, EmitEveryNode,
+            /*takes_joint=*/true},
     Emitter{"division-tree", "the division tree of the graph, for Graphviz", Emitter::Needs::kGraph,
             EmitDivisionTree},
     Emitter{"curve", "memory at every step, as .csv or .svg", Emitter::Needs::kPlan, EmitCurve,
             /*takes_joint=*/true, kCurveEndings, /*takes_two=*/true},
     Emitter{"accounting", "what training needs of a device, line by line, as JSON",
             Emitter::Needs::kPlan, EmitAccounting, /*takes_joint=*/true},
-    Emitter{"peak-stacks", "what is in memory at the peak, as folded stacks by module",
-            Emitter::Needs::kPlan, EmitPeakStacks, /*takes_joint=*/true},
+    Emitter{"peak-stacks", "memory at the peak, as folded stacks by module", Emitter::Needs::kPlan,
+            EmitPeakStacks, /*takes_joint=*/true},
     Emitter{"perfetto",
             "the steps and their memory, for ui.perfetto.dev",
             Emitter::Needs::kPlan,
@@ -151,13 +150,13 @@ constexpr std::array kEmitters = {
     Emitter{"model-explorer", "each node's action, for Model Explorer", Emitter::Needs::kPlan,
             EmitModelExplorer},
     Emitter{"html",
-            "a page for a browser; `ckplan report` adds the curve of memory against time",
+            "an HTML page; `ckplan report` adds the curve of memory against time",
             Emitter::Needs::kPlan,
             EmitReport,
             /*takes_joint=*/true,
             {},
             /*takes_two=*/true},
-    Emitter{"onnx", "the model with the plan in it", Emitter::Needs::kModel, EmitOnnx},
+    Emitter{"onnx", "the model, annotated with the plan", Emitter::Needs::kModel, EmitOnnx},
 };
 
 }  // namespace
@@ -180,7 +179,7 @@ Result<Done> Emitter::CheckFor(const EmitSource& source) const {
   };
   if (takes_joint || !(is_joint_alone(&source) || is_joint_alone(source.older))) return Done{};
   return MakeError(ErrorCode::kUsage,
-                   fmt::format("--emit {} is for forward graphs; this is a joint graph", name));
+                   fmt::format("--emit {} needs a forward graph; this is a joint graph", name));
 }
 
 Result<Done> Emitter::CheckEnding(std::string_view path) const {
@@ -213,7 +212,7 @@ Result<const Emitter*> FindEmitter(std::string_view name) {
     names.push_back(emitter.name);
   }
   return MakeError(ErrorCode::kUsage,
-                   fmt::format("\"{}\" is none of {}{}", name.substr(0, 80),
+                   fmt::format("\"{}\" is not one of {}{}", name.substr(0, 80),
                                EmitterNames(EmitSubject::kPlan, ", "), DidYouMean(name, names)));
 }
 

@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/file.h"
 #include "lib/base/result.h"
-#include "lib/base/write_file.h"
 #include "lib/files/emit/curve.h"
 #include "lib/planning/plan/accounting.h"
 #include "lib/problem/graph/joint_graph.h"
-#include "lib/problem/graph/module_calls.h"
+#include "lib/problem/graph/origins.h"
 #include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/schedule/training_step.h"
 

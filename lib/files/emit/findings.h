@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/files/emit/json_writer.h"
+#include "lib/planning/explain/inspection.h"
 #include "lib/planning/plan/threshold.h"
 
 namespace ckplan {
@@ -46,5 +47,13 @@ void WriteVerdict(const Verdict& verdict, JsonWriter* json);
 
 // `text` without digits, except those of names in quotes.
 std::string WithoutNumbers(std::string_view text);
+
+// Writes the figures of models as JSON (schemas/inspect.schema.json).
+
+// Returns whether figures of a model depend on the field, so that its readers must know it.
+bool DescribesModel(const RequestField& field, const PlanRequest& request);
+
+// Writes a JSON object for one model, and an array of objects for several.
+std::string InspectionJson(const std::vector<Inspection>& inspections);
 
 }  // namespace ckplan

@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "lib/files/emit/json_reader.h"
 #include "lib/files/emit/json_request.h"
 #include "lib/files/emit/json_writer.h"
 
 namespace ckplan {
+
 namespace {
 
 void WriteFigures(const Plan& plan, JsonWriter* json) {
@@ -116,6 +118,177 @@ std::string WriteCompareJson(const std::vector<ComparedModel>& models) {
       WriteUnread(model, &json);
     }
   }
+  json.End();
+  return std::move(json).Finish();
+}
+
+namespace {
+
+void WriteSide(std::string_view key, const PlanDigest& plan, int64_t kept, JsonWriter* json) {
+  const PlanFigures& figures = plan.figures;
+  json->Key(key).BeginObject(JsonLayout::kLines);
+  json->Key("model").Text(plan.model.name);
+  json->Key("sha256").Text(plan.model.sha256);
+  WriteField("algorithm", plan.request, json);
+  WriteField("budget", plan.request, json);
+  json->Key("peak_bytes").Amount(figures.peak);
+  json->Key("arena_bytes").Amount(figures.arena);
+  WriteField("cost_model", plan.request, json);
+  WriteField("cost_unit", plan.request, json);
+  json->Key("overhead_cost").Amount(figures.overhead);
+  if (figures.offload) {
+    json->Key("stall_cost").Amount(figures.offload->stall);
+    json->Key("host_peak_bytes").Amount(figures.offload->host_peak);
+    json->Key("transfer_bytes").Amount(figures.offload->transferred);
+  }
+  json->Key("forward_cost").Amount(figures.forward_cost);
+  json->Key("backward_cost").Amount(figures.backward_cost);
+  json->Key("kept_nodes").Integer(kept);
+  json->End();
+}
+
+void WriteVerdict(const PlanVerdict& verdict, JsonWriter* json) {
+  json->Key("verdict").BeginObject(JsonLayout::kInline);
+  json->Key("needs_less").Text(NameOf(verdict.memory));
+  json->Key("takes_less");
+  verdict.time ? json->Text(NameOf(*verdict.time)) : json->Null();
+  json->End();
+}
+
+void WriteCheckpoints(const DiffSummary& diff, JsonWriter* json) {
+  const std::pair<std::string_view, const ComparedCheckpoints&> sides[] = {
+      {"old_only", diff.old_only}, {"new_only", diff.new_only}, {"both", diff.both}};
+  json->Key("checkpoints").BeginObject(JsonLayout::kLines);
+  for (const auto& [key, checkpoints] : sides) {
+    json->Key(key).BeginObject(JsonLayout::kInline);
+    json->Key("bytes").Amount(checkpoints.bytes);
+    json->Key("nodes").BeginArray(JsonLayout::kInline);
+    for (const std::string& name : checkpoints.names) json->Text(name);
+    json->End().End();
+  }
+  json->End();
+}
+
+void WriteGroups(const DiffSummary& summary, bool has_peaks, JsonWriter* json) {
+  json->Key("grouped_by").Text(NameOf(summary.grouped_by));
+  json->Key("groups").BeginArray(JsonLayout::kLines);
+  for (const GroupChange& group : summary.groups) {
+    json->BeginObject(JsonLayout::kInline);
+    json->Key("name").Text(group.name);
+    json->Key("changed_nodes").Integer(group.changed);
+    json->Key("old_reruns").Integer(group.old_reruns);
+    json->Key("new_reruns").Integer(group.new_reruns);
+    json->Key("held_bytes").Amount(group.held);
+    json->Key("at_peak_bytes");
+    has_peaks ? json->Amount(group.at_peak) : json->Null();
+    json->End();
+  }
+  json->End();
+}
+
+void WriteChange(const NodeChange& change, const std::string& group, bool has_peaks,
+                 JsonWriter* json) {
+  const auto [sign, verb] = WordsOf(change);
+  json->BeginObject(JsonLayout::kInline);
+  json->Key("sign").Text(sign);
+  json->Key("change").Text(verb);
+  json->Key("node").Text(change.name);
+  json->Key("old_runs").Integer(change.old_runs);
+  json->Key("new_runs").Integer(change.new_runs);
+  json->Key("held_bytes").Amount(change.held);
+  json->Key("at_peak_bytes");
+  has_peaks ? json->Amount(change.at_peak) : json->Null();
+  if (change.moved != Bytes(0)) json->Key("moved_bytes").Amount(change.moved);
+  json->Key("group").Text(group);
+  json->End();
+}
+
+void WriteCurve(const std::vector<CurveChange>& curve, JsonWriter* json) {
+  if (curve.empty()) return;
+  json->Key("curve").BeginArray(JsonLayout::kLines);
+  for (const CurveChange& change : curve) {
+    json->BeginObject(JsonLayout::kInline).Key("peak_bytes").Amount(change.peak);
+    json->Key("old_overhead_cost");
+    change.older ? json->Amount(*change.older) : json->Null();
+    json->Key("new_overhead_cost");
+    change.newer ? json->Amount(*change.newer) : json->Null();
+    json->End();
+  }
+  json->End();
+}
+
+void WriteRest(const PlanDiff& diff, JsonWriter* json) {
+  json->Key("rest_at_peak_bytes");
+  if (!diff.rest) {
+    json->Null();
+    return;
+  }
+  json->BeginObject(JsonLayout::kInline);
+  json->Key("tensors").Amount(diff.rest->tensors);
+  json->Key("gradients").Amount(diff.rest->gradients);
+  json->Key("workspace").Amount(diff.rest->workspace);
+  if (diff.rest->other_micro_batches != Bytes(0)) {
+    json->Key("other_micro_batches").Amount(diff.rest->other_micro_batches);
+  }
+  json->End();
+}
+
+void WriteTextOrNull(std::string_view key, const std::string& text, JsonWriter* json) {
+  json->Key(key);
+  text.empty() ? json->Null() : json->Text(text);
+}
+
+}  // namespace
+
+ChangeWords WordsOf(const NodeChange& change) {
+  if (change.old_runs == 0) return {"+", "new"};
+  if (change.new_runs == 0) return {"-", "gone"};
+  if (change.moved > Bytes(0)) return {"~", "move"};
+  switch (change.kind) {
+    case NodeChange::Kind::kKept: {
+      const bool is_smaller = change.old_runs == change.new_runs && change.held < Bytes(0);
+      return {is_smaller ? "-" : "+", "keep"};
+    }
+    case NodeChange::Kind::kNotKept:
+      return {"-", "keep"};
+    case NodeChange::Kind::kRecomputed:
+      break;
+  }
+  return {"~", "recompute"};
+}
+
+std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, const PlanDiff& diff,
+                          const DiffSummary& summary) {
+  JsonWriter json;
+  json.BeginObject(JsonLayout::kLines);
+  json.Key("schema_version").Text(kSchemaVersion);
+  json.Key("differs").Boolean(diff.has_changes);
+  json.Key("same_model").Boolean(diff.has_same_model);
+  if (!diff.compares_nodes) json.Key("compares_nodes").Boolean(false);
+  if (diff.paired_by_structure > 0) {
+    json.Key("paired_by_structure").Integer(diff.paired_by_structure);
+  }
+  WriteSide("old", older, diff.old_kept, &json);
+  WriteSide("new", newer, diff.new_kept, &json);
+  WriteVerdict(summary.verdict, &json);
+  WriteCheckpoints(summary, &json);
+  WriteGroups(summary, diff.rest.has_value(), &json);
+  json.Key("changes").BeginArray(JsonLayout::kLines);
+  for (size_t i = 0; i < diff.changes.size(); ++i) {
+    WriteChange(diff.changes[i], summary.groups[summary.group_of[i]].name, diff.rest.has_value(),
+                &json);
+  }
+  json.End();
+  WriteRest(diff, &json);
+  WriteCurve(diff.curve, &json);
+  json.Key("request_differences").BeginArray(JsonLayout::kLines);
+  for (const RequestDifference& difference : diff.request) {
+    json.BeginObject(JsonLayout::kInline).Key("field").Text(difference.field);
+    WriteTextOrNull("old", difference.older, &json);
+    WriteTextOrNull("new", difference.newer, &json);
+    json.End();
+  }
+  json.End();
   json.End();
   return std::move(json).Finish();
 }

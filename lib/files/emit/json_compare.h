@@ -3,8 +3,11 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "lib/planning/plan/diff.h"
+#include "lib/planning/plan/diff_summary.h"
 #include "lib/planning/plan/plan.h"
 
 namespace ckplan {
@@ -40,5 +43,18 @@ struct ComparedModel {
 std::string WriteCompareJson(const ComparisonHead& head, const std::vector<ComparedRow>& rows);
 // An array of such objects.
 std::string WriteCompareJson(const std::vector<ComparedModel>& models);
+
+// Writes two plans side by side as JSON: schemas/diff.schema.json.
+
+// How a change is shown: by a sign, which grep can find, and a word.
+struct ChangeWords {
+  std::string_view sign;  // One of "+", "-" and "~".
+  std::string_view verb;  // For example "keep", "recompute", "new" or "gone".
+};
+ChangeWords WordsOf(const NodeChange& change);
+
+// `diff` and `summary` must be those of DiffPlans(older, newer). Writes all changes in their order.
+std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, const PlanDiff& diff,
+                          const DiffSummary& summary);
 
 }  // namespace ckplan

@@ -54,7 +54,7 @@ void WriteStep(const DecidedStep& step, JsonWriter* json) {
 NameOrId ReadName(const JsonView& json) {
   if (json.is_file_id()) return {"", json.Integer()};
   NameOrId what{json.Text(), -1};
-  if (json.is_text() && what.name.empty()) json.Fault("a name has at least one letter");
+  if (json.is_text() && what.name.empty()) json.Fault("a name must not be empty");
   return what;
 }
 
@@ -148,7 +148,7 @@ std::optional<Form> FormOf(const JsonView& json) {
   for (size_t i = 0; i < kForms.size(); ++i) {
     if (!json.has(kForms[i])) continue;
     if (form) {
-      json.Fault(fmt::format("has both {} and {}; decisions are in one form",
+      json.Fault(fmt::format("has both {} and {}; decisions have only one form",
                              kForms[static_cast<size_t>(*form)], kForms[i]));
       return std::nullopt;
     }
@@ -202,7 +202,7 @@ Decisions ReadDecisions(const JsonView& json) {
       break;
     case Form::kMirrorCounts:
       value.ForEachMember([&](const std::string& name, const JsonView& count) {
-        if (name.empty()) count.Fault("a name has at least one letter");
+        if (name.empty()) count.Fault("a name must not be empty");
         decisions.mirror_counts.push_back({{name, -1}, count.Integer(0, kMaxCount)});
       });
       break;

@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "lib/base/stop.h"
-#include "lib/files/emit/json_file_ids.h"
-#include "lib/files/emit/json_optimized.h"
+#include "lib/files/emit/json_graph_parts.h"
 #include "lib/files/emit/json_reader.h"
 #include "lib/files/emit/json_writer.h"
 
@@ -256,7 +255,7 @@ class GraphReader {
   }
 
   void ExpectNodes(const JsonView& nodes) {
-    if (nodes.is_array() && nodes.size() == 0) nodes.Fault("a graph has at least one node");
+    if (nodes.is_array() && nodes.size() == 0) nodes.Fault("a graph must have at least one node");
   }
 
   JsonView root_;

@@ -222,7 +222,7 @@ TEST_CASE("graph.json: faults are reported with their places") {
   CHECK(GraphFaults(Replaced(kMinimal, "[30, 10]", "[30]")) ==
         "g.json: /edges/0: must be a pair [from, to]");
   CHECK(GraphFaults("{\"nodes\": [], \"edges\": []}") ==
-        "g.json: /nodes: a graph has at least one node");
+        "g.json: /nodes: a graph must have at least one node");
   CHECK(GraphFaults("[]").find("g.json: /: is an array, must be an object") == 0);
 }
 

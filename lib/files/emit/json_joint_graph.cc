@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "lib/base/stop.h"
-#include "lib/files/emit/json_file_ids.h"
 #include "lib/files/emit/json_graph.h"
-#include "lib/files/emit/json_optimized.h"
+#include "lib/files/emit/json_graph_parts.h"
 #include "lib/files/emit/json_reader.h"
 #include "lib/files/emit/json_writer.h"
-#include "lib/problem/graph/repeatable.h"
+#include "lib/problem/graph/joint_graph.h"
 
 namespace ckplan {
 namespace {
@@ -101,7 +100,8 @@ class JointGraphReader {
     parts_.name = root_.TextOr("name", "graph");
     if (is_full_ || root_.has("kind")) root_["kind"].Choice({kJointKind});
     const JsonView ops = root_["ops"];
-    if (ops.is_array() && ops.size() == 0) ops.Fault("a joint graph has at least one operation");
+    if (ops.is_array() && ops.size() == 0)
+      ops.Fault("a joint graph must have at least one operation");
     if (is_full_) {
       ReadFullForm(ops);
     } else {
@@ -160,7 +160,7 @@ class JointGraphReader {
     if (!json.has("alias_of")) return;
     const JsonView base = json["alias_of"];
     const ValueId found = value_ids_.Find(base, "value");
-    if (found == id) base.Fault("a value is no alias of itself");
+    if (found == id) base.Fault("a value cannot be an alias of itself");
     parts_.values[id].alias_of = found;
   }
 

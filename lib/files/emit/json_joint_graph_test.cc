@@ -215,7 +215,8 @@ TEST_CASE("joint graph files: faults are reported with their places") {
       {"\"id\": 7,", "\"id\": 4,", "/values/1/id: another value has the id 4 too"},
       {"\"id\": 20", "\"id\": 10", "/ops/1/id: another operation has the id 10 too"},
       {"\"alias_of\": 3", "\"alias_of\": 33", "/values/0/alias_of: no value has the id 33"},
-      {"\"alias_of\": 3", "\"alias_of\": 4", "/values/0/alias_of: a value is no alias of itself"},
+      {"\"alias_of\": 3", "\"alias_of\": 4",
+       "/values/0/alias_of: a value cannot be an alias of itself"},
       {"\"alias_of\": 3", "\"alias_of\": 7",
        "g.json: graph \"small\": value \"s\" is in the memory of \"x\", which \"view\" does not"},
       {"\"constant\"", "\"weight\"", "/values/1/kind: \"weight\" is unknown"},
@@ -240,7 +241,8 @@ TEST_CASE("joint graph files: faults are reported with their places") {
         "g.json: /ops/2/reads/1: there is no operation 3; operations count from 0 in the list");
   CHECK(JointFaults(Replaced(kMinimalJoint, "[0]", "[2]")).find("is read before \"c\" makes it") !=
         std::string::npos);
-  CHECK(JointFaults("{\"ops\": []}") == "g.json: /ops: a joint graph has at least one operation");
+  CHECK(JointFaults("{\"ops\": []}") ==
+        "g.json: /ops: a joint graph must have at least one operation");
   CHECK(JointFaults("[]").find("g.json: /: is an array, must be an object") == 0);
 }
 

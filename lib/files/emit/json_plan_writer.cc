@@ -3,7 +3,6 @@
 
 #include "lib/base/check.h"
 #include "lib/files/emit/json_plan.h"
-#include "lib/files/emit/json_plan_ids.h"
 #include "lib/files/emit/json_plan_words.h"
 #include "lib/files/emit/json_reader.h"
 #include "lib/files/emit/json_request.h"
@@ -13,6 +12,14 @@
 #include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
+
+PlanIds PlanIdsOf(const TrainingStep& step) {
+  PlanIds ids{step.name(), {}, {}, step.is_joint()};
+  for (const NodeId id : step.node_ids()) ids.nodes.push_back(step.FileIdOf(id));
+  for (const TensorId id : step.tensor_ids()) ids.tensors.push_back(step.FileIdOf(id));
+  return ids;
+}
+
 namespace {
 
 class PlanWriter {

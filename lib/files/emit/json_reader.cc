@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "lib/base/json_extent.h"
-#include "lib/base/printable.h"
 #include "lib/base/stop.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {
@@ -79,7 +79,7 @@ Error NotJson(std::string_view text, const std::string& where) {
   const size_t line_start =
       before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
   const std::string_view what =
-      end == text.size() ? "the text ends too early" : "it is damaged or no JSON";
+      end == text.size() ? "the text ends too early" : "it is damaged or not JSON";
   return MakeError(ErrorCode::kInvalidInput,
                    fmt::format("{}: line {}, column {}: {}; write the file again", where, line,
                                end - line_start + 1, what));
@@ -111,7 +111,7 @@ struct PolledText {
 };
 
 std::string_view KindOf(const json& value) {
-  if (value.is_number_float()) return "a number that is no 64-bit integer";
+  if (value.is_number_float()) return "a number that is not a 64-bit integer";
   if (value.is_number()) return "an integer";
   if (value.is_string()) return "a text";
   if (value.is_boolean()) return "a boolean";
@@ -302,10 +302,8 @@ void CheckSchemaVersion(const JsonView& root, bool may_lack) {
   const JsonView version = root["schema_version"];
   const std::string text = version.Text();
   if (!version.is_text() || text.substr(0, text.find('.')) == "1") return;
-  version.Fault(
-      fmt::format("version \"{}\" is not known; this ckplan reads 1.x, a newer one may "
-                  "read it",
-                  Shorten(text)));
+  version.Fault(fmt::format(
+      "unknown version \"{}\"; this ckplan reads 1.x, a newer one may read it", Shorten(text)));
 }
 
 }  // namespace ckplan

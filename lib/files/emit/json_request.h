@@ -2,13 +2,25 @@
 // (lib/planning/plan/request_fields.h).
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/files/emit/json_reader.h"
 #include "lib/files/emit/json_writer.h"
+#include "lib/planning/plan/accounting.h"
 #include "lib/planning/plan/request_fields.h"
 
 namespace ckplan {
+
+// What training needs of a device, as JSON: schemas/accounting.schema.json.
+
+// Writes an array with an object for each line.
+void WriteMemoryLines(const std::vector<MemoryLine>& lines, JsonLayout layout, JsonWriter* json);
+// Writes the lines and their sums as an object. With `memory`, it says whether they fit there.
+void WriteAccounting(const Accounting& accounting, const Budget& memory, JsonLayout layout,
+                     JsonWriter* json);
+std::string AccountingJson(const Accounting& accounting, const Budget& memory);
 
 // Writes key and value; nothing if files leave the field out.
 void WriteField(const RequestField& field, const PlanRequest& request, JsonWriter* json);

@@ -89,7 +89,7 @@ TEST_CASE("json reader: all faults are reported with their places") {
   const Error error = document->Status().error();
   CHECK(error.code == ErrorCode::kInvalidInput);
   CHECK(error.message ==
-        "f.json: /a~1b/1/x: is a number that is no 64-bit integer, must be an integer");
+        "f.json: /a~1b/1/x: is a number that is not a 64-bit integer, must be an integer");
   REQUIRE(error.notes.size() == 6);
   CHECK(error.notes[0] == "/t: is a boolean, must be an integer");
   CHECK(error.notes[1].find("/big: 9223372036854775808 is out of range") == 0);
@@ -135,11 +135,11 @@ TEST_CASE("json reader: damaged text is reported by line and column") {
   } kRows[] = {
       {"", "f: line 1, column 1: the text ends too early; write the file again"},
       {"{\n  \"a\": 1,\n  b\n}",
-       "f: line 3, column 3: it is damaged or no JSON; write the file again"},
+       "f: line 3, column 3: it is damaged or not JSON; write the file again"},
       {"[1, 2", "f: line 1, column 6: the text ends too early; write the file again"},
-      {"[1] x", "f: line 1, column 5: it is damaged or no JSON; write the file again"},
-      {"[\"\xff\"]", "f: line 1, column 3: it is damaged or no JSON; write the file again"},
-      {"[1e999]", "f: line 1, column 6: it is damaged or no JSON; write the file again"},
+      {"[1] x", "f: line 1, column 5: it is damaged or not JSON; write the file again"},
+      {"[\"\xff\"]", "f: line 1, column 3: it is damaged or not JSON; write the file again"},
+      {"[1e999]", "f: line 1, column 6: it is damaged or not JSON; write the file again"},
   };
   for (const auto& row : kRows) {
     CAPTURE(row.text);

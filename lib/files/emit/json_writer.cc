@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "lib/base/check.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -9,7 +9,7 @@
 //   json.End();                                                           }
 //
 // Text is UTF-8; other bytes become U+FFFD, so that the output can always be read. Invisible
-// characters (lib/base/printable.h) are escaped, so that it can be shown, too.
+// characters (lib/base/text.h) are escaped, so that it can be shown, too.
 #pragma once
 
 #include <cstdint>

@@ -1,16 +1,53 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 
-#include "lib/base/printable.h"
-#include "lib/files/emit/proto_writer.h"
+#include "lib/base/text.h"
 #include "lib/files/emit/viewers.h"
 #include "lib/problem/schedule/training_step.h"
 #include "lib/problem/schedule/transfers.h"
 
 namespace ckplan {
+
 namespace {
+
+// Writes messages in the protobuf wire format, for the few external formats that we emit: each
+// caller knows its field numbers. The protobuf library and its generated code are used only in
+// lib/model.
+class ProtoWriter {
+ public:
+  // Signed values are written like int32 and int64, not like sint.
+  ProtoWriter& Integer(uint32_t field, int64_t value) {
+    Varint(uint64_t{field} << 3);
+    Varint(static_cast<uint64_t>(value));
+    return *this;
+  }
+  ProtoWriter& Text(uint32_t field, std::string_view text) {
+    Varint(uint64_t{field} << 3 | kLengthDelimited);
+    Varint(text.size());
+    bytes_ += text;
+    return *this;
+  }
+  ProtoWriter& Message(uint32_t field, const ProtoWriter& message) {
+    return Text(field, message.bytes_);
+  }
+
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  static constexpr uint64_t kLengthDelimited = 2;
+
+  void Varint(uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
+    bytes_ += static_cast<char>(value);
+  }
+
+  std::string bytes_;
+};
 
 // Field numbers, by the messages of protos/perfetto/trace.
 namespace trace {

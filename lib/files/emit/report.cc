@@ -7,11 +7,9 @@
 #include <map>
 #include <utility>
 
-#include "lib/base/printable.h"
-#include "lib/base/quoted_text.h"
 #include "lib/base/stop.h"
+#include "lib/base/text.h"
 #include "lib/files/emit/json_writer.h"
-#include "lib/files/emit/report_page.h"
 #include "lib/planning/explain/memory_spans.h"
 #include "lib/planning/plan/request_fields.h"
 #include "lib/problem/schedule/timeline.h"
@@ -121,7 +119,7 @@ class GraphText {
   std::map<std::string, int64_t, std::less<>> module_of_path_;
 };
 
-char PhaseOf(const TracedPlan& traced, size_t k) {
+char PhaseLetter(const TracedPlan& traced, size_t k) {
   const Step& step = traced.steps()[k];
   if (traced.has_run[k]) return 'r';
   if (step.kind == StepKind::kLoss) return 'l';
@@ -208,7 +206,7 @@ class PlanText {
   void WriteSteps() {
     const MemorySpans memory = FindMemorySpans(traced_);
     std::string phases;
-    for (size_t k = 0; k < traced_.steps().size(); ++k) phases += PhaseOf(traced_, k);
+    for (size_t k = 0; k < traced_.steps().size(); ++k) phases += PhaseLetter(traced_, k);
     json_.Key("phases").Text(phases);
     WriteList(&json_, "step_of", traced_.steps(),
               [&](const Step& step) { json_.Integer(step.index); });

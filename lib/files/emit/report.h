@@ -44,4 +44,11 @@ std::string WriteReport(std::span<const ReportPlan> plans, std::span<const Repor
 // tag and no comment in it.
 std::string JsonInScript(std::string_view json);
 
+// The report's page without its data, compiled into the program from lib/files/emit/report.
+
+// The HTML has the places {{title}}, {{style}}, {{data}} and {{script}}.
+std::string_view ReportHtml();
+std::string_view ReportStyle();
+std::string_view ReportScript();
+
 }  // namespace ckplan

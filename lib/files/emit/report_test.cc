@@ -7,14 +7,13 @@
 #include <string>
 
 #include "lib/base/rng.h"
-#include "lib/files/emit/report_page.h"
 #include "lib/planning/plan/assemble.h"
 #include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/training_step.h"
 #include "lib/problem/schedule/transfers.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
-#include "lib/testing/plans/random_planned.h"
+#include "lib/testing/plans/random_plan.h"
 #include "lib/testing/random_graph.h"
 #include "lib/testing/random_joint_graph.h"
 

@@ -11,7 +11,6 @@
 #include "lib/base/rng.h"
 #include "lib/files/emit/json_compare.h"
 #include "lib/files/emit/json_decisions.h"
-#include "lib/files/emit/json_diff.h"
 #include "lib/files/emit/json_graph.h"
 #include "lib/files/emit/json_joint_graph.h"
 #include "lib/files/emit/json_plan.h"

@@ -13,12 +13,11 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/files/emit/pickle_writer.h"
 #include "lib/planning/plan/assemble.h"
 #include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/transfers.h"
 #include "lib/testing/instances.h"
-#include "lib/testing/plans/random_planned.h"
+#include "lib/testing/plans/random_plan.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {

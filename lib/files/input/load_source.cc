@@ -4,10 +4,9 @@
 
 #include <filesystem>
 
+#include "lib/base/file.h"
 #include "lib/base/hash.h"
-#include "lib/base/read_file.h"
 #include "lib/base/stop.h"
-#include "lib/base/write_file.h"
 #include "lib/files/emit/json_joint_graph.h"
 #include "lib/files/model/external_files.h"
 #include "lib/files/model/other_format.h"

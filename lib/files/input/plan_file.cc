@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "lib/base/file.h"
 #include "lib/base/hash.h"
-#include "lib/base/printable.h"
-#include "lib/base/read_file.h"
+#include "lib/base/text.h"
 #include "lib/files/emit/json_plan.h"
 #include "lib/files/input/load_source.h"
 #include "lib/files/model/annotate.h"

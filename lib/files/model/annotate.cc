@@ -12,7 +12,7 @@
 #include "lib/files/model/parse_file.h"
 #include "lib/files/model/wire.h"
 #include "lib/planning/plan/plan.h"
-#include "lib/problem/schedule/forward_transfers.h"
+#include "lib/problem/schedule/transfers.h"
 
 namespace ckplan {
 

@@ -25,8 +25,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/file.h"
 #include "lib/base/result.h"
-#include "lib/base/write_file.h"
 #include "lib/files/model/file_rows.h"
 #include "lib/files/model/model.h"
 #include "lib/files/model/rewrite.h"

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "lib/base/dim_expression.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 #include "lib/files/model/constant_batch.h"
 #include "lib/files/model/input_uses.h"
 #include "lib/problem/graph/tensor_graph.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 #include "lib/files/model/wire.h"
 
 namespace ckplan {

@@ -2,10 +2,10 @@
 
 #include <type_traits>
 
-#include "lib/base/checked.h"
-#include "lib/base/lower_case.h"
+#include "lib/base/text.h"
+#include "lib/base/units.h"
 #include "lib/files/model/tensor_elements.h"
-#include "lib/problem/ops/tensor_type.h"
+#include "lib/problem/ops/op_spec.h"
 
 namespace ckplan {
 

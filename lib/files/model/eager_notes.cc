@@ -9,7 +9,7 @@
 
 #include "lib/files/model/facts.h"
 #include "lib/files/model/made_operations.h"
-#include "lib/problem/ops/in_place.h"
+#include "lib/problem/ops/backward_reads.h"
 
 namespace ckplan {
 

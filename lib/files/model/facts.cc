@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "lib/base/unique_list.h"
+#include "lib/base/lists.h"
 #include "lib/files/model/detached.h"
 #include "lib/files/model/op_spec_of.h"
 #include "lib/files/model/plain_numbers.h"
 #include "lib/problem/ops/op_rules.h"
-#include "lib/problem/ops/tensor_type.h"
+#include "lib/problem/ops/op_spec.h"
 
 namespace ckplan {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include "lib/base/checked.h"
+#include "lib/base/units.h"
 #include "lib/files/model/fold_rules.h"
 
 namespace ckplan {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/base/checked.h"
+#include "lib/base/units.h"
 #include "lib/files/model/fold_rules.h"
 #include "lib/files/model/sparse.h"
 

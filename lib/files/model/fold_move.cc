@@ -3,7 +3,7 @@
 #include <limits>
 #include <numeric>
 
-#include "lib/base/checked.h"
+#include "lib/base/units.h"
 #include "lib/files/model/fold_rules.h"
 
 namespace ckplan::folding {

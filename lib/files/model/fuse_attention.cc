@@ -12,7 +12,7 @@
 #include "lib/files/model/attention_pattern.h"
 #include "lib/files/model/head_axes.h"
 #include "lib/files/model/origin.h"
-#include "lib/problem/ops/fused_attention.h"
+#include "lib/problem/ops/attention.h"
 
 namespace ckplan {
 

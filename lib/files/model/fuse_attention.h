@@ -1,4 +1,4 @@
-// Reads the operators of an attention as one FusedAttention (lib/problem/ops/fused_attention.h).
+// Reads the operators of an attention as one FusedAttention (lib/problem/ops/attention.h).
 //
 //   Q, K ─▶ MatMul ─▶ scale ─▶ mask, bias ─▶ Softmax ─▶ Where(IsNaN) ─▶ MatMul with V ─▶ Y
 //

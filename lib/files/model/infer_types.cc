@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "lib/base/unpolled_call.h"
+#include "lib/base/stop.h"
 #include "lib/files/model/bind_dims.h"
 #include "lib/files/model/hinted_types.h"
 #include "lib/files/model/operation_faults.h"

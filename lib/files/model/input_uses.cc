@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "lib/base/nearest_name.h"
+#include "lib/base/text.h"
 #include "lib/files/model/bind_dims.h"
 #include "lib/files/model/constant.h"
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "lib/base/checked.h"
 #include "lib/base/name_patterns.h"
 #include "lib/base/result.h"
+#include "lib/base/units.h"
 #include "lib/files/model/bind_dims.h"
 #include "lib/files/model/constant_batch.h"
 #include "lib/files/model/declared_types.h"

@@ -12,8 +12,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lib/base/lists.h"
 #include "lib/base/stop.h"
-#include "lib/base/unique_list.h"
 #include "lib/files/model/bind_dims.h"
 #include "lib/files/model/dead_ends.h"
 #include "lib/files/model/facts.h"
@@ -24,11 +24,8 @@
 #include "lib/files/model/signature.h"
 #include "lib/problem/cost/table.h"
 #include "lib/problem/ops/backward_reads.h"
-#include "lib/problem/ops/eager_temporaries.h"
-#include "lib/problem/ops/in_place.h"
 #include "lib/problem/ops/op_hint.h"
 #include "lib/problem/ops/op_rules.h"
-#include "lib/problem/ops/statistics.h"
 #include "lib/problem/ops/work.h"
 
 namespace ckplan {

@@ -7,7 +7,7 @@
 
 #include "lib/files/model/model_impl.h"
 #include "lib/files/model/testing_proto.h"
-#include "lib/problem/graph/saved_for_backward.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
-#include "lib/problem/schedule/forward_transfers.h"
+#include "lib/problem/schedule/transfers.h"
 
 namespace ckplan {
 namespace {

@@ -29,7 +29,7 @@ namespace ckplan {
 std::string TextOf(const ValuePlace& place);
 
 // Returns the value of the marker, or nothing if the rule gives these steps. The schedule consists
-// of forward and backward steps, maybe with copies (lib/problem/schedule/forward_transfers.h), and
+// of forward and backward steps, maybe with copies (lib/problem/schedule/transfers.h), and
 // is valid for `graph`, to whose nodes the rows refer.
 std::optional<std::string> StepsMarker(const std::vector<FileRow>& rows,
                                        const IdVector<NodeId, NodeDecision>& decisions,

@@ -21,8 +21,7 @@
 #include "lib/base/result.h"
 #include "lib/planning/plan/model_variant.h"
 #include "lib/problem/cost/cost_model.h"
-#include "lib/problem/graph/file_nodes.h"
-#include "lib/problem/graph/module_calls.h"
+#include "lib/problem/graph/origins.h"
 #include "lib/problem/graph/parameters.h"
 #include "lib/problem/graph/tensor_graph.h"
 

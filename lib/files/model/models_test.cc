@@ -6,7 +6,7 @@
 #include "lib/files/model/facts.h"
 #include "lib/files/model/model_impl.h"
 #include "lib/files/model/testing.h"
-#include "lib/problem/graph/saved_for_backward.h"
+#include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/ops/work.h"
 
 namespace ckplan {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "lib/files/model/model_impl.h"
-#include "lib/problem/graph/module_calls.h"
+#include "lib/problem/graph/origins.h"
 
 namespace ckplan {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "lib/base/lower_case.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 

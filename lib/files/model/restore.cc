@@ -12,7 +12,7 @@
 #include "lib/files/model/facts.h"
 #include "lib/files/model/made_operations.h"
 #include "lib/files/model/origin.h"
-#include "lib/problem/ops/activation.h"
+#include "lib/problem/ops/elementwise.h"
 #include "lib/problem/ops/softmax.h"
 
 namespace ckplan {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lib/base/checked.h"
+#include "lib/base/units.h"
 
 namespace ckplan {
 

@@ -14,7 +14,6 @@
 #include "lib/files/model/parameter_use.h"
 #include "lib/problem/ops/backward_reads.h"
 #include "lib/problem/ops/op_rules.h"
-#include "lib/problem/ops/statistics.h"
 
 namespace ckplan {
 

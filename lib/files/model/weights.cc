@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
 #include "lib/files/model/constant.h"
 #include "lib/files/model/parse_file.h"
 #include "lib/files/model/sparse.h"

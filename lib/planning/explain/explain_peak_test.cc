@@ -13,10 +13,10 @@
 #include "lib/planning/plan/assemble.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
-#include "lib/testing/plans/random_planned.h"
+#include "lib/testing/plans/random_plan.h"
 #include "lib/testing/random_graph.h"
 #include "lib/testing/random_joint_graph.h"
-#include "lib/testing/random_moves.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 namespace {

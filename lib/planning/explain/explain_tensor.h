@@ -8,7 +8,7 @@
 #include "lib/base/units.h"
 #include "lib/planning/explain/traced_plan.h"
 #include "lib/problem/schedule/simulate.h"
-#include "lib/problem/schedule/transfer_clock.h"
+#include "lib/problem/schedule/transfers.h"
 
 namespace ckplan {
 

@@ -6,8 +6,8 @@
 #include <functional>
 #include <set>
 
-#include "lib/base/glob.h"
-#include "lib/base/nearest_name.h"
+#include "lib/base/name_patterns.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/base/result.h"
-#include "lib/problem/graph/file_nodes.h"
+#include "lib/problem/graph/origins.h"
 #include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
@@ -25,9 +25,9 @@ struct Subject {
 
 // Finds all nodes, tensors and absent values of exactly that name. If there are none, finds the
 // nodes of the module with that path, or else those that match the name as a pattern
-// (lib/base/glob.h). A tensor is left out if its maker is found as well. The prefixes "node:",
-// "tensor:" and "module:" restrict the search. Results are in the order of the graph. Returns
-// kUsage if there are none, with similar names in the notes.
+// (lib/base/name_patterns.h). A tensor is left out if its maker is found as well. The prefixes
+// "node:", "tensor:" and "module:" restrict the search. Results are in the order of the graph.
+// Returns kUsage if there are none, with similar names in the notes.
 Result<std::vector<Subject>> FindSubjects(const TrainingStep& graph,
                                           std::span<const AbsentValue> absent,
                                           std::string_view name);

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "lib/problem/graph/module_calls.h"
+#include "lib/problem/graph/origins.h"
 #include "lib/testing/graph_text.h"
 
 namespace ckplan {

@@ -5,8 +5,7 @@
 #include <tuple>
 
 #include "lib/planning/plan/assemble.h"
-#include "lib/problem/graph/prediction_graph.h"
-#include "lib/problem/graph/saved_for_backward.h"
+#include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/schedule/schedule.h"
 #include "lib/problem/schedule/static_allocation.h"
 #include "lib/problem/schedule/training_step.h"

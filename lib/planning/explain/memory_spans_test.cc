@@ -8,7 +8,7 @@
 #include "lib/problem/schedule/training_step.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
-#include "lib/testing/plans/random_planned.h"
+#include "lib/testing/plans/random_plan.h"
 
 namespace ckplan {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "lib/base/stop.h"
+#include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/training_step.h"
-#include "lib/problem/schedule/unread_runs.h"
 
 namespace ckplan {
 namespace {

@@ -9,7 +9,7 @@
 #include "lib/problem/schedule/simulate.h"
 #include "lib/problem/schedule/training_step.h"
 #include "lib/testing/instances.h"
-#include "lib/testing/plans/random_planned.h"
+#include "lib/testing/plans/random_plan.h"
 #include "lib/testing/random_graph.h"
 #include "lib/testing/random_joint_graph.h"
 

@@ -11,11 +11,11 @@
 #include "lib/planning/plan/assemble.h"
 #include "lib/planning/plan/check.h"
 #include "lib/problem/schedule/simulate.h"
+#include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/naive_moves.h"
 #include "lib/testing/random_joint_graph.h"
-#include "lib/testing/random_moves.h"
-#include "lib/testing/small_ops.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 namespace {

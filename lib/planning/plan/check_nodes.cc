@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "lib/base/checked.h"
 #include "lib/base/stop.h"
+#include "lib/base/units.h"
 #include "lib/planning/plan/check_order.h"
 #include "lib/planning/plan/check_replay.h"
 #include "lib/planning/plan/slab.h"

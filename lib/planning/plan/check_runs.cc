@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "lib/base/checked.h"
 #include "lib/base/stop.h"
+#include "lib/base/units.h"
 #include "lib/planning/plan/check_replay.h"
 #include "lib/planning/plan/slab.h"
 

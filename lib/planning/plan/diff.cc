@@ -9,7 +9,7 @@
 #include "lib/planning/plan/diff_groups.h"
 #include "lib/planning/plan/diff_summary.h"
 #include "lib/planning/plan/structural_match.h"
-#include "lib/problem/graph/node_name.h"
+#include "lib/problem/graph/joint_graph.h"
 #include "lib/problem/schedule/training_step.h"
 #include "lib/problem/schedule/transfers.h"
 

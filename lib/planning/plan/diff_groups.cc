@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "lib/problem/graph/module_path.h"
+#include "lib/problem/graph/origins.h"
 
 namespace ckplan {
 namespace {

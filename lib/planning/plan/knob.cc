@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -1,6 +1,6 @@
 #include "lib/planning/plan/model_variant.h"
 
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 

@@ -1,6 +1,6 @@
 #include "lib/planning/plan/plan.h"
 
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 

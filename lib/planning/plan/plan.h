@@ -151,7 +151,7 @@ struct Plan {
   std::optional<PeakMoment> peak;  // Absent in files that leave it out.
   // One offset per buffer of the schedule's Timeline, in order of allocation; see timeline.h.
   std::vector<Bytes> offsets;
-  // One offset in the host's memory per copy, in the order of the `out` steps; see host_meter.h.
+  // One offset in the host's memory per copy, in the order of the `out` steps; see transfers.h.
   std::vector<Bytes> host_offsets;
 
   bool operator==(const Plan&) const = default;

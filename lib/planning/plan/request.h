@@ -145,7 +145,7 @@ struct PlanRequest {
   // that these nodes make, that stay on the device. Kept and recomputed ones stay there as well.
   std::optional<Bytes> host_budget;
   NamePatterns never_offload;
-  // If false, tensors are released explicitly: see lower_without_liveness.h.
+  // If false, tensors are released explicitly: see canonical_strategy.h.
   bool uses_liveness = true;
 
   bool operator==(const PlanRequest&) const = default;

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 #include "lib/planning/plan/knob.h"
 #include "lib/planning/plan/request_fields.h"
 

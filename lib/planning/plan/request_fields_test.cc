@@ -5,7 +5,7 @@
 #include <functional>
 #include <set>
 
-#include "lib/testing/plans/full_request.h"
+#include "lib/testing/plans/requests.h"
 
 namespace ckplan {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "lib/problem/graph/layer_fold.h"
 #include "lib/problem/graph/vertex_graph.h"
-#include "lib/problem/schedule/canonical_figures.h"
+#include "lib/problem/schedule/canonical_strategy.h"
 
 namespace ckplan {
 namespace {

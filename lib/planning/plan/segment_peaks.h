@@ -1,5 +1,5 @@
 // The memory of each segment in a plan of a user's own lower sets: M^(i) of Eq. 2 of Kusumoto et
-// al. 2019 (lib/problem/schedule/canonical_figures.h). It follows from the plan and its graph, so
+// al. 2019 (lib/problem/schedule/canonical_strategy.h). It follows from the plan and its graph, so
 // it is not a member of the plan.
 #pragma once
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

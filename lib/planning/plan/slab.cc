@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "lib/base/checked.h"
+#include "lib/base/units.h"
 
 namespace ckplan {
 

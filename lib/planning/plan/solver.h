@@ -22,7 +22,7 @@
 #include "lib/planning/plan/paper_figures.h"
 #include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/graph/vertex_graph.h"
-#include "lib/problem/schedule/strategy.h"
+#include "lib/problem/schedule/schedule.h"
 
 namespace ckplan {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lib/base/check.h"
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

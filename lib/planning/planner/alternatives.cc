@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 #include "lib/planning/plan/diff.h"
 #include "lib/planning/plan/request_fields.h"
 #include "lib/planning/planner/peak_budget.h"

@@ -8,7 +8,7 @@
 #include "lib/planning/planner/planner.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
-#include "lib/testing/plans/request_for.h"
+#include "lib/testing/plans/requests.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {

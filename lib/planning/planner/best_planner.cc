@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
-#include "lib/planning/algorithms/best/best_problem.h"
+#include "lib/base/text.h"
+#include "lib/planning/algorithms/best/best.h"
 #include "lib/planning/algorithms/best/curve/trade_off_curve.h"
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/planner/best_search.h"

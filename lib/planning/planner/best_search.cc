@@ -7,7 +7,7 @@
 
 #include "lib/base/stop.h"
 #include "lib/planning/algorithms/best/certificates.h"
-#include "lib/planning/algorithms/best/least_peak.h"
+#include "lib/planning/algorithms/best/trade_off.h"
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/planner/others.h"
 #include "lib/planning/planner/peak_budget.h"

@@ -10,7 +10,6 @@
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/planning/algorithms/best/best.h"
-#include "lib/planning/algorithms/best/best_problem.h"
 #include "lib/planning/algorithms/best/curve/trade_off_curve.h"
 #include "lib/planning/algorithms/best/trade_off.h"
 #include "lib/planning/plan/balance.h"

@@ -12,7 +12,7 @@
 #include "lib/planning/planner/registry.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
-#include "lib/testing/plans/request_for.h"
+#include "lib/testing/plans/requests.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/planning/plan/outside.h"
 

@@ -11,7 +11,7 @@
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
-#include "lib/testing/plans/request_for.h"
+#include "lib/testing/plans/requests.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {

@@ -9,7 +9,7 @@
 #include "lib/base/stop.h"
 #include "lib/planning/algorithms/best/best.h"
 #include "lib/planning/algorithms/best/curve/trade_off_curve.h"
-#include "lib/planning/algorithms/best/least_peak.h"
+#include "lib/planning/algorithms/best/trade_off.h"
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/planner/best_planner.h"
 #include "lib/planning/planner/best_search.h"

@@ -7,7 +7,6 @@
 
 #include "lib/base/result.h"
 #include "lib/planning/algorithms/best/best.h"
-#include "lib/planning/algorithms/best/best_problem.h"
 #include "lib/planning/plan/request.h"
 #include "lib/planning/plan/solver.h"
 #include "lib/planning/planner/others.h"

@@ -6,10 +6,9 @@
 #include "lib/base/stop.h"
 #include "lib/planning/planner/obedience.h"
 #include "lib/planning/planner/peak_budget.h"
-#include "lib/problem/schedule/canonical_figures.h"
+#include "lib/problem/schedule/canonical_strategy.h"
 #include "lib/problem/schedule/expand.h"
 #include "lib/problem/schedule/lower.h"
-#include "lib/problem/schedule/lower_without_liveness.h"
 #include "lib/problem/schedule/unfold.h"
 
 namespace ckplan {

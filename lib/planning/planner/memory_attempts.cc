@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 #include "lib/planning/plan/accounting.h"
 #include "lib/planning/plan/outside.h"
 #include "lib/planning/planner/peak_budget.h"

@@ -4,8 +4,8 @@
 
 #include "lib/base/check.h"
 #include "lib/planning/plan/assemble.h"
-#include "lib/problem/schedule/forward_transfers.h"
 #include "lib/problem/schedule/timeline.h"
+#include "lib/problem/schedule/transfers.h"
 
 namespace ckplan {
 

@@ -26,7 +26,7 @@ Plan InModelForm(const Source& source, const Plan& plan);
 Plan InModelForm(const TensorGraph& graph, const std::vector<Step>& step_of, const Plan& plan);
 
 // Do the same, with copies to the host as steps of the forward graph
-// (lib/problem/schedule/forward_transfers.h), whose errors these are.
+// (lib/problem/schedule/transfers.h), whose errors these are.
 Result<Plan> InModelFormWithCopies(const Source& source, const Plan& plan);
 Result<Plan> InModelFormWithCopies(const TensorGraph& graph, const Expansion& expansion,
                                    const Plan& plan);

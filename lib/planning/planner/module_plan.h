@@ -18,7 +18,7 @@
 
 #include "lib/base/result.h"
 #include "lib/planning/plan/plan.h"
-#include "lib/problem/graph/module_calls.h"
+#include "lib/problem/graph/origins.h"
 #include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/schedule/training_step.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/base/read_file.h"
+#include "lib/base/file.h"
 #include "lib/files/emit/json_decisions.h"
 #include "lib/files/emit/json_joint_graph.h"
 #include "lib/files/input/load_source.h"
@@ -17,7 +17,7 @@
 #include "lib/planning/planner/source.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/problem/schedule/step_table.h"
-#include "lib/testing/small_ops.h"
+#include "lib/testing/graph_text.h"
 
 namespace ckplan {
 namespace {

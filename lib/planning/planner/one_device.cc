@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 #include "lib/planning/plan/constraints.h"
 #include "lib/planning/plan/request_fields.h"
 #include "lib/problem/parallel/pipeline.h"

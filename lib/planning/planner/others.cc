@@ -3,7 +3,7 @@
 #include <optional>
 #include <stop_token>
 
-#include "lib/base/work_limit.h"
+#include "lib/base/stop.h"
 #include "lib/planning/planner/check_request.h"
 #include "lib/planning/planner/registry.h"
 #include "lib/planning/planner/solve.h"

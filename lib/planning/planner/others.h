@@ -11,7 +11,7 @@
 
 namespace ckplan {
 
-// Returns the work that the algorithms may do together (lib/base/work_limit.h): by effort, about
+// Returns the work that the algorithms may do together (lib/base/stop.h): by effort, about
 // 0.05, 0.25 and 10 seconds.
 int64_t WorkOfOthers(SearchEffort effort);
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "lib/base/human_bytes.h"
+#include "lib/base/text.h"
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/planning/plan/outside.h"

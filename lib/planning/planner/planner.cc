@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
+#include "lib/base/text.h"
 #include "lib/planning/plan/assemble.h"
 #include "lib/planning/plan/check.h"
 #include "lib/planning/plan/check_constraints.h"

@@ -6,7 +6,6 @@
 
 #include "lib/base/stop.h"
 #include "lib/planning/algorithms/given/given.h"
-#include "lib/planning/algorithms/given/given_runs.h"
 #include "lib/planning/planner/best_planner.h"
 #include "lib/planning/planner/registry.h"
 #include "lib/planning/planner/run_search.h"

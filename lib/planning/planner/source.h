@@ -13,9 +13,8 @@
 #include "lib/planning/plan/accounting.h"
 #include "lib/planning/plan/plan.h"
 #include "lib/planning/plan/request.h"
-#include "lib/problem/graph/file_nodes.h"
 #include "lib/problem/graph/joint_graph.h"
-#include "lib/problem/graph/module_calls.h"
+#include "lib/problem/graph/origins.h"
 #include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/schedule/training_step.h"
 

@@ -22,8 +22,23 @@
 
 #include "lib/base/units.h"
 #include "lib/problem/graph/joint_graph.h"
+#include "lib/problem/schedule/step_table.h"
 
 namespace ckplan {
+
+// Measures what a plan of a joint graph has in memory when its backward pass begins.
+class LiveBytes {
+ public:
+  explicit LiveBytes(const JointGraph& graph);  // Keeps a reference to the graph.
+
+  // Before the first run of an operation of the phase `backward`; zero if there is none. The runs
+  // must be a plan of the graph.
+  Bytes BeforeBackward(const std::vector<OpId>& runs) const;
+
+ private:
+  const JointGraph& graph_;
+  const StepTable table_;
+};
 
 // About two seconds.
 inline constexpr int64_t kClassSearchSteps = 20'000'000;

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "lib/base/lower_case.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -17,7 +17,6 @@
 
 #include "lib/planning/runtimes/blocks.h"
 #include "lib/planning/runtimes/region_class.h"
-#include "lib/planning/runtimes/region_collector.h"
 
 namespace ckplan {
 

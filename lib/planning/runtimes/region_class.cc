@@ -1,14 +1,60 @@
 #include "lib/planning/runtimes/region_class.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/planning/runtimes/megatron_options.h"
-#include "lib/planning/runtimes/region_collector.h"
 
 namespace ckplan {
+
+namespace {
+
+constexpr RuntimeKindInfo kKinds[] = {
+    {RuntimeKind::kCheckpoint, "checkpoint",
+     "torch.utils.checkpoint: which blocks, or submodules of them, are checkpointed"},
+    {RuntimeKind::kDeepSpeed, "deepspeed",
+     "DeepSpeed's pipelines: how many layers a checkpoint has"},
+    {RuntimeKind::kMegatron, "megatron",
+     "Megatron-LM: how many layers are recomputed, or which modules of all layers"},
+    {RuntimeKind::kSac, "sac",
+     "selective checkpoints: which blocks are checkpointed, and which operations of them are "
+     "saved"},
+    {RuntimeKind::kTorchtitan, "torchtitan",
+     "torchtitan's memory policy: which operations of layers are saved"},
+    {RuntimeKind::kTransformers, "transformers",
+     "transformers' gradient checkpointing: every n-th layer"},
+};
+
+}  // namespace
+
+std::span<const RuntimeKindInfo> AllRuntimeKinds() { return kKinds; }
+
+const RuntimeKindInfo& InfoOf(RuntimeKind kind) {
+  for (const RuntimeKindInfo& info : kKinds) {
+    if (info.kind == kind) return info;
+  }
+  CKPLAN_CHECK(false, "every kind has a row");
+}
+
+std::vector<std::string> RuntimeKindNames() {
+  std::vector<std::string> names;
+  for (const RuntimeKindInfo& info : kKinds) names.emplace_back(info.name);
+  return names;
+}
+
+Result<RuntimeKind> FindRuntimeKind(std::string_view name) {
+  for (const RuntimeKindInfo& info : kKinds) {
+    if (info.name == name) return info.kind;
+  }
+  return MakeError(ErrorCode::kUsage, fmt::format("there is no kind {} of runtimes; kinds are {}",
+                                                  name, fmt::join(RuntimeKindNames(), ", ")));
+}
+
 namespace {
 
 // All sets of up to this many parts, or of operations to save, are options. Of more there are each
@@ -200,6 +246,68 @@ Result<RegionClass> MakeRegionClass(const JointGraph& graph, const std::vector<B
                                  graph.name(), InfoOf(kind).name));
   }
   return std::move(regions).ClassOf(std::move(units));
+}
+
+namespace {
+
+// Whether the operation must not run twice, and only what the step returns depends on it.
+bool IsUpdate(const JointGraph& graph, OpId id) {
+  const Operation& op = graph.op(id);
+  if (op.may_repeat) return false;
+  return std::all_of(op.writes.begin(), op.writes.end(), [&](ValueId write) {
+    const std::vector<OpId>& readers = graph.value(write).readers;
+    return std::all_of(readers.begin(), readers.end(),
+                       [&](OpId reader) { return IsBetweenPasses(graph.op(reader)); });
+  });
+}
+
+}  // namespace
+
+int32_t RegionCollector::Add(const std::vector<const ModuleOps*>& modules, Rerun rerun,
+                             const std::vector<OpId>& readers_backward) {
+  for (const ModuleOps* module : modules) {
+    for (const OpId id : module->forward) {
+      if (!graph_.op(id).may_repeat && !IsUpdate(graph_, id)) return -1;
+    }
+  }
+  return AddToSave(modules, rerun, readers_backward);
+}
+
+int32_t RegionCollector::AddToSave(const std::vector<const ModuleOps*>& modules, Rerun rerun,
+                                   const std::vector<OpId>& readers_backward) {
+  OpRegion region{{}, {}, rerun, readers_backward};
+  ModuleNames names;
+  for (const ModuleOps* module : modules) {
+    std::copy_if(module->forward.begin(), module->forward.end(), std::back_inserter(region.forward),
+                 [&](OpId id) { return !IsUpdate(graph_, id); });
+    region.backward.insert(region.backward.end(), module->backward.begin(), module->backward.end());
+    names.push_back(module->path);
+  }
+  if (region.forward.empty()) return -1;
+  std::sort(region.forward.begin(), region.forward.end());
+  std::sort(region.backward.begin(), region.backward.end());
+  regions_.push_back(std::move(region));
+  names_.push_back(std::move(names));
+  return static_cast<int32_t>(regions_.size()) - 1;
+}
+
+RegionClass::Option RegionCollector::Chunks(const std::vector<const Block*>& blocks, size_t size) {
+  RegionClass::Option option;
+  for (size_t begin = 0; begin < blocks.size(); begin += size) {
+    std::vector<const ModuleOps*> chunk;
+    for (size_t i = begin; i < std::min(begin + size, blocks.size()); ++i) {
+      chunk.push_back(&blocks[i]->ops);
+    }
+    const int32_t region = Add(chunk, Rerun::kWhole);
+    if (region < 0) return {};
+    option.regions.push_back({region, {}});
+  }
+  option.setting.layers = static_cast<int64_t>(size);
+  return option;
+}
+
+RegionClass RegionCollector::ClassOf(std::vector<RegionClass::Unit> units) && {
+  return RegionClass(RegionRuns(graph_, std::move(regions_)), std::move(names_), std::move(units));
 }
 
 }  // namespace ckplan

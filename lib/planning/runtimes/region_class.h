@@ -13,16 +13,40 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/base/result.h"
 #include "lib/planning/runtimes/blocks.h"
 #include "lib/planning/runtimes/class_search.h"
 #include "lib/planning/runtimes/region_runs.h"
-#include "lib/planning/runtimes/runtime_kinds.h"
 
 namespace ckplan {
+
+// The runtimes whose classes of plans ckplan knows: one row for each, in alphabetical order.
+enum class RuntimeKind : uint8_t {
+  kCheckpoint,
+  kDeepSpeed,
+  kMegatron,
+  kSac,
+  kTorchtitan,
+  kTransformers,
+};
+
+struct RuntimeKindInfo {
+  RuntimeKind kind;
+  std::string_view name;     // "sac": what --for takes.
+  std::string_view summary;  // What a plan of the class decides.
+};
+
+std::span<const RuntimeKindInfo> AllRuntimeKinds();
+const RuntimeKindInfo& InfoOf(RuntimeKind kind);
+std::vector<std::string> RuntimeKindNames();
+// kUsage: there is no such kind; the message lists all.
+Result<RuntimeKind> FindRuntimeKind(std::string_view name);
 
 // What a runtime with one setting for all layers is set to.
 struct RuntimeSetting {
@@ -81,5 +105,35 @@ class RegionClass : public PlanClass {
 // kTorchtitan.
 Result<RegionClass> MakeRegionClass(const JointGraph& graph, const std::vector<Block>& blocks,
                                     RuntimeKind kind);
+
+// Collects the regions of a class of plans while its options are made.
+
+// Regions are without operations that only update what outlives the step, such as the number of
+// batches that a BatchNorm has seen: in eager mode these write in place, and make no memory.
+class RegionCollector {
+ public:
+  explicit RegionCollector(const JointGraph& graph) : graph_(graph) {}
+
+  // Adds the region of these modules and returns its number. Returns -1 if it cannot be
+  // checkpointed, because it has no forward operations or one that must not run twice.
+  int32_t Add(const std::vector<const ModuleOps*>& modules, Rerun rerun,
+              const std::vector<OpId>& readers_backward = {});
+  // Does the same for a region whose operations can be saved, so that they may be of any kind.
+  int32_t AddToSave(const std::vector<const ModuleOps*>& modules, Rerun rerun,
+                    const std::vector<OpId>& readers_backward = {});
+  // Returns the option that checkpoints the blocks in chunks of `size`; without regions if one of
+  // them cannot be checkpointed.
+  RegionClass::Option Chunks(const std::vector<const Block*>& blocks, size_t size);
+
+  RegionClass ClassOf(std::vector<RegionClass::Unit> units) &&;
+
+  const JointGraph& graph() const { return graph_; }
+  const std::vector<OpRegion>& regions() const { return regions_; }
+
+ private:
+  const JointGraph& graph_;
+  std::vector<OpRegion> regions_;
+  std::vector<ModuleNames> names_;
+};
 
 }  // namespace ckplan

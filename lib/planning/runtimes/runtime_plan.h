@@ -8,10 +8,23 @@
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/planning/runtimes/region_class.h"
-#include "lib/planning/runtimes/runtime_kinds.h"
 #include "lib/problem/graph/joint_graph.h"
+#include "lib/problem/graph/origins.h"
+#include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
+
+// The training step of a model as a joint graph whose operations name their modules.
+
+// A step of a forward graph is expanded (lib/problem/schedule/expand.h). The operations of nodes
+// get the paths of their modules from `modules`, which may be empty; those of the file of a joint
+// graph have them already.
+JointGraph NamedStep(const TrainingStep& step, const ModuleCalls& modules);
+
+// Returns the graph with the phase `backward` for all operations after the first one of it. Graphs
+// of frameworks have operations there that read no gradient, and are said to be of the forward
+// pass.
+JointGraph WithPasses(const JointGraph& graph);
 
 // Some calls of an operation among all calls of that type in a region, counted from 0.
 struct Calls {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "lib/base/stop.h"
-#include "lib/planning/runtimes/live_bytes.h"
-#include "lib/problem/graph/repeatable.h"
+#include "lib/planning/runtimes/class_search.h"
+#include "lib/problem/graph/joint_graph.h"
 #include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {

@@ -88,4 +88,12 @@ struct OpCost {
 // Computes costs for all kinds except kFile, whose costs are looked up by node name.
 OpCost CostOf(const CostModel& model, const OpWork& work);
 
+// Reads the text of devices.json. ListDevices (cost_model.h) reads the text that is compiled into
+// the program.
+
+// kInternal: the text is damaged. Every device needs a name of its own, a description, all rates
+// but that of FP8, and a memory size. Rates and sizes are above 0. A link to the host needs a name
+// and a rate.
+Result<std::vector<Device>> ReadDevices(std::string_view json);
+
 }  // namespace ckplan

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "devices_json.h"
-#include "lib/base/nearest_name.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {
@@ -23,7 +23,7 @@ constexpr int kRateDigits = 9;  // Decimal places of a rate in GB/s.
 
 Error BadLink(std::string_view text, std::string_view why) {
   return MakeError(ErrorCode::kUsage,
-                   fmt::format("\"{}\" is no link: {}; write {}, with rates in GB/s",
+                   fmt::format("\"{}\" is not a link: {}; write {}, with rates in GB/s",
                                text.substr(0, 80), why, kLinkForm));
 }
 
@@ -103,7 +103,7 @@ Result<Done> ReadOption(std::string_view option, std::string_view text, Link* li
     return Done{};
   }
   if (!option.starts_with(kLatency)) {
-    return BadLink(text, fmt::format("\"{}\" is none of half, full and latency=NS", option));
+    return BadLink(text, fmt::format("\"{}\" is not half, full or latency=NS", option));
   }
   const auto latency = IntegerIn(option.substr(kLatency.size()), kMaxLatency);
   if (!latency) return BadLink(text, "its latency is not a number of nanoseconds up to a second");

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "lib/base/file.h"
 #include "lib/base/json_extent.h"
-#include "lib/base/read_file.h"
 
 namespace ckplan {
 
@@ -87,7 +87,7 @@ Result<CostTable> ParseTable(std::string_view text, const std::string& path,
   CKPLAN_ASSIGN_OR_RETURN(const size_t members, MeasureJson(text, path));
   const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
   if (!document.is_object() || !document.contains("nodes") || !document.at("nodes").is_array()) {
-    return Invalid(kind, path, {"it is no JSON object with an array \"nodes\""}, kind.write_it);
+    return Invalid(kind, path, {"it is not a JSON object with an array \"nodes\""}, kind.write_it);
   }
   const std::string unit = document.value("unit", nlohmann::json()).dump();
   if (kind.has_costs && unit != "\"ns\"")

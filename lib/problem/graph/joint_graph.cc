@@ -3,16 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "lib/base/check.h"
-#include "lib/base/checked.h"
 #include "lib/base/faults.h"
 #include "lib/base/stop.h"
+#include "lib/base/text.h"
+#include "lib/base/units.h"
 
 namespace ckplan {
+
 namespace {
 
 // Finds the faults of the parts, and derives the makers of values and the storages of aliases.
@@ -26,7 +31,7 @@ class Validator {
     for (const OpId id : ops_.ids()) CheckOperation(id, &ids);
     for (const ValueId id : values_.ids()) CheckAlias(id);
     for (const ValueId id : results) {
-      if (!Exists(id)) faults_.Add("a result of the graph is no value of it");
+      if (!Exists(id)) faults_.Add("a result of the graph is not one of its values");
     }
     CheckTotals();
     return std::move(faults_);
@@ -310,6 +315,95 @@ Cost PhaseCost(const JointGraph& graph, Phase phase) {
     if (op.phase == phase) cost += op.cost;
   }
   return cost;
+}
+
+std::string ShownName(const TensorGraph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (!node.name.empty()) return node.name;
+  const std::string output = node.outputs.empty() ? "" : graph.tensor(node.outputs.front()).name;
+  return output.empty() ? fmt::format("node {}", node.file_id) : output;
+}
+
+std::string ShownName(const JointGraph& graph, OpId id) {
+  const Operation& op = graph.op(id);
+  if (!op.name.empty()) return op.name;
+  const std::string write = op.writes.empty() ? "" : graph.value(op.writes.front()).name;
+  return write.empty() ? fmt::format("operation {}", op.file_id) : write;
+}
+
+namespace {
+
+constexpr std::array<std::string_view, 5> kLibraries = {"aten", "prims", "torch", "onnx",
+                                                        "ai.onnx"};
+
+constexpr std::array<std::string_view, 5> kCommunication = {
+    "_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "c10d", "_dtensor"};
+
+// In lower case.
+constexpr std::string_view kSingleRuns[] = {
+    // Routers and searches.
+    "topk", "sort", "argsort", "argmax", "argmin", "nonzero", "unique", "_unique2", "kthvalue",
+    // Attention that saves statistics and the state of its dropout.
+    "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_fused_attention_overrideable", "_flash_attention_forward",
+    "_efficient_attention_forward"};
+
+// In lower case.
+constexpr std::string_view kRandom[] = {"bernoulli",
+                                        "dropout",
+                                        "native_dropout",
+                                        "rrelu_with_noise",
+                                        "multinomial",
+                                        "poisson",
+                                        "normal",
+                                        "normal_functional",
+                                        "uniform",
+                                        "exponential",
+                                        "geometric",
+                                        "rand",
+                                        "randn",
+                                        "rand_like",
+                                        "randn_like",
+                                        "randint",
+                                        "randint_like",
+                                        "randperm",
+                                        "randomnormal",
+                                        "randomuniform",
+                                        "randomnormallike",
+                                        "randomuniformlike"};
+
+bool BeginsWithLibrary(std::string_view type, std::string_view library) {
+  return type.size() > library.size() && type.starts_with(library) &&
+         (type[library.size()] == '.' || type[library.size()] == ':');
+}
+
+// Returns the type without its library and its overload, in lower case.
+std::string PlainName(std::string_view type) {
+  for (const std::string_view library : kLibraries) {
+    if (!BeginsWithLibrary(type, library)) continue;
+    type.remove_prefix(library.size());
+    type.remove_prefix(std::min(type.find_first_not_of(".:"), type.size()));
+    break;
+  }
+  return LowerCase(type.substr(0, type.find('.')));
+}
+
+bool IsCommunication(std::string_view type) {
+  return std::any_of(kCommunication.begin(), kCommunication.end(),
+                     [&](std::string_view library) { return BeginsWithLibrary(type, library); });
+}
+
+}  // namespace
+
+bool MayRepeatByType(std::string_view type) {
+  if (IsCommunication(type) || IsRandomByType(type)) return false;
+  return std::find(std::begin(kSingleRuns), std::end(kSingleRuns), PlainName(type)) ==
+         std::end(kSingleRuns);
+}
+
+bool IsRandomByType(std::string_view type) {
+  return std::find(std::begin(kRandom), std::end(kRandom), PlainName(type)) != std::end(kRandom);
 }
 
 }  // namespace ckplan

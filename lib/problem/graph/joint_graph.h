@@ -20,7 +20,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/problem/graph/optimized_tensors.h"
+#include "lib/problem/graph/parameters.h"
 #include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
@@ -169,5 +169,24 @@ Cost LeastOverhead(const JointGraph& graph);
 
 // Returns the cost of running each operation of the phase once.
 Cost PhaseCost(const JointGraph& graph, Phase phase);
+
+// The name of a node for messages.
+
+// Returns the node's name, or that of its first output, or else "node 7" by its number in files.
+std::string ShownName(const TensorGraph& graph, NodeId id);
+// Returns the operation's name in the same manner: "operation 7".
+std::string ShownName(const JointGraph& graph, OpId id);
+
+// Decides by the type of an operation whether it may run twice, for joint graphs that do not say.
+
+// Returns false for operations whose second run may give another result or act twice: routers and
+// searches (TopK, sort, argmax), which may choose differently if values differ in the last bit;
+// fused attention, whose saved statistics and random state belong to one run; random numbers; and
+// communication. Types are those of PyTorch ("aten.topk.default") and of ONNX ("TopK"), with or
+// without the name of their library and of their overload.
+bool MayRepeatByType(std::string_view type);
+
+// Returns whether operations of that type draw random numbers.
+bool IsRandomByType(std::string_view type);
 
 }  // namespace ckplan

@@ -6,12 +6,14 @@
 #include <queue>
 #include <set>
 #include <utility>
+#include <vector>
 
-#include "lib/base/checked.h"
 #include "lib/base/faults.h"
 #include "lib/base/stop.h"
+#include "lib/base/units.h"
 
 namespace ckplan {
+
 namespace {
 
 // Tests whether the current list holds a tensor. Become() makes another list the current one.
@@ -29,9 +31,9 @@ class Membership {
   IdVector<TensorId, int64_t> list_of_;  // The last list that held the tensor.
 };
 
-class Validator {
+class TensorGraphValidator {
  public:
-  explicit Validator(const TensorGraphParts& parts)
+  explicit TensorGraphValidator(const TensorGraphParts& parts)
       : parts_(parts), inputs_(parts.tensors.size()), outputs_(parts.tensors.size()) {}
 
   // Fills `producers`. The parts are consistent if no fault is returned.
@@ -43,7 +45,7 @@ class Validator {
     for (const NodeId id : parts_.nodes.ids()) CheckNode(id, &ids);
     for (const TensorId id : parts_.tensors.ids()) CheckProducer(id);
     for (const TensorId id : parts_.outputs) {
-      if (!Exists(id)) faults_.Add("an output of the graph is no tensor of it");
+      if (!Exists(id)) faults_.Add("an output of the graph is not one of its tensors");
     }
     if (faults_.empty()) CheckTotals();
     return std::move(faults_);
@@ -110,8 +112,8 @@ class Validator {
     }
     for (const TensorId input : node.gradient_passthrough) {
       if (!inputs_.Has(input)) {
-        faults_.Add("node \"{}\" passes a gradient to \"{}\", which is no input of it", node.name,
-                    parts_.tensors[input].name);
+        faults_.Add("node \"{}\" passes a gradient to \"{}\", which is not one of its inputs",
+                    node.name, parts_.tensors[input].name);
       }
     }
     for (const auto& [output, input] : node.in_place) {
@@ -220,7 +222,7 @@ Error CycleError(const TensorGraphParts& parts, const std::vector<NodeId>& order
 
 Result<TensorGraph> TensorGraph::Create(TensorGraphParts parts) {
   IdVector<TensorId, NodeId> producers;
-  Faults faults = Validator(parts).Run(&producers);
+  Faults faults = TensorGraphValidator(parts).Run(&producers);
   if (!faults.empty()) return std::move(faults).ToError(fmt::format("graph \"{}\"", parts.name));
   const std::vector<NodeId> order = TopologicalOrder(parts, producers);
   if (order.size() != parts.nodes.size()) return CycleError(parts, order);
@@ -286,6 +288,46 @@ Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes
     node.backward_workspace = Bytes(RoundUp(node.backward_workspace.count(), alignment_bytes));
   }
   return TensorGraph::Create(std::move(parts));
+}
+
+Bytes SavedForBackward(const TensorGraph& graph) {
+  IdVector<TensorId, char> is_saved(graph.tensors().size(), false);
+  for (const Node& node : graph.nodes()) {
+    for (const TensorId tensor : node.backward_reads) is_saved[tensor] = true;
+  }
+  Bytes saved;
+  for (const TensorId tensor : graph.tensors().ids()) {
+    if (is_saved[tensor]) saved += graph.tensor(tensor).bytes;
+  }
+  return saved;
+}
+
+namespace {
+
+bool IsReadForward(const TensorGraph& graph, TensorId id) {
+  const std::vector<TensorId>& outputs = graph.outputs();
+  return !graph.tensor(id).consumers.empty() ||
+         std::find(outputs.begin(), outputs.end(), id) != outputs.end();
+}
+
+}  // namespace
+
+TensorGraph PredictionGraph(const TensorGraph& graph) {
+  TensorGraphParts parts = PartsOf(graph);
+  parts.parameter_gradients = Bytes(0);
+  for (const TensorId id : parts.tensors.ids()) {
+    Tensor& tensor = parts.tensors[id];
+    tensor.requires_grad = false;
+    if (tensor.kind == TensorKind::kStatistic && !IsReadForward(graph, id)) tensor.bytes = Bytes(0);
+  }
+  for (Node& node : parts.nodes) {
+    node.backward_reads.clear();
+    node.gradient_passthrough.clear();
+    node.backward_cost = Cost(0);
+    node.backward_workspace = Bytes(0);
+  }
+  // The graph was valid, and no size or cost grew.
+  return TensorGraph::Create(std::move(parts)).value();
 }
 
 }  // namespace ckplan

@@ -18,7 +18,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/problem/graph/optimized_tensors.h"
+#include "lib/problem/graph/parameters.h"
 
 namespace ckplan {
 
@@ -167,5 +167,20 @@ TensorGraph OfOneMicroBatch(const TensorGraph& graph);
 
 // Returns the parts of the graph, from which a changed graph can be made (AlignSizes, new costs).
 TensorGraphParts PartsOf(const TensorGraph& graph);
+
+// How much a step that keeps everything saves for its backward pass: PyTorch users know it as the
+// sum of saved tensors. It differs from the peak, which also counts gradients and tensors that no
+// backward reads.
+
+// Returns the bytes of the distinct tensors that some backward reads, including the model's inputs.
+Bytes SavedForBackward(const TensorGraph& graph);
+
+// The graph of a prediction: the same operations, run forward only. No tensor has a gradient.
+// Statistics that operations save only for their own backward are not made, so they have size 0. A
+// training step of this graph without recomputation is a prediction, so everything that measures
+// schedules measures predictions, too.
+
+// O(nodes + edges).
+TensorGraph PredictionGraph(const TensorGraph& graph);
 
 }  // namespace ckplan

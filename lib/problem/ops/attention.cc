@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <string>
 
-#include "lib/problem/ops/fused_attention.h"
 #include "lib/problem/ops/judge.h"
-#include "lib/problem/ops/sizes.h"
 
 namespace ckplan {
 
@@ -155,6 +156,224 @@ std::span<const FamilyRow> AttentionFamily() {
        "one output, no cache, cap or window; the mask gets no gradient"},
       {"FusedAttention", JudgeBy<ReadFusedAttentionShape>,
        "heads of at most 128 elements; no gradient of what is broadcast over queries or keys"}};
+  return kRows;
+}
+
+namespace {
+
+constexpr size_t kTermMask = 3, kBias = 4;  // Positions of inputs.
+
+Result<Done> ReadCounts(const OpSpec& spec, FusedAttentionShape& shape) {
+  const auto read = [&](std::string_view attribute, int64_t& count) -> Result<Done> {
+    count = spec.Int(attribute, 0);
+    if (count >= 1) return RequireLibrarySize(spec, attribute, count);
+    return InvalidOp(spec, fmt::format("its attribute {} is {}", attribute, count));
+  };
+  CKPLAN_RETURN_IF_ERROR(read("batch", shape.batch));
+  CKPLAN_RETURN_IF_ERROR(read("heads", shape.heads));
+  CKPLAN_RETURN_IF_ERROR(read("key_heads", shape.key_heads));
+  CKPLAN_RETURN_IF_ERROR(read("queries", shape.queries));
+  CKPLAN_RETURN_IF_ERROR(read("keys", shape.keys));
+  CKPLAN_RETURN_IF_ERROR(read("size", shape.size));
+  CKPLAN_RETURN_IF_ERROR(read("value_size", shape.value_size));
+  if (shape.heads % shape.key_heads != 0) {
+    return InvalidOp(spec, fmt::format("it has {} heads of queries, no multiple of its {} heads of "
+                                       "keys",
+                                       shape.heads, shape.key_heads));
+  }
+  if (std::max(shape.size, shape.value_size) > kMaxAttentionSize) {
+    return UnsupportedOp(spec, fmt::format("its heads have {} and {} elements, more than {}",
+                                           shape.size, shape.value_size, kMaxAttentionSize));
+  }
+  return RequireLibrarySize(spec, "the number of its samples and heads",
+                            {shape.batch, shape.heads});
+}
+
+struct HeadSizes {
+  int64_t batch = 1, heads = 1, rows = 1, size = 1;
+
+  int64_t Along(char axis) const {
+    return axis == 'b' ? batch : (axis == 'h' ? heads : (axis == 's' ? rows : size));
+  }
+};
+
+Result<HeadRows> ReadHeadRows(const OpSpec& spec, const Operand& operand, char name,
+                              const HeadSizes& sizes) {
+  const std::string attribute = fmt::format("{}_axes", name);
+  const std::string axes = spec.String(attribute, "bhsd");
+  std::string sorted = axes;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted != "bdhs" || axes.back() != 'd') {
+    return InvalidOp(spec, fmt::format("its attribute {} is \"{}\", no order of the axes b, h, s "
+                                       "and d with d at the end",
+                                       attribute, axes));
+  }
+  const auto elements = SizeProduct({sizes.batch, sizes.heads, sizes.rows, sizes.size});
+  if (!elements || *elements != operand.elements()) {
+    return InvalidOp(spec, fmt::format("its operand {} has {} elements instead of {} x {} x {} x "
+                                       "{}",
+                                       name, operand.elements(), sizes.batch, sizes.heads,
+                                       sizes.rows, sizes.size));
+  }
+  HeadRows rows;
+  int64_t stride = sizes.size;
+  for (size_t i = axes.size() - 1; i-- > 0;) {
+    (axes[i] == 'b' ? rows.batch_stride : (axes[i] == 'h' ? rows.head_stride : rows.row_stride)) =
+        stride;
+    stride *= sizes.Along(axes[i]);
+  }
+  return rows;
+}
+
+Result<Done> ReadRows(const OpSpec& spec, FusedAttentionShape& shape) {
+  const HeadSizes q = {shape.batch, shape.heads, shape.queries, shape.size};
+  const HeadSizes k = {shape.batch, shape.key_heads, shape.keys, shape.size};
+  const HeadSizes v = {shape.batch, shape.key_heads, shape.keys, shape.value_size};
+  const HeadSizes y = {shape.batch, shape.heads, shape.queries, shape.value_size};
+  CKPLAN_ASSIGN_OR_RETURN(shape.q, ReadHeadRows(spec, spec.input(0), 'q', q));
+  CKPLAN_ASSIGN_OR_RETURN(shape.k, ReadHeadRows(spec, spec.input(1), 'k', k));
+  CKPLAN_ASSIGN_OR_RETURN(shape.v, ReadHeadRows(spec, spec.input(2), 'v', v));
+  CKPLAN_ASSIGN_OR_RETURN(shape.y, ReadHeadRows(spec, spec.output(0), 'y', y));
+  return Done{};
+}
+
+Result<AttentionTerm> ReadTerm(const OpSpec& spec, size_t position, std::string_view name,
+                               const FusedAttentionShape& shape) {
+  AttentionTerm term;
+  const Operand& operand = spec.input(position);
+  if (!operand.is_present) return term;
+  term.is_present = true;
+  term.type = operand.type;
+  if (!term.is_bool() && !IsFloat(term.type)) {
+    return UnsupportedOp(spec, fmt::format("its {} is {}; booleans and floats are supported", name,
+                                           NameOf(term.type)));
+  }
+  const std::vector<int64_t> dims = spec.Ints(fmt::format("{}_dims", name));
+  const std::vector<int64_t> full = {shape.batch, shape.heads, shape.queries, shape.keys};
+  bool fits = dims.size() == full.size();
+  for (size_t i = 0; fits && i < full.size(); ++i) {
+    const bool repeats = i == 0 && dims[i] >= 1 && full[i] % dims[i] == 0;
+    fits = dims[i] == 1 || dims[i] == full[i] || repeats;
+  }
+  if (!fits || SizeProduct(dims) != operand.elements()) {
+    return InvalidOp(spec, fmt::format("its {} has {} elements as {}, which cannot be broadcast to "
+                                       "{}",
+                                       name, operand.elements(), TextOf(dims), TextOf(full)));
+  }
+  std::copy(dims.begin(), dims.end(), term.dims.begin());
+  term.samples = dims[0];
+  int64_t stride = 1;
+  for (size_t i = full.size(); i-- > 0;) {
+    term.strides[i] = dims[i] == 1 ? 0 : stride;
+    stride *= dims[i];
+  }
+  if (operand.has_gradient && (dims[2] != full[2] || dims[3] != full[3])) {
+    return UnsupportedOp(
+        spec, fmt::format("its {} gets a gradient, and is broadcast over queries or keys", name));
+  }
+  return term;
+}
+
+}  // namespace
+
+Result<FusedAttentionShape> ReadFusedAttentionShape(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(RequireFloatTensors(spec, 3));
+  FusedAttentionShape shape;
+  CKPLAN_RETURN_IF_ERROR(ReadCounts(spec, shape));
+  CKPLAN_RETURN_IF_ERROR(ReadRows(spec, shape));
+  CKPLAN_ASSIGN_OR_RETURN(shape.mask, ReadTerm(spec, kTermMask, "mask", shape));
+  CKPLAN_ASSIGN_OR_RETURN(shape.bias, ReadTerm(spec, kBias, "bias", shape));
+  CKPLAN_RETURN_IF_ERROR(
+      RequireStatistic(spec, {shape.batch, shape.heads, shape.queries, kFloatBytes}));
+  shape.mask.hides = spec.Int("mask_hides", 0) != 0;
+  shape.scale = static_cast<float>(spec.Float("scale", 1));
+  shape.fill = static_cast<float>(spec.Float("fill", -std::numeric_limits<double>::infinity()));
+  shape.is_causal = spec.Int("is_causal", 0) != 0;
+  shape.dropout = spec.Float("dropout", 0);
+  if (!(shape.dropout >= 0 && shape.dropout <= 1)) {
+    return InvalidOp(spec,
+                     fmt::format("its dropout is {}, which is not between 0 and 1", shape.dropout));
+  }
+  shape.has_statistic = spec.statistic_bytes > 0;
+  return shape;
+}
+
+namespace {
+
+// The input is [batch, heads, length, features] or [batch, length, heads * features].
+Result<RotaryShape> ReadInput(const OpSpec& spec) {
+  const std::vector<int64_t>& x = spec.input(0).dims;
+  RotaryShape shape;
+  if (x.size() == 4) {
+    shape.is_head_major = true;
+    shape.heads = x[1];
+    shape.length = x[2];
+    shape.features = x[3];
+  } else if (x.size() == 3) {
+    shape.heads = spec.Int("num_heads", 0);
+    shape.length = x[1];
+    if (shape.heads < 1 || x[2] % shape.heads != 0) {
+      return InvalidOp(spec, fmt::format("num_heads is {}, which does not divide its {} features",
+                                         shape.heads, x[2]));
+    }
+    shape.features = x[2] / shape.heads;
+  } else {
+    return InvalidOp(spec, fmt::format("its input has {} axes instead of 3 or 4", x.size()));
+  }
+  shape.batch = x[0];
+  return shape;
+}
+
+// Checks that the caches have a row for each position of a table, or for each token.
+Result<Done> CheckCaches(const OpSpec& spec, const RotaryShape& shape) {
+  const int64_t pairs = shape.rotated / 2;
+  const Dims needed =
+      shape.cache_rows > 0 ? Dims{shape.cache_rows, pairs} : Dims{shape.batch, shape.length, pairs};
+  for (size_t cache = 1; cache <= 2; ++cache) {
+    const std::string_view name = cache == 1 ? "its cosine cache" : "its sine cache";
+    CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(cache), name));
+    // PyTorch's exporter writes caches that all samples share.
+    if (shape.cache_rows == 0 && spec.input(cache).dims == Dims{1, shape.length, pairs} &&
+        shape.batch != 1) {
+      return UnsupportedOp(spec, fmt::format("{} is one for all samples", name));
+    }
+    CKPLAN_RETURN_IF_ERROR(RequireDims(spec, spec.input(cache), name, needed));
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<RotaryShape> ReadRotaryShape(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 3));
+  CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
+  CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(0), "its input"));
+  CKPLAN_ASSIGN_OR_RETURN(RotaryShape shape, ReadInput(spec));
+  shape.is_interleaved = spec.Int("interleaved", 0) != 0;
+  const int64_t rotated = spec.Int("rotary_embedding_dim", 0);
+  shape.rotated = rotated == 0 ? shape.features : rotated;
+  if (shape.rotated < 0 || shape.rotated > shape.features || shape.rotated % 2 != 0) {
+    return InvalidOp(spec, fmt::format("it turns {} of {} features; an even number is needed",
+                                       shape.rotated, shape.features));
+  }
+  const Operand& positions = spec.input(3);
+  if (positions.is_present) {
+    if (positions.type != ElementType::kInt64) {
+      return UnsupportedOp(spec, "its positions are not int64");
+    }
+    const Dims tokens = {shape.batch, shape.length};
+    CKPLAN_RETURN_IF_ERROR(RequireDims(spec, positions, "its list of positions", tokens));
+    if (spec.input(1).dims.empty() || spec.input(1).dims[0] < 1) {
+      return InvalidOp(spec, "its caches have no rows");
+    }
+    shape.cache_rows = spec.input(1).dims[0];
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckCaches(spec, shape));
+  return shape;
+}
+
+std::span<const FamilyRow> RotaryFamily() {
+  static constexpr FamilyRow kRows[] = {{"RotaryEmbedding", JudgeBy<ReadRotaryShape>}};
   return kRows;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "lib/problem/ops/in_place.h"
+#include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/op_hint.h"
 #include "lib/problem/ops/op_table.h"
 
@@ -132,6 +132,141 @@ class ReadFinder {
 
 BackwardReads FindBackwardReads(const OpSpec& spec, Autograd autograd) {
   return ReadFinder(spec, autograd).Find();
+}
+
+namespace {
+
+constexpr int64_t kScaleBytes = 4;
+constexpr int64_t kIndexBytes = 8;
+constexpr int64_t kNarrowIndexBytes = 4;
+
+class StatisticCounter {
+ public:
+  StatisticCounter(const OpSpec& spec, Autograd autograd, const std::vector<bool>& is_stored)
+      : spec_(spec),
+        x_(spec.input(0)),
+        y_(spec.output(0).is_present ? spec.output(0) : spec.input(0)),
+        is_torch_(IsTorch(autograd)),
+        has_byte_mask_(HasByteMask(spec, autograd)),
+        is_stored_(is_stored) {}
+
+  // Returns a statistic of 0 bytes where nothing is saved.
+  SavedStatistic Count(Statistic statistic) const {
+    switch (statistic) {
+      case Statistic::kNone:
+        break;
+      case Statistic::kChannelMoments:
+        return Saved("moments", {kMomentBytes, DimAt(x_, 1)});
+      case Statistic::kRowMoments:
+        return Saved("moments", {kMomentBytes, NormalisedRows()});
+      case Statistic::kRowScale:
+        return Saved("scale", {kScaleBytes, NormalisedRows()});
+      case Statistic::kInstanceMoments:
+        return Saved("moments", {kMomentBytes, DimAt(x_, 0), DimAt(x_, 1)});
+      case Statistic::kGroupMoments:
+        return Saved("moments", {kMomentBytes, DimAt(x_, 0), spec_.Int("num_groups", 1)});
+      case Statistic::kPoolIndices:
+        return Indices(is_torch_ ? kIndexBytes : kNarrowIndexBytes);
+      case Statistic::kTopIndices:
+        return Indices(kIndexBytes);
+      case Statistic::kDropoutMask:
+        return Saved("mask", {DropoutBytes()});
+      case Statistic::kLstmReserve:
+        return Reserve(5);
+      case Statistic::kGruReserve:
+        return Reserve(4);
+      case Statistic::kRnnReserve:
+        return Reserve(0);
+      case Statistic::kAttention:
+        return Attention();
+      case Statistic::kLogSums:
+        return LogSums();
+    }
+    return {};
+  }
+
+ private:
+  static SavedStatistic Saved(std::string_view suffix, std::initializer_list<int64_t> factors) {
+    return {suffix, Bytes(SaturatingProduct(factors))};
+  }
+
+  bool IsStored(size_t output) const { return output < is_stored_.size() && is_stored_[output]; }
+
+  // Returns the bytes of one number of type OpSpec::saved_type, at least 1.
+  int64_t SavedBytes() const { return std::max<int64_t>(1, BitsOf(spec_.saved_type) / 8); }
+
+  // Returns the number of rows that a normalisation over the axes from `axis` to the last treats
+  // separately.
+  int64_t NormalisedRows() const {
+    const auto rank = static_cast<int64_t>(x_.dims.size());
+    int64_t axis = spec_.Int("axis", -1);
+    if (axis < 0) axis += rank;
+    axis = std::clamp<int64_t>(axis, 0, rank);
+    int64_t rows = 1;
+    for (size_t i = 0; i < static_cast<size_t>(axis); ++i) {
+      rows = SaturatingProduct({rows, x_.dims[i]});
+    }
+    return rows;
+  }
+
+  // On a GPU the mask has one byte for each element. On the CPU, and in place, there is a factor
+  // instead, 0 or 1 / (1 - ratio), with the output's type.
+  int64_t DropoutBytes() const {
+    if (has_byte_mask_) return CountElements(y_);
+    return is_torch_ ? CountBytes(y_) : 0;
+  }
+
+  SavedStatistic Indices(int64_t index_bytes) const {
+    return Saved("indices", {IsStored(1) ? 0 : index_bytes, CountElements(y_)});
+  }
+
+  // Counts, for each direction, step and sample, `vectors` vectors of the hidden size. It adds the
+  // hidden state itself if Y, the operator's output of all hidden states, does not exist.
+  SavedStatistic Reserve(int64_t vectors) const {
+    const RecurrentSizes sizes = CountRecurrent(spec_);
+    return Saved("reserve", {sizes.directions, sizes.steps, sizes.batch, sizes.hidden,
+                             vectors + (IsStored(0) ? 0 : 1), SavedBytes()});
+  }
+
+  SavedStatistic Attention() const {
+    const AttentionSizes sizes = CountAttention(spec_);
+    if (is_torch_) return LogSums();
+    return Saved("probabilities",
+                 {sizes.batch, sizes.heads, sizes.queries, sizes.keys, SavedBytes()});
+  }
+
+  SavedStatistic LogSums() const {
+    const AttentionSizes sizes = CountAttention(spec_);
+    return Saved("logsumexp", {sizes.batch, sizes.heads, sizes.queries, kScaleBytes});
+  }
+
+  const OpSpec& spec_;
+  const Operand& x_;
+  const Operand& y_;
+  bool is_torch_;
+  bool has_byte_mask_;
+  const std::vector<bool>& is_stored_;
+};
+
+}  // namespace
+
+std::optional<SavedStatistic> StatisticOf(const OpSpec& spec, Autograd autograd,
+                                          const std::vector<bool>& is_stored) {
+  if (!spec.input(0).is_present) return std::nullopt;
+  const Statistic statistic = RuleOf(spec.type).statistic;
+  const SavedStatistic saved = StatisticCounter(spec, autograd, is_stored).Count(statistic);
+  if (saved.bytes == Bytes(0)) return std::nullopt;
+  return saved;
+}
+
+bool HasByteMask(const OpSpec& spec, Autograd autograd) {
+  return autograd == Autograd::kTorchCuda && !IsInPlace(spec);
+}
+
+bool OutputServesAsStatistic(const OpSpec& spec) {
+  const Statistic statistic = RuleOf(spec.type).statistic;
+  return spec.output(1).is_present &&
+         (statistic == Statistic::kPoolIndices || statistic == Statistic::kTopIndices);
 }
 
 }  // namespace ckplan

@@ -1,8 +1,8 @@
 // The operators that can be run, grouped into families. Each family has one file pair in this
 // folder, which lists its operators and reads and checks their shapes.
 //
-//   rotary.h    struct RotaryShape, and ReadRotaryShape(spec): what kernels are made from
-//   rotary.cc   RotaryFamily(): {"RotaryEmbedding", judge, limits}
+//   attention.h    struct RotaryShape, and ReadRotaryShape(spec): what kernels are made from
+//   attention.cc   RotaryFamily(): {"RotaryEmbedding", judge, limits}
 //
 // Reading a shape checks it: ranks and sizes of operands against the attributes and each other;
 // strides, dilations and groups; lengths of biases, gates and states; and that sizes do not exceed
@@ -46,7 +46,7 @@ const FamilyRow* FindFamilyRow(std::string_view type);
 Result<Done> JudgeOp(const OpSpec& spec);
 
 // Judges what is known before the shape of the output is inferred: JudgeCommonAttributes
-// (common_attributes.h) for every operator, then FamilyRow::judge_attributes of those in families.
+// (families.cc) for every operator, then FamilyRow::judge_attributes of those in families.
 Result<Done> JudgeAttributes(const OpSpec& spec);
 
 // Joins the limits that all backends have with the further limits of one backend: "a; b".

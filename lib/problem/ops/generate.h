@@ -1,16 +1,17 @@
-// Operators that make tensors from shapes and a few numbers, and Trilu, which masks a triangle of a
-// matrix.
+// Shapes of operators that generate tensors, from constants or at random.
 #pragma once
 
 #include <cstdint>
 
 #include "lib/base/result.h"
-#include "lib/problem/ops/axes.h"
 #include "lib/problem/ops/families.h"
 #include "lib/problem/ops/layout.h"
 #include "lib/problem/ops/op_spec.h"
 
 namespace ckplan {
+
+// Operators that make tensors from shapes and a few numbers, and Trilu, which masks a triangle of a
+// matrix.
 
 // The value that ConstantOfShape fills its output with: `real` if the output holds floats,
 // otherwise `integer`.
@@ -34,5 +35,10 @@ struct TriluShape {
   bool is_upper = true;
 };
 Result<TriluShape> ReadTriluShape(const OpSpec& spec);
+
+// Dropout, and the operators that draw random numbers.
+
+// Returns the fraction of elements that a Dropout sets to 0, between 0 and 1.
+Result<double> ReadDropoutRatio(const OpSpec& spec);
 
 }  // namespace ckplan

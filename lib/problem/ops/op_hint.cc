@@ -114,7 +114,7 @@ Error NoHint(std::string_view text, std::string_view part) {
   const bool is_all = text == part;
   return MakeError(
       ErrorCode::kUsage,
-      is_all ? fmt::format("\"{}\" describes no operator; {}", text.substr(0, kShown), kForm)
+      is_all ? fmt::format("\"{}\" doesn't describe an operator; {}", text.substr(0, kShown), kForm)
              : fmt::format("\"{}\" in \"{}\" is not understood; {}", part.substr(0, kShown),
                            text.substr(0, kShown), kForm));
 }

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "lib/executor/reference/gradient_roles.h"
+#include "lib/executor/reference/op_case.h"
 
 namespace ckplan {
 namespace {

@@ -14,9 +14,51 @@
 #include <vector>
 
 #include "lib/base/result.h"
-#include "lib/problem/ops/tensor_type.h"
 
 namespace ckplan {
+
+// The types that a tensor of a model can have, including types that no backend can hold.
+
+// The numbers are those of TensorProto.DataType in ONNX files.
+enum class TensorType : uint8_t {
+  kUndefined = 0,
+  kFloat32 = 1,
+  kUint8 = 2,
+  kInt8 = 3,
+  kUint16 = 4,
+  kInt16 = 5,
+  kInt32 = 6,
+  kInt64 = 7,
+  kString = 8,
+  kBool = 9,
+  kFloat16 = 10,
+  kFloat64 = 11,
+  kUint32 = 12,
+  kUint64 = 13,
+  kComplex64 = 14,
+  kComplex128 = 15,
+  kBFloat16 = 16,
+  kFloat8E4M3FN = 17,
+  kFloat8E4M3FNUZ = 18,
+  kFloat8E5M2 = 19,
+  kFloat8E5M2FNUZ = 20,
+  kUint4 = 21,
+  kInt4 = 22,
+  kFloat4E2M1 = 23,
+  kFloat8E8M0 = 24,
+  kUint2 = 25,
+  kInt2 = 26,
+};
+
+// Returns kUndefined for a number that stands for none of these types.
+TensorType TensorTypeOf(int32_t number);
+
+// Returns the bits of one element, or 0 for types without a fixed size: strings and kUndefined.
+// Elements smaller than a byte are packed.
+int64_t BitsOf(TensorType type);
+
+// Returns whether the type is a real or complex floating-point number of any width.
+bool IsFloat(TensorType type);
 
 // The types that backends can hold. Every floating-point tensor of a model is computed in float32.
 // It is stored as float32 or, if it depends on the batch and --bf16 is given, as bfloat16; see
@@ -61,7 +103,7 @@ struct Operand {
   // Used in place of `type` in specs that the planner makes; absent in specs that are run.
   std::optional<PlannedTensor> planned;
   // Whether the elements lie in memory with the channels, the second of four axes, after all
-  // others; see element_order.h. `dims` are those of the model all the same.
+  // others; see layout.h. `dims` are those of the model all the same.
   bool is_channels_last = false;
 
   int64_t elements() const;

@@ -1,7 +1,8 @@
 // What ckplan knows of each ONNX operator; the facts themselves are the rows of op_table.def.
 //
 // Other files derive more from a row and the operands of one operator: op_rules.h,
-// backward_reads.h, statistics.h, work.h. The planner, the executor and the tests all use these.
+// backward_reads.h, backward_reads.h, work.h. The planner, the executor and the tests all use
+// these.
 #pragma once
 
 #include <cstdint>
@@ -88,7 +89,7 @@ enum class Statistic : uint8_t {
   kTopIndices,       // The indices that the operator returns as its int64 output.
   // Under kTorch a float for each element. Under kMinimal nothing: the seed suffices.
   kDropoutMask,
-  kLstmReserve,  // Four gates and the cell state of each step; see statistics.cc.
+  kLstmReserve,  // Four gates and the cell state of each step; see backward_reads.cc.
   kGruReserve,   // Three gates and the recurrent part of the candidate state.
   kRnnReserve,   // Nothing but the hidden states themselves.
   kAttention,    // The probabilities; under kTorch the logarithm of each row's sum, 4 bytes a row.

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "lib/problem/ops/judge.h"
-#include "lib/problem/ops/sizes.h"
 
 namespace ckplan {
 
@@ -135,6 +134,27 @@ Result<RecurrentShape> ReadRecurrentShape(const OpSpec& spec, int64_t gates) {
     if (spec.inputs[i].has_gradient) shape.first_gradient = i;
   }
   return shape;
+}
+
+Result<GruShape> ReadGruShape(const OpSpec& spec) {
+  GruShape shape;
+  CKPLAN_ASSIGN_OR_RETURN(static_cast<RecurrentShape&>(shape), ReadRecurrentShape(spec, 3));
+  shape.resets_after = spec.Int("linear_before_reset", 0) != 0;
+  return shape;
+}
+
+std::span<const FamilyRow> GruFamily() {
+  static constexpr FamilyRow kRows[] = {
+      {"GRU", JudgeBy<ReadGruShape>, "default activations, no clipping or lengths"}};
+  return kRows;
+}
+
+Result<LstmShape> ReadLstmShape(const OpSpec& spec) { return ReadRecurrentShape(spec, 4); }
+
+std::span<const FamilyRow> LstmFamily() {
+  static constexpr FamilyRow kRows[] = {
+      {"LSTM", JudgeBy<ReadLstmShape>, "default activations, no peepholes, clipping or lengths"}};
+  return kRows;
 }
 
 }  // namespace ckplan

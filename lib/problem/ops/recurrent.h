@@ -1,4 +1,4 @@
-// The part of the shape that LSTM and GRU share; lstm.h and gru.h have the rest.
+// The part of the shape that LSTM and GRU share; recurrent.h and recurrent.h have the rest.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "lib/base/result.h"
+#include "lib/problem/ops/families.h"
 #include "lib/problem/ops/op_spec.h"
 
 namespace ckplan {
@@ -45,5 +46,18 @@ struct RecurrentShape {
 // `gates` is the number of the operator's gates: 4 for LSTM and 3 for GRU.
 // kUnsupported: activations, clipping, layouts and lengths other than the defaults.
 Result<RecurrentShape> ReadRecurrentShape(const OpSpec& spec, int64_t gates);
+
+// The shape of GRU.
+struct GruShape : RecurrentShape {
+  bool resets_after = false;  // The reset gate is multiplied after the recurrent product.
+};
+
+Result<GruShape> ReadGruShape(const OpSpec& spec);
+
+// The shape of LSTM.
+
+using LstmShape = RecurrentShape;
+
+Result<LstmShape> ReadLstmShape(const OpSpec& spec);
 
 }  // namespace ckplan

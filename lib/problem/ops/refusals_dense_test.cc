@@ -4,9 +4,9 @@
 
 #include <array>
 
-#include "lib/executor/reference/refusals.h"
+#include "lib/executor/reference/check_op.h"
 #include "lib/problem/ops/attention.h"
-#include "lib/problem/ops/pool.h"
+#include "lib/problem/ops/sliding.h"
 
 namespace ckplan {
 namespace {

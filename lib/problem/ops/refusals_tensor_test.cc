@@ -2,7 +2,7 @@
 // gathering, resizing and rotary embeddings refuse, and those that every operator refuses.
 #include <doctest/doctest.h>
 
-#include "lib/executor/reference/refusals.h"
+#include "lib/executor/reference/check_op.h"
 
 namespace ckplan {
 namespace {

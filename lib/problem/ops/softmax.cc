@@ -1,8 +1,9 @@
 #include "lib/problem/ops/softmax.h"
 
-#include "lib/problem/ops/axes.h"
+#include <fmt/format.h>
+
 #include "lib/problem/ops/judge.h"
-#include "lib/problem/ops/sizes.h"
+#include "lib/problem/ops/layout.h"
 
 namespace ckplan {
 
@@ -26,6 +27,68 @@ std::span<const FamilyRow> SoftmaxFamily() {
   static constexpr FamilyRow kRows[] = {
       {"LogSoftmax", JudgeBy<ReadSoftmaxShape>},
       {"Softmax", JudgeBy<ReadSoftmaxShape>},
+  };
+  return kRows;
+}
+
+namespace {
+
+Result<LossTotal> ReadTotal(const OpSpec& spec) {
+  const std::string reduction = spec.String("reduction", "mean");
+  if (reduction == "none") return LossTotal::kNone;
+  if (reduction == "sum") return LossTotal::kSum;
+  if (reduction == "mean") return LossTotal::kMean;
+  return InvalidOp(
+      spec, fmt::format("attribute reduction is \"{}\" instead of none, sum or mean", reduction));
+}
+
+Result<Done> CheckInputs(const OpSpec& spec) {
+  const Dims& scores = spec.input(0).dims;
+  Dims places = scores;
+  places.erase(places.begin() + 1);
+  CKPLAN_RETURN_IF_ERROR(RequireIndices(spec, spec.input(1), "its list of labels"));
+  CKPLAN_RETURN_IF_ERROR(RequireDims(spec, spec.input(1), "its list of labels", places));
+  const Operand& weights = spec.input(2);
+  CKPLAN_RETURN_IF_ERROR(RequireOptional(spec, weights, "its list of weights", {scores[1]}));
+  if (weights.is_present && spec.input(0).has_gradient && !weights.is_read_by_backward) {
+    return UnsupportedOp(spec, "its weights are computed during the step");
+  }
+  return Done{};
+}
+
+Result<Done> CheckOutputs(const OpSpec& spec, LossTotal total) {
+  const Dims& scores = spec.input(0).dims;
+  const Operand& loss = spec.output(0);
+  if (total == LossTotal::kNone) {
+    CKPLAN_RETURN_IF_ERROR(RequireOptional(spec, loss, "its loss", spec.input(1).dims));
+  } else if (loss.is_present) {
+    CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, loss, "its loss"));
+    CKPLAN_RETURN_IF_ERROR(RequireElements(spec, loss, "its loss", 1));
+  }
+  return RequireOptional(spec, spec.output(1), "its second output", scores);
+}
+
+}  // namespace
+
+Result<LossShape> ReadLossShape(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(RequireFloatTensors(spec, 1, 0));
+  CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 2, 0));
+  if (spec.input(0).dims.size() < 2) return InvalidOp(spec, "its scores have no axis of classes");
+  LossShape shape;
+  CKPLAN_ASSIGN_OR_RETURN(shape.total, ReadTotal(spec));
+  CKPLAN_RETURN_IF_ERROR(CheckInputs(spec));
+  CKPLAN_RETURN_IF_ERROR(CheckOutputs(spec, shape.total));
+  shape.view = ViewAlong(spec.input(0).dims, 1);
+  shape.takes_softmax = spec.type == "SoftmaxCrossEntropyLoss";
+  shape.has_weights = spec.input(2).is_present;
+  shape.ignored = spec.Int("ignore_index", -1);
+  return shape;
+}
+
+std::span<const FamilyRow> LossFamily() {
+  static constexpr FamilyRow kRows[] = {
+      {"NegativeLogLikelihoodLoss", JudgeBy<ReadLossShape>},
+      {"SoftmaxCrossEntropyLoss", JudgeBy<ReadLossShape>},
   };
   return kRows;
 }

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 
-#include "lib/base/checked.h"
+#include "lib/base/units.h"
 #include "lib/problem/ops/judge.h"
-#include "lib/problem/ops/sizes.h"
 
 namespace ckplan {
 

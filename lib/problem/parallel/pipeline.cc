@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "lib/base/nearest_name.h"
-#include "lib/base/printable.h"
+#include "lib/base/text.h"
 
 namespace ckplan {
 namespace {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "lib/base/result.h"
-#include "lib/problem/graph/module_calls.h"
+#include "lib/problem/graph/origins.h"
 #include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/parallel/division.h"
 

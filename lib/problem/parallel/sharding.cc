@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "lib/base/checked.h"
+#include "lib/base/units.h"
 
 namespace ckplan {
 namespace {

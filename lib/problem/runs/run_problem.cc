@@ -1,10 +1,41 @@
 #include "lib/problem/runs/run_problem.h"
 
 #include <algorithm>
+#include <span>
 
-#include "lib/problem/runs/takeovers.h"
+#include "lib/base/stop.h"
 
 namespace ckplan {
+
+namespace {
+
+bool IsReadTwice(const JointGraph& graph, const Operation& op, ValueId storage) {
+  ValueId first;
+  for (const ValueId read : op.reads) {
+    if (graph.value(read).storage != storage || read == first) continue;
+    if (!first.is_none()) return true;
+    first = read;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<InPlaceWrite> PossibleTakeovers(const JointGraph& graph, OpId id) {
+  const Operation& op = graph.op(id);
+  std::vector<InPlaceWrite> takeovers;
+  for (const ValueId write : op.writes) {
+    const int64_t bytes = graph.counted_bytes(write).count();
+    if (bytes == 0) continue;
+    for (const InPlaceWrite& pair : op.in_place) {
+      const ValueId storage = graph.value(pair.read).storage;
+      if (pair.write != write || bytes != graph.counted_bytes(storage).count()) continue;
+      if (!IsReadTwice(graph, op, storage)) takeovers.push_back({write, storage});
+    }
+  }
+  return takeovers;
+}
+
 namespace {
 
 using Lists = std::vector<std::vector<int32_t>>;
@@ -108,6 +139,48 @@ RunProblem::RunProblem(const JointGraph& graph)
     for (size_t i = 0; i < pairs.size(); i += 2)
       in_place_sum += bytes[static_cast<size_t>(pairs[i])];
     in_place_bytes.push_back(in_place_sum);
+  }
+}
+
+LazyRuns::LazyRuns(const RunProblem& problem)
+    : problem_(problem), is_there_(static_cast<size_t>(problem.value_count)) {}
+
+void LazyRuns::Run(OpId op) {
+  stack_.push_back({op.index()});
+  RunAll();
+}
+
+void LazyRuns::Provide(int32_t value) {
+  const int32_t maker = problem_.maker[static_cast<size_t>(value)];
+  if (maker < 0 || IsThere(value)) return;
+  stack_.push_back({maker});
+  RunAll();
+}
+
+void LazyRuns::ProvideResults() {
+  for (int32_t u = 0; u < problem_.value_count; ++u) {
+    if (problem_.is_result[static_cast<size_t>(u)]) Provide(u);
+  }
+}
+
+void LazyRuns::KeepOnly(const std::vector<bool>& kept) {
+  for (size_t u = 0; u < is_there_.size(); ++u) is_there_[u] = is_there_[u] && kept[u];
+}
+
+void LazyRuns::RunAll() {
+  while (!stack_.empty()) {
+    PollStop();
+    Frame& frame = stack_.back();
+    const std::span<const int32_t> reads = problem_.reads[frame.op];
+    if (frame.reads_done < reads.size()) {
+      const int32_t read = reads[frame.reads_done++];
+      if (!IsThere(read)) stack_.push_back({problem_.maker[static_cast<size_t>(read)]});
+      continue;
+    }
+    const int32_t op = frame.op;
+    stack_.pop_back();
+    runs_.emplace_back(op);
+    for (const int32_t write : problem_.writes[op]) is_there_[static_cast<size_t>(write)] = true;
   }
 }
 

@@ -12,12 +12,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "lib/base/flat_lists.h"
+#include "lib/base/lists.h"
 #include "lib/problem/graph/joint_graph.h"
 
 namespace ckplan {
+
+// The writes of an operation that may take over the memory of its reads, for searches and programs.
+
+// Returns pairs of a write and the value that has the memory of a read, with equal sizes above
+// zero. The memory must have no second read in it, because two versions that die at once free it
+// for neither write (lib/problem/schedule/replay.h). The pairs of one write are adjacent, in the
+// order in which they are tried.
+std::vector<InPlaceWrite> PossibleTakeovers(const JointGraph& graph, OpId id);
 
 // A plan: operations in the order in which they run.
 using Runs = std::vector<OpId>;
@@ -56,6 +65,38 @@ struct RunProblem {
   FlatLists taken_over;  // Indexed by operation: the reads of its pairs, ascending.
 
   int64_t total_cost = 0;  // The cost of all operations, each run once.
+};
+
+// Builds a sequence of runs from decisions about memory: a value that is read but not in memory is
+// made again just before the read, together with its ancestors that are not in memory either.
+class LazyRuns {
+ public:
+  explicit LazyRuns(const RunProblem& problem);  // Keeps a reference to `problem`.
+
+  // Runs the operation, preceded by the makers of those reads that are not in memory.
+  void Run(OpId op);
+  // Makes the value unless it is in memory. Values given from outside always are.
+  void Provide(int32_t value);
+  void ProvideResults();
+  // Drops every value except these.
+  void KeepOnly(const std::vector<bool>& kept);
+  void Drop(int32_t value) { is_there_[static_cast<size_t>(value)] = false; }
+  bool IsThere(int32_t value) const { return is_there_[static_cast<size_t>(value)]; }
+
+  const Runs& runs() const { return runs_; }
+  Runs Take() && { return std::move(runs_); }
+
+ private:
+  struct Frame {
+    int32_t op;
+    size_t reads_done = 0;
+  };
+  void RunAll();
+
+  const RunProblem& problem_;
+  std::vector<bool> is_there_;
+  std::vector<Frame> stack_;  // Depth-first without recursion: a chain may have 100,000 operations.
+  Runs runs_;
 };
 
 }  // namespace ckplan

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "lib/base/stop.h"
-#include "lib/problem/schedule/lower_recursive.h"
 
 namespace ckplan {
+
 namespace {
 
 std::vector<NodeId> GraphOrder(const TensorGraph& graph) {
@@ -110,6 +111,199 @@ IdVector<NodeId, int32_t> SegmentsOf(const TensorGraph& graph, const Strategy& s
   if (const auto* sequence = std::get_if<LowerSetSequence>(&strategy)) return sequence->segment_of;
   if (const auto* split = std::get_if<RecursiveSplit>(&strategy)) return OutermostRanges(*split);
   return IdVector<NodeId, int32_t>(graph.nodes().size());
+}
+
+namespace {
+
+class RecursiveLowering {
+ public:
+  RecursiveLowering(const TensorGraph& graph, const RecursiveSplit& split)
+      : graph_(graph),
+        split_(split),
+        nodes_of_block_(static_cast<size_t>(split.block_count)),
+        last_reader_(graph.nodes().size()),
+        crossing_(static_cast<size_t>(split.block_count) + 1),
+        is_present_(graph.nodes().size()) {
+    for (const NodeId id : graph.nodes().ids()) {
+      nodes_of_block_[static_cast<size_t>(split.block_of[id])].push_back(id);
+      last_reader_[id] = split.block_of[id];
+      for (const TensorId input : graph.node(id).inputs) {
+        const NodeId producer = graph.tensor(input).producer;
+        if (producer.is_none()) continue;
+        last_reader_[producer] = std::max(last_reader_[producer], split.block_of[id]);
+      }
+    }
+    for (const NodeId id : graph.nodes().ids()) {
+      PollStop();
+      for (int32_t cut = split.block_of[id] + 1; cut <= last_reader_[id]; ++cut) {
+        crossing_[static_cast<size_t>(cut)].push_back(id);
+      }
+    }
+  }
+
+  Schedule Run() && {
+    for (const std::vector<NodeId>& block : nodes_of_block_) {
+      for (const NodeId id : block) schedule_.steps.push_back(Step::Forward(id));
+    }
+    schedule_.steps.push_back(Step::Loss());
+    for (const int32_t cut : CutsOnTheWayToTheEnd(0, split_.block_count)) {
+      for (const NodeId id : Crossing(cut)) is_present_[id] = true;
+    }
+    for (const NodeId id : nodes_of_block_.back()) is_present_[id] = true;
+    Backward(0, split_.block_count);
+    return WithoutUnreadRuns(graph_, schedule_);
+  }
+
+ private:
+  // A node that must run for a wanted result, and the number of its inputs that are available so
+  // far.
+  struct Frame {
+    NodeId node;
+    size_t inputs_done = 0;
+  };
+
+  const std::vector<NodeId>& Crossing(int32_t cut) const {
+    return crossing_[static_cast<size_t>(cut)];
+  }
+
+  // Returns the cuts of [begin, end), of its last range, of that range's last range, and so on.
+  std::vector<int32_t> CutsOnTheWayToTheEnd(int32_t begin, int32_t end) const {
+    std::vector<int32_t> cuts;
+    while (end - begin > 1) {
+      const std::vector<int32_t> bounds = CutRange(begin, end, split_.kept_per_level);
+      cuts.insert(cuts.end(), bounds.begin() + 1, bounds.end() - 1);
+      begin = bounds[bounds.size() - 2];
+    }
+    return cuts;
+  }
+
+  // Requires that all results that cross CutsOnTheWayToTheEnd(begin, end) are in memory.
+  void Backward(int32_t begin, int32_t end) {
+    if (end - begin <= 1) {
+      BackwardOfBlock(begin);
+      return;
+    }
+    const std::vector<int32_t> bounds = CutRange(begin, end, split_.kept_per_level);
+    for (size_t i = bounds.size() - 1; i > 0; --i) {
+      if (i + 1 < bounds.size()) ForwardAgain(bounds[i - 1], bounds[i]);
+      Backward(bounds[i - 1], bounds[i]);
+    }
+  }
+
+  void ForwardAgain(int32_t begin, int32_t end) {
+    made_.clear();
+    const std::vector<int32_t> cuts = CutsOnTheWayToTheEnd(begin, end);
+    for (const int32_t cut : cuts) {
+      for (const NodeId id : Crossing(cut)) Provide(id);
+    }
+    for (const NodeId id : made_) is_present_[id] = false;
+    for (const int32_t cut : cuts) {
+      for (const NodeId id : Crossing(cut)) is_present_[id] = true;
+    }
+  }
+
+  void BackwardOfBlock(int32_t block) {
+    PollStop();
+    const std::vector<NodeId>& nodes = nodes_of_block_[static_cast<size_t>(block)];
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+      for (const TensorId read : graph_.node(*it).backward_reads) {
+        const NodeId producer = graph_.tensor(read).producer;
+        if (!producer.is_none()) Provide(producer);
+      }
+      schedule_.steps.push_back(Step::Backward(*it));
+    }
+  }
+
+  void Visit(NodeId id) {
+    if (!is_present_[id]) stack_.push_back({id});
+  }
+
+  // Depth-first without recursion: a range may have 100,000 nodes.
+  void Provide(NodeId wanted) {
+    Visit(wanted);
+    while (!stack_.empty()) {
+      Frame& frame = stack_.back();
+      const NodeId id = frame.node;
+      const std::vector<TensorId>& inputs = graph_.node(id).inputs;
+      if (frame.inputs_done < inputs.size()) {
+        const NodeId producer = graph_.tensor(inputs[frame.inputs_done++]).producer;
+        if (!producer.is_none()) Visit(producer);
+        continue;
+      }
+      PollStop();
+      stack_.pop_back();
+      schedule_.steps.push_back(Step::Forward(id));
+      is_present_[id] = true;
+      made_.push_back(id);
+    }
+  }
+
+  const TensorGraph& graph_;
+  const RecursiveSplit& split_;
+  std::vector<std::vector<NodeId>> nodes_of_block_;
+  IdVector<NodeId, int32_t> last_reader_;  // The last block that reads the node's outputs.
+  // [c]: made before block c and read in block c or later.
+  std::vector<std::vector<NodeId>> crossing_;
+  IdVector<NodeId, bool> is_present_;
+  std::vector<Frame> stack_;
+  std::vector<NodeId> made_;  // The nodes that the current re-run of a range has run so far.
+  Schedule schedule_;
+};
+
+}  // namespace
+
+std::vector<int32_t> CutRange(int32_t begin, int32_t end, int32_t kept_per_level) {
+  const int32_t ranges = std::min(end - begin - 1, kept_per_level) + 1;
+  std::vector<int32_t> bounds;
+  for (int64_t i = 0; i <= ranges; ++i) {
+    bounds.push_back(begin + static_cast<int32_t>(int64_t{end - begin} * i / ranges));
+  }
+  return bounds;
+}
+
+IdVector<NodeId, int32_t> OutermostRanges(const RecursiveSplit& split) {
+  const std::vector<int32_t> bounds = CutRange(0, split.block_count, split.kept_per_level);
+  IdVector<NodeId, int32_t> range_of(split.block_of.size());
+  for (const NodeId id : split.block_of.ids()) {
+    const auto above = std::upper_bound(bounds.begin(), bounds.end(), split.block_of[id]);
+    range_of[id] = static_cast<int32_t>(above - bounds.begin()) - 1;
+  }
+  return range_of;
+}
+
+Schedule LowerRecursiveSplit(const TensorGraph& graph, const RecursiveSplit& split) {
+  return RecursiveLowering(graph, split).Run();
+}
+
+Schedule WithoutUnreadRuns(const TrainingStep& of, const Schedule& schedule) {
+  const auto is_run = [](const Step& step) {
+    return step.kind == StepKind::kForward || step.kind == StepKind::kRun;
+  };
+  IdVector<NodeId, int32_t> runs_before(of.node_count());
+  for (const Step& step : schedule.steps) {
+    if (is_run(step)) ++runs_before[step.node()];
+  }
+  IdVector<TensorId, bool> is_read(of.tensor_count());
+  if (of.is_joint()) {
+    for (const ValueId result : of.joint().results()) is_read[result] = true;
+  }
+  Schedule kept;
+  for (auto step = schedule.steps.rbegin(); step != schedule.steps.rend(); ++step) {
+    PollStop();
+    if (is_run(*step)) {
+      const std::vector<TensorId>& outputs = of.OutputsOf(step->node());
+      const bool is_first = --runs_before[step->node()] == 0;
+      const bool is_wanted = std::any_of(outputs.begin(), outputs.end(),
+                                         [&](TensorId output) { return is_read[output]; });
+      if (!is_first && !is_wanted) continue;
+      for (const TensorId output : outputs) is_read[output] = false;
+    }
+    for (const TensorId read : of.ReadsOf(*step)) is_read[read] = true;
+    if (step->kind == StepKind::kOut) is_read[step->tensor()] = true;
+    kept.steps.push_back(*step);
+  }
+  std::reverse(kept.steps.begin(), kept.steps.end());
+  return kept;
 }
 
 }  // namespace ckplan

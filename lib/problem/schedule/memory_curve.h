@@ -14,6 +14,18 @@
 
 namespace ckplan {
 
+// The contents of memory when the peak is first reached.
+struct PeakBuffer {
+  int32_t buffer = -1;  // Index into Timeline::buffers.
+  // Index into Timeline::versions of the version that it holds; -1 if it holds no tensor.
+  int32_t version = -1;
+};
+
+// Lists the buffers in order of allocation, without those of no bytes; their sum is Timeline::peak.
+// A buffer that is handed on to an output written in place in the peak step itself counts as the
+// output's. O(n log n) for n buffers.
+std::vector<PeakBuffer> FindPeakBuffers(const Timeline& timeline);
+
 enum class MemoryKind : uint8_t {
   kKept,        // Results of the forward pass that a step after the loss reads.
   kPassing,     // Results of the forward pass that no step after the loss reads.

@@ -5,9 +5,8 @@
 #include <algorithm>
 
 #include "lib/base/rng.h"
+#include "lib/problem/schedule/canonical_strategy.h"
 #include "lib/problem/schedule/lower.h"
-#include "lib/problem/schedule/lower_without_liveness.h"
-#include "lib/problem/schedule/peak.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"

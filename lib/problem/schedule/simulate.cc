@@ -6,7 +6,7 @@
 
 #include "lib/base/stop.h"
 #include "lib/problem/schedule/gradients.h"
-#include "lib/problem/schedule/peak_meter.h"
+#include "lib/problem/schedule/replay.h"
 #include "lib/problem/schedule/transfers.h"
 
 namespace ckplan {

@@ -4,7 +4,7 @@
 //
 //   none      every result and every gradient has memory of its own
 //   inplace   an output may take over the memory of an input that dies there, and a gradient may
-//             take over the memory of a value that it was computed from (gradients_in_place.h), so
+//             take over the memory of a value that it was computed from (static_allocation.cc), so
 //             this and the next figure may be below the simulated peak
 //   sharing   in-place, and the memory of dead values is used again: the algorithm of Fig. 2
 //

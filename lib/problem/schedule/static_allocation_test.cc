@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/problem/graph/prediction_graph.h"
+#include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/timeline.h"
 #include "lib/testing/graph_text.h"

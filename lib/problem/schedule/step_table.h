@@ -9,7 +9,7 @@
 //
 // A joint graph's table may have pseudo-kinds for transfers after its operations (AddTransfers):
 // `out` and `drop` of a value read it, and `in` writes it. A forward graph's table may have them
-// for its tensors (forward_transfers.h), after other ones for gradients, which read and write
+// for its tensors (transfers.h), after other ones for gradients, which read and write
 // nothing.
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <limits>
 #include <vector>
 
-#include "lib/base/flat_lists.h"
+#include "lib/base/lists.h"
 #include "lib/base/units.h"
 #include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/schedule/schedule.h"

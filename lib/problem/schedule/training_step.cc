@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "lib/base/unique_list.h"
-#include "lib/problem/graph/module_path.h"
-#include "lib/problem/graph/node_name.h"
+#include "lib/base/lists.h"
+#include "lib/problem/graph/joint_graph.h"
+#include "lib/problem/graph/origins.h"
 
 namespace ckplan {
 namespace {

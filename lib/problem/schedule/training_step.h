@@ -21,7 +21,7 @@
 #include "lib/base/units.h"
 #include "lib/problem/cost/link.h"
 #include "lib/problem/graph/joint_graph.h"
-#include "lib/problem/graph/module_calls.h"
+#include "lib/problem/graph/origins.h"
 #include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/schedule/schedule.h"
 

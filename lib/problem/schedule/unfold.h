@@ -9,7 +9,7 @@
 #pragma once
 
 #include "lib/problem/graph/layer_fold.h"
-#include "lib/problem/schedule/strategy.h"
+#include "lib/problem/schedule/schedule.h"
 
 namespace ckplan {
 

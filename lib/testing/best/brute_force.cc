@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/planning/algorithms/best/required_ops.h"
+#include "lib/planning/algorithms/best/certificates.h"
 
 namespace ckplan {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/planning/algorithms/best/certificates.h"
 #include "lib/planning/algorithms/best/flat_simulation.h"
 #include "lib/planning/algorithms/best/moment_loop.h"
-#include "lib/planning/algorithms/best/required_ops.h"
 #include "lib/problem/runs/run_problem.h"
 #include "lib/testing/best/brute_force.h"
 

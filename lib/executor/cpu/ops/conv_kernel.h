@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "lib/problem/ops/conv.h"
+#include "lib/problem/ops/sliding.h"
 
 namespace ckplan::cpu {
 

@@ -19,17 +19,13 @@
 #include <optional>
 
 #include "lib/executor/cpu/dnnl_support.h"
-#include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/matmul_kernel.h"
-#include "lib/executor/cpu/ops/softmax_row.h"
+#include "lib/executor/cpu/ops/softmax.h"
 #include "lib/executor/cpu/parallel.h"
-#include "lib/executor/cpu/sum.h"
-#include "lib/executor/cpu/vector_clones.h"
 #include "lib/executor/cpu/vector_math.h"
 #include "lib/executor/scalar/random.h"
-#include "lib/problem/ops/counter_rng.h"
-#include "lib/problem/ops/fused_attention.h"
-#include "lib/problem/ops/sizes.h"
+#include "lib/problem/ops/attention.h"
+#include "lib/problem/ops/judge.h"
 
 namespace ckplan::cpu {
 

@@ -4,17 +4,15 @@
 //   z, r = sigmoid(gates),  h = (1 - z) n + z h'
 //   n = tanh(candidate + q R),    q = r h'                 linear_before_reset = 0
 //   n = tanh(candidate + r q),    q = h' R + its bias      linear_before_reset = 1
-#include "lib/problem/ops/gru.h"
-
 #include <algorithm>
 #include <cstring>
 
-#include "lib/executor/cpu/column_sums.h"
-#include "lib/executor/cpu/families.h"
-#include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/ops/recurrent.h"
+#include "lib/executor/cpu/parallel.h"
+#include "lib/executor/cpu/registry.h"
 #include "lib/executor/cpu/vector_math.h"
-#include "lib/problem/ops/sizes.h"
+#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/recurrent.h"
 
 namespace ckplan::cpu {
 

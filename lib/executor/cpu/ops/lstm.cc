@@ -2,16 +2,15 @@
 // and the cell state:
 //
 //   i, o, f = sigmoid(gates), g = tanh(gate),  c = f c' + i g,  h = o tanh(c)
-#include "lib/problem/ops/lstm.h"
-
 #include <algorithm>
 #include <cstring>
 
-#include "lib/executor/cpu/families.h"
-#include "lib/executor/cpu/floats.h"
 #include "lib/executor/cpu/ops/recurrent.h"
+#include "lib/executor/cpu/parallel.h"
+#include "lib/executor/cpu/registry.h"
 #include "lib/executor/cpu/vector_math.h"
-#include "lib/problem/ops/sizes.h"
+#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/recurrent.h"
 
 namespace ckplan::cpu {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/executor/cpu/column_sums.h"
-#include "lib/executor/cpu/floats.h"
-#include "lib/problem/ops/sizes.h"
+#include "lib/executor/cpu/parallel.h"
+#include "lib/executor/cpu/vector_math.h"
+#include "lib/problem/ops/judge.h"
 
 namespace ckplan::cpu {
 

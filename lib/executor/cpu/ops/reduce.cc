@@ -5,8 +5,8 @@
 #include <cmath>
 #include <memory>
 
-#include "lib/executor/cpu/families.h"
 #include "lib/executor/cpu/reduction.h"
+#include "lib/executor/cpu/registry.h"
 #include "lib/executor/cpu/vector_math.h"
 #include "lib/executor/scalar/integers.h"
 

@@ -1,4 +1,4 @@
-// A library in the place of the CUDA driver (absent_driver.h), with the functions that cuDNN 9.19
+// A library in the place of the CUDA driver (cuda_libraries.cc), with the functions that cuDNN 9.19
 // and 9.26 look up. Each says that the library is no driver, but for those by which a plan's code
 // is loaded.
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "lib/base/out_of_memory.h"
+#include "lib/base/check.h"
 
 namespace ckplan::cuda {
 namespace {

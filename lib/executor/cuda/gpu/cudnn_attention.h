@@ -1,4 +1,4 @@
-// Attention by cuDNN: plans of its engines for the graphs of cudnn_attention_graph.h, made once for
+// Attention by cuDNN: plans of its engines for the graphs of cudnn_attention.cc, made once for
 // each shape and pass, and run in a stream.
 #pragma once
 
@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "lib/base/result.h"
-#include "lib/executor/cuda/attention_library.h"
 #include "lib/executor/cuda/device.h"
-#include "lib/executor/cuda/gpu/cudnn_engines.h"
+#include "lib/executor/cuda/gpu/cudnn_backend.h"
+#include "lib/executor/cuda/libraries.h"
 
 namespace ckplan::cuda {
 

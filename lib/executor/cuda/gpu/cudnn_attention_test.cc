@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/executor/cuda/gpu/cuda_libraries.h"
 #include "lib/executor/cuda/gpu/cudnn_convolution.h"
-#include "lib/executor/cuda/gpu/described_device.h"
 #include "lib/executor/cuda/gpu/played_gpu.h"
 #include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/played/played_cudnn.h"

@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "lib/base/check.h"
 #include "lib/executor/cuda/cuda_check.h"
 #include "lib/executor/cuda/gpu/shared_library.h"
 
@@ -133,6 +138,185 @@ Error CudnnDescriptor::Refusal(cudnnStatus_t status, std::string_view call) cons
   return MakeError(ErrorCode::kUnsupported,
                    fmt::format("cuDNN refuses {}: {}{}{}", call, api_->get_error_string(status),
                                why.empty() ? "" : ": ", why));
+}
+
+namespace {
+
+constexpr int64_t kUsualLimit = int64_t{256} << 20;
+constexpr int64_t kFirstVersionWithDevices = 90800;
+
+Result<std::vector<CudnnDescriptor>> Recommended(const CudnnApi& api, const CudnnTarget& target,
+                                                 const CudnnDescriptor& graph,
+                                                 cudnnBackendHeurMode_t mode) {
+  CudnnDescriptor heuristics(api, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
+      .Set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+  if (target.properties != nullptr) heuristics.Set(kHeuristicsDevice, *target.properties);
+  CKPLAN_RETURN_IF_ERROR(heuristics.Finalize());
+  return heuristics.GetParts(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+}
+
+class PlanSearch {
+ public:
+  PlanSearch(const CudnnApi& api, const CudnnTarget& target, const EngineRules& rules)
+      : api_(api), target_(target), rules_(rules), limit_(rules.workspace_limit) {
+    if (!limit_ && !rules.may_exceed_default) limit_ = kUsualLimit;
+  }
+
+  // Returns whether a plan within the limit was found.
+  bool Try(Result<std::vector<CudnnDescriptor>> configurations) {
+    if (!configurations.ok()) {
+      Note(configurations.error());
+      return false;
+    }
+    for (CudnnDescriptor& configuration : *configurations) {
+      ++tried_;
+      std::optional<CudnnPlan> plan = Accept(std::move(configuration));
+      if (!plan) continue;
+      const bool is_slower =
+          best_ && best_->choice.uses_tensor_cores && !plan->choice.uses_tensor_cores;
+      if (is_slower && !limit_) continue;
+      const bool fits = plan->choice.workspace <= limit_.value_or(kUsualLimit);
+      if (fits || !best_ || plan->choice.workspace < best_->choice.workspace) {
+        best_ = std::move(plan);
+      }
+      if (fits) return is_found_ = true;
+    }
+    return false;
+  }
+
+  // Returns the plan that was found. If no limit was asked for, it may also be the one that takes
+  // the least.
+  Result<std::shared_ptr<const CudnnPlan>> Finish() {
+    const auto refuse = [this](const std::string& why) {
+      return MakeError(ErrorCode::kUnsupported, fmt::format("cuDNN for {}: {}", rules_.what, why));
+    };
+    if (!best_) {
+      return refuse(fmt::format("it has no deterministic engine for this shape{}{}",
+                                refusal_.empty() ? "" : "; ", refusal_));
+    }
+    if (limit_ && !is_found_) {
+      return refuse(
+          fmt::format("it takes at least {0} bytes of workspace, which is more than the limit; "
+                      "raise the workspace limit to {0}",
+                      best_->choice.workspace));
+    }
+    return std::shared_ptr<const CudnnPlan>(std::make_shared<const CudnnPlan>(std::move(*best_)));
+  }
+
+ private:
+  std::optional<CudnnPlan> Accept(CudnnDescriptor configuration) {
+    Result<CudnnPlan> plan = Build(std::move(configuration));
+    if (plan.ok()) return std::move(plan).value();
+    Note(plan.error());
+    return std::nullopt;
+  }
+  void Note(const Error& error) {
+    if (refusal_.empty()) refusal_ = error.message;
+  }
+
+  Result<CudnnPlan> Build(CudnnDescriptor configuration) {
+    EngineChoice choice;
+    choice.rank = tried_;
+    CKPLAN_ASSIGN_OR_RETURN(
+        const std::vector<CudnnDescriptor> engines,
+        configuration.GetParts(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR));
+    if (engines.size() != 1) return MakeError(ErrorCode::kUnsupported, "it names no engine");
+    CKPLAN_ASSIGN_OR_RETURN(choice.engine, engines[0].GetInteger(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
+    CKPLAN_ASSIGN_OR_RETURN(const auto notes,
+                            engines[0].GetNotes(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE));
+    const auto has = [&](cudnnBackendNumericalNote_t note) {
+      return std::find(notes.begin(), notes.end(), static_cast<int>(note)) != notes.end();
+    };
+    choice.uses_tensor_cores = has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+    if (has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return NotFit("is not deterministic");
+    if (has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) {
+      return NotFit("does not sum in float32");
+    }
+    const bool rounds = choice.uses_tensor_cores || has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+    if (rounds && !rules_.may_use_tensor_cores) return NotFit("computes in TF32");
+    CudnnDescriptor plan(api_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+    if (target_.handle != nullptr) {
+      plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target_.handle);
+    }
+    if (target_.properties != nullptr) plan.Set(kPlanDevice, *target_.properties);
+    CKPLAN_RETURN_IF_ERROR(plan.Finalize());
+    CKPLAN_ASSIGN_OR_RETURN(choice.workspace,
+                            plan.GetInteger(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+    if (choice.workspace < rules_.least_workspace) {
+      return NotFit("sums in an order that is not always the same");
+    }
+    return CudnnPlan{std::move(configuration), std::move(plan), choice};
+  }
+
+  static Error NotFit(std::string_view why) {
+    return MakeError(ErrorCode::kUnsupported, fmt::format("its first engine {}", why));
+  }
+
+  const CudnnApi& api_;
+  const CudnnTarget& target_;
+  const EngineRules& rules_;
+  std::optional<int64_t> limit_;
+  int64_t tried_ = 0;
+  bool is_found_ = false;
+  std::optional<CudnnPlan> best_;
+  std::string refusal_;  // Says why the first configuration was not taken.
+};
+
+}  // namespace
+
+Result<CudnnDescriptor> DescribeDevice(const CudnnApi& api, const std::string& properties_json) {
+  if (api.version() < kFirstVersionWithDevices) {
+    return MakeError(ErrorCode::kUnsupported,
+                     fmt::format("cuDNN {} answers only for the GPU that it runs on; install 9.8 "
+                                 "or newer to ask it about another",
+                                 api.VersionText()));
+  }
+  CudnnDescriptor device(api, kDevicePropertiesDescriptor);
+  device.Set(kDevicePropertiesJson, kCharType, static_cast<int64_t>(properties_json.size()),
+             properties_json.data());
+  CKPLAN_RETURN_IF_ERROR(device.Finalize());
+  return device;
+}
+
+Result<CudnnDescriptor> MakeOperationGraph(const CudnnApi& api, const CudnnTarget& target,
+                                           const std::vector<CudnnDescriptor>& operations) {
+  std::vector<cudnnBackendDescriptor_t> handles;
+  for (const CudnnDescriptor& operation : operations) handles.push_back(operation.handle());
+  CudnnDescriptor graph(api, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  graph.Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+            static_cast<int64_t>(handles.size()), handles.data());
+  if (target.handle != nullptr) {
+    graph.Set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
+  }
+  CKPLAN_RETURN_IF_ERROR(graph.Finalize());
+  return graph;
+}
+
+Result<std::shared_ptr<const CudnnPlan>> FindCudnnPlan(const CudnnApi& api,
+                                                       const CudnnTarget& target,
+                                                       const CudnnDescriptor& graph,
+                                                       const EngineRules& rules) {
+  PlanSearch search(api, target, rules);
+  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    if (search.Try(Recommended(api, target, graph, mode))) break;
+  }
+  return search.Finish();
+}
+
+void ExecuteCudnnPlan(const CudnnApi& api, cudnnHandle_t handle, const CudnnPlan& plan,
+                      const std::vector<int64_t>& ids, const std::vector<void*>& tensors,
+                      void* workspace) {
+  CKPLAN_CHECK(handle != nullptr, "a device that is only described runs nothing");
+  const auto count = static_cast<int64_t>(ids.size());
+  CudnnDescriptor pack(api, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data())
+      .Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, tensors.data())
+      .Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+  const Result<Done> packed = pack.Finalize();
+  CKPLAN_CHECK(packed.ok(), packed.error().message);
+  CheckCudnn(api, api.execute(handle, plan.plan.handle(), pack.handle()), "cudnnBackendExecute");
 }
 
 }  // namespace ckplan::cuda

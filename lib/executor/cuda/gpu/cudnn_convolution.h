@@ -1,5 +1,5 @@
-// Convolutions by cuDNN: plans of its engines (cudnn_plan.h), made once for each shape and pass,
-// and run in a stream.
+// Convolutions by cuDNN: plans of its engines (cudnn_convolution.h), made once for each shape and
+// pass, and run in a stream.
 #pragma once
 
 #include <cudnn.h>
@@ -14,9 +14,21 @@
 #include "lib/base/result.h"
 #include "lib/executor/cuda/device.h"
 #include "lib/executor/cuda/gpu/cudnn_backend.h"
-#include "lib/executor/cuda/gpu/cudnn_plan.h"
+#include "lib/executor/cuda/libraries.h"
 
 namespace ckplan::cuda {
+
+// Execution plans of cuDNN for single convolutions: which engine computes a pass, and in how much
+// workspace. cudnn_backend.h says how it is chosen.
+
+// The ids by which a variant pack names the tensors of a plan.
+inline constexpr int64_t kIdOfX = 1, kIdOfW = 2, kIdOfY = 3;
+
+// kUnsupported: see FindCudnnPlan.
+Result<std::shared_ptr<const CudnnPlan>> MakeCudnnPlan(const CudnnApi& api,
+                                                       const CudnnTarget& target,
+                                                       const ConvolutionShape& shape, ConvPass pass,
+                                                       const DeviceOptions& options);
 
 // The library, started for a GPU or for the description of one, and the convolutions prepared with
 // it.

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/executor/cuda/gpu/described_device.h"
+#include "lib/executor/cuda/gpu/cuda_libraries.h"
 #include "lib/executor/cuda/gpu/played_gpu.h"
-#include "lib/executor/cuda/played/plain_convolution.h"
+#include "lib/executor/cuda/played/played_convolution.h"
 #include "lib/executor/cuda/played/played_cudnn.h"
 #include "lib/executor/cuda/played/played_runtime.h"
 

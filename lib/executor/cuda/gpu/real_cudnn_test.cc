@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "lib/executor/cuda/gpu/cuda_libraries.h"
 #include "lib/executor/cuda/gpu/cudnn_attention.h"
 #include "lib/executor/cuda/gpu/cudnn_convolution.h"
-#include "lib/executor/cuda/gpu/described_device.h"
 #include "lib/executor/cuda/gpu/shared_library.h"
 
 namespace ckplan::cuda {

@@ -11,16 +11,161 @@
 #include <memory>
 
 #include "lib/executor/cuda/convert.h"
-#include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
-#include "lib/executor/cuda/ops/attention_layout.h"
+#include "lib/executor/cuda/libraries.h"
 #include "lib/executor/cuda/ops/fused_attention.h"
-#include "lib/executor/cuda/scalar_math.h"
+#include "lib/executor/cuda/registry.h"
+#include "lib/problem/ops/attention.h"
+#include "lib/problem/ops/op_spec.h"
 
 namespace ckplan::cuda {
 
 namespace {
+
+// Memory layout of the heads of an Attention, and its matrix products.
+//
+// A unit is one head of the keys together with all query heads that share it. If the tensor is
+// [batch, heads, rows, size], the query heads of a unit are contiguous and form one matrix with
+// more rows, and all units of all samples are one batch. If the tensor is [batch, rows, heads *
+// size], the query heads are separate parts of the unit, each multiplied separately, and samples
+// are processed one by one.
+
+// A range of units of one sample that are multiplied in one call.
+struct HeadBlock {
+  int64_t sample = 0, unit = 0, units = 0;
+};
+
+// The layout of a tensor of heads. Strides are in elements.
+struct Heads {
+  int64_t rows = 1, size = 1;  // The matrix of one part of a unit.
+  int64_t row_stride = 0, part_stride = 0, unit_stride = 0, sample_stride = 0;
+
+  int64_t at(const HeadBlock& block) const {
+    return block.sample * sample_stride + block.unit * unit_stride;
+  }
+};
+
+struct AttentionLayout {
+  AttentionLayout(const OpSpec& spec, const AttentionShape& shape);
+
+  int64_t samples = 1, units = 1, parts = 1;
+  int64_t heads = 1, queries = 1, keys = 1;  // Heads of the queries; rows per head.
+  Heads q, k, v, y, p;                       // p has the scores: [batch, heads, queries, keys].
+  ElementType type = ElementType::kFloat32;  // Type of the factors of products.
+  ElementType q_type, k_type, v_type, y_type;
+  float scale = 1;
+  bool is_causal = false;
+};
+
+struct HeadProduct {
+  GemmShape gemm;           // `batch` is set at each call.
+  bool sums_parts = false;  // All parts of a unit add to one result.
+};
+
+struct AttentionProducts {
+  explicit AttentionProducts(const AttentionLayout& layout);
+
+  HeadProduct scores, output;               // Forward.
+  HeadProduct arriving, query, key, value;  // dP, dQ, dK, dV.
+};
+
+// `group` is the number of heads of this tensor in a unit.
+Heads HeadsOf(const AttentionShape& shape, int64_t heads, int64_t rows, int64_t size,
+              int64_t group) {
+  Heads of;
+  of.size = size;
+  if (shape.is_head_major) {
+    of.rows = group * rows;
+    of.row_stride = size;
+    of.unit_stride = of.rows * size;
+    return of;
+  }
+  of.rows = rows;
+  of.row_stride = heads * size;
+  of.part_stride = group > 1 ? size : 0;
+  of.unit_stride = group * size;
+  of.sample_stride = rows * of.row_stride;
+  return of;
+}
+
+MatrixView View(const Heads& heads, ElementType type, bool is_transposed = false) {
+  return {type, is_transposed, heads.row_stride, heads.unit_stride};
+}
+
+AttentionLayout::AttentionLayout(const OpSpec& spec, const AttentionShape& shape)
+    : samples(shape.is_head_major ? 1 : shape.batch),
+      units(shape.is_head_major ? shape.batch * shape.key_heads : shape.key_heads),
+      parts(shape.is_head_major ? 1 : shape.group()),
+      heads(shape.heads),
+      queries(shape.queries),
+      keys(shape.keys),
+      q(HeadsOf(shape, shape.heads, shape.queries, shape.size, shape.group())),
+      k(HeadsOf(shape, shape.key_heads, shape.keys, shape.size, 1)),
+      v(HeadsOf(shape, shape.key_heads, shape.keys, shape.value_size, 1)),
+      y(HeadsOf(shape, shape.heads, shape.queries, shape.value_size, shape.group())),
+      q_type(spec.input(0).type),
+      k_type(spec.input(1).type),
+      v_type(spec.input(2).type),
+      y_type(spec.output(0).type),
+      scale(shape.scale),
+      is_causal(shape.is_causal) {
+  p.rows = q.rows;
+  p.size = keys;
+  p.row_stride = keys;
+  p.part_stride = shape.scores();
+  p.unit_stride = shape.group() * shape.scores();
+  p.sample_stride = units * p.unit_stride;
+  type = CommonType({q_type, k_type, v_type, y_type});
+}
+
+AttentionProducts::AttentionProducts(const AttentionLayout& layout) {
+  const ElementType type = layout.type;
+  const MatrixView sums = View(layout.p, ElementType::kFloat32);
+  const int64_t rows = layout.q.rows;
+  const auto product = [](int64_t m, int64_t n, int64_t k) {
+    HeadProduct made;
+    made.gemm.m = m;
+    made.gemm.n = n;
+    made.gemm.k = k;
+    return made;
+  };
+  scores = product(rows, layout.keys, layout.q.size);
+  scores.gemm.a = View(layout.q, type);
+  scores.gemm.b = View(layout.k, type, true);
+  scores.gemm.c = sums;
+  scores.gemm.alpha = layout.scale;
+
+  output = product(rows, layout.v.size, layout.keys);
+  output.gemm.a = View(layout.p, type);
+  output.gemm.b = View(layout.v, type);
+  output.gemm.c = View(layout.y, layout.y_type);
+
+  arriving = product(rows, layout.keys, layout.v.size);
+  arriving.gemm.a = View(layout.y, type);
+  arriving.gemm.b = View(layout.v, type, true);
+  arriving.gemm.c = sums;
+
+  query = product(rows, layout.q.size, layout.keys);
+  query.gemm.a = View(layout.p, type);
+  query.gemm.b = View(layout.k, type);
+  query.gemm.c = View(layout.q, layout.q_type);
+  query.gemm.alpha = layout.scale;
+
+  key = product(layout.keys, layout.q.size, rows);
+  key.gemm.a = View(layout.p, type, true);
+  key.gemm.b = View(layout.q, type);
+  key.gemm.c = View(layout.k, layout.k_type);
+  key.gemm.alpha = layout.scale;
+  key.sums_parts = true;
+
+  value = product(layout.keys, layout.v.size, rows);
+  value.gemm.a = View(layout.p, type, true);
+  value.gemm.b = View(layout.y, type);
+  value.gemm.c = View(layout.v, layout.v_type);
+  value.sums_parts = true;
+}
 
 // Maximum size in bytes of the scores of one block of heads.
 constexpr int64_t kBlockBytes = int64_t{32} << 20;

@@ -9,10 +9,10 @@
 
 #include "lib/executor/cuda/channels.h"
 #include "lib/executor/cuda/convert.h"
-#include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
+#include "lib/executor/cuda/registry.h"
 #include "lib/executor/cuda/traffic/element_orders.h"
-#include "lib/problem/ops/conv.h"
+#include "lib/problem/ops/sliding.h"
 
 namespace ckplan::cuda {
 

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/product.h"
 #include "lib/executor/cuda/reduce.h"
-#include "lib/problem/ops/einsum.h"
+#include "lib/executor/cuda/registry.h"
+#include "lib/problem/ops/matmul.h"
 
 namespace ckplan::cuda {
 

@@ -9,19 +9,19 @@
 #include <string>
 #include <vector>
 
-#include "lib/executor/backend/own_kernels.h"
+#include "lib/executor/backend/backend.h"
 #include "lib/executor/cuda/convert.h"
 #include "lib/executor/cuda/ops/flash_kernels.h"
 #include "lib/executor/cuda/ops/fused_attention.h"
 #include "lib/executor/cuda/ops/library_attention.h"
 #include "lib/executor/cuda/registry.h"
-#include "lib/problem/ops/sizes.h"
+#include "lib/problem/ops/judge.h"
 
 namespace ckplan::cuda {
 
 namespace {
 
-FlashRows RowsOf(const HeadRows& rows) {
+FlashRows FlashRowsOf(const HeadRows& rows) {
   return {rows.batch_stride, rows.head_stride, rows.row_stride};
 }
 
@@ -44,10 +44,10 @@ FlashTask TaskOf(const FusedAttentionShape& shape, ElementType type, const Devic
   task.keys = shape.keys;
   task.size = shape.size;
   task.value_size = shape.value_size;
-  task.q_rows = RowsOf(shape.q);
-  task.k_rows = RowsOf(shape.k);
-  task.v_rows = RowsOf(shape.v);
-  task.y_rows = RowsOf(shape.y);
+  task.q_rows = FlashRowsOf(shape.q);
+  task.k_rows = FlashRowsOf(shape.k);
+  task.v_rows = FlashRowsOf(shape.v);
+  task.y_rows = FlashRowsOf(shape.y);
   task.mask = TermOf(shape.mask);
   task.bias = TermOf(shape.bias);
   task.scale = shape.scale;
@@ -105,7 +105,7 @@ void StartTerm(Device& device, const FlashTask& task, const FlashTermGradient& t
 // Computes D, the dot products of the rows of y and dy.
 void MakeDots(Device& device, const FusedAttentionShape& shape, FloatsIn y, FloatsIn dy,
               float* dots) {
-  const FlashRows rows = RowsOf(shape.y);
+  const FlashRows rows = FlashRowsOf(shape.y);
   const int64_t heads = shape.heads, queries = shape.queries, size = shape.value_size;
   ForRowsByWarps(device, shape.rows(), [=] CKPLAN_KERNEL(const Team& team, int64_t row) {
     const int64_t head = row / queries;

@@ -1,4 +1,4 @@
-// FusedAttention (lib/problem/ops/fused_attention.h), of the family of attention.
+// FusedAttention (lib/problem/ops/attention.h), of the family of attention.
 #pragma once
 
 #include <memory>

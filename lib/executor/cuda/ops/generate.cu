@@ -3,11 +3,12 @@
 #include <cstring>
 
 #include "lib/executor/cuda/element_copy.h"
-#include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
-#include "lib/executor/cuda/typed.h"
-#include "lib/executor/scalar/generate.h"
+#include "lib/executor/cuda/registry.h"
+#include "lib/executor/scalar/integers.h"
+#include "lib/executor/scalar/random.h"
 #include "lib/problem/ops/generate.h"
 
 namespace ckplan::cuda {
@@ -266,5 +267,242 @@ constexpr OpRow kGenerateOps[] = {
 }  // namespace
 
 std::span<const OpRow> GenerateOps() { return kGenerateOps; }
+
+// Dropout and the operators that draw random numbers. Each number is a function of the call's seed
+// and the element's index, so backward draws the same numbers as forward, and all backends draw
+// equal numbers.
+
+namespace {
+
+// The random bits for a group of elements: two words of the generator.
+struct Bits4 {
+  uint32_t at[kVector];
+};
+CKPLAN_DEVICE inline Bits4 BitsOf(const CounterRng& rng, int64_t group) {
+  const uint64_t first = rng.Word(2 * group);
+  const uint64_t second = rng.Word(2 * group + 1);
+  return Bits4{{static_cast<uint32_t>(first), static_cast<uint32_t>(first >> 32),
+                static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32)}};
+}
+
+// Computes y[i] = f(bits of i) or f(bits of i, x[i]); each thread computes one group of kVector or
+// kWide elements.
+template <typename F>
+struct DrawGroup {
+  CounterRng rng;
+  int64_t count;
+  FloatsOut y;
+  F f;
+  CKPLAN_DEVICE void operator()(int64_t group) const {
+    const Bits4 bits = BitsOf(rng, group);
+    const int64_t first = group * kVector;
+    if (first + kVector <= count) {
+      Float4 drawn;
+      for (int k = 0; k < kVector; ++k) drawn.at[k] = f(bits.at[k]);
+      y.Store(group, drawn);
+      return;
+    }
+    for (int64_t i = first; i < count; ++i) y.Set(i, f(bits.at[i - first]));
+  }
+};
+template <typename F>
+struct DrawGroupOf {
+  CounterRng rng;
+  int64_t count;
+  FloatsOut y;
+  F f;
+  FloatsIn x;
+  CKPLAN_DEVICE void operator()(int64_t group) const {
+    constexpr int64_t kParts = kWide / kVector;
+    const int64_t first = group * kWide;
+    if (first + kWide > count) {
+      for (int64_t i = first; i < count; ++i) y.Set(i, f(rng.Bits(i), x[i]));
+      return;
+    }
+    Float8 values = x.LoadWide(group);
+    CKPLAN_UNROLL
+    for (int64_t part = 0; part < kParts; ++part) {
+      const Bits4 bits = BitsOf(rng, kParts * group + part);
+      CKPLAN_UNROLL
+      for (int k = 0; k < kVector; ++k) {
+        float& value = values.at[part * kVector + k];
+        value = f(bits.at[k], value);
+      }
+    }
+    y.StoreWide(group, values);
+  }
+};
+
+template <typename F>
+void Draw(Device& device, uint64_t seed, int64_t count, FloatsOut y, const F& f) {
+  ForEach(device, CeilDiv(count, kVector), DrawGroup<F>{CounterRng(seed), count, y, f});
+}
+template <typename F>
+void Draw(Device& device, uint64_t seed, int64_t count, FloatsOut y, const F& f, FloatsIn x) {
+  ForEach(device, CeilDiv(count, kWide), DrawGroupOf<F>{CounterRng(seed), count, y, f, x});
+}
+
+// ---- Dropout ------------------------------------------------------------------------------------
+
+// Runs in training mode, even if the exported model asks for inference.
+class DropoutOp final : public PreparedOp {
+ public:
+  DropoutOp(const OpSpec& spec, Device& device, double ratio)
+      : device_(device),
+        count_(spec.input(0).elements()),
+        x_type_(spec.input(0).type),
+        y_type_(spec.output(0).type),
+        mask_type_(spec.output(1).type),
+        drop_(ratio) {}
+
+  void Forward(const ForwardCall& call) override {
+    if (call.outputs[0] != nullptr) {
+      Draw(device_, call.seed, count_, FloatsOut(call.outputs[0], y_type_), drop_,
+           FloatsIn(call.inputs[0], x_type_));
+    }
+    if (call.outputs.size() < 2 || call.outputs[1] == nullptr) return;
+    if (IsFloat(mask_type_)) {
+      WriteMask(call.seed, Writer<float>(call.outputs[1], mask_type_));
+    } else {
+      WriteMask(call.seed, Writer<uint8_t>(call.outputs[1], mask_type_));
+    }
+  }
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    Draw(device_, call.seed, count_, FloatsOut(gradient, x_type_), drop_,
+         FloatsIn(call.output_gradients[0], y_type_));
+  }
+
+  // Public, because nvcc does not allow kernels in private methods.
+  template <typename T>
+  void WriteMask(uint64_t seed, const Writer<T>& mask) const {
+    const CounterRng rng(seed);
+    const scalar::Drop drop = drop_;
+    ForEach(device_, count_,
+            [=] CKPLAN_KERNEL(int64_t i) { mask.Set(i, drop.Keeps(rng.Bits(i)) ? T{1} : T{0}); });
+  }
+
+ private:
+  Device& device_;
+  int64_t count_;
+  ElementType x_type_, y_type_, mask_type_;  // The mask is a float tensor before opset 10.
+  scalar::Drop drop_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareDropout(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const double ratio, ReadDropoutRatio(spec));
+  return Prepared<DropoutOp>(spec, device, ratio);
+}
+
+// ---- Random tensors -----------------------------------------------------------------------------
+
+class RandomOp : public PreparedOp {
+ public:
+  RandomOp(const OpSpec& spec, Device& device)
+      : device_(device), count_(spec.output(0).elements()), y_type_(spec.output(0).type) {}
+  void BackwardInput(const BackwardCall&, size_t, void*) override {
+    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+  }
+
+ protected:
+  Device& device_;
+  int64_t count_;
+  ElementType y_type_;
+};
+
+class UniformOp final : public RandomOp {
+ public:
+  UniformOp(const OpSpec& spec, Device& device)
+      : RandomOp(spec, device),
+        uniform_(static_cast<float>(spec.Float("low", 0)),
+                 static_cast<float>(spec.Float("high", 1))) {}
+  void Forward(const ForwardCall& call) override {
+    Draw(device_, call.seed, count_, FloatsOut(call.outputs[0], y_type_), uniform_);
+  }
+
+ private:
+  scalar::Uniform uniform_;
+};
+
+class NormalOp final : public RandomOp {
+ public:
+  NormalOp(const OpSpec& spec, Device& device)
+      : RandomOp(spec, device), normal_{spec.Float("mean", 0), spec.Float("scale", 1)} {}
+  void Forward(const ForwardCall& call) override {
+    const FloatsOut y(call.outputs[0], y_type_);
+    const CounterRng rng(call.seed);
+    const int64_t count = count_;
+    const scalar::Normal normal = normal_;
+    ForEach(device_, CeilDiv(count_, 2), [=] CKPLAN_KERNEL(int64_t pair) {
+      const scalar::Normal::Pair drawn = normal(rng.Word(pair));
+      y.Set(2 * pair, drawn.first);
+      if (2 * pair + 1 < count) y.Set(2 * pair + 1, drawn.second);
+    });
+  }
+
+ private:
+  scalar::Normal normal_;
+};
+
+class BernoulliOp final : public RandomOp {
+ public:
+  BernoulliOp(const OpSpec& spec, Device& device)
+      : RandomOp(spec, device), x_type_(spec.input(0).type) {}
+  void Forward(const ForwardCall& call) override {
+    Draw(device_, call.seed, count_, FloatsOut(call.outputs[0], y_type_), scalar::Bernoulli(),
+         FloatsIn(call.inputs[0], x_type_));
+  }
+
+ private:
+  ElementType x_type_;
+};
+
+template <typename T>
+class IntegerBernoulliOp final : public RandomOp {
+ public:
+  IntegerBernoulliOp(const OpSpec& spec, Device& device)
+      : RandomOp(spec, device), x_type_(spec.input(0).type) {}
+  void Forward(const ForwardCall& call) override {
+    const FloatsIn x(call.inputs[0], x_type_);
+    auto* y = static_cast<T*>(call.outputs[0]);
+    const CounterRng rng(call.seed);
+    ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) {
+      y[i] = static_cast<T>(scalar::Bernoulli()(rng.Bits(i), x[i]));
+    });
+  }
+
+ private:
+  ElementType x_type_;
+};
+
+template <typename Op>
+Result<std::unique_ptr<PreparedOp>> PrepareRandom(const OpSpec& spec, Device& device) {
+  return Prepared<Op>(spec, device);
+}
+
+Result<std::unique_ptr<PreparedOp>> PrepareBernoulli(const OpSpec& spec, Device& device) {
+  switch (spec.output(0).type) {
+    case ElementType::kInt32:
+      return Prepared<IntegerBernoulliOp<int32_t>>(spec, device);
+    case ElementType::kInt64:
+      return Prepared<IntegerBernoulliOp<int64_t>>(spec, device);
+    case ElementType::kBool:
+      return Prepared<IntegerBernoulliOp<uint8_t>>(spec, device);
+    default:
+      return Prepared<BernoulliOp>(spec, device);
+  }
+}
+
+constexpr OpRow kRandomOps[] = {
+    {"Dropout", PrepareDropout},
+    {"RandomUniform", PrepareRandom<UniformOp>},
+    {"RandomUniformLike", PrepareRandom<UniformOp>},
+    {"RandomNormal", PrepareRandom<NormalOp>},
+    {"RandomNormalLike", PrepareRandom<NormalOp>},
+    {"Bernoulli", PrepareBernoulli},
+};
+
+}  // namespace
+
+std::span<const OpRow> RandomOps() { return kRandomOps; }
 
 }  // namespace ckplan::cuda

@@ -6,12 +6,12 @@
 //   n = tanh(candidate + r q),    q = h' R + its bias      linear_before_reset = 1
 #include <memory>
 
-#include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/ops/recurrent.h"
-#include "lib/executor/cuda/scalar_math.h"
-#include "lib/problem/ops/gru.h"
+#include "lib/executor/cuda/registry.h"
+#include "lib/problem/ops/recurrent.h"
 
 namespace ckplan::cuda {
 

@@ -1,10 +1,10 @@
 // LayerNormalization and RMSNormalization: rows normalised by their own moments.
-#include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/held_row.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/ops/moments.h"
 #include "lib/executor/cuda/reduce.h"
-#include "lib/executor/cuda/workspace.h"
-#include "lib/problem/ops/layer_norm.h"
+#include "lib/executor/cuda/registry.h"
+#include "lib/problem/ops/norms.h"
 
 namespace ckplan::cuda {
 

@@ -43,7 +43,7 @@ Result<Done> CheckTaken(const OpSpec& spec, const FusedAttentionShape& shape) {
   return Done{};
 }
 
-LibraryRows RowsOf(const FlashRows& rows) {
+LibraryRows LibraryRowsOf(const FlashRows& rows) {
   return {rows.batch_stride, rows.head_stride, rows.row_stride};
 }
 
@@ -56,10 +56,10 @@ LibraryAttentionShape ShapeOf(const FusedAttentionShape& shape, const FlashTask&
   made.keys = shape.keys;
   made.size = shape.size;
   made.value_size = shape.value_size;
-  made.q = RowsOf(task.q_rows);
-  made.k = RowsOf(task.k_rows);
-  made.v = RowsOf(task.v_rows);
-  made.y = RowsOf(task.y_rows);
+  made.q = LibraryRowsOf(task.q_rows);
+  made.k = LibraryRowsOf(task.k_rows);
+  made.v = LibraryRowsOf(task.v_rows);
+  made.y = LibraryRowsOf(task.y_rows);
   made.scale = shape.scale;
   made.is_causal = shape.is_causal;
   if (term == nullptr) return made;

@@ -1,4 +1,4 @@
-// Fused attention by a library (lib/executor/cuda/attention_library.h), where it takes the
+// Fused attention by a library (lib/executor/cuda/libraries.h), where it takes the
 // operator: in bfloat16, with as many heads of keys as of queries, of multiples of 8 elements, and
 // with one mask or bias that gets no gradient, or causal.
 //
@@ -17,11 +17,11 @@
 #include <string>
 #include <vector>
 
-#include "lib/executor/cuda/attention_library.h"
 #include "lib/executor/cuda/device.h"
+#include "lib/executor/cuda/kernel.h"
+#include "lib/executor/cuda/libraries.h"
 #include "lib/executor/cuda/ops/flash_tiles.h"
-#include "lib/executor/cuda/workspace.h"
-#include "lib/problem/ops/fused_attention.h"
+#include "lib/problem/ops/attention.h"
 #include "lib/problem/ops/op_spec.h"
 
 namespace ckplan::cuda {

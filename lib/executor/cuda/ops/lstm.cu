@@ -4,12 +4,12 @@
 //   i, o, f = sigmoid(gates), g = tanh(gate),  c = f c' + i g,  h = o tanh(c)
 #include <memory>
 
-#include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
+#include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/ops/recurrent.h"
-#include "lib/executor/cuda/scalar_math.h"
-#include "lib/problem/ops/lstm.h"
+#include "lib/executor/cuda/registry.h"
+#include "lib/problem/ops/recurrent.h"
 
 namespace ckplan::cuda {
 

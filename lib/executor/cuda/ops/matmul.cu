@@ -2,10 +2,10 @@
 #include <array>
 #include <memory>
 
-#include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/product.h"
 #include "lib/executor/cuda/reduce.h"
+#include "lib/executor/cuda/registry.h"
 #include "lib/problem/ops/matmul.h"
 
 namespace ckplan::cuda {
@@ -21,7 +21,7 @@ Dims MatrixStrides(const Dims& leading, const Dims& to, int64_t size) {
 }
 
 // Returns the product, with A and B as they are stored.
-MatrixProduct ProductOf(const OpSpec& spec, const MatMulShape& shape) {
+MatrixProduct MatMulProduct(const OpSpec& spec, const MatMulShape& shape) {
   MatrixProduct product;
   product.m = shape.m;
   product.n = shape.n;
@@ -101,7 +101,7 @@ class Addend {
 class MatMulOp final : public PreparedOp {
  public:
   MatMulOp(const OpSpec& spec, Device& device, const MatMulShape& shape) : device_(device) {
-    MatrixProduct product = ProductOf(spec, shape);
+    MatrixProduct product = MatMulProduct(spec, shape);
     for (size_t i = 0; i < 2; ++i) {
       if (!spec.input(i).has_gradient) continue;
       const GradientProduct gradient = GradientOf(product, i);

@@ -1,7 +1,12 @@
 // Operators that copy each element of the input to one or more places of the output: transposes,
 // slices, blocks, repetitions, and views that a graph keeps as nodes.
-#include "lib/executor/cuda/families.h"
+#include <vector>
+
+#include "lib/executor/cuda/element_copy.h"
+#include "lib/executor/cuda/index.h"
+#include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/reduce.h"
+#include "lib/executor/cuda/registry.h"
 #include "lib/executor/cuda/strided_copy.h"
 #include "lib/problem/ops/move.h"
 
@@ -146,5 +151,172 @@ constexpr OpRow kMoveOps[] = {
 }  // namespace
 
 std::span<const OpRow> MoveOps() { return kMoveOps; }
+
+// Operators that concatenate tensors along an axis, or split them.
+
+namespace {
+
+// The position of a part within each row of the whole. A row is the whole from the axis on.
+struct Part {
+  int64_t rows = 1;
+  int64_t row_size = 0;             // Size of a row of the whole, in elements.
+  int64_t begin = 0, size = 0;      // Range of the part within a row, in elements.
+  ElementType part_type{}, type{};  // Type of the part, type of the whole.
+
+  StridedCopy Insertion() const {  // Copies the part into the whole.
+    return StridedCopy({rows, size}, {part_type, {size, 1}, 0}, {type, {row_size, 1}, begin});
+  }
+};
+
+std::vector<Part> PartsOf(const JoinShape& shape, ElementType type,
+                          const std::vector<Operand>& operands) {
+  std::vector<Part> parts;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    parts.push_back(
+        {shape.rows, shape.row_size, shape.begin[i], shape.size[i], operands[i].type, type});
+  }
+  return parts;
+}
+
+std::vector<StridedCopy> Insertions(const std::vector<Part>& parts) {
+  std::vector<StridedCopy> copies;
+  for (const Part& part : parts) copies.push_back(part.Insertion());
+  return copies;
+}
+
+std::vector<StridedCopy> Extractions(const std::vector<Part>& parts) {
+  std::vector<StridedCopy> copies;
+  for (const Part& part : parts) copies.push_back(part.Insertion().Reversed());
+  return copies;
+}
+
+class ConcatOp final : public PreparedOp {
+ public:
+  ConcatOp(Device& device, const std::vector<Part>& parts)
+      : device_(device), insert_(Insertions(parts)), extract_(Extractions(parts)) {}
+
+  void Forward(const ForwardCall& call) override {
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      insert_[i].Run(device_, call.inputs[i], call.outputs[0]);
+    }
+  }
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    extract_[position].Run(device_, call.output_gradients[0], gradient);
+  }
+
+ private:
+  Device& device_;
+  std::vector<StridedCopy> insert_, extract_;
+};
+
+class SplitOp final : public PreparedOp {
+ public:
+  SplitOp(Device& device, const std::vector<Part>& parts, int64_t input_bytes)
+      : device_(device),
+        insert_(Insertions(parts)),
+        extract_(Extractions(parts)),
+        input_bytes_(input_bytes) {}
+
+  void Forward(const ForwardCall& call) override {
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      if (call.outputs[i] != nullptr) extract_[i].Run(device_, call.inputs[0], call.outputs[i]);
+    }
+  }
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    bool lacks_some = false;
+    for (const void* g : call.output_gradients) lacks_some = lacks_some || g == nullptr;
+    if (lacks_some) device_.Zero(gradient, input_bytes_);
+    for (size_t i = 0; i < call.output_gradients.size(); ++i) {
+      if (call.output_gradients[i] != nullptr) {
+        insert_[i].Run(device_, call.output_gradients[i], gradient);
+      }
+    }
+  }
+
+ private:
+  Device& device_;
+  std::vector<StridedCopy> insert_, extract_;
+  int64_t input_bytes_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareConcat(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const JoinShape shape, ReadConcatShape(spec));
+  return Prepared<ConcatOp>(device, PartsOf(shape, spec.output(0).type, spec.inputs));
+}
+
+Result<std::unique_ptr<PreparedOp>> PrepareSplit(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const JoinShape shape, ReadSplitShape(spec));
+  return Prepared<SplitOp>(device, PartsOf(shape, spec.input(0).type, spec.outputs),
+                           spec.input(0).bytes());
+}
+
+constexpr OpRow kJoinOps[] = {
+    {"Concat", PrepareConcat},
+    {"Split", PrepareSplit},
+};
+
+}  // namespace
+
+std::span<const OpRow> JoinOps() { return kJoinOps; }
+
+// ReverseSequence: reverses the first elements of each sequence and copies the rest.
+
+namespace {
+
+// The first two axes are batch and time, in either order; the axes after them are copied as one
+// block. The operator is its own inverse, so backward applies it to the gradient.
+class ReverseSequenceOp final : public PreparedOp {
+ public:
+  ReverseSequenceOp(const OpSpec& spec, Device& device, const ReverseShape& shape)
+      : device_(device), shape_(shape), x_type_(spec.input(0).type), y_type_(spec.output(0).type) {}
+
+  void Forward(const ForwardCall& call) override {
+    Reverse(call.inputs[1], call.inputs[0], x_type_, call.outputs[0], y_type_);
+  }
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    Reverse(call.inputs[1], call.output_gradients[0], y_type_, gradient, x_type_);
+  }
+
+  void Reverse(const void* lengths, const void* from, ElementType from_type, void* to,
+               ElementType to_type) {
+    const int64_t outer = shape_.outer, middle = shape_.middle;
+    if (outer * middle * shape_.inner == 0) return;
+    const int64_t bytes = SizeOf(from_type);
+    const int64_t at_once = from_type == to_type ? ElementsAtOnce(shape_.inner, bytes) : 1;
+    const ElementCopy copy = from_type == to_type ? ElementCopy(from, to, at_once * bytes)
+                                                  : ElementCopy(from, from_type, to, to_type);
+    const auto* length_of = static_cast<const int64_t*>(lengths);
+    const Divider inner(shape_.inner / at_once), middles(middle);
+    const int64_t longest = shape_.length();
+    const bool is_time_first = shape_.is_time_first;
+    ForEach(device_, outer * middle * inner.divisor(), [=] CKPLAN_KERNEL(int64_t i) {
+      int64_t column = i;
+      int64_t second = inner.Split(column);
+      const int64_t first = middles.Split(second);
+      const int64_t time = is_time_first ? first : second;
+      const int64_t sequence = is_time_first ? second : first;
+      const int64_t length = Max(0, Min(length_of[sequence], longest));
+      const int64_t source = time < length ? length - 1 - time : time;
+      const int64_t row = is_time_first ? source * middle + sequence : sequence * middle + source;
+      copy(i, row * inner.divisor() + column);
+    });
+  }
+
+ private:
+  Device& device_;
+  ReverseShape shape_;
+  ElementType x_type_, y_type_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareReverseSequence(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const ReverseShape shape, ReadReverseShape(spec));
+  return Prepared<ReverseSequenceOp>(spec, device, shape);
+}
+
+constexpr OpRow kReverseOps[] = {{"ReverseSequence", PrepareReverseSequence}};
+
+}  // namespace
+
+std::span<const OpRow> ReverseOps() { return kReverseOps; }
 
 }  // namespace ckplan::cuda

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "lib/executor/cuda/families.h"
-#include "lib/executor/cuda/ops/binary.h"
+#include "lib/executor/cuda/ops/elementwise.h"
+#include "lib/executor/cuda/registry.h"
 #include "lib/executor/scalar/binary.h"
 
 namespace ckplan::cuda {

@@ -1,9 +1,9 @@
 // RotaryEmbedding: rotates pairs of features by an angle that grows with the position. Backward
 // rotates the gradient by the negative angle.
-#include "lib/executor/cuda/families.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/launch.h"
-#include "lib/problem/ops/rotary.h"
+#include "lib/executor/cuda/registry.h"
+#include "lib/problem/ops/attention.h"
 
 namespace ckplan::cuda {
 

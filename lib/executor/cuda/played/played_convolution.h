@@ -3,9 +3,15 @@
 
 #include <functional>
 
+#include "lib/executor/cuda/libraries.h"
 #include "lib/executor/cuda/played/played_descriptors.h"
 
 namespace ckplan::cuda {
+
+// Convolutions in plain loops, with sums in double precision. Only tests use them.
+
+// Does one pass of the convolution: reads two of the tensors and writes the third.
+void RunPlainConvolution(const ConvolutionShape& shape, ConvPass pass, void* x, void* w, void* y);
 
 // Whether the kind is an operation of one pass of a convolution.
 bool IsPlayedConvolution(cudnnBackendDescriptorType_t kind);

@@ -6,8 +6,7 @@
 #include <type_traits>
 
 #include "lib/base/check.h"
-#include "lib/executor/cuda/ptx/float_rules.h"
-#include "lib/executor/cuda/ptx/with_type.h"
+#include "lib/executor/cuda/ptx/lanes.h"
 
 namespace ckplan::ptx {
 

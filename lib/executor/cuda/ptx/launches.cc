@@ -18,8 +18,7 @@
 #include "lib/base/check.h"
 #include "lib/executor/cuda/played/played_runtime.h"
 #include "lib/executor/cuda/ptx/decoder.h"
-#include "lib/executor/cuda/ptx/fat_binary.h"
-#include "lib/executor/cuda/ptx/launch_line.h"
+#include "lib/executor/cuda/ptx/module_text.h"
 #include "lib/executor/cuda/ptx/player.h"
 
 namespace ckplan::ptx {
@@ -248,3 +247,34 @@ cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arg
 }
 
 }  // extern "C"
+
+namespace ckplan::ptx {
+
+// Reports, when the program ends, what was played. A finding makes the program fail.
+//
+//   CKPLAN_PTX_KERNELS=FILE   appends a line for each kernel: "run: NAME" or "not run: NAME";
+//                             scripts/kernel_coverage.py adds up the lines of several programs
+//   CKPLAN_PTX_LAUNCHES=FILE  writes a line of JSON for each launch, with its instructions and the
+//                             bytes and sectors that it read and wrote (memory.h)
+
+namespace {
+
+constexpr int kFailed = 70;
+
+struct ReportAtExit {
+  ReportAtExit() {
+    (void)FindingsSoFar();  // So that the findings are destroyed later.
+    if (const char* path = std::getenv("CKPLAN_PTX_LAUNCHES")) WriteLaunches(path);
+  }
+  ~ReportAtExit() {
+    if (const char* path = std::getenv("CKPLAN_PTX_KERNELS")) AppendKernels(path);
+    if (ReportPlayed()) return;
+    std::fflush(nullptr);
+    std::_Exit(kFailed);
+  }
+};
+const ReportAtExit report_at_exit;
+
+}  // namespace
+
+}  // namespace ckplan::ptx

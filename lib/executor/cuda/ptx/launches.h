@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "lib/executor/cuda/ptx/findings.h"
+#include "lib/executor/cuda/ptx/memory.h"
 
 namespace ckplan::ptx {
 
@@ -22,7 +22,7 @@ Coverage CoverageSoFar();
 
 Findings& FindingsSoFar();
 
-// Writes a line of JSON for each launch from now on to this file (launch_line.h).
+// Writes a line of JSON for each launch from now on to this file (player.h).
 void WriteLaunches(const std::string& path);
 
 // Appends a line for each kernel to the file: "run: NAME" or "not run: NAME".

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "lib/executor/cuda/ptx/float_rules.h"
+#include "lib/executor/cuda/ptx/lanes.h"
 
 namespace ckplan::ptx {
 

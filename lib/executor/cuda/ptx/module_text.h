@@ -13,6 +13,13 @@
 
 namespace ckplan::ptx {
 
+// The container of device code in nvcc's objects.
+
+// Returns the first PTX text. nvcc compresses it by Zstandard, unless an option forbids it
+// (--no-compress). Fails if there is no PTX, if it is compressed in another way, as by older
+// versions of nvcc, or if libzstd.so.1, which decompresses it, is not installed.
+Result<std::string> PtxIn(const unsigned char* container);
+
 // A variable: ".shared .align 16 .b8 name[64]", or a parameter: ".param .u64 name". Names of spaces
 // and types are without their points.
 struct VariableText {

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "lib/executor/cuda/ptx/decoder.h"
-#include "lib/executor/cuda/ptx/fat_binary.h"
-#include "lib/executor/cuda/ptx/launch_line.h"
+#include "lib/executor/cuda/ptx/module_text.h"
 #include "lib/executor/cuda/ptx/player.h"
 
 namespace ckplan::ptx {

@@ -1,6 +1,6 @@
 #include "lib/executor/cuda/traffic/element_orders.h"
 
-#include "lib/problem/ops/conv.h"
+#include "lib/problem/ops/sliding.h"
 
 namespace ckplan::cuda {
 

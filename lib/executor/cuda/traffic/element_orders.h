@@ -2,7 +2,7 @@
 // shapes; needs no kernels.
 #pragma once
 
-#include "lib/problem/ops/element_order.h"
+#include "lib/problem/ops/layout.h"
 #include "lib/problem/ops/window.h"
 
 namespace ckplan::cuda {

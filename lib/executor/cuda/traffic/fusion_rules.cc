@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "lib/executor/cuda/row_limits.h"
-#include "lib/problem/ops/binary.h"
-#include "lib/problem/ops/element_order.h"
+#include "lib/executor/cuda/kernel.h"
+#include "lib/problem/ops/elementwise.h"
+#include "lib/problem/ops/layout.h"
 #include "lib/problem/ops/softmax.h"
 
 namespace ckplan::cuda {

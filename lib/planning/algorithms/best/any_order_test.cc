@@ -1,13 +1,12 @@
+#include "lib/planning/algorithms/best/any_order.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <optional>
 #include <vector>
 
-#include "lib/planning/algorithms/best/any_order_loop.h"
-#include "lib/planning/algorithms/best/any_order_program.h"
 #include "lib/planning/algorithms/best/best.h"
-#include "lib/planning/algorithms/best/kinship.h"
 #include "lib/planning/mip/mip.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/best/brute_force.h"

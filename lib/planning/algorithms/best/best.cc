@@ -5,16 +5,55 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "lib/base/stop.h"
 #include "lib/planning/algorithms/best/annealing.h"
-#include "lib/planning/algorithms/best/any_order_loop.h"
+#include "lib/planning/algorithms/best/any_order.h"
+#include "lib/planning/algorithms/best/certificates.h"
+#include "lib/planning/algorithms/best/curve/trade_off_curve.h"
 #include "lib/planning/algorithms/best/flat_simulation.h"
 #include "lib/planning/algorithms/best/moment_loop.h"
-#include "lib/planning/algorithms/best/required_ops.h"
 #include "lib/planning/mip/mip.h"
 
 namespace ckplan {
+
+BestProblem::BestProblem(const JointGraph& graph, const IdVector<OpId, bool>& is_recomputed)
+    : graph_(graph), flat_(graph) {
+  if (std::find(is_recomputed.begin(), is_recomputed.end(), true) == is_recomputed.end()) return;
+  rules_ = RulesOf(graph, flat_);
+  rules_->is_recomputed.assign(is_recomputed.begin(), is_recomputed.end());
+  const std::vector<bool> is_forced = ForcedToRunAgain(*rules_, RequiredOps(flat_));
+  JointGraphParts parts = PartsOf(graph);
+  for (const OpId id : parts.ops.ids()) {
+    if (!is_forced[static_cast<size_t>(id.index())]) continue;
+    forced_cost_ += parts.ops[id].cost.count();
+    parts.ops[id].cost = Cost(0);
+  }
+  unforced_ = JointGraph::Create(std::move(parts)).value();
+  unforced_flat_.emplace(*unforced_);
+}
+
+BestProblem::~BestProblem() = default;
+
+TradeOffCurve* BestProblem::curve() {
+  if (!curve_) curve_ = std::make_unique<TradeOffCurve>(this, RequiredOwnOrder(flat_));
+  return curve_.get();
+}
+
+const Certificates& BestProblem::certificates() {
+  if (!certificates_) certificates_ = FindCertificates(flat_);
+  return *certificates_;
+}
+
+const OrderWithPeak& BestProblem::MinCutOrder(int starts) {
+  const auto known = min_cut_orders_.find(starts);
+  if (known != min_cut_orders_.end()) return known->second;
+  MinCutOrderOptions options;
+  options.starts = starts;
+  return min_cut_orders_.emplace(starts, FindMinCutOrder(flat_, options)).first->second;
+}
+
 namespace {
 
 // Above this many operations there are this many times fewer moves, and fewer still the more there

@@ -24,6 +24,13 @@
 
 namespace ckplan {
 
+// Returns the operations that every plan must run: those that make a result or a parameter
+// gradient, and their ancestors. Leaving out the others never raises a plan's peak or cost.
+std::vector<bool> RequiredOps(const RunProblem& problem);
+
+// Returns the required operations in the graph's own order.
+Runs RequiredOwnOrder(const RunProblem& problem);
+
 struct Certificates {
   int64_t least_peak_any_plan = 0;        // In bytes. No plan has a lower peak.
   OpId at;                                // An operation that needs this peak.

@@ -8,8 +8,8 @@
 
 #include "lib/base/rng.h"
 #include "lib/planning/algorithms/best/best.h"
+#include "lib/planning/algorithms/best/certificates.h"
 #include "lib/planning/algorithms/best/flat_simulation.h"
-#include "lib/planning/algorithms/best/required_ops.h"
 #include "lib/problem/runs/run_rules.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/best/brute_force.h"

@@ -18,7 +18,7 @@ constexpr uint64_t kEvictionSeeds = Instances(uint64_t{150});
 // Makes n operations in a row, each of which reads the one before, and n more that go back and read
 // the results of the first: the shape of a training step. All values have 10 bytes, all costs are
 // 1.
-JointGraph Chain(int n) {
+JointGraph ChainOf(int n) {
   JointGraphParts parts;
   for (int i = 0; i < 2 * n; ++i) {
     Value value;
@@ -42,7 +42,7 @@ JointGraph Chain(int n) {
 }  // namespace
 
 TEST_CASE("eviction: a chain on half its memory and on a tenth of it") {
-  const JointGraph graph = Chain(100);
+  const JointGraph graph = ChainOf(100);
   const RunProblem problem(graph);
   const Runs order = OwnOrder(graph);
   const int64_t whole = PeakOf(problem, order);
@@ -108,7 +108,7 @@ TEST_CASE("eviction: with enough memory it recomputes nothing") {
 
 TEST_CASE("eviction: kept values are evicted last") {
   // o0 and o1 make equal values; both are read at the end. There is memory for only one of them.
-  const JointGraph graph = Chain(6);
+  const JointGraph graph = ChainOf(6);
   const RunProblem problem(graph);
   const Runs order = OwnOrder(graph);
   const int64_t budget = PeakOf(problem, order) - 10;
@@ -124,7 +124,7 @@ TEST_CASE("eviction: kept values are evicted last") {
 }
 
 TEST_CASE("eviction: unread runs are dropped, with the order kept or free") {
-  const JointGraph graph = Chain(3);  // 0 1 2 3, 4 reads 3 and 1, 5 reads 4 and 0.
+  const JointGraph graph = ChainOf(3);  // 0 1 2 3, 4 reads 3 and 1, 5 reads 4 and 0.
   const RunProblem problem(graph);
   const auto runs = [](std::initializer_list<int32_t> ops) {
     Runs list;

@@ -4,7 +4,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
-#include "lib/problem/schedule/peak_meter.h"
+#include "lib/problem/schedule/replay.h"
 
 namespace ckplan {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/stop.h"
-#include "lib/planning/algorithms/best/required_ops.h"
+#include "lib/planning/algorithms/best/certificates.h"
 #include "lib/problem/graph/max_flow.h"
 
 namespace ckplan {

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "lib/planning/algorithms/best/certificates.h"
-#include "lib/planning/algorithms/best/required_ops.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/best/brute_force.h"
 

@@ -1,5 +1,3 @@
-#include "lib/planning/algorithms/best/offload_bound.h"
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -14,11 +12,12 @@
 #include "lib/planning/algorithms/best/curve/nested_network.h"
 #include "lib/planning/algorithms/best/flat_simulation.h"
 #include "lib/planning/algorithms/best/moment_program.h"
+#include "lib/planning/algorithms/best/offload_best.h"
 #include "lib/planning/algorithms/best/offload_cut.h"
 #include "lib/planning/mip/mip.h"
 #include "lib/testing/best/brute_force.h"
+#include "lib/testing/best/brute_force_offload.h"
 #include "lib/testing/best/nested_bound.h"
-#include "lib/testing/best/random_offload.h"
 #include "lib/testing/instances.h"
 
 namespace ckplan {

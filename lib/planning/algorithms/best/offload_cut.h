@@ -10,7 +10,7 @@
 //   source ──▶ N_u ── min(λ·bytes, price of the copies' windows) ──▶ R_m ── (1 - Σμ)·cost ──▶ sink
 //
 // The prices are found by column generation: each cut adds a choice, and a small linear program
-// over the choices so far (mix_program.h) says which prices to try next, and which windows are too
+// over the choices so far (offload_cut.cc) says which prices to try next, and which windows are too
 // short for its copies. Any prices prove a bound, so nothing depends on its rounding.
 //
 // Cost  one least cut for each trial of prices, mostly 20 to 200 of them.
@@ -21,7 +21,6 @@
 #include <span>
 #include <vector>
 
-#include "lib/planning/algorithms/best/copy_times.h"
 #include "lib/planning/algorithms/best/offload_network.h"
 #include "lib/problem/runs/run_problem.h"
 #include "lib/problem/runs/runs_and_loads.h"

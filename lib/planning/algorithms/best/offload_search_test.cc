@@ -7,11 +7,10 @@
 
 #include "lib/base/stop.h"
 #include "lib/planning/algorithms/best/best.h"
-#include "lib/planning/algorithms/best/copy_times.h"
+#include "lib/planning/algorithms/best/certificates.h"
 #include "lib/planning/algorithms/best/flat_simulation.h"
 #include "lib/planning/algorithms/best/offload_best.h"
-#include "lib/planning/algorithms/best/offload_crossing.h"
-#include "lib/planning/algorithms/best/required_ops.h"
+#include "lib/planning/algorithms/best/offload_network.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/problem/schedule/step_table.h"
 #include "lib/testing/best/brute_force.h"

@@ -14,8 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/planning/algorithms/best/peak_tree.h"
-#include "lib/planning/algorithms/best/slots.h"
+#include "lib/planning/algorithms/best/run_sequence.h"
 #include "lib/problem/runs/copy_schedule.h"
 #include "lib/problem/runs/run_problem.h"
 #include "lib/problem/runs/runs_and_loads.h"

@@ -10,7 +10,6 @@
 
 #include "lib/base/stop.h"
 #include "lib/planning/algorithms/best/best.h"
-#include "lib/planning/algorithms/best/best_problem.h"
 #include "lib/planning/plan/balance.h"
 #include "lib/problem/schedule/expand.h"
 #include "lib/problem/schedule/simulate.h"

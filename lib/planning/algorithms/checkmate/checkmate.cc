@@ -5,16 +5,349 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "lib/base/stop.h"
-#include "lib/planning/algorithms/checkmate/stage_program.h"
 #include "lib/planning/mip/mip.h"
 #include "lib/problem/runs/run_problem.h"
 #include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
+
+namespace {
+
+// The most units in a budget: well within double precision, and large enough that the solver's
+// tolerance is 10^-10 of it.
+constexpr double kMaxUnits = 10'000;
+// Simplex iterations times columns for one program: up to about 15 s.
+constexpr int64_t kMaxWork = 40'000'000;
+// Costs are whole numbers, so a bound within less than 1 proves them.
+constexpr double kCostGap = 0.99;
+
+// A column of the program, or a constant if the column could have only one value.
+struct Term {
+  int column = -1;
+  double constant = 0;
+  bool is(double value) const { return column < 0 && constant == value; }
+};
+
+constexpr Term kZero = {-1, 0};
+constexpr Term kOne = {-1, 1};
+
+// A row: the sum of its terms is at most `bound`.
+class Row {
+ public:
+  explicit Row(double bound) : bound_(bound) {}
+  Row& Add(double coefficient, const Term& term) {
+    if (term.column < 0) {
+      bound_ -= coefficient * term.constant;
+    } else {
+      entries_.push_back({term.column, coefficient});
+    }
+    return *this;
+  }
+  void AddTo(MipModel* model) && {
+    // A row without columns compares constants. If it holds, it is left out; if not, no plan is
+    // within the budget.
+    if (!entries_.empty() || bound_ < 0) {
+      model->AddRow(-kMipInfinity, bound_, std::move(entries_));
+    }
+  }
+
+ private:
+  double bound_;
+  std::vector<MipEntry> entries_;
+};
+
+std::vector<std::vector<InPlaceWrite>> TakeoversOf(const JointGraph& graph) {
+  std::vector<std::vector<InPlaceWrite>> takeovers;
+  for (const OpId id : graph.ops().ids()) takeovers.push_back(PossibleTakeovers(graph, id));
+  return takeovers;
+}
+
+}  // namespace
+
+class StageProgram::Builder {
+ public:
+  // `unit` is the number of bytes in one unit of the program.
+  Builder(const StageProgram& program, double unit)
+      : program_(program),
+        problem_(program.problem_),
+        unit_(unit),
+        runs_(At(problem_.op_count)),
+        stored_(At(problem_.op_count) + 1, std::vector<Term>(At(problem_.value_count))) {}
+
+  // Without a budget, the peak is minimised.
+  void Build(std::optional<int64_t> budget, int64_t highest) {
+    if (!budget) {
+      peak_ = {model_.AddColumn({.cost = 1, .upper = static_cast<double>(highest) / unit_}), 0};
+    }
+    AddColumns(budget.has_value());
+    for (int32_t stage = 0; stage < problem_.op_count; ++stage) {
+      PollStop();
+      AddAvailability(stage);
+      AddStorage(stage + 1);
+      AddAliases(stage);
+      AddMemory(stage, budget);
+    }
+  }
+
+  const MipModel& model() const { return model_; }
+
+  Runs RunsOf(const std::vector<double>& values) const {
+    Runs runs;
+    for (int32_t stage = 0; stage < problem_.op_count; ++stage) {
+      for (int32_t op = 0; op <= stage; ++op) {
+        const Term& term = Run(stage, op);
+        const double value = term.column < 0 ? term.constant : values[At(term.column)];
+        if (value > 0.5) runs.emplace_back(op);
+      }
+    }
+    return runs;
+  }
+
+ private:
+  const Term& Run(int32_t stage, int32_t op) const { return runs_[At(stage)][At(op)]; }
+  const Term& Stored(int32_t stage, int32_t value) const { return stored_[At(stage)][At(value)]; }
+  int32_t Maker(int32_t value) const { return problem_.maker[At(value)]; }
+  int32_t StorageOf(int32_t value) const {
+    return program_.graph_.value(ValueId(value)).storage.index();
+  }
+
+  Term NewBinary(double cost) {
+    return {model_.AddColumn({.cost = cost, .upper = 1, .is_integer = true}), 0};
+  }
+
+  void AddColumns(bool counts_cost) {
+    for (int32_t stage = 0; stage < problem_.op_count; ++stage) {
+      runs_[At(stage)].assign(At(stage) + 1, kZero);
+      runs_[At(stage)].back() = kOne;
+      for (int32_t op = 0; op < stage; ++op) {
+        const bool may_run = problem_.may_repeat[At(op)] && stage <= program_.useful_until_[At(op)];
+        const double cost = static_cast<double>(problem_.cost[At(op)]);
+        if (may_run) runs_[At(stage)][At(op)] = NewBinary(counts_cost ? cost : 0);
+      }
+      for (int32_t value = 0; value < problem_.value_count; ++value) {
+        const bool may_be_there = Maker(value) >= 0 && Maker(value) < stage;
+        if (!may_be_there || stage > program_.wanted_until_[At(value)]) continue;
+        stored_[At(stage)][At(value)] = NewBinary(0);
+      }
+    }
+    for (int32_t value = 0; value < problem_.value_count; ++value) {
+      const bool is_kept = problem_.is_result[At(value)] && Maker(value) >= 0;
+      if (is_kept) stored_.back()[At(value)] = kOne;
+    }
+  }
+
+  // Adds the rows of (1b) in checkmate.h.
+  void AddAvailability(int32_t stage) {
+    for (int32_t op = 0; op <= stage; ++op) {
+      if (Run(stage, op).is(0)) continue;
+      for (const int32_t read : problem_.reads[op]) {
+        Row row(0);
+        row.Add(1, Run(stage, op)).Add(-1, Run(stage, Maker(read))).Add(-1, Stored(stage, read));
+        std::move(row).AddTo(&model_);
+      }
+    }
+  }
+
+  // Adds the rows of (1c), and rows that forbid keeping a value which is made again before it is
+  // read.
+  void AddStorage(int32_t stage) {
+    for (int32_t value = 0; value < problem_.value_count; ++value) {
+      const int32_t maker = Maker(value);
+      if (Stored(stage, value).is(0) || maker == stage - 1) continue;
+      Row before(0);
+      before.Add(1, Stored(stage, value));
+      before.Add(-1, Run(stage - 1, maker)).Add(-1, Stored(stage - 1, value));
+      std::move(before).AddTo(&model_);
+      Row once(1);
+      once.Add(1, Stored(stage - 1, value)).Add(1, Run(stage - 1, maker));
+      std::move(once).AddTo(&model_);
+    }
+  }
+
+  void AddAliases(int32_t stage) {
+    for (int32_t alias = 0; alias < problem_.value_count; ++alias) {
+      const int32_t storage = StorageOf(alias);
+      if (storage == alias || Maker(storage) < 0 || Stored(stage, alias).is(0)) continue;
+      Row together(0);
+      together.Add(1, Stored(stage, alias)).Add(-1, Stored(stage, storage));
+      std::move(together).AddTo(&model_);
+      Row anew(1);
+      anew.Add(1, Stored(stage, alias)).Add(1, Run(stage, Maker(storage)));
+      std::move(anew).AddTo(&model_);
+    }
+  }
+
+  void AddMemory(int32_t stage, std::optional<int64_t> budget) {
+    FindWanted(stage);
+    for (int32_t op = 0; op <= stage; ++op) {
+      if (Run(stage, op).is(0)) continue;
+      Row row(budget ? static_cast<double>(*budget) / unit_ : 0);
+      if (!budget) row.Add(-1, peak_);
+      for (int32_t value = 0; value < problem_.value_count; ++value) {
+        const double size = Units(problem_.bytes[At(value)]);
+        if (size == 0 || Maker(value) > stage) continue;
+        if (Maker(value) < op) {
+          row.Add(size, WantedFrom(value, op));
+        } else {
+          row.Add(size, Stored(stage, value));
+          if (Maker(value) == op) row.Add(size, Run(stage, op));
+        }
+      }
+      row.Add(Units(problem_.workspace[At(op)]), Run(stage, op));
+      AddTakenOver(stage, op, &row);
+      std::move(row).AddTo(&model_);
+    }
+  }
+
+  double Units(int64_t bytes) const { return static_cast<double>(bytes) / unit_; }
+
+  // Makes the variables N of the stage (checkmate.h): for each value one for each of its
+  // readers in the stage, and one for the time after the stage.
+  void FindWanted(int32_t stage) {
+    wanted_.assign(At(problem_.value_count), {});
+    for (int32_t value = 0; value < problem_.value_count; ++value) {
+      if (problem_.bytes[At(value)] == 0 || Maker(value) > stage) continue;
+      const std::span<const int32_t> readers = problem_.readers[value];
+      const auto end = std::upper_bound(readers.begin(), readers.end(), stage);
+      std::vector<Term>& wanted = wanted_[At(value)];
+      wanted.assign(static_cast<size_t>(end - readers.begin()) + 1, kZero);
+      wanted.back() = Stored(stage + 1, value);
+      for (size_t j = wanted.size() - 1; j-- > 0;) {
+        wanted[j] = Either(Run(stage, readers[j]), wanted[j + 1]);
+      }
+    }
+  }
+
+  // Returns a term that is at least as large as both.
+  Term Either(const Term& a, const Term& b) {
+    if (a.is(1) || b.is(1)) return kOne;
+    if (a.is(0)) return b;
+    if (b.is(0)) return a;
+    const Term either = {model_.AddColumn({.upper = 1}), 0};
+    for (const Term& each : {a, b}) {
+      Row row(0);
+      row.Add(1, each).Add(-1, either);
+      std::move(row).AddTo(&model_);
+    }
+    return either;
+  }
+
+  // Returns whether `op`, a later operation of the stage, or a later stage needs the value.
+  const Term& WantedFrom(int32_t value, int32_t op) const {
+    const std::span<const int32_t> readers = problem_.readers[value];
+    const auto first = std::lower_bound(readers.begin(), readers.end(), op) - readers.begin();
+    const std::vector<Term>& wanted = wanted_[At(value)];
+    return wanted[std::min(static_cast<size_t>(first), wanted.size() - 1)];
+  }
+
+  // A pair of PossibleTakeovers, and the column that says whether the takeover happens.
+  struct Takeover {
+    InPlaceWrite pair;
+    Term taken;
+  };
+
+  void AddTakenOver(int32_t stage, int32_t op, Row* memory) {
+    const std::vector<InPlaceWrite>& pairs = program_.takeovers_[At(op)];
+    std::vector<Takeover> before;
+    for (const InPlaceWrite& pair : pairs) {
+      const int32_t read = pair.read.index();
+      const Term& wanted = WantedFrom(read, op + 1);
+      if (wanted.is(1)) continue;
+      // A single one is whole whenever R and S are.
+      const Term taken = {model_.AddColumn({.upper = 1, .is_integer = pairs.size() > 1}), 0};
+      Row runs(0);
+      runs.Add(1, taken).Add(-1, Run(stage, op));
+      std::move(runs).AddTo(&model_);
+      Row dies(1);
+      dies.Add(1, taken).Add(1, wanted);
+      std::move(dies).AddTo(&model_);
+      AddOrder(op, {pair, taken}, before);
+      memory->Add(-Units(problem_.bytes[At(read)]), taken);
+      before.push_back({pair, taken});
+    }
+  }
+
+  // Adds the rules between this pair and those before it. The same memory is taken over once. The
+  // same write takes this memory only if it cannot take the other one, which is needed or taken by
+  // an earlier write.
+  void AddOrder(int32_t op, const Takeover& takeover, const std::vector<Takeover>& before) {
+    const auto& [pair, taken] = takeover;
+    for (const Takeover& other : before) {
+      if (other.pair.read == pair.read) {
+        Row once(1);
+        once.Add(1, taken).Add(1, other.taken);
+        std::move(once).AddTo(&model_);
+      }
+      if (other.pair.write != pair.write) continue;
+      Row passed_over(0);
+      passed_over.Add(1, taken).Add(-1, WantedFrom(other.pair.read.index(), op + 1));
+      for (const Takeover& earlier : before) {
+        const bool is_earlier = earlier.pair.write != pair.write;
+        if (is_earlier && earlier.pair.read == other.pair.read) passed_over.Add(-1, earlier.taken);
+      }
+      std::move(passed_over).AddTo(&model_);
+    }
+  }
+
+  const StageProgram& program_;
+  const RunProblem& problem_;
+  const double unit_;
+  MipModel model_;
+  Term peak_;
+  std::vector<std::vector<Term>> runs_;    // The variables R, by stage and operation.
+  std::vector<std::vector<Term>> stored_;  // The variables S, by stage and value; the last entry is
+                                           // after the step.
+  std::vector<std::vector<Term>> wanted_;  // The variables N of one stage, by value and reader.
+};
+
+// Goes backwards. An operation is useful until its own stage; if it may repeat, it is useful for as
+// long as any value that it writes, which is useful for as long as any operation that reads it.
+StageProgram::StageProgram(const JointGraph& graph, const RunProblem& problem)
+    : graph_(graph),
+      problem_(problem),
+      takeovers_(TakeoversOf(graph)),
+      useful_until_(At(problem.op_count)),
+      wanted_until_(At(problem.value_count), -1) {
+  for (int32_t op = problem.op_count - 1; op >= 0; --op) {
+    int32_t& useful = useful_until_[At(op)] = op;
+    for (const int32_t write : problem.writes[op]) {
+      int32_t& wanted = wanted_until_[At(write)] = op;
+      for (const int32_t reader : problem.readers[write]) {
+        wanted = std::max(wanted, useful_until_[At(reader)]);
+      }
+      if (problem.is_result[At(write)]) wanted = problem.op_count - 1;
+      if (problem.may_repeat[At(op)]) useful = std::max(useful, wanted);
+    }
+  }
+}
+
+Result<StageSolution> StageProgram::LeastTime(int64_t budget) const {
+  return Solve(budget, budget);
+}
+
+Result<StageSolution> StageProgram::LeastPeak(int64_t highest) const {
+  return Solve(std::nullopt, highest);
+}
+
+Result<StageSolution> StageProgram::Solve(std::optional<int64_t> budget, int64_t highest) const {
+  const double unit = std::max(1.0, static_cast<double>(highest) / kMaxUnits);
+  Builder builder(*this, unit);
+  builder.Build(budget, highest);
+  MipLimits limits;
+  const auto columns = static_cast<int64_t>(builder.model().columns().size());
+  limits.lp_iterations = kMaxWork / std::max<int64_t>(1, columns);
+  if (budget) limits.absolute_gap = kCostGap;
+  CKPLAN_ASSIGN_OR_RETURN(const MipOutcome outcome, SolveMip(builder.model(), limits));
+  StageSolution solution{outcome.status, std::nullopt};
+  if (outcome.values) solution.runs = builder.RunsOf(*outcome.values);
+  return solution;
+}
+
 namespace {
 
 constexpr size_t kMaxOps = 80;

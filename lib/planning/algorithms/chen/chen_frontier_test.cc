@@ -1,3 +1,5 @@
+#include "lib/planning/algorithms/chen/chen_frontier.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/planning/algorithms/chen/frontiers.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"

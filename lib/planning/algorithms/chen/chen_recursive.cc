@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lib/base/stop.h"
-#include "lib/problem/graph/chain.h"
-#include "lib/problem/schedule/lower_recursive.h"
+#include "lib/problem/graph/vertex_graph.h"
+#include "lib/problem/schedule/lower.h"
 
 namespace ckplan {
 namespace {

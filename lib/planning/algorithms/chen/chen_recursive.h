@@ -20,7 +20,7 @@
 //            segment that is cut.
 // Differs    - segments are cut into equal numbers of blocks, as in Eq. 2, whatever their size.
 //            - the last segment of a level needs no second run, and a run stops at its last cut
-//              (lib/problem/schedule/lower_recursive.h), so the real overhead is below the paper's.
+//              (lib/problem/schedule/lower.h), so the real overhead is below the paper's.
 #pragma once
 
 #include <memory>

@@ -9,12 +9,10 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/stop.h"
-#include "lib/base/work_limit.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_joint_graph.h"
-#include "lib/testing/small_ops.h"
 
 namespace ckplan {
 namespace {

@@ -6,8 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "lib/base/human_bytes.h"
-#include "lib/base/quoted_text.h"
+#include "lib/base/text.h"
 #include "lib/planning/algorithms/feng/division_tree.h"
 #include "lib/planning/algorithms/feng/two_terminal.h"
 

@@ -1,5 +1,7 @@
 // Compares feng-linear and feng-acg with Algorithm 1 as printed and with an enumeration of all
 // divisions.
+#include "lib/planning/algorithms/feng/feng.h"
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -11,8 +13,6 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/planning/algorithms/feng/feng_acg.h"
-#include "lib/planning/algorithms/feng/feng_linear.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/simulate.h"

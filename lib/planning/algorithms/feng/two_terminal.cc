@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/problem/graph/chain.h"
+#include "lib/problem/graph/vertex_graph.h"
 
 namespace ckplan {
 namespace {

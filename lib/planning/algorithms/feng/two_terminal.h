@@ -10,10 +10,10 @@
 //     is a non-inplace operation"): the overwritten tensor is not counted.
 //   - A graph with several sources or targets is given the single source and target that the theory
 //     requires. An extra source is tied to the splitting vertex before it, an extra target to the
-//     one after it (chain.h), so that a state which every layer returns does not keep the graph
-//     from being cut between layers. If there is no such splitting vertex, a virtual source or
-//     target of size 0 joins them. These ties order the computation and carry no data: a division
-//     that is valid with them is valid without.
+//     one after it (lib/problem/graph/vertex_graph.h), so that a state which every layer returns
+//     does not keep the graph from being cut between layers. If there is no such splitting vertex,
+//     a virtual source or target of size 0 joins them. These ties order the computation and carry
+//     no data: a division that is valid with them is valid without.
 //   - The graph's inputs form the source: they always exist and have size 0 here.
 #pragma once
 

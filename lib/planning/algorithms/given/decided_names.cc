@@ -4,9 +4,8 @@
 
 #include <algorithm>
 
-#include "lib/base/nearest_name.h"
-#include "lib/base/printable.h"
 #include "lib/base/stop.h"
+#include "lib/base/text.h"
 #include "lib/planning/plan/plan.h"
 
 namespace ckplan {

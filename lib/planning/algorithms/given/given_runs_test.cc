@@ -1,5 +1,3 @@
-#include "lib/planning/algorithms/given/given_runs.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,13 +10,14 @@
 #include "lib/files/emit/json_joint_graph.h"
 #include "lib/files/emit/json_plan.h"
 #include "lib/files/input/plan_file.h"
+#include "lib/planning/algorithms/given/given.h"
 #include "lib/planning/plan/assemble.h"
 #include "lib/planning/plan/check.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/planning/planner/registry.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/random_joint_graph.h"
-#include "lib/testing/random_moves.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 namespace {
@@ -42,7 +41,7 @@ constexpr std::string_view kGraph = R"({"kind": "joint", "name": "chain",
            "cost": 5}],
   "results": []})";
 
-JointGraph Chain() { return ReadJointGraphJson(kGraph, "chain.json").value(); }
+JointGraph JointChain() { return ReadJointGraphJson(kGraph, "chain.json").value(); }
 
 Result<std::vector<OpId>> Judge(const JointGraph& graph, const std::string& decisions) {
   const Decisions read = ReadDecisionsJson(decisions, "d.json").value();
@@ -68,7 +67,7 @@ RandomJointOptions Options(Rng& rng) {
 
 TEST_CASE(
     "given runs: kept values stay, with values that share their memory; the rest runs again") {
-  const JointGraph graph = Chain();
+  const JointGraph graph = JointChain();
   const struct {
     const char* decisions;
     const char* runs;
@@ -97,7 +96,7 @@ TEST_CASE(
 }
 
 TEST_CASE("given runs: decisions that do not fit the graph are refused, with what and where") {
-  const JointGraph graph = Chain();
+  const JointGraph graph = JointChain();
   const struct {
     const char* decisions;
     ErrorCode code;
@@ -232,7 +231,7 @@ TEST_CASE("given runs: operations with kept values run once, and keeping everyth
 }
 
 TEST_CASE("given runs: a budget is compared with the peak of the decisions") {
-  const JointGraph graph = Chain();
+  const JointGraph graph = JointChain();
   PlanRequest request;
   request.algorithm = std::string(kGivenAlgorithm);
   request.decisions = ReadDecisionsJson(R"({"kept": ["b", "c"]})", "d.json").value();

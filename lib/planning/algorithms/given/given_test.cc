@@ -20,7 +20,6 @@
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
-#include "lib/testing/step_text.h"
 
 namespace ckplan {
 namespace {

@@ -1,6 +1,9 @@
 #include "lib/planning/algorithms/kusumoto/fitting_segments.h"
 
+#include <algorithm>
+#include <compare>
 #include <utility>
+#include <vector>
 
 namespace ckplan {
 
@@ -84,6 +87,136 @@ SetSelection FittingSegments::PassableOf(const Arrivals& arrivals,
     if (arrivals.cached[i] <= max_cached[i]) passable.push_back(set);
   }
   return SetSelection(family_, std::move(passable));
+}
+
+namespace {
+
+// Tries whether a budget just below the known one is feasible. Then it halves the range in which
+// the least budget lies until the range is narrow, and decides in one pass over the values that
+// occur in the rest.
+class MinBudgetSearch {
+ public:
+  MinBudgetSearch(const LowerSetFamily& family, SetWorkers* workers)
+      : family_(family), workers_(*workers), passable_{SetSelection(family), {}} {}
+
+  Result<LeastBudget> Run(std::optional<Bytes> known) {
+    const Bytes whole = 2 * family_.whole().memory;  // {V} is always feasible within this.
+    if (known) {
+      CKPLAN_RETURN_IF_ERROR(Try(std::min(*known, whole)));
+    } else {
+      CKPLAN_RETURN_IF_ERROR(FindFeasible(whole));
+    }
+    // Often the least budget of a smaller family is the least of all, which one pass proves.
+    CKPLAN_RETURN_IF_ERROR(TryJustBelow());
+    const Bytes narrow(feasible_.count() / 1024);
+    while (feasible_ - infeasible_ > narrow + Bytes(1)) {
+      CKPLAN_RETURN_IF_ERROR(Try(Bytes((infeasible_.count() + feasible_.count()) / 2)));
+    }
+    for (int i = 0; i < kLastTries; ++i) CKPLAN_RETURN_IF_ERROR(TryJustBelow());
+    if (!is_settled()) {
+      CKPLAN_ASSIGN_OR_RETURN(feasible_, SettleRest());
+    }
+    if (passable_budget_ != feasible_) return LeastBudget{feasible_, std::nullopt};
+    return LeastBudget{feasible_, std::move(passable_)};
+  }
+
+ private:
+  // A sequence that leads to a set: the cached memory, and the highest Eq. 2 value so far.
+  struct Way {
+    Bytes cached;
+    Bytes peak;
+    auto operator<=>(const Way&) const = default;
+  };
+  static constexpr size_t kMaxUnsorted = 1024;
+  static constexpr int kDoublings = 8;
+  static constexpr int kLastTries = 3;
+
+  bool is_settled() const { return feasible_ - infeasible_ <= Bytes(1); }
+
+  Result<Done> TryJustBelow() { return is_settled() ? Done{} : Try(feasible_ - Bytes(1)); }
+
+  // Doubles a small guess until it is feasible. The smaller a guess, the fewer segments fit it.
+  Result<Done> FindFeasible(Bytes whole) {
+    for (int shift = kDoublings; feasible_ == kNoBytes; --shift) {
+      CKPLAN_RETURN_IF_ERROR(Try(Bytes(whole.count() >> shift)));
+    }
+    return Done{};
+  }
+
+  // A feasible guess is lowered at once to the peak of the sequence found. Sets that no sequence
+  // within it can pass are left out from then on.
+  Result<Done> Try(Bytes guess) {
+    FittingSegments segments(family_, guess, &workers_);
+    CKPLAN_ASSIGN_OR_RETURN(const auto arrivals, segments.FindMinCached(passable_.sets));
+    if (arrivals.cached.back() == kNoBytes) {
+      infeasible_ = guess;
+      return Done{};
+    }
+    feasible_ = arrivals.peak.back();
+    CKPLAN_ASSIGN_OR_RETURN(passable_.max_cached, segments.FindMaxCached(passable_.sets));
+    passable_.sets = segments.PassableOf(arrivals, passable_.max_cached, passable_.sets);
+    passable_budget_ = guess;
+    return Done{};
+  }
+
+  // Keeps for each set the ways that no other way beats in both numbers. Peaks that are known to be
+  // infeasible count as equal, so that few ways differ.
+  Result<Bytes> SettleRest() {
+    FittingSegments segments(family_, feasible_, &workers_);
+    std::vector<std::vector<Way>> ways(static_cast<size_t>(family_.size()));
+    ways[0].push_back({Bytes(0), infeasible_ + Bytes(1)});
+    const auto settle = [&](size_t worker, int32_t set) {
+      std::vector<Way> reached;
+      segments.ForEach(
+          worker, set, passable_.sets,
+          [&](int32_t below, Bytes max_cached) {
+            const std::vector<Way>& from = ways[static_cast<size_t>(below)];
+            return !from.empty() && from.front().cached <= max_cached;
+          },
+          [&](int32_t below, Bytes max_cached) {
+            const std::vector<Way>& from = ways[static_cast<size_t>(below)];
+            const Bytes more_cached = Between(family_, set, below).more_cached;
+            workers_.meter().Add(static_cast<int64_t>(from.size()));
+            for (const Way& way : from) {
+              if (way.cached > max_cached) break;
+              const Bytes needed = way.cached + feasible_ - max_cached;
+              reached.push_back({way.cached + more_cached, std::max(way.peak, needed)});
+            }
+            if (reached.size() > kMaxUnsorted) KeepBest(&reached);
+          });
+      KeepBest(&reached);
+      reached.shrink_to_fit();
+      ways[static_cast<size_t>(set)] = std::move(reached);
+    };
+    CKPLAN_RETURN_IF_ERROR(workers_.Upwards(passable_.sets.after_first(), settle));
+    CKPLAN_CHECK(!ways.back().empty(), "the search starts from a feasible budget");
+    return ways.back().back().peak;
+  }
+
+  // Sorts by cached memory and drops ways whose peak is not below that of an earlier way.
+  static void KeepBest(std::vector<Way>* ways) {
+    std::sort(ways->begin(), ways->end());
+    size_t kept = 0;
+    for (const Way& way : *ways) {
+      if (kept == 0 || way.peak < (*ways)[kept - 1].peak) (*ways)[kept++] = way;
+    }
+    ways->resize(kept);
+  }
+
+  const LowerSetFamily& family_;
+  SetWorkers& workers_;
+  Bytes feasible_ = kNoBytes;
+  Bytes infeasible_{-1};  // This and all lower budgets are infeasible.
+  // The lowest feasible guess, and the sets through which some sequence within it may lead.
+  Bytes passable_budget_ = kNoBytes;
+  FittingSegments::Passable passable_;
+};
+
+}  // namespace
+
+Result<LeastBudget> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
+                                  SetWorkers* workers) {
+  return MinBudgetSearch(family, workers).Run(known);
 }
 
 }  // namespace ckplan

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lib/base/result.h"
@@ -94,5 +95,17 @@ class FittingSegments {
   const Bytes budget_;
   SetWorkers& workers_;
 };
+
+// The least budget of Eq. 2 (Kusumoto et al. 2019) that some sequence of lower sets fits.
+struct LeastBudget {
+  Bytes budget;
+  // The sets that can be passed within that budget, if the search found them.
+  std::optional<FittingSegments::Passable> passable;
+};
+
+// `known` is a budget that is known to be feasible, such as that of a smaller family; the search is
+// faster the nearer it is. Errors are those of the workers.
+Result<LeastBudget> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
+                                  SetWorkers* workers);
 
 }  // namespace ckplan

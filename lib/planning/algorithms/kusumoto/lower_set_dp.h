@@ -42,9 +42,8 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
+#include "lib/planning/algorithms/kusumoto/fitting_segments.h"
 #include "lib/planning/algorithms/kusumoto/lower_sets.h"
-#include "lib/planning/algorithms/kusumoto/min_budget.h"
-#include "lib/planning/algorithms/kusumoto/work_meter.h"
 #include "lib/problem/graph/vertex_graph.h"
 
 namespace ckplan {

@@ -9,10 +9,22 @@
 #include <span>
 #include <utility>
 
-#include "lib/planning/algorithms/kusumoto/node_words.h"
 #include "lib/planning/algorithms/kusumoto/set_neighbours.h"
 
 namespace ckplan {
+
+bool WorkMeter::is_over() const { return limits_.stop.stop_requested() || has_done_too_much(); }
+
+Result<Done> WorkMeter::Check() const {
+  if (limits_.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
+  if (has_done_too_much()) {
+    return MakeError(ErrorCode::kUnsupported,
+                     fmt::format("the search over {} lower sets takes more than {} transitions",
+                                 lower_sets_, limits_.max_transitions));
+  }
+  return Done{};
+}
+
 namespace {
 
 constexpr int64_t kSetsPerPoll = 256;

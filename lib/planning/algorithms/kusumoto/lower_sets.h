@@ -16,20 +16,70 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/planning/algorithms/kusumoto/node_words.h"
-#include "lib/planning/algorithms/kusumoto/work_meter.h"
+#include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/graph/vertex_graph.h"
 
 namespace ckplan {
+
+// Sets of nodes as words of 64 bits: node i is bit i % 64 of word i / 64.
+inline constexpr size_t kWordBits = 64;
+
+inline size_t WordCount(size_t node_count) { return (node_count + kWordBits - 1) / kWordBits; }
+inline size_t WordOf(NodeId v) { return static_cast<size_t>(v.index()) / kWordBits; }
+inline uint64_t BitOf(NodeId v) {
+  return uint64_t{1} << (static_cast<size_t>(v.index()) % kWordBits);
+}
+// Returns the node of the lowest bit.
+inline NodeId NodeAt(size_t word, uint64_t bits) {
+  return NodeId(word * kWordBits + static_cast<size_t>(std::countr_zero(bits)));
+}
+inline void Flip(uint64_t* words, NodeId v) { words[WordOf(v)] ^= BitOf(v); }
+inline bool HasNode(const uint64_t* words, NodeId v) { return (words[WordOf(v)] & BitOf(v)) != 0; }
+
+// Limits a search by a stop request and by a number of elementary steps. Steps, unlike seconds, are
+// the same on every machine, and so is a refusal.
+struct DpLimits {
+  std::stop_token stop;
+  int64_t max_transitions = 0;  // State transitions tried; 0 means no limit.
+  int threads = 0;              // 0 means the number of processor cores, up to four.
+};
+
+// Counts work against the limits of a call. Several threads may count at once.
+class WorkMeter {
+ public:
+  // Keeps a reference to `limits`. The refusal reports `lower_sets` as the number of sets.
+  WorkMeter(int32_t lower_sets, const DpLimits& limits)
+      : lower_sets_(lower_sets), limits_(limits) {}
+
+  void Add(int64_t transitions) { transitions_.fetch_add(transitions, std::memory_order_relaxed); }
+
+  int64_t transitions() const { return transitions_.load(std::memory_order_relaxed); }
+
+  // kTimeout: stopped. kUnsupported: more transitions than allowed.
+  Result<Done> Check() const;
+  bool is_over() const;
+
+ private:
+  bool has_done_too_much() const {
+    return limits_.max_transitions > 0 && transitions() > limits_.max_transitions;
+  }
+
+  const int32_t lower_sets_;
+  const DpLimits& limits_;
+  std::atomic<int64_t> transitions_ = 0;
+};
 
 class LowerSetFamily {
  public:

@@ -14,9 +14,9 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/stop.h"
-#include "lib/planning/algorithms/kusumoto/canonical_solver.h"
+#include "lib/planning/algorithms/kusumoto/kusumoto.h"
 #include "lib/planning/algorithms/kusumoto/lower_set_dp.h"
-#include "lib/problem/schedule/canonical_figures.h"
+#include "lib/problem/schedule/canonical_strategy.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
 

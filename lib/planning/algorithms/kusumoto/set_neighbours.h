@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "lib/base/units.h"
-#include "lib/planning/algorithms/kusumoto/node_words.h"
+#include "lib/planning/algorithms/kusumoto/lower_sets.h"
 #include "lib/problem/graph/vertex_graph.h"
 
 namespace ckplan {

@@ -3,7 +3,7 @@
 // Sets of one size are not subsets of each other: they form a level. A pass goes from level to
 // level, and threads share the sets of one level. The result for a set depends only on the levels
 // before it, so it depends neither on the threads nor on their number. The same holds for the work
-// that counts for a work limit (lib/base/work_limit.h): after each level, the thread that began the
+// that counts for a work limit (lib/base/stop.h): after each level, the thread that began the
 // pass polls for the work of all threads.
 #pragma once
 
@@ -14,7 +14,6 @@
 
 #include "lib/base/result.h"
 #include "lib/planning/algorithms/kusumoto/lower_sets.h"
-#include "lib/planning/algorithms/kusumoto/work_meter.h"
 
 namespace ckplan {
 

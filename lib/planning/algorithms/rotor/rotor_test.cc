@@ -10,8 +10,6 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/planning/algorithms/rotor/persistent_program.h"
-#include "lib/planning/algorithms/rotor/stages.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/testing/graph_text.h"
 

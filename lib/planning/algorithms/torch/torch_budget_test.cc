@@ -8,12 +8,10 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/planning/algorithms/torch/saved_values.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_joint_graph.h"
-#include "lib/testing/small_ops.h"
 
 namespace ckplan {
 namespace {

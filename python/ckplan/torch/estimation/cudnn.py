@@ -304,7 +304,7 @@ def _properties(device: Device) -> dict[str, Any]:
     """Returns the properties by cuDNN's names, which asks for all of them.
 
     Those that are written out are the same for all GPUs that the program describes, or do not
-    matter (lib/executor/cuda/gpu/described_device.cc).
+    matter (lib/executor/cuda/gpu/cuda_libraries.cc).
     """
     cuda: Mapping[str, int] = device.cuda or {}
     return {

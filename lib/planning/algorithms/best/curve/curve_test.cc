@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/planning/algorithms/best/best_problem.h"
+#include "lib/planning/algorithms/best/best.h"
 #include "lib/planning/algorithms/best/curve/cut_rounding.h"
 #include "lib/planning/algorithms/best/curve/nested_network.h"
 #include "lib/planning/algorithms/best/curve/price_master.h"

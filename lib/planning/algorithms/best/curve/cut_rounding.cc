@@ -6,7 +6,7 @@
 #include "lib/base/stop.h"
 #include "lib/planning/algorithms/best/flat_simulation.h"
 #include "lib/planning/algorithms/best/run_sequence.h"
-#include "lib/problem/runs/lazy_runs.h"
+#include "lib/problem/runs/run_problem.h"
 
 namespace ckplan {
 namespace {

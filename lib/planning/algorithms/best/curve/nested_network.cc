@@ -13,7 +13,7 @@ constexpr int32_t kSink = 0;
 constexpr int32_t kNoNode = -1;
 
 // Capacities sum up to at most 2^60, below the limit of MaxFlow.
-constexpr int kCapacityBits = 60;
+constexpr int kNestedCapacityBits = 60;
 
 // The price of a byte that makes all bytes worth all costs has about this many bits.
 constexpr int kPriceBits = 30;
@@ -186,8 +186,8 @@ int64_t NestedNetwork::Solve() {
 }
 
 // Capacities are costs times 2^scale, rounded down, for the largest scale at which they sum up to
-// no more than 2^kCapacityBits. None is above the true one, so the cut is not above the true one
-// either.
+// no more than 2^kNestedCapacityBits. None is above the true one, so the cut is not above the true
+// one either.
 //
 // Nothing overflows 128 bits: prices are at most 2^60, and bytes less than 2^56; the scale is at
 // most price_shift_, so a product is shifted to the right.
@@ -197,7 +197,7 @@ BoundLine NestedNetwork::Cut(std::span<const int64_t> prices, Ties ties) {
     all_prices += static_cast<__int128>(prices[i]) * priced_bytes_[i];
   }
   const __int128 all = (all_prices >> price_shift_) + all_costs_ + 1;
-  constexpr __int128 kLimit = __int128{1} << kCapacityBits;
+  constexpr __int128 kLimit = __int128{1} << kNestedCapacityBits;
   int scale = 0;
   while (scale < price_shift_ && ShiftedDown(all, scale + 1) <= kLimit) ++scale;
   while (ShiftedDown(all, scale) > kLimit) --scale;

@@ -8,9 +8,9 @@
 
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
-#include "lib/planning/algorithms/best/best_problem.h"
+#include "lib/planning/algorithms/best/best.h"
 #include "lib/planning/algorithms/best/curve/cut_rounding.h"
-#include "lib/planning/algorithms/best/step_view.h"
+#include "lib/planning/algorithms/best/moment_loop.h"
 #include "lib/problem/runs/rerun_aliases.h"
 
 namespace ckplan {
@@ -44,21 +44,24 @@ constexpr double kLeastMultiple = 0.995;
 constexpr double kNearMultiples = 1e-7;
 
 // Where more operations than this would have to run again for one value, plans seldom pay.
-constexpr size_t kMostAncestors = 64;
+constexpr size_t kMostCurveAncestors = 64;
 
 // The rules of eviction by how often each gave the best plan, on the models of testdata/models.
-constexpr std::array kEvictions = {
-    EvictionRule{1, 1, 2, true, kMostAncestors},  EvictionRule{2, 1, 2, true, kMostAncestors},
-    EvictionRule{1, 1, 1, true, kMostAncestors},  EvictionRule{1, 2, 2, true, kMostAncestors},
-    EvictionRule{0, 1, 1, false, kMostAncestors}, EvictionRule{0, 1, 1, true, kMostAncestors},
-    EvictionRule{0, 1, 2, true, kMostAncestors},  EvictionRule{2, 1, 1, true, kMostAncestors}};
+constexpr std::array kEvictions = {EvictionRule{1, 1, 2, true, kMostCurveAncestors},
+                                   EvictionRule{2, 1, 2, true, kMostCurveAncestors},
+                                   EvictionRule{1, 1, 1, true, kMostCurveAncestors},
+                                   EvictionRule{1, 2, 2, true, kMostCurveAncestors},
+                                   EvictionRule{0, 1, 1, false, kMostCurveAncestors},
+                                   EvictionRule{0, 1, 1, true, kMostCurveAncestors},
+                                   EvictionRule{0, 1, 2, true, kMostCurveAncestors},
+                                   EvictionRule{2, 1, 1, true, kMostCurveAncestors}};
 constexpr std::array kDeepEvictions = {EvictionRule{1, 1, 2, true}};
 constexpr size_t kUnguided = 2;
 // Rules for budgets on the way to other answers.
 constexpr size_t kEvictionsOnTheWay = 2;
 
 // Up to this many operations, all rules take no longer than the other parts.
-constexpr size_t kFewOps = 500;
+constexpr size_t kFewCurveOps = 500;
 
 // Up to this many operations, all rules are tried where the few above find nothing.
 constexpr size_t kAllRulesOps = 2'000;
@@ -380,7 +383,7 @@ void TradeOffCurve::EvictAt(const Question& question, bool has_prices, size_t ru
   try_rules(all.first(std::min(rules, kUnguided)), {});
   // Near the least peak, few rules find a plan.
   if (!has_any && order_.size() <= kManyOpsOnCurve) try_rules(kDeepEvictions, {});
-  const bool is_small = order_.size() <= kFewOps;
+  const bool is_small = order_.size() <= kFewCurveOps;
   if (!question.is_read || (has_any && !is_small) || IsSettled(question)) return;
   const std::optional<Runs> runs =
       BestEviction(problem_->flat(), order_, question.budget, FirstRuns::kKeepOrder,

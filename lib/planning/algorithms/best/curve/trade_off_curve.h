@@ -27,7 +27,6 @@
 #include <utility>
 #include <vector>
 
-#include "lib/planning/algorithms/best/curve/bound_line.h"
 #include "lib/planning/algorithms/best/curve/nested_network.h"
 #include "lib/planning/algorithms/best/curve/price_master.h"
 #include "lib/planning/plan/certificate.h"

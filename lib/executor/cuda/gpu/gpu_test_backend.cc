@@ -1,0 +1,29 @@
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "lib/executor/core/test_backend.h"
+#include "lib/executor/cuda/cuda_backend.h"
+#include "lib/executor/cuda/test_backend.h"
+
+namespace ckplan::cuda {
+
+std::unique_ptr<Backend> MakeTestBackend(DeviceOptions options) {
+  constexpr int kSkipped = 77;  // The exit code that CTest counts as skipped.
+  options.workspace_limit = kTestWorkspace;
+  auto backend = OpenBackend(options);
+  if (!backend.ok()) {
+    std::fprintf(stderr, "SKIPPED: no test of this program was run: %s\n",
+                 backend.error().message.c_str());
+    std::exit(kSkipped);
+  }
+  return std::move(backend).value();
+}
+
+}  // namespace ckplan::cuda
+
+namespace ckplan {
+
+std::unique_ptr<Backend> MakeTestBackend() { return cuda::MakeTestBackend(); }
+
+}  // namespace ckplan
