@@ -17,7 +17,7 @@
 #include "cli/common/message.h"
 #include "cli/common/request_values.h"
 #include "lib/base/stop.h"
-#include "lib/planning/plan/outside.h"
+#include "lib/planning/plan/accounting.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/planning/planner/registry.h"
@@ -75,11 +75,12 @@ Result<CompareJob> ReadJob(const Options& options) {
 
 // ---- Planning ----
 
-// The budget, of the requested kind, that a plan of these figures just meets.
-Bytes BudgetOf(const PlanRequest& request, const PlanFigures& figures) {
+// The budget, of the requested kind, that a plan just meets.
+Bytes BudgetOf(const TrainingStep& step, const PlanRequest& request, const Plan& plan) {
+  const PlanFigures& figures = plan.figures;
   if (request.paper_budget.is_given()) return *figures.paper.budget;
   if (request.memory.is_given()) {
-    return figures.peak + TotalConstants(figures) + OutsideInMemory(request);
+    return LeastMemoryFor({step, request, Bytes(0)}, plan.schedule, figures.peak);
   }
   return figures.peak + (request.total_budget.is_given() ? TotalConstants(figures) : Bytes(0));
 }
@@ -210,7 +211,8 @@ class ComparisonPlanner {
     if (found != least_.end()) return found->second;
     const Result<Plan> plan = WithinLimits(info, WithLeastBudget(request), interrupt);
     if (!plan.ok() || plan->figures.guarantee.starts_with(kStoppedEarly)) return std::nullopt;
-    return least_.emplace(algorithm, BudgetOf(request, plan->figures)).first->second;
+    const Bytes least = BudgetOf(comparison_->source->step(), request, *plan);
+    return least_.emplace(algorithm, least).first->second;
   }
 
   const CompareJob& job_;

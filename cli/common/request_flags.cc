@@ -120,7 +120,8 @@ constexpr std::array kRows = {
     FlagRow{"rounding", Group::kReading, "--rounding", "",
             "let gradients pass through Round, QuantizeLinear and the like, or end there"},
     FlagRow{"gradients", Group::kReading, "--gradients", "",
-            "count parameter gradients throughout the step, or from when they are computed"},
+            "count parameter gradients from when they are computed: in --memory only, never, or in "
+            "peaks too"},
     FlagRow{"outputs", Group::kReading, "--outputs", "NAME,...|@FILE",
             "end the step at these tensors or nodes, and leave the rest out: logits, 'head*'"},
     FlagRow{"weights", Group::kReading, "--weights", "NAME,...|@FILE",

@@ -55,12 +55,23 @@ def measure(model: nn.Module, batch: Batch) -> tuple[int, int]:
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         model(*batch).backward()
+    tracker = _tracked(model, batch)
+    tracker.leave_out([p.grad for p in model.parameters() if p.grad is not None])
+    return tracker.peak_bytes(), sum(saved.values())
+
+
+def measure_with_gradients(model: nn.Module, batch: Batch) -> int:
+    """Returns the peak bytes of one eager step that begins without gradients of parameters."""
+    return _tracked(model, batch).peak_bytes()
+
+
+def _tracked(model: nn.Module, batch: Batch) -> Tracker:
+    """Runs a step that begins without gradients of parameters."""
     model.zero_grad(set_to_none=True)
     tracker = Tracker()
     inputs = [*model.parameters(), *model.buffers(), *batch]
     tracker.run(lambda _: model(*batch).backward(), inputs)
-    tracker.leave_out([p.grad for p in model.parameters() if p.grad is not None])
-    return tracker.peak_bytes(), sum(saved.values())
+    return tracker
 
 
 def _save_ckplan(model: nn.Module, batch: Batch, path: Path) -> None:

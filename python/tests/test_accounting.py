@@ -20,7 +20,12 @@ NETWORKS = {
 }
 TENSORS = ["parameters", "buffers", "inputs", "optimizer state", "step"]
 OUTSIDE = ["workspaces", "allocator", "cuBLAS", "context", "driver"]
-WAYS = [["--optimizer=sgd"], ["--optimizer=adamw"], ["--optimizer=adam", "--gradients=arriving"]]
+WAYS = [
+    ["--optimizer=sgd"],
+    ["--optimizer=adamw"],
+    ["--optimizer=sgd", "--gradients=constant"],
+    ["--optimizer=adam", "--gradients=arriving"],
+]
 
 
 def run(*arguments: str) -> dict[str, Any]:

@@ -42,6 +42,11 @@ double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 double Softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
+double ScaledSoftplus(const OpSpec& spec, double x) {
+  const double factor = spec.Float("factor", 1);
+  return Softplus(factor * x) / factor;
+}
+
 double LeakyRelu(const OpSpec& spec, double x) { return x < 0 ? spec.Float("alpha", 0.01) * x : x; }
 
 double Elu(const OpSpec& spec, double x) {
@@ -89,7 +94,7 @@ constexpr FunctionRow kActivationReferences[] = {
     {"Elu", Map<Elu>},
     {"Selu", Map<Selu>},
     {"Celu", Map<Celu>},
-    {"Softplus", CKPLAN_MAP(Softplus(x))},
+    {"Softplus", Map<ScaledSoftplus>},
     {"Softsign", CKPLAN_MAP(x / (1 + std::abs(x)))},
     {"Gelu", Map<Gelu>},
     {"Swish", Map<Swish>},
@@ -116,6 +121,8 @@ constexpr CaseRow kActivationCases[] = {
     {"Celu", "f31 -> f31"},
     {"Celu", "f31 -> f31", "alpha=0.4"},
     {"Softplus", "f41(-20..20) -> f41"},
+    {"Softplus", "f41(-9..9) -> f41", "factor=2.5"},
+    {"Softplus", "f41(-9..9) -> f41", "factor=-0.7"},
     {"Softsign", "f31 -> f31"},
     {"Gelu", "f41(-6..6) -> f41"},
     {"Gelu", "f41(-6..6) -> f41", "approximate='none'"},

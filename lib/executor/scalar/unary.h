@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "lib/executor/scalar/device_function.h"
+#include "lib/problem/ops/elementwise.h"
 #include "lib/problem/ops/op_spec.h"
 
 namespace ckplan::scalar {
@@ -164,10 +165,12 @@ struct Celu {
 };
 
 template <typename Math>
-struct Softplus : PlainUnary<Reads::kInput> {
-  using PlainUnary::PlainUnary;
-  CKPLAN_DEVICE float Value(float x) const { return Math::Softplus(x); }
-  CKPLAN_DEVICE float Slope(float x) const { return Math::Sigmoid(x); }
+struct Softplus {
+  static constexpr Reads kReads = Reads::kInput;
+  explicit Softplus(const OpSpec& spec) : factor(Attribute(spec, kFactorAttribute, 1.0)) {}
+  CKPLAN_DEVICE float Value(float x) const { return Math::Softplus(factor * x) / factor; }
+  CKPLAN_DEVICE float Slope(float x) const { return Math::Sigmoid(factor * x); }
+  float factor;
 };
 
 struct Softsign : PlainUnary<Reads::kInput> {

@@ -215,8 +215,7 @@ class Restorer {
     return scaled;
   }
 
-  // Where(Greater(b x, t), x, Softplus(b x) / b). Kernels have no b, so that is for PyTorch's
-  // autograd alone.
+  // Where(Greater(b x, t), x, Softplus(b x) / b).
   bool RestoreSoftplus(size_t index) {
     const ModelOperation& choice = model_.operations[index];
     const ModelOperation* const above = OwnMaker(choice.input(0), "Greater", index);
@@ -230,7 +229,6 @@ class Restorer {
     const auto scale = ScaledFrom(softplus->inputs[0], x, IndexOf(*softplus));
     if (!scale || !IsNear(scale->number * quotient.number, 1)) return false;
     if (above->input(0) != x && above->input(0) != softplus->inputs[0]) return false;
-    if (!IsNear(scale->number, 1) && !IsTorch(autograd_)) return false;
     std::vector<size_t> operations = scale->operations;
     operations.push_back(IndexOf(*softplus));
     operations.insert(operations.end(), quotient.operations.begin(), quotient.operations.end());

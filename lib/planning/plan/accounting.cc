@@ -32,9 +32,34 @@ MemoryLine Line(std::string name, Bytes bytes, LineKind kind, std::string source
   return {std::move(name), bytes, bytes, bytes, kind, std::move(source)};
 }
 
-Bytes WholeGradients(const TrainingStep& step, const PlanRequest& request) {
-  return request.gradients == ParameterGradients::kArriving ? Bytes(0)
-                                                            : step.constants().parameter_gradients;
+// Whether a constant gradient of a parameter counts from when it is computed.
+bool MayArrive(const TrainingStep& step, const PlanRequest& request) {
+  return request.gradients == ParameterGradients::kAuto && !request.pipeline && !request.sharding &&
+         step.micro_batches() <= 1;
+}
+
+// Whether it is a gradient with memory of its own that counts as a constant.
+bool IsConstantGradient(const JointGraph& graph, ValueId value) {
+  return graph.value(value).kind == ValueKind::kParameterGradient &&
+         graph.value(value).alias_of.is_none();
+}
+
+// Returns the bytes of the constant gradients that the step's operation makes.
+Bytes GradientsMadeBy(const TrainingStep& of, const Step& step) {
+  if (!of.is_joint()) {
+    const bool is_backward = step.kind == StepKind::kBackward;
+    return is_backward ? of.forward().node(step.node()).parameter_gradients : Bytes(0);
+  }
+  if (step.kind != StepKind::kRun) return Bytes(0);
+  if (of.has_forward()) {
+    const Step& origin = of.step_of()[static_cast<size_t>(step.node().index())];
+    return GradientsMadeBy(TrainingStep(of.forward()), origin);
+  }
+  Bytes made(0);
+  for (const ValueId value : of.joint().op(step.node()).writes) {
+    if (IsConstantGradient(of.joint(), value)) made += of.joint().value(value).bytes;
+  }
+  return made;
 }
 
 // What gradients and the optimizer's temporaries have at the moment of its step.
@@ -43,8 +68,9 @@ Bytes OptimizerMoment(const TrainingStep& step, const PlanRequest& request) {
   return gradients + SumOf(OptimizerStepBuffers(request, step.optimized()));
 }
 
-// An allocation, or the release of an earlier one.
+// An allocation, or the release of an earlier one. Ticks are those of a timeline.
 struct MemoryEvent {
+  int32_t step = 0;
   int64_t tick = 0;
   size_t buffer = 0;
   bool is_release = false;
@@ -55,33 +81,40 @@ struct StepEvents {
   std::vector<Bytes> sizes;  // In bytes, one for each buffer.
   std::vector<MemoryEvent> events;
   std::vector<size_t> left;  // Buffers that are released after the optimizer's step.
+  Bytes arriving;            // The sum of the gradients among them that count as constants.
   Bytes peak;
   Bytes peak_without_workspaces;
+  Bytes peak_without_arriving;
 };
 
 class EventReader {
  public:
-  EventReader(const TrainingStep& step, const Timeline& timeline)
-      : timeline_(timeline), is_left_(timeline.buffers.size(), false) {
-    MarkResults(step);
+  EventReader(const AccountedStep& of, const Schedule& schedule, const Timeline& timeline)
+      : of_(of),
+        schedule_(schedule),
+        timeline_(timeline),
+        is_left_(timeline.buffers.size(), false) {
+    MarkResults(of.step);
   }
 
   StepEvents Read() && {
-    StepEvents read;
     for (size_t i = 0; i < timeline_.buffers.size(); ++i) {
       const Buffer& buffer = timeline_.buffers[i];
-      read.sizes.push_back(buffer.bytes);
-      read.events.push_back({buffer.begin, i, false});
+      read_.sizes.push_back(buffer.bytes);
+      read_.events.push_back({buffer.first_step, buffer.begin, i, false});
       if (is_left_[i]) {
-        read.left.push_back(i);
+        read_.left.push_back(i);
       } else {
-        read.events.push_back({buffer.end, i, true});
+        read_.events.push_back({buffer.last_step, buffer.end, i, true});
       }
     }
-    std::sort(read.events.begin(), read.events.end(),
-              [](const MemoryEvent& a, const MemoryEvent& b) { return a.tick < b.tick; });
-    MeasurePeaks(&read);
-    return read;
+    AddArrivingGradients();
+    std::sort(read_.events.begin(), read_.events.end(),
+              [](const MemoryEvent& a, const MemoryEvent& b) {
+                return std::pair(a.step, a.tick) < std::pair(b.step, b.tick);
+              });
+    MeasurePeaks();
+    return std::move(read_);
   }
 
  private:
@@ -99,21 +132,49 @@ class EventReader {
     }
   }
 
-  void MeasurePeaks(StepEvents* read) const {
-    Bytes live(0);
-    Bytes without(0);
-    for (const MemoryEvent& event : read->events) {
-      const Buffer& buffer = timeline_.buffers[event.buffer];
-      const Bytes change = event.is_release ? Bytes(0) - buffer.bytes : buffer.bytes;
-      live += change;
-      if (buffer.kind != BufferKind::kWorkspace) without += change;
-      read->peak = std::max(read->peak, live);
-      read->peak_without_workspaces = std::max(read->peak_without_workspaces, without);
+  // Adds the gradients that count as constants, each where its operation first runs. They stay
+  // until after the optimizer's step.
+  void AddArrivingGradients() {
+    if (ArrivingGradients(of_.step, of_.request) == Bytes(0)) return;
+    constexpr int64_t kBeforeAllOfItsStep = -1;
+    std::vector<bool> has_run(of_.step.node_count(), false);
+    for (size_t k = 0; k < schedule_.steps.size(); ++k) {
+      const Step& step = schedule_.steps[k];
+      const Bytes made = GradientsMadeBy(of_.step, step);
+      if (made == Bytes(0) || has_run[static_cast<size_t>(step.node().index())]) continue;
+      has_run[static_cast<size_t>(step.node().index())] = true;
+      read_.events.push_back(
+          {static_cast<int32_t>(k), kBeforeAllOfItsStep, read_.sizes.size(), false});
+      read_.left.push_back(read_.sizes.size());
+      read_.sizes.push_back(made);
+      read_.arriving += made;
     }
   }
 
+  void MeasurePeaks() {
+    Bytes live(0);
+    Bytes workspaces(0);
+    Bytes arrived(0);
+    for (const MemoryEvent& event : read_.events) {
+      const Bytes size = read_.sizes[event.buffer];
+      const Bytes change = event.is_release ? Bytes(0) - size : size;
+      live += change;
+      if (event.buffer >= timeline_.buffers.size()) {
+        arrived += change;
+      } else if (timeline_.buffers[event.buffer].kind == BufferKind::kWorkspace) {
+        workspaces += change;
+      }
+      read_.peak = std::max(read_.peak, live);
+      read_.peak_without_workspaces = std::max(read_.peak_without_workspaces, live - workspaces);
+      read_.peak_without_arriving = std::max(read_.peak_without_arriving, live - arrived);
+    }
+  }
+
+  const AccountedStep& of_;
+  const Schedule& schedule_;
   const Timeline& timeline_;
   std::vector<bool> is_left_;
+  StepEvents read_;
 };
 
 // What is in memory around the steps, as sizes of buffers.
@@ -124,7 +185,7 @@ struct Surroundings {
 };
 
 Surroundings SurroundingsOf(const TrainingStep& step, const PlanRequest& request, Bytes cublas,
-                            Bytes other_micro_batches) {
+                            Bytes arriving, Bytes other_micro_batches) {
   const ConstantMemory constants = step.constants();
   const Optimized optimized = step.optimized();
   Surroundings found;
@@ -132,11 +193,14 @@ Surroundings SurroundingsOf(const TrainingStep& step, const PlanRequest& request
   const Bytes trained = SumOf(found.constants);
   if (trained > constants.parameters) found.constants.clear();
   found.constants.push_back(constants.parameters - SumOf(found.constants));
-  if (WholeGradients(step, request) > Bytes(0)) {
+  const Bytes throughout = constants.parameter_gradients - arriving;
+  if (arriving == Bytes(0) && throughout > Bytes(0)) {
     std::vector<Bytes> gradients = GradientBuffers(optimized);
-    const Bytes rest = constants.parameter_gradients - SumOf(gradients);
+    const Bytes rest = throughout - SumOf(gradients);
     if (rest > Bytes(0)) gradients.push_back(rest);
     found.constants.insert(found.constants.end(), gradients.begin(), gradients.end());
+  } else if (throughout > Bytes(0)) {
+    found.constants.push_back(throughout);
   }
   for (const Bytes bytes : {constants.inputs, constants.unsharded, other_micro_batches, cublas}) {
     found.constants.push_back(bytes);
@@ -237,7 +301,7 @@ class Accountant {
         buffers_(of.buffers),
         events_(events),
         // The rest of the peak is what the other micro-batches in flight keep.
-        other_micro_batches_(std::max(peak - events.peak, Bytes(0))),
+        other_micro_batches_(std::max(peak - events.peak_without_arriving, Bytes(0))),
         constants_(of.step.constants()) {}
 
   Accounting Account() && {
@@ -266,8 +330,8 @@ class Accountant {
   }
 
   void AddStep() {
-    const Bytes gradients = WholeGradients(step_, request_);
-    const Bytes backward = gradients + events_.peak_without_workspaces + other_micro_batches_;
+    const Bytes throughout = constants_.parameter_gradients - events_.arriving;
+    const Bytes backward = throughout + events_.peak_without_workspaces + other_micro_batches_;
     const Bytes optimizer = OptimizerMoment(step_, request_);
     workspaces_ = std::max(backward + WorkspaceBytes(), optimizer) - std::max(backward, optimizer);
     if (optimizer > backward) {
@@ -276,8 +340,8 @@ class Accountant {
       return;
     }
     AddTensors("step", backward, LineKind::kExact,
-               gradients > Bytes(0) ? "activations, with all gradients of parameters throughout"
-                                    : "activations, with gradients as they arrive");
+               throughout > Bytes(0) ? "activations, with all gradients of parameters throughout"
+                                     : "activations, with gradients as they arrive");
   }
 
   void AddOutside() {
@@ -288,7 +352,8 @@ class Accountant {
       capacity = request_.memory.bytes - (SumOf(fixed) - cublas);
     }
     found_.outside.push_back(WorkspacesLine());
-    const Surroundings around = SurroundingsOf(step_, request_, cublas, other_micro_batches_);
+    const Surroundings around =
+        SurroundingsOf(step_, request_, cublas, events_.arriving, other_micro_batches_);
     found_.outside.push_back(Line("allocator", KeptByAllocator(around, events_, capacity),
                                   LineKind::kFormula,
                                   "replay of PyTorch's CUDACachingAllocator.cpp"));
@@ -330,8 +395,31 @@ Bytes Accounting::outside_bytes() const { return SumOf(outside); }
 
 Accounting AccountFor(const AccountedStep& of, const Schedule& schedule, Bytes peak) {
   const Timeline timeline = BuildTimeline(of.step, schedule);
-  const StepEvents events = EventReader(of.step, timeline).Read();
+  const StepEvents events = EventReader(of, schedule, timeline).Read();
   return Accountant(of, events, peak).Account();
+}
+
+Bytes LeastMemoryFor(const AccountedStep& of, const Schedule& schedule, Bytes peak) {
+  PlanRequest request = of.request;
+  request.memory = Budget::Of(Bytes(1));  // Too little, so that the need is the least.
+  return AccountFor({of.step, request, of.buffers}, schedule, peak).need();
+}
+
+Bytes ArrivingGradients(const TrainingStep& step, const PlanRequest& request) {
+  if (!MayArrive(step, request)) return Bytes(0);
+  Bytes arriving(0);
+  if (step.has_forward()) {
+    for (const Node& node : step.forward().nodes()) arriving += node.parameter_gradients;
+  } else {
+    for (const ValueId value : step.joint().values().ids()) {
+      const bool is_made = !step.joint().value(value).maker.is_none();
+      if (is_made && IsConstantGradient(step.joint(), value)) {
+        arriving += step.joint().value(value).bytes;
+      }
+    }
+  }
+  // A graph may have been changed without its nodes.
+  return arriving <= step.constants().parameter_gradients ? arriving : Bytes(0);
 }
 
 Bytes LeastNeed(const TrainingStep& step, const PlanRequest& request) {

@@ -2,7 +2,9 @@
 // give.
 //
 //   tensors   parameters, buffers, inputs, optimizer state, and the step: activations with
-//             gradients, or gradients with what the optimizer's step makes, whichever is more
+//             gradients, or gradients with what the optimizer's step makes, whichever is more.
+//             Unless the request says otherwise, a gradient of a parameter is there from the
+//             backward operation that makes it on
 //   outside   workspaces, the allocator's rounding and fragmentation, cuBLAS, context, driver; or
 //             the reserve that replaces them
 //   need      tensors + outside
@@ -44,6 +46,14 @@ struct AccountedStep {
 // the memory is too small, the need is the least memory that is found to be enough.
 // O(buffers of the schedule * log).
 Accounting AccountFor(const AccountedStep& of, const Schedule& schedule, Bytes peak);
+
+// Returns the least memory that is found to be enough for a schedule, as programs get it.
+Bytes LeastMemoryFor(const AccountedStep& of, const Schedule& schedule, Bytes peak);
+
+// Returns the bytes of the constant gradients that the need has only from when they are computed.
+// 0 if the request counts them otherwise, if micro-batches or devices share the step, or if the
+// graph does not say which operation makes which gradient. O(graph).
+Bytes ArrivingGradients(const TrainingStep& step, const PlanRequest& request);
 
 // Returns what a memory that is not enough for this must hold at the least, whatever the plan: the
 // constants, gradients with the optimizer's temporaries, and what is outside of tensors.

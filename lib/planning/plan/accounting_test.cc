@@ -2,15 +2,19 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/base/rng.h"
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/problem/graph/tensor_graph.h"
+#include "lib/problem/schedule/expand.h"
 #include "lib/problem/schedule/simulate.h"
+#include "lib/problem/schedule/timeline.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
 
@@ -72,6 +76,82 @@ TEST_CASE("accounting: the lines come in their order and add up") {
   CHECK(accounting.tensor_bytes() + accounting.outside_bytes() == accounting.need());
   CHECK(accounting.tensor_bytes() ==
         KeepAllPeak(TrainingStep(graph)) + MiB(2) + Bytes(1 << 19) + MiB(4) + MiB(2));
+}
+
+// Random gradients of the graph's nodes, and some that no node makes.
+TensorGraph WithGradients(const TensorGraph& graph, Rng& rng) {
+  TensorGraphParts parts = PartsOf(graph);
+  parts.parameter_gradients = Bytes(5);
+  for (Node& node : parts.nodes) {
+    node.parameter_gradients = Bytes(rng.Between(0, 3) == 0 ? 0 : rng.Between(1, 60));
+    parts.parameter_gradients += node.parameter_gradients;
+  }
+  parts.optimized = parts.parameter_gradients;
+  return TensorGraph::Create(std::move(parts)).value();
+}
+
+// Each step of the schedule has the gradients of the backward operations up to it.
+Bytes PeakWithGradients(const TensorGraph& graph, const Schedule& schedule) {
+  const Timeline timeline = BuildTimeline(TrainingStep(graph), schedule);
+  Bytes arrived = graph.constants().parameter_gradients;
+  for (const Node& node : graph.nodes()) arrived -= node.parameter_gradients;
+  Bytes peak(0);
+  for (size_t k = 0; k < schedule.steps.size(); ++k) {
+    if (schedule.steps[k].kind == StepKind::kBackward) {
+      arrived += graph.node(schedule.steps[k].node()).parameter_gradients;
+    }
+    peak = std::max(peak, timeline.step_bytes[k] + arrived);
+  }
+  return std::max(peak, graph.constants().parameter_gradients);
+}
+
+TEST_CASE("accounting: a gradient of a parameter counts from the operation that makes it on") {
+  int arriving = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = WithGradients(RandomTensorGraph(rng), rng);
+    const Schedule schedule = TrainingStep(graph).KeepAll();
+    PlanRequest request = By(Optimizer::kSgd);
+    const Accounting own = OfKeepAll(graph, request);
+    const Bytes step = LineOf(own, "step").bytes + LineOf(own, "workspaces").bytes;
+    CHECK(step == PeakWithGradients(graph, schedule));
+    request.gradients = ParameterGradients::kConstant;
+    const Accounting throughout = OfKeepAll(graph, request);
+    CHECK(LineOf(throughout, "step").bytes + LineOf(throughout, "workspaces").bytes ==
+          KeepAllPeak(TrainingStep(graph)) + graph.constants().parameter_gradients);
+    CHECK(own.tensor_bytes() <= throughout.tensor_bytes());
+    arriving += own.tensor_bytes() < throughout.tensor_bytes() ? 1 : 0;
+
+    // The same step as a graph of its operations.
+    const Expansion expansion = ExpandTensorGraph(graph);
+    const TrainingStep joint(expansion.graph, graph, expansion.step_of);
+    request.gradients = ParameterGradients::kAuto;
+    const Accounting again =
+        AccountFor({joint, request, Bytes(1 << 19)}, joint.KeepAll(), KeepAllPeak(joint));
+    CHECK(LineOf(again, "step").bytes + LineOf(again, "workspaces").bytes == step);
+  }
+  CHECK(arriving > 20);
+}
+
+TEST_CASE("accounting: gradients of no node, and those of micro-batches, are there throughout") {
+  const TensorGraph unknown = ChainWithParameters(MiB(30));
+  CHECK(ArrivingGradients(TrainingStep(unknown), PlanRequest()) == Bytes(0));
+  Rng rng(1);
+  const TensorGraph graph = WithGradients(RandomTensorGraph(rng), rng);
+  const Bytes made = graph.constants().parameter_gradients - Bytes(5);
+  REQUIRE(made > Bytes(0));
+  CHECK(ArrivingGradients(TrainingStep(graph), PlanRequest()) == made);
+  PlanRequest shared;
+  shared.pipeline = PipelineStage{2, 0};
+  CHECK(ArrivingGradients(TrainingStep(graph), shared) == Bytes(0));
+  shared = PlanRequest();
+  shared.sharding = Sharding{ShardingSystem::kFsdp, 2};
+  CHECK(ArrivingGradients(TrainingStep(graph), shared) == Bytes(0));
+  TensorGraphParts in_flight = PartsOf(graph);
+  in_flight.micro_batches = 2;
+  const TensorGraph two = TensorGraph::Create(std::move(in_flight)).value();
+  CHECK(ArrivingGradients(TrainingStep(two), PlanRequest()) == Bytes(0));
 }
 
 TEST_CASE("accounting: the optimizer's step counts where it needs more than the backward pass") {

@@ -46,12 +46,17 @@ inline std::string_view NameOf(Optimizer optimizer) {
   return kOptimizerWords[static_cast<size_t>(optimizer)];
 }
 
-// How the gradients of parameters are counted: with the constants, as if all of them were there
-// throughout the step; or in the peak, each from the operation that makes it on. For the latter a
-// model's training step is planned as a joint graph (lib/problem/graph/joint_graph.h).
-enum class ParameterGradients { kConstant, kArriving };
+// How the gradients of parameters are counted.
+//   kAuto      peaks leave them out, and budgets that include constants count all of them; what
+//              training needs of a device has each from the operation that makes it on (plan/
+//              accounting.h), as where a training step begins without gradients
+//   kConstant  the same, but all of them are there throughout the step, as where gradients of
+//              several batches are summed up
+//   kArriving  peaks have each from the operation that makes it on; a model's training step is then
+//              planned as a joint graph (lib/problem/graph/joint_graph.h)
+enum class ParameterGradients { kAuto, kConstant, kArriving };
 
-inline constexpr std::string_view kParameterGradientsWords[] = {"constant", "arriving"};
+inline constexpr std::string_view kParameterGradientsWords[] = {"auto", "constant", "arriving"};
 inline std::string_view NameOf(ParameterGradients gradients) {
   return kParameterGradientsWords[static_cast<size_t>(gradients)];
 }
@@ -95,7 +100,7 @@ struct PlanRequest {
   FusedOperators fused = FusedOperators::kNone;
   RestoredOperators restored = RestoredOperators::kNone;
   Rounding rounding = Rounding::kStraightThrough;
-  ParameterGradients gradients = ParameterGradients::kConstant;
+  ParameterGradients gradients = ParameterGradients::kAuto;
   // The part of the file that is trained, and what is known of it; see lib/files/model/step_part.h,
   // input_uses.h, known_value.h and op_hint.h.
   NamePatterns outputs;                 // Values or nodes at which the step ends; none: the file's.

@@ -13,8 +13,8 @@ using Part = RequestField::Part;
 using InFile = RequestField::InFile;
 using InTables = FieldScope::InTables;
 
-constexpr std::array<std::string_view, 2> kSpokenGradients = {"with the constants",
-                                                              "as they arrive"};
+constexpr std::array<std::string_view, 3> kSpokenGradients = {
+    "with the constants", "throughout the step", "as they arrive"};
 constexpr std::array<std::string_view, 3> kSpokenTypes = {"the model says", "float32", "bf16"};
 constexpr std::array<std::string_view, 3> kSpokenFused = {
     "each operator apart", "attention as one operator", "PyTorch's attention as one operator"};
@@ -248,7 +248,8 @@ const std::array kFields = {
         .in_file = InFile::kUnlessDefault,
         .member = WordsOf<&PlanRequest::gradients>(kParameterGradientsWords),
         .difference =
-            "the plans count gradients of parameters {} and {}; that alone changes their peaks",
+            "the plans count gradients of parameters {} and {}; that alone changes their peaks or "
+            "needs",
         .spoken = kSpokenGradients,
         .scope = {.in_tables = InTables::kCounting},
         .words = "gradients of parameters"},

@@ -48,7 +48,10 @@ TEST_CASE("request: each difference in how plans were made is reported in a sent
        "bytes and times"},
       {[](PlanRequest* r) { r->gradients = ParameterGradients::kArriving; },
        "the plans count gradients of parameters with the constants and as they arrive; that alone "
-       "changes their peaks"},
+       "changes their peaks or needs"},
+      {[](PlanRequest* r) { r->gradients = ParameterGradients::kConstant; },
+       "the plans count gradients of parameters with the constants and throughout the step; that "
+       "alone changes their peaks or needs"},
       {[](PlanRequest* r) { r->offload = ParseLink("pcie4").value(); },
        "the plans' links to the host are none and pcie4:26.775/26.775; that alone changes their "
        "times"},

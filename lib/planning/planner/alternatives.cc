@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lib/base/text.h"
+#include "lib/planning/plan/accounting.h"
 #include "lib/planning/plan/diff.h"
 #include "lib/planning/plan/request_fields.h"
 #include "lib/planning/planner/peak_budget.h"
@@ -45,7 +46,11 @@ Result<Reach> LeastBy(std::string_view algorithm, const TrainingStep& step,
   PlanRequest request = AskedOf(algorithm, refused);
   PeakBudgetIn(&request).kind = Budget::Kind::kMin;
   CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(step, request, limits));
-  return Reach{plan.figures.peak + CoveredByBudget(step, refused), std::string(algorithm)};
+  const Bytes reached =
+      refused.memory.is_given()
+          ? LeastMemoryFor({step, refused, Bytes(0)}, plan.schedule, plan.figures.peak)
+          : plan.figures.peak + CoveredByBudget(step, refused);
+  return Reach{reached, std::string(algorithm)};
 }
 
 // Returns the algorithm that reaches the least peak, or nothing if a stop came first.

@@ -5,6 +5,7 @@
 
 #include "lib/files/input/load_source.h"
 #include "lib/files/input/plan_file.h"
+#include "lib/planning/plan/accounting.h"
 #include "lib/planning/plan/assemble.h"
 #include "lib/planning/planner/model_form.h"
 #include "lib/planning/planner/module_plan.h"
@@ -64,6 +65,38 @@ TEST_CASE("arriving gradients: a model's step counts each from the node that mak
     Plan damaged = plan;
     damaged.figures.optimizer_state = Bytes(0);
     CHECK_FALSE(JudgePlanFile({arriving, damaged, path}).empty());
+  }
+}
+
+TEST_CASE("arriving gradients: what training needs has them, whether or not the peak does") {
+  struct Row {
+    std::string_view path;
+    int64_t size;
+    std::string_view freeze;
+  };
+  // The second trains its embedding as its last layer, too.
+  for (const Row& row :
+       {Row{"models/squeezenet1_1.onnx", 2, ""}, Row{"models/gpt2_small.onnx", 1, ""},
+        Row{"models/resnet18.onnx", 1, "layer4*"}, Row{"graphs/joint_net.json", 0, ""}}) {
+    CAPTURE(std::string(row.path));
+    const std::string path = fmt::format("testdata/{}", row.path);
+    PlanRequest request;
+    if (row.size > 0) request.dims = {{"N", row.size}};
+    if (!row.freeze.empty()) request.freeze = {std::string(row.freeze)};
+    const Source source = LoadSource(path, request).value();
+    const Accounting own = AccountForKeepAll(source);
+    request.gradients = ParameterGradients::kArriving;
+    const Source arriving = LoadSource(path, request).value();
+    const Accounting in_peak = AccountForKeepAll(arriving);
+    // The expansion counts some temporaries as workspaces.
+    CHECK(own.tensor_bytes() + own.outside.front().bytes ==
+          in_peak.tensor_bytes() + in_peak.outside.front().bytes);
+    CHECK(own.need() == in_peak.need());
+    request.gradients = ParameterGradients::kConstant;
+    const Source constant = LoadSource(path, request).value();
+    CHECK(own.tensor_bytes() < AccountForKeepAll(constant).tensor_bytes());
+    CHECK(ArrivingGradients(source.step(), source.request) ==
+          source.step().constants().parameter_gradients);
   }
 }
 

@@ -5,7 +5,9 @@
 #include <limits>
 #include <utility>
 
+#include "lib/planning/plan/accounting.h"
 #include "lib/planning/plan/added_time.h"
+#include "lib/planning/plan/outside.h"
 #include "lib/planning/planner/best_planner.h"
 #include "lib/planning/planner/find_edge.h"
 #include "lib/planning/planner/memory_attempts.h"
@@ -117,7 +119,9 @@ class RowSearch {
   Result<int64_t> ReachFrom(int64_t fits) {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(fits));
     const Bytes growing = found_->plan.figures.peak + sized->source.step().constants().inputs;
-    const Bytes left = allowance_.memory - sized->covered - found_->plan.figures.peak;
+    const Accounting account = AccountForPlan(sized->source, found_->plan);
+    const Bytes left =
+        allowance_.memory - OutsideInMemory(sized->source.request) - account.tensor_bytes();
     if (growing == Bytes(0)) return fits;
     const double growth = static_cast<double>(left.count()) / static_cast<double>(growing.count());
     const double further = std::floor(static_cast<double>(fits) * growth);

@@ -9,15 +9,17 @@
 
 #include "lib/base/text.h"
 #include "lib/planning/plan/accounting.h"
+#include "lib/planning/plan/optimizer_state.h"
 #include "lib/planning/plan/outside.h"
-#include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/planner.h"
 
 namespace ckplan {
 namespace {
 
-constexpr int kMostAttempts = 8;
-// The second attempt leaves the allocator this part of the memory, and each later one twice as much
+// The last of these has room for all gradients.
+constexpr int kAttemptsForGradients = 4;
+constexpr int kAttemptsForAllocator = 7;
+// The first of these leaves the allocator this part of the memory, and each later one twice as much
 // as the one before.
 constexpr int64_t kFirstPart = 256;
 
@@ -29,11 +31,9 @@ Bytes NeedOf(const TrainingStep& step, const PlanRequest& request, const Plan& p
   return AccountFor({step, request, Bytes(0)}, plan.schedule, plan.figures.peak).need();
 }
 
-// Returns the size of a memory, as programs get it, that holds the plan.
-Bytes EnoughFor(const TrainingStep& step, PlanRequest request, const Plan& plan) {
-  request.memory =
-      Budget::Of(Bytes(1));  // Too little, so that the need is the least that holds it.
-  return NeedOf(step, request, plan);
+Bytes TensorsOf(const TrainingStep& step, PlanRequest request, const Plan& plan) {
+  request.reserve = Bytes(0);  // So that no allocator is rehearsed.
+  return AccountFor({step, request, Bytes(0)}, plan.schedule, plan.figures.peak).tensor_bytes();
 }
 
 // The optimizer's step may need more than any backward pass.
@@ -47,8 +47,8 @@ Error OptimizerNeedsMore(Bytes least, const PlanRequest& request) {
 
 Error AllocatorNeedsMore(Bytes need, const PlanRequest& request) {
   return MakeError(ErrorCode::kInfeasible,
-                   fmt::format("infeasible: no plan was found that fits {} together with what "
-                               "PyTorch's allocator wastes; the last one tried needs {}",
+                   fmt::format("infeasible: no plan was found that fits {} together with gradients "
+                               "and what PyTorch's allocator wastes; the last one tried needs {}",
                                BytesText(request.memory.bytes), BytesText(need)));
 }
 
@@ -84,7 +84,8 @@ Result<Plan> LeastOrRefusal(const TrainingStep& step, const PlanRequest& request
     return least.error().code == ErrorCode::kTimeout ? std::move(least).error() : refusal;
   }
   if (MemoryAttempts(step, request).Fits(*least)) return least;
-  const Bytes enough = EnoughFor(step, request, *least);
+  const Bytes enough =
+      LeastMemoryFor({step, request, Bytes(0)}, least->schedule, least->figures.peak);
   refusal.remedy = {"try", {{"memory", std::to_string(enough.count())}}};
   return refusal;
 }
@@ -96,15 +97,27 @@ bool MemoryAttempts::Fits(const Plan& plan) const {
 }
 
 std::optional<PlanRequest> MemoryAttempts::After(const Plan& plan) {
-  if (attempts_ >= kMostAttempts) return std::nullopt;
-  less_ = ++attempts_ == 2 ? Bytes(request_.memory.bytes.count() / kFirstPart) : 2 * less_;
-  // The budget no longer covers what is outside of tensors.
+  const Bytes constants =
+      TotalConstants(step_.constants(), OptimizerState(request_, step_.optimized()));
   const Bytes most = request_.memory.bytes - OutsideInMemory(request_);
-  const Bytes constants = CoveredByBudget(step_, request_) - OutsideInMemory(request_);
+  const Bytes excess = std::max(TensorsOf(step_, request_, plan) - most, Bytes(0));
+  Bytes peak = plan.figures.peak - excess;
+  const bool has_gradients_to_arrive = ArrivingGradients(step_, request_) > Bytes(0);
+  if (excess > Bytes(0) && has_gradients_to_arrive &&
+      attempts_for_gradients_ < kAttemptsForGradients) {
+    const bool is_last = ++attempts_for_gradients_ == kAttemptsForGradients;
+    peak = is_last ? most - constants : std::max(peak, most - constants);
+  } else {
+    if (attempts_for_allocator_ >= kAttemptsForAllocator) return std::nullopt;
+    less_ = ++attempts_for_allocator_ == 1 ? Bytes(request_.memory.bytes.count() / kFirstPart)
+                                           : 2 * less_;
+    peak -= less_;
+  }
+  // The budget no longer covers what is outside of tensors.
   PlanRequest next = request_;
   next.memory = {};
   next.reserve.reset();
-  next.total_budget = Budget::Of(std::min(most, plan.figures.peak + constants) - less_);
+  next.total_budget = Budget::Of(peak + constants);
   return next;
 }
 

@@ -1,6 +1,9 @@
-// Plans within the memory of a device. PyTorch's allocator may need more than the tensors of a
-// plan, by how much is known only once there is a plan (lib/planning/plan/accounting.h). So plans
-// are sought within smaller and smaller budgets until one fits with the allocator.
+// Plans within the memory of a device. How many gradients have arrived where a plan needs the most,
+// and what PyTorch's allocator needs besides tensors, is known only once there is a plan
+// (lib/planning/plan/ accounting.h). So plans are sought within smaller and smaller budgets until
+// one fits. The first budget is for a plan that peaks before any gradient arrives; then each is
+// smaller by what the last plan needed too much, down to the budget that has room for all
+// gradients; and then by more and more for the allocator.
 //
 // Whether one is found depends on the plans that are tried, and so on the effort and on the added
 // time that ends a search. Commands must agree all the same: FindSurePlan depends on neither. The
@@ -34,7 +37,8 @@ class MemoryAttempts {
  private:
   const TrainingStep step_;
   const PlanRequest& request_;
-  int attempts_ = 1;
+  int attempts_for_gradients_ = 0;
+  int attempts_for_allocator_ = 0;
   Bytes less_;
 };
 

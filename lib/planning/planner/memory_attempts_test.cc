@@ -32,6 +32,18 @@ TensorGraph LargeGraph(uint64_t seed) {
   return RandomTensorGraph(rng, options);
 }
 
+// Every node trains a parameter of 25 MiB.
+TensorGraph WithGradients(const TensorGraph& graph) {
+  TensorGraphParts parts = PartsOf(graph);
+  parts.parameter_gradients = Bytes(0);
+  for (Node& node : parts.nodes) {
+    node.parameter_gradients = MiB(25);
+    parts.parameter_gradients += MiB(25);
+  }
+  parts.optimized = parts.parameter_gradients;
+  return TensorGraph::Create(std::move(parts)).value();
+}
+
 PlanRequest Within(Bytes memory, std::string_view algorithm = kBestAlgorithm) {
   PlanRequest request;
   request.algorithm = algorithm;
@@ -99,6 +111,36 @@ TEST_CASE("memory: plans fit with the allocator, and a refusal names a memory th
   }
   CHECK(plans > 0);
   CHECK(refusals > 0);
+}
+
+TEST_CASE("memory: plans use the memory of gradients that have not arrived yet") {
+  int better = 0;
+  for (uint64_t seed = 1; seed <= Instances(6); ++seed) {
+    CAPTURE(seed);
+    const TensorGraph graph = WithGradients(LargeGraph(seed));
+    const TrainingStep step(graph);
+    PlanRequest throughout = Within(MiB(1 << 20));
+    throughout.gradients = ParameterGradients::kConstant;
+    const Bytes whole = NeedOfKeepingAll(step, throughout);
+    for (const int64_t percent : {60, 75, 90}) {
+      CAPTURE(percent);
+      PlanRequest request = Within(Bytes(whole.count() / 100 * percent));
+      request.effort = SearchEffort::kQuick;
+      const bool has_plan = HasCheckedPlan(step, request);
+      throughout = request;
+      throughout.gradients = ParameterGradients::kConstant;
+      const Result<Plan> with_all = MakePlan(step, throughout, {});
+      if (!with_all.ok()) {
+        better += has_plan ? 1 : 0;
+        continue;
+      }
+      REQUIRE(has_plan);
+      const Cost overhead = MakePlan(step, request, {}).value().figures.overhead;
+      CHECK(overhead <= with_all->figures.overhead);
+      better += overhead < with_all->figures.overhead ? 1 : 0;
+    }
+  }
+  CHECK(better > 2);
 }
 
 TEST_CASE("memory: whatever keeps everything within it is never refused") {

@@ -168,7 +168,7 @@ Result<Done> CheckDeviceRequest(const PlanRequest& request) {
                  {"add", {{"micro_batches", "N"}}}};
   }
   CKPLAN_RETURN_IF_ERROR(CheckOffloadOfDevice(request));
-  if (request.gradients == ParameterGradients::kConstant) return Done{};
+  if (request.gradients != ParameterGradients::kArriving) return Done{};
   if (request.pipeline) {
     return CannotBeBoth(
         "gradients that arrive are those of a step of one batch; micro-batches add to them all "

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lib/base/text.h"
+#include "lib/planning/plan/accounting.h"
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/planning/plan/outside.h"
@@ -52,7 +53,8 @@ Bytes CoveredByBudget(const TrainingStep& step, const PlanRequest& request) {
   if (!request.total_budget.is_given() && !request.memory.is_given()) return Bytes(0);
   const Bytes constants =
       TotalConstants(step.constants(), OptimizerState(request, step.optimized()));
-  return request.memory.is_given() ? constants + OutsideInMemory(request) : constants;
+  if (!request.memory.is_given()) return constants;
+  return constants - ArrivingGradients(step, request) + OutsideInMemory(request);
 }
 
 const Budget& PeakBudgetOf(const PlanRequest& request) {
@@ -117,10 +119,15 @@ Error Infeasible(const PlanProblem& problem, std::string_view subject, const Pla
   const PlanRequest& request = problem.request;
   const Bytes covered = CoveredByBudget(problem.step, request);
   const Bytes whole = *problem.budget + covered;
-  const Bytes needed = least.figures.peak + covered;
+  const bool is_of_device = request.memory.is_given();
+  const Bytes needed = is_of_device ? LeastMemoryFor({problem.step, request, Bytes(0)},
+                                                     least.schedule, least.figures.peak)
+                                    : least.figures.peak + covered;
   const std::vector<Step>& steps = least.schedule.steps;
+  // With gradients that arrive, training may need the most at another step than the peak's.
+  const bool is_elsewhere = is_of_device && ArrivingGradients(problem.step, request) > Bytes(0);
   const std::string where =
-      steps.empty()
+      steps.empty() || is_elsewhere
           ? ""
           : ", needed at " + Described(problem.step, steps[static_cast<size_t>(least.peak->step)]);
   return Error{

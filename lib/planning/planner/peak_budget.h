@@ -20,7 +20,9 @@ namespace ckplan {
 const Budget& PeakBudgetOf(const PlanRequest& request);
 Budget& PeakBudgetIn(PlanRequest* request);
 // Returns what that budget covers besides activations: nothing; all constants; or, if it is the
-// device's memory, the constants and what is outside of tensors (lib/planning/plan/outside.h).
+// device's memory, the constants and what is outside of tensors (lib/planning/plan/outside.h),
+// without gradients that arrive (ArrivingGradients): how much of these is there at a peak depends
+// on the plan.
 Bytes CoveredByBudget(const TrainingStep& step, const PlanRequest& request);
 // Returns that budget in bytes of activations. `baseline_peak` is the peak of keeping everything,
 // and the budget covers `covered` besides the activations. Returns nothing if the request states no
@@ -45,7 +47,8 @@ std::vector<Bytes> CurveBudgets(Bytes least, Bytes keep_all);
 Error AddsTooMuch(const PlanProblem& problem, std::string_view subject, const Plan& least);
 // Returns the error kInfeasible: the algorithm named by `subject`, the subject of the message,
 // finds no plan within the problem's budget, and `least` is its plan of least peak. The message
-// adds to both sizes what the request's budget covers besides activations.
+// adds to both sizes what the request's budget covers besides activations; of a device's memory it
+// names the least that holds that plan.
 Error Infeasible(const PlanProblem& problem, std::string_view subject, const Plan& least);
 
 // Returns whether an algorithm that finds its least peak by a solver has not proven it, so that a

@@ -33,9 +33,8 @@ Result<Done> JudgeGelu(const OpSpec& spec) {
 }
 
 Result<Done> JudgeSoftplus(const OpSpec& spec) {
-  const double factor = spec.Float(kFactorAttribute, 1);
-  if (factor == 1) return JudgeActivation(spec);
-  return UnsupportedOp(spec, fmt::format("its beta is {}; 1 is supported", factor));
+  if (spec.Float(kFactorAttribute, 1) == 0) return InvalidOp(spec, "its beta is 0");
+  return JudgeActivation(spec);
 }
 
 }  // namespace

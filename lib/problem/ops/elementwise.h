@@ -12,7 +12,8 @@ namespace ckplan {
 
 // Activation functions: an element of the output is a function of one element of the input.
 
-// The attribute of a Softplus that is log(1 + e^(b x)) / b, as PyTorch has it: b, a float.
+// The attribute of a Softplus that is log(1 + e^(b x)) / b, as PyTorch has it: b, a float other
+// than 0. ONNX's Softplus has none.
 inline constexpr std::string_view kFactorAttribute = "factor";
 
 Result<Done> JudgeActivation(const OpSpec& spec);

@@ -25,7 +25,7 @@ AS_IT_IS, WITH_A_PLAN, NOT, REFUSED = "as it is", "with a plan", "no", "refused"
 SHARED = ("parameters", "buffers", "inputs", "optimizer state", "cuBLAS", "context", "driver")
 """The lines that an estimate has to the byte. The others are of the step that it has traced."""
 
-CAPTURED = ("--restore=captured", "--fuse=captured", "--autograd=torch-cuda", "--gradients=arriving")
+CAPTURED = ("--restore=captured", "--fuse=captured", "--autograd=torch-cuda")
 """The step that an estimate is of: what PyTorch runs on a GPU."""
 
 Batch = tuple[Tensor, ...]

@@ -13,7 +13,8 @@ import torch
 from ckplan.answer import ask
 from torch import nn
 from torch_tests import answers
-from torch_tests.networks import Gpt
+from torch_tests.networks import Gpt, Vit, with_low_rank
+from torch_tests.test_benchmarks import benchmark
 
 import ckplan.torch
 from ckplan.torch.estimation import optimizers, tracing
@@ -86,6 +87,51 @@ def test_an_estimate_has_the_lines_of_a_plan(name: str, optimizer: str, tmp_path
         line = need.line(shared)
         assert (shared, line.bytes, line.kind) == (shared, rows[shared]["bytes"], rows[shared]["kind"])
     assert accounting["fits"] == found.fits
+
+
+def tied() -> nn.Module:
+    """Most of its parameters are the embedding, which is the last layer as well."""
+    return Gpt(2, 32, 4, 2000, 32, dropout=0.0)
+
+
+def frozen_below() -> nn.Module:
+    model = images()
+    for part in list(model)[:4]:
+        part.requires_grad_(False)
+    return model
+
+
+def low_rank() -> nn.Module:
+    return with_low_rank(Gpt(2, 64, 4, 500, 32, dropout=0.0))
+
+
+STEPS = {
+    "parameters are most": (perceptron, torch.zeros(32, 64), 0.25),
+    "the head's gradient is most": (images, torch.zeros(4, 3, 32, 32), 0.0),
+    "frozen layers": (frozen_below, torch.zeros(4, 3, 32, 32), 0.0),
+    "tied weights": (tied, torch.zeros(2, 32, dtype=torch.long), 0.99),
+    "low rank": (low_rank, torch.zeros(2, 32, dtype=torch.long), 0.99),
+    "vision": (lambda: Vit(2, 64, 4, 32, 8), torch.zeros(2, 3, 32, 32), 0.6),
+}
+"""Networks with their batches, and how much of the gradients is not there yet at the peak, at least."""
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_the_step_is_what_pytorch_needs_with_gradients_as_they_arrive(name: str, tmp_path: Path):
+    make, batch, absent = STEPS[name]
+    model = WithLoss(make())
+    measured = benchmark("eager_step").measure_with_gradients(model, (batch,))
+    path = tmp_path / "model.onnx"
+    ckplan.torch.export(model, (batch,), path, batch=None)
+    needed = {}
+    for gradients in ("auto", "constant"):
+        asked = ["--memory=1TiB", "--optimizer=sgd", "--autograd=torch-cpu", f"--gradients={gradients}"]
+        answer = ask("inspect", str(path), *asked, "--format=json", "--no-config")
+        accounting = json.loads(answer.output)["accounting"]
+        needed[gradients] = line_of(accounting, "step") + line_of(accounting, "workspaces")
+    assert needed["auto"] == pytest.approx(measured, rel=0.002)
+    trained = sum(p.nbytes for p in model.parameters() if p.requires_grad)
+    assert needed["constant"] >= needed["auto"] + absent * trained
 
 
 @pytest.mark.parametrize("master_weights", [False, True])

@@ -17,7 +17,7 @@ from torch_tests.networks import NETWORKS
 from torch_tests.training import assert_same, loss_of, train_both
 
 import ckplan.torch
-from ckplan.torch import backend, building, errors, private
+from ckplan.torch import backend, building, private
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.offload import host, steps
 from ckplan.torch.offload.steps import DROP, IN, OUT, Transfer
@@ -36,21 +36,8 @@ def rows() -> torch.Tensor:
     return torch.randn(16, 32)
 
 
-# With some random moves the modules of a mixture of experts need 1,728 bytes more than planned. They
-# are refused, so training ends with an error, and nothing untrue is promised.
-REFUSED = pytest.mark.xfail(
-    raises=errors.ReplayError, strict=True, reason="modules need more than the plan says"
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "budget"),
-    [
-        pytest.param(name, budget, marks=REFUSED if (name, budget) == ("mixture-of-experts", "70%") else ())
-        for name in NETWORKS
-        for budget in ("100%", "70%")
-    ],
-)
+@pytest.mark.parametrize("budget", ["100%", "70%"])
+@pytest.mark.parametrize("name", NETWORKS)
 def test_same_bits_within_the_planned_peaks_of_device_and_host(monkeypatch, name, budget):
     plans = use_moves(monkeypatch)
     make, batch = NETWORKS[name]

@@ -110,8 +110,11 @@ def _host_of(made: fx.Node, source: fx.Node) -> fx.Node:
 
 
 def _loaded(made: fx.Node, host: fx.Node) -> fx.Node:
-    value: torch.Tensor = host.meta["host_copy_of"]
-    made.meta["val"] = value.new_empty_strided(value.shape, value.stride())
+    """Gives a copy back the note of its original, since views of either share their storage with it.
+
+    Some of these views are seen only there: the schema of ``_unsafe_view`` declares none.
+    """
+    made.meta["val"] = host.meta["host_copy_of"]
     return made
 
 
