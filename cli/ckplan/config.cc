@@ -88,7 +88,11 @@ std::string Rebased(const std::string& text, const CommandDescription& command,
   for (const std::string_view start : {"file:", "@"}) {
     if (text.starts_with(start)) head = start;
   }
-  const bool is_file = value.kind == ValueCompletion::Kind::kFiles || head == "file:";
+  const size_t contents = text.rfind("=@");
+  const bool is_contents = option.form == "INPUT=VALUE" && contents != text.npos;
+  if (is_contents) head = text.substr(0, contents + 2);
+  const bool is_file =
+      value.kind == ValueCompletion::Kind::kFiles || head == "file:" || is_contents;
   const bool is_pattern = option.form.find('@') != std::string::npos && head.empty();
   if (!is_file || is_pattern) return text;
   const std::filesystem::path folder = std::filesystem::path(config).parent_path();
@@ -216,8 +220,10 @@ std::vector<ConfiguredValue> ValuesOf(const OptionDescription& option, const Con
   if (entry.where_of.empty()) return {{option.LongFlag(), texts, entry.where}};
   std::vector<ConfiguredValue> values;
   for (size_t i = 0; i < entry.texts.size(); ++i) {
-    if (std::find(texts.begin(), texts.end(), entry.texts[i]) == texts.end()) continue;
-    values.push_back({option.LongFlag(), {entry.texts[i]}, entry.where_of[i]});
+    const auto text = std::find_if(texts.begin(), texts.end(), [&](const std::string& one) {
+      return NameFor(option, one) == NameFor(option, entry.texts[i]);
+    });
+    if (text != texts.end()) values.push_back({option.LongFlag(), {*text}, entry.where_of[i]});
   }
   return values;
 }
@@ -362,7 +368,13 @@ Result<std::vector<ConfiguredValue>> ApplyConfigText(std::string_view text, cons
 std::set<std::string> DimsIn(const std::vector<ConfiguredValue>& configured) {
   std::set<std::string> names;
   for (const ConfiguredValue& value : configured) {
-    if (value.flag == "--dim") names.emplace(NameIn(value.texts.front()));
+    const std::string_view text = value.texts.front();
+    if (value.flag == "--dim") names.emplace(NameIn(text));
+    // See LoadOptions::optional_dims.
+    if (value.flag == "--set") names.insert(fmt::format("{}=", NameIn(text)));
+    if (value.flag == "--op-shape") {
+      names.insert(fmt::format("{}=", text.substr(0, text.find('='))));
+    }
   }
   return names;
 }

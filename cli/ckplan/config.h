@@ -42,7 +42,7 @@ Result<std::vector<ConfiguredValue>> ApplyConfig(const std::string& command, con
 Result<std::vector<ConfiguredValue>> ApplyConfigText(std::string_view text, const std::string& path,
                                                      const std::string& command, CommandLine* line);
 
-// Returns the names of the dimensions that were set by a file.
+// Returns the names that were set by a file: lib/files/model/used_settings.h.
 std::set<std::string> DimsIn(const std::vector<ConfiguredValue>& configured);
 
 // Lists each option of the command with its value and the value's source, as TOML that can be

@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
 #include "cli/common/toml.h"
 #include "cli/common/toml_limits.h"
+#include "lib/planning/plan/set_input.h"
 
 namespace ckplan {
 namespace {
@@ -93,6 +95,9 @@ class EntryReader {
   // Returns a value of a table: a number, a switch, text, or lists of them in brackets.
   std::string ValueIn(const std::string& key, const toml::node& value) {
     if (const auto* const truth = value.as_boolean()) return truth->get() ? "true" : "false";
+    if (const auto* const real = value.as_floating_point(); real && std::isfinite(real->get())) {
+      return TextOfReal(real->get());
+    }
     const toml::array* const list = value.as_array();
     if (list == nullptr) return Scalar(key, value, nullptr);
     std::vector<std::string> texts;

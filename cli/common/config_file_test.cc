@@ -29,12 +29,15 @@ struct InFolder {
 }  // namespace
 
 TEST_CASE("config: a table may have switches, and lists of lists") {
-  const auto file = ParseConfig("[set]\nuse_cache = true\nmask = [[1, 0], [1, 1]]\nn = [2]\n",
-                                "ckplan.toml", [](const std::string&) { return false; });
+  const auto file = ParseConfig(
+      "[set]\nuse_cache = true\nmask = [[1, 0], [1, 1]]\nn = [2]\nscale = 0.5\ntwo = 2.0\n"
+      "scales = [1.0, 1e-7]\n",
+      "ckplan.toml", [](const std::string&) { return false; });
   REQUIRE(file.ok());
   REQUIRE(file->entries.size() == 1);
-  CHECK(file->entries[0].texts ==
-        std::vector<std::string>{"mask=[[1,0],[1,1]]", "n=2", "use_cache=true"});
+  CHECK(file->entries[0].texts == std::vector<std::string>{"mask=[[1,0],[1,1]]", "n=2", "scale=0.5",
+                                                           "scales=1.0,1e-07", "two=2.0",
+                                                           "use_cache=true"});
 }
 
 TEST_CASE("config: values are read as a command line has them, with their places") {
@@ -90,7 +93,7 @@ TEST_CASE("config: a value that no option takes is refused with its line") {
       {"budg\xC3\xA9t = 1\n", "dir/ckplan.toml:1: "},
       {"\n\nbudget = 0.6\n", "dir/ckplan.toml:3: budget is neither"},
       {"when = 2026-01-01\n", "dir/ckplan.toml:1: when is neither"},
-      {"a = 1\n[dim]\nN = 1.5\n", "dir/ckplan.toml:3: N is neither"},
+      {"a = 1\n[set]\nn = inf\n", "dir/ckplan.toml:3: n is neither"},
       {"freeze = [\"a\", [1]]\n", "dir/ckplan.toml:1: freeze is neither"},
       {"b = 1.5\na = 2.5\n", "dir/ckplan.toml:1: b is neither"},
   };

@@ -125,11 +125,12 @@ constexpr std::array kRows = {
     FlagRow{"outputs", Group::kReading, "--outputs", "NAME,...|@FILE",
             "end the step at these tensors or nodes, and leave the rest out: logits, 'head*'"},
     FlagRow{"weights", Group::kReading, "--weights", "NAME,...|@FILE",
-            "inputs of the file that are parameters: '*.weight,*.bias'"},
-    FlagRow{"set_inputs", Group::kReading, "--set", "INPUT=VALUE",
-            "contents of an input that decides a shape or branch: use_cache=true, n=@n.npy"},
+            "train these inputs of the file as parameters: '*.weight,*.bias'"},
+    FlagRow{
+        "set_inputs", Group::kReading, "--set", "INPUT=VALUE",
+        "set the contents of an input that decides a shape or branch: use_cache=true, n=@n.npy"},
     FlagRow{"op_shapes", Group::kReading, "--op-shape", "OP=RULE",
-            "what an unknown operator does: acme::Norm=like:0, 'acme::Mul=[0.0,8];flops=16'"},
+            "describe an operator of your own: acme::Norm=like:0, 'acme::Mul=[0.0,8];flops=16'"},
     FlagRow{"freeze", Group::kReading, "--freeze", "NAME|@FILE",
             "parameters that are not trained: '*.weight', '!*lora*'"},
     FlagRow{

@@ -48,8 +48,8 @@ class RequestFlags {
   // Removes and returns the names of dimensions that were typed without a size: "N" of "-D N -D
   // T=2". Read no longer sees them.
   std::vector<std::string> TakeUnboundDims();
-  // Makes Read ignore these names of dimensions where a model lacks them. They are the settings of
-  // a file that serves several models.
+  // Makes Read ignore the settings of these names (lib/files/model/used_settings.h) where a model
+  // lacks them. They are those of a file that serves several models.
   void SetOptionalDims(std::set<std::string> names) { optional_dims_ = std::move(names); }
   // Returns one set of flags for each combination of sizes, if several sizes are typed for a
   // dimension: two sets for "-D N=8,16 -D T=2". kUsage: there are more than 1000.

@@ -244,7 +244,7 @@ TEST_CASE("request flags: an invalid value is refused with its flag") {
       {{"--outputs", "a,,b"}, "--outputs: \"a,,b\" has a name without a letter"},
       {{"--set", "n"}, "--set: \"n\" is not INPUT=VALUE"},
       {{"--set", "n=1", "--set", "n=2"}, "--set: n has two values"},
-      {{"--op-shape", "acme::Norm"}, "--op-shape: \"acme::Norm\" describes no operator"},
+      {{"--op-shape", "acme::Norm"}, "--op-shape: \"acme::Norm\" is not OP=RULE"},
       {{"--op-shape", "a::N=like:0", "--op-shape", "a::N=like:1"},
        "--op-shape: a::N is described twice"},
       {{"-D", "N"}, "--dim: \"N\" is not of the form NAME=N"},

@@ -3,11 +3,13 @@
 #include <vector>
 
 #include "cli/common/command_line.h"
+#include "cli/common/npy.h"
 #include "cli/common/request_flags.h"
 #include "cli/common/size_arg.h"
 #include "cli/fuzzing/fuzz_targets.h"
 #include "lib/base/check.h"
 #include "lib/planning/plan/request.h"
+#include "lib/planning/plan/set_input.h"
 
 namespace ckplan {
 namespace {
@@ -32,6 +34,19 @@ void ReadOneValue(std::string_view text) {
   if (const auto number = ParseInteger(text, "--number", -3, 1000); number.ok()) {
     CKPLAN_CHECK(*number >= -3 && *number <= 1000, "an integer lies in its range");
   }
+}
+
+// An array of NumPy's, and the contents of an input.
+void ReadContents(const std::string& bytes) {
+  if (const auto text = NpyAsText(bytes, "a.npy"); text.ok()) {
+    CKPLAN_CHECK(ParseSetInput("x=" + *text).ok(), "an array is the contents of an input");
+  }
+  const Result<SetInput> input = ParseSetInput(bytes);
+  if (!input.ok()) return;
+  const Result<SetInput> again = ParseSetInput(TextOf(*input));
+  CKPLAN_CHECK(again.ok() && again->dims == input->dims && again->is_real == input->is_real &&
+                   again->ints == input->ints && again->reals == input->reals,
+               "contents that are written are read again");
 }
 
 std::vector<std::string> Split(std::string_view text, char separator) {
@@ -84,6 +99,7 @@ void ReadArguments(const std::vector<std::string>& arguments) {
 
 // One line is one value; several lines are also tried as the arguments of a command.
 void FuzzSizes(FuzzInput input) {
+  ReadContents(TextOf(input));
   const std::vector<std::string> lines = Split(TextOf(input), '\n');
   for (const std::string& text : lines) ReadOneValue(text);
   ReadArguments(lines);

@@ -10,6 +10,7 @@
 #include "lib/files/emit/json_joint_graph.h"
 #include "lib/files/model/external_files.h"
 #include "lib/files/model/other_format.h"
+#include "lib/files/model/used_settings.h"
 #include "lib/planning/plan/assemble.h"
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/planning/plan/request_fields.h"
@@ -203,7 +204,14 @@ bool BeginsAsJson(std::string_view text) {
 // Returns the request without what nobody asked for and a graph file lacks: it has no dimensions,
 // and is read as it is.
 PlanRequest ForGraphFile(PlanRequest request) {
-  for (const std::string& name : request.optional_dims) request.dims.erase(name);
+  const std::set<std::string>& optional = request.optional_dims;
+  for (const std::string& name : optional) request.dims.erase(name);
+  std::erase_if(request.set_inputs, [&](const std::string& text) {
+    return optional.contains(text.substr(0, text.rfind('=') + 1));
+  });
+  std::erase_if(request.op_shapes, [&](const std::string& text) {
+    return optional.contains(text.substr(0, text.find('=') + 1));
+  });
   for (const std::string& name : request.implied) {
     const RequestField& field = FieldOf(name);
     if (!field.scope.not_for_graph_files.empty()) ResetField(field, &request);
@@ -314,6 +322,8 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
   CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
   ModelSource source{std::move(model), std::move(lowered), request};
   source.request.dims = source.model.dims();
+  source.request.set_inputs = UsedSetInputs(source.model, request.set_inputs);
+  source.request.op_shapes = UsedOpShapes(source.model, request.op_shapes);
   SettleCosts(lower.cost, &source.request);
   SettleWorkspaces(&source.request);
   return source;

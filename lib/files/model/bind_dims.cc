@@ -1,6 +1,7 @@
 #include "lib/files/model/bind_dims.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -103,6 +104,7 @@ class Binder {
       if (set != uses.set.end()) {
         const TensorShapeProto declared = other.type.tensor_type().shape();
         CKPLAN_ASSIGN_OR_RETURN(known.contents, ContentsOf(set->second, &other.type, file_));
+        CKPLAN_RETURN_IF_ERROR(CheckGivenShape(name, known.contents->dims));
         for (int i = 0; i < declared.dim_size(); ++i) {
           const std::string& dim = declared.dim(i).dim_param();
           if (!IsOpen(declared.dim(i)) || dim.empty()) continue;
@@ -110,7 +112,7 @@ class Binder {
           if (set_dims_.emplace(dim, size).first->second != size) return TwoSizes(dim, size);
         }
       } else if (IsNotNumbers(*other.input)) {
-        return Usage(fmt::format("input \"{}\" is no tensor of numbers, so it can't be a parameter",
+        return Usage(fmt::format("input \"{}\" holds no numbers, so it can't be a parameter",
                                  ShortName(name)));
       }
       bound_.known.push_back(std::move(known));
@@ -118,13 +120,22 @@ class Binder {
     return Done{};
   }
 
+  // kUsage: --input-shape gives an input that is set another shape than its contents have.
+  Result<Done> CheckGivenShape(const std::string& name, const Dims& dims) const {
+    const auto given = options_.input_shapes.find(name);
+    if (given == options_.input_shapes.end() || given->second == dims) return Done{};
+    return Usage(
+        fmt::format("input \"{}\" cannot have both the shape [{}] (--input-shape) and "
+                    "contents of shape [{}] (--set)",
+                    ShortName(name), fmt::join(given->second, ","), fmt::join(dims, ",")));
+  }
+
   Error TwoSizes(const std::string& dim, int64_t size) const {
     const auto other = bound_.dims.find(dim);
     const auto set = set_dims_.find(dim);
     const int64_t before = other != bound_.dims.end() ? other->second : set->second;
     return Usage(
-        fmt::format("dimension \"{}\" cannot be both {} and {}, as the contents of an input "
-                    "have it",
+        fmt::format("dimension \"{}\" cannot be both {} and {}, the length that --set gives it",
                     ShortName(dim), before, size));
   }
 

@@ -8,6 +8,7 @@
 
 #include "lib/files/model/bind_dims.h"
 #include "lib/files/model/infer_types.h"
+#include "lib/files/model/suggested_patterns.h"
 
 namespace ckplan {
 
@@ -140,7 +141,9 @@ std::vector<std::string> TrainableEnds(const Model::Impl& model, const DeadEnds&
   std::vector<std::string> found;
   for (const ValueIndex end : ends) {
     const std::string& name = model.value(end).name;
-    if (names.contains(name) && found.size() < kMaxEnds) found.push_back(name);
+    if (found.size() == kMaxEnds || !names.contains(name)) continue;
+    std::string pattern = PatternFor(model.proto->graph(), name);
+    if (!pattern.empty()) found.push_back(std::move(pattern));
   }
   return found;
 }
@@ -164,6 +167,10 @@ void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model) {
     model->trainable_ends = TrainableEnds(*model, dead_ends, is_dead);
 }
 
+bool MayBeSwitch(const ModelValue& input) {
+  return input.dims.size() <= 1 && ElementCount(input.dims) <= kMaxSwitchElements;
+}
+
 std::vector<std::string> SwitchesBehind(const Model::Impl& model, const DeadEnds& dead_ends,
                                         ValueIndex value) {
   const std::vector<bool> is_behind = Behind(model, dead_ends, {value});
@@ -171,9 +178,7 @@ std::vector<std::string> SwitchesBehind(const Model::Impl& model, const DeadEnds
   for (const ValueIndex input : model.graph_inputs) {
     const ModelValue& read = model.value(input);
     if (!is_behind[static_cast<size_t>(input)] || IsFloatType(read.elem_type)) continue;
-    // Longer ones are tokens, labels and the like.
-    const bool is_short = read.dims.size() <= 1 && ElementCount(read.dims) <= kMaxSwitchElements;
-    if (is_short) switches.push_back(read.name);
+    if (MayBeSwitch(read)) switches.push_back(read.name);
   }
   return switches;
 }
@@ -206,17 +211,25 @@ Result<Done> CheckDeadEnds(const Model::Impl& model, const DeadEnds& dead_ends,
     if (read == kNoValue) continue;
     for (std::string& name : SwitchesBehind(model, dead_ends, read)) switches.insert(name);
   }
-  if (switches.empty()) {
-    SuggestEnds(model, &error);
-    if (error.remedy.settings.empty()) error.message += "; export the model without it";
+  if (!switches.empty()) {
+    SuggestContents(switches, &error);
     return error;
   }
-  error.remedy.advice = "set what decides it with";
-  for (const std::string& name : switches) {
-    if (error.remedy.settings.size() == kMaxEnds) break;
-    error.remedy.settings.push_back({"set_inputs", ShortName(name) + "=..."});
+  SuggestEnds(model, &error);
+  // LoadModel may know how to choose other outputs.
+  const bool may_choose = model.part.is_chosen && !model.live_outputs.empty();
+  if (error.remedy.settings.empty() && !may_choose) {
+    error.message += "; export the model without it";
   }
   return error;
+}
+
+void SuggestContents(const std::set<std::string>& inputs, Error* error) {
+  error->remedy.advice = "set what decides it with";
+  for (const std::string& name : inputs) {
+    if (error->remedy.settings.size() == kMaxEnds) break;
+    error->remedy.settings.push_back({"set_inputs", name + "=..."});
+  }
 }
 
 void SuggestEnds(const Model::Impl& model, Error* error) {

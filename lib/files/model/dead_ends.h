@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,10 +35,16 @@ void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model);
 Result<Done> CheckDeadEnds(const Model::Impl& model, const DeadEnds& dead_ends,
                            const std::vector<bool>& is_needed, const std::string& file);
 
-// Returns the inputs of whole numbers and switches that the value depends on, as messages quote
-// them.
+// Returns whether the input is short enough to be set on a command line. Longer ones are tokens,
+// labels and the like.
+bool MayBeSwitch(const ModelValue& input);
+
+// Returns the inputs of whole numbers and switches that the value depends on.
 std::vector<std::string> SwitchesBehind(const Model::Impl& model, const DeadEnds& dead_ends,
                                         ValueIndex value);
+
+// Sets the remedy that sets these inputs.
+void SuggestContents(const std::set<std::string>& inputs, Error* error);
 
 // Sets the remedy that ends the step at the model's trainable_ends, if there are any.
 void SuggestEnds(const Model::Impl& model, Error* error);

@@ -389,6 +389,8 @@ std::optional<Decomposition> Decompose(const Model::Impl& model, const onnx::Nod
   return std::move(maker).Take();
 }
 
+bool IsDecomposed(const onnx::NodeProto& node) { return RowOf(node) != nullptr; }
+
 std::string OperandName(size_t position) { return fmt::format("operand {}", position); }
 
 const OpsetVersions& DecompositionOpsets() {

@@ -28,6 +28,9 @@ struct Decomposition {
 std::optional<Decomposition> Decompose(const Model::Impl& model, const onnx::NodeProto& node,
                                        const std::vector<ValueIndex>& inputs);
 
+// Returns whether the operator is one that may be replaced, in a use of it that has such a form.
+bool IsDecomposed(const onnx::NodeProto& node);
+
 std::string OperandName(size_t position);
 
 // The operator sets of the nodes.

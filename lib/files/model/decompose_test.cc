@@ -159,6 +159,57 @@ TEST_CASE("decompose: operators newer than the file's set, and products that hav
             {{"y", "[2,6,16]"}}});
 }
 
+TEST_CASE("decompose: what contradicts itself is refused, declared or not") {
+  const Decomposed rows[] = {
+      {"float[2,6,64] x0, float[64,192] p, float[192] b",
+       "y = com.microsoft.Attention<num_heads = 0>(x, p, b)",
+       "attribute num_heads is 0; it must be at least 1",
+       {{"y", "[1]"}}},
+      {"float[2,6,64] x0, float[64,190] p, float[190] b",
+       "y = com.microsoft.Attention<num_heads = 4>(x, p, b)",
+       "190 columns",
+       {{"y", "[1]"}}},
+      {"float[2,6,64] x0, float[2,6,64] k, float[2,6,64] v, float[5,4,3,16] pk, float[5,4,3,16] pv",
+       "y, ok, ov = com.microsoft.MultiHeadAttention<num_heads = 4>(x, k, v, , , , pk, pv)",
+       "its past keys or values is [5,4,3,16] instead of [2,4,3,16]",
+       {{"y", "[1]"}}},
+      {"float[2,6,64] x0, uint8[16,4,8] q, float[64] s",
+       "y = com.microsoft.MatMulNBits<K = 64, N = -32, bits = 4, block_size = 16>(x, q, s)",
+       "attribute N is -32",
+       {{"y", "[1]"}}},
+      {"float[2,6,64] x0, float[64] s",
+       "y = com.microsoft.MatMulNBits<K = 64, N = 16, bits = 4, block_size = 16>(x, , s)",
+       "input 1 is missing",
+       {{"y", "[1]"}}},
+      {"float[2,32] x0, int8[31,8] q, float s",
+       "y = com.microsoft.DynamicQuantizeMatMul(x, q, s)",
+       "[2,32] and [31,8], which cannot be multiplied",
+       {{"y", "[1]"}}}};
+  for (const Decomposed& row : rows) {
+    CAPTURE(row.node);
+    onnx::ModelProto proto = ModelOf(row, 17);
+    CheckFails(LoadProto(proto), ErrorCode::kInvalidInput, row.ops);
+    auto& type = *proto.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type();
+    type.mutable_shape()->add_dim()->set_dim_value(2);
+    CheckFails(LoadProto(proto), ErrorCode::kInvalidInput, row.ops);
+    // Nothing that leads to no output refuses a model.
+    onnx::NodeProto& end = *proto.mutable_graph()->add_node();
+    end.set_op_type("Relu");
+    end.add_input("x");
+    end.add_output("end");
+    LoadOptions options;
+    options.outputs = {"end"};
+    CHECK(LoadProto(proto, options).ok());
+  }
+}
+
+TEST_CASE("decompose: the columns of a packed weight are those of the shape that is given for it") {
+  CheckRow({"float[2,64] x0, uint8[512] q",
+            "shape = Constant<value_ints = [64, 16]>() y = com.microsoft.MatMulFpQ4(x, q, shape)",
+            "com.microsoft.MatMulFpQ4",
+            {{"y", "[2,16]"}}});
+}
+
 TEST_CASE("decompose: a use without such a form stays an unknown operator") {
   const Decomposed row = {"float[2,64] x0, float[64,16] m",
                           "y = com.microsoft.FusedGemm<activation = \"Sine\">(x, m)",

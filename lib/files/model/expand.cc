@@ -9,7 +9,9 @@
 #include "lib/files/model/decompose.h"
 #include "lib/files/model/expander.h"
 #include "lib/files/model/expansion_size.h"
+#include "lib/files/model/hinted_types.h"
 #include "lib/files/model/node_order.h"
+#include "lib/files/model/operation_faults.h"
 #include "lib/files/model/sequences.h"
 #include "lib/files/model/unknown_shapes.h"
 #include "lib/problem/graph/tensor_graph.h"
@@ -25,6 +27,14 @@ constexpr int kDeepestNesting = 64;  // Branches and calls within each other; de
                                      // refused.
 constexpr size_t kMaxOperations = 4'000'000;
 constexpr size_t kMaxMadeBytes = size_t{1} << 28;  // Nodes that are copied to fill in attributes.
+
+// The name may have been taken already, by an attempt to unroll the node, so it isn't made unique.
+std::string DeadEndText(const NodeProto& node, const Scope& scope) {
+  const std::string own = node.name().empty() && node.output_size() > 0
+                              ? fmt::format("{}:{}", node.op_type(), node.output(0))
+                              : node.name();
+  return fmt::format("{} \"{}\"", node.op_type(), ShortName(scope.prefix + own));
+}
 
 std::vector<std::string> ListOf(const google::protobuf::RepeatedPtrField<std::string>& names) {
   return {names.begin(), names.end()};
@@ -192,7 +202,12 @@ void Expander::AddOperation(const NodeProto& node, Scope& scope) {
 }
 
 bool Expander::AddDecomposed(const NodeProto& node, const Values& inputs, Scope& scope) {
-  if (SchemaOf(node, scope) != nullptr) return false;
+  if (SchemaOf(node, scope) != nullptr || GivenHintFor(model_, node) != nullptr) return false;
+  ModelOperation whole;
+  whole.node = &node;
+  whole.inputs = inputs;
+  if (!ContribFault(model_, whole).empty())
+    return false;  // It is reported when types are inferred.
   const std::optional<Decomposition> made = Decompose(model_, node, inputs);
   if (!made) return false;
   static const DeclaredTypes kNoTypes;
@@ -226,9 +241,7 @@ Expander::Values Expander::CapturedBy(const NodeProto& node, const Scope& scope)
 
 void Expander::AddDeadEnd(const NodeProto& node, DeadEnd::Kind kind, std::string what, Values reads,
                           Scope& scope) {
-  DeadEnd dead{kind,
-               fmt::format("{} \"{}\"", node.op_type(), ShortName(builder_.NodeName(node, scope))),
-               std::move(reads)};
+  DeadEnd dead{kind, DeadEndText(node, scope), std::move(reads)};
   if (!what.empty()) dead.what += ": " + what;
   for (const std::string& name : node.output()) {
     if (name.empty()) continue;
@@ -278,7 +291,7 @@ Result<Done> Expander::Report() {
   CKPLAN_RETURN_IF_ERROR(builder_.CheckFaults(is_needed, file_));
   MarkDeadOutputs(dead_ends_, &model_);
   CKPLAN_RETURN_IF_ERROR(CheckDeadEnds(model_, dead_ends_, is_needed, file_));
-  return CheckShapesKnown(model_, is_needed, file_);
+  return CheckShapesKnown(model_, dead_ends_, is_needed, file_);
 }
 
 Result<Done> ExpandGraph(Model::Impl& model, const BoundDims& bound, const std::string& file,

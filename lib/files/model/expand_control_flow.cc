@@ -176,6 +176,7 @@ void Expander::NameOutputs(const NodeProto& node, const Values& values, Scope& s
       builder_.AddName(node.output(i), values[at], node.op_type(), scope);
       continue;
     }
+    if (scope.names.contains(node.output(i))) continue;  // A dead end.
     if (!is_too_large_) {
       builder_.AddFault(fmt::format("nothing in \"{}\" ({}) produces its output \"{}\"",
                                     ShortName(node.name()), node.op_type(),
@@ -312,9 +313,20 @@ bool Expander::ExpandLoop(const NodeProto& node, const Values& inputs, Scope& sc
   }
   for (size_t i = 0; i < collected; ++i) {
     const auto at = static_cast<int>(states + i);
-    if (at >= node.output_size() || node.output(at).empty()) break;
-    if (rounds[i].empty()) return Refuse("it has no round, and collects results");
-    carried.push_back(Stack(node, at, rounds[i], 0, scope));
+    if (at >= node.output_size()) break;
+    const std::string& output = node.output(at);
+    if (output.empty() || rounds[i].empty()) carried.push_back(kNoValue);
+    if (output.empty()) continue;
+    if (!rounds[i].empty()) {
+      carried.push_back(Stack(node, at, rounds[i], 0, scope));
+      continue;
+    }
+    NodeProto collector;  // The shape of what it collects is that of a round.
+    collector.set_op_type(node.op_type());
+    collector.set_name(node.name());
+    collector.add_output(output);
+    AddDeadEnd(collector, DeadEnd::Kind::kControlFlow, "it has no round, and collects results",
+               inputs, scope);
   }
   NameOutputs(node, carried, scope);
   return true;

@@ -45,6 +45,7 @@ class FactFinder {
     MarkSources();
     for (size_t i = 0; i < model_.operations.size(); ++i) VisitForward(i);
     FindOutputs();
+    DropUnreached();
     MarkLive();
     CountParameters();
     FindRounding();
@@ -266,6 +267,8 @@ class FactFinder {
   bool IsUntrainedHere(const ModelOperation& operation, const OpRule& rule, size_t position) const {
     const ModelValue& value = model_.value(operation.inputs[position]);
     if (ScalesWeights(operation, rule, position)) return true;
+    // A Gemm for a product without a bias adds a 0 (jax2onnx writes this); a bias is a vector.
+    if (operation.type() == "Gemm" && position == 2 && value.dims.empty()) return true;
     if (rule.has(traits::kWeights)) return false;
     const bool is_mask = operation.type() == "Where" && ElementCount(value.dims) == 1 &&
                          !facts_.operations[IndexOf(operation)].is_batch;
@@ -310,6 +313,63 @@ class FactFinder {
       if (value.source == ModelValue::Source::kGraphInput) continue;
       outputs.Append(facts.root);
     }
+  }
+
+  // Removes the gradients of whatever reaches the outputs only through indices, comparisons and the
+  // like: no gradient comes back through those, so nothing before them is trained.
+  void DropUnreached() {
+    std::vector<bool> is_reached(model_.values.size(), false);
+    for (const ValueIndex output : model_.graph_outputs) {
+      is_reached[static_cast<size_t>(output)] = true;
+    }
+    for (size_t i = model_.operations.size(); i-- > 0;) {
+      const ModelOperation& operation = model_.operations[i];
+      OperationFacts& own = facts_.operations[i];
+      if (!own.is_batch) continue;
+      MarkReachedInputs(operation, own, &is_reached);
+      if (!KeepReachedOutputs(operation, is_reached, own)) ClearGradients(own);
+    }
+    for (Use& use : uses_) {
+      const std::vector<bool>& trained =
+          facts_.operations[static_cast<size_t>(use.operation)].reads_trained;
+      use.is_trained = use.is_trained && std::count(trained.begin(), trained.end(), true) > 0;
+    }
+  }
+
+  void MarkReachedInputs(const ModelOperation& operation, const OperationFacts& own,
+                         std::vector<bool>* is_reached) const {
+    const bool is_any_reached =
+        std::any_of(operation.outputs.begin(), operation.outputs.end(), [&](ValueIndex output) {
+          return output != kNoValue && (*is_reached)[static_cast<size_t>(output)];
+        });
+    if (!is_any_reached) return;
+    for (size_t k = 0; k < operation.inputs.size(); ++k) {
+      // PyTorch's round() and sign() send zeros back.
+      const bool sends_zeros = k == 0 && own.rule->has(traits::kRounds);
+      if (operation.inputs[k] == kNoValue || (!sends_zeros && !Flows(operation, own, k))) continue;
+      (*is_reached)[static_cast<size_t>(operation.inputs[k])] = true;
+    }
+  }
+
+  // Returns whether any output has a gradient.
+  bool KeepReachedOutputs(const ModelOperation& operation, const std::vector<bool>& is_reached,
+                          OperationFacts& own) {
+    bool has_any = false;
+    for (size_t i = 0; i < operation.outputs.size(); ++i) {
+      const ValueIndex output = operation.outputs[i];
+      if (output == kNoValue) continue;
+      ValueFacts& facts = facts_.value(output);
+      facts.requires_grad = facts.requires_grad && is_reached[static_cast<size_t>(output)];
+      own.spec.outputs[i].has_gradient = facts.requires_grad;
+      has_any = has_any || facts.requires_grad;
+    }
+    return has_any;
+  }
+
+  static void ClearGradients(OperationFacts& own) {
+    own.has_backward = false;
+    std::fill(own.reads_trained.begin(), own.reads_trained.end(), false);
+    for (Operand& input : own.spec.inputs) input.has_gradient = false;
   }
 
   void MarkLive() {
@@ -451,36 +511,15 @@ class FactFinder {
 
   // ---- Rounding -------------------------------------------------------------------------------
 
-  // Finds the operations that round and pass on a gradient that reaches them. Must be called last.
+  // Finds the operations that round and pass on a gradient.
   void FindRounding() {
-    std::vector<bool> is_reached(model_.values.size(), false);
-    for (const ValueIndex output : facts_.outputs) is_reached[static_cast<size_t>(output)] = true;
-    for (size_t i = model_.operations.size(); i-- > 0;) {
-      const ModelOperation& operation = model_.operations[i];
+    for (size_t i = 0; i < model_.operations.size(); ++i) {
       const OperationFacts& own = facts_.operations[i];
-      const bool passes = own.is_batch ? Reaches(operation, own, is_reached) : own.has_backward;
-      if (passes && Rounds(operation, *own.rule)) {
+      const bool runs = own.is_live || !own.is_batch;
+      if (runs && own.has_backward && Rounds(model_.operations[i], *own.rule)) {
         facts_.rounding.push_back(static_cast<int32_t>(i));
       }
     }
-    std::reverse(facts_.rounding.begin(), facts_.rounding.end());
-  }
-
-  // Marks what the operation's gradients flow to, if one of its outputs gets a gradient.
-  bool Reaches(const ModelOperation& operation, const OperationFacts& own,
-               std::vector<bool>& is_reached) const {
-    if (!own.is_live || !own.has_backward) return false;
-    const bool has_gradient =
-        std::any_of(operation.outputs.begin(), operation.outputs.end(), [&](ValueIndex output) {
-          return output != kNoValue && facts_.value(output).requires_grad &&
-                 is_reached[static_cast<size_t>(facts_.value(output).root)];
-        });
-    if (!has_gradient) return false;
-    for (size_t i = 0; i < operation.inputs.size(); ++i) {
-      if (!own.spec.inputs[i].has_gradient) continue;
-      is_reached[static_cast<size_t>(facts_.value(operation.inputs[i]).root)] = true;
-    }
-    return true;
   }
 
   const Model::Impl& model_;

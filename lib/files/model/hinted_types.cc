@@ -1,11 +1,18 @@
 #include "lib/files/model/hinted_types.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <string_view>
+#include <tuple>
 
+#include "lib/base/text.h"
+#include "lib/files/model/bind_dims.h"
 #include "lib/files/model/infer_types.h"
+#include "lib/files/model/used_settings.h"
+#include "onnx/defs/schema.h"
 
 namespace ckplan {
 
@@ -21,7 +28,7 @@ constexpr std::string_view kOwnHints[] = {
     "ai.onnx.preview::FlexAttention=[0.0,0.1,0.2,2.-1]",
     "com.microsoft::DynamicQuantizeMatMul=[0.*,1.-1]",
     "com.microsoft::MatMulBnb4=[0.*,@N]",
-    "com.microsoft::MatMulFpQ4=[0.*,1.-1]",
+    "com.microsoft::MatMulFpQ4=[0.*,2{1}]",
     "com.microsoft::MatMulIntegerToFloat=float32[0.*,1.-1]",
     "com.microsoft::MatMulNBits=[0.*,@N]",
 };
@@ -65,7 +72,9 @@ const ModelValue* InputAt(const Model::Impl& model, const ModelOperation& operat
 bool AppendDim(const Model::Impl& model, const ModelOperation& operation, const OpHint::Dim& dim,
                Dims* dims) {
   if (!dim.attribute.empty()) {
-    dims->push_back(IntAttribute(*operation.node, dim.attribute, -1));
+    const onnx::AttributeProto* attribute = FindAttribute(*operation.node, dim.attribute);
+    if (attribute == nullptr || attribute->type() != onnx::AttributeProto::INT) return false;
+    dims->push_back(attribute->i());
     return dims->back() >= 0;
   }
   if (dim.input < 0) {
@@ -74,6 +83,13 @@ bool AppendDim(const Model::Impl& model, const ModelOperation& operation, const 
   }
   const ModelValue* input = InputAt(model, operation, dim.input);
   if (input == nullptr) return false;
+  if (dim.is_content) {
+    const ConstantValue* known = input->constant.get();
+    const auto at = static_cast<size_t>(dim.axis);
+    if (known == nullptr || known->is_float() || at >= known->ints.size()) return false;
+    dims->push_back(known->ints[at]);
+    return dims->back() >= 0;
+  }
   const auto rank = static_cast<int64_t>(input->dims.size());
   if (dim.is_all_but_last) {
     if (rank == 0) return false;
@@ -105,22 +121,154 @@ std::optional<onnx::TypeProto> TypeByRule(const Model::Impl& model, const ModelO
   return TensorOfType(*type, dims);
 }
 
+// The rules of integer products are those of a product with one matrix.
+bool IsBatchedProduct(const Model::Impl& model, const ModelOperation& operation,
+                      const OpHint& hint) {
+  const bool is_product =
+      &hint == FindHint(OwnHints(), *operation.node) &&
+      (hint.type == "DynamicQuantizeMatMul" || hint.type == "MatMulIntegerToFloat");
+  const ModelValue* const weight = is_product ? InputAt(model, operation, 1) : nullptr;
+  return weight != nullptr && weight->dims.size() != 2;
+}
+
+// Returns "acme::Norm".
+std::string NameOf(const OpHint& hint) {
+  return hint.domain.empty() ? hint.type : fmt::format("{}::{}", hint.domain, hint.type);
+}
+
+// Returns the nodes of the main graph, its branches and bodies, and of functions.
+std::vector<const onnx::NodeProto*> AllNodes(const onnx::ModelProto& proto) {
+  std::vector<const onnx::NodeProto*> nodes;
+  for (const onnx::NodeProto& node : proto.graph().node()) nodes.push_back(&node);
+  for (const onnx::FunctionProto& function : proto.functions()) {
+    for (const onnx::NodeProto& node : function.node()) nodes.push_back(&node);
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const onnx::AttributeProto& attribute : nodes[i]->attribute()) {
+      for (const onnx::NodeProto& node : attribute.g().node()) nodes.push_back(&node);
+      for (const onnx::GraphProto& graph : attribute.graphs()) {
+        for (const onnx::NodeProto& node : graph.node()) nodes.push_back(&node);
+      }
+    }
+  }
+  return nodes;
+}
+
+bool Describes(const OpHint& hint, const onnx::NodeProto& node) {
+  return hint.type == node.op_type() && PlainDomain(hint.domain) == PlainDomain(node.domain());
+}
+
+// Returns whether nodes of this type are read without a description: ONNX, or a function of the
+// model, says what they do.
+bool IsKnownWithout(const Model::Impl& model, const OpHint& hint) {
+  const auto& functions = model.proto->functions();
+  return onnx::OpSchemaRegistry::Schema(hint.type, PlainDomain(hint.domain)) != nullptr ||
+         std::any_of(functions.begin(), functions.end(), [&](const onnx::FunctionProto& function) {
+           return function.name() == hint.type &&
+                  PlainDomain(function.domain()) == PlainDomain(hint.domain);
+         });
+}
+
+Result<Done> CheckIsUsed(const Model::Impl& model, const OpHint& hint,
+                         const std::vector<const onnx::NodeProto*>& nodes,
+                         const std::string& file) {
+  const bool is_used = std::any_of(
+      model.operations.begin(), model.operations.end(), [&](const ModelOperation& operation) {
+        return operation.schema == nullptr && Describes(hint, *operation.node);
+      });
+  if (is_used) return Done{};
+  const std::string name = NameOf(hint);
+  const bool is_there = std::any_of(nodes.begin(), nodes.end(), [&](const onnx::NodeProto* node) {
+    return Describes(hint, *node);
+  });
+  if (is_there && !IsKnownWithout(model, hint)) return Done{};  // The step leaves it out.
+  if (is_there) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{}: --op-shape {}: ckplan knows this operator; leave the "
+                                 "description out",
+                                 file, ShortName(name)));
+  }
+  std::set<std::string> known;
+  for (const onnx::NodeProto* node : nodes) {
+    if (!IsStandard(*node)) known.insert(fmt::format("{}::{}", node->domain(), node->op_type()));
+  }
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("{}: --op-shape {}: the model has no such operator{}", file,
+                               ShortName(name), DidYouMean(name, names)));
+}
+
+Result<Done> CheckReads(const Model::Impl& model, const OpHint& hint, const std::string& file) {
+  size_t inputs = 0;
+  size_t outputs = 0;
+  for (const ModelOperation& operation : model.operations) {
+    if (operation.schema != nullptr || !Describes(hint, *operation.node)) continue;
+    inputs = std::max(inputs, operation.inputs.size());
+    outputs = std::max(outputs, operation.outputs.size());
+  }
+  if (outputs == 0) return Done{};
+  for (const auto& [positions, count, letter, what] :
+       {std::tuple(&hint.read_inputs, inputs, 'x', "input"),
+        std::tuple(&hint.read_outputs, outputs, 'y', "output")}) {
+    if (positions->empty() || positions->back() < count) continue;
+    return MakeError(ErrorCode::kInvalidInput,
+                     fmt::format("{}: --op-shape {}: reads={}{}, but a node of this type has {} "
+                                 "{}{} at most",
+                                 file, ShortName(NameOf(hint)), letter, positions->back(), count,
+                                 what, count == 1 ? "" : "s"));
+  }
+  return Done{};
+}
+
 }  // namespace
 
 bool HasOwnHint(const onnx::NodeProto& node) {
   return !IsStandard(node) && FindHint(OwnHints(), node) != nullptr;
 }
 
+const OpHint* GivenHintFor(const Model::Impl& model, const onnx::NodeProto& node) {
+  return FindHint(model.op_hints, node);
+}
+
 const OpHint* HintFor(const Model::Impl& model, const onnx::NodeProto& node) {
-  const OpHint* given = FindHint(model.op_hints, node);
+  const OpHint* given = GivenHintFor(model, node);
   return given != nullptr ? given : FindHint(OwnHints(), node);
+}
+
+std::string OptionalName(const OpHint& hint) { return NameOf(hint) + "="; }
+
+Result<Done> CheckHints(const Model::Impl& model, const std::set<std::string>& optional,
+                        const std::string& file) {
+  if (model.op_hints.empty()) return Done{};
+  const std::vector<const onnx::NodeProto*> nodes = AllNodes(*model.proto);
+  for (const OpHint& hint : model.op_hints) {
+    CKPLAN_RETURN_IF_ERROR(CheckReads(model, hint, file));
+    if (!optional.contains(OptionalName(hint))) {
+      CKPLAN_RETURN_IF_ERROR(CheckIsUsed(model, hint, nodes, file));
+    }
+  }
+  return Done{};
+}
+
+std::vector<std::string> UsedOpShapes(const Model& model, const std::vector<std::string>& texts) {
+  const std::vector<const onnx::NodeProto*> nodes = AllNodes(*model.impl().proto);
+  std::vector<std::string> used;
+  for (const std::string& text : texts) {
+    const Result<OpHint> hint = ParseOpHint(text);
+    const bool is_there =
+        hint.ok() && std::any_of(nodes.begin(), nodes.end(), [&](const onnx::NodeProto* node) {
+          return Describes(*hint, *node);
+        });
+    if (is_there) used.push_back(text);
+  }
+  return used;
 }
 
 std::vector<onnx::TypeProto> HintedTypes(const Model::Impl& model,
                                          const ModelOperation& operation) {
   std::vector<onnx::TypeProto> types(operation.outputs.size());
   const OpHint* hint = HintFor(model, *operation.node);
-  if (hint == nullptr) return types;
+  if (hint == nullptr || IsBatchedProduct(model, operation, *hint)) return types;
   for (size_t i = 0; i < types.size(); ++i) {
     const size_t rule = std::min(i, hint->outputs.size() - 1);
     if (auto type = TypeByRule(model, operation, hint->outputs[rule])) types[i] = *type;

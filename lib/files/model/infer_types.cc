@@ -199,7 +199,8 @@ InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operati
   InferredTypes inferred;
   inferred.outputs.resize(operation.outputs.size());
   if (operation.schema == nullptr || HasOwnHint(*operation.node)) {
-    inferred.outputs = HintedTypes(model, operation);
+    inferred.fault = ContribFault(model, operation);
+    if (inferred.fault.empty()) inferred.outputs = HintedTypes(model, operation);
     return inferred;
   }
   inferred.fault = AttributeFault(model, operation);

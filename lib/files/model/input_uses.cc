@@ -8,6 +8,8 @@
 #include "lib/base/text.h"
 #include "lib/files/model/bind_dims.h"
 #include "lib/files/model/constant.h"
+#include "lib/files/model/model_impl.h"
+#include "lib/files/model/used_settings.h"
 
 namespace ckplan {
 
@@ -39,22 +41,27 @@ Result<Done> FindWeights(const onnx::GraphProto& graph, const NamePatterns& patt
   for (size_t i = 0; i < names.size(); ++i) {
     if ((*chosen)[i]) uses->weights.emplace(names[i]);
   }
-  return Done{};
+  if (!uses->weights.empty()) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("{}: --weights {} chooses nothing; name an input that no later "
+                               "pattern excludes",
+                               file, ShortName(fmt::format("{}", fmt::join(patterns, ",")))));
 }
 
-Result<Done> FindSetInputs(const onnx::GraphProto& graph, const std::vector<std::string>& texts,
+Result<Done> FindSetInputs(const onnx::GraphProto& graph, const LoadOptions& options,
                            const std::string& file, InputUses* uses) {
-  for (const std::string& text : texts) {
+  for (const std::string& text : options.set_inputs) {
     CKPLAN_ASSIGN_OR_RETURN(SetInput input, ParseSetInput(text));
     const std::vector<std::string_view> names = InputNames(graph, *uses);
     if (std::find(names.begin(), names.end(), input.name) == names.end()) {
+      if (options.optional_dims.contains(input.name + "=")) continue;
       const std::string meant = DidYouMean(input.name, names);
-      return MakeError(ErrorCode::kUsage, fmt::format("{}: no input to set is called \"{}\"{}",
+      return MakeError(ErrorCode::kUsage, fmt::format("{}: --set: the model has no input \"{}\"{}",
                                                       file, ShortName(input.name), meant));
     }
     if (uses->weights.contains(input.name)) {
       return MakeError(ErrorCode::kUsage, fmt::format("{}: input \"{}\" can't be both a parameter "
-                                                      "and set to a value",
+                                                      "(--weights) and a constant (--set)",
                                                       file, ShortName(input.name)));
     }
     uses->set.emplace(input.name, std::move(input));
@@ -62,20 +69,29 @@ Result<Done> FindSetInputs(const onnx::GraphProto& graph, const std::vector<std:
   return Done{};
 }
 
-Error DoesNotFit(const SetInput& given, const onnx::TypeProto& type, const std::string& file) {
+// Returns a text such as "float[N,16]".
+std::string DeclaredTypeText(const onnx::TypeProto& type) {
+  if (!type.has_tensor_type()) return "no tensor";
   const auto& tensor = type.tensor_type();
-  std::string declared = TypeText(tensor.elem_type(), {});
+  const std::string element = TypeText(tensor.elem_type(), {});
   std::vector<std::string> dims;
   for (const auto& dim : tensor.shape().dim()) {
-    dims.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? std::to_string(dim.dim_value())
-                                                               : "?");
+    const bool is_open = !dim.has_dim_value() || dim.dim_value() < 0;
+    const std::string name = dim.dim_param().empty() ? "?" : ShortName(dim.dim_param());
+    dims.push_back(is_open ? name : std::to_string(dim.dim_value()));
   }
-  declared = declared.substr(0, declared.find('['));
-  return MakeError(
-      ErrorCode::kUsage,
-      fmt::format("{}: input \"{}\" is {}[{}], and can't be set to {} of shape [{}]", file,
-                  ShortName(given.name), declared, fmt::join(dims, ","),
-                  given.is_real ? "real numbers" : "whole numbers", fmt::join(given.dims, ",")));
+  return fmt::format("{}[{}]", element.substr(0, element.find('[')),
+                     tensor.has_shape() ? fmt::format("{}", fmt::join(dims, ",")) : "...");
+}
+
+Error DoesNotFit(const SetInput& given, const onnx::TypeProto& declared, const std::string& file) {
+  const char* const numbers = given.is_real ? "real numbers" : "whole numbers";
+  const std::string value =
+      given.dims.empty() ? fmt::format("a {}", given.is_real ? "real" : "whole") + " number"
+                         : fmt::format("{} of shape [{}]", numbers, fmt::join(given.dims, ","));
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("{}: input \"{}\" is {}, and can't be set to {}", file,
+                               ShortName(given.name), DeclaredTypeText(declared), value));
 }
 
 // Gives the open dimensions the lengths of the lists. One number alone fits every shape of one
@@ -109,7 +125,7 @@ Result<InputUses> FindInputUses(const onnx::GraphProto& graph, const LoadOptions
     uses.initializers.insert(sparse.values().name());
   }
   CKPLAN_RETURN_IF_ERROR(FindWeights(graph, options.weights, file, &uses));
-  CKPLAN_RETURN_IF_ERROR(FindSetInputs(graph, options.set_inputs, file, &uses));
+  CKPLAN_RETURN_IF_ERROR(FindSetInputs(graph, options, file, &uses));
   for (const auto& input : graph.input()) {
     const bool is_number = input.type().has_tensor_type() &&
                            input.type().tensor_type().elem_type() != TensorProto::STRING;
@@ -120,15 +136,29 @@ Result<InputUses> FindInputUses(const onnx::GraphProto& graph, const LoadOptions
   return uses;
 }
 
+std::vector<std::string> UsedSetInputs(const Model& model, const std::vector<std::string>& texts) {
+  const auto& inputs = model.impl().proto->graph().input();
+  std::vector<std::string> used;
+  for (const std::string& text : texts) {
+    const Result<SetInput> given = ParseSetInput(text);
+    const bool is_there =
+        given.ok() && std::any_of(inputs.begin(), inputs.end(),
+                                  [&](const auto& input) { return input.name() == given->name; });
+    if (is_there) used.push_back(text);
+  }
+  return used;
+}
+
 Result<ConstantValue> ContentsOf(const SetInput& given, onnx::TypeProto* type,
                                  const std::string& file) {
+  const onnx::TypeProto declared = *type;  // FitDims fills in open dimensions.
   ConstantValue value;
   value.elem_type = type->tensor_type().elem_type();
   const bool is_float = IsFloatType(value.elem_type);
   const bool is_number = type->has_tensor_type() && value.elem_type != TensorProto::STRING &&
                          TensorBytes(value.elem_type, {}).has_value();
   if (!is_number || (given.is_real && !is_float) || !FitDims(given.dims, type, &value.dims)) {
-    return DoesNotFit(given, *type, file);
+    return DoesNotFit(given, declared, file);
   }
   if (is_float) {
     value.reals =
@@ -138,7 +168,7 @@ Result<ConstantValue> ContentsOf(const SetInput& given, onnx::TypeProto* type,
   }
   ConstantValue normal = value;
   NormalizeToType(normal);
-  if (normal.ints != value.ints) return DoesNotFit(given, *type, file);
+  if (normal.ints != value.ints) return DoesNotFit(given, declared, file);
   return normal;
 }
 

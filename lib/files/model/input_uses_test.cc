@@ -1,4 +1,6 @@
 // Tests of inputs that are parameters, and of inputs whose contents are known.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "lib/files/model/testing_proto.h"
@@ -53,7 +55,7 @@ TEST_CASE("weights: an input that doesn't exist, or is text, is refused") {
                         options.weights = {"t"};
                         return options;
                       }()),
-             ErrorCode::kUsage, "input \"t\" is no tensor of numbers");
+             ErrorCode::kUsage, "input \"t\" holds no numbers");
 }
 
 constexpr const char* kShaped =
@@ -90,7 +92,8 @@ TEST_CASE("set: contents that do not fit the input are refused") {
   }
   LoadOptions both = Set({"w=1"});
   both.weights = {"w"};
-  CheckFails(LoadText(kGraph, both), ErrorCode::kUsage, "both a parameter and set");
+  CheckFails(LoadText(kGraph, both), ErrorCode::kUsage,
+             "can't be both a parameter (--weights) and a constant (--set)");
   CheckFails(LoadText("g (float[N,K] x, int64[K] s) => (float[N,K] y) { y = Relu(x) }",
                       [] {
                         LoadOptions options = Set({"s=[1,2]"});
@@ -98,6 +101,107 @@ TEST_CASE("set: contents that do not fit the input are refused") {
                         return options;
                       }()),
              ErrorCode::kUsage, "cannot be both 3 and 2");
+}
+
+TEST_CASE("set: a shape that is given besides must be that of the contents") {
+  const auto load = [](std::vector<int64_t> shape) {
+    LoadOptions options = Set({"shape=[2,3,4]"});
+    options.input_shapes["shape"] = std::move(shape);
+    return LoadText(kShaped, options);
+  };
+  CHECK(load({3}).ok());
+  CheckFails(load({2}), ErrorCode::kUsage,
+             "input \"shape\" cannot have both the shape [2] (--input-shape) and contents of shape "
+             "[3] (--set)");
+  CHECK(load({2, 2}).error().code == ErrorCode::kUsage);
+}
+
+TEST_CASE("set: a refusal shows the shape that the file declares") {
+  CheckFails(LoadText(kShaped, Set({"x=5"})), ErrorCode::kUsage,
+             "input \"x\" is float[N,12], and can't be set to a whole number");
+  CheckFails(LoadText("g (float[N,16] x, int64[K,2] k) => (float[N,16] y) { y = Relu(x) }",
+                      Set({"k=0.5"})),
+             ErrorCode::kUsage, "input \"k\" is int64[K,2], and can't be set to a real number");
+}
+
+TEST_CASE("set: the inputs that decide a shape are named") {
+  const std::string weights = "<float[1,12] w = {1,1,1,1,1,1,1,1,1,1,1,1}> ";
+  for (const char* graph : {
+           "g (float[N,12] x, int64[K] k) => (float[a,b] y) "
+           "@{ h = Mul(x, w) y = Reshape(h, k) }",
+           "g (float[N,12] x, int64[1] k) => (float[N,b] y) "
+           "@{ h = Mul(x, w) y, i = TopK(h, k) }",
+           "g (float[1,12] x, int32[2] k) => (float[N,b] y) "
+           "@{ h = Mul(x, w) l = Cast<to = 7>(k) y = Expand(h, l) }",
+           "g (float[N,12] x, float[2] k) => (float[a,b] y) "
+           "@{ h = Mul(x, w) y = Resize(h, , k) }",
+           "g (float[N,12] x, int64 k) => (float[a,b] y) @{ h = Mul(x, w) o = Constant<value_ints "
+           "= "
+           "[1]>() u = Unsqueeze(k, o0) s = Concat<axis = 0>(u, o) y = Tile(h, s) }",
+       }) {
+    std::string text = graph;
+    text.replace(text.find('@'), 1, weights);
+    const size_t zero = text.find("o0");
+    if (zero != text.npos) {
+      text.replace(zero, 2, "z").insert(text.find("u = "), "z = Constant<value_ints = [0]>() ");
+    }
+    CAPTURE(text);
+    LoadOptions options = BatchOf(2);
+    options.dims["K"] = 2;
+    options.optional_dims = {"K", "N"};
+    onnx::ModelProto proto = ParseGraph(text);
+    proto.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->clear_shape();
+    const Result<Model> model = LoadProto(proto, options);
+    REQUIRE_FALSE(model.ok());
+    CAPTURE(model.error().message);
+    REQUIRE(model.error().remedy.settings.size() == 1);
+    CHECK(model.error().remedy.settings[0].name == "set_inputs");
+    CHECK(model.error().remedy.settings[0].value == "k=...");
+  }
+}
+
+TEST_CASE("set: an input that a model lacks is refused, unless it is optional") {
+  CheckFails(LoadText(kGraph, Set({"v=1"})), ErrorCode::kUsage,
+             "--set: the model has no input \"v\"");
+  LoadOptions options = Set({"v=1"});
+  options.optional_dims = {"v="};
+  CHECK(LoadText(kGraph, options).ok());
+}
+
+TEST_CASE("weights: inputs that are read as such are suggested, or what is none of many") {
+  const auto suggestion = [](int layers) {
+    std::string inputs = "float[N,4] x, int64[N] ids";
+    std::string nodes = "h0 = MatMul(x, w0) ";
+    for (int i = 0; i < layers; ++i) {
+      inputs += fmt::format(", float[4,4] w{0}, float[4] b{0}", i);
+      if (i > 0) nodes += fmt::format("h{0} = MatMul(a{1}, w{0}) ", i, i - 1);
+      nodes += fmt::format("a{0} = Add(h{0}, b{0}) ", i);
+    }
+    const ModelGraph lowered = LowerText(
+        fmt::format("g ({}) => (float[N,4] y) {{ {} y = Relu(a{}) }}", inputs, nodes, layers - 1),
+        BatchOf(2));
+    REQUIRE_FALSE(lowered.warnings.empty());
+    const std::string& warning = lowered.warnings.front();
+    return warning.substr(warning.find("--weights"));
+  };
+  CHECK(suggestion(1) == "--weights w0,b0");
+  CHECK(suggestion(3) == "--weights w0,b0,w1,b1,w2,b2");
+  CHECK(suggestion(4) == "--weights '!x,!ids'");
+}
+
+TEST_CASE("weights: patterns that choose nothing are refused, and what nothing trains has a note") {
+  CheckFails(LoadText(kGraph, Weights({"w", "!w"})), ErrorCode::kUsage,
+             "--weights w,!w chooses nothing");
+  const Result<Model> model = LoadText(
+      "g (float[N,4] x, float[9,4] w, int64[N] ids, int8[4] q) => (float[N,4] y) "
+      "{ e = Gather(w, ids) f = Cast<to = 1>(q) h = Add(e, x) y = Add(h, f) }",
+      Weights({"w", "ids", "q"}));
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  CHECK(
+      std::count(model->warnings().begin(), model->warnings().end(),
+                 model->identity().name +
+                     ": --weights: \"ids\" int64[2] cannot be trained; it stays constant during a "
+                     "step") == 1);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Implements LoadModel, which turns a file into a Model: see model.h.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -23,6 +24,7 @@
 #include "lib/files/model/facts.h"
 #include "lib/files/model/functions.h"
 #include "lib/files/model/fuse_attention.h"
+#include "lib/files/model/hinted_types.h"
 #include "lib/files/model/input_uses.h"
 #include "lib/files/model/model_impl.h"
 #include "lib/files/model/module_calls.h"
@@ -30,8 +32,10 @@
 #include "lib/files/model/restore.h"
 #include "lib/files/model/signature.h"
 #include "lib/files/model/step_part.h"
+#include "lib/files/model/suggested_patterns.h"
 #include "lib/planning/plan/same_model.h"
 #include "lib/problem/ops/op_hint.h"
+#include "lib/problem/ops/op_spec.h"
 #include "onnx/onnx_pb.h"
 
 namespace ckplan {
@@ -381,6 +385,46 @@ Result<LoadOptions> ExpandPart(Model::Impl* model, const LoadOptions& given,
   return options;
 }
 
+// Inputs that --weights chooses, but whose type nothing trains.
+void WarnOfUntrainedWeights(Model::Impl& model, const std::string& file) {
+  std::vector<std::string> shown;
+  for (const ModelValue& value : model.values) {
+    const bool is_chosen = value.source == ModelValue::Source::kInitializer &&
+                           value.initializer == nullptr && value.constant == nullptr;
+    const TensorType type = TensorTypeOf(value.elem_type);
+    const bool may_be_quantized = type != TensorType::kBool && BitsOf(type) <= 8;
+    if (!is_chosen || IsFloatType(value.elem_type) || may_be_quantized) continue;
+    shown.push_back(
+        fmt::format("\"{}\" {}", ShortName(value.name), TypeText(value.elem_type, value.dims)));
+  }
+  if (shown.empty()) return;
+  model.warnings.push_back(fmt::format(
+      "{}: --weights: {} cannot be trained; {} during a step", file, ShortList(shown, 5),
+      shown.size() == 1 ? "it stays constant" : "they stay constant"));
+}
+
+// Suggests to exclude the chosen outputs that can't be planned, where nothing better is suggested.
+Error WithoutDeadOutputs(const Model::Impl& model, const std::vector<std::string>& live,
+                         const NamePatterns& chosen, Error error) {
+  constexpr size_t kMostExcluded = 8;
+  const bool is_unplanned =
+      error.code == ErrorCode::kUnsupported || error.code == ErrorCode::kInvalidInput;
+  if (!is_unplanned || !error.remedy.settings.empty()) return error;
+  NamePatterns patterns = chosen;
+  for (const std::string& output : model.part.outputs) {
+    if (std::find(live.begin(), live.end(), output) != live.end()) continue;
+    const std::string pattern = PatternFor(model.proto->graph(), output);
+    if (pattern.empty() || patterns.size() == chosen.size() + kMostExcluded) {
+      error.message += "; name only outputs that can be trained";
+      return error;
+    }
+    patterns.push_back("!" + pattern);
+  }
+  error.remedy = {"leave out what can't be trained with",
+                  {{"outputs", fmt::format("{}", fmt::join(patterns, ","))}}};
+  return error;
+}
+
 void WarnOfLeftOut(Model::Impl& model, bool is_asked, const std::string& file) {
   const std::string note = LeftOutNote(model.proto->graph(), model.part);
   if (note.empty()) return;
@@ -408,12 +452,17 @@ Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, Pars
   Result<LoadOptions> read = ExpandPart(impl.get(), given, file);
   if (!read.ok()) {
     std::vector<std::string> live = std::move(impl->live_outputs);
-    if (live.empty() || !given.outputs.empty()) return std::move(read).error();
+    if (!live.empty() && !given.outputs.empty()) {
+      return WithoutDeadOutputs(*impl, live, given.outputs, std::move(read).error());
+    }
+    if (live.empty()) return std::move(read).error();
     impl->part = PartOf(impl->proto->graph(), std::move(live), true);
     ClearGraph(impl.get());
     read = ExpandPart(impl.get(), given, file);
   }
   CKPLAN_ASSIGN_OR_RETURN(const LoadOptions options, std::move(read));
+  CKPLAN_RETURN_IF_ERROR(CheckHints(*impl, given.optional_dims, file));
+  WarnOfUntrainedWeights(*impl, file);
   WarnOfLeftOut(*impl, !given.outputs.empty(), file);
   CKPLAN_RETURN_IF_ERROR(CheckZeroSizes(*impl, options));
   if (options.restored == RestoredOperators::kCaptured) {

@@ -22,6 +22,7 @@
 #include "lib/files/model/module_calls.h"
 #include "lib/files/model/origin.h"
 #include "lib/files/model/signature.h"
+#include "lib/files/model/suggested_patterns.h"
 #include "lib/problem/cost/table.h"
 #include "lib/problem/ops/backward_reads.h"
 #include "lib/problem/ops/op_hint.h"
@@ -460,27 +461,41 @@ class Lowerer {
     return warnings;
   }
 
-  // Returns the inputs that the operators read as weights: " k1,b1,k2"; empty if there are none.
+  // Returns whether an operator reads the input as a weight, or adds it as a vector.
+  bool IsReadAsWeight(ValueIndex input) const {
+    const bool is_vector = model_.value(input).dims.size() == 1;
+    for (size_t i = 0; i < model_.operations.size(); ++i) {
+      const std::vector<ValueIndex>& inputs = model_.operations[i].inputs;
+      const OpRule& rule = *facts_.operations[i].rule;
+      if (!rule.has(traits::kWeights) && !(is_vector && rule.has(traits::kVectors))) continue;
+      const size_t first = rule.has(traits::kWeights) ? 1 : 0;
+      if (inputs.size() <= first) continue;
+      const auto begin = inputs.begin() + static_cast<std::ptrdiff_t>(first);
+      if (std::find(begin, inputs.end(), input) != inputs.end()) return true;
+    }
+    return false;
+  }
+
+  // Returns patterns for the inputs that the operators read as weights: " k1,b1,k2", or, if there
+  // are many, " '!x,!labels'" for all others. Empty if there are none.
   std::string SuggestedWeights() const {
-    constexpr size_t kShownWeights = 6;
-    std::vector<std::string> names;
+    constexpr size_t kMostShown = 6;
+    std::vector<std::string> weights, others;
     for (const ValueIndex input : model_.graph_inputs) {
-      const auto applies = [&](const OperationFacts& own, const ModelOperation& operation) {
-        if (!own.rule->has(traits::kWeights)) return false;
-        const auto& inputs = operation.inputs;
-        return inputs.size() > 1 &&
-               std::find(inputs.begin() + 1, inputs.end(), input) != inputs.end();
-      };
-      for (size_t i = 0; i < model_.operations.size(); ++i) {
-        if (!applies(facts_.operations[i], model_.operations[i])) continue;
-        names.push_back(ShortName(model_.value(input).name));
-        break;
+      const std::string pattern = AsPattern(model_.value(input).name);
+      if (IsFloatType(model_.value(input).elem_type) && IsReadAsWeight(input)) {
+        weights.push_back(pattern);
+      } else {
+        others.push_back("!" + pattern);
       }
     }
-    if (names.empty()) return "";
-    const bool is_long = names.size() > kShownWeights;
-    if (is_long) names.resize(kShownWeights);
-    return fmt::format(" {}{}", fmt::join(names, ","), is_long ? ",..." : "");
+    if (weights.empty()) return "";
+    if (weights.size() <= kMostShown) return fmt::format(" {}", fmt::join(weights, ","));
+    if (!others.empty() && others.size() <= kMostShown) {
+      return fmt::format(" '{}'", fmt::join(others, ","));
+    }
+    weights.resize(kMostShown);
+    return fmt::format(" {} and so on", fmt::join(weights, ","));
   }
 
   std::vector<bool> FindZeroPoints() const {

@@ -416,7 +416,7 @@ TEST_CASE("lower: an unknown operator of declared shape costs its bytes, reads a
   undeclared.mutable_graph()->clear_value_info();
   const auto model = LoadProto(undeclared, BatchOf(2));
   REQUIRE_FALSE(model.ok());
-  CHECK(model.error().message.find("Magic of vendor) on float[2,4]: no one knows") !=
+  CHECK(model.error().message.find("Magic of vendor) on float[2,4]: ckplan doesn't know") !=
         std::string::npos);
 }
 

@@ -37,7 +37,7 @@ struct LoadOptions {
   // If set, only this model is loaded. It is compared before dimensions are bound, since another
   // model may lack the named ones.
   const ModelIdentity* planned = nullptr;
-  std::set<std::string> optional_dims = {};  // Those of `dims` that the model may lack.
+  std::set<std::string> optional_dims = {};  // Names that a model may lack: used_settings.h.
   int64_t batch = 0;  // Replaces the batch that is burnt into the file; 0: the file's own.
   FusedOperators fused = FusedOperators::kNone;
   Rounding rounding = Rounding::kStraightThrough;

@@ -6,7 +6,10 @@
 #include <map>
 #include <string_view>
 
+#include "lib/files/model/hinted_types.h"
 #include "lib/files/model/op_spec_of.h"
+#include "lib/files/model/unknown_shapes.h"
+#include "lib/problem/ops/contrib.h"
 #include "lib/problem/ops/families.h"
 #include "onnx/defs/schema.h"
 
@@ -171,6 +174,12 @@ std::string AttributeFault(const Model::Impl& model, const ModelOperation& opera
     spec.inputs.push_back(std::move(operand));
   }
   return FaultOf(JudgeAttributes(spec));
+}
+
+std::string ContribFault(const Model::Impl& model, const ModelOperation& operation) {
+  const bool is_described = GivenHintFor(model, *operation.node) != nullptr;
+  if (operation.is_standard() || is_described || !HasKnownInputs(model, operation)) return "";
+  return FaultOf(JudgeContrib(PlannedSpecOf(model, operation)));
 }
 
 std::string ShapeFault(const Model::Impl& model, const ModelOperation& operation) {

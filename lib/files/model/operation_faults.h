@@ -25,6 +25,10 @@ std::string OperandFault(const Model::Impl& model, const ModelOperation& operati
 // what JudgeAttributes finds (lib/problem/ops/families.h).
 std::string AttributeFault(const Model::Impl& model, const ModelOperation& operation);
 
+// What JudgeContrib finds (lib/problem/ops/contrib.h) in an operator of com.microsoft's whose
+// inputs all have a known shape. Empty for operators that the user describes.
+std::string ContribFault(const Model::Impl& model, const ModelOperation& operation);
+
 // Sizes that contradict each other, once inputs and outputs are known: see JudgeOp
 // (lib/problem/ops/families.h). Empty for operators that lib/problem/ops does not know, and before
 // opset 7, which broadcast in another way.

@@ -169,7 +169,8 @@ TEST_CASE("quantized: weights read by an operator on integers count as stored") 
 
 TEST_CASE("quantized: weights read by an unknown operator count as stored") {
   onnx::ModelProto proto = ParseGraph(
-      "g (float[4,32] x) => (float[4,16] y) { y = com.microsoft.MatMulNBits(x, q, scales) }");
+      "g (float[4,32] x) => (float[4,16] y) { y = com.microsoft.MatMulNBits<K = 32, "
+      "N = 16, bits = 4, block_size = 32>(x, q, scales) }");
   AddWeight(proto, "q", onnx::TensorProto::UINT8, {16, 1, 16});
   AddWeight(proto, "scales", onnx::TensorProto::FLOAT, {16});
   const ModelGraph lowered = LowerProto(proto);

@@ -1,6 +1,7 @@
 #include "lib/files/model/step_part.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -136,6 +137,12 @@ Result<StepPart> ChoosePart(const GraphProto& graph, const NamePatterns& outputs
     Error error = std::move(values).error();
     error.message.insert(0, file + ": ");
     return error;
+  }
+  if (values->empty()) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{}: --outputs {} chooses nothing; name a tensor or node that no "
+                                 "later pattern excludes",
+                                 file, ShortName(fmt::format("{}", fmt::join(outputs, ",")))));
   }
   return PartOf(graph, std::move(*values), true);
 }

@@ -89,6 +89,54 @@ TEST_CASE("outputs: a model without a trainable output is refused, and the place
   CHECK(model.error().remedy.settings[0].value == "z");
 }
 
+TEST_CASE("outputs: the place to end has a pattern that chooses it alone") {
+  struct Row {
+    const char* name;
+    const char* node;  // Of the value.
+    const char* pattern;
+  };
+  for (const Row& row : {Row{"a,b", "add", "a?b"}, Row{"!z", "add", "?z"}, Row{"@z", "add", "?z"},
+                         Row{"op:z", "add", "?p:z"}, Row{"a\nb", "add", "a?b"},
+                         Row{"l,", "add", "l?"}, Row{"z*", "add", "z*"}, Row{",", "add", "add"}}) {
+    CAPTURE(row.name);
+    onnx::ModelProto proto = WithWeights(kHead);
+    for (auto& node : *proto.mutable_graph()->mutable_node()) {
+      for (auto& input : *node.mutable_input()) input = input == "z" ? row.name : input;
+      for (auto& output : *node.mutable_output()) output = output == "z" ? row.name : output;
+      if (node.op_type() == "Add") node.set_name(row.node);
+    }
+    const Result<Model> refused = LoadProto(proto, BatchOf(4));
+    REQUIRE_FALSE(refused.ok());
+    REQUIRE(refused.error().remedy.settings.size() == 1);
+    CHECK(refused.error().remedy.settings[0].value == row.pattern);
+    const Result<Model> model = LoadProto(proto, EndingAt({row.pattern}));
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    CHECK(Lowered(*model).graph.outputs().size() == 1);
+  }
+}
+
+TEST_CASE("outputs: patterns that choose nothing are refused") {
+  for (const NamePatterns& patterns :
+       {NamePatterns{"z", "!z"}, NamePatterns{"*", "!*"}, NamePatterns{"!*"}}) {
+    CheckFails(LoadProto(WithWeights(kHead), EndingAt(patterns)), ErrorCode::kUsage,
+               "chooses nothing");
+  }
+}
+
+TEST_CASE("outputs: what is chosen and can't be planned is excluded by the remedy") {
+  for (const NamePatterns& patterns : {NamePatterns{"*"}, NamePatterns{"z", "strange", "best"}}) {
+    const Result<Model> refused = LoadProto(WithWeights(kHead), EndingAt(patterns));
+    REQUIRE_FALSE(refused.ok());
+    CAPTURE(refused.error().message);
+    REQUIRE(refused.error().remedy.settings.size() == 1);
+    const std::string& value = refused.error().remedy.settings[0].value;
+    CHECK(value.find(",!best,!strange") != value.npos);
+    NamePatterns better = patterns;
+    better.insert(better.end(), {"!best", "!strange"});
+    CHECK(LoadProto(WithWeights(kHead), EndingAt(better)).ok());
+  }
+}
+
 TEST_CASE("outputs: inputs, dimensions and contradictions of what is left out count for nothing") {
   // `side` has an open dimension M, and the Reshape contradicts its input.
   const std::string graph =

@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "lib/files/model/constant_batch.h"
 #include "lib/files/model/dead_ends.h"
+#include "lib/files/model/decompose.h"
 #include "lib/files/model/hinted_types.h"
 
 namespace ckplan {
@@ -46,19 +48,49 @@ std::string NodeText(const Model::Impl& model, const ModelOperation& operation) 
   return text + fmt::format(") on {}", inputs.empty() ? "no inputs" : ShortList(inputs, 6));
 }
 
+// `deciding` has the inputs whose contents decide the shape.
 std::string UnknownText(const Model::Impl& model, const ModelOperation& operation,
-                        const ModelValue& value) {
+                        const ModelValue& value, const std::set<std::string>& deciding) {
   std::string text =
       fmt::format("output \"{}\" of {}", ShortName(value.name), NodeText(model, operation));
-  if (HintFor(model, *operation.node) != nullptr) {
-    return text + ": its description (--op-shape) names operands or axes that it doesn't have";
+  if (operation.schema == nullptr && GivenHintFor(model, *operation.node) != nullptr) {
+    return text +
+           ": its description (--op-shape) refers to an operand, axis or integer attribute that "
+           "this node lacks";
+  }
+  const char* const remedy =
+      "declare the type of its outputs in value_info, or describe it with --op-shape";
+  if (IsDecomposed(*operation.node) || HasOwnHint(*operation.node)) {
+    return text + ": ckplan doesn't know this use of the operator; " + remedy;
   }
   if (operation.schema == nullptr) {
-    return text +
-           ": no one knows this operator; declare the type of its outputs in value_info, or "
-           "describe it with --op-shape";
+    return text + ": ckplan doesn't know this operator; " + remedy;
   }
-  return text + ": it depends on the contents of the batch; declare it in value_info";
+  if (deciding.empty()) {
+    return text + ": its shape depends on the contents of the batch; declare it in value_info";
+  }
+  std::vector<std::string> shown;
+  for (const std::string& name : deciding) shown.push_back(fmt::format("\"{}\"", ShortName(name)));
+  return text + fmt::format(": its shape depends on the contents of input{} {}",
+                            shown.size() == 1 ? "" : "s", ShortList(shown, 3));
+}
+
+// Returns the inputs whose contents decide the shapes that ONNX knows otherwise.
+std::set<std::string> DecidingInputs(const Model::Impl& model, const DeadEnds& dead_ends,
+                                     const ModelOperation& operation) {
+  std::set<std::string> names;
+  if (operation.schema == nullptr) return names;
+  for (size_t i = 0; i < operation.inputs.size(); ++i) {
+    const ValueIndex input = operation.inputs[i];
+    if (input == kNoValue) continue;
+    for (std::string& name : SwitchesBehind(model, dead_ends, input)) names.insert(std::move(name));
+    // A float may be the end of a range, or a scale.
+    const ModelValue& value = model.value(input);
+    const bool is_number = i > 0 || operation.type() == "Range";
+    const bool is_input = value.source == ModelValue::Source::kGraphInput;
+    if (is_input && is_number && MayBeSwitch(value)) names.insert(value.name);
+  }
+  return names;
 }
 
 // Returns an error that lists nodes as InvalidModel lists faults, and ends with what to do.
@@ -153,8 +185,9 @@ Result<Done> CheckShapeFaults(const Model::Impl& model, const ShapeFaults& fault
   return InvalidModel(file, "invalid operands or attributes", invalid);
 }
 
-Result<Done> CheckShapesKnown(const Model::Impl& model, const std::vector<bool>& is_needed,
-                              const std::string& file) {
+Result<Done> CheckShapesKnown(const Model::Impl& model, const DeadEnds& dead_ends,
+                              const std::vector<bool>& is_needed, const std::string& file) {
+  std::set<std::string> deciding;  // Inputs.
   std::vector<std::string> unknown;
   std::vector<std::string> no_tensors;
   for (const ModelOperation& operation : model.operations) {
@@ -166,7 +199,9 @@ Result<Done> CheckShapesKnown(const Model::Impl& model, const std::vector<bool>&
       if (kind != onnx::TypeProto::kTensorType && kind != onnx::TypeProto::VALUE_NOT_SET) {
         no_tensors.push_back(fmt::format("{} \"{}\"", operation.type(), ShortName(operation.name)));
       } else if (HasKnownInputs(model, operation)) {
-        unknown.push_back(UnknownText(model, operation, value));
+        std::set<std::string> own = DecidingInputs(model, dead_ends, operation);
+        unknown.push_back(UnknownText(model, operation, value, own));
+        deciding.merge(own);
       }
     }
   }
@@ -177,7 +212,11 @@ Result<Done> CheckShapesKnown(const Model::Impl& model, const std::vector<bool>&
                                             "or optionals: {}",
                                             file, ShortList(no_tensors)))
                     : InvalidModel(file, "a shape stays unknown", unknown);
-  SuggestEnds(model, &error);
+  if (!deciding.empty()) {
+    SuggestContents(deciding, &error);
+  } else {
+    SuggestEnds(model, &error);
+  }
   return error;
 }
 

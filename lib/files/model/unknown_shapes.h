@@ -9,6 +9,7 @@
 
 #include "lib/base/result.h"
 #include "lib/files/model/bind_dims.h"
+#include "lib/files/model/dead_ends.h"
 #include "lib/files/model/model_impl.h"
 
 namespace ckplan {
@@ -44,9 +45,10 @@ Result<Done> CheckShapeFaults(const Model::Impl& model, const ShapeFaults& fault
                               const std::string& file);
 
 // kInvalidInput: a value that an operation reads has no known shape. The message names the node
-// where the unknown shapes begin, its operator and the known sizes. kUnsupported: a value is not a
+// where the unknown shapes begin, its operator and the known sizes, and the remedy the inputs whose
+// contents decide it, or values at which the step could end instead. kUnsupported: a value is not a
 // tensor.
-Result<Done> CheckShapesKnown(const Model::Impl& model, const std::vector<bool>& is_needed,
-                              const std::string& file);
+Result<Done> CheckShapesKnown(const Model::Impl& model, const DeadEnds& dead_ends,
+                              const std::vector<bool>& is_needed, const std::string& file);
 
 }  // namespace ckplan

@@ -34,6 +34,44 @@ TEST_CASE("loops: a known number of rounds is unrolled, and shares its weights")
   CHECK(OpsOf(LoopOf("1")) == "MatMul Relu Neg");
 }
 
+TEST_CASE("loops: results that are collected in no round end a step only if it needs them") {
+  LoadOptions options = BatchOf(2);
+  options.outputs = {"all"};
+  CheckFails(LoadText(LoopOf("0"), options), ErrorCode::kUnsupported,
+             "Loop \"Loop:all\": it has no round, and collects results");
+  std::string graph = LoopOf("0");
+  graph.insert(graph.find("y, all = "), "e = MatMul(x, w) ");
+  graph.replace(graph.find("yes, x) <"), 9, "yes, e) <");
+  options.outputs = {"y"};
+  CHECK(OpsOf(graph, options) == "MatMul");
+  options.outputs = {};
+  CHECK(OpsOf(graph, options) == "MatMul");  // The other output is left out.
+}
+
+TEST_CASE("loops: an attempt to unroll one leaves its name as it is") {
+  const std::string graph = LoopOf("3", "n");
+  LoadOptions options = BatchOf(2);
+  std::string open = LoopOf("3");
+  open.replace(open.find("Loop(trip"), 9, "Loop(n");
+  onnx::ModelProto proto = ParseGraph(open);
+  proto.mutable_graph()->mutable_node(0)->set_name("loop");
+  CheckFails(LoadProto(proto, options), ErrorCode::kUnsupported, "Loop \"loop\": its number");
+  proto = ParseGraph(LoopOf("3", "c2"));
+  auto& loop = *proto.mutable_graph()->mutable_node(0);
+  loop.set_name("loop");
+  // Whether it goes on depends on the batch.
+  auto& body = *loop.mutable_attribute(0)->mutable_g();
+  body.mutable_node(0)->set_op_type("IsNaN");
+  body.mutable_node(0)->set_input(0, "one");
+  auto& sum = *body.add_node();
+  sum.set_op_type("ReduceSum");
+  sum.add_input("h");
+  sum.add_output("one");
+  body.mutable_node()->SwapElements(0, body.node_size() - 1);
+  CheckFails(LoadProto(proto, options), ErrorCode::kUnsupported,
+             "Loop \"loop\": whether it goes on");
+}
+
 TEST_CASE("loops: what decides the rounds may be computed, and sequences may be carried") {
   const std::string weight = "float[4,4] w = {1,2,3,4,1,2,3,4,1,2,3,4,1,2,3,4}, bool yes = {1}, ";
   // The condition of the next round is computed from the number of this one.

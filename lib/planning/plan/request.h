@@ -80,7 +80,7 @@ inline constexpr std::string_view kDefaultAlgorithm = kBestAlgorithm;
 struct PlanRequest {
   // How the model is read.
   DimSizes dims;  // Sizes of symbolic dimensions.
-  // Names in `dims` whose size is ignored by a model without such a dimension. Not a part of plans.
+  // Settings that a model may lack, by name (lib/files/model/used_settings.h). Not a part of plans.
   std::set<std::string> optional_dims;
   // Names of fields whose value nobody asked for. A source that can't have it ignores it. Not a
   // part of plans.

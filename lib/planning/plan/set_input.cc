@@ -28,7 +28,8 @@ class ValueReader {
     const std::string bracketed = fmt::format("[{}]", text_);
     if (is_bare_list) text_ = bracketed;
     while (at_ < text_.size() && fault.empty()) Next();
-    if (fault.empty() && (depth_ > 0 || numbers_.empty())) fault = "it has no end, or no number";
+    if (fault.empty() && (depth_ > 0 || numbers_.empty()))
+      fault = "a bracket is not closed, or there is no number";
     if (!fault.empty()) return false;
     input->dims.assign(lengths_.begin(), lengths_.end());
     input->is_real = is_real_;
@@ -149,8 +150,7 @@ class ValueReader {
 // Appends the numbers from `at` on as lists by `dims` from `axis` on.
 void AppendLists(const SetInput& input, size_t axis, size_t* at, std::string* text) {
   if (axis == input.dims.size()) {
-    *text +=
-        input.is_real ? fmt::format("{}", input.reals[*at]) : fmt::format("{}", input.ints[*at]);
+    *text += input.is_real ? TextOfReal(input.reals[*at]) : fmt::format("{}", input.ints[*at]);
     ++*at;
     return;
   }
@@ -178,6 +178,12 @@ Result<SetInput> ParseSetInput(std::string_view text) {
   return MakeError(ErrorCode::kUsage,
                    fmt::format("the value of input \"{}\": {}; write 2, true, 2,3 or [[1,0],[1,1]]",
                                Printable(input.name, kShownText), reader.fault));
+}
+
+std::string TextOfReal(double number) {
+  std::string text = fmt::format("{}", number);
+  if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
+  return text;
 }
 
 std::string TextOf(const SetInput& input) {

@@ -32,4 +32,7 @@ Result<SetInput> ParseSetInput(std::string_view text);
 // Returns the text as plans store it, without blanks: "mask=[[1,0],[1,1]]", "use_cache=1".
 std::string TextOf(const SetInput& input);
 
+// Returns the shortest text that is read as this real number, and not as an integer: "0.5", "2.0".
+std::string TextOfReal(double number);
+
 }  // namespace ckplan

@@ -16,6 +16,8 @@ TEST_CASE("set input: numbers, switches and nested lists are read, and written w
   CHECK(written("sizes=2,3") == "sizes=[2,3]");
   CHECK(written("m=[[1, 0],\n [False, true]]") == "m=[[1,0],[0,1]]");
   CHECK(written("scale=0.5") == "scale=0.5");
+  CHECK(written("scale=2.") == "scale=2.0");
+  CHECK(written("scale=[1,2.5]") == "scale=[1.0,2.5]");
   CHECK(written("a=b=7") == "a=b=7");
   CHECK(ParseSetInput("m=[[1,0,1],[0,1,1]]")->dims == std::vector<int64_t>{2, 3});
   CHECK(ParseSetInput("s=[1,2.5]")->reals == std::vector<double>{1, 2.5});

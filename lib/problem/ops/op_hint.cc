@@ -13,7 +13,7 @@ constexpr int64_t kMaxHintedDim = int64_t{1} << 40;
 constexpr int64_t kMaxHintedFlops = int64_t{1} << 40;
 constexpr size_t kMaxParts = 64;
 constexpr std::string_view kForm =
-    "write OP=like:0 or OP=[0.0,64], then ;flops=N and ;reads=x0,y0 if you like";
+    "write OP=like:0 or OP=[0.0,64], with ;flops=N and ;reads=x0,y0 after it if you want";
 
 std::optional<int64_t> IntegerIn(std::string_view text, int64_t least, int64_t most) {
   int64_t number = 0;
@@ -33,13 +33,27 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   }
 }
 
-// "64", "0.-1", "0.*", "@N"
+// "1{0}"
+std::optional<OpHint::Dim> ContentIn(std::string_view text) {
+  const size_t open = text.find('{');
+  OpHint::Dim dim;
+  const auto input = IntegerIn(text.substr(0, open), 0, kMaxOperand);
+  const auto position = IntegerIn(text.substr(open + 1, text.size() - open - 2), 0, kMaxOperand);
+  if (!input || !position) return std::nullopt;
+  dim.input = *input;
+  dim.axis = *position;
+  dim.is_content = true;
+  return dim;
+}
+
+// "64", "0.-1", "0.*", "1{0}", "@N"
 std::optional<OpHint::Dim> DimIn(std::string_view text) {
   OpHint::Dim dim;
   if (text.starts_with('@')) {
     dim.attribute = text.substr(1);
     return dim.attribute.empty() ? std::nullopt : std::optional(dim);
   }
+  if (text.find('{') != text.npos && text.ends_with('}')) return ContentIn(text);
   const size_t point = text.find('.');
   if (point == text.npos) {
     const auto size = IntegerIn(text, 0, kMaxHintedDim);
@@ -112,11 +126,10 @@ bool ReadReads(std::string_view text, OpHint* hint) {
 Error NoHint(std::string_view text, std::string_view part) {
   constexpr size_t kShown = 80;
   const bool is_all = text == part;
-  return MakeError(
-      ErrorCode::kUsage,
-      is_all ? fmt::format("\"{}\" doesn't describe an operator; {}", text.substr(0, kShown), kForm)
-             : fmt::format("\"{}\" in \"{}\" is not understood; {}", part.substr(0, kShown),
-                           text.substr(0, kShown), kForm));
+  return MakeError(ErrorCode::kUsage,
+                   is_all ? fmt::format("\"{}\" is not OP=RULE; {}", text.substr(0, kShown), kForm)
+                          : fmt::format("\"{}\" in \"{}\" is not understood; {}",
+                                        part.substr(0, kShown), text.substr(0, kShown), kForm));
 }
 
 }  // namespace

@@ -1,16 +1,15 @@
-// What a user says of an operator that ckplan doesn't know, in one line of text:
+// How a user describes an operator that ckplan doesn't know, in one line of text:
 //
-//   acme::Norm=like:0                              the output has type and shape of the first input
-//   acme::Mul=[0.0,0.-2,64];flops=128;reads=x0     two axes of the first input, and 64; 128 FLOPs
-//   for
-//                                                  each element of the output; backward reads input
-//                                                  0
-//   acme::Top=like:0|int64[0.0,5];reads=none       two outputs, and nothing is read
-//   acme::Linear=[0.*,@N]                          all axes of the first input but the last, and
-//   the
-//                                                  number in the node's attribute N
+//   acme::Norm=like:0                           the output has the type and shape of input 0
+//   acme::Mul=[0.0,0.-2,64];flops=128;reads=x0  two axes of input 0, and 64; 128 FLOPs for each
+//                                               element of the output; backward reads input 0
+//   acme::Top=like:0|int64[0.0,5];reads=none    two outputs; backward reads nothing
+//   acme::Linear=[0.*,@N]                       all axes of input 0 but the last, and the number in
+//                                               the node's attribute N
+//   acme::Resize=[0.0,1{0},1{1}]                one axis of input 0, and two numbers that input 1
+//                                               holds
 //
-// Without `flops` it costs the movement of its bytes, and without `reads` its backward reads all.
+// Without `flops` it costs the movement of its bytes; without `reads` backward reads everything.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +27,7 @@ struct OpHint {
     int64_t input = -1;            // Below 0: the dimension is `size`.
     int64_t axis = 0;              // Of that input; counted from the end if it is negative.
     bool is_all_but_last = false;  // All axes of that input but the last.
+    bool is_content = false;       // The number at position `axis` of that input's contents.
     int64_t size = 0;
     std::string attribute;  // If it is not empty, the node has the size in this attribute.
   };

@@ -22,6 +22,10 @@ TEST_CASE("op hint: shapes, FLOPs and reads are read") {
   CHECK(full.flops == 16);
   CHECK(full.read_inputs == std::vector<size_t>{2});
   CHECK(full.read_outputs == std::vector<size_t>{0});
+  const OpHint content = *ParseOpHint("a::R=[0.0, 1{3}]");
+  CHECK(content.outputs.at(0).dims.at(1).is_content);
+  CHECK(content.outputs.at(0).dims.at(1).input == 1);
+  CHECK(content.outputs.at(0).dims.at(1).axis == 3);
   CHECK(ParseOpHint("Norm=like:0;reads=none")->has_reads);
   CHECK(ParseOpHint("Norm=like:0")->domain.empty());
 }
@@ -48,6 +52,11 @@ TEST_CASE("op hint: what describes no operator is refused") {
                            "a::N=like:0;reads=x999",
                            "a::N=like:0|",
                            "a::N=like:0;cost=3",
+                           "a::N=[1{}]",
+                           "a::N=[{0}]",
+                           "a::N=[1{-1}]",
+                           "a::N=[1{0]",
+                           "a::N=[1}{]",
                            "a::N=[300.0]"}) {
     CAPTURE(text);
     const Result<OpHint> hint = ParseOpHint(text);
