@@ -253,7 +253,8 @@ namespace ckplan::ptx {
 // Reports, when the program ends, what was played. A finding makes the program fail.
 //
 //   CKPLAN_PTX_KERNELS=FILE   appends a line for each kernel: "run: NAME" or "not run: NAME";
-//                             scripts/kernel_coverage.py adds up the lines of several programs
+//                             scripts/lint.d/kernel_coverage.py adds up the lines of several
+//                             programs
 //   CKPLAN_PTX_LAUNCHES=FILE  writes a line of JSON for each launch, with its instructions and the
 //                             bytes and sectors that it read and wrote (memory.h)
 
