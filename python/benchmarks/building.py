@@ -14,9 +14,9 @@ import time
 
 from against_torch import trace  # This import also makes the tests' networks importable.
 from ckplan.torch import private
-from ckplan.torch.building import build
 from ckplan.torch.capture import capture
 from ckplan.torch.costs import set_costs
+from ckplan.torch.module_builder import build
 from ckplan.torch.request import Request, make_plan
 
 from torch_tests.networks import Bert, tokens

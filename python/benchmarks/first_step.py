@@ -21,10 +21,10 @@ from typing import TypeVar
 import torch
 from against_torch import NETWORKS, trace
 from ckplan.torch import private
-from ckplan.torch.building import Modules, build
 from ckplan.torch.capture import capture
 from ckplan.torch.costs import set_costs
-from ckplan.torch.judge import replay_modules
+from ckplan.torch.module_builder import Modules, build
+from ckplan.torch.module_replay import replay_modules
 from ckplan.torch.request import Request, make_plan
 from torch import nn
 

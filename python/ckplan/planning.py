@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ckplan.answer import ask
+from ckplan.invocation import run_program
 
 # The function itself decides where the plan and the messages are written and in which format.
 _RESERVED = frozenset({"output", "emit", "format", "messages", "color", "quiet", "help", "verbose"})
@@ -63,9 +63,9 @@ def _plan_bytes(content: bytes, flags: list[str]) -> dict[str, Any]:
 
 
 def _run(model: str, flags: list[str], graph: bytes | None = None) -> dict[str, Any]:
-    answer = ask("plan", model, "--no-config", "--output=-", *flags, stdin=graph)
+    answer = run_program("plan", model, "--no-config", "--output=-", *flags, stdin=graph)
     if answer.exit_code != 0:
-        raise answer.refusal()
+        raise answer.error()
     for warning in answer.warnings():
         warnings.warn(warning, PlanWarning, 4)
     plan: dict[str, Any] = json.loads(answer.output)

@@ -11,7 +11,7 @@ print(ckplan.torch.policy(model.ckplan, "sac"))             # what another runti
 
 from typing import TYPE_CHECKING, Any
 
-from ckplan.answer import InfeasibleError, PlanError
+from ckplan.invocation import InfeasibleError, PlanError
 from ckplan.planning import PlanWarning
 from ckplan.torch import private
 from ckplan.torch.api import Backend, PlannedFunction, compile

@@ -20,7 +20,7 @@ from ckplan.torch.estimation import optimizers
 from ckplan.torch.estimation.estimating import estimate
 from ckplan.torch.estimation.tracing import PRECISIONS, inputs_at, sizes_of
 from ckplan.torch.scripts import ScriptError
-from ckplan.torch.snapshots import comparing, planned, reading
+from ckplan.torch.snapshots import compare_step, planned_memory, snapshot_file
 
 _FOLDER = Path(__file__).parent
 _SCHEMAS = {
@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _estimate(asked: argparse.Namespace) -> int:
     try:
-        module, make = scripts.found(asked.model)
+        module, make = scripts.find_function(asked.model)
         found = estimate(
             make,
             _inputs(scripts.called(module, asked.inputs, "--inputs"), asked.size),
@@ -133,9 +133,9 @@ def _in_flags(message: str) -> str:
 
 def _compare(asked: argparse.Namespace) -> int:
     try:
-        snapshot = reading.read(asked.snapshot, asked.device)
-        plan = planned.read(asked.plan, asked.graph)
-        found = comparing.compare(snapshot, plan, asked.step)
+        snapshot = snapshot_file.read(asked.snapshot, asked.device)
+        plan = planned_memory.read(asked.plan, asked.graph)
+        found = compare_step.compare(snapshot, plan, asked.step)
     except (SnapshotError, OSError) as error:
         return _refuse(error, INPUT)
     except ckplan.PlanError as error:
@@ -160,7 +160,13 @@ def _parser() -> argparse.ArgumentParser:
     add("model", metavar="MODULE:FUNCTION", help="what makes the model; also FILE.py:FUNCTION")
     add("--inputs", default="inputs", help="the function, or value, of the inputs [%(default)s]")
     add("--loss", help="a function from the model's result to the loss")
-    add("--size", action="append", default=[], metavar="NAME=N", help="a size of the inputs: batch=16")
+    add(
+        "--size",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="a size of the inputs: batch=16",
+    )
     add("--device", help="one of `ckplan devices` [that of --memory, or of ckplan plan]")
     known = ", ".join(optimizers.names())
     add("--optimizer", default="adamw", help=f"one of {known} [%(default)s]")
@@ -168,11 +174,19 @@ def _parser() -> argparse.ArgumentParser:
     add("--precision", help=f"one of {', '.join(PRECISIONS)} [the model's own types]")
     add("--shard", help="fsdp:N or ddp:N, for one of N devices")
     add("--memory", metavar="SIZE|DEVICE", help="memory of the device: 8GiB, rtx4090")
-    add("--reserve", metavar="SIZE", help="leave this free, instead of what CUDA and the allocator take")
+    add(
+        "--reserve",
+        metavar="SIZE",
+        help="leave this free, instead of what CUDA and the allocator take",
+    )
     add("--context", metavar="SIZE", help="what the CUDA context takes")
     add("--expandable-segments", action="store_true", help="the allocator's setting of that name")
     add("--largest", action="append", default=[], metavar="SIZE", help="seek its largest value")
-    add("--returns", default="loss", help="loss, or all where the loop holds all results [%(default)s]")
+    add(
+        "--returns",
+        default="loss",
+        help="loss, or all where the loop holds all results [%(default)s]",
+    )
     add("--effort", default="quick", help="of the search for plans [%(default)s]")
     add("--format", default="text", choices=("text", "json"))
     add("--report", metavar="FILE", help="write the plan's page for a browser")

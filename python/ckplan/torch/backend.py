@@ -13,7 +13,7 @@ from ckplan.torch.errors import MissingKernelError
 from ckplan.torch.graph_planner import GraphPlanner
 from ckplan.torch.inductor import private as inductor
 from ckplan.torch.inductor import private_kernels
-from ckplan.torch.inductor.deciding import Chosen, Key, PartDecision
+from ckplan.torch.inductor.part_decision import ChosenStep, Key, PartDecision
 from ckplan.torch.parts import Part
 from ckplan.torch.report import Report
 from ckplan.torch.request import Request
@@ -25,7 +25,7 @@ class Backend(GraphPlanner):
 
     def __init__(self, request: Request, report: Report, known: list[Part] | None = None):
         super().__init__(request, report, known)
-        self._decided: dict[Key, Chosen] = {}  # What Inductor was given so far.
+        self._decided: dict[Key, ChosenStep] = {}  # What Inductor was given so far.
         self._roots: set[str] = set()
         self._steps: list[Step] = []
 

@@ -61,7 +61,7 @@ class Check:
     words: str
 
 
-def checked(bounds: Any) -> dict[str, int] | None:
+def validated_bounds(bounds: Any) -> dict[str, int] | None:
     """Returns the bounds of a caller. Raises TypeError or ValueError."""
     if bounds is None:
         return None
@@ -83,7 +83,7 @@ def are_by_code(bounds: Bounds | None) -> bool:
     return bounds is not None and not any(re.fullmatch(r"u\d+", name) for name in bounds)
 
 
-def bounded(joint: fx.GraphModule, bounds: Bounds | None) -> list[Check]:
+def apply_bounds(joint: fx.GraphModule, bounds: Bounds | None) -> list[Check]:
     """Gives each size that depends on data its bound, and returns what a step has to check.
 
     Raises UnboundedSizeError if any has none.

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import ckplan
-from ckplan.answer import ask
-from ckplan.torch import untrusted
-from ckplan.torch.untrusted import RefusedError
+from ckplan.invocation import run_program
+from ckplan.torch import untrusted_files
+from ckplan.torch.untrusted_files import RefusedError
 
 Accepted = TypeVar("Accepted")
 
@@ -29,7 +29,7 @@ _LEAST_BYTES = 1 << 20
 _MOST_OF_NUMBERS = 1 << 26
 
 
-def numbers(name: str, least: int, most: int) -> dict[str, int]:
+def load_numbers(name: str, least: int, most: int) -> dict[str, int]:
     """Returns the numbers that were stored by this name; none if there is no such file.
 
     A file with anything but numbers within the range counts as absent.
@@ -39,8 +39,10 @@ def numbers(name: str, least: int, most: int) -> dict[str, int]:
         return {}
     try:
         content = _read(folder / f"{name}.json", _MOST_OF_NUMBERS)
-        return {} if content is None else untrusted.whole_numbers(
-            untrusted.json_value(content), least, most
+        return (
+            {}
+            if content is None
+            else untrusted_files.whole_numbers(untrusted_files.json_value(content), least, most)
         )
     except (RefusedError, OSError):
         return {}
@@ -56,7 +58,7 @@ def store_numbers(name: str, rows: dict[str, int]) -> None:
         _replace(folder / f"{name}.json", json.dumps(rows, sort_keys=True).encode())
 
 
-class Kept:
+class CachedPlan:
     """The file of one plan. ``graph`` is the joint graph's file, which checks the plan."""
 
     def __init__(self, key: str, graph: bytes):
@@ -98,16 +100,16 @@ class Kept:
 
     def _judged(self, content: bytes, most: int | str) -> Any:
         """Returns the plan if the program confirms it for the graph, with all its figures."""
-        found = untrusted.json_value(content)
+        found = untrusted_files.json_value(content)
         with tempfile.TemporaryDirectory(prefix="ckplan-") as folder:
             plan, graph = Path(folder) / "plan.json", Path(folder) / "graph.json"
             # The program judges what was parsed here, so that both read the same plan.
             plan.write_text(json.dumps(found), encoding="utf-8")
             graph.write_bytes(self._graph)
             limit = f"--fail-on=peak>{most}"
-            answer = ask("check", "--no-config", "--quiet", limit, str(plan), str(graph))
+            answer = run_program("check", "--no-config", "--quiet", limit, str(plan), str(graph))
         if answer.exit_code != 0:
-            said = str(answer.refusal()).replace(f"{folder}/", "")
+            said = str(answer.error()).replace(f"{folder}/", "")
             raise RefusedError("; ".join(line.strip() for line in said.split("\n")[:2]))
         return found
 
@@ -124,7 +126,7 @@ def _folder() -> Path | None:
 def _read(path: Path, most: int) -> bytes | None:
     """Returns the content of a file, or None if there is no file. Raises RefusedError, OSError."""
     try:
-        return untrusted.file_bytes(path, most, follows_links=False)
+        return untrusted_files.file_bytes(path, most, follows_links=False)
     except FileNotFoundError:
         return None
 

@@ -16,7 +16,7 @@ from torch import fx
 from torch._ops import OpOverload
 
 from ckplan.torch import operators, private, storages
-from ckplan.torch.bounds import Bounds, bounded
+from ckplan.torch.bounds import Bounds, apply_bounds
 from ckplan.torch.errors import UnsupportedGraphError
 from ckplan.torch.graph import CONSTANT, PARAMETER_GRADIENT, JointGraph, Operation
 
@@ -43,7 +43,7 @@ def capture(
     Raises UnsupportedGraphError, and UnboundedSizeError for a size without a bound.
     """
     walk = _Capture(joint, replays_random)
-    walk.graph.checks = bounded(joint, bounds)
+    walk.graph.checks = apply_bounds(joint, bounds)
     walk.outputs(num_forward_outputs)
     for node in joint.graph.nodes:
         walk.visit(node)
@@ -78,9 +78,7 @@ def storage_bytes(tensor: torch.Tensor) -> int:
     return most
 
 
-def _sizes(
-    tensors: Iterable[torch.Tensor], memory: int | None = None
-) -> Iterator[tuple[int, int]]:
+def _sizes(tensors: Iterable[torch.Tensor], memory: int | None = None) -> Iterator[tuple[int, int]]:
     """Yields the elements of each tensor and the bytes of an element.
 
     With ``memory``, the bytes that the tensors are in together, only what is within it counts: an
@@ -228,9 +226,7 @@ class _Capture:
         graph.trained_bytes = sum(graph.values[value].bytes for value in trained)
         graph.trained = _counted(size for value in trained for size in _sizes(tensors[value]))
         graph.optimized = _counted(
-            size
-            for value in trained
-            for size in _sizes(tensors[value], graph.values[value].bytes)
+            size for value in trained for size in _sizes(tensors[value], graph.values[value].bytes)
         )
         for value, of_parameter in gradients.items():
             if of_parameter and not arriving:

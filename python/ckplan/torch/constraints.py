@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ckplan.torch import untrusted
+from ckplan.torch import untrusted_files
 from ckplan.torch.graph import JointGraph, Operation
 
 Patterns = str | Sequence[str]
@@ -25,7 +25,7 @@ FIELDS = ("keep", "recompute", "never_rerun", "never_offload")
 _VIEWS = "; views of a tensor are no operations, and take no memory"
 
 
-def patterns(field: str, given: Any) -> tuple[str, ...]:
+def parse_patterns(field: str, given: Any) -> tuple[str, ...]:
     """Returns the patterns of an argument: one, or several in order. Raises ValueError."""
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, (list, tuple)) or not all(isinstance(p, str) for p in listed):
@@ -42,7 +42,7 @@ def _lines(field: str, pattern: str) -> Iterable[str]:
     if not pattern.startswith("@"):
         return [pattern]
     try:
-        content = untrusted.file_bytes(pattern[1:], untrusted.MOST_JSON_BYTES)
+        content = untrusted_files.file_bytes(pattern[1:], untrusted_files.MOST_JSON_BYTES)
         lines = content.decode().splitlines()
     except (OSError, ValueError) as error:
         raise ValueError(f"{field}: the patterns of {pattern} cannot be read: {error}") from None

@@ -15,7 +15,7 @@ import torch
 from torch import fx
 from torch.utils.flop_counter import flop_registry
 
-from ckplan.answer import ask
+from ckplan.invocation import run_program
 from ckplan.torch.capture import storage_bytes, tensors_in
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.private import most, real_tensors, storage_key
@@ -63,9 +63,9 @@ def _devices(name: str = "") -> tuple[str, list[Device]]:
 
     The program is asked once for each name.
     """
-    answer = ask("devices", *([name] if name else []), "--format=json")
+    answer = run_program("devices", *([name] if name else []), "--format=json")
     if answer.exit_code != 0:
-        error = answer.refusal()
+        error = answer.error()
         raise ValueError(str(error)) if error.kind == "usage" else error
     own = [field.name for field in dataclasses.fields(Device)]
     document = json.loads(answer.output)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 import ckplan
-from ckplan.torch import constants, eager_notes, private
+from ckplan.torch import eager_notes, fixed_dimensions, private
 from ckplan.torch.dimensions import Dims, OpenCall, open_call
 from ckplan.torch.errors import ExportError
 
@@ -77,7 +77,7 @@ def export(
     _add_unread_buffers(program, model)
     eager_notes.add(program, model)
     traced = program.exported_program
-    for warning in constants.warnings_of(traced, opened) if traced is not None else []:
+    for warning in fixed_dimensions.warnings_of(traced, opened) if traced is not None else []:
         warnings.warn(warning, ckplan.PlanWarning, stacklevel=2)
     _write(program.save if weights else _save_without_weights(program, target.name), target)
     return target
@@ -153,7 +153,7 @@ def _trace(model: nn.Module, opened: OpenCall) -> torch.onnx.ONNXProgram:
                 verbose=False,
             )
     except torch.onnx.OnnxExporterError as error:
-        raise ExportError(constants.reason(model, opened, error)) from error
+        raise ExportError(fixed_dimensions.reason(model, opened, error)) from error
     assert program is not None
     return program
 
@@ -172,7 +172,7 @@ def _name_dimensions(program: torch.onnx.ONNXProgram, opened: OpenCall) -> None:
     for entry, dim, name in opened.open_dimensions():
         found = values[id(entry)].shape[dim]
         if isinstance(found, int):
-            raise ExportError(constants.only_for(name, found))
+            raise ExportError(fixed_dimensions.only_for(name, found))
         if found.value not in asked:
             renamed.setdefault(found.value, name)
         now = renamed.get(found.value, found.value)

@@ -11,23 +11,23 @@ from typing import Any
 from torch import fx
 
 import ckplan
-from ckplan.answer import INFEASIBLE
+from ckplan.invocation import INFEASIBLE
 from ckplan.torch import obstacles, private
-from ckplan.torch.building import Modules, build
 from ckplan.torch.capture import capture, storage_bytes, tensors_in
 from ckplan.torch.constraints import Constraints
 from ckplan.torch.costs import device_of, set_costs
-from ckplan.torch.dropping import Unused, refused, without_gradients
 from ckplan.torch.errors import ReplayError, UnboundedSizeError, UnsupportedGraphError
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.inductor.costs import set_fused_costs
-from ckplan.torch.judge import Replay, replay_modules
-from ckplan.torch.lean import Built
-from ckplan.torch.memory import held_by
-from ckplan.torch.offload.moving import prepare
+from ckplan.torch.memory import bytes_with_allocator
+from ckplan.torch.module_builder import Modules, build
+from ckplan.torch.module_replay import Replay, replay_modules
+from ckplan.torch.offload.movable import pin_to_device
 from ckplan.torch.parts import Part, Parts
+from ckplan.torch.replacement import PlannedModules
 from ckplan.torch.report import GraphReport, Report, recomputed_modules, size
 from ckplan.torch.request import Plan, Request, make_plan
+from ckplan.torch.unused_results import Unused, better_plan_refused, without_gradients
 
 _ATTEMPTS = 6
 """How many plans are tried for a memory, of which the allocator takes a part."""
@@ -77,7 +77,7 @@ class GraphPlanner:
 
     def plan_for_loss(
         self, part: int, joint: fx.GraphModule, options: dict[str, Any], unused: Unused
-    ) -> tuple[Built, GraphReport, Built] | None:
+    ) -> tuple[PlannedModules, GraphReport, PlannedModules] | None:
         """Plans the graph for a caller that has promised to use only the loss.
 
         Returns modules that keep everything, in case the caller uses more in some call after all,
@@ -86,22 +86,22 @@ class GraphPlanner:
         entry = self.begin(part, joint)
         try:
             everything = self.capture(joint, options)
-            lean = without_gradients(joint, unused.absent)
-            captured = self.capture(lean, options, unused.dropped)
+            reduced = without_gradients(joint, unused.absent)
+            captured = self.capture(reduced, options, unused.dropped)
         except UnsupportedGraphError:
             self.report.graphs.remove(entry)
             return None
         entry, plan = self._plan_once(captured, entry)
         try:
-            built = self._build(lean, captured, entry, plan, unused.dropped)
+            built = self._build(reduced, captured, entry, plan, unused.dropped)
         except ReplayError as error:
             self.report.graphs.remove(entry)
-            self.report.say(refused(error))
+            self.report.say(better_plan_refused(error))
             return None
         order = [operation.id for operation in everything.operations]
         modules = build(joint, everything, order)
         apart = everything.parameter_gradients()
-        return Built(modules.forward, modules.backward, apart), entry, built
+        return PlannedModules(modules.forward, modules.backward, apart), entry, built
 
     def plan_again(
         self,
@@ -109,7 +109,7 @@ class GraphPlanner:
         joint: fx.GraphModule,
         options: dict[str, Any],
         unused: Unused,
-    ) -> Built | None:
+    ) -> PlannedModules | None:
         """Plans the graph for a caller that does not use all of its results.
 
         Returns None if such a plan would not need less memory.
@@ -118,14 +118,14 @@ class GraphPlanner:
         if first is None or self.parts.are_found():  # All parts are about to be planned again.
             return None
         try:
-            lean = without_gradients(joint, unused.absent)
-            captured = self.capture(lean, options, unused.dropped)
+            reduced = without_gradients(joint, unused.absent)
+            captured = self.capture(reduced, options, unused.dropped)
             plan = self.make_plan(captured, entry)
         except ckplan.InfeasibleError:
             return None
         if plan.keep_all_peak_bytes >= first.keep_all_peak_bytes:
             return None
-        return self._build(lean, captured, entry, plan, unused.dropped)
+        return self._build(reduced, captured, entry, plan, unused.dropped)
 
     def plan_retained(
         self,
@@ -133,17 +133,17 @@ class GraphPlanner:
         joint: fx.GraphModule,
         options: dict[str, Any],
         unused: Unused,
-    ) -> Built | None:
+    ) -> PlannedModules | None:
         """Plans a graph that is retained for another backward pass, within the limit of its plan.
 
         Saved tensors then stay to the end, and how many a plan saves is known only after it is
         made: plans for less are tried until one needs no more than the limit with all that stays.
         Returns None if the plan that the graph has is the best of them.
         """
-        lean = without_gradients(joint, unused.absent)
-        captured = self.capture(lean, options, unused.dropped)
+        reduced = without_gradients(joint, unused.absent)
+        captured = self.capture(reduced, options, unused.dropped)
         order = [operation.id for operation in captured.operations]
-        everything = build(lean, captured, order)
+        everything = build(reduced, captured, order)
         apart = captured.parameter_gradients()
         kept = replay_modules(everything, apart, unused.dropped, is_retained=True).peak_bytes
         limit = self._limit_retained(entry, kept)
@@ -153,10 +153,10 @@ class GraphPlanner:
         entry.plan = dataclasses.replace(entry.plan, keep_all_peak_bytes=kept)
         if entry.retained_peak_bytes <= limit:
             return None
-        best = self._least_retained(lean, captured, entry, limit, unused)
+        best = self._least_retained(reduced, captured, entry, limit, unused)
         if best is None:
             return None
-        built = self._build(lean, captured, entry, best, unused.dropped)
+        built = self._build(reduced, captured, entry, best, unused.dropped)
         entry.plan = dataclasses.replace(best, keep_all_peak_bytes=kept)
         return built
 
@@ -212,12 +212,12 @@ class GraphPlanner:
         joint: fx.GraphModule,
         options: dict[str, Any],
         unused: Unused,
-    ) -> Built:
+    ) -> PlannedModules:
         """Plans the graph within the limit that it has now, whatever its plan was."""
-        lean = without_gradients(joint, unused.absent)
-        captured = self.capture(lean, options, unused.dropped)
+        reduced = without_gradients(joint, unused.absent)
+        captured = self.capture(reduced, options, unused.dropped)
         plan = self.make_plan(captured, entry)
-        return self._build(lean, captured, entry, plan, unused.dropped)
+        return self._build(reduced, captured, entry, plan, unused.dropped)
 
     def refuse(
         self, entry: GraphReport, joint: fx.GraphModule, error: UnsupportedGraphError
@@ -247,7 +247,7 @@ class GraphPlanner:
         entry: GraphReport,
         plan: Plan,
         dropped: Collection[int] = (),
-    ) -> Built:
+    ) -> PlannedModules:
         """Builds the modules of a plan, checks their memory, and completes the report."""
         modules = build(
             joint,
@@ -268,7 +268,7 @@ class GraphPlanner:
         found = self.parts.found[entry.part]
         found.keep_all_peak_bytes, found.saved_bytes = plan.keep_all_peak_bytes, entry.saved_bytes
         found.saved_host_bytes = entry.saved_host_bytes
-        return Built(modules.forward, modules.backward, apart)
+        return PlannedModules(modules.forward, modules.backward, apart)
 
     def describe(self, entry: GraphReport, captured: JointGraph, plan: Plan | None) -> None:
         """Completes a report with the plan, if there is one."""
@@ -297,7 +297,7 @@ class GraphPlanner:
             set_costs(captured, request.costs, fuses=False)
         self.constraints.apply(captured)
         if request.offload is not None:
-            prepare(captured, is_compiled=request.compiler == "inductor")
+            pin_to_device(captured, is_compiled=request.compiler == "inductor")
         return captured
 
     def _plan_once(self, captured: JointGraph, entry: GraphReport) -> tuple[GraphReport, Plan]:
@@ -392,7 +392,7 @@ class GraphPlanner:
                 if not less:
                     raise
                 break
-            needed = held_by(captured, plan, request, capacity)
+            needed = bytes_with_allocator(captured, plan, request, capacity)
             if needed <= limit:
                 return plan
             less = max(2 * less, needed - limit)
@@ -423,9 +423,7 @@ class GraphPlanner:
         # The program itself says so about budgets that it reads.
         is_number = request.total is not None and str(request.total).isdigit()
         if is_number and request.limit_bytes < 1000:
-            message += (
-                f'; {request.total} is a number of bytes, did you mean "{request.total}GiB"?'
-            )
+            message += f'; {request.total} is a number of bytes, did you mean "{request.total}GiB"?'
         return ckplan.InfeasibleError(message, INFEASIBLE, kind="infeasible", least_bytes=needed)
 
     def _warn_of_limit(self, part: int) -> None:

@@ -19,7 +19,7 @@ from ckplan.torch.estimation.answer import Estimate
 from ckplan.torch.estimation.estimating import estimate
 from ckplan.torch.estimation.optimizers import Make
 from ckplan.torch.estimation.sizes import check_added
-from ckplan.torch.watch import Watch
+from ckplan.torch.trainers import TrainerCompiler
 
 try:
     import lightning.pytorch as lightning
@@ -56,7 +56,7 @@ class PlanCallback(callbacks.Callback):
 
     def __init__(self, planner: Backend):
         self.planner = planner
-        self._watch = Watch(planner)
+        self._watch = TrainerCompiler(planner)
 
     def on_fit_start(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
@@ -71,7 +71,7 @@ class PlanCallback(callbacks.Callback):
         batch: Any,
         batch_idx: int,
     ) -> None:
-        figures = self._watch.news()
+        figures = self._watch.changed_figures()
         if not figures:
             return
         for logger in trainer.loggers:

@@ -14,7 +14,7 @@ _TYPES = {1: torch.uint8, 2: torch.bfloat16, 4: torch.float32, 8: torch.float64}
 """A type for each size of an element. Only the sizes count."""
 
 
-def held_by(graph: JointGraph, plan: Plan, request: Request, capacity: int) -> int:
+def bytes_with_allocator(graph: JointGraph, plan: Plan, request: Request, capacity: int) -> int:
     """Returns the bytes of a step beside constants and the optimizer's state.
 
     These are the plan's peak, or what the optimizer's step has where that is more, and what the
@@ -22,13 +22,13 @@ def held_by(graph: JointGraph, plan: Plan, request: Request, capacity: int) -> i
     """
     from ckplan.torch.estimation import optimizers
     from ckplan.torch.estimation.events import trace
-    from ckplan.torch.estimation.rehearsal import rehearse
+    from ckplan.torch.estimation.allocator_steps import simulate_steps
 
     trained = list(_tensors(graph))
     optimizer = optimizers.measure(request.optimizer, trained, request.master_weights)
     constants = [value.bytes for value in graph.values if value.kind == CONSTANT]
     step = trace(graph, plan.steps)
-    held = rehearse([*constants, request.cublas_bytes], step, optimizer, capacity)
+    held = simulate_steps([*constants, request.cublas_bytes], step, optimizer, capacity)
     gradients = sum(tensor.nbytes for tensor in trained)
     return max(plan.peak_bytes, gradients + optimizer.step_bytes) + held.kept_bytes
 

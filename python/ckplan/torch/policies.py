@@ -20,7 +20,7 @@ from torch.utils.checkpoint import (
 )
 
 import ckplan
-from ckplan.answer import ask
+from ckplan.invocation import run_program
 from ckplan.torch.estimation.answer import Estimate
 from ckplan.torch.report import GraphReport, Report, percent, size
 
@@ -126,11 +126,11 @@ def policy(
     """
     document, content = _plan_and_graph(plan, graph)
     with _files(document, content) as (plan_path, graph_path):
-        answer = ask(
+        answer = run_program(
             "modules", plan_path, graph_path, f"--for={kind}", "--format=json", "--no-config"
         )
     if answer.exit_code != 0:
-        refusal = answer.refusal()
+        refusal = answer.error()
         if refusal.kind == "usage":
             raise ValueError(str(refusal))
         raise refusal
@@ -228,9 +228,7 @@ def _contexts(region: Region) -> Any:
 
 
 @contextmanager
-def _checked(
-    context: Any, region: Region, seen: Mapping[tuple[bool, str], int]
-) -> Iterator[None]:
+def _checked(context: Any, region: Region, seen: Mapping[tuple[bool, str], int]) -> Iterator[None]:
     """Refuses a module that does not run the operations that were planned."""
     with context:
         yield

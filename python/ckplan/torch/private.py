@@ -20,7 +20,7 @@ from torch import fx
 from torch.fx.graph import CodeGen
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ckplan.torch import collector
+from ckplan.torch import garbage_collection
 from ckplan.torch.errors import OffloadError, UnsupportedGraphError
 
 OLDEST = (2, 8)
@@ -64,7 +64,7 @@ class _BoxedCode(CodeGen):
         return f"{head}\n    {', '.join(self._inputs)}, = arguments\n    arguments.clear()"
 
 
-@collector.paused
+@garbage_collection.paused
 def box(module: fx.GraphModule) -> Callable[[list[Any]], Any]:
     """Returns the module as a function that takes a list of its inputs, and empties the list.
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 import ckplan
-from ckplan.answer import ask
+from ckplan.invocation import run_program
 from ckplan.planning import share_meant
 from ckplan.torch import cache
-from ckplan.torch.bounds import Bounds, checked
-from ckplan.torch.constraints import FIELDS, Patterns, patterns
+from ckplan.torch.bounds import Bounds, validated_bounds
+from ckplan.torch.constraints import FIELDS, Patterns, parse_patterns
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.offload.steps import Placement, Step, Transfer, step_of
-from ckplan.torch.untrusted import RefusedError
+from ckplan.torch.untrusted_files import RefusedError
 
 # A step that makes nothing but the gradient of a parameter of one number: what plans of it say of
 # the request, the program says of the request for any graph.
@@ -86,7 +86,7 @@ class Request:
                 'say how much memory: one of budget="60%", total="16GiB" and memory="24GiB"'
             )
         self._check_limit()
-        checked(self.bounds)
+        validated_bounds(self.bounds)
         if self.compiler not in ("eager", "inductor"):
             raise ValueError(f'compiler is "eager" or "inductor", not {self.compiler!r}')
         if self.memory is not None and (self.compiler != "eager" or self.offload is not None):
@@ -101,14 +101,14 @@ class Request:
             raise ValueError('offload needs times: costs="roofline" or "measure", not "flops"')
         for name, listed in self.constraints().items():
             object.__setattr__(self, name, listed)  # Files of patterns are read once.
-        self._understood()
+        self._parsed()
 
     def constraints(self) -> dict[str, tuple[str, ...]]:
         """The patterns of each constraint. Raises ValueError."""
-        return {name: patterns(name, getattr(self, name)) for name in FIELDS}
+        return {name: parse_patterns(name, getattr(self, name)) for name in FIELDS}
 
-    def _understood(self) -> Understood:
-        found = _understood(
+    def _parsed(self) -> ParsedRequest:
+        found = _parsed(
             None if self.memory is not None else self.limit,
             self.optimizer,
             self.master_weights,
@@ -117,7 +117,7 @@ class Request:
         )
         if self.memory is None:
             return found
-        left, outside, cublas = _shares_of(self.memory)
+        left, outside, cublas = _split_memory(self.memory)
         return dataclasses.replace(
             found, limit_bytes=left, outside_bytes=outside, cublas_bytes=cublas
         )
@@ -128,7 +128,9 @@ class Request:
         share = share_meant(limit)
         if self.counts_tensors and share is not None:
             kind = self.words().partition(" ")[0]
-            raise ValueError(f'{kind} {limit} is no number of bytes; did you mean budget="{share}"?')
+            raise ValueError(
+                f'{kind} {limit} is no number of bytes; did you mean budget="{share}"?'
+            )
         if share is not None:
             raise ValueError(f'budget {limit} is no number of bytes; did you mean "{share}"?')
         # A balance is no limit, which parts of a model could share.
@@ -153,7 +155,7 @@ class Request:
     @property
     def limit_bytes(self) -> int:
         """The limit in bytes, where it is not relative."""
-        return self._understood().limit_bytes
+        return self._parsed().limit_bytes
 
     @property
     def is_relative(self) -> bool:
@@ -163,21 +165,21 @@ class Request:
     @property
     def outside_bytes(self) -> int:
         """What of ``memory`` is no tensor, whatever the plan; 0 for other limits."""
-        return self._understood().outside_bytes
+        return self._parsed().outside_bytes
 
     @property
     def cublas_bytes(self) -> int:
         """The part of ``outside_bytes`` that is cuBLAS's workspace."""
-        return self._understood().cublas_bytes
+        return self._parsed().cublas_bytes
 
     @property
     def host_limit_bytes(self) -> int | None:
         """The limit on host memory in bytes; None if there is none."""
-        return self._understood().host_limit_bytes
+        return self._parsed().host_limit_bytes
 
-    def beside_the_limit(self) -> dict[str, Any]:
+    def request_fields(self) -> dict[str, Any]:
         """What plans say of the request, beside the algorithm, the limits and the effort."""
-        return self._understood().request
+        return self._parsed().request
 
     def optimizer_state(self, trained: Iterable[tuple[int, int, int]]) -> int:
         """Bytes of the optimizer's state for these tensors, as the graph of a step lists them."""
@@ -246,7 +248,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Understood:
+class ParsedRequest:
     """What the program makes of a limit and an optimizer, which it alone reads."""
 
     limit_bytes: int
@@ -261,13 +263,13 @@ class Understood:
 
 
 @functools.cache
-def _understood(
+def _parsed(
     limit: int | str | None,
     optimizer: str,
     master_weights: bool,
     offload: str | None = None,
     host_memory: int | str | None = None,
-) -> Understood:
+) -> ParsedRequest:
     """Asks the program once for each limit and optimizer. Raises ValueError if it refuses them."""
     try:
         plan = _planned(
@@ -286,20 +288,20 @@ def _understood(
         raise ValueError(str(error).removeprefix("--")) from None
     asked = plan["request"]
     host_limit: int | None = asked.get("host_budget_bytes")
-    return Understood(asked["budget_bytes"] or 0, _beside_the_limit(plan), host_limit)
+    return ParsedRequest(asked["budget_bytes"] or 0, _request_fields(plan), host_limit)
 
 
 @functools.cache
-def _shares_of(memory: int | str) -> tuple[int, int, int]:
+def _split_memory(memory: int | str) -> tuple[int, int, int]:
     """Bytes of a memory for tensors, for cuBLAS, the CUDA context and the driver, and for cuBLAS.
 
     Raises ValueError if the program cannot read it.
     """
     step = json.dumps(_SMALLEST_STEP).encode()
     flags = (f"--memory={memory}", "--format=json", "--no-config")
-    answer = ask("inspect", "-", *flags, stdin=step)
+    answer = run_program("inspect", "-", *flags, stdin=step)
     if answer.exit_code not in (0, 1):  # 1: it does not fit.
-        raise ValueError(str(answer.refusal()).removeprefix("--"))
+        raise ValueError(str(answer.error()).removeprefix("--"))
     found = json.loads(answer.output)["accounting"]
     lines = {line["name"]: line["bytes"] for line in found["outside"]}
     taken = lines["cuBLAS"] + lines["context"] + lines["driver"]
@@ -322,9 +324,7 @@ def state_bytes(
         "optimized_tensors": [list(row) for row in trained],
         "values": [{"id": 0, "bytes": size, "kind": "parameter_gradient"}],
     }
-    plan = ckplan.plan(
-        step, optimizer=optimizer, master_weights=master_weights, algo="keep-all"
-    )
+    plan = ckplan.plan(step, optimizer=optimizer, master_weights=master_weights, algo="keep-all")
     return int(plan["result"]["constant_bytes"]["optimizer_state"])
 
 
@@ -335,7 +335,7 @@ def _planned(graph: Any, **options: Any) -> dict[str, Any]:
         return ckplan.plan(graph, **options)
 
 
-def _beside_the_limit(plan: dict[str, Any]) -> dict[str, Any]:
+def _request_fields(plan: dict[str, Any]) -> dict[str, Any]:
     own = ("algorithm", "budget_bytes", "effort", "host_budget_bytes")
     return {key: value for key, value in plan["request"].items() if key not in own}
 
@@ -366,7 +366,7 @@ def make_plan(
         options["never_offload"] = graph.never_offloaded
     if request.algo == "best":
         options["effort"] = request.effort
-    kept = cache.Kept(_key(content, limit, options), content)
+    kept = cache.CachedPlan(_key(content, limit, options), content)
     plan = kept.take(
         lambda found: _accept(found, graph, content, request, host_memory),
         lambda: _most(limit, content, graph.recomputed),
@@ -406,14 +406,14 @@ def _accept(
     The program reads a graph as the plan says, so a plan that says anything else is of another
     problem.
     """
-    expected = dict(request.beside_the_limit())
+    expected = dict(request.request_fields())
     if graph.recomputed:
         expected["recompute"] = graph.recomputed
     if request.offload is not None and graph.never_offloaded:
         expected["never_offload"] = graph.never_offloaded
     is_by = found["request"]["algorithm"] == request.algo
     is_within = found["request"].get("host_budget_bytes") == host_memory
-    if not (is_by and is_within) or _beside_the_limit(found) != expected:
+    if not (is_by and is_within) or _request_fields(found) != expected:
         raise RefusedError("it answers another request")
     return _read(found, content)
 
@@ -432,7 +432,7 @@ def _most(limit: int | str, content: bytes, recomputed: list[str]) -> int | str:
 def program_version() -> str:
     """Names the build of the program that plans."""
     program = ckplan.find_program()
-    version = ask("--version").output.decode().strip()
+    version = run_program("--version").output.decode().strip()
     facts = program.stat()
     # Two builds of one version may plan differently.
     return f"{version} {facts.st_size} {facts.st_mtime_ns}"

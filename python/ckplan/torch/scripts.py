@@ -38,7 +38,7 @@ class _TrainsError(BaseException):
     """A step of an optimizer while a file is imported. Code that catches Exception lets it pass."""
 
 
-def found(name: str) -> tuple[ModuleType, Callable[..., Any]]:
+def find_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:
     """Returns the module and the function that ``MODULE:FUNCTION`` names.
 
     Raises ScriptError, and ValueError for what is no such name.
@@ -61,7 +61,13 @@ def named(module: ModuleType, name: str, flag: str = "") -> Any:
     if not hasattr(module, name):
         own = [row for row, value in vars(module).items() if callable(value) and row[:1] != "_"]
         near = difflib.get_close_matches(name, own, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else f"; name another with {flag}" if flag else ""
+        hint = (
+            f"; did you mean {near[0]!r}?"
+            if near
+            else f"; name another with {flag}"
+            if flag
+            else ""
+        )
         raise ScriptError(f"{_place(module)} has no {name!r}{hint}")
     return getattr(module, name)
 
@@ -82,7 +88,9 @@ def called(module: ModuleType, name: str, flag: str = "") -> Any:
 
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise ScriptError(f"{path} does not exist" if not path.exists() else f"{path} is not a file")
+        raise ScriptError(
+            f"{path} does not exist" if not path.exists() else f"{path} is not a file"
+        )
     # A file may be called like a module that is in use, as random.py is.
     name = path.stem if path.stem not in sys.modules else f"ckplan_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -152,7 +160,9 @@ def _in_words(what: str, is_import: bool = False) -> Iterator[None]:
         raise ScriptError(f"{what} begins to train {when}{_line(error)}; {_GUARD}") from None
     except SystemExit as error:
         how = f"with the exit code {error.code}" if isinstance(error.code, int) else ""
-        how = how or ("with the exit code 0" if error.code is None else f"saying {error.code!r:.60}")
+        how = how or (
+            "with the exit code 0" if error.code is None else f"saying {error.code!r:.60}"
+        )
         advice = f"; {_GUARD}" if is_import else ""
         raise ScriptError(f"{what} ends the program {when}, {how}{_line(error)}{advice}") from None
     except _OWN_ERRORS:
@@ -167,7 +177,10 @@ def _line(error: BaseException) -> str:
     """Returns where the user's own code was, outside of Python's and other libraries."""
     if isinstance(error, SyntaxError) and error.filename:
         return f" ({Path(error.filename).name}:{error.lineno})"
-    libraries = (*{sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}, "<frozen")
+    libraries = (
+        *{sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")},
+        "<frozen",
+    )
     own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

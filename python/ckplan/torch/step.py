@@ -2,7 +2,7 @@
 
 The first step is measured: all its calls of the graph, and their backward passes. It shows which
 results the caller drops, and for which no gradient comes. If a plan without these results needs
-less memory, later calls run by that plan (the *lean* one). A plan for the graph's share of a limit
+less memory, later calls run by that plan (the *replacement* one). A plan for the graph's share of a limit
 replaces the first one in the same way, and so does one for a graph that is retained.
 
 AOT autograd saves the values of all plans in autograd's graph, so that hooks for saved tensors see
@@ -24,39 +24,38 @@ from torch import fx
 import ckplan
 from ckplan.torch import private, slots
 from ckplan.torch.capture import is_held_by_caller, is_tangent, tensors_in
-from ckplan.torch.dropping import (
-    DROPPED,
-    GRADIENT_HELD,
-    HELD_AFTER_ALL,
-    HOOKED,
-    LEAN_NOTE,
-    NO_LOSS,
-    RETAINED,
-    Unused,
-    beyond_the_loss,
-    inputs_kept,
-    random_devices,
-    refused,
-    saving_again,
-)
 from ckplan.torch.errors import ReplayError, UnsupportedGraphError
 from ckplan.torch.graph_planner import GraphPlanner
-from ckplan.torch.judge import replay_built
-from ckplan.torch.lean import (
-    Built,
-    Lean,
-    apart_from,
+from ckplan.torch.module_replay import replay_built
+from ckplan.torch.offload.host import settled
+from ckplan.torch.pending_calls import Call, PendingCalls, first_saved_result
+from ckplan.torch.randomness import generator_state, set_generator_state
+from ckplan.torch.replacement import (
+    PlannedModules,
+    Replacement,
+    detached_from,
     has_saved,
     numbers_first,
     warn_above_plan,
     zeros_like,
 )
-from ckplan.torch.offload.host import settled
-from ckplan.torch.randomness import generator_state, set_generator_state
 from ckplan.torch.report import GraphReport
 from ckplan.torch.tracker import Tracker
-from ckplan.torch.waiting import Call, Waiting, first_made
-
+from ckplan.torch.unused_results import (
+    DROPPED,
+    GRADIENT_HELD,
+    HELD_AFTER_ALL,
+    HOOKED,
+    NO_LOSS,
+    RETAINED,
+    UNUSED_NOTE,
+    Unused,
+    better_plan_refused,
+    random_devices,
+    rerun_module,
+    results_beyond_loss,
+    unmodified_inputs,
+)
 
 
 class Step:
@@ -78,20 +77,20 @@ class Step:
         self._num_outputs = self._num_brought = self._num_numbers = 0
         self._first_made: int | None = None
         self._updated: list[int] = []
-        self._first: Built | None = None
+        self._first: PlannedModules | None = None
         self._tangents: list[torch.Tensor] = []
         self._held: set[int] = set()  # The positions of gradients that the caller holds.
         self._is_open = False
-        self._waiting = Waiting()
+        self._waiting = PendingCalls()
         self._latest: tuple[Any, Call] | None = None
         self._node_type: type[Any] | None = None
         # The joint graph and its options, as long as another plan of it may be made.
         self._joint: tuple[fx.GraphModule, dict[str, Any]] | None = None
         self._unused: Unused | None = None
-        self._lean: Lean | None = None
+        self._replacement: Replacement | None = None
         # The plans by the number of tensors that they save.
         self._slots: slots.Slots | None = None
-        self._leans: dict[int, Lean] = {}
+        self._replacements: dict[int, Replacement] = {}
         self._has_left = self._is_retained = self._is_planned_retained = self._is_hooked = False
         # The division of the limit that the present plan is for, and whether there was another.
         self._parts = backend.parts
@@ -111,13 +110,13 @@ class Step:
             self._part, joint, inputs, **options
         )
         if self._entry.plan is not None:
-            self._begin(Built(forward, backward, apart))
+            self._begin(PlannedModules(forward, backward, apart))
             self._joint = joint, options
         return forward, backward
 
-    def _begin(self, built: Built) -> None:
+    def _begin(self, built: PlannedModules) -> None:
         self._first = built
-        self._first_made = first_made(built.forward, self._num_outputs)
+        self._first_made = first_saved_result(built.forward, self._num_outputs)
         self._slots = slots.add(built.forward, built.backward, self._num_outputs)
         self._num_numbers = self._slots.num_numbers
         self._updated = slots.updated_inputs(built.forward, self._num_outputs)
@@ -125,7 +124,7 @@ class Step:
 
     def _plan_for_loss(self, joint: fx.GraphModule, options: dict[str, Any]) -> Any:
         """Returns the modules for a caller that uses only the loss; None without such a plan."""
-        unused = beyond_the_loss(joint, self._num_outputs)
+        unused = results_beyond_loss(joint, self._num_outputs)
         if unused is None:
             self._backend.report.say(NO_LOSS)
         if not unused or unused == Unused():
@@ -134,13 +133,13 @@ class Step:
         if found is None:
             return None
         everything, self._entry, planned = found
-        lean = self._make_lean(planned, unused, everything.forward)
-        if lean is None:  # Forward could not run again for other results.
+        replacement = self._make_replacement(planned, unused, everything.forward)
+        if replacement is None:  # Forward could not run again for other results.
             self._backend.report.graphs.remove(self._entry)
             return None
         self._begin(everything)
         self._joint = joint, options
-        if not self._use(lean):
+        if not self._use(replacement):
             self._backend.report.graphs.remove(self._entry)
             self._first = self._joint = self._tracker = None
             return None
@@ -159,37 +158,44 @@ class Step:
             if private.has_saved_tensor_hooks():
                 self._leave_for_hooks()
             # Compiled autograd runs the backward module of the first plan.
-            lean = None if private.uses_compiled_autograd() else self._lean
-            return self._forward(lean, call, arguments)
+            replacement = None if private.uses_compiled_autograd() else self._replacement
+            return self._forward(replacement, call, arguments)
 
         return private.mark_boxed(run)
 
     def _forward(
-        self, lean: Lean | None, first: Callable[[list[Any]], Any], arguments: list[Any]
+        self,
+        replacement: Replacement | None,
+        first: Callable[[list[Any]], Any],
+        arguments: list[Any],
     ) -> list[Any]:
-        can_run_again = lean is not None and lean.save_again is not None
+        can_run_again = replacement is not None and replacement.rerun_forward is not None
         inputs = list(arguments) if can_run_again else []
-        states = [generator_state(device) for device in lean.devices] if lean else []
+        states = [generator_state(device) for device in replacement.devices] if replacement else []
         given = [] if self._node_type else [private.storage_key(t) for t in tensors_in(arguments)]
-        results: list[Any] = list(self._measure(lean.forward if lean else first, arguments))
-        for updated in lean.updated if lean else self._updated:
+        results: list[Any] = list(
+            self._measure(replacement.forward if replacement else first, arguments)
+        )
+        for updated in replacement.updated if replacement else self._updated:
             results[updated] = results[updated].data  # The next call may update the buffer again.
         call = Call(results[: self._num_outputs], inputs, states, given)
-        if lean is not None:
-            results = self._in_slots(lean, results)
-        position = lean.first_made if lean else self._first_made
+        if replacement is not None:
+            results = self._in_slots(replacement, results)
+        position = replacement.first_made if replacement else self._first_made
         if position is not None:
             made = results[self._num_outputs + position]
             self._latest = private.storage_key(made), call
             self._waiting.begin(made, call)
         return results
 
-    def _in_slots(self, lean: Lean, results: list[Any]) -> list[Any]:
+    def _in_slots(self, replacement: Replacement, results: list[Any]) -> list[Any]:
         """Returns results and saved values, of which there are as many as only this plan has."""
         returned, saved = results[: self._num_outputs], results[self._num_outputs :]
-        tensors = apart_from(returned, saved[: lean.num_saved])
-        numbers = saved[lean.num_saved :] + [0] * (self._num_numbers - lean.num_numbers)
-        tensors += [torch.zeros(1) for _ in range(lean.slots - lean.num_saved)]
+        tensors = detached_from(returned, saved[: replacement.num_saved])
+        numbers = saved[replacement.num_saved :] + [0] * (
+            self._num_numbers - replacement.num_numbers
+        )
+        tensors += [torch.zeros(1) for _ in range(replacement.slots - replacement.num_saved)]
         return [*returned, *tensors, *numbers]
 
     def compile_backward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
@@ -244,7 +250,7 @@ class Step:
         direct = [t.grad_fn for t in tensors_in(list(outputs)) if call.has_made(t)]
         found = [node for node in nodes if any(node is maker for maker in direct)]
         if not found and not private.has_saved_tensor_hooks():
-            position = self._lean.first_made if self._lean else self._first_made
+            position = self._replacement.first_made if self._replacement else self._first_made
             found = [node for node in nodes if has_saved(node, position, made)]
         return type(found[0]) if found else None
 
@@ -283,11 +289,11 @@ class Step:
         elif self._parts is not self._backend.parts:
             self._plan_share()
         elif self._unused is not None and self._tracker is None and not self._uses_loss_alone:
-            self._use_lean(self._unused)
+            self._drop_unused_results(self._unused)
         if self._is_retained and not self._is_planned_retained:
             self._plan_retained()
 
-    def _use_lean(self, unused: Unused) -> None:
+    def _drop_unused_results(self, unused: Unused) -> None:
         """Uses a plan for a caller that does not use all results, if that saves memory."""
         if self._is_hooked:
             unused = Unused(frozenset(), unused.dropped)
@@ -298,14 +304,14 @@ class Step:
         self._first_entry = self._first_entry or dict(vars(self._entry))
         with self._optional():
             built = self._backend.plan_again(self._entry, joint, options, unused)
-            lean = self._make_lean(built, unused) if built is not None else None
-            if built is not None and (lean is None or not self._use(lean)):
+            replacement = self._make_replacement(built, unused) if built is not None else None
+            if built is not None and (replacement is None or not self._use(replacement)):
                 raise UnsupportedGraphError("the forward pass cannot run again for other results")
             if built is not None:
-                self._entry.note = LEAN_NOTE
+                self._entry.note = UNUSED_NOTE
                 self._backend.report.say(DROPPED)
                 self._measure_anew()
-                self._note_staying(lean)
+                self._note_staying(replacement)
                 self._is_planned_retained = False
 
     def _plan_retained(self) -> None:
@@ -314,13 +320,13 @@ class Step:
         if self._joint is None or self._entry.plan is None:
             return
         joint, options = self._take_joint()
-        unused = self._lean.unused if self._lean is not None else Unused()
+        unused = self._replacement.unused if self._replacement is not None else Unused()
         self._first_entry = self._first_entry or dict(vars(self._entry))
         with self._optional():
             built = self._backend.plan_retained(self._entry, joint, options, unused)
-            lean = self._make_lean(built, unused) if built is not None else None
-            if lean is not None and self._use(lean):
-                self._note_staying(lean)
+            replacement = self._make_replacement(built, unused) if built is not None else None
+            if replacement is not None and self._use(replacement):
+                self._note_staying(replacement)
                 self._measure_anew()
 
     def _plan_for_all(self) -> None:
@@ -332,20 +338,20 @@ class Step:
     @contextlib.contextmanager
     def _optional(self, *fatal: type[Exception]) -> Iterator[None]:
         """Keeps the present plan, and warns, where a better one cannot be made or used."""
-        before, lean = dict(vars(self._entry)), self._lean
+        before, replacement = dict(vars(self._entry)), self._replacement
         try:
             yield
         except fatal:
             raise
         except Exception as error:
             vars(self._entry).update(before)
-            self._lean = lean
-            self._backend.report.say(refused(error))
+            self._replacement = replacement
+            self._backend.report.say(better_plan_refused(error))
 
     def _plan_share(self) -> None:
         """Plans the graph for its share of the limit, and for the results that are used."""
         self._parts, self._has_share = self._backend.parts, True
-        unused = self._lean.unused if self._lean is not None else self._unused
+        unused = self._replacement.unused if self._replacement is not None else self._unused
         with contextlib.suppress(UnsupportedGraphError, ReplayError):
             if unused is not None and self._plan_anew(unused):
                 return
@@ -360,10 +366,10 @@ class Step:
         self._entry.note = ""
         joint, options = self._take_joint()
         built = self._backend.plan_anew(self._entry, joint, options, unused)
-        lean = self._make_lean(built, unused)
-        if lean is None or not self._use(lean):
+        replacement = self._make_replacement(built, unused)
+        if replacement is None or not self._use(replacement):
             return False
-        self._note_staying(lean)
+        self._note_staying(replacement)
         self._measure_anew()
         return True
 
@@ -379,21 +385,25 @@ class Step:
         self._tracker, self._is_begun, self._has_backward = Tracker(), False, False
         self._entry.measured_peak_bytes = self._entry.measured_host_peak_bytes = None
 
-    def _use(self, lean: Lean) -> bool:
+    def _use(self, replacement: Replacement) -> bool:
         """Uses another plan from now on. Returns False where it saves more than fits."""
         assert self._slots is not None
-        count = self._slots.number_for(lean.num_saved + (lean.first_made is None), self._leans)
-        if count is None or lean.num_numbers > self._num_numbers:
+        count = self._slots.number_for(
+            replacement.num_saved + (replacement.first_made is None), self._replacements
+        )
+        if count is None or replacement.num_numbers > self._num_numbers:
             return False
-        if lean.first_made is None:  # The first tensor that fills the slots identifies its calls.
-            lean.first_made = lean.num_saved
-        lean.slots = count
-        self._leans[count] = self._lean = lean
+        if (
+            replacement.first_made is None
+        ):  # The first tensor that fills the slots identifies its calls.
+            replacement.first_made = replacement.num_saved
+        replacement.slots = count
+        self._replacements[count] = self._replacement = replacement
         return True
 
-    def _make_lean(
-        self, built: Built, unused: Unused, first: fx.GraphModule | None = None
-    ) -> Lean | None:
+    def _make_replacement(
+        self, built: PlannedModules, unused: Unused, first: fx.GraphModule | None = None
+    ) -> Replacement | None:
         """Returns None if the first forward module would have to run again, and must not."""
         if first is None:
             assert self._first is not None
@@ -401,18 +411,18 @@ class Step:
         again, read, devices = None, [], []
         if unused.absent:
             try:
-                again = settled(private.box(saving_again(first, self._num_outputs)))
+                again = settled(private.box(rerun_module(first, self._num_outputs)))
             except UnsupportedGraphError:
                 return None
-            read, devices = inputs_kept(first), random_devices(first)
+            read, devices = unmodified_inputs(first), random_devices(first)
         saved = slots.saved_by(built.forward, self._num_outputs)
         numbers = sum(slots.is_number(node) for node in saved)
-        return Lean(
+        return Replacement(
             settled(private.box(built.forward)),
             settled(private.box(built.backward)),
             built,
             unused,
-            first_made(built.forward, self._num_outputs),
+            first_saved_result(built.forward, self._num_outputs),
             len(saved) - numbers,
             numbers,
             0,
@@ -427,35 +437,37 @@ class Step:
         cut = len(arguments) - self._num_brought
         saved, brought = arguments[:cut], arguments[cut:]
         arguments.clear()
-        lean = self._leans.get(cut - self._num_numbers)
+        replacement = self._replacements.get(cut - self._num_numbers)
         call = self._call_of(saved)
-        absent = self._absent(call, lean, brought)
-        self._note_pass(call, lean, saved, absent)
+        absent = self._absent(call, replacement, brought)
+        self._note_pass(call, replacement, saved, absent)
         for i in absent:
             brought[i] = zeros_like(self._tangents[i])
-        if lean is not None and not lean.unused.absent <= absent:
-            saved[:] = self._save_again(call, lean)
-            lean = None
-        elif lean is not None:
+        if replacement is not None and not replacement.unused.absent <= absent:
+            saved[:] = self._rerun_forward(call, replacement)
+            replacement = None
+        elif replacement is not None:
             # Numbers come first, then the plan's tensors, and last what fills the slots.
-            tensors = saved[self._num_numbers : self._num_numbers + lean.num_saved]
-            saved[:] = [*saved[: lean.num_numbers], *tensors]
+            tensors = saved[self._num_numbers : self._num_numbers + replacement.num_saved]
+            saved[:] = [*saved[: replacement.num_numbers], *tensors]
             del tensors
-            brought = [tensor for i, tensor in enumerate(brought) if i not in lean.unused.absent]
+            brought = [
+                tensor for i, tensor in enumerate(brought) if i not in replacement.unused.absent
+            ]
         saved += brought
         if self._tracker is not None:
             self._tracker.hold(brought)
-        watches = self._watches(lean, brought)
+        watches = self._watches(replacement, brought)
         del brought
         if self._tracker is None:
-            gradients = (lean.backward if lean else first)(saved)
-            self._note_gradients(lean, watches)
+            gradients = (replacement.backward if replacement else first)(saved)
+            self._note_gradients(replacement, watches)
             return gradients
-        gradients = self._tracker.run(lean.backward if lean else first, saved)
-        self._note_gradients(lean, watches)
+        gradients = self._tracker.run(replacement.backward if replacement else first, saved)
+        self._note_gradients(replacement, watches)
         self._has_backward = True
         if self._first is not None:
-            apart = lean.built.apart if lean else self._first.apart
+            apart = replacement.built.apart if replacement else self._first.apart
             self._tracker.leave_out(gradients[i] for i in apart)
         return gradients
 
@@ -465,7 +477,7 @@ class Step:
         return marked if isinstance(marked, Call) else self._waiting.find(saved)
 
     def _absent(
-        self, call: Call | None, lean: Lean | None, brought: list[Any]
+        self, call: Call | None, replacement: Replacement | None, brought: list[Any]
     ) -> frozenset[int]:
         """Returns which gradients did not arrive: those that are None.
 
@@ -473,15 +485,19 @@ class Step:
         without them: gradients that are zero add nothing.
         """
         absent = frozenset(i for i in range(len(self._tangents)) if brought[i] is None)
-        missing = lean.unused.absent - absent if lean is not None else frozenset()
+        missing = replacement.unused.absent - absent if replacement is not None else frozenset()
         if missing and (call is None or not call.shows_absent):
             return absent | {i for i in missing if not brought[i].any()}
         return absent
 
     def _note_pass(
-        self, call: Call | None, lean: Lean | None, saved: list[Any], absent: frozenset[int]
+        self,
+        call: Call | None,
+        replacement: Replacement | None,
+        saved: list[Any],
+        absent: frozenset[int],
     ) -> None:
-        """Notes what a backward pass uses, and leaves the lean plan if it uses more."""
+        """Notes what a backward pass uses, and leaves the replacement plan if it uses more."""
         if private.retains_graph():
             self._retain()
         elif call is not None:
@@ -489,36 +505,38 @@ class Step:
         if call is not None:
             call.note_pass(absent, saved)
         unused = call.unused if call is not None and call.unused is not None else Unused()
-        if lean is None:
+        if replacement is None:
             self._unused = unused if self._unused is None else self._unused & unused
-        elif not lean.unused <= unused:
-            self._leave_lean(lean)
+        elif not replacement.unused <= unused:
+            self._leave_replacement(replacement)
 
     def _watches(
-        self, lean: Lean | None, brought: list[torch.Tensor]
+        self, replacement: Replacement | None, brought: list[torch.Tensor]
     ) -> dict[int, Callable[[], bool]]:
         """Watches the gradients from the caller that are planned as freed in the backward pass."""
         if self._entry.plan is None or self._first is None:
             return {}
-        rows = zip(self._present(lean), brought)
+        rows = zip(self._present(replacement), brought)
         return {
             i: private.storage_watch(tensor)
             for i, tensor in rows
             if i not in self._held and not is_held_by_caller(self._tangents[i])
         }
 
-    def _present(self, lean: Lean | None) -> list[int]:
+    def _present(self, replacement: Replacement | None) -> list[int]:
         """Returns the positions of the gradients that a plan takes."""
-        absent = lean.unused.absent if lean is not None else frozenset[int]()
+        absent = replacement.unused.absent if replacement is not None else frozenset[int]()
         return [i for i in range(len(self._tangents)) if i not in absent]
 
-    def _note_gradients(self, lean: Lean | None, watches: dict[int, Callable[[], bool]]) -> None:
+    def _note_gradients(
+        self, replacement: Replacement | None, watches: dict[int, Callable[[], bool]]
+    ) -> None:
         """Has the planned peak count gradients that the caller turns out to hold."""
         held = {i for i, lives in watches.items() if lives()}
         if not held:
             return
         self._held |= held
-        self._note_staying(self._lean)
+        self._note_staying(self._replacement)
         self._backend.report.say(GRADIENT_HELD)
 
     def _retain(self) -> None:
@@ -526,12 +544,15 @@ class Step:
         if self._is_retained or self._entry.plan is None or self._first is None:
             return
         self._is_retained = True
-        self._note_staying(self._lean)
+        self._note_staying(self._replacement)
         self._backend.report.say(RETAINED)
 
-    def _note_staying(self, lean: Lean | None) -> None:
+    def _note_staying(self, replacement: Replacement | None) -> None:
         """Has the planned peak count saved values and gradients that stay, if any do."""
-        built, plan = lean.built if lean is not None else self._first, self._entry.plan
+        built, plan = (
+            replacement.built if replacement is not None else self._first,
+            self._entry.plan,
+        )
         if built is None or plan is None or not (self._is_retained or self._held):
             return
         replay = replay_built(
@@ -539,9 +560,9 @@ class Step:
             built.backward,
             self._num_outputs,
             built.apart,
-            lean.unused.dropped if lean is not None else (),
+            replacement.unused.dropped if replacement is not None else (),
             self._is_retained,
-            {k for k, i in enumerate(self._present(lean)) if i in self._held},
+            {k for k, i in enumerate(self._present(replacement)) if i in self._held},
         )
         if self._is_retained:
             self._entry.retained_peak_bytes = replay.peak_bytes
@@ -559,17 +580,17 @@ class Step:
         """
         if self._node_type is not None:
             return
-        lean, self._is_hooked = self._lean, True
-        if lean is None or lean.save_again is None or self._uses_loss_alone:
+        replacement, self._is_hooked = self._replacement, True
+        if replacement is None or replacement.rerun_forward is None or self._uses_loss_alone:
             return
-        self._leave_lean(lean, HOOKED)
+        self._leave_replacement(replacement, HOOKED)
         self._choose()
 
-    def _leave_lean(self, lean: Lean, why: str = HELD_AFTER_ALL) -> None:
+    def _leave_replacement(self, replacement: Replacement, why: str = HELD_AFTER_ALL) -> None:
         """Plans for all results from the next step on, because the caller uses more than before."""
-        if self._lean is not lean or lean.unused == Unused():
+        if self._replacement is not replacement or replacement.unused == Unused():
             return
-        self._lean, self._has_left, self._tracker, self._unused = None, True, None, Unused()
+        self._replacement, self._has_left, self._tracker, self._unused = None, True, None, Unused()
         self._entry.measured_peak_bytes = self._entry.measured_host_peak_bytes = None
         for name in ("plan", "operations", "saved_bytes", "saved_host_bytes", "recomputed", "note"):
             if name in self._first_entry:
@@ -578,22 +599,22 @@ class Step:
             self._note_staying(None)
         self._backend.report.say(why)
 
-    def _save_again(self, call: Call | None, lean: Lean) -> list[Any]:
+    def _rerun_forward(self, call: Call | None, replacement: Replacement) -> list[Any]:
         """Runs the forward pass again, to save the values that the first plan saves."""
-        if call is None or lean.save_again is None or not call.inputs:
+        if call is None or replacement.rerun_forward is None or not call.inputs:
             raise RuntimeError(
                 "a gradient arrives for a result that was planned as unused, in a call that hooks "
                 'for saved tensors hide: leave out returns="loss"'
             )
-        call.check_inputs(lean.inputs_read)
-        before = [generator_state(device) for device in lean.devices]
-        for device, state in zip(lean.devices, call.states):
+        call.check_inputs(replacement.inputs_read)
+        before = [generator_state(device) for device in replacement.devices]
+        for device, state in zip(replacement.devices, call.states):
             set_generator_state(device, state)
         inputs = list(call.inputs)
         try:
             if self._tracker is None:
-                return numbers_first(lean.save_again(inputs))
-            return numbers_first(self._tracker.run(lean.save_again, inputs))
+                return numbers_first(replacement.rerun_forward(inputs))
+            return numbers_first(self._tracker.run(replacement.rerun_forward, inputs))
         finally:
-            for device, state in zip(lean.devices, before):
+            for device, state in zip(replacement.devices, before):
                 set_generator_state(device, state)

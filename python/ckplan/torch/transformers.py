@@ -10,7 +10,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from ckplan.torch.api import Backend
 from ckplan.torch.report import Figures
-from ckplan.torch.watch import Watch
+from ckplan.torch.trainers import TrainerCompiler
 
 __all__ = ["PlanCallback"]
 
@@ -29,7 +29,7 @@ class PlanCallback(TrainerCallback):
 
     def __init__(self, planner: Backend):
         self.planner = planner
-        self._watch = Watch(planner)
+        self._watch = TrainerCompiler(planner)
         self._unprinted: Figures = {}
 
     def on_train_begin(
@@ -50,7 +50,7 @@ class PlanCallback(TrainerCallback):
         control: TrainerControl,
         **kwargs: Any,
     ) -> None:
-        figures = self._watch.news()
+        figures = self._watch.changed_figures()
         if not figures:
             return
         state.log_history.append({**figures, "epoch": state.epoch, "step": state.global_step})

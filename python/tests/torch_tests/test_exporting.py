@@ -95,7 +95,7 @@ def exported(tmp_path_factory) -> Path:
 def test_the_program_plans_the_file_for_any_batch(exported):
     path = exported
     assert shapes(path) == {"images": ["N", 3, 8, 8]}
-    listed = ckplan.answer.ask("inspect", str(path), "-D", "N=8", "--format=json")
+    listed = ckplan.invocation.run_program("inspect", str(path), "-D", "N=8", "--format=json")
     assert listed.exit_code == 0
     assert json.loads(listed.output)["dims"] == {"N": 8}
     plan = ckplan.plan(path, budget="80%", dim={"N": 8})
@@ -354,13 +354,23 @@ def test_the_recipes_of_the_pages_for_several_inputs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     root = Path(__file__).parents[3]
     tokens = torch.zeros(2, 8, dtype=torch.long)
-    known = {"torch": torch, "model": Tokens(), "tokens": tokens, "mask": torch.ones(2, 8), "labels": tokens}
-    ckplan.torch.export(known["model"], (tokens, known["mask"]), "own.onnx", kwargs={"labels": tokens})
+    known = {
+        "torch": torch,
+        "model": Tokens(),
+        "tokens": tokens,
+        "mask": torch.ones(2, 8),
+        "labels": tokens,
+    }
+    ckplan.torch.export(
+        known["model"], (tokens, known["mask"]), "own.onnx", kwargs={"labels": tokens}
+    )
     recipes = []
     text = (root / "README.md").read_text()
     (one,) = [line for line in text.splitlines() if line.startswith("torch.onnx.export(")]
     assert '`[{0: "N"}, {0: "N"}]` for two' in text
-    recipes += [one.replace("(images,)", "(tokens, mask)").replace('{0: "N"}', '{0: "N"}, {0: "N"}')]
+    recipes += [
+        one.replace("(images,)", "(tokens, mask)").replace('{0: "N"}', '{0: "N"}, {0: "N"}')
+    ]
     text = (root / "docs" / "python.md").read_text()
     recipes += [
         "torch.onnx.export(" + part.split("```")[0]

@@ -17,7 +17,7 @@ from torch_tests.networks import NETWORKS
 from torch_tests.training import assert_same, loss_of, train_both
 
 import ckplan.torch
-from ckplan.torch import backend, building, errors, private
+from ckplan.torch import backend, errors, module_builder, private
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.offload import host, steps
 from ckplan.torch.offload.steps import DROP, IN, OUT, Transfer
@@ -46,7 +46,9 @@ REFUSED = pytest.mark.xfail(
 @pytest.mark.parametrize(
     ("name", "budget"),
     [
-        pytest.param(name, budget, marks=REFUSED if (name, budget) == ("mixture-of-experts", "70%") else ())
+        pytest.param(
+            name, budget, marks=REFUSED if (name, budget) == ("mixture-of-experts", "70%") else ()
+        )
         for name in NETWORKS
         for budget in ("100%", "70%")
     ],
@@ -150,7 +152,7 @@ def test_a_value_that_others_hold_cannot_be_moved(monkeypatch):
     def wrong(joint: Any, graph: JointGraph, schedule: list[steps.Step], **options: Any) -> Any:
         (held, *_) = (value.alias_of for value in graph.values if value.alias_of is not None)
         moves = [Transfer(kind, held) for kind in (OUT, DROP, IN)]
-        return building.build(joint, graph, [*schedule, *moves], **options)
+        return module_builder.build(joint, graph, [*schedule, *moves], **options)
 
     monkeypatch.setattr(backend, "build", wrong)
     planned = ckplan.torch.compile(mlp(), budget="100%", effort="quick")
@@ -400,7 +402,7 @@ def test_a_copy_that_no_backward_pass_waits_for_holds_its_memory(monkeypatch):
 # ---- In compiled graphs --------------------------------------------------------------------------
 
 
-def compiled_modules(monkeypatch: Any) -> tuple[building.Modules, JointGraph]:
+def compiled_modules(monkeypatch: Any) -> tuple[module_builder.Modules, JointGraph]:
     """Returns modules for a compiler, of a plan that moves values of a model on a GPU.
 
     The model is traced on a CPU, and its fake tensors are then replaced by those of a GPU.
@@ -412,11 +414,11 @@ def compiled_modules(monkeypatch: Any) -> tuple[building.Modules, JointGraph]:
         before = {node: node.meta.get("val") for node in joint.graph.nodes}
         for node, value in on_gpu.items():
             node.meta["val"] = value
-        compiled = building.build(joint, captured, schedule, is_compiled=True)
+        compiled = module_builder.build(joint, captured, schedule, is_compiled=True)
         found.append((compiled, captured))
         for node, value in before.items():
             node.meta["val"] = value
-        return building.build(joint, captured, schedule, **options)
+        return module_builder.build(joint, captured, schedule, **options)
 
     use_moves(monkeypatch)
     monkeypatch.setattr(backend, "build", build)

@@ -103,7 +103,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Choice:
+class CurvePoint:
     """A plan: its peak of activations, what training then needs, and the time that it adds."""
 
     peak_bytes: int
@@ -167,7 +167,7 @@ class Estimate:
     optimizer_bytes: int
     """What gradients and the optimizer's step have at their most."""
     peak: Peak
-    curve: list[Choice]
+    curve: list[CurvePoint]
     plan: dict[str, Any] | None = None
     """The plan for the device, as docs/plan-format.md describes it."""
     planned: Need | None = None
@@ -246,7 +246,7 @@ class Estimate:
 
     def report(self, path: Any) -> None:
         """Writes the HTML report of the plan, or of keeping everything. Raises ckplan.PlanError."""
-        from ckplan.torch.estimation.planning import write_report
+        from ckplan.torch.estimation.plan_calls import write_report
 
         write_report(self.graph, self.plan, path)
 
@@ -256,7 +256,7 @@ class Estimate:
         The plan is the one for the device; where everything fits, or with ``keep_all``, it is that
         of keeping everything. Raises ckplan.PlanError, OSError.
         """
-        from ckplan.torch.estimation.planning import save
+        from ckplan.torch.estimation.plan_calls import save
 
         return list(save(self.graph, None if keep_all else self.plan, path))
 

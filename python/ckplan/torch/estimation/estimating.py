@@ -12,23 +12,17 @@ import torch
 from torch import Tensor, nn
 
 from ckplan.torch import private
-from ckplan.torch.bounds import Bounds, checked
+from ckplan.torch.bounds import Bounds, validated_bounds
 from ckplan.torch.capture import storage_bytes
 from ckplan.torch.costs import default_device, device_named, set_costs
-from ckplan.torch.estimation import compiled, devices, optimizers, planning, sizes
-from ckplan.torch.estimation.answer import Choice, Estimate, Line, Need
+from ckplan.torch.estimation import devices, inductor_estimate, optimizers, plan_calls, sizes
+from ckplan.torch.estimation.allocator_steps import simulate_steps
+from ckplan.torch.estimation.answer import CurvePoint, Estimate, Line, Need
 from ckplan.torch.estimation.events import Trace, peak, trace
-from ckplan.torch.estimation.holding import bytes_before
+from ckplan.torch.estimation.held_results import bytes_before
 from ckplan.torch.estimation.optimizers import OptimizerMemory
-from ckplan.torch.estimation.rehearsal import rehearse
 from ckplan.torch.estimation.sharding import Shard
-from ckplan.torch.estimation.tracing import (
-    PRECISIONS,
-    Precision,
-    Step,
-    sizes_of,
-    trace_step,
-)
+from ckplan.torch.estimation.tracing import PRECISIONS, Precision, Step, sizes_of, trace_step
 from ckplan.torch.estimation.workspaces import Workspaces, added_lines, workspaces_of
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.report import size
@@ -115,7 +109,7 @@ def estimate(
         raise ValueError(f'compiler is "eager" or "inductor", not {compiler!r}')
     private.check_version(compiler)
     device, memory = _device_and_memory(device, memory)
-    case = Case(
+    case = TrainingSetup(
         Precision.named(precision),
         _gpu(device),
         _bytes_of("memory", memory),
@@ -125,7 +119,7 @@ def estimate(
         optimizer,
         master_weights,
         expandable_segments,
-        checked(bounds),
+        validated_bounds(bounds),
         returns,
     )
     if returns not in ("all", "loss"):
@@ -140,8 +134,10 @@ def estimate(
     step = case.step(make_model, example_inputs, loss)
     measured = case.measured(step)
     if compiler == "inductor":
-        source = compiled.Source(make_model, example_inputs, loss)
-        found = compiled.answer(measured, _answer(measured, effort), source, effort)
+        source = inductor_estimate.ModelSource(make_model, example_inputs, loss)
+        found = inductor_estimate.estimate_compiled(
+            measured, _answer(measured, effort), source, effort
+        )
     else:
         found = _answer(measured, effort)
     found.eager_differs = step.traced.differences
@@ -160,7 +156,7 @@ def estimate(
 
 
 @dataclass(frozen=True)
-class Case:
+class TrainingSetup:
     """How a model is trained, and on what."""
 
     precision: Precision
@@ -197,21 +193,21 @@ class Case:
         set_costs(graph, f"roofline:{self.device}", fuses=False)
         return graph
 
-    def measured(self, step: Step) -> Measured:
+    def measured(self, step: Step) -> MeasuredStep:
         """Returns what a captured step has in memory besides its plan."""
         shard, graph = self.shard, self.graph(step)
         parameters = [_part(parameter, shard) for parameter in step.parameters()]
         trained = [part for part, p in zip(parameters, step.parameters()) if p.requires_grad]
         optimizer = optimizers.measure(self.optimizer, trained, self.master_weights)
         workspaces = workspaces_of(graph, self.device)
-        return Measured(self, step, graph, parameters, trained, optimizer, workspaces)
+        return MeasuredStep(self, step, graph, parameters, trained, optimizer, workspaces)
 
 
 @dataclass
-class Measured:
+class MeasuredStep:
     """A captured step, with everything that no plan changes."""
 
-    case: Case
+    case: TrainingSetup
     step: Step
     graph: JointGraph
     parameters: list[Tensor]
@@ -286,7 +282,7 @@ class Measured:
         constants.append(self.input_bytes)
         constants += [line.bytes for line in fixed if line.name not in _NOT_APART]
         capacity = self.case.memory_bytes - sum(line.bytes for line in outside) + workspace
-        held = rehearse(
+        held = simulate_steps(
             [*constants, workspace], rehearsed, self.optimizer, capacity, self.case.expandable
         )
         kept = held.kept_bytes
@@ -378,12 +374,12 @@ def _bytes_of(name: str, amount: int | str | None) -> int | None:
         raise ValueError(refusal) from None
 
 
-def _answer(measured: Measured, effort: str) -> Estimate:
+def _answer(measured: MeasuredStep, effort: str) -> Estimate:
     graph, case = measured.graph, measured.case
     content = graph.to_bytes()
-    everything = planning.keep_all(content)
+    everything = plan_calls.keep_all(content)
     needed = measured.need(measured.own_order())
-    free = planning.plan_of(content, effort)
+    free = plan_calls.best_plan(content, effort)
     found = Estimate(
         model=measured.step.name,
         sizes={},
@@ -397,7 +393,7 @@ def _answer(measured: Measured, effort: str) -> Estimate:
         keep_all=needed,
         backward_bytes=everything["result"]["peak_bytes"],
         optimizer_bytes=measured.optimizer_bytes(),
-        peak=planning.peak_of(everything, content),
+        peak=plan_calls.peak_of(everything, content),
         curve=_curve(measured, needed, everything, free),
         graph=content,
         constant_bytes=graph.constant_bytes(),
@@ -409,13 +405,13 @@ def _answer(measured: Measured, effort: str) -> Estimate:
 
 
 def _curve(
-    measured: Measured, needed: Need, everything: dict[str, Any], free: dict[str, Any]
-) -> list[Choice]:
+    measured: MeasuredStep, needed: Need, everything: dict[str, Any], free: dict[str, Any]
+) -> list[CurvePoint]:
     """Returns the plans that a search without a budget has found, and keeping everything.
 
     What training needs with them does not count what the allocator keeps.
     """
-    cost = planning.step_cost(free) or 1
+    cost = plan_calls.step_cost(free) or 1
     whole = everything["result"]["peak_bytes"]
     others = sum(line.bytes for line in needed.lines if line.name != "allocator")
     others -= max(whole, measured.optimizer_bytes())
@@ -424,13 +420,13 @@ def _curve(
     if whole not in rows:
         rows[whole] = 0.0
     return [
-        Choice(size, others + max(size, measured.optimizer_bytes()), added)
+        CurvePoint(size, others + max(size, measured.optimizer_bytes()), added)
         for size, added in sorted(rows.items())
         if size <= whole
     ]
 
 
-def _plan_for_device(measured: Measured, found: Estimate, effort: str) -> None:
+def _plan_for_device(measured: MeasuredStep, found: Estimate, effort: str) -> None:
     """Seeks the plan of the least added time with which training fits the device."""
     if _least_need(measured, found) > found.memory_bytes:
         found.notes.append(_no_plan_helps(measured, found))
@@ -442,14 +438,14 @@ def _plan_for_device(measured: Measured, found: Estimate, effort: str) -> None:
     less = found.memory_bytes // _FIRST_STEP
     for _ in range(_ATTEMPTS):
         try:
-            plan, is_least = planning.plan_of(found.graph, effort, budget=max(limit, 1)), False
+            plan, is_least = plan_calls.best_plan(found.graph, effort, budget=max(limit, 1)), False
         except ckplan.InfeasibleError as error:
             if error.least_bytes is None:
                 break
-            plan = planning.plan_of(found.graph, effort, budget=error.least_bytes)
+            plan = plan_calls.best_plan(found.graph, effort, budget=error.least_bytes)
             is_least = True
-        found.plan, found.planned = plan, measured.need(planning.steps_of(plan))
-        found.added_share = plan["result"]["overhead_cost"] / (planning.step_cost(plan) or 1)
+        found.plan, found.planned = plan, measured.need(plan_calls.steps_of(plan))
+        found.added_share = plan["result"]["overhead_cost"] / (plan_calls.step_cost(plan) or 1)
         if is_least or found.planned.bytes <= found.memory_bytes:
             break
         limit, less = min(limit, plan["result"]["peak_bytes"]) - less, 2 * less
@@ -457,10 +453,10 @@ def _plan_for_device(measured: Measured, found: Estimate, effort: str) -> None:
         found.notes.append("no plan was found")
     elif found.planned.bytes > found.memory_bytes:
         found.notes.append("no plan was found with which it fits; the last one tried is shown")
-        _try_expandable(measured, found, planning.steps_of(found.plan))
+        _try_expandable(measured, found, plan_calls.steps_of(found.plan))
 
 
-def _try_expandable(measured: Measured, found: Estimate, steps: list[int]) -> None:
+def _try_expandable(measured: MeasuredStep, found: Estimate, steps: list[int]) -> None:
     """Says whether the plan fits with another setting of the allocator."""
     if measured.case.expandable:
         return
@@ -473,13 +469,13 @@ def _try_expandable(measured: Measured, found: Estimate, steps: list[int]) -> No
         )
 
 
-def _least_need(measured: Measured, found: Estimate) -> int:
+def _least_need(measured: MeasuredStep, found: Estimate) -> int:
     """Returns what no plan changes, at the moment of the optimizer's step."""
     fixed = [*measured.fixed(), *measured.outside()]
     return sum(line.bytes for line in fixed) + measured.optimizer_bytes()
 
 
-def _no_plan_helps(measured: Measured, found: Estimate) -> str:
+def _no_plan_helps(measured: MeasuredStep, found: Estimate) -> str:
     hints = []
     if measured.optimizer.step_bytes and not callable(measured.case.optimizer):
         hints.append('optimizer="adamw:fused", whose step needs no copies')

@@ -17,13 +17,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ckplan.torch.errors import EstimateError
-from ckplan.torch.estimation import planning
+from ckplan.torch.estimation import plan_calls
 from ckplan.torch.estimation.answer import Largest
 from ckplan.torch.estimation.tracing import inputs_at, sizes_of
 from ckplan.torch.estimation.workspaces import Workspaces, workspaces_of
 
 if TYPE_CHECKING:
-    from ckplan.torch.estimation.estimating import Case, Measured
+    from ckplan.torch.estimation.estimating import TrainingSetup, MeasuredStep
 
 ADDED: tuple[int | None, ...] = (None, 10, 30)
 """The added times that plans may have, in percent; None keeps everything."""
@@ -61,8 +61,8 @@ class Search:
         make_model: Callable[[], Any],
         example_inputs: Any,
         loss: Callable[[Any], Any] | None,
-        case: Case,
-        first: Measured,
+        case: TrainingSetup,
+        first: MeasuredStep,
         effort: str,
     ):
         self._make = make_model
@@ -130,25 +130,25 @@ class Search:
         curve.learn(value, captured.workspaces)
         return Largest(name, added, value, self._need(curve.at(value), added))
 
-    def _capture(self, name: str, value: int) -> Measured:
+    def _capture(self, name: str, value: int) -> MeasuredStep:
         inputs = inputs_at(self._inputs, {**self._sizes, name: value})
         step = self._case.step(self._make, inputs, self._loss)
         graph = self._case.graph(step)
         workspaces = workspaces_of(graph, self._case.device)
         return dataclasses.replace(self._first, step=step, graph=graph, workspaces=workspaces)
 
-    def _need(self, measured: Measured, added: int | None) -> int:
+    def _need(self, measured: MeasuredStep, added: int | None) -> int:
         if added is None:
             return measured.need(measured.own_order()).bytes
         content = measured.graph.to_bytes()
-        plan = planning.plan_of(content, self._effort, added_time=f"{added}%")
-        return measured.need(planning.steps_of(plan)).bytes
+        plan = plan_calls.best_plan(content, self._effort, added_time=f"{added}%")
+        return measured.need(plan_calls.steps_of(plan)).bytes
 
 
 class _Polynomials:
     """A step as a function of a size, through captures of it."""
 
-    def __init__(self, name: str, points: Sequence[tuple[int, Measured]]):
+    def __init__(self, name: str, points: Sequence[tuple[int, MeasuredStep]]):
         self.sizes = [size for size, _ in points]
         self._points = [measured for _, measured in points]
         self._workspaces = {size: measured.workspaces for size, measured in points}
@@ -166,7 +166,7 @@ class _Polynomials:
         """Notes the workspaces at one more size."""
         self._workspaces[size] = workspaces
 
-    def at(self, size: int) -> Measured:
+    def at(self, size: int) -> MeasuredStep:
         """Returns the step at another size."""
         found = copy.copy(self._points[0])
         graphs = [measured.graph for measured in self._points]

@@ -29,7 +29,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Parting:
+class Difference:
     """An allocation in which the history differs from the plan."""
 
     cause: str
@@ -88,7 +88,7 @@ class Comparison:
     planned_peak: Moment
     recorded_peak: Moment
     modules: list[Module]
-    partings: list[Parting]
+    partings: list[Difference]
 
     def at_peak(self, cause: str) -> tuple[int, int]:
         """Returns the bytes and the number of allocations that differ so at the recorded peak."""
@@ -144,7 +144,7 @@ def _peak(side: str, moment: Moment, count: int) -> str:
     return f"{side} {size(count)}, at run {moment.run} ({_named(moment)})"
 
 
-def _named(row: Moment | Parting) -> str:
+def _named(row: Moment | Difference) -> str:
     module = printable(row.module)
     return printable(row.operation) + (f" of {module}" if module else "")
 
