@@ -32,8 +32,10 @@ from torch.utils.checkpoint import checkpoint
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+from torch_tests.networks import Bert, Gpt, ResNet, Vit
+
 import ckplan
-from ckplan.torch import operators, private
+from ckplan.torch import operators, private, private_autograd
 from ckplan.torch.capture import capture, tensors_in
 from ckplan.torch.costs import device_named, flops, is_pointwise, roofline_ns, set_costs
 from ckplan.torch.graph import JointGraph
@@ -42,7 +44,6 @@ from ckplan.torch.inductor import private as inductor
 from ckplan.torch.module_builder import Modules, build
 from ckplan.torch.module_replay import replay_modules
 from ckplan.torch.request import Request, make_plan
-from torch_tests.networks import Bert, Gpt, ResNet, Vit
 
 SETTINGS = (1.0, 0.8, 0.5, 0.2, 0.05)
 
@@ -100,7 +101,7 @@ def trace(model: nn.Module, batch: torch.Tensor, compiler: str) -> Step:
     def by_inductor(module: fx.GraphModule, inputs: list[Any]) -> Any:
         return inductor.compile(module, inputs, lowered_step.FixedPartition(partition))
 
-    by_operators = private.aot_autograd(
+    by_operators = private_autograd.aot_autograd(
         fw_compiler=lambda module, _: module,
         partition_fn=partition,
         keep_inference_input_mutations=True,

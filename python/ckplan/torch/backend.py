@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import fx
 
-from ckplan.torch import obstacles, operators, private
+from ckplan.torch import obstacles, operators, private, private_autograd
 from ckplan.torch.errors import MissingKernelError
 from ckplan.torch.graph_planner import GraphPlanner
 from ckplan.torch.inductor import private as inductor
@@ -50,10 +50,10 @@ class Backend(GraphPlanner):
             uses_loss_alone = self.request.returns == "loss" and not self._is_part
             step = Step(self, part, uses_loss_alone)
             self._steps.append(step)
-            compiler = private.aot_autograd(
+            compiler = private_autograd.aot_autograd(
                 fw_compiler=step.compile_forward,
                 bw_compiler=step.compile_backward,
-                inference_compiler=lambda graph, _: private.box(graph),
+                inference_compiler=lambda graph, _: private_autograd.box(graph),
                 partition_fn=step.partition,
                 keep_inference_input_mutations=True,
             )

@@ -15,7 +15,7 @@ import torch
 from torch import fx
 from torch._ops import OpOverload
 
-from ckplan.torch import operators, private, storages
+from ckplan.torch import operators, private, private_autograd, storages
 from ckplan.torch.bounds import Bounds, apply_bounds
 from ckplan.torch.errors import UnsupportedGraphError
 from ckplan.torch.graph import CONSTANT, PARAMETER_GRADIENT, JointGraph, Operation
@@ -111,7 +111,7 @@ def is_held_by_caller(tangent: torch.Tensor) -> bool:
 
     ``loss.backward()`` holds the gradient of the loss itself, which has one element.
     """
-    return private.most(tangent.numel()) == 1 or not private.frees_gradients()
+    return private.most(tangent.numel()) == 1 or not private_autograd.frees_gradients()
 
 
 class _Capture:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 import ckplan
-from ckplan.torch import eager_notes, fixed_dimensions, private
+from ckplan.torch import eager_notes, fixed_dimensions, private, private_export
 from ckplan.torch.dimensions import Dims, OpenCall, open_call
 from ckplan.torch.errors import ExportError
 
@@ -142,7 +142,7 @@ def _trace(model: nn.Module, opened: OpenCall) -> torch.onnx.ONNXProgram:
     if not kwargs and args and isinstance(args[-1], dict):
         args = (*args, {})  # Otherwise the last one would be taken for kwargs.
     try:
-        with private.quiet_exporter():
+        with private_export.quiet_exporter():
             program = torch.onnx.export(
                 model,
                 args,
@@ -184,7 +184,7 @@ def _name_dimensions(program: torch.onnx.ONNXProgram, opened: OpenCall) -> None:
                 stacklevel=3,
             )
     if renamed:
-        private.rename_dimensions(program, renamed)
+        private_export.rename_dimensions(program, renamed)
 
 
 def _add_unread_buffers(program: torch.onnx.ONNXProgram, model: nn.Module) -> None:
@@ -228,7 +228,7 @@ def _save_without_weights(program: torch.onnx.ONNXProgram, name: str) -> Callabl
 def _is_left_out(tensor: Any) -> bool:
     is_table = not tensor.dtype.is_floating_point()
     largest = _LARGEST_TABLE_BYTES if is_table else _LARGEST_KEPT_BYTES
-    return tensor.nbytes > largest or private.is_without_data(tensor)
+    return tensor.nbytes > largest or private_export.is_without_data(tensor)
 
 
 def _write(save: Callable[[Path], None], target: Path) -> None:

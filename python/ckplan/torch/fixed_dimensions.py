@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from ckplan.torch import private
+from ckplan.torch import private_export
 from ckplan.torch.dimensions import Input, OpenCall
 
 _RESHAPES = (torch.ops.aten.view.default, torch.ops.aten.reshape.default)
@@ -82,7 +82,7 @@ def reason(model: nn.Module, opened: OpenCall, error: Exception) -> str:
     """
     cause = error.__cause__ or error
     sizes = opened.sizes()
-    if sizes and private.is_tracing_failure(error):
+    if sizes and private_export.is_tracing_failure(error):
         failure = _failure(model, opened.call.args, opened.call.kwargs)
         if failure is None:
             return _reason_of_open(model, opened, sizes, cause)
@@ -107,7 +107,7 @@ def _reason_of_open(
 def _failure(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:
     """Returns what is raised where the model is traced with all sizes fixed."""
     try:
-        with private.quiet_exporter():
+        with private_export.quiet_exporter():
             torch.export.export(model, args, kwargs, strict=False)
     except Exception as failure:
         return failure

@@ -12,7 +12,7 @@ from torch import fx
 
 import ckplan
 from ckplan.invocation import INFEASIBLE
-from ckplan.torch import obstacles, private
+from ckplan.torch import obstacles, private, private_autograd
 from ckplan.torch.capture import capture, storage_bytes, tensors_in
 from ckplan.torch.constraints import Constraints
 from ckplan.torch.costs import device_of, set_costs
@@ -70,7 +70,7 @@ class GraphPlanner:
             captured = self.capture(joint, options)
         except UnsupportedGraphError as error:
             self.refuse(entry, joint, error)
-            return private.default_partition(joint, inputs, **options), entry, []
+            return private_autograd.default_partition(joint, inputs, **options), entry, []
         entry, plan = self._plan_once(captured, entry)
         built = self._build(joint, captured, entry, plan)
         return (built.forward, built.backward), entry, built.apart

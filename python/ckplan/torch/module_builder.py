@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from ckplan.torch import bounds, garbage_collection, private
+from ckplan.torch import bounds, garbage_collection, private_autograd
 from ckplan.torch.capture import is_tangent, tensors_in
 from ckplan.torch.errors import OffloadError
 from ckplan.torch.graph import JointGraph, Operation
@@ -179,7 +179,7 @@ class _Builder:
 
     def _saved_descriptors(self, returned: int, kept: int) -> list[Any]:
         return self._descriptors[:returned] + [
-            private.saved_output_descriptor(index) for index in range(kept)
+            private_autograd.saved_output_descriptor(index) for index in range(kept)
         ]
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from ckplan.torch import private
-
+from ckplan.torch import private, private_autograd
 
 _WITHOUT_KERNEL = re.compile(
     r"no fake impl registered for <CustomOpDef\(([\w:]+)\)>|unsupported operator: (\w+)\.(\w+)"
@@ -53,7 +52,7 @@ def before_the_first_call(model: Any) -> list[str]:
     if not isinstance(model, nn.Module):
         return []
     found = []
-    hooked = [name for name, module in model.named_modules() if private.has_backward_hooks(module)]
+    hooked = [name for name, module in model.named_modules() if private_autograd.has_backward_hooks(module)]
     if hooked:
         found.append(
             f"modules with backward hooks ({_named(hooked)}), and what calls them, run in eager "

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from ckplan.torch import operators, private
+from ckplan.torch import operators, private_autograd
 from ckplan.torch.capture import is_tangent
 
 _SPARE = 64
@@ -72,7 +72,7 @@ def add(forward: fx.GraphModule, backward: fx.GraphModule, num_outputs: int) -> 
     if descriptors is not None:
         descriptors = list(descriptors)
         first = len(saved)
-        descriptors[end:end] = [private.saved_output_descriptor(first + i) for i in range(spare)]
+        descriptors[end:end] = [private_autograd.saved_output_descriptor(first + i) for i in range(spare)]
     _set_outputs(output, outputs, descriptors)
     forward.recompile()
     _add_inputs(backward, tensors[0], spare)

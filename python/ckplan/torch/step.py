@@ -13,22 +13,16 @@ which gradients arrive, counts as used: then the first plan stays, or takes over
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 
-import ckplan
-from ckplan.torch import private, slots
+from ckplan.torch import private, private_autograd
 from ckplan.torch.capture import is_held_by_caller, is_tangent, tensors_in
-from ckplan.torch.errors import ReplayError, UnsupportedGraphError
-from ckplan.torch.graph_planner import GraphPlanner
-from ckplan.torch.module_replay import replay_built
 from ckplan.torch.offload.host import settled
-from ckplan.torch.pending_calls import Call, PendingCalls, first_saved_result
+from ckplan.torch.pending_calls import Call
 from ckplan.torch.randomness import generator_state, set_generator_state
 from ckplan.torch.replacement import (
     PlannedModules,
@@ -36,69 +30,21 @@ from ckplan.torch.replacement import (
     detached_from,
     has_saved,
     numbers_first,
-    warn_above_plan,
     zeros_like,
 )
-from ckplan.torch.report import GraphReport
+from ckplan.torch.step_plans import StepPlans
 from ckplan.torch.tracker import Tracker
 from ckplan.torch.unused_results import (
-    DROPPED,
     GRADIENT_HELD,
-    HELD_AFTER_ALL,
-    HOOKED,
-    NO_LOSS,
-    RETAINED,
-    UNUSED_NOTE,
     Unused,
-    better_plan_refused,
-    random_devices,
-    rerun_module,
-    results_beyond_loss,
-    unmodified_inputs,
 )
 
 
-class Step:
+class Step(StepPlans):
     """Gives AOT autograd the modules of one graph of a model, and runs them.
 
     ``uses_loss_alone`` says that the caller has promised not to use other results.
     """
-
-    def __init__(self, backend: GraphPlanner, part: int, uses_loss_alone: bool):
-        self._backend = backend
-        self._part = part
-        self._uses_loss_alone = uses_loss_alone
-        self._entry = GraphReport(part)
-        self._first_entry: dict[str, Any] = {}
-        self._tracker: Tracker | None = None
-        self._is_begun = self._has_backward = False
-        # Some of the saved values are sizes that depend on data. They are the first ones that
-        # the backward module takes, and the last ones that the forward module returns.
-        self._num_outputs = self._num_brought = self._num_numbers = 0
-        self._first_made: int | None = None
-        self._updated: list[int] = []
-        self._first: PlannedModules | None = None
-        self._tangents: list[torch.Tensor] = []
-        self._held: set[int] = set()  # The positions of gradients that the caller holds.
-        self._is_open = False
-        self._waiting = PendingCalls()
-        self._latest: tuple[Any, Call] | None = None
-        self._node_type: type[Any] | None = None
-        # The joint graph and its options, as long as another plan of it may be made.
-        self._joint: tuple[fx.GraphModule, dict[str, Any]] | None = None
-        self._unused: Unused | None = None
-        self._replacement: Replacement | None = None
-        # The plans by the number of tensors that they save.
-        self._slots: slots.Slots | None = None
-        self._replacements: dict[int, Replacement] = {}
-        self._has_left = self._is_retained = self._is_planned_retained = self._is_hooked = False
-        # The division of the limit that the present plan is for, and whether there was another.
-        self._parts = backend.parts
-        self._has_share = False
-
-    def is_waiting(self) -> bool:
-        """Returns whether a forward pass waits for its backward pass."""
-        return self._waiting.count() > 0
 
     def partition(self, joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
         self._num_outputs = options["num_fwd_outputs"]
@@ -114,54 +60,23 @@ class Step:
             self._joint = joint, options
         return forward, backward
 
-    def _begin(self, built: PlannedModules) -> None:
-        self._first = built
-        self._first_made = first_saved_result(built.forward, self._num_outputs)
-        self._slots = slots.add(built.forward, built.backward, self._num_outputs)
-        self._num_numbers = self._slots.num_numbers
-        self._updated = slots.updated_inputs(built.forward, self._num_outputs)
-        self._tracker = Tracker()
-
-    def _plan_for_loss(self, joint: fx.GraphModule, options: dict[str, Any]) -> Any:
-        """Returns the modules for a caller that uses only the loss; None without such a plan."""
-        unused = results_beyond_loss(joint, self._num_outputs)
-        if unused is None:
-            self._backend.report.say(NO_LOSS)
-        if not unused or unused == Unused():
-            return None
-        found = self._backend.plan_for_loss(self._part, joint, options, unused)
-        if found is None:
-            return None
-        everything, self._entry, planned = found
-        replacement = self._make_replacement(planned, unused, everything.forward)
-        if replacement is None:  # Forward could not run again for other results.
-            self._backend.report.graphs.remove(self._entry)
-            return None
-        self._begin(everything)
-        self._joint = joint, options
-        if not self._use(replacement):
-            self._backend.report.graphs.remove(self._entry)
-            self._first = self._joint = self._tracker = None
-            return None
-        return everything.forward, everything.backward
-
     def compile_forward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
         if self._slots is not None and self._first is not None:
             self._slots.remove_from_forward(module)
             self._slots.remove_from_forward(self._first.forward)  # AOT autograd may have copied it.
             self._slots.remove_from_backward(self._first.backward)  # Compiled autograd traces it.
-            private.leave_saved_sizes_open()
-        call = settled(private.box(module))
+            private_autograd.leave_saved_sizes_open()
+        call = settled(private_autograd.box(module))
 
         def run(arguments: list[Any]) -> Any:
             self._choose()
-            if private.has_saved_tensor_hooks():
+            if private_autograd.has_saved_tensor_hooks():
                 self._leave_for_hooks()
             # Compiled autograd runs the backward module of the first plan.
-            replacement = None if private.uses_compiled_autograd() else self._replacement
+            replacement = None if private_autograd.uses_compiled_autograd() else self._replacement
             return self._forward(replacement, call, arguments)
 
-        return private.mark_boxed(run)
+        return private_autograd.mark_boxed(run)
 
     def _forward(
         self,
@@ -201,8 +116,8 @@ class Step:
     def compile_backward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
         if self._slots is not None and self._first is not None:
             self._slots.remove_from_backward(module)
-        call = settled(private.box(module))
-        private.keep_saved_tensors()
+        call = settled(private_autograd.box(module))
+        private_autograd.keep_saved_tensors()
         inputs = module.graph.find_nodes(op="placeholder")
         self._tangents = [node.meta["val"] for node in inputs if is_tangent(node)]
         sizes = [size for tangent in self._tangents for size in tangent.shape]
@@ -220,7 +135,7 @@ class Step:
                 self._end_measuring()
             return gradients
 
-        return private.mark_boxed(run)
+        return private_autograd.mark_boxed(run)
 
     def returned(self, outputs: Sequence[Any]) -> None:
         """Records which results of the last forward pass the caller got."""
@@ -228,15 +143,15 @@ class Step:
             return
         (made, call), self._latest = self._latest, None
         call.returned(outputs)
-        if private.uses_compiled_autograd() or self._is_open:
+        if private_autograd.uses_compiled_autograd() or self._is_open:
             return  # Zeros for gradients that do not arrive could not be made.
-        nodes = private.compiled_nodes(outputs)
+        nodes = private_autograd.compiled_nodes(outputs)
         if self._node_type is None:
             self._node_type = self._find_node_type(outputs, nodes, call, made)
         for node in nodes:
             if type(node) is self._node_type:
                 node.set_materialize_grads(False)  # Shows which gradients do not arrive.
-                private.mark(node, call)
+                private_autograd.mark(node, call)
                 call.shows_absent = True
 
     def _find_node_type(
@@ -249,7 +164,7 @@ class Step:
         """
         direct = [t.grad_fn for t in tensors_in(list(outputs)) if call.has_made(t)]
         found = [node for node in nodes if any(node is maker for maker in direct)]
-        if not found and not private.has_saved_tensor_hooks():
+        if not found and not private_autograd.has_saved_tensor_hooks():
             position = self._replacement.first_made if self._replacement else self._first_made
             found = [node for node in nodes if has_saved(node, position, made)]
         return type(found[0]) if found else None
@@ -262,175 +177,6 @@ class Step:
             self._tracker = Tracker()
         self._is_begun = True
         return self._tracker.run(call, arguments)
-
-    def _end_measuring(self) -> None:
-        """Notes what the step has needed that has ended."""
-        tracker, self._tracker = self._tracker, None
-        if tracker is None:
-            return
-        self._entry.measured_peak_bytes = tracker.peak_bytes()
-        self._entry.measured_host_peak_bytes = tracker.host_peak_bytes()
-        if tracker.is_hooked and self._entry.is_above_plan:
-            return self._measure_anew()  # Hooks hold tensors of their own.
-        warn_above_plan(self._entry)
-
-    def _choose(self) -> None:
-        """Changes the plan between two steps, if the caller uses less or more than planned."""
-        if self.is_waiting():
-            return
-        if self._has_backward:  # Its graph was retained, and then dropped.
-            self._end_measuring()
-        if self._has_left:
-            self._has_left = False
-            self._measure_anew()
-            # In these cases the first modules have no plan, or one for another limit.
-            if self._uses_loss_alone or self._has_share:
-                self._plan_for_all()
-        elif self._parts is not self._backend.parts:
-            self._plan_share()
-        elif self._unused is not None and self._tracker is None and not self._uses_loss_alone:
-            self._drop_unused_results(self._unused)
-        if self._is_retained and not self._is_planned_retained:
-            self._plan_retained()
-
-    def _drop_unused_results(self, unused: Unused) -> None:
-        """Uses a plan for a caller that does not use all results, if that saves memory."""
-        if self._is_hooked:
-            unused = Unused(frozenset(), unused.dropped)
-        if self._joint is None or unused == Unused():
-            return
-        joint, options = self._joint if self._is_retained else self._take_joint()
-        self._unused = None
-        self._first_entry = self._first_entry or dict(vars(self._entry))
-        with self._optional():
-            built = self._backend.plan_again(self._entry, joint, options, unused)
-            replacement = self._make_replacement(built, unused) if built is not None else None
-            if built is not None and (replacement is None or not self._use(replacement)):
-                raise UnsupportedGraphError("the forward pass cannot run again for other results")
-            if built is not None:
-                self._entry.note = UNUSED_NOTE
-                self._backend.report.say(DROPPED)
-                self._measure_anew()
-                self._note_staying(replacement)
-                self._is_planned_retained = False
-
-    def _plan_retained(self) -> None:
-        """Uses a plan for a graph that is retained for another backward pass."""
-        self._is_planned_retained = True
-        if self._joint is None or self._entry.plan is None:
-            return
-        joint, options = self._take_joint()
-        unused = self._replacement.unused if self._replacement is not None else Unused()
-        self._first_entry = self._first_entry or dict(vars(self._entry))
-        with self._optional():
-            built = self._backend.plan_retained(self._entry, joint, options, unused)
-            replacement = self._make_replacement(built, unused) if built is not None else None
-            if replacement is not None and self._use(replacement):
-                self._note_staying(replacement)
-                self._measure_anew()
-
-    def _plan_for_all(self) -> None:
-        """Uses a plan for all results; without one, the first modules run and are not measured."""
-        self._tracker = None
-        with self._optional():
-            self._plan_anew(Unused())
-
-    @contextlib.contextmanager
-    def _optional(self, *fatal: type[Exception]) -> Iterator[None]:
-        """Keeps the present plan, and warns, where a better one cannot be made or used."""
-        before, replacement = dict(vars(self._entry)), self._replacement
-        try:
-            yield
-        except fatal:
-            raise
-        except Exception as error:
-            vars(self._entry).update(before)
-            self._replacement = replacement
-            self._backend.report.say(better_plan_refused(error))
-
-    def _plan_share(self) -> None:
-        """Plans the graph for its share of the limit, and for the results that are used."""
-        self._parts, self._has_share = self._backend.parts, True
-        unused = self._replacement.unused if self._replacement is not None else self._unused
-        with contextlib.suppress(UnsupportedGraphError, ReplayError):
-            if unused is not None and self._plan_anew(unused):
-                return
-        with self._optional(ckplan.InfeasibleError):
-            self._plan_anew(Unused())
-
-    def _plan_anew(self, unused: Unused) -> bool:
-        """Plans the graph within its present limit. Returns whether there is such a plan."""
-        if self._joint is None:
-            return False
-        self._first_entry = self._first_entry or dict(vars(self._entry))
-        self._entry.note = ""
-        joint, options = self._take_joint()
-        built = self._backend.plan_anew(self._entry, joint, options, unused)
-        replacement = self._make_replacement(built, unused)
-        if replacement is None or not self._use(replacement):
-            return False
-        self._note_staying(replacement)
-        self._measure_anew()
-        return True
-
-    def _take_joint(self) -> tuple[fx.GraphModule, dict[str, Any]]:
-        """Returns the joint graph, and keeps it only if it may be planned once more."""
-        assert self._joint is not None
-        found = self._joint
-        if not (self._backend.may_share() or self._uses_loss_alone):
-            self._joint = None
-        return found
-
-    def _measure_anew(self) -> None:
-        self._tracker, self._is_begun, self._has_backward = Tracker(), False, False
-        self._entry.measured_peak_bytes = self._entry.measured_host_peak_bytes = None
-
-    def _use(self, replacement: Replacement) -> bool:
-        """Uses another plan from now on. Returns False where it saves more than fits."""
-        assert self._slots is not None
-        count = self._slots.number_for(
-            replacement.num_saved + (replacement.first_made is None), self._replacements
-        )
-        if count is None or replacement.num_numbers > self._num_numbers:
-            return False
-        if (
-            replacement.first_made is None
-        ):  # The first tensor that fills the slots identifies its calls.
-            replacement.first_made = replacement.num_saved
-        replacement.slots = count
-        self._replacements[count] = self._replacement = replacement
-        return True
-
-    def _make_replacement(
-        self, built: PlannedModules, unused: Unused, first: fx.GraphModule | None = None
-    ) -> Replacement | None:
-        """Returns None if the first forward module would have to run again, and must not."""
-        if first is None:
-            assert self._first is not None
-            first = self._first.forward
-        again, read, devices = None, [], []
-        if unused.absent:
-            try:
-                again = settled(private.box(rerun_module(first, self._num_outputs)))
-            except UnsupportedGraphError:
-                return None
-            read, devices = unmodified_inputs(first), random_devices(first)
-        saved = slots.saved_by(built.forward, self._num_outputs)
-        numbers = sum(slots.is_number(node) for node in saved)
-        return Replacement(
-            settled(private.box(built.forward)),
-            settled(private.box(built.backward)),
-            built,
-            unused,
-            first_saved_result(built.forward, self._num_outputs),
-            len(saved) - numbers,
-            numbers,
-            0,
-            again,
-            read,
-            devices,
-            slots.updated_inputs(built.forward, self._num_outputs),
-        )
 
     def _run_backward(self, first: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
         # Nothing here may hold the saved values, because the backward module frees them as it runs.
@@ -473,7 +219,7 @@ class Step:
 
     def _call_of(self, saved: list[Any]) -> Call | None:
         """Returns the call whose backward pass begins, if it can be known."""
-        marked = private.mark_of_running_node()
+        marked = private_autograd.mark_of_running_node()
         return marked if isinstance(marked, Call) else self._waiting.find(saved)
 
     def _absent(
@@ -498,7 +244,7 @@ class Step:
         absent: frozenset[int],
     ) -> None:
         """Notes what a backward pass uses, and leaves the replacement plan if it uses more."""
-        if private.retains_graph():
+        if private_autograd.retains_graph():
             self._retain()
         elif call is not None:
             self._waiting.end(call)
@@ -523,11 +269,6 @@ class Step:
             if i not in self._held and not is_held_by_caller(self._tangents[i])
         }
 
-    def _present(self, replacement: Replacement | None) -> list[int]:
-        """Returns the positions of the gradients that a plan takes."""
-        absent = replacement.unused.absent if replacement is not None else frozenset[int]()
-        return [i for i in range(len(self._tangents)) if i not in absent]
-
     def _note_gradients(
         self, replacement: Replacement | None, watches: dict[int, Callable[[], bool]]
     ) -> None:
@@ -538,66 +279,6 @@ class Step:
         self._held |= held
         self._note_staying(self._replacement)
         self._backend.report.say(GRADIENT_HELD)
-
-    def _retain(self) -> None:
-        """Notes that a graph is retained, which has its saved values stay for another pass."""
-        if self._is_retained or self._entry.plan is None or self._first is None:
-            return
-        self._is_retained = True
-        self._note_staying(self._replacement)
-        self._backend.report.say(RETAINED)
-
-    def _note_staying(self, replacement: Replacement | None) -> None:
-        """Has the planned peak count saved values and gradients that stay, if any do."""
-        built, plan = (
-            replacement.built if replacement is not None else self._first,
-            self._entry.plan,
-        )
-        if built is None or plan is None or not (self._is_retained or self._held):
-            return
-        replay = replay_built(
-            built.forward,
-            built.backward,
-            self._num_outputs,
-            built.apart,
-            replacement.unused.dropped if replacement is not None else (),
-            self._is_retained,
-            {k for k, i in enumerate(self._present(replacement)) if i in self._held},
-        )
-        if self._is_retained:
-            self._entry.retained_peak_bytes = replay.peak_bytes
-        self._entry.plan = dataclasses.replace(
-            plan,
-            peak_bytes=max(replay.peak_bytes, plan.peak_bytes),
-            host_peak_bytes=max(replay.host_peak_bytes, plan.host_peak_bytes),
-        )
-
-    def _leave_for_hooks(self) -> None:
-        """Plans for all gradients from now on if a call may not be recognized under hooks.
-
-        Hooks for saved tensors may replace tensors. If nodes of autograd's graph are not known
-        either, gradients may arrive for which the call's plan has no place.
-        """
-        if self._node_type is not None:
-            return
-        replacement, self._is_hooked = self._replacement, True
-        if replacement is None or replacement.rerun_forward is None or self._uses_loss_alone:
-            return
-        self._leave_replacement(replacement, HOOKED)
-        self._choose()
-
-    def _leave_replacement(self, replacement: Replacement, why: str = HELD_AFTER_ALL) -> None:
-        """Plans for all results from the next step on, because the caller uses more than before."""
-        if self._replacement is not replacement or replacement.unused == Unused():
-            return
-        self._replacement, self._has_left, self._tracker, self._unused = None, True, None, Unused()
-        self._entry.measured_peak_bytes = self._entry.measured_host_peak_bytes = None
-        for name in ("plan", "operations", "saved_bytes", "saved_host_bytes", "recomputed", "note"):
-            if name in self._first_entry:
-                setattr(self._entry, name, self._first_entry[name])
-        if not self._uses_loss_alone:
-            self._note_staying(None)
-        self._backend.report.say(why)
 
     def _rerun_forward(self, call: Call | None, replacement: Replacement) -> list[Any]:
         """Runs the forward pass again, to save the values that the first plan saves."""

@@ -16,7 +16,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ckplan.torch.capture import tensors_in
 from ckplan.torch.offload.host import is_on_host
-from ckplan.torch.private import has_saved_tensor_hooks, let_pass_opaque, storage_key, storage_watch
+from ckplan.torch.private import let_pass_opaque, storage_key, storage_watch
+from ckplan.torch.private_autograd import has_saved_tensor_hooks
 
 
 class Tracker:

@@ -14,7 +14,7 @@ from torch_tests.networks import Bert, MixtureOfExperts, ResNet, images, tokens
 from torch_tests.training import loss_of
 
 import ckplan.torch
-from ckplan.torch import backend, module_builder, operators, request
+from ckplan.torch import graph_planner, module_builder, operators, request
 from ckplan.torch.graph import CONSTANT, PARAMETER_GRADIENT, JointGraph
 from ckplan.torch.module_builder import build
 
@@ -29,7 +29,7 @@ def captured_of(
         graphs.append(graph)
         return request.make_plan(graph, *rest)
 
-    monkeypatch.setattr(backend, "make_plan", plan)
+    monkeypatch.setattr(graph_planner, "make_plan", plan)
     planned = ckplan.torch.compile(model, budget="100%", effort="quick", **options)
     loss_of(planned(batch)).backward()
     return graphs[0]
@@ -163,7 +163,7 @@ def test_modules_of_another_peak_than_planned_are_refused(monkeypatch, change):
         plan = request.make_plan(*arguments)
         return dataclasses.replace(plan, peak_bytes=plan.peak_bytes + change)
 
-    monkeypatch.setattr(backend, "make_plan", wrong)
+    monkeypatch.setattr(graph_planner, "make_plan", wrong)
     planned = ckplan.torch.compile(nn.Linear(4, 4), budget="100%", effort="quick")
     with pytest.raises(ckplan.torch.ReplayError, match="not used"):
         planned(torch.randn(2, 4))

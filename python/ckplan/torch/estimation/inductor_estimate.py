@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor, nn
 
 from ckplan.torch.estimation.answer import CurvePoint, Estimate
 from ckplan.torch.estimation.lowering import Lowered, Lowering, trace_of
+from ckplan.torch.estimation.measured_step import MeasuredStep
 from ckplan.torch.estimation.tracing import call_backend
 from ckplan.torch.inductor.candidate_search import Candidate
 from ckplan.torch.report import size
-
-if TYPE_CHECKING:
-    from ckplan.torch.estimation.estimating import MeasuredStep
 
 _SOURCE = "Inductor's code for a CPU, replayed"
 

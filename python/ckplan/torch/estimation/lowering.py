@@ -9,7 +9,6 @@ from typing import Any
 
 from torch import fx
 
-from ckplan.torch import private
 from ckplan.torch.bounds import Bounds
 from ckplan.torch.capture import capture
 from ckplan.torch.costs import device_named

@@ -7,14 +7,26 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import ckplan
 from ckplan.invocation import ProgramResult, run_program
-from ckplan.torch.estimation.answer import Peak
 
 _ROWS = 10
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Where keeping everything needs most: the operation, and the bytes there by module."""
+
+    operation: str
+    modules: list[tuple[str, int]]
+
+    def to_json(self) -> dict[str, Any]:
+        modules = [{"module": name, "bytes": size} for name, size in self.modules]
+        return {"operation": self.operation, "modules": modules}
 
 
 def best_plan(graph: bytes, effort: str, **options: Any) -> dict[str, Any]:

@@ -14,16 +14,14 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ckplan.torch.errors import EstimateError
 from ckplan.torch.estimation import plan_calls
 from ckplan.torch.estimation.answer import Largest
+from ckplan.torch.estimation.measured_step import MeasuredStep, TrainingSetup
 from ckplan.torch.estimation.tracing import inputs_at, sizes_of
 from ckplan.torch.estimation.workspaces import Workspaces, workspaces_of
-
-if TYPE_CHECKING:
-    from ckplan.torch.estimation.estimating import TrainingSetup, MeasuredStep
 
 ADDED: tuple[int | None, ...] = (None, 10, 30)
 """The added times that plans may have, in percent; None keeps everything."""

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from ckplan.torch import garbage_collection, private
+from ckplan.torch import garbage_collection, private, private_autograd
 from ckplan.torch.bounds import Bounds, are_by_code
 from ckplan.torch.capture import capture
 from ckplan.torch.errors import (
@@ -386,7 +386,7 @@ def _joint(
         found.append(Traced(joint, options, repeats, asked, differences))
         raise _Done
 
-    backend = private.aot_autograd(
+    backend = private_autograd.aot_autograd(
         fw_compiler=lambda graph, _: graph,
         partition_fn=partition,
         keep_inference_input_mutations=True,
