@@ -1,4 +1,4 @@
-"""One call of the program ``ckplan``: what it writes, and its messages as data."""
+"""Runs the program ``ckplan``, and returns its output and its messages as data."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 from ckplan.program import find_program
 
 INFEASIBLE = 4
-"""The exit code of the program where no plan fits the budget."""
+"""The program's exit code if no plan fits the budget."""
 
 
 class PlanError(RuntimeError):
-    """The program made no plan. The text is its message.
+    """The program failed to make a plan. The text is its message.
 
     ``exit_code`` is the program's, as docs/plan-format.md lists them. ``kind``, ``remedy`` and
     ``least_bytes`` are those of the program's message (``ckplan schema message``); ``kind`` is
-    empty where the program could not say more than its exit code.
+    empty if the program ended without a message.
     """
 
     def __init__(
@@ -37,28 +37,28 @@ class PlanError(RuntimeError):
 
 
 class InfeasibleError(PlanError):
-    """No plan fits the budget. ``least_bytes`` is the least that does, if the program knows it."""
+    """No plan fits the budget. ``least_bytes`` is the smallest budget that works, if known."""
 
 
 @dataclass(frozen=True)
 class ProgramResult:
-    """What the program has written, and how it ended."""
+    """The output of one run of the program, its messages and its exit code."""
 
     output: bytes
     messages: list[dict[str, Any]]
-    """As ``ckplan schema message`` describes them, in the order in which they came."""
+    """In the order they were printed, as ``ckplan schema message`` describes them."""
     exit_code: int
 
     def warnings(self) -> list[str]:
-        """Its warnings, a line each."""
+        """Returns the warnings, one line each."""
         return [line["message"] for line in self.messages if line["level"] == "warning"]
 
     def error(self) -> PlanError:
-        """The error that it ended with, if ``exit_code`` is not 0."""
+        """Returns the error of a run whose ``exit_code`` is not 0."""
         errors = [line for line in self.messages if line["level"] == "error"]
-        if not errors:  # It was killed, for example.
+        if not errors:  # For example, the program was killed.
             said = [line["message"] for line in self.messages if line["level"] == "text"]
-            ended = f"ckplan ended with {self.exit_code}"
+            ended = f"ckplan exited with code {self.exit_code}"
             return PlanError("\n".join(said) or ended, self.exit_code)
         error = errors[-1]
         kind = InfeasibleError if error["kind"] == "infeasible" else PlanError
@@ -72,7 +72,7 @@ class ProgramResult:
 
 
 def run_program(*arguments: str, stdin: bytes | None = None) -> ProgramResult:
-    """Runs the program. Raises ProgramNotFoundError."""
+    """Runs the program with these arguments. Raises ProgramNotFoundError."""
     done = subprocess.run(
         [str(find_program()), *arguments, "--messages=json"],
         input=stdin,
@@ -90,6 +90,6 @@ def _message(line: str) -> dict[str, Any]:
         message = json.loads(line)
     except ValueError:
         message = None
-    # What a library, the system or an older program writes is a text without a known meaning.
+    # Libraries, the system and older versions of the program print plain text.
     is_known = isinstance(message, dict) and "level" in message
     return message if is_known else {"level": "text", "message": line}

@@ -21,18 +21,18 @@ from ckplan.torch.step import Step
 
 
 class Backend(GraphPlanner):
-    """What ``torch.compile`` calls with each graph of a model."""
+    """The callable that ``torch.compile`` gives each graph of a model."""
 
     def __init__(self, request: Request, report: Report, known: list[Part] | None = None):
         super().__init__(request, report, known)
-        self._decided: dict[Key, ChosenStep] = {}  # What Inductor was given so far.
+        self._decided: dict[Key, ChosenStep] = {}  # By graph and limit, for later compilations.
         self._roots: set[str] = set()
         self._steps: list[Step] = []
 
     def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-        """Compiles a graph that torch.compile has found."""
+        """Compiles one graph."""
         self._is_part = private.ends_in_graph_break(module)
-        # After a graph break the code is a function that has the method's variables, no method itself.
+        # After a graph break, the rest of a method is compiled as a plain function.
         self._roots.add(private.first_module_argument() or "self")
         for name in self._roots:
             operators.call_root_self(module, name)
@@ -61,7 +61,7 @@ class Backend(GraphPlanner):
         return self._counted(part, compiled, step)
 
     def _before_part(self) -> None:
-        """Is called before a part is compiled or runs."""
+        """A hook before a part is compiled or runs."""
 
     def is_waiting(self) -> bool:
         """Returns whether a forward pass waits for its backward pass."""
@@ -74,7 +74,7 @@ class Backend(GraphPlanner):
         return self.parts.are_found() and not self.is_waiting()
 
     def with_shares(self) -> Backend:
-        """Returns a backend that plans all parts again, each for its share of the limit."""
+        """Returns a backend that plans each part again, within its share of the limit."""
         self.report.graphs.clear()
         return Backend(self.request, self.report, self.parts.found)
 
@@ -84,7 +84,7 @@ class Backend(GraphPlanner):
         """Counts how often the part runs, and passes what it returns to its step."""
 
         def call(*arguments: Any) -> Any:
-            # PyTorch calls a bucket of DistributedDataParallel once while it compiles the next one.
+            # PyTorch calls a bucket of DistributedDataParallel with fake tensors while it compiles.
             if not private.is_any_fake(arguments):
                 self._before_part()
                 self.parts.found[part].calls += 1

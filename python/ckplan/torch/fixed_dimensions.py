@@ -1,4 +1,4 @@
-"""Finds what makes an open dimension of an exported model a constant, and says it in words."""
+"""Explains why a symbolic dimension of an exported model became a constant."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ _LONGEST_REASON = 400
 
 
 def warnings_of(exported: torch.export.ExportedProgram, opened: OpenCall) -> list[str]:
-    """Returns a sentence for each reshape of the batch to its size in this call.
+    """Returns a warning for each reshape of the batch to its size in this call.
 
-    Such a graph is right for that size alone, although it can be computed for others:
-    ``x.view(4, -1)`` of 8 rows makes 4 rows of double length.
+    Such a graph runs at other sizes, but computes something else: ``x.view(4, -1)`` of 8 rows makes
+    4 rows of double length.
     """
     batches = {name: entry.tensor.shape[0] for entry, dim, name in _leading(opened)}
     found = {}
     for node in exported.graph.nodes:
         size = _constant_rows(node)
         for name, batch in batches.items():
-            # One row may be meant, for example where a convolution takes the batch as groups.
+            # A size of 1 may be intended, for example for a convolution with the batch as groups.
             if size == batch > 1:
                 place = _place(node)
                 found[place] = (
-                    f'{place} makes the dimension "{name}" {size} rows, whatever its size is, so '
-                    f"that plans are right for {name}={size} alone: write x.shape[0] instead of "
-                    f"{size}"
+                    f'{place} fixes the dimension "{name}" at {size}, so plans are right only for '
+                    f"{name}={size}: write x.shape[0] instead of {size}"
                 )
     return list(found.values())
 
@@ -45,7 +44,7 @@ def _leading(opened: OpenCall) -> Iterator[tuple[Input, int, str]]:
 
 
 def _constant_rows(node: fx.Node) -> int | None:
-    """Returns the first size of a reshape if it is a number and that of the operand is open."""
+    """Returns the first size of a reshape if it is a number, but the operand's is symbolic."""
     if node.target not in _RESHAPES:
         return None
     source, shape = node.args[0], node.args[1]
@@ -66,19 +65,19 @@ def _place(node: fx.Node) -> str:
 
 
 def only_for(name: str, size: int) -> str:
-    """Says that a model makes a dimension a number."""
+    """Returns the message that a model can be exported for one size only."""
     return (
         f"the model can only be exported for {name}={size}: its code makes that size a constant, "
-        "as x.view(4, -1) or a loop over the rows does. Write x.shape[0] where the code needs the "
-        "size, or fix the dimension by batch=None or dims"
+        "as x.view(4, -1) or a loop over the rows does; write x.shape[0] instead, or fix the "
+        "dimension by batch=None or dims"
     )
 
 
 def reason(model: nn.Module, opened: OpenCall, error: Exception) -> str:
-    """Says why PyTorch has not exported a model.
+    """Returns why PyTorch could not export a model.
 
-    If it traces the model with all dimensions fixed, an open one is the reason. Twice its size
-    shows where the model's code fails.
+    If tracing works with all dimensions fixed, a symbolic one is the reason; a call with twice its
+    size then shows where the model's code fails.
     """
     cause = error.__cause__ or error
     sizes = opened.sizes()
@@ -101,11 +100,11 @@ def _reason_of_open(
         ((name, size),) = sizes.items()
         return f"{only_for(name, size)}. PyTorch says: {_words(cause)}"
     names = ", ".join(sizes)
-    return f"the model can only be exported if some of {names} are fixed: {_words(cause)}"
+    return f"the model can only be exported with some of {names} fixed: {_words(cause)}"
 
 
 def _failure(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:
-    """Returns what is raised where the model is traced with all sizes fixed."""
+    """Traces the model with all sizes fixed, and returns the exception, if any."""
     try:
         with private_export.quiet_exporter():
             torch.export.export(model, args, kwargs, strict=False)
@@ -115,7 +114,7 @@ def _failure(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def _words(failure: BaseException) -> str:
-    """Returns an error in one line, with the line of the model's code that raised it."""
+    """Returns an error as one line, with the line of the model's code that raised it."""
     text = " ".join(str(failure).split()) or type(failure).__name__
     if len(text) > _LONGEST_REASON:
         text = text[:_LONGEST_REASON] + "..."

@@ -1,4 +1,4 @@
-"""Pauses Python's garbage collector for cycles while it only costs time."""
+"""Pauses Python's cyclic garbage collector while graphs are built."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ _Result = TypeVar("_Result")
 
 
 def paused(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Returns the function, during whose calls the collector does not look for cycles.
+    """Decorates a function so that the cyclic collector is off during its calls.
 
-    This serves functions that build FX graphs. None of a graph's nodes is garbage yet, but the
-    collector would traverse all of them again and again, so that the time would grow faster than
-    the graph. ``python/benchmarks/building.py`` measures it.
+    It is for functions that build FX graphs. The collector would traverse all nodes of the growing
+    graph again and again, although none is garbage, so time would grow faster than the graph. ``python/benchmarks/building.py`` measures it.
     """
 
     @functools.wraps(function)

@@ -1,9 +1,8 @@
-"""Builds two FX modules from a plan; they run the plan's steps in its order.
+"""Builds the forward and backward FX modules of a plan.
 
 The steps before the boundary form the forward module, the others the backward module. Each step
-copies its operation into its module, and each reader of a view applies the view anew. Memory is
-free after its last use, because boxed code drops each name there. So each version of a value lives
-exactly as long as the plan says.
+copies its operation into its module, and each reader of a view applies the view again. Boxed code
+drops each name after its last use, so each version of a value lives exactly as long as planned.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from ckplan.torch.offload.host import HostMemory
 from ckplan.torch.offload.steps import Placement, Transfer
 from ckplan.torch.randomness import generator_state, replay
 
-# Notes of other passes that describe the joint graph's own partition.
+# Metadata of other passes that holds only for the joint graph's own partition.
 _STALE_NOTES = ("saved_tensor_with_no_vc_check", "recompute", "ac_graph_id")
 
 
@@ -63,7 +62,7 @@ class Modules:
     backward: fx.GraphModule
     num_forward_outputs: int
     num_numbers: int = 0
-    """How many of the saved values are no tensors."""
+    """How many of the saved values are numbers rather than tensors."""
 
 
 @garbage_collection.paused
@@ -77,8 +76,8 @@ def build(
 ) -> Modules:
     """Returns the modules that run the operations of ``captured`` in the order of ``steps``.
 
-    ``on_host`` has the places of copies on the host, and ``is_compiled`` says that a compiler gets
-    the modules. Raises OffloadError for a transfer of what cannot be moved.
+    ``on_host`` places the copies on the host. ``is_compiled`` means that a compiler gets the modules.
+    Raises OffloadError if the plan moves a value that cannot be moved.
     """
     return _Builder(joint, captured, steps, on_host, is_compiled).build()
 
@@ -200,7 +199,7 @@ class _Half:
         self._unchecked: list[bounds.Check] = list(before._unchecked if before else captured.checks)
         # The node of this graph with the present version of each kept value.
         self.memory: dict[_Key, fx.Node] = {}
-        # The roots whose copies back nobody has waited for.
+        # The roots whose copies back are still under way.
         self.arriving: dict[fx.Node, None] = dict(before.arriving) if before else {}
         self._given: set[_Key] = set()
         self._copied: set[fx.Node] = set()
@@ -209,7 +208,7 @@ class _Half:
         self._emitter = emitter
 
     def place(self, key: _Key, node: fx.Node) -> None:
-        """Adds an input like ``node`` to this module, which brings a kept value."""
+        """Adds an input like ``node`` to this module, for a kept value."""
         made = self.graph.create_node("placeholder", node.name, name=node.name)
         made.meta = notes_of(node)
         self.memory[key] = made
@@ -229,9 +228,9 @@ class _Half:
             self._present(root)
 
     def compute_numbers(self) -> None:
-        """Computes all sizes and other numbers whose operands are there, and checks bounds.
+        """Computes all numbers, such as sizes, whose operands exist, and checks bounds.
 
-        Right after an operation, its results are in memory in any case.
+        Called right after an operation, when its results are still in memory.
         """
         if not self._missing and not self._unchecked:
             return
@@ -254,7 +253,7 @@ class _Half:
         return self._copy(node, {})
 
     def read(self, node: Any) -> Any:
-        """Returns the node of this graph with the same tensor; other values stay as they are."""
+        """Returns this graph's node for the same tensor; returns other values unchanged."""
         return self._read(node, {}) if isinstance(node, fx.Node) else node
 
     def finish(self, outputs: list[Any], descriptors: list[Any]) -> None:
@@ -295,16 +294,16 @@ class _Half:
             self.arriving[root] = None
 
     def _is_ours(self, root: fx.Node) -> bool:
-        """Returns whether nobody but this module can hold a root's tensor.
+        """Returns whether this module alone holds a root's tensor.
 
         The backward module runs twice if its graph is retained, autograd may pass a gradient to
-        several graphs, and a caller may hold a result of which the plan assumes that it is dropped.
+        several graphs, and a caller may hold a result that the plan assumes to be dropped.
         """
         returned = (self._captured.roots.get(n) for n in self._captured.forward_outputs)
         return root not in self._given and root not in returned
 
     def _present(self, root: fx.Node) -> fx.Node:
-        """Returns the node with a root's present version, after the wait for it, if any."""
+        """Returns the node with a root's present version; waits for its copy back first."""
         if root in self.arriving:
             del self.arriving[root]
             host = self.memory[_HostCopy(root)]
@@ -336,9 +335,9 @@ class _Half:
         return made
 
     def _read(self, node: fx.Node, views: dict[fx.Node, Any]) -> Any:
-        """Returns the node's tensor, made by views of the present version of its root.
+        """Returns the node's tensor by applying views to the present version of its root.
 
-        ``views`` has the views that one reader has already made.
+        ``views`` caches the views that one reader has already applied.
         """
         if node in self.memory:
             return self._present(node)
@@ -356,7 +355,7 @@ class _Half:
         if root is not None and root is not node and _is_same_item(node, root):
             return self._read(root, views)
         if root is node:
-            raise AssertionError(f"{node.name} is read where the plan has not made it")
+            raise AssertionError(f"{node.name} is read before the plan computes it")
         views[node] = made = self._copy(node, views)
         return made
 
@@ -370,7 +369,7 @@ class _Half:
         return made
 
     def _name(self, node: fx.Node) -> str:
-        """Returns a name for a copy of the node. FX would try many names if this one were taken."""
+        """Returns an unused name for a copy of the node; FX's own search is slow."""
         if node in self._copied:
             return f"{node.name}_again"
         self._copied.add(node)
@@ -385,14 +384,14 @@ def _moved(captured: JointGraph, steps: Sequence[transfers.Step]) -> dict[int, f
     for value in sorted(wanted):
         name = captured.values[value].name
         if value in shared:
-            raise OffloadError(f"the plan moves {name}, whose memory others hold as well")
+            raise OffloadError(f"the plan moves {name}, but another value shares its memory")
         if value not in roots:
-            raise OffloadError(f"the plan moves {name}, which nothing reads")
+            raise OffloadError(f"the plan moves {name}, but no operation reads it")
     return {value: roots[value] for value in wanted}
 
 
 def _roots_of(captured: JointGraph, node: fx.Node) -> list[fx.Node]:
-    """Returns the nodes in memory from which views can make the node's tensor."""
+    """Returns the roots whose views can be the node's tensor."""
     if node in captured.numbers:
         return [node]
     root = captured.roots.get(node)
@@ -422,7 +421,7 @@ def _device(node: fx.Node) -> torch.device:
 
 
 def notes_of(node: fx.Node) -> dict[str, Any]:
-    """Returns the notes of a node that are also valid for its copy in another graph."""
+    """Returns the metadata of a node that also holds for its copy in another graph."""
     return {key: value for key, value in node.meta.items() if key not in _STALE_NOTES}
 
 

@@ -1,4 +1,4 @@
-"""What was asked of ``ckplan.torch.compile``, and the plan of one graph that answers it."""
+"""The arguments of ``ckplan.torch.compile``, and the plan of one graph within them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from ckplan.torch.graph import JointGraph
 from ckplan.torch.offload.steps import Placement, Step, Transfer, step_of
 from ckplan.torch.untrusted_files import RefusedError
 
-# A step that makes nothing but the gradient of a parameter of one number: what plans of it say of
-# the request, the program says of the request for any graph.
+# The smallest step: it computes the gradient of one number. Its plan shows how the program
+# understands a request.
 _SMALLEST_STEP = {
     "schema_version": "1.0",
     "kind": "joint",
@@ -35,7 +35,7 @@ _SMALLEST_STEP = {
 
 
 class Options(TypedDict, total=False):
-    """The types of the options that ``compile`` takes by name, besides ``fullgraph``."""
+    """The keyword arguments of ``compile``, except ``fullgraph``."""
 
     total: int | str | None
     memory: int | str | None
@@ -83,24 +83,24 @@ class Request:
         limits = (self.budget, self.total, self.memory)
         if sum(limit is not None for limit in limits) != 1:
             raise ValueError(
-                'say how much memory: one of budget="60%", total="16GiB" and memory="24GiB"'
+                'set one memory limit: budget="60%", total="16GiB" or memory="24GiB"'
             )
         self._check_limit()
         validated_bounds(self.bounds)
         if self.compiler not in ("eager", "inductor"):
-            raise ValueError(f'compiler is "eager" or "inductor", not {self.compiler!r}')
+            raise ValueError(f'compiler must be "eager" or "inductor", not {self.compiler!r}')
         if self.memory is not None and (self.compiler != "eager" or self.offload is not None):
-            raise ValueError('memory needs compiler="eager" and no offload; total does not')
+            raise ValueError('memory works only with compiler="eager" and without offload; use total instead')
         if self.returns not in ("all", "loss"):
-            raise ValueError(f'returns is "all" or "loss", not {self.returns!r}')
+            raise ValueError(f'returns must be "all" or "loss", not {self.returns!r}')
         if self.returns == "loss" and self.compiler != "eager":
             raise ValueError('returns="loss" needs compiler="eager"')
         if self.offload is None and (self.host_memory is not None or self.never_offload):
-            raise ValueError('host_memory and never_offload are for plans with offload="pcie5"')
+            raise ValueError('host_memory and never_offload need offload, such as offload="pcie5"')
         if self.offload is not None and self.costs == "flops":
-            raise ValueError('offload needs times: costs="roofline" or "measure", not "flops"')
+            raise ValueError('offload needs costs in time: costs="roofline" or "measure", not "flops"')
         for name, listed in self.constraints().items():
-            object.__setattr__(self, name, listed)  # Files of patterns are read once.
+            object.__setattr__(self, name, listed)  # Files with patterns are read once, here.
         self._parsed()
 
     def constraints(self) -> dict[str, tuple[str, ...]]:
@@ -123,38 +123,38 @@ class Request:
         )
 
     def _check_limit(self) -> None:
-        """Raises ValueError for a limit that cannot be read, and says what was probably meant."""
+        """Raises ValueError for an invalid limit, with a suggestion."""
         limit: Any = self.limit
         share = share_meant(limit)
         if self.counts_tensors and share is not None:
             kind = self.words().partition(" ")[0]
             raise ValueError(
-                f'{kind} {limit} is no number of bytes; did you mean budget="{share}"?'
+                f'{kind} {limit} is not a number of bytes; did you mean budget="{share}"?'
             )
         if share is not None:
-            raise ValueError(f'budget {limit} is no number of bytes; did you mean "{share}"?')
-        # A balance is no limit, which parts of a model could share.
+            raise ValueError(f'budget {limit} is not a number of bytes; did you mean "{share}"?')
+        # "balanced" sets no limit that the parts of a model could share.
         if isinstance(limit, bool) or not isinstance(limit, int | str) or limit == "balanced":
             raise ValueError(f'{self.words()}: write "60%", "16GiB", "min" or a number of bytes')
         if isinstance(self.total, str) and self.total.endswith("%"):
-            raise ValueError("total is a number of bytes, such as 16GiB; shares are for budget")
+            raise ValueError("total must be a number of bytes, such as 16GiB; only budget can be a percentage")
         if isinstance(self.memory, str) and (self.memory == "min" or self.memory.endswith("%")):
-            raise ValueError('memory is that of a device: "24GiB", "rtx4090" or a number of bytes')
+            raise ValueError('memory must be a size such as "24GiB", a device such as "rtx4090" or a number of bytes')
 
     @property
     def limit(self) -> int | str:
-        """The limit, whatever it is on."""
+        """Whichever of ``budget``, ``total`` and ``memory`` was given."""
         limit = next(x for x in (self.budget, self.total, self.memory) if x is not None)
         return limit
 
     @property
     def counts_tensors(self) -> bool:
-        """Whether the limit counts parameters, inputs and the optimizer's state, too."""
+        """Whether the limit includes parameters, inputs and the optimizer's state."""
         return self.budget is None
 
     @property
     def limit_bytes(self) -> int:
-        """The limit in bytes, where it is not relative."""
+        """The limit in bytes; only if it is not relative."""
         return self._parsed().limit_bytes
 
     @property
@@ -164,7 +164,7 @@ class Request:
 
     @property
     def outside_bytes(self) -> int:
-        """What of ``memory`` is no tensor, whatever the plan; 0 for other limits."""
+        """Bytes of ``memory`` that no tensor can use, whatever the plan; 0 for other limits."""
         return self._parsed().outside_bytes
 
     @property
@@ -178,11 +178,11 @@ class Request:
         return self._parsed().host_limit_bytes
 
     def request_fields(self) -> dict[str, Any]:
-        """What plans say of the request, beside the algorithm, the limits and the effort."""
+        """The request as plans record it, without algorithm, limits and effort."""
         return self._parsed().request
 
     def optimizer_state(self, trained: Iterable[tuple[int, int, int]]) -> int:
-        """Bytes of the optimizer's state for these tensors, as the graph of a step lists them."""
+        """Bytes of the optimizer's state for tensors, given as in ``JointGraph.trained``."""
         return state_bytes(self.optimizer, self.master_weights, tuple(trained))
 
     def words(self) -> str:
@@ -217,11 +217,11 @@ class Plan:
     document: dict[str, Any] = field(repr=False, compare=False)
     """The whole plan, with the keys of docs/plan-format.md."""
     graph: bytes = field(repr=False, compare=False)
-    """The joint graph that it is of, as a file (docs/joint-graphs.md)."""
+    """The planned joint graph, as a file (docs/joint-graphs.md)."""
     host_peak_bytes: int = 0
-    """The most bytes that copies on the host take at once."""
+    """The peak of copies on the host."""
     stall_cost: int = 0
-    """The part of the added time in which the device waits for copies."""
+    """The part of ``added_cost`` in which the device waits for copies."""
     transfer_bytes: int = 0
 
     @property
@@ -249,17 +249,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class ParsedRequest:
-    """What the program makes of a limit and an optimizer, which it alone reads."""
+    """A limit and an optimizer as the program parsed them."""
 
     limit_bytes: int
-    """Only of limits that are not relative."""
+    """0 for relative limits."""
     request: dict[str, Any]
     """What plans say of such a request, beside the algorithm, the limits and the effort."""
     host_limit_bytes: int | None = None
     outside_bytes: int = 0
-    """What of a device's memory is no tensor, whatever the plan."""
+    """Bytes of the device's memory that no tensor can use, whatever the plan."""
     cublas_bytes: int = 0
-    """The part of it that PyTorch's allocator gives to cuBLAS."""
+    """The part of ``outside_bytes`` for cuBLAS, which PyTorch's allocator provides."""
 
 
 @functools.cache
@@ -270,7 +270,7 @@ def _parsed(
     offload: str | None = None,
     host_memory: int | str | None = None,
 ) -> ParsedRequest:
-    """Asks the program once for each limit and optimizer. Raises ValueError if it refuses them."""
+    """Has the program parse a limit and an optimizer. Raises ValueError if either is invalid."""
     try:
         plan = _planned(
             _SMALLEST_STEP,
@@ -284,7 +284,7 @@ def _parsed(
     except ckplan.PlanError as error:
         if error.kind != "usage":
             raise
-        # The program names its flags, which are arguments here.
+        # The message names a flag; here it is an argument.
         raise ValueError(str(error).removeprefix("--")) from None
     asked = plan["request"]
     host_limit: int | None = asked.get("host_budget_bytes")
@@ -293,9 +293,9 @@ def _parsed(
 
 @functools.cache
 def _split_memory(memory: int | str) -> tuple[int, int, int]:
-    """Bytes of a memory for tensors, for cuBLAS, the CUDA context and the driver, and for cuBLAS.
+    """Splits a device's memory: bytes for tensors, bytes for everything else, and cuBLAS's part.
 
-    Raises ValueError if the program cannot read it.
+    Raises ValueError if the program cannot parse it.
     """
     step = json.dumps(_SMALLEST_STEP).encode()
     flags = (f"--memory={memory}", "--format=json", "--no-config")
@@ -312,9 +312,9 @@ def _split_memory(memory: int | str) -> tuple[int, int, int]:
 def state_bytes(
     optimizer: str, master_weights: bool, trained: tuple[tuple[int, int, int], ...]
 ) -> int:
-    """Bytes of an optimizer's state for tensors: elements, bytes of each, and how many there are.
+    """Bytes of an optimizer's state, by the program.
 
-    The program is asked, which alone knows what optimizers keep.
+    ``trained`` has rows of (elements, bytes of an element, number of such tensors).
     """
     if not trained:
         return 0
@@ -329,7 +329,7 @@ def state_bytes(
 
 
 def _planned(graph: Any, **options: Any) -> dict[str, Any]:
-    """Returns the program's plan of a graph whose costs are nanoseconds, which its file cannot say."""
+    """Plans a graph whose costs are nanoseconds, and hides the warning that the program assumes so."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*costs are taken as nanoseconds", ckplan.PlanWarning)
         return ckplan.plan(graph, **options)
@@ -367,7 +367,7 @@ def make_plan(
     if request.algo == "best":
         options["effort"] = request.effort
     kept = cache.CachedPlan(_key(content, limit, options), content)
-    plan = kept.take(
+    plan = kept.load(
         lambda found: _accept(found, graph, content, request, host_memory),
         lambda: _most(limit, content, graph.recomputed),
     )
@@ -401,10 +401,7 @@ def _read(plan: dict[str, Any], graph: bytes) -> Plan:
 def _accept(
     found: Any, graph: JointGraph, content: bytes, request: Request, host_memory: int | None
 ) -> Plan:
-    """The plan of a file, all of whose figures are right, if it answers what is asked now.
-
-    The program reads a graph as the plan says, so a plan that says anything else is of another
-    problem.
+    """Returns a valid cached plan if it answers the present request. Raises RefusedError.
     """
     expected = dict(request.request_fields())
     if graph.recomputed:
@@ -414,27 +411,26 @@ def _accept(
     is_by = found["request"]["algorithm"] == request.algo
     is_within = found["request"].get("host_budget_bytes") == host_memory
     if not (is_by and is_within) or _request_fields(found) != expected:
-        raise RefusedError("it answers another request")
+        raise RefusedError("it is for another request")
     return _read(found, content)
 
 
 def _most(limit: int | str, content: bytes, recomputed: list[str]) -> int | str:
-    """What the peak of a plan for the limit may be."""
+    """Returns the highest peak that a plan for the limit may have."""
     if limit != "min":
         return limit
-    # Nobody knows the least without seeking it anew. Greedy eviction takes milliseconds, and no
-    # plan of least memory needs more.
+    # The minimum is not known without another search. Greedy eviction bounds it in milliseconds.
     greedy = ckplan.plan(content, budget="min", algo="dtr", recompute=recomputed)
     return int(greedy["result"]["peak_bytes"])
 
 
 @functools.lru_cache(maxsize=1)
 def program_version() -> str:
-    """Names the build of the program that plans."""
+    """Identifies the build of the program."""
     program = ckplan.find_program()
     version = run_program("--version").output.decode().strip()
     facts = program.stat()
-    # Two builds of one version may plan differently.
+    # Builds of one version may plan differently.
     return f"{version} {facts.st_size} {facts.st_mtime_ns}"
 
 

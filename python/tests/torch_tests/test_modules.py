@@ -132,7 +132,7 @@ def test_names_of_copied_nodes_are_found_at_once(monkeypatch):
             patch.setattr(module_builder.fx, "Graph", Graph)
             return build(*arguments, **options)
 
-    monkeypatch.setattr(backend, "build", build_counting)
+    monkeypatch.setattr(graph_planner, "build", build_counting)
     CountingSet.asked = 0
     planned = ckplan.torch.compile(Bert(8, 16, 2, 64, 16), budget="60%", effort="quick")
     loss_of(planned(tokens())).backward()
@@ -150,7 +150,7 @@ def test_the_garbage_collector_rests_while_modules_are_built(monkeypatch):
         finally:
             gc.callbacks.pop()
 
-    monkeypatch.setattr(backend, "build", build_watched)
+    monkeypatch.setattr(graph_planner, "build", build_watched)
     planned = ckplan.torch.compile(Bert(8, 16, 2, 64, 16), budget="60%", effort="quick")
     loss_of(planned(tokens())).backward()
     assert not phases
@@ -173,7 +173,7 @@ def test_a_plan_that_reads_what_it_has_not_made_is_refused(monkeypatch):
     def wrong(joint: Any, graph: JointGraph, steps: list[int], **options: Any) -> Any:
         return build(joint, graph, [step for step in steps if step != 0], **options)
 
-    monkeypatch.setattr(backend, "build", wrong)
+    monkeypatch.setattr(graph_planner, "build", wrong)
     model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
     planned = ckplan.torch.compile(model, budget="100%", effort="quick")
     with pytest.raises(Exception, match="read where the plan has not made it"):

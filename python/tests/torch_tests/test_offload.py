@@ -17,7 +17,7 @@ from torch_tests.networks import NETWORKS
 from torch_tests.training import assert_same, loss_of, train_both
 
 import ckplan.torch
-from ckplan.torch import backend, errors, module_builder, private
+from ckplan.torch import errors, graph_planner, module_builder, private
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.offload import host, steps
 from ckplan.torch.offload.steps import DROP, IN, OUT, Transfer
@@ -136,13 +136,13 @@ def test_memory_that_was_dropped_holds_poison(monkeypatch):
 @pytest.mark.parametrize("change", [-1, 1])
 def test_modules_that_need_other_host_memory_are_refused(monkeypatch, change):
     use_moves(monkeypatch)
-    moved = backend.make_plan
+    moved = graph_planner.make_plan
 
     def wrong(*arguments: Any) -> ckplan.torch.Plan:
         plan = moved(*arguments)
         return dataclasses.replace(plan, host_peak_bytes=plan.host_peak_bytes + change)
 
-    monkeypatch.setattr(backend, "make_plan", wrong)
+    monkeypatch.setattr(graph_planner, "make_plan", wrong)
     planned = ckplan.torch.compile(mlp(), budget="100%", effort="quick")
     with pytest.raises(ckplan.torch.ReplayError, match="bytes of host memory where the plan says"):
         planned(rows())
@@ -154,7 +154,7 @@ def test_a_value_that_others_hold_cannot_be_moved(monkeypatch):
         moves = [Transfer(kind, held) for kind in (OUT, DROP, IN)]
         return module_builder.build(joint, graph, [*schedule, *moves], **options)
 
-    monkeypatch.setattr(backend, "build", wrong)
+    monkeypatch.setattr(graph_planner, "build", wrong)
     planned = ckplan.torch.compile(mlp(), budget="100%", effort="quick")
     with pytest.raises(ckplan.torch.OffloadError, match="whose memory others hold as well"):
         planned(rows())
@@ -421,7 +421,7 @@ def compiled_modules(monkeypatch: Any) -> tuple[module_builder.Modules, JointGra
         return module_builder.build(joint, captured, schedule, **options)
 
     use_moves(monkeypatch)
-    monkeypatch.setattr(backend, "build", build)
+    monkeypatch.setattr(graph_planner, "build", build)
     planned = ckplan.torch.compile(nn.Sequential(*[nn.Linear(32, 32), nn.GELU()] * 4), "100%")
     loss_of(planned(rows())).backward()
     return found[0]
