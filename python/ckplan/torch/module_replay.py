@@ -1,8 +1,8 @@
-"""Simulates two modules, and returns the memory that they need.
+"""Simulates the forward and backward modules, and returns the memory that they need.
 
-The simulation knows neither the plan nor the joint graph. It visits the nodes in the order in which
-the code runs them, gives each result new memory unless its fake tensor shares an argument's memory,
-and frees memory that no later node names. So it judges the modules as built, not as intended.
+The simulation uses neither the plan nor the joint graph, so it checks the modules as built. It visits
+the nodes in the order of the code, gives each result new memory unless its fake tensor shares an
+argument's memory, and frees memory that no later node names.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ckplan.torch.randomness import generator_state
 
 @dataclass(frozen=True)
 class Replay:
-    """Bytes of activations, their gradients and results; without inputs and parameters."""
+    """Bytes of activations, their gradients and results, without inputs and parameters."""
 
     peak_bytes: int
     forward_peak_bytes: int
     saved_bytes: int
-    """What is in memory between the two modules."""
+    """Bytes in memory between the two modules."""
     host_peak_bytes: int = 0
-    """Of copies on the host, which all other figures leave out."""
+    """Peak bytes of copies on the host, which the other figures exclude."""
     saved_host_bytes: int = 0
 
 
@@ -53,13 +53,11 @@ def replay_modules(
 ) -> Replay:
     """Returns the memory that a step needs when it runs the modules.
 
-    ``dropped`` are positions of forward outputs that the caller does not hold.
-
-    ``uncounted_gradients`` are positions of results of the backward module whose memory is counted
-    apart, as the memory of parameters' gradients is.
-
-    ``is_retained`` says that the graph is retained, so that saved tensors stay to the end, and
-    ``held`` has the positions of gradients from the caller that it holds to the end.
+    ``dropped``: positions of forward outputs that the caller does not hold.
+    ``uncounted_gradients``: positions of backward outputs that do not count, such as gradients of
+        parameters.
+    ``is_retained``: the graph is retained, so saved tensors stay to the end.
+    ``held``: positions of gradients from the caller that it holds to the end.
     """
     forward = _Pass(modules.forward)
     for node in _inputs(modules.forward):
@@ -91,7 +89,7 @@ def replay_modules(
         kept.append(memory)
         backward.hold(node, [memory])
     at_boundary = sum(memory.bytes for memory in kept if not memory.is_host)
-    # Results that the caller drops are freed before the backward pass, unless it reads them.
+    # Dropped results are freed before the backward pass, unless it reads them.
     live = [memory for memory in kept if memory.users > 0]
     backward.live = sum(memory.bytes for memory in live if not memory.is_host)
     backward.host_live = sum(memory.bytes for memory in live if memory.is_host)
@@ -111,7 +109,7 @@ def replay_built(
     is_retained: bool = False,
     held: Container[int] = (),
 ) -> Replay:
-    """Does what ``replay_modules`` does, for two modules that are compiled already."""
+    """Like ``replay_modules``, for two modules that are compiled already."""
     numbers = sum(not list(tensors_in(n.meta.get("val"))) for n in _outputs(forward)[num_outputs:])
     modules = Modules(forward, backward, num_outputs, numbers)
     return replay_modules(modules, uncounted_gradients, dropped, is_retained, held)
@@ -138,14 +136,14 @@ class _Pass:
             memory.users += 1
 
     def exclude(self, outputs: list[Any], positions: Iterable[int]) -> None:
-        """Leaves out the memory of these outputs, unless another output shares it."""
+        """Excludes the memory of these outputs, unless another output shares it."""
         chosen = set(positions)
         roots = [_source(output) for output in outputs]
         counted = {root for i, root in enumerate(roots) if i not in chosen}
         self.uncounted = {r for i, r in enumerate(roots) if i in chosen and r not in counted}
 
     def exclude_saved(self, backward: _Pass, saved: list[Any], returned: list[Any]) -> None:
-        """Leaves out the memory of gradients that the forward module makes already."""
+        """Excludes the memory of gradients that the forward module makes."""
         sources = zip(_inputs(backward.module), saved)
         chosen = {_source(node) for made, node in sources if made in backward.uncounted}
         self.uncounted = chosen.difference(map(_source, returned))
@@ -171,7 +169,7 @@ class _Pass:
 
     def _result(self, node: fx.Node) -> list[_Memory]:
         if node.op == "get_attr" or node.target is generator_state:
-            return [_Memory(0)]  # A constant, or a generator's few bytes on the CPU.
+            return [_Memory(0)]  # A constant, or the few bytes of a generator's state.
         if kind_of(node) is not None:  # A copy has the size of what it is a copy of.
             (original,) = self.memories[node.all_input_nodes[0]]
             copy = _Memory(original.bytes, is_host=kind_of(node) == OUT)

@@ -1,9 +1,9 @@
-"""Plans steps whose caller uses less than the model returns.
+"""Removes results that the caller does not use from a step, with their gradients.
 
 If a caller uses only the loss, no gradient arrives for the logits. PyTorch then passes zeros, which
-the joint graph adds to the gradient from the loss. Operations that eager mode would skip for lack
-of a gradient only compute zeros here, because they are all linear in gradients. They are left out,
-and so are the sums that add their results.
+the joint graph adds to the gradient of the loss. Backward operations are linear in gradients, so
+those that eager mode would skip only compute zeros here. They are removed, and so are the sums that
+add their results.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ _SUM = torch.ops.aten.add.Tensor
 
 
 def better_plan_refused(error: Exception) -> str:
-    """Says that a plan which would save memory is not used."""
+    """Returns the warning that a plan which would save memory was rejected."""
     what = str(error).strip() or type(error).__name__
-    return f"training goes on by the plan that it has: a better one is refused ({what})"
+    return f"training continues with the present plan, because a better one failed ({what})"
 
 
 @dataclass(frozen=True)
 class Unused:
-    """The results and gradients of a step that its caller does not use."""
+    """The results of a step that its caller drops, and gradients that it does not pass."""
 
     absent: frozenset[int] = frozenset()
-    """Positions among the tangents of gradients that do not arrive."""
+    """Positions of tangents whose gradients do not arrive."""
     dropped: frozenset[int] = frozenset()
-    """Positions of forward outputs that are not held until the backward pass."""
+    """Positions of forward outputs that are freed before the backward pass."""
 
     def __and__(self, other: Unused) -> Unused:
         return Unused(self.absent & other.absent, self.dropped & other.dropped)
@@ -77,7 +77,7 @@ class Unused:
 
 
 def results_beyond_loss(joint: fx.GraphModule, num_outputs: int) -> Unused | None:
-    """Returns all but the results of one element, if a loss is among them; otherwise None."""
+    """Returns everything but one-element results as unused; None if there is no loss."""
     tangents = [node for node in joint.graph.find_nodes(op="placeholder") if is_tangent(node)]
     (output,) = joint.graph.find_nodes(op="output")
     results = torch.utils._pytree.arg_tree_leaves(*output.args)[:num_outputs]
@@ -89,7 +89,7 @@ def results_beyond_loss(joint: fx.GraphModule, num_outputs: int) -> Unused | Non
 
 
 def tangents_beyond_loss(joint: fx.GraphModule) -> list[int]:
-    """Returns the positions of all tangents but the first of one element, which is the loss's."""
+    """Returns the positions of all tangents but that of the loss, the first with one element."""
     tangents = [node for node in joint.graph.find_nodes(op="placeholder") if is_tangent(node)]
     loss = next((i for i, node in enumerate(tangents) if _is_scalar(node)), None)
     return [i for i in range(len(tangents)) if i != loss]
@@ -102,7 +102,7 @@ def _is_scalar(node: fx.Node) -> bool:
 def without_gradients(joint: fx.GraphModule, absent: Collection[int]) -> fx.GraphModule:
     """Returns the graph without the tangents at the positions ``absent`` among all tangents.
 
-    Raises UnsupportedGraphError if operations to be left out do more than make gradients.
+    Raises UnsupportedGraphError if a removed operation does more than compute gradients.
     """
     if not absent:
         return joint
@@ -122,7 +122,7 @@ class _Writer:
         self._absent = absent
         self._tangents = 0
         self._made: dict[fx.Node, fx.Node] = {}
-        # Nodes of the old graph that depend on a tangent, and those of these nodes that are zero.
+        # Nodes of the old graph that depend on a tangent, and those among them that are zero.
         self._gradients: set[fx.Node] = set()
         self._zeros: set[fx.Node] = set()
 
@@ -180,11 +180,11 @@ def _check_is_linear(node: fx.Node) -> None:
         tensor.is_floating_point() or tensor.is_complex() for tensor in _tensors(node)
     )
     if not is_gradient or operators.is_random(node) or _acts(node):
-        raise UnsupportedGraphError(f"operation {node.name} ({node.target}) makes no gradient")
+        raise UnsupportedGraphError(f"operation {node.name} ({node.target}) does not compute a gradient")
 
 
 def _other_summand(node: fx.Node, zeros: list[fx.Node]) -> fx.Node | None:
-    """Returns the other summand of a sum with zeros; None for any other node or another form."""
+    """Returns x for a sum x + zeros of the same shape; None for any other node."""
     if node.target is not _SUM or len(zeros) != 1 or node.kwargs or len(node.args) != 2:
         return None
     other = next((source for source in node.args if source is not zeros[0]), None)
@@ -205,12 +205,12 @@ def _tensors(node: fx.Node) -> list[torch.Tensor]:
 
 
 def _acts(node: fx.Node) -> bool:
-    """Returns whether the operation does more than make its results."""
+    """Returns whether the operation has side effects."""
     return operators.is_collective(node) or operators.is_mutation(node) or not _tensors(node)
 
 
 def _drop_unread(graph: fx.Graph) -> None:
-    """Removes nodes that are never read, except operations with effects and random ones."""
+    """Removes unread nodes, except operations with side effects and random ones."""
     for node in reversed(list(graph.nodes)):
         if node.op == "call_function" and not node.users:
             is_item = not isinstance(node.meta.get("val"), torch.Tensor) and not _tensors(node)
@@ -221,9 +221,9 @@ def _drop_unread(graph: fx.Graph) -> None:
 
 
 def rerun_module(forward: fx.GraphModule, num_outputs: int) -> fx.GraphModule:
-    """Returns a module that makes the values that ``forward`` saves again, from the same inputs.
+    """Returns a module that recomputes the values that ``forward`` saves, from the same inputs.
 
-    Raises UnsupportedGraphError if a second run could do harm, or compute other values.
+    Raises UnsupportedGraphError if a second run is unsafe or could compute other values.
     """
     graph = fx.Graph()
     copies = _copied(forward.graph, graph, num_outputs)
@@ -237,15 +237,15 @@ def rerun_module(forward: fx.GraphModule, num_outputs: int) -> fx.GraphModule:
         if node.op != "call_function":
             continue
         if _acts(node) and operators.schema_name(node) and not operators.is_number(node):
-            raise UnsupportedGraphError(f"operation {node.name} ({node.target}) runs once")
+            raise UnsupportedGraphError(f"operation {node.name} ({node.target}) must not run twice")
         if reads_updated and not operators.ignores_running_statistics(node):
-            raise UnsupportedGraphError(f"operation {node.name} reads what the step updates")
+            raise UnsupportedGraphError(f"operation {node.name} reads a tensor that the step updates")
     graph.lint()
     return fx.GraphModule(forward, graph, "SavingAgain")
 
 
 def _copied(old: fx.Graph, new: fx.Graph, skipped: int) -> dict[fx.Node, fx.Node]:
-    """Copies all nodes, and the outputs after the first ``skipped`` ones."""
+    """Copies all nodes, and all outputs but the first ``skipped``."""
     copies: dict[fx.Node, fx.Node] = {}
     for node in old.nodes:
         if node.op == "output":
