@@ -123,7 +123,7 @@ def _check_names(call: inspect.BoundArguments, batch: str | None, dims: Dims) ->
     for argument, names in dims.items():
         if argument not in known:
             raise ValueError(
-                f"dims: {argument!r} is no argument of this call; they are {', '.join(known)}"
+                f"dims: unknown argument {argument!r}; this call has {', '.join(known)}"
             )
         if not isinstance(names, Mapping) or not all(_is_dimension(d) for d in names):
             raise TypeError(
@@ -132,7 +132,7 @@ def _check_names(call: inspect.BoundArguments, batch: str | None, dims: Dims) ->
     asked = [name for names in dims.values() for name in names.values()]
     for name in asked if batch is None else [batch, *asked]:
         if not isinstance(name, str) or not name.isidentifier():
-            raise ValueError(f'{name!r} cannot name a dimension; "N" or "seq_len" can')
+            raise ValueError(f'{name!r} is not a valid name of a dimension; write "N" or "seq_len"')
 
 
 def _is_dimension(value: Any) -> bool:

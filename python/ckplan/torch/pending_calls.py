@@ -1,4 +1,4 @@
-"""Tracks which forward passes of a graph wait for backward, and which of their results live.
+"""Tracks the forward passes that wait for backward, and which of their results are alive.
 
 A model that is called several times before the backward pass, such as a siamese network or the
 discriminator of a GAN, keeps the saved values of all these calls. So does a call whose graph is
@@ -20,7 +20,7 @@ from ckplan.torch.unused_results import Unused
 
 
 class Call:
-    """One forward pass: its results, which this object does not keep in memory, and their use."""
+    """One forward pass, and the use of its results, which this object does not keep alive."""
 
     def __init__(
         self,
@@ -30,11 +30,11 @@ class Call:
         given: Iterable[int] = (),
     ):
         self.unused: Unused | None = None
-        """What none of its backward passes so far has used; None before the first one."""
+        """What no backward pass has used so far; None before the first one."""
         self.shows_absent = False
-        """Whether gradients that do not arrive are None, rather than zeros."""
+        """Whether missing gradients are None rather than zeros."""
         self.inputs = inputs
-        """What a second run of forward needs; empty if there can be none."""
+        """The inputs for a second run of forward; empty if it cannot run again."""
         self.states = states
         """The states of random generators before the call."""
         self.versions = [version(tensor) for tensor in inputs]
@@ -44,25 +44,25 @@ class Call:
         self._objects: dict[int, list[Callable[[], Any]]] = {}
 
     def returned(self, tensors: Iterable[Any]) -> None:
-        """Records the tensors that the caller got: the outputs, or views of them."""
+        """Records the tensors that the caller received: the outputs, or views of them."""
         for tensor in tensors_in(list(tensors)):
             self._objects.setdefault(storage_key(tensor), []).append(weakref.ref(tensor))
 
     def has_made(self, tensor: torch.Tensor) -> bool:
-        """Returns whether a tensor that the caller got is in memory that the call made."""
+        """Returns whether a tensor is in memory that the call allocated."""
         key = storage_key(tensor)
         return key in self._watches and key not in self._given
 
     def note_pass(self, absent: frozenset[int], saved: Iterable[Any]) -> None:
-        """Records what a backward pass uses, which begins now.
+        """Records what the backward pass that begins now uses.
 
-        ``saved``, the values that it reads, stay in memory whether the caller holds them or not.
+        The values that it reads, ``saved``, stay in memory whether the caller holds them or not.
         """
         unused = Unused(absent, frozenset(self._dropped(saved)))
         self.unused = unused if self.unused is None else self.unused & unused
 
     def check_inputs(self, positions: Iterable[int]) -> None:
-        """Raises RuntimeError if an input that a second run of forward reads was changed."""
+        """Raises RuntimeError if an input of a second run of forward was changed in place."""
         if any(version(self.inputs[i]) != self.versions[i] for i in positions):
             raise RuntimeError(
                 "a tensor that the backward pass needs was changed in place after the forward pass"
@@ -80,9 +80,9 @@ class Call:
 
 
 class PendingCalls:
-    """The calls whose saved tensors live. The first tensor that a call made identifies it.
+    """The calls whose saved tensors are alive, each identified by the first tensor that it made.
 
-    Hooks for saved tensors may replace that tensor. Such a call does not count as waiting.
+    Hooks for saved tensors may replace that tensor. Such a call does not count.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class PendingCalls:
         self._calls[storage_key(made)] = storage_watch(made), call
 
     def find(self, saved: Iterable[Any]) -> Call | None:
-        """Returns the call that saved these values, if they are the tensors that it saved."""
+        """Returns the call that saved these tensors; None if unknown."""
         self.count()
         for tensor in tensors_in(list(saved)):
             if storage_key(tensor) in self._calls:
@@ -101,11 +101,11 @@ class PendingCalls:
         return None
 
     def end(self, call: Call) -> None:
-        """Records that the last backward pass of a call begins: it no longer waits."""
+        """Records that the last backward pass of a call begins."""
         self._calls = {key: row for key, row in self._calls.items() if row[1] is not call}
 
     def count(self) -> int:
-        """Returns how many calls wait. Calls whose graph was dropped do not count."""
+        """Returns the number of waiting calls, without those whose graph was dropped."""
         for key in [key for key, (lives, _) in self._calls.items() if not lives()]:
             del self._calls[key]
         return len(self._calls)

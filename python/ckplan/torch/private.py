@@ -1,7 +1,8 @@
-"""Every name of PyTorch used here that PyTorch does not promise to keep, and since when it exists.
+"""Private names of PyTorch, mostly of TorchDynamo and fake tensors, and the versions that have them.
 
-Those of Inductor are in ``inductor.private``. Everything else that ``ckplan.torch`` uses is public. Both the oldest and the newest version below
-are tested.
+Other private names are in ``private_autograd``, ``private_export``, ``inductor.private`` and
+``estimation.private``; everything else that ``ckplan.torch`` uses of PyTorch is public. The version
+in a docstring is the first one with that name. The oldest version below and the newest are tested.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def storage_key(tensor: torch.Tensor) -> int:
     try:
         key: int = tensor.untyped_storage()._cdata
     except (NotImplementedError, RuntimeError) as error:
-        raise UnsupportedGraphError(f"a tensor without a storage: {error}") from error
+        raise UnsupportedGraphError(f"a tensor has no storage: {error}") from error
     return key
 
 
@@ -57,7 +58,7 @@ def storage_watch(tensor: torch.Tensor) -> Callable[[], bool]:
 
 
 def data_symbol(size: torch.SymInt) -> str | None:
-    """Returns the name of the symbol that a size is, if it depends on data: ``u0``.
+    """Returns the symbol of a data-dependent size, such as ``u0``; None for other sizes.
 
     ``torch.fx.experimental.symbolic_shapes``, since 2.0: sizes have expressions of sympy.
     """
@@ -67,13 +68,13 @@ def data_symbol(size: torch.SymInt) -> str | None:
 
 
 def set_bound(size: torch.SymInt, bound: int) -> None:
-    """Sets the most that a symbol can be (``ShapeEnv.constrain_symbol_range``, since 2.1)."""
+    """Sets the upper bound of a symbol (``ShapeEnv.constrain_symbol_range``, since 2.1)."""
     ranges: Any = size.node.shape_env
     ranges.constrain_symbol_range(size.node.expr, 0, bound)
 
 
 def most(size: int | torch.SymInt) -> int | None:
-    """Returns the most that a size can be; None if that is not known.
+    """Returns the upper bound of a size; None if unknown.
 
     Uses ``ShapeEnv.bound_sympy``, since 2.2, which computes with ranges.
     """
@@ -85,7 +86,7 @@ def most(size: int | torch.SymInt) -> int | None:
 
 
 def sizes_of_data() -> AbstractContextManager[Any]:
-    """Within this context TorchDynamo traces operations whose results' sizes depend on data.
+    """Within this context TorchDynamo traces operations with data-dependent result sizes.
 
     ``torch._dynamo.config.capture_dynamic_output_shape_ops`` and ``capture_scalar_outputs``, since
     2.0.
@@ -99,10 +100,10 @@ def sizes_of_data() -> AbstractContextManager[Any]:
 
 
 def opaque_operator(target: Any) -> str | None:
-    """Returns the name of an operator of PyTorch that calls a function which writes to arguments.
+    """Returns the name of a PyTorch operator that wraps a function which mutates its arguments.
 
     ``torch._higher_order_ops.auto_functionalize``, since 2.1, and ``triton_kernel_wrap``, since
-    2.2. They write to copies of the arguments, and return these.
+    2.2. They mutate copies of the arguments, and return these.
     """
     name = getattr(target, "_name", "")
     known = ("auto_functionalized", "auto_functionalized_v2", "triton_kernel_wrapper_functional")
@@ -110,7 +111,7 @@ def opaque_operator(target: Any) -> str | None:
 
 
 def let_pass_opaque(mode: type[Any]) -> type[Any]:
-    """Makes such operators pass a dispatch mode, a class that this decorates, as others do.
+    """Decorates a dispatch mode so that it also sees the operators of ``opaque_operator``.
 
     2.15 has ``TorchDispatchMode.supports_higher_order_operators`` for that, and 2.8 has not: there
     each operator has a table of functions for modes (``HigherOrderOperator.py_impl``).
@@ -155,9 +156,9 @@ def compiler_failure() -> type[Exception]:
 
 
 def failure_of(backend: Any, error: Exception) -> Exception:
-    """Returns the error that PyTorch makes of a backend's own, with the backend's message first.
+    """Wraps a backend's error as PyTorch does, but with the backend's message first.
 
-    Returns those unchanged by which PyTorch tells TorchDynamo to trace again or to end a graph:
+    Returns exceptions unchanged that tell TorchDynamo to trace again or to break the graph:
     ``TorchDynamoException`` and ``exceptions_allowed_to_be_fallback`` of ``torch._dynamo.exc``,
     since 2.0. 2.15 passes on a ``BackendCompilerFailed`` that a backend raises, and 2.8 wraps it
     once more.
@@ -172,7 +173,7 @@ def failure_of(backend: Any, error: Exception) -> Exception:
 
 
 def watch_calls(context: Callable[[], AbstractContextManager[Any]]) -> None:
-    """Has PyTorch enter a context around each call of a model that a backend compiles.
+    """Makes PyTorch enter a context around each call of a model that a backend compiles.
 
     A backend calls this where ``torch.compile`` asks for its ``__name__``. The caller is the
     wrapper (``torch._TorchCompileWrapper``, since 2.0) of which TorchDynamo takes the attribute
@@ -185,7 +186,7 @@ def watch_calls(context: Callable[[], AbstractContextManager[Any]]) -> None:
 
 
 def graph_breaks() -> Counter[str]:
-    """Returns why TorchDynamo has ended graphs so far, and how often.
+    """Returns TorchDynamo's reasons for graph breaks so far, with their counts.
 
     ``torch._dynamo.utils.counters``, since 2.0.
     """
@@ -225,7 +226,7 @@ def real_tensors() -> AbstractContextManager[Any]:
 
 
 def recompile_limit() -> int:
-    """``torch._dynamo.config.recompile_limit``, since 2.6: the most graphs for each part."""
+    """``torch._dynamo.config.recompile_limit``, since 2.6: the maximum number of graphs per part."""
     from torch._dynamo import config
 
     limit: int = config.recompile_limit
@@ -249,18 +250,18 @@ def offload_operators() -> Any:
 
 
 def ends_in_graph_break(module: fx.GraphModule) -> bool:
-    """Returns whether another graph follows (``compile_subgraph_reason``, since 2.0)."""
+    """Returns whether a graph break follows (``compile_subgraph_reason``, since 2.0)."""
     reason = getattr(module, "compile_subgraph_reason", None)
     return bool(getattr(reason, "graph_break", False))
 
 
 def why_it_ends(module: fx.GraphModule) -> str:
-    """Returns why a graph ends where it does (``compile_subgraph_reason``, since 2.0)."""
+    """Returns the reason why a graph ends (``compile_subgraph_reason``, since 2.0)."""
     return str(getattr(getattr(module, "compile_subgraph_reason", None), "reason", ""))
 
 
 def is_any_fake(arguments: Iterable[Any]) -> bool:
-    """Returns whether one is a tensor without memory, for tracing (``FakeTensor``, since 2.0)."""
+    """Returns whether any argument is a fake tensor (``FakeTensor``, since 2.0)."""
     from torch._subclasses.fake_tensor import FakeTensor
 
     return any(isinstance(argument, FakeTensor) for argument in arguments)
@@ -269,7 +270,7 @@ def is_any_fake(arguments: Iterable[Any]) -> bool:
 def fake_mode() -> AbstractContextManager[Any]:
     """``torch._subclasses.fake_tensor.FakeTensorMode``, since 2.0: tensors without memory.
 
-    Within this context all tensors that are made are of this kind.
+    Within this context all new tensors are fake.
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -277,8 +278,8 @@ def fake_mode() -> AbstractContextManager[Any]:
     return mode
 
 
-def logs_left_out() -> AbstractContextManager[Any]:
-    """Makes TorchDynamo leave out what a model logs; otherwise it divides the graph there.
+def without_logging() -> AbstractContextManager[Any]:
+    """Makes TorchDynamo skip a model's logging calls, which would break the graph.
 
     ``torch._dynamo.config.ignore_logger_methods``, since 2.4; later an alias.
     """
@@ -292,9 +293,9 @@ def logs_left_out() -> AbstractContextManager[Any]:
 
 
 def number_of(tensor: torch.Tensor) -> Any:
-    """Returns the number in a fake tensor; 1 if the tensor has none.
+    """Returns the number in a fake tensor; 1 if it is unknown.
 
-    Fake tensors remember the numbers that they are made of.
+    Fake tensors remember the numbers that they were made from.
     ``torch._subclasses.fake_tensor.DataDependentOutputException``, since 2.0.
     """
     from torch._subclasses.fake_tensor import DataDependentOutputException
@@ -307,7 +308,7 @@ def number_of(tensor: torch.Tensor) -> Any:
 
 @contextlib.contextmanager
 def quiet_compiler() -> Iterator[None]:
-    """Silences the logger ``torch._dynamo``, since 2.0, about errors that are raised anyway."""
+    """Silences the logger ``torch._dynamo``, since 2.0, whose messages repeat errors that are raised."""
     logger = logging.getLogger("torch._dynamo")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -329,7 +330,7 @@ def compiled_frame() -> int:
 
 
 def copy_notes(made: Any, source: Any) -> Any:
-    """Gives a copy of TorchDynamo's graph, or of a node of it, what AOT autograd looks for.
+    """Copies the metadata that AOT autograd reads to a copy of a TorchDynamo graph or node.
 
     These attributes say which inputs are parameters: ``_dynamo_source`` of inputs, since 2.1, and
     ``_param_name_to_source`` of the module, since 2.0. Returns the copy.
@@ -359,12 +360,12 @@ def optimized_module() -> type[torch.nn.Module]:
 
 
 def uncompiled(model: Any) -> Any:
-    """Returns the module of which ``torch.compile`` made another one (``_orig_mod``, since 2.0)."""
+    """Returns the module that ``torch.compile`` wrapped (``_orig_mod``, since 2.0)."""
     return getattr(model, "_orig_mod", model)
 
 
 def flatten(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
-    """Returns what containers hold, and a function that puts other things into such containers.
+    """Returns the leaves of nested containers, and a function that rebuilds them with other leaves.
 
     Uses ``torch.utils._pytree``, since 2.0.
     """

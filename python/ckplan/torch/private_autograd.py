@@ -23,14 +23,14 @@ def aot_autograd(**compilers: Any) -> Callable[..., Any]:
 
 
 def default_partition(joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
-    """``torch._functorch.partitioners.default_partition``, since 2.0: keeps as eager mode does."""
+    """``torch._functorch.partitioners.default_partition``, since 2.0: saves what eager mode saves."""
     from torch._functorch.partitioners import default_partition as partition
 
     return partition(joint, inputs, **options)
 
 
 class _BoxedCode(CodeGen):
-    """``torch.fx.graph.CodeGen.gen_fn_def``, since 1.12: code that takes a list, and empties it."""
+    """``torch.fx.graph.CodeGen.gen_fn_def``, since 1.12: code that takes a list and empties it."""
 
     def __init__(self, inputs: list[str]):
         super().__init__()
@@ -45,9 +45,9 @@ class _BoxedCode(CodeGen):
 
 @garbage_collection.paused
 def box(module: fx.GraphModule) -> Callable[[list[Any]], Any]:
-    """Returns the module as a function that takes a list of its inputs, and empties the list.
+    """Returns the module as a function that takes a list of inputs and empties it.
 
-    Only then can the module free its inputs before it ends.
+    This lets the module free its inputs before it ends.
     """
     inputs = [node.name for node in module.graph.nodes if node.op == "placeholder"]
     module.graph.set_codegen(_BoxedCode(inputs))
@@ -65,10 +65,10 @@ def frees_gradients() -> bool:
 
 
 def keep_saved_tensors() -> None:
-    """Lets any backward pass of the graph that AOT autograd compiles now be followed by another.
+    """Allows a second backward pass through the graph that AOT autograd compiles now.
 
-    Otherwise PyTorch raises an error where a graph is retained that was not before, because
-    Inductor may have reused the memory of saved tensors. ``bw_donated_idxs`` of
+    Otherwise PyTorch raises an error if a graph is retained for the first time in a later step,
+    because Inductor may have reused the memory of saved tensors. ``bw_donated_idxs`` of
     ``torch._guards.TracingContext.fw_metadata``, since 2.6.
     """
     from torch._guards import TracingContext
@@ -80,9 +80,9 @@ def keep_saved_tensors() -> None:
 
 
 def leave_saved_sizes_open() -> None:
-    """Lets calls of the graph that AOT autograd compiles now save other tensors than it expects.
+    """Allows calls of the graph that AOT autograd compiles now to save other tensors than expected.
 
-    Otherwise each call marks the sizes of those it expects, for compiled autograd.
+    Otherwise each call marks the sizes of the expected ones, for compiled autograd.
     ``dynamic_saved_tensors_idxs`` of ``torch._guards.TracingContext.fw_metadata``, since 2.9.
     """
     from torch._guards import TracingContext
@@ -118,7 +118,7 @@ def has_backward_hooks(module: torch.nn.Module) -> bool:
 
 
 def compiled_nodes(outputs: Iterable[Any], depth: int = 2) -> list[Any]:
-    """Returns the nodes of autograd's graph that AOT autograd made and that lead to some tensors.
+    """Returns AOT autograd's nodes among the ancestors of some tensors in autograd's graph.
 
     Their class is called ``CompiledFunctionBackward``, since 2.0.
     """
@@ -132,7 +132,7 @@ def compiled_nodes(outputs: Iterable[Any], depth: int = 2) -> list[Any]:
 
 
 def mark(node: Any, call: Any) -> None:
-    """Attaches an object to a node of autograd's graph that Python made, unless it has one."""
+    """Attaches an object to an autograd node implemented in Python, unless it has one."""
     if getattr(node, "ckplan_call", None) is None:
         node.ckplan_call = call
 
@@ -147,7 +147,7 @@ def mark_of_running_node() -> Any:
 
 
 def retains_graph() -> bool:
-    """Returns whether the graph whose backward pass runs is retained for another one.
+    """Returns whether the running backward pass has ``retain_graph=True``.
 
     ``torch._C._autograd._get_current_graph_task_keep_graph``, since 2.4.
     """
@@ -156,7 +156,7 @@ def retains_graph() -> bool:
 
 
 def has_saved_tensor_hooks() -> bool:
-    """Returns whether ``torch.autograd.graph.saved_tensors_hooks`` are in force.
+    """Returns whether ``torch.autograd.graph.saved_tensors_hooks`` are active.
 
     ``torch._C._autograd._top_saved_tensors_default_hooks``, since 2.6.
     """

@@ -18,7 +18,7 @@ from ckplan.torch import private
 
 @contextlib.contextmanager
 def quiet_exporter() -> Iterator[None]:
-    """Silences what PyTorch logs while it exports a model, and what errors contain anyway.
+    """Silences PyTorch's log messages during an export; errors repeat what matters.
 
     The loggers are those of ``torch.onnx._internal.exporter._registration``, since 2.5,
     ``torch._subclasses.fake_tensor``, since 2.0, and ``torch.export._trace``, since 2.2.
@@ -40,7 +40,7 @@ def quiet_exporter() -> Iterator[None]:
 
 
 def is_tracing_failure(error: Exception) -> bool:
-    """Returns whether a model could not be traced, rather than not be translated to ONNX.
+    """Returns whether tracing failed, rather than the translation to ONNX.
 
     The class is ``torch.onnx._internal.exporter._errors.TorchExportError``, since 2.5.
     """
@@ -51,7 +51,7 @@ def rename_dimensions(program: Any, names: dict[str, str]) -> None:
     """``torch.onnx.ONNXProgram.rename_axes``, which 2.8 does not have."""
     if not hasattr(program, "rename_axes"):
         raise RuntimeError(
-            f"PyTorch {torch.__version__} names no dimensions if an argument is not a tensor; "
+            f"PyTorch {torch.__version__} cannot name dimensions if an argument is not a tensor; "
             "update it, or pass only tensors"
         )
     program.rename_axes(names)

@@ -1,14 +1,14 @@
-"""Runs one graph of a model as eager operations: its two modules, and the memory they need.
+"""Runs one graph of a model as eager operations, and measures its memory.
 
 The first step is measured: all its calls of the graph, and their backward passes. It shows which
-results the caller drops, and for which no gradient comes. If a plan without these results needs
-less memory, later calls run by that plan (the *replacement* one). A plan for the graph's share of a limit
-replaces the first one in the same way, and so does one for a graph that is retained.
+results the caller drops, and which get no gradient. If a plan without these results needs less
+memory, it replaces the first one. So does a plan for the graph's share of a limit, and one for a
+retained graph.
 
-AOT autograd saves the values of all plans in autograd's graph, so that hooks for saved tensors see
-them. Each plan saves another number of tensors (``slots``), by which the backward pass knows its
-plan, whatever such hooks have made of the tensors. Anything that is not known of a call, such as
-which gradients arrive, counts as used: then the first plan stays, or takes over again.
+AOT autograd saves the values of all plans in autograd's graph, so hooks for saved tensors see them.
+Each plan saves a different number of tensors (``slots``), which identifies it in the backward pass
+even if hooks replaced the tensors. If it is unknown whether a call uses something, it counts as
+used: the first plan stays, or is used again.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Step(StepPlans):
     def compile_forward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
         if self._slots is not None and self._first is not None:
             self._slots.remove_from_forward(module)
-            self._slots.remove_from_forward(self._first.forward)  # AOT autograd may have copied it.
+            self._slots.remove_from_forward(self._first.forward)  # AOT autograd may have copied the module.
             self._slots.remove_from_backward(self._first.backward)  # Compiled autograd traces it.
             private_autograd.leave_saved_sizes_open()
         call = settled(private_autograd.box(module))
@@ -92,7 +92,7 @@ class Step(StepPlans):
             self._measure(replacement.forward if replacement else first, arguments)
         )
         for updated in replacement.updated if replacement else self._updated:
-            results[updated] = results[updated].data  # The next call may update the buffer again.
+            results[updated] = results[updated].data  # Detached, because the next call may update the buffer again.
         call = Call(results[: self._num_outputs], inputs, states, given)
         if replacement is not None:
             results = self._in_slots(replacement, results)
@@ -104,7 +104,7 @@ class Step(StepPlans):
         return results
 
     def _in_slots(self, replacement: Replacement, results: list[Any]) -> list[Any]:
-        """Returns results and saved values, of which there are as many as only this plan has."""
+        """Returns results and saved values, padded to the number that identifies the plan."""
         returned, saved = results[: self._num_outputs], results[self._num_outputs :]
         tensors = detached_from(returned, saved[: replacement.num_saved])
         numbers = saved[replacement.num_saved :] + [0] * (
@@ -157,10 +157,10 @@ class Step(StepPlans):
     def _find_node_type(
         self, outputs: Sequence[Any], nodes: list[Any], call: Call, made: Any
     ) -> type[Any] | None:
-        """Returns the class of this graph's nodes among those of autograd's graph, if it is known.
+        """Returns the class of this graph's autograd nodes, if it can be determined.
 
-        Either the node leads to a tensor that the call made, or it saves the tensor ``made``, which
-        is not seen where hooks replace what is saved.
+        The node leads to a tensor that the call made, or it saves the tensor ``made``, unless hooks
+        replaced that tensor.
         """
         direct = [t.grad_fn for t in tensors_in(list(outputs)) if call.has_made(t)]
         found = [node for node in nodes if any(node is maker for maker in direct)]
@@ -170,7 +170,7 @@ class Step(StepPlans):
         return type(found[0]) if found else None
 
     def _measure(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
-        """Calls a forward module; measures anew if earlier calls had no backward pass."""
+        """Runs a forward module; restarts the measurement if earlier calls had no backward pass."""
         if self._tracker is None:
             return call(arguments)
         if self._is_begun and not self.is_waiting():
@@ -179,7 +179,7 @@ class Step(StepPlans):
         return self._tracker.run(call, arguments)
 
     def _run_backward(self, first: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
-        # Nothing here may hold the saved values, because the backward module frees them as it runs.
+        # No local variable may hold the saved values: the backward module frees them as it runs.
         cut = len(arguments) - self._num_brought
         saved, brought = arguments[:cut], arguments[cut:]
         arguments.clear()
@@ -218,17 +218,17 @@ class Step(StepPlans):
         return gradients
 
     def _call_of(self, saved: list[Any]) -> Call | None:
-        """Returns the call whose backward pass begins, if it can be known."""
+        """Returns the call whose backward pass begins; None if unknown."""
         marked = private_autograd.mark_of_running_node()
         return marked if isinstance(marked, Call) else self._waiting.find(saved)
 
     def _absent(
         self, call: Call | None, replacement: Replacement | None, brought: list[Any]
     ) -> frozenset[int]:
-        """Returns which gradients did not arrive: those that are None.
+        """Returns the positions of gradients that did not arrive, those that are None.
 
-        Where autograd makes zeros of them, zeros are taken for absent if only that serves a plan
-        without them: gradients that are zero add nothing.
+        Autograd may replace them by zeros. Zeros count as absent if the plan needs that: they add
+        nothing.
         """
         absent = frozenset(i for i in range(len(self._tangents)) if brought[i] is None)
         missing = replacement.unused.absent - absent if replacement is not None else frozenset()
@@ -243,7 +243,7 @@ class Step(StepPlans):
         saved: list[Any],
         absent: frozenset[int],
     ) -> None:
-        """Notes what a backward pass uses, and leaves the replacement plan if it uses more."""
+        """Records what a backward pass uses; drops a replacement plan that lacks some of it."""
         if private_autograd.retains_graph():
             self._retain()
         elif call is not None:
@@ -259,7 +259,7 @@ class Step(StepPlans):
     def _watches(
         self, replacement: Replacement | None, brought: list[torch.Tensor]
     ) -> dict[int, Callable[[], bool]]:
-        """Watches the gradients from the caller that are planned as freed in the backward pass."""
+        """Watches the caller's gradients that the plan expects to be freed in the backward pass."""
         if self._entry.plan is None or self._first is None:
             return {}
         rows = zip(self._present(replacement), brought)
@@ -272,7 +272,7 @@ class Step(StepPlans):
     def _note_gradients(
         self, replacement: Replacement | None, watches: dict[int, Callable[[], bool]]
     ) -> None:
-        """Has the planned peak count gradients that the caller turns out to hold."""
+        """Adds gradients to the planned peak that the caller turns out to hold."""
         held = {i for i, lives in watches.items() if lives()}
         if not held:
             return
@@ -281,11 +281,11 @@ class Step(StepPlans):
         self._backend.report.say(GRADIENT_HELD)
 
     def _rerun_forward(self, call: Call | None, replacement: Replacement) -> list[Any]:
-        """Runs the forward pass again, to save the values that the first plan saves."""
+        """Runs the forward pass again, to get the values that the first plan saves."""
         if call is None or replacement.rerun_forward is None or not call.inputs:
             raise RuntimeError(
-                "a gradient arrives for a result that was planned as unused, in a call that hooks "
-                'for saved tensors hide: leave out returns="loss"'
+                "a gradient arrived for a result that was planned as unused, and hooks for saved "
+                'tensors make recovery impossible: remove returns="loss"'
             )
         call.check_inputs(replacement.inputs_read)
         before = [generator_state(device) for device in replacement.devices]

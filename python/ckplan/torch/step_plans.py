@@ -62,20 +62,20 @@ class StepPlans:
         self._updated: list[int] = []
         self._first: PlannedModules | None = None
         self._tangents: list[torch.Tensor] = []
-        self._held: set[int] = set()  # The positions of gradients that the caller holds.
+        self._held: set[int] = set()  # Positions of gradients that the caller holds.
         self._is_open = False
         self._waiting = PendingCalls()
         self._latest: tuple[Any, Call] | None = None
         self._node_type: type[Any] | None = None
-        # The joint graph and its options, as long as another plan of it may be made.
+        # The joint graph and its options, while it may be planned again.
         self._joint: tuple[fx.GraphModule, dict[str, Any]] | None = None
         self._unused: Unused | None = None
         self._replacement: Replacement | None = None
-        # The plans by the number of tensors that they save.
+        # Plans by the number of tensors that they save.
         self._slots: slots.Slots | None = None
         self._replacements: dict[int, Replacement] = {}
         self._has_left = self._is_retained = self._is_planned_retained = self._is_hooked = False
-        # The division of the limit that the present plan is for, and whether there was another.
+        # The division of the limit that the present plan is for, and whether it has changed.
         self._parts = backend.parts
         self._has_share = False
 
@@ -92,7 +92,7 @@ class StepPlans:
         self._tracker = Tracker()
 
     def _plan_for_loss(self, joint: fx.GraphModule, options: dict[str, Any]) -> Any:
-        """Returns the modules for a caller that uses only the loss; None without such a plan."""
+        """Returns the modules for a caller that uses only the loss; None if there is no such plan."""
         unused = results_beyond_loss(joint, self._num_outputs)
         if unused is None:
             self._backend.report.say(NO_LOSS)
@@ -103,7 +103,7 @@ class StepPlans:
             return None
         everything, self._entry, planned = found
         replacement = self._make_replacement(planned, unused, everything.forward)
-        if replacement is None:  # Forward could not run again for other results.
+        if replacement is None:  # Forward cannot run again if other results are used.
             self._backend.report.graphs.remove(self._entry)
             return None
         self._begin(everything)
@@ -115,21 +115,21 @@ class StepPlans:
         return everything.forward, everything.backward
 
     def _end_measuring(self) -> None:
-        """Notes what the step has needed that has ended."""
+        """Records the peak of the step that has ended."""
         tracker, self._tracker = self._tracker, None
         if tracker is None:
             return
         self._entry.measured_peak_bytes = tracker.peak_bytes()
         self._entry.measured_host_peak_bytes = tracker.host_peak_bytes()
         if tracker.is_hooked and self._entry.is_above_plan:
-            return self._measure_anew()  # Hooks hold tensors of their own.
+            return self._measure_anew()  # Hooks may hold tensors of their own.
         warn_above_plan(self._entry)
 
     def _choose(self) -> None:
-        """Changes the plan between two steps, if the caller uses less or more than planned."""
+        """Changes the plan between steps, if the caller uses less or more than planned."""
         if self.is_waiting():
             return
-        if self._has_backward:  # Its graph was retained, and then dropped.
+        if self._has_backward:  # A retained graph was dropped.
             self._end_measuring()
         if self._has_left:
             self._has_left = False
@@ -145,7 +145,7 @@ class StepPlans:
             self._plan_retained()
 
     def _drop_unused_results(self, unused: Unused) -> None:
-        """Uses a plan for a caller that does not use all results, if that saves memory."""
+        """Switches to a plan without unused results, if that saves memory."""
         if self._is_hooked:
             unused = Unused(frozenset(), unused.dropped)
         if self._joint is None or unused == Unused():
@@ -166,7 +166,7 @@ class StepPlans:
                 self._is_planned_retained = False
 
     def _plan_retained(self) -> None:
-        """Uses a plan for a graph that is retained for another backward pass."""
+        """Switches to a plan for a retained graph."""
         self._is_planned_retained = True
         if self._joint is None or self._entry.plan is None:
             return
@@ -181,14 +181,14 @@ class StepPlans:
                 self._measure_anew()
 
     def _plan_for_all(self) -> None:
-        """Uses a plan for all results; without one, the first modules run and are not measured."""
+        """Switches to a plan for all results; without one, the first modules run unmeasured."""
         self._tracker = None
         with self._optional():
             self._plan_anew(Unused())
 
     @contextlib.contextmanager
     def _optional(self, *fatal: type[Exception]) -> Iterator[None]:
-        """Keeps the present plan, and warns, where a better one cannot be made or used."""
+        """Within this context an exception only causes a warning, and the present plan stays."""
         before, replacement = dict(vars(self._entry)), self._replacement
         try:
             yield
@@ -210,7 +210,7 @@ class StepPlans:
             self._plan_anew(Unused())
 
     def _plan_anew(self, unused: Unused) -> bool:
-        """Plans the graph within its present limit. Returns whether there is such a plan."""
+        """Plans the graph within its present limit. Returns whether the plan is in use."""
         if self._joint is None:
             return False
         self._first_entry = self._first_entry or dict(vars(self._entry))
@@ -225,7 +225,7 @@ class StepPlans:
         return True
 
     def _take_joint(self) -> tuple[fx.GraphModule, dict[str, Any]]:
-        """Returns the joint graph, and keeps it only if it may be planned once more."""
+        """Returns the joint graph, and forgets it unless it may be planned again."""
         assert self._joint is not None
         found = self._joint
         if not (self._backend.may_share() or self._uses_loss_alone):
@@ -237,7 +237,7 @@ class StepPlans:
         self._entry.measured_peak_bytes = self._entry.measured_host_peak_bytes = None
 
     def _use(self, replacement: Replacement) -> bool:
-        """Uses another plan from now on. Returns False where it saves more than fits."""
+        """Switches to another plan. Returns False if it saves more tensors than there are slots for."""
         assert self._slots is not None
         count = self._slots.number_for(
             replacement.num_saved + (replacement.first_made is None), self._replacements
@@ -255,7 +255,7 @@ class StepPlans:
     def _make_replacement(
         self, built: PlannedModules, unused: Unused, first: fx.GraphModule | None = None
     ) -> Replacement | None:
-        """Returns None if the first forward module would have to run again, and must not."""
+        """Returns the replacement; None if it needs a rerun of the first forward module, which is unsafe."""
         if first is None:
             assert self._first is not None
             first = self._first.forward
@@ -284,12 +284,12 @@ class StepPlans:
         )
 
     def _present(self, replacement: Replacement | None) -> list[int]:
-        """Returns the positions of the gradients that a plan takes."""
+        """Returns the positions of the gradients that a plan uses."""
         absent = replacement.unused.absent if replacement is not None else frozenset[int]()
         return [i for i in range(len(self._tangents)) if i not in absent]
 
     def _retain(self) -> None:
-        """Notes that a graph is retained, which has its saved values stay for another pass."""
+        """Records that the graph is retained, so its saved values stay for another pass."""
         if self._is_retained or self._entry.plan is None or self._first is None:
             return
         self._is_retained = True
@@ -297,7 +297,7 @@ class StepPlans:
         self._backend.report.say(RETAINED)
 
     def _note_staying(self, replacement: Replacement | None) -> None:
-        """Has the planned peak count saved values and gradients that stay, if any do."""
+        """Adds saved values and gradients that stay to the planned peak."""
         built, plan = (
             replacement.built if replacement is not None else self._first,
             self._entry.plan,
@@ -322,10 +322,10 @@ class StepPlans:
         )
 
     def _leave_for_hooks(self) -> None:
-        """Plans for all gradients from now on if a call may not be recognized under hooks.
+        """Plans for all gradients if calls cannot be recognized while hooks are active.
 
-        Hooks for saved tensors may replace tensors. If nodes of autograd's graph are not known
-        either, gradients may arrive for which the call's plan has no place.
+        Hooks for saved tensors may replace tensors. If the autograd nodes are unknown too,
+        gradients may arrive that the call's plan does not expect.
         """
         if self._node_type is not None:
             return
@@ -336,7 +336,7 @@ class StepPlans:
         self._choose()
 
     def _leave_replacement(self, replacement: Replacement, why: str = HELD_AFTER_ALL) -> None:
-        """Plans for all results from the next step on, because the caller uses more than before."""
+        """Drops a replacement plan, because the caller uses more than before."""
         if self._replacement is not replacement or replacement.unused == Unused():
             return
         self._replacement, self._has_left, self._tracker, self._unused = None, True, None, Unused()

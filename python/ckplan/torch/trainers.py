@@ -1,4 +1,4 @@
-"""What the callbacks of trainers share: compiling a model in place, and the figures to log."""
+"""Shared code of the trainers' callbacks: compiling a model in place, and figures to log."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ckplan.torch.report import Figures
 
 
 class TrainerCompiler:
-    """Compiles the modules of a trainer by one backend, and returns its figures when they change."""
+    """Compiles the modules of a trainer with one backend, and reports changed figures."""
 
     def __init__(self, planner: Backend):
         if not isinstance(planner, Backend):
             raise TypeError(
-                "the callback takes a backend, as in PlanCallback(ckplan.torch.Backend("
+                "pass a backend, as in PlanCallback(ckplan.torch.Backend("
                 f'budget="60%")), not {planner!r}'
             )
         self._planner = planner
         self._logged: Figures = {}
 
     def begin(self, modules: Iterable[nn.Module]) -> None:
-        """Compiles modules that are not compiled yet, and warns of what keeps one from a plan."""
+        """Compiles modules that are not compiled yet, and warns of obstacles to a plan."""
         for module in modules:
             for note in obstacles.before_the_first_call(module):
                 self._planner.report.say(note)
@@ -32,7 +32,7 @@ class TrainerCompiler:
                 module.compile(backend=self._planner, dynamic=False)
 
     def changed_figures(self) -> Figures:
-        """Returns the figures after a step, if they differ from those returned before."""
+        """Returns the figures if they have changed since the last call; otherwise none."""
         report = self._planner.report
         if not (report.graphs or report.notes):
             report.say(obstacles.no_graph(()))

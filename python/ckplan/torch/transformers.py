@@ -23,8 +23,8 @@ class PlanCallback(TrainerCallback):
         planner = ckplan.torch.Backend(budget="60%")
         trainer = Trainer(model, args, train_dataset=data, callbacks=[PlanCallback(planner)])
 
-    ``state.log_history``, which checkpoints contain, gets a row of figures (``Report.figures``) after
-    the first step, and whenever they change. What the Trainer prints next has them too.
+    ``state.log_history``, which is part of checkpoints, gets a row of figures (``Report.figures``)
+    after the first step, and whenever they change. The Trainer's next log line has them too.
     """
 
     def __init__(self, planner: Backend):

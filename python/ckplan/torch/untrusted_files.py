@@ -1,9 +1,8 @@
-"""Reads files that others may have written: memory snapshots, plans and graphs, and the cache.
+"""Reads untrusted files safely: memory snapshots, plans, graphs, and the cache.
 
-Nothing in such a file is run, and no reader here recurses: JSON is measured before it is parsed, and
-pickles are read by the loop below, which knows the opcodes of plain data. What a few bytes may stand
-for is bounded: an object that is referred to N times counts N times, as whoever reads the result
-visits it as often.
+No code in a file runs, and no reader recurses: JSON's depth is checked before it is parsed, and
+pickles are read by a loop that supports only the opcodes of plain data. The size of the result is
+bounded: an object that is referred to N times counts N times.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 MOST_BYTES = 4 << 30
-"""The largest file that is read."""
+"""The size limit of a file."""
 MOST_JSON_BYTES = 256 << 20
-"""The largest JSON file that is read, as by the program."""
+"""The size limit of a JSON file, the same as the program's."""
 MOST_DEPTH = 64
-"""How deeply lists and dictionaries may be nested. Snapshots have 6 levels, plans fewer."""
+"""The limit for nested lists and dictionaries. Snapshots have 6 levels, plans fewer."""
 INT64 = 2**63 - 1
 UINT64 = 2**64 - 1
 
 _COPIES = 128
-"""A byte of a file may stand for this many objects on average. The events of a snapshot share the
-stacks that led to them: a stack of 1000 calls, shared by all events, comes to about 100."""
+"""The limit of objects per byte of a file. Events of a snapshot share stacks: a stack of 1000 calls,
+shared by all events, comes to about 100."""
 _SLACK = 1 << 20
-"""So many objects are allowed to every file."""
+"""Every file may have at least this many objects."""
 
 
 class RefusedError(ValueError):
-    """A file is not read, or something in it is not used. The text says why."""
+    """A file, or something in it, is invalid. The text says why."""
 
 
 def file_bytes(
@@ -44,7 +43,7 @@ def file_bytes(
 ) -> bytes:
     """Returns the content of a regular file of at most ``most`` bytes. Raises RefusedError, OSError.
 
-    Pipes and devices are refused without waiting for them.
+    Pipes and devices are rejected without opening them for reading.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -75,10 +74,10 @@ _DIGITS = len(str(UINT64)) + 1
 
 
 def json_value(content: bytes) -> Any:
-    """Returns what a JSON file holds. Raises RefusedError.
+    """Parses a JSON file. Raises RefusedError.
 
-    Refuses what JSON parsers read in different ways: repeated keys, NaN and infinity, whole numbers
-    beyond 64 bits, and any encoding but UTF-8.
+    Rejects what JSON parsers disagree on: repeated keys, NaN and infinity, integers beyond 64 bits,
+    and encodings other than UTF-8.
     """
     if _depth(content) > MOST_DEPTH:
         raise RefusedError(f"it is nested more than {MOST_DEPTH} levels deep")
@@ -97,9 +96,9 @@ def json_value(content: bytes) -> Any:
 
 
 def _depth(content: bytes) -> int:
-    """Returns how deep the brackets outside of texts go, in a time that grows with the size alone.
+    """Returns the depth of brackets outside of strings, in linear time.
 
-    A backslash outside of texts, or a text without an end, is where a parser stops.
+    A parser stops at a backslash outside of strings, or at an unterminated string.
     """
     outside = _TEXT.sub(b"", _ESCAPE.sub(b"", content))
     depth = deepest = 0
@@ -138,10 +137,10 @@ def _constant(text: str) -> NoReturn:
 
 
 def pickle_value(content: bytes) -> Any:
-    """Returns what a pickle holds, if that is None, truth values, numbers and texts in lists, tuples
-    and dictionaries. Raises RefusedError.
+    """Reads a pickle of None, booleans, numbers and strings in lists, tuples and dictionaries.
 
-    Keys are texts or whole numbers, since hashing other keys could take arbitrarily deep recursion.
+    Keys must be strings or integers, since hashing other keys could recurse arbitrarily deep. Raises
+    RefusedError.
     """
     found = _Pickle(content).value()
     check_size(found, len(content))
@@ -149,13 +148,13 @@ def pickle_value(content: bytes) -> Any:
 
 
 def check_size(value: Any, size: int) -> None:
-    """Refuses a value, read from ``size`` bytes, that is too large, too deep, or part of itself.
+    """Raises RefusedError for a value that is too large for ``size`` bytes, too deep, or cyclic.
 
-    Objects that are referred to several times count as often.
+    An object that is referred to several times counts each time.
     """
     most = _COPIES * size + _SLACK
     counts: dict[int, tuple[int, int]] = {}
-    """The objects within a container, with itself, and its depth, by its id."""
+    """By id of a container: the number of objects in it, with itself, and its depth."""
     open_ones: set[int] = set()
     stack = [value]
     while stack:
@@ -198,7 +197,7 @@ def _width(container: Any) -> int:
 
 
 class _Mark:
-    """Where a list, a tuple or a dictionary begins on the stack."""
+    """Marks the beginning of a list, a tuple or a dictionary on the stack."""
 
 
 _MARK = _Mark()
@@ -222,7 +221,7 @@ class _Pickle:
         self._memo: dict[int, Any] = {}
 
     def value(self) -> Any:
-        """Returns the object that the pickle ends with."""
+        """Reads the pickle, and returns its object."""
         handlers, content = self._handlers(), self._content
         while True:
             code = content[self._at : self._at + 1]
@@ -426,11 +425,11 @@ class _Pickle:
         self._stack.append(self._memo[place])
 
 
-# ---- What a place of a file must be ----
+# ---- Validation of parsed values ----
 
 
 def whole_number(value: Any, what: str, least: int = 0, most: int = INT64) -> int:
-    """Returns a whole number within a range, which truth values are not. Raises RefusedError."""
+    """Returns an integer within a range; booleans are not integers. Raises RefusedError."""
     if type(value) is not int:
         raise RefusedError(f"{what} is not a whole number")
     if not least <= value <= most:
@@ -439,27 +438,27 @@ def whole_number(value: Any, what: str, least: int = 0, most: int = INT64) -> in
 
 
 def whole_numbers(value: Any, least: int = 0, most: int = INT64) -> dict[str, int]:
-    """Returns an object of whole numbers within a range. Raises RefusedError."""
+    """Returns a dictionary of integers within a range. Raises RefusedError."""
     rows = mapping(value, "it")
     return {key: whole_number(row, f"{key!r:.60}", least, most) for key, row in rows.items()}
 
 
 def mapping(value: Any, what: str) -> Mapping[str, Any]:
-    """Returns a dictionary. Raises RefusedError."""
+    """Returns ``value`` if it is a dictionary. Raises RefusedError."""
     if not isinstance(value, dict):
         raise RefusedError(f"{what} is not a dictionary")
     return value
 
 
 def items(value: Any, what: str) -> list[Any]:
-    """Returns a list. Raises RefusedError."""
+    """Returns ``value`` if it is a list. Raises RefusedError."""
     if not isinstance(value, list):
         raise RefusedError(f"{what} is not a list")
     return value
 
 
 def text(value: Any, what: str) -> str:
-    """Returns a text. Raises RefusedError."""
+    """Returns ``value`` if it is a string. Raises RefusedError."""
     if not isinstance(value, str):
-        raise RefusedError(f"{what} is not a text")
+        raise RefusedError(f"{what} is not a string")
     return value

@@ -21,8 +21,8 @@ from ckplan.torch.errors import UnsupportedGraphError
 from ckplan.torch.module_builder import notes_of
 
 DROPPED = (
-    "the caller drops results of the model, or uses them without a gradient: from the second step "
-    'on they are planned as such; returns="loss" says so from the start'
+    "the caller drops results of the model, or uses them without a gradient: plans take this "
+    'into account from the second step on; returns="loss" does so from the start'
 )
 
 HELD_AFTER_ALL = (

@@ -339,7 +339,7 @@ def _call_compiled(
         call.mode,
         torch.enable_grad(),
         private.quiet_compiler(),
-        private.logs_left_out(),
+        private.without_logging(),
         private.sizes_of_data(),
     ):
         compiled(*call.args, **call.kwargs)
