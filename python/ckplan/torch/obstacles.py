@@ -99,7 +99,7 @@ def missing_kernel(words: str) -> str | None:
         return None
     name = found[1] or f"{found[2]}::{found[3]}"
     return (
-        f"{name} has no fake kernel, so that the sizes of its results are not known before it "
+        f"{name} has no fake kernel, so the sizes of its results are unknown before it "
         f'runs: register one by torch.library.register_fake("{name}"), a function of the same '
         "arguments that returns empty tensors of these sizes"
     )

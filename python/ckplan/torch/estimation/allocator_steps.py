@@ -1,4 +1,4 @@
-"""Rehearses a few training steps with PyTorch's allocator, and returns what it then holds."""
+"""Simulates a few training steps with PyTorch's allocator, and returns its peaks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ changes."""
 
 @dataclass(frozen=True)
 class AllocatorPeaks:
-    """What the allocator held at most."""
+    """The peaks of the allocator's memory."""
 
     requested_bytes: int
     allocated_bytes: int
@@ -44,7 +44,7 @@ def simulate_steps(
     capacity: int | None = None,
     expandable: bool = False,
 ) -> AllocatorPeaks:
-    """Runs some steps through the allocator: within ``capacity``, or the least one that they fit in.
+    """Simulates steps within ``capacity``, or within the smallest one that they fit in.
 
     ``constants`` are the sizes of what is there throughout: parameters, buffers, inputs,
     workspaces. Gradients live until the next step begins, as ``zero_grad`` of PyTorch frees them.

@@ -1,4 +1,4 @@
-"""Implements ``ckplan.torch.estimate``: whether training fits a device, and what helps if not."""
+"""Implements ``ckplan.torch.estimate``: whether training fits on a device, and what helps if not."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def estimate(
     effort: str = "quick",
     compiler: str = "eager",
 ) -> Estimate:
-    """Says whether training a model fits a device, without the device and without its weights.
+    """Estimates whether training a model fits on a device, without the device or the weights.
 
     The training step is captured on fake tensors, as ``ckplan.torch.compile`` captures it, and the
     program plans it. ``print`` the result, or use ``to_json()`` and ``report("plan.html")``.
 
-    make_model: a function that makes the model. It may convert the model, which then keeps its
-        types, and move it, copy it, load a state into it or wrap it.
+    make_model: a function that returns the model. It may convert the model, which then keeps its
+        types, move it, copy it, load a state into it or wrap it.
     example_inputs: the arguments of its ``forward``: a tensor, a tuple, or a dictionary of named
         ones; or a function that returns these, with sizes as parameters that have defaults, as
         ``def inputs(batch=1, sequence=4096)``. Values do not matter.
@@ -69,29 +69,27 @@ def estimate(
         everything, or ``"bf16-mixed"`` or ``"fp16-mixed"`` for parameters of 32 bits under
         autocast. A model that ``make_model`` converts, as by ``.half()``, keeps its types.
     shard: ``"fsdp:8"`` or ``"ddp:8"`` for one of eight devices.
-    loss: a function from the model's result to the loss, where the result has none.
-    master_weights: the optimizer trains copies of 32 bits of parameters of 16.
-    memory: what the device gives to programs, instead of its nominal memory less what is known of
-        drivers: bytes, ``"32GiB"``, or the name of a device.
-    reserve: what is left free, instead of everything that is counted outside of tensors: bytes, or
-        ``"1GiB"``.
-    context: what the CUDA context takes, where it was measured.
-    expandable_segments: the allocator's setting of that name.
-    largest: the names of sizes whose largest value is sought, such as ``"batch"``.
-    added_times: by plans that add at most these times to a step, in percent; None stands for
-        keeping everything.
-    bounds: the most that sizes can be which depend on data, as in ``ckplan.torch.compile``.
+    loss: a function from the model's result to the loss, if the result contains none.
+    master_weights: the optimizer trains 32-bit copies of 16-bit parameters.
+    memory: the device memory that programs can use: bytes, ``"32GiB"``, or the name of a device. By
+        default, the nominal memory less the driver's share.
+    reserve: memory to leave free, bytes or ``"1GiB"``, instead of counting what is not tensors.
+    context: the measured size of the CUDA context.
+    expandable_segments: assume the allocator's setting of that name.
+    largest: names of sizes, such as ``"batch"``, whose largest value to find.
+    added_times: for ``largest``, allow plans that slow a step by at most these percentages; None
+        keeps everything.
+    bounds: upper bounds of data-dependent sizes, as in ``ckplan.torch.compile``.
     returns: ``"loss"`` for a training loop that uses the loss alone, ``"all"`` for one that holds
         all results of the model until the model has returned again, as
         ``outputs = model(**batch)`` does.
-    effort: of the search for plans, as ``ckplan plan --effort``.
-    compiler: ``"inductor"`` estimates a step that Inductor compiles, by a replay of the code that
-        it makes for fake tensors; nothing is compiled. Not with ``largest``.
+    effort: how hard to search for plans, as ``ckplan plan --effort``.
+    compiler: ``"inductor"`` estimates a step that Inductor compiles, by replaying its code on fake
+        tensors, without compiling kernels. Not with ``largest``.
 
-    Raises ValueError for an argument that cannot be understood, TypeError for one of another kind,
-    EstimateError if the model cannot be captured as one graph, UnboundedSizeError for a size that
-    depends on data and has no bound, MissingKernelError for an operator of whose results nobody
-    knows the sizes, and ckplan.PlanError.
+    Raises ValueError or TypeError for an invalid argument, EstimateError if the model cannot be
+    captured as one graph, UnboundedSizeError for a data-dependent size without a bound,
+    MissingKernelError for an operator without a fake kernel, and ckplan.PlanError.
     """
     if compiler not in ("eager", "inductor"):
         raise ValueError(f'compiler is "eager" or "inductor", not {compiler!r}')

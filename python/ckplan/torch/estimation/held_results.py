@@ -1,4 +1,4 @@
-"""Counts what a training loop holds of the step before, as ``outputs = model(**batch)`` does."""
+"""Counts the results of the previous step that a loop such as ``outputs = model(**batch)`` holds."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ BEFORE = "results of the step before"
 
 
 def hold_results(graph: JointGraph) -> None:
-    """Adds the results of the step before, which are there until the model has returned.
-
-    The name that they have is then bound to new ones.
+    """Adds the results of the previous step, which live until ``outputs`` is bound to new ones.
     """
     boundary = graph.operations[graph.boundary]
     held = [graph.values[value].alias_of for value in boundary.writes]
@@ -27,6 +25,6 @@ def hold_results(graph: JointGraph) -> None:
 
 
 def bytes_before(graph: JointGraph) -> int:
-    """Returns the bytes of the results of the step before, which no plan changes."""
+    """Returns the bytes of the previous step's results, which do not depend on the plan."""
     first = graph.operations[0]
     return sum(graph.values[v].bytes for v in first.writes) if first.title == BEFORE else 0

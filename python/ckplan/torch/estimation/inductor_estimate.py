@@ -1,4 +1,4 @@
-"""The answer of an estimate for a step that Inductor compiles."""
+"""Estimates a step that Inductor compiles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SOURCE = "Inductor's code for a CPU, replayed"
 
 @dataclass(frozen=True)
 class ModelSource:
-    """What ``estimate`` got: how the model and its step are made."""
+    """The arguments of ``estimate`` that create the model and its step."""
 
     make_model: Callable[[], nn.Module]
     example_inputs: Any
@@ -30,7 +30,7 @@ class ModelSource:
 def estimate_compiled(
     measured: MeasuredStep, eager: Estimate, source: ModelSource, effort: str
 ) -> Estimate:
-    """Returns the estimate of eager mode with the memory that Inductor's code needs instead.
+    """Returns the estimate of eager mode, with the memory of Inductor's code instead.
 
     Raises EstimateError.
     """

@@ -1,4 +1,4 @@
-"""Puts equal layers back into a joint graph that was captured with few of them.
+"""Restores equal layers in a joint graph that was captured with few of them.
 
 The short graph has the first two and the last five of them (``repeats``). Each layer is a period
 of its forward pass and one of its backward pass. Between two neighbouring periods all that differs
@@ -6,8 +6,8 @@ is where it lies: a period reads the values of the period before, the constants 
 and, in the backward pass, what its own layer has made in the forward pass. So the second period
 says what every other one reads, by how far away that is. What lies outside of the periods stays.
 
-Everything is checked in the short graph, among its periods. Where something does not fit, there is
-no longer graph, and the whole model has to be captured.
+All this is checked among the periods of the short graph. If a check fails, the whole model has to be
+captured.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ share an input, the sum of its gradients begins in the second layer."""
 
 
 class _Irregular(Exception):
-    """The short graph is not as regular as its layers."""
+    """The short graph is not regular enough to be expanded."""
 
 
 def expand_layers(

@@ -1,4 +1,4 @@
-"""Leaves equal layers out of a graph of TorchDynamo, so that AOT autograd traces few of them.
+"""Removes equal layers from a TorchDynamo graph, so that AOT autograd traces few of them.
 
 TorchDynamo has run the model's code for each layer, so that its graph shows whether layers are
 equal: one period of the graph calls the same functions as the period before, with the same
@@ -32,7 +32,7 @@ _FARTHEST = 2
 
 @dataclass(frozen=True)
 class FoldedLayers:
-    """Periods that were left out, and how many parameters each of them has."""
+    """The number of removed periods, and of parameters in each."""
 
     left_out: int
     inputs: int
@@ -40,7 +40,7 @@ class FoldedLayers:
 
 @dataclass
 class FoldedGraph:
-    """A graph with fewer layers, the inputs that are left, and what is missing, in order."""
+    """A graph with fewer layers, its remaining inputs, and the removed layers, in order."""
 
     module: fx.GraphModule
     inputs: list[Any]
@@ -48,7 +48,7 @@ class FoldedGraph:
 
 
 def fold_layers(module: fx.GraphModule, inputs: Sequence[Any]) -> FoldedGraph | None:
-    """Returns a graph without most of the equal layers; None if it would not be smaller."""
+    """Returns a graph without most of the equal layers; None if there are too few."""
     table = _Table(module)
     found = runs(table.forms, table.same, 0, len(table.calls))
     parts = [part for run in found if (part := table.part(run)) is not None]

@@ -1,4 +1,4 @@
-"""Makes a model of fake tensors, whatever its constructor does: convert, move, copy, load, wrap."""
+"""Creates a model with fake tensors, even if its constructor converts, moves, copies or loads it."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ _FEW = 4096
 
 
 class Construction(TorchFunctionMode):
-    """While a model is made: all tensors are on the CPU, and the types of parameters are noted.
+    """Keeps all tensors on the CPU while a model is created, and records the types of parameters.
 
-    A constructor may move its model to a GPU, which this machine need not have.
+    A constructor may move its model to a GPU that this machine does not have.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Construction(TorchFunctionMode):
         self._hook.remove()
 
     def construct(self, make_model: Callable[[], nn.Module]) -> nn.Module:
-        """Returns what ``make_model`` makes. Raises EstimateError where missing values are why not."""
+        """Calls ``make_model``. Raises EstimateError if it needs values of tensors or a GPU."""
         try:
             return make_model()
         except EstimateError:

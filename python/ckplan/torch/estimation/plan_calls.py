@@ -1,4 +1,4 @@
-"""Asks the program for plans of a captured step, and for what they show."""
+"""Calls the program to plan a captured step, and to explain and report plans."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROWS = 10
 
 @dataclass(frozen=True)
 class Peak:
-    """Where keeping everything needs most: the operation, and the bytes there by module."""
+    """The peak of keeping everything: the operation, and the bytes in memory by module."""
 
     operation: str
     modules: list[tuple[str, int]]
@@ -35,7 +35,7 @@ def best_plan(graph: bytes, effort: str, **options: Any) -> dict[str, Any]:
 
 
 def keep_all(graph: bytes) -> dict[str, Any]:
-    """Returns the plan in which nothing runs twice."""
+    """Returns the plan that keeps everything."""
     return ckplan.plan(graph, algo="keep-all")
 
 
@@ -51,7 +51,7 @@ def step_cost(plan: dict[str, Any]) -> int:
 
 
 def peak_of(plan: dict[str, Any], graph: bytes) -> Peak:
-    """Returns where a plan has its peak, and what lives there by module."""
+    """Returns a plan's peak: the operation, and the bytes in memory by module."""
     with _files(plan, graph) as (plan_path, graph_path):
         answer = run_program(
             "explain", plan_path, "peak", graph_path, "--format=json", "--no-config"
@@ -68,7 +68,7 @@ def peak_of(plan: dict[str, Any], graph: bytes) -> Peak:
 
 
 def write_report(graph: bytes, plan: dict[str, Any] | None, path: str | os.PathLike[str]) -> None:
-    """Writes the program's page of a plan; without one, that of keeping everything."""
+    """Writes the HTML report of a plan, by default the one that keeps everything."""
     made = plan if plan is not None else keep_all(graph)
     with _files(made, graph) as (plan_path, graph_path):
         where = f"--model={graph_path}", f"--output={path}"
@@ -76,7 +76,7 @@ def write_report(graph: bytes, plan: dict[str, Any] | None, path: str | os.PathL
 
 
 def save(graph: bytes, plan: dict[str, Any] | None, path: str | os.PathLike[str]) -> list[Path]:
-    """Writes a plan, by default that of keeping everything, and its graph. Returns the paths.
+    """Writes a plan, by default the one that keeps everything, and its graph. Returns the paths.
 
     They are PATH.plan.json and PATH.graph.json; the plan names its graph.
     """
@@ -104,7 +104,7 @@ def _output(answer: ProgramResult) -> bytes:
 
 
 def _group(path: str) -> str:
-    """Returns what equal modules of a model's layers have in common: ``layers.*.mlp``."""
+    """Returns the common name of a module in all layers, such as ``layers.*.mlp``."""
     parts = path.split(".")
     layer = next((at for at, part in enumerate(parts) if part.isdigit()), None)
     if layer is None:

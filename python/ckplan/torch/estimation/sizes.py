@@ -1,4 +1,4 @@
-"""Seeks the largest size with which training fits, from captures at a few sizes.
+"""Finds the largest size with which training fits, from captures at a few sizes.
 
 The bytes and costs of a step's operations at other sizes follow from captures at three: they are
 polynomials of a size, of degree one where a size only lengthens tensors, and of degree two where a
@@ -33,7 +33,7 @@ _ATTEMPTS = 8
 
 
 def wanted(largest: str | Iterable[str], known: dict[str, int]) -> list[str]:
-    """Returns the sizes that are to be sought. Raises ValueError for one that the inputs lack."""
+    """Returns the names in ``largest``. Raises ValueError for one that the inputs lack."""
     names = [largest] if isinstance(largest, str) else list(largest)
     for name in names:
         if name not in known:
@@ -43,11 +43,11 @@ def wanted(largest: str | Iterable[str], known: dict[str, int]) -> list[str]:
 
 
 def check_added(added_times: Iterable[int | None]) -> tuple[int | None, ...]:
-    """Returns the added times, the least first. Raises ValueError for what is none."""
+    """Returns the added times in ascending order. Raises ValueError for an invalid one."""
     known = tuple(added_times)
     for added in known:
         if added is not None and (type(added) is not int or added <= 0):
-            raise ValueError(f"an added time is a percentage above 0, or None, not {added!r}")
+            raise ValueError(f"added_times must be percentages above 0, or None, not {added!r}")
     return tuple(sorted(known, key=lambda added: added or 0))
 
 
@@ -121,8 +121,8 @@ class Search:
         same = captured.graph.values == predicted.graph.values
         if not same or captured.input_bytes != predicted.input_bytes:
             raise EstimateError(
-                f"{name}={value} has other bytes than sizes {', '.join(map(str, curve.sizes))} let "
-                f"expect, so that the largest {name} is not known: estimate single sizes instead"
+                f"{name}={value} needs other bytes than sizes {', '.join(map(str, curve.sizes))} predict, "
+                f"so the largest {name} is unknown: estimate single sizes instead"
             )
         # The bytes are equal, so the plan that was found for the prediction is one of the capture.
         curve.learn(value, captured.workspaces)

@@ -1,8 +1,8 @@
-"""Seeks the cheapest way to divide and fuse a joint graph whose replay keeps a limit.
+"""Searches for the fastest partition and fusion of a joint graph whose replay fits in a limit.
 
-Plain ``torch.compile`` comes first. Where it needs too much, plans are tried, of kernels and of
-operations: a plan's own peak is not that of Inductor's code, so the limit for the next plan follows
-from what the last one has come to. The replay is not monotone in that limit, so the best of all
+Plain ``torch.compile`` comes first. If it needs too much, plans of kernels and of operations are
+tried: a plan's own peak differs from that of Inductor's code, so each plan's limit is derived from
+the last result. The replay is not monotone in that limit, so the best of all
 rounds is used. Then PyTorch's knob is tried where it may fit, plans that count the time of random
 numbers, and larger plans, until a step takes hardly more time than plain Inductor's.
 """
@@ -83,7 +83,7 @@ class Recipe:
 
 @dataclass
 class Candidate:
-    """What the replay of a recipe has shown, in bytes, and in the unit of its costs."""
+    """The replayed memory of a recipe, in bytes, and its cost."""
 
     recipe: Recipe
     peak_bytes: int
@@ -115,7 +115,7 @@ class Search:
         self._begun = time.monotonic()
 
     def run(self) -> Candidate:
-        """Returns the cheapest candidate within the limit, or the one of the least memory."""
+        """Returns the fastest candidate within the limit, or else the smallest."""
         plain = self.tried[0]
         if self._most is None:
             self._seek_least()
@@ -144,14 +144,14 @@ class Search:
         return found
 
     def _forget(self) -> None:
-        """Drops the steps that will not run: what is not the best now will not be later."""
+        """Drops the lowered steps that cannot become the best any more."""
         best = self.best()
         for row in self.tried:
             if row is not best:
                 row.step = None
 
     def _shrink(self, most: int) -> None:
-        """Tries plans for less and less memory, until one keeps the limit or none is smaller."""
+        """Tries smaller and smaller plans, until one fits in the limit or none is smaller."""
         found: Candidate | None = None
         smallest: set[bool] = set()
         """The kinds of plans, of kernels or not, whose smallest plan was tried."""
@@ -189,7 +189,7 @@ class Search:
         self._try(Recipe(PLAN, "min"))
 
     def _improve(self, most: int) -> None:
-        """Tries what may take less time within the limit."""
+        """Tries candidates that may be faster within the limit."""
         for value in KNOBS:
             if self._try(Recipe(KNOB, value)) is not None:
                 break

@@ -1,7 +1,6 @@
-"""Keeps what the rounds have chosen for a joint graph, so that a later process lowers it alone.
+"""Caches the chosen candidate for a joint graph, so that a later process lowers only that one.
 
-The content of a file is not trusted: the recipe is lowered and replayed again, and used only if it
-comes to the same peak.
+A file is untrusted: the recipe is lowered and replayed again, and used only if it has the same peak.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _MOST = {
 
 @dataclasses.dataclass(frozen=True)
 class RefusedLimit:
-    """A limit in bytes that nothing keeps, and the least that was found, in how many rounds."""
+    """A limit that no candidate fits in, the smallest peak found, and the number of rounds."""
 
     most: int
     least: Candidate
@@ -43,11 +42,11 @@ class RefusedLimit:
 
 
 _refused: dict[str, RefusedLimit] = {}
-"""What this process has refused, by the names of choices without a limit."""
+"""Limits found infeasible in this process, by the names of choices without their limit."""
 
 
 class CachedChoice:
-    """The file of one choice, by all that it depends on."""
+    """The file of one choice, named by everything that it depends on."""
 
     def __init__(self, captured: JointGraph, request: Request, limit: int | str = ""):
         facts = [
@@ -62,9 +61,9 @@ class CachedChoice:
         self._name = f"inductor-{hashlib.sha256(text).hexdigest()}"
 
     def refused(self, most: int) -> RefusedLimit | None:
-        """Returns what this process has refused, if it was as much or more.
+        """Returns an equal or larger limit that was infeasible in this process.
 
-        It is not in a file: that could have a process refuse what there is a plan for.
+        Files do not record this: a forged one could hide a plan that exists.
         """
         known = _refused.get(self._name)
         return None if known is None or most > known.most else known
@@ -74,7 +73,7 @@ class CachedChoice:
             _refused[self._name] = RefusedLimit(most, dataclasses.replace(least, step=None), rounds)
 
     def take(self, evaluate: Evaluate, plain: Candidate, most: int | None) -> Candidate | None:
-        """Returns the kept choice if its replay is what the file says, and within the limit."""
+        """Returns the cached choice if its replay confirms the file and fits in the limit."""
         row = cache.load_numbers(self._name, _LEAST, INT64)
         if set(row) != set(_MOST) or any(not _is_within(name, row) for name in _MOST):
             return None

@@ -25,7 +25,7 @@ from ckplan.torch.request import Plan, Request, make_plan
 
 
 class Joint:
-    """A joint graph that Inductor is about to divide, and its capture."""
+    """A joint graph that Inductor is about to partition, and its capture."""
 
     def __init__(self) -> None:
         self.options: dict[str, Any] = {}
@@ -48,17 +48,17 @@ class Joint:
         self._captured = graph
 
     def plain(self, module: fx.GraphModule, inputs: Any, **options: Any) -> Any:
-        """Divides it as plain Inductor does, and notes it."""
+        """Partitions the graph as plain Inductor does, and keeps a copy."""
         self.note(module, inputs, options)
         return private.min_cut(module, inputs, **options)
 
     def note(self, module: fx.GraphModule, inputs: Any, options: dict[str, Any]) -> None:
-        """Keeps a copy of the graph, as Inductor's passes have left it."""
+        """Keeps a copy of the graph after Inductor's passes."""
         if self._module is None:
             self._module, self._inputs, self.options = private.copied(module), inputs, options
 
     def by_knob(self, value: float) -> tuple[fx.GraphModule, fx.GraphModule]:
-        """Returns the two modules of PyTorch's knob."""
+        """Returns the two modules for a value of PyTorch's memory budget knob."""
         within = private.min_cut_within(value)
         forward, backward = within(private.copied(self.module), self._inputs, **self.options)
         return forward, backward
@@ -69,7 +69,7 @@ class Joint:
         return modules.forward, modules.backward
 
     def partition(self, recipe: Recipe, plan: Plan | None) -> lowered_step.Partition:
-        """Returns what divides it by a recipe, with the plan if it has one."""
+        """Returns the partitioner for a recipe, and its plan if it has one."""
         if recipe.kind == KNOB:
             return lowered_step.KnownPartition(lambda: self.by_knob(float(recipe.value)))
         if plan is None:
@@ -78,8 +78,7 @@ class Joint:
 
 
 _ROOM = 1.1
-"""The knob is left out if its modules hold this many times the limit, before Inductor fuses more of
-them."""
+"""A value of the knob is skipped if its modules hold this many times the limit before fusion."""
 
 _DOUBT = 1.02
 """The knob is left out if its operations one by one, as a share of the step's, take this many times
@@ -88,8 +87,8 @@ cheaper, so its kernels can take a lesser share than its operations do."""
 
 
 _NEARLY = 1.05
-"""The smallest plan of groups is taken if it needs at most this many times the limit: to find out
-that there is none takes long, and the replay comes to something else anyway."""
+"""The smallest plan of groups is used if it needs at most this many times the limit: proving that none
+fits is slow, and the replayed peak differs anyway."""
 
 
 class Evaluation:
@@ -108,7 +107,7 @@ class Evaluation:
     ):
         self.is_quick = False
         self.most: int | None = None
-        """What is known to need more is not lowered."""
+        """Candidates known to need more are not lowered."""
         self._joint, self._request, self._lower = joint, request, lower
         self._counts_operators = counts_operators
         self._device = device_of(joint.captured, request.costs)
@@ -126,7 +125,7 @@ class Evaluation:
         """The knob was left out by its time; lower values, which run more again, need no look."""
 
     def apart(self) -> Evaluation:
-        """Returns another one that knows the same, and does not tell this one what it tries."""
+        """Returns a copy that does not share what it tries later."""
         other = copy.copy(self)
         other._tried, other._least = set(self._tried), dict(self._least)
         return other
@@ -149,7 +148,7 @@ class Evaluation:
         return found
 
     def _by_knob(self, recipe: Recipe) -> Candidate | None:
-        """Lowers the knob's modules, if they may keep the limit and take less time than plans."""
+        """Lowers the knob's modules, if they may fit in the limit and be faster than plans."""
         if self._knob_is_slow:
             return None
         modules = self._joint.by_knob(float(recipe.value))

@@ -1,4 +1,4 @@
-"""Calls of a replayed step made for real: tensors of the same forms, on the same machine."""
+"""Creates real arguments for the calls of a replayed step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ckplan.torch.inductor.replay import Form, KernelCall, OperatorCall
 
 
 def machine(calls: Iterable[KernelCall | OperatorCall]) -> str:
-    """Returns a word for what determines how calls run, beside the calls themselves."""
+    """Identifies the machine and its settings, which affect how calls run."""
     devices = sorted({form.device for call in calls for form in call.forms()})
     backends: Any = torch.backends
     facts = [torch.__version__, torch.get_num_threads(), backends.mkldnn.is_available()]

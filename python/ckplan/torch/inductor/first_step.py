@@ -1,7 +1,7 @@
 """Measures the first step that compiled wrappers run.
 
-Their allocations pass no dispatcher, so for that step their allocating functions are replaced by
-others that also count.
+Their allocations bypass the dispatcher, so for that step their allocating functions are replaced by
+ones that also count.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Measured = Callable[[int, bool], None]
 class FirstStep:
     """Runs the two wrappers of a step, and counts the memory of the first step.
 
-    ``apart`` are the positions of gradients that are counted elsewhere, and ``within`` has what
-    operators' calls need beside their results. If the forward wrapper runs again before the
+    ``apart``: positions of uncounted gradients. ``within``: bytes that operators' calls need besides
+    their results. If the forward wrapper runs again before the
     backward wrapper, nothing is measured.
     """
 
@@ -73,9 +73,9 @@ class FirstStep:
 
 
 def copy_retained(step: lowered_step.Step, retained: Callable[[], None]) -> None:
-    """Has each pass of the backward wrapper that retains its graph leave saved tensors as they are.
+    """Makes backward passes that retain their graph work on copies of saved tensors.
 
-    The wrapper may write to their memory, so it gets copies. Then calls ``retained``.
+    The wrapper may write to their memory. Each such pass calls ``retained``.
     """
     for wrapper in step.wrappers:
         if wrapper.is_backward and wrapper.module is not None:

@@ -1,4 +1,4 @@
-"""What Inductor makes of a graph, as the replay and the rounds see it, and who decides of it."""
+"""A step that Inductor has lowered, and the interface for deciding how to partition a graph."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import torch
 from torch import fx
 
 Partition = Callable[..., Any]
-"""Divides a joint graph: takes its module, its inputs and the partitioner's options."""
+"""A partitioner: takes a joint graph's module, its inputs and options."""
 
 
 class KnownPartition:
-    """Divides a joint graph by what is known of it, whatever module it is given.
-
-    So Inductor's passes over that module are left out.
+    """A partitioner with known results. It ignores its arguments, so Inductor's passes can be skipped.
     """
 
     def __init__(self, modules: Callable[[], tuple[fx.GraphModule, fx.GraphModule]]):
@@ -30,7 +28,7 @@ Call = Callable[[list[Any]], Any]
 
 
 class NotReplayedError(Exception):
-    """What Inductor has made of a graph cannot be replayed. The text says why."""
+    """Inductor's code for a graph cannot be replayed. The text says why."""
 
 
 @dataclass(frozen=True)
@@ -135,19 +133,19 @@ class Decision:
     """Whether a lowered step may be the one that runs."""
 
     def decide(self, lower: Lower) -> Step | Partition:
-        """Returns what is to run: a step that ``lower`` has returned, or how to divide the graph.
+        """Returns a step to run, from ``lower``, or a partitioner.
 
         ``lower`` shows what Inductor would make of the graph.
         """
         raise NotImplementedError
 
     def compiled(self, step: Step) -> None:
-        """Is called with the wrappers that will run."""
+        """A hook that gets the wrappers that will run."""
         raise NotImplementedError
 
 
 class FixedPartition(Decision):
-    """Divides every joint graph by one partitioner, and lowers nothing before."""
+    """Always uses one partitioner, without trying others."""
 
     def __init__(self, partition: Partition):
         self._partition = partition

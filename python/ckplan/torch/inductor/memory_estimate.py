@@ -1,7 +1,7 @@
-"""Estimates how much memory the two modules of a step hold, before Inductor lowers them.
+"""Estimates the memory of the two modules of a step before Inductor lowers them.
 
-Operations run in the order of the modules, and what one kernel passes within itself counts nothing.
-Inductor moves operations and fuses more than that, so an estimate is no bound.
+Operations run in the order of the modules, and values within a kernel do not count. Inductor reorders
+operations and fuses more, so the estimate is not a bound.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ckplan.torch.private import storage_key
 def estimated_peak_bytes(
     forward: fx.GraphModule, backward: fx.GraphModule, num_results: int, apart: Collection[int]
 ) -> int:
-    """Returns the most bytes at once, without inputs of the step.
+    """Returns the peak in bytes, without inputs of the step.
 
-    ``apart`` are the positions of gradients that are counted elsewhere.
+    ``apart``: positions of uncounted gradients.
     """
     inputs = {node.name for node in forward.graph.find_nodes(op="placeholder")}
     (output,) = forward.graph.find_nodes(op="output")
@@ -38,7 +38,7 @@ def estimated_peak_bytes(
 
 
 def storages(node: fx.Node) -> dict[int, int]:
-    """Returns the bytes of what a node's tensors lie in, by storage."""
+    """Returns the bytes of the storages of a node's tensors."""
     tensors = tensors_in(node.meta.get("val"))
     return {storage_key(tensor): storage_bytes(tensor) for tensor in tensors}
 

@@ -1,7 +1,7 @@
-"""What operators allocate and free within one call, measured by PyTorch's allocators.
+"""Measures what operators allocate and free within one call, by PyTorch's allocators.
 
-Each process makes each call once, on zeros of the same form. The promised peak depends on what
-was measured, so no file could stand for it.
+Each process runs each call once, on zeros of the same form. Results are not cached in files, because
+promises depend on them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _known: dict[str, dict[str, int]] = {}
 
 
 def workspace_bytes(calls: Iterable[Any]) -> dict[str, int]:
-    """Returns the bytes that each operator's call needs beside its results, by the call's key.
+    """Returns the bytes that each call of an operator needs besides its results, by the call's key.
 
-    Results that are counted elsewhere are left out from when they are made. Raises NotReplayedError
+    Uncounted results are excluded from when they are made. Raises NotReplayedError
     if a call cannot be measured.
     """
     wanted = {call.memory_key: call for call in calls if isinstance(call, OperatorCall)}

@@ -1,4 +1,4 @@
-"""Decides how Inductor compiles the graphs of one part of a model, and what is promised of them."""
+"""Decides how Inductor compiles the graphs of one part of a model, and promises their memory."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ RETAINED = (
 
 @dataclass
 class ChosenStep:
-    """What was decided of a graph."""
+    """The decision for a graph."""
 
     entry: GraphReport
     recipe: Recipe
     plan: Plan | None
     step: lowered_step.Step | None = None
-    """What was lowered of it, for this compilation."""
+    """Its lowered step, for this compilation."""
 
 
 Key = tuple[int, bytes, str]
@@ -90,7 +90,7 @@ class PartDecision(lowered_step.Decision):
         return entry
 
     def _not_lowered(self, reason: str) -> lowered_step.Partition:
-        """Returns what divides a graph by a plan of its operators, without a promise."""
+        """Returns a partitioner that follows a plan of the graph's operators, without a promise."""
 
         def partition(module: fx.GraphModule, inputs: Any, **options: Any) -> Any:
             self._joint.note(module, inputs, options)
@@ -103,7 +103,7 @@ class PartDecision(lowered_step.Decision):
         return partition
 
     def compiled(self, step: lowered_step.Step) -> None:
-        """Judges the wrappers that will run, and has their first step measured."""
+        """Checks the wrappers that will run, and has their first step measured."""
         entry = None if self._chosen is None else self._chosen.entry
         copy_retained(step, lambda: self._note_retained(entry))
         if entry is None or entry.promise is None:
@@ -132,7 +132,7 @@ class PartDecision(lowered_step.Decision):
         lower: lowered_step.Lower,
         begun: float,
     ) -> ChosenStep:
-        """Returns what keeps the limit. Raises InfeasibleError, NotReplayedError."""
+        """Returns the decision that fits in the limit. Raises InfeasibleError, NotReplayedError."""
         backend, joint = self._backend, self._joint
         reason = private.why_not_promised(joint.module)
         if reason:
@@ -151,13 +151,13 @@ class PartDecision(lowered_step.Decision):
         best, rounds = self._search(evaluation, plain, limit)
         most = _most(limit, plain)
         if most is not None and best.peak_bytes > most:
-            # Whoever asks for these bytes next gets this.
+            # A later request for exactly these bytes gets this decision.
             CachedChoice(joint.captured, backend.request, best.peak_bytes).store(best)
             CachedChoice(joint.captured, backend.request).refuse(most, best, rounds)
             error = _infeasible(backend.request.words(), best, plain, most, rounds)
             if not is_divided:
                 raise error
-            entry.note = f"it needs at least {best.peak_bytes} bytes, and is planned within them"
+            entry.note = f"it needs at least {best.peak_bytes} bytes, and is planned within that"
             warnings.warn(f"a part of a model: {entry.note}", ckplan.PlanWarning, stacklevel=2)
         entry.promise = Promise(
             replayed_bytes=best.tensors_bytes,
@@ -200,7 +200,7 @@ class PartDecision(lowered_step.Decision):
         return best, len(search.tried)
 
     def _without_promise(self, entry: GraphReport, reason: str) -> ChosenStep:
-        """Plans a graph whose compiled memory is not known, as if operators ran one by one."""
+        """Plans a graph whose compiled memory is unknown, as if operators ran one by one."""
         plan = self._backend.make_plan(self._joint.captured, entry)
         entry.not_promised = reason
         self._backend.describe(entry, self._joint.captured, plan)
@@ -210,7 +210,7 @@ class PartDecision(lowered_step.Decision):
 
 
 def _most(limit: int | str, plain: Candidate) -> int | None:
-    """Returns a limit in bytes; shares are of plain Inductor's peak. None stands for the least."""
+    """Returns a limit in bytes; shares are of plain Inductor's peak. None stands for the minimum."""
     if isinstance(limit, str) and limit.endswith("%"):
         return int(plain.peak_bytes * float(limit[:-1]) / 100)
     return None if limit == "min" else int(limit)

@@ -1,4 +1,4 @@
-"""Says which values of a captured graph plans may move to the host."""
+"""Determines which values of a captured graph plans may move to the host."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from ckplan.torch.graph import JointGraph, Operation
 
 
 def pin_to_device(graph: JointGraph, is_compiled: bool) -> None:
-    """Adds to ``graph.never_offloaded`` the operations whose results have to stay on the device.
+    """Adds the operations whose results must stay on the device to ``graph.never_offloaded``.
 
-    These are results whose memory another operation passes on, as communication does, and in
-    modules for a compiler results that are on the CPU. Results of the model are known to the
-    program. Raises OffloadError if the graph is on a device whose values cannot be moved.
+    Their results share memory with those of another operation, as with communication, or are on the
+    CPU in modules for a compiler. The program itself excludes results of the model. Raises OffloadError if the graph is on a device whose values cannot be moved.
     """
     operations = [operation for operation in graph.operations if operation.node is not None]
     kinds = {kind for operation in operations for kind in _device_types(operation)}

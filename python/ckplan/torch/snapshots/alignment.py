@@ -1,8 +1,8 @@
-"""Finds which recorded allocations are the planned ones.
+"""Matches recorded allocations with planned ones.
 
-Both are sequences of sizes. They are aligned so that as few as possible are left over in either,
-as texts are compared. A history has more than the planned step in it: what is left over before the
-first planned allocation and after the last one costs nothing.
+Both are sequences of sizes, aligned so that as few as possible remain unmatched, as in a text diff.
+The history has more than the planned step, so allocations before the first match and after the last
+one cost nothing.
 """
 
 from __future__ import annotations

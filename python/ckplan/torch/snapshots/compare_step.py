@@ -1,9 +1,8 @@
-"""Compares what a plan says of a training step's memory with what PyTorch's allocator recorded.
+"""Compares the memory of a planned training step with a recorded memory snapshot.
 
-The recorded allocations that are the planned ones divide the history into *moments*: one for each
-run of the plan that allocates. At each moment four things can differ, and together they are the
-difference of the bytes in memory: an allocation that is not planned, a planned one that was not
-made, and a planned one that was freed later or earlier.
+Matched allocations divide the history into *moments*, one for each run of the plan that allocates. At
+each moment the bytes in memory differ for four reasons: an unplanned allocation, a planned one that
+was not made, and a planned one that was freed later or earlier.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ from ckplan.torch.snapshots.windows import Window, place, windows
 def compare(snapshot: Snapshot, plan: Planned, step: int | None = None) -> Comparison:
     """Compares one step of a history, from 0, with its plan. Raises SnapshotError.
 
-    Without ``step`` it takes the one with the most allocations of planned sizes, and of several the
-    last.
+    By default it takes the last step with the most allocations of planned sizes.
     """
     found = windows(snapshot.events)
     sizes = [version.bytes for version in plan.versions]
@@ -51,9 +49,9 @@ def compare(snapshot: Snapshot, plan: Planned, step: int | None = None) -> Compa
     matched = _Matched(snapshot, found[chosen], plan)
     if not matched.pairs:
         raise SnapshotError(
-            f"step {chosen} has no allocation of a planned size: it is not the planned step"
+            f"step {chosen} has no allocation of a planned size, so it is not the planned step"
         )
-    return _Sides(matched, plan).comparison(snapshot, chosen, len(found))
+    return _SideBySide(matched, plan).comparison(snapshot, chosen, len(found))
 
 
 def _chosen(snapshot: Snapshot, found: list[Window], sizes: list[int], step: int | None) -> int:
@@ -86,7 +84,7 @@ class _Matched:
     def __init__(self, snapshot: Snapshot, window: Window, plan: Planned):
         found = _allocations(snapshot, window)
         pairs = align([v.bytes for v in plan.versions], [row.bytes for row in found])
-        # What comes before the first planned allocation was there before the step.
+        # Allocations before the first planned one belong to the time before the step.
         first, last = (pairs[0][1], pairs[-1][1]) if pairs else (0, len(found) - 1)
         self.recorded = found[first : last + 1]
         self.window = Window(found[first].made, found[last].made + 1)
@@ -137,8 +135,8 @@ def _allocations(snapshot: Snapshot, window: Window) -> list[_Recorded]:
     return found
 
 
-class _Sides:
-    """Both sides by moments."""
+class _SideBySide:
+    """The planned and the recorded memory, by moment."""
 
     def __init__(self, matched: _Matched, plan: Planned):
         self._matched, self._plan = matched, plan
@@ -166,7 +164,7 @@ class _Sides:
             planned_peak=planned_peak,
             recorded_peak=recorded_peak,
             modules=self._modules(),
-            partings=sorted(self._partings(), key=lambda row: (row.run, row.cause, row.operation)),
+            partings=sorted(self._differences(), key=lambda row: (row.run, row.cause, row.operation)),
         )
 
     def _is_planned(self, version: Any, moment: int) -> bool:
@@ -189,7 +187,7 @@ class _Sides:
         return operation.name, operation.module
 
     def _planned_peak(self) -> Moment:
-        """Returns where the plan needs most, and what was recorded there."""
+        """Returns the moment of the planned peak, and the bytes recorded there."""
         changes = [0] * (self._matched.count + 2)
         for version in self._plan.versions:
             changes[self._matched.of_run(version.made) + 1] += version.bytes
@@ -225,12 +223,12 @@ class _Sides:
             return self._plan.operation(self._plan.versions[version].made).module
         return self._names(self._matched.run(self._matched.of_event(row.made)))[1]
 
-    def _partings(self) -> Iterable[Difference]:
+    def _differences(self) -> Iterable[Difference]:
         matched, plan = self._matched, self._plan
         for position, row in enumerate(matched.recorded):
             if position not in self._of_recorded:
                 first, last = matched.of_event(row.made), matched.of_event(row.freed)
-                yield self._parting(
+                yield self._difference(
                     NOT_PLANNED, first, last, row.bytes, self._is_recorded(row), row.place
                 )
         for position, version in enumerate(plan.versions):
@@ -253,7 +251,7 @@ class _Sides:
             is_recorded = self._is_recorded(row)
             freed = matched.of_event(row.freed)
             if freed > last or (is_recorded and not is_planned):
-                yield self._parting(
+                yield self._difference(
                     LATER,
                     last,
                     freed,
@@ -263,7 +261,7 @@ class _Sides:
                     version.made,
                 )
             elif freed < last or (is_planned and not is_recorded):
-                yield self._parting(
+                yield self._difference(
                     EARLIER,
                     freed,
                     last,
@@ -273,7 +271,7 @@ class _Sides:
                     version.made,
                 )
 
-    def _parting(
+    def _difference(
         self,
         cause: str,
         first: int,
@@ -283,7 +281,7 @@ class _Sides:
         where: str,
         made: int | None = None,
     ) -> Difference:
-        """Returns a difference between two moments. ``made`` is the run that makes it."""
+        """Returns the difference from ``first`` to ``last``. ``made`` is the run that allocates."""
         run = self._matched.run(first)
         operation, module = self._names(run if made is None else made)
         return Difference(

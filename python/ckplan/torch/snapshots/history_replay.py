@@ -1,4 +1,4 @@
-"""Runs the requests of a recorded history through the replay of PyTorch's allocator.
+"""Replays a recorded history through the simulation of PyTorch's allocator.
 
 A history has what was asked of the allocator, and what it answered: the addresses of blocks, and
 when it got segments from the driver and gave them back. The replay is asked the same. The driver's
@@ -42,7 +42,7 @@ class Replayed:
 
 
 class _Different(Exception):
-    """The replay does something else than the history."""
+    """The replay differs from the history."""
 
 
 def replay(snapshot: Snapshot) -> Replayed:
@@ -68,16 +68,16 @@ def replay(snapshot: Snapshot) -> Replayed:
 
 
 def _check(snapshot: Snapshot) -> None:
-    """Refuses what the replay does not know."""
+    """Raises SnapshotError for features that the replay does not support."""
     streams = {event.stream for event in snapshot.events}
     pools = {segment.pool for segment in snapshot.segments if any(segment.pool)}
     if len(streams | {segment.stream for segment in snapshot.segments}) > 1:
-        raise SnapshotError("its blocks are of several streams, and a replay knows one")
+        raise SnapshotError("it uses several streams, but the replay supports only one")
     if pools:
-        raise SnapshotError("it has memory pools of its own, and a replay knows none")
+        raise SnapshotError("it uses private memory pools, which the replay does not support")
     actions = {event.action for event in snapshot.events}
     if actions & {SEGMENT_MAP, SEGMENT_UNMAP} or any(s.is_expandable for s in snapshot.segments):
-        raise SnapshotError("it has expandable segments, whose addresses are not replayed")
+        raise SnapshotError("it uses expandable segments, which the replay does not support")
 
 
 class _Run:

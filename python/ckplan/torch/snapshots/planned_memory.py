@@ -1,4 +1,4 @@
-"""What a plan file says of each piece of memory: which run makes it, and how long it lives."""
+"""Reads from a plan file which run makes each piece of memory, and how long it lives."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Planned:
 
 
 def read(plan: str | os.PathLike[str], graph: str | os.PathLike[str] | None = None) -> Planned:
-    """Reads a plan, which the program judges before. Raises ckplan.PlanError, OSError, SnapshotError.
+    """Reads a plan that the program has checked. Raises ckplan.PlanError, OSError, SnapshotError.
 
     ``graph`` is the file that the plan is of; by default the one beside the plan that it names.
     """
@@ -47,7 +47,7 @@ def read(plan: str | os.PathLike[str], graph: str | os.PathLike[str] | None = No
     named = str(model.get("name", "")) if isinstance(model, dict) else ""
     if graph is None and not _is_file_name(named):
         raise SnapshotError(
-            f"{path}: model.name {named!a:.60} cannot be a file name; name the graph's file as well"
+            f"{path}: model.name {named!a:.60} is not a valid file name; pass the graph's file as well"
         )
     beside = Path(graph) if graph is not None else path.parent / Path(named).name
     answer = run_program("check", str(path), str(beside), "--no-config", "--quiet")
@@ -62,7 +62,7 @@ def read(plan: str | os.PathLike[str], graph: str | os.PathLike[str] | None = No
         _check(content)
         found = from_json(content)
         steps = [step[1] for step in document["schedule"]["steps"]]
-        # The allocator is not asked for memory of no bytes.
+        # Empty tensors are not allocated.
         made = [v for v in versions(found, steps, (VALUE, PARAMETER_GRADIENT)) if v.bytes]
     except SnapshotError as error:
         raise SnapshotError(f"{beside}: {error}") from None
@@ -89,7 +89,7 @@ def _document(path: Path) -> Mapping[str, Any]:
 
 
 def _check(graph: Mapping[str, Any]) -> None:
-    """Refuses graphs that ckplan.torch does not write."""
+    """Raises SnapshotError for graphs that ckplan.torch did not write."""
     for key in ("values", "ops"):
         rows = graph.get(key, [])
         if [row.get("id") if isinstance(row, dict) else None for row in rows] != [
