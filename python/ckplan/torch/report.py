@@ -97,7 +97,7 @@ class GraphReport:
         if self.is_above_plan and not retains_graph:
             warnings.warn(
                 f"the first step of graph {self.part} needed {peak_bytes} bytes, where "
-                f"{self.step_peak_bytes} were promised: this is a fault of ckplan.torch, please "
+                f"{self.step_peak_bytes} were promised: this is a bug in ckplan.torch, please "
                 "report it",
                 PlanWarning,
                 stacklevel=2,
