@@ -98,5 +98,5 @@ def test_the_plan_for_all_results_trains_with_those_of_the_step_before():
 
 
 def test_other_returns_are_refused():
-    with pytest.raises(ValueError, match='returns is "all" or "loss", not .logits.'):
+    with pytest.raises(ValueError, match='returns must be "all" or "loss", not .logits.'):
         estimate_small(returns="logits")

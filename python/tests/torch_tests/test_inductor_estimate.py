@@ -91,7 +91,7 @@ def test_sizes_are_not_sought_in_compiled_code():
         estimate(compiler="inductor", largest="batch")
     with pytest.raises(ValueError, match='returns="all" needs compiler="eager"'):
         estimate(compiler="inductor", returns="all")
-    with pytest.raises(ValueError, match='compiler is "eager" or "inductor"'):
+    with pytest.raises(ValueError, match='compiler must be "eager" or "inductor"'):
         estimate(compiler="triton")
 
 

@@ -224,7 +224,7 @@ def test_results_that_are_dropped_may_move_and_be_held_after_all(monkeypatch):
     [
         ({"host_memory": "1GiB"}, 'are for plans with offload="pcie5"'),
         ({"never_offload": "op:gelu"}, 'are for plans with offload="pcie5"'),
-        ({"offload": "pcie5", "costs": "flops"}, "offload needs times"),
+        ({"offload": "pcie5", "costs": "flops"}, "offload needs costs in time"),
         ({"offload": "pcie9"}, "pcie9"),
         ({"offload": "pcie5", "host_memory": "much"}, "much"),
     ],

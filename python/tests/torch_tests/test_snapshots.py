@@ -85,7 +85,7 @@ def test_no_code_in_a_file_is_run(tmp_path, protocol):
         ),
         (
             pickle.dumps(whole(device_traces=[[{"action": 3}]])),
-            "the action of an event is not a text",
+            "the action of an event is not a string",
         ),
         (pickle.dumps(whole(segments=[{"device": 1, "address": 1}])), "blocks is not a list"),
         (

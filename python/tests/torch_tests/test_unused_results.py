@@ -226,7 +226,7 @@ def test_a_head_without_a_gradient_is_not_run_backward():
 
 
 def test_values_that_returns_accepts():
-    with pytest.raises(ValueError, match='returns is "all" or "loss"'):
+    with pytest.raises(ValueError, match='returns must be "all" or "loss"'):
         ckplan.torch.compile(language(), budget="100%", returns="logits")
     with pytest.raises(ValueError, match="compiler"):
         ckplan.torch.compile(language(), budget="100%", returns="loss", compiler="inductor")

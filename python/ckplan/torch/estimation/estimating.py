@@ -92,7 +92,7 @@ def estimate(
     MissingKernelError for an operator without a fake kernel, and ckplan.PlanError.
     """
     if compiler not in ("eager", "inductor"):
-        raise ValueError(f'compiler is "eager" or "inductor", not {compiler!r}')
+        raise ValueError(f'compiler must be "eager" or "inductor", not {compiler!r}')
     private.check_version(compiler)
     device, memory = _device_and_memory(device, memory)
     case = TrainingSetup(
@@ -109,7 +109,7 @@ def estimate(
         returns,
     )
     if returns not in ("all", "loss"):
-        raise ValueError(f'returns is "all" or "loss", not {returns!r}')
+        raise ValueError(f'returns must be "all" or "loss", not {returns!r}')
     optimizers.check(optimizer)
     wanted = sizes.wanted(largest, sizes_of(example_inputs))
     added = sizes.check_added(added_times)
