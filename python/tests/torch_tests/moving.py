@@ -12,7 +12,7 @@ import tempfile
 from collections import defaultdict
 from typing import Any
 
-from ckplan.torch import backend, request
+from ckplan.torch import graph_planner, request
 from ckplan.torch.graph import VALUE, JointGraph
 from ckplan.torch.offload.steps import DROP, IN, OUT, Step, Transfer
 
@@ -26,7 +26,7 @@ def use_moves(monkeypatch: Any, seed: int = 0) -> list[request.Plan]:
         plans.append(given(graph, with_moves(graph, made.steps, random.Random(seed))))
         return plans[-1]
 
-    monkeypatch.setattr(backend, "make_plan", plan)
+    monkeypatch.setattr(graph_planner, "make_plan", plan)
     return plans
 
 

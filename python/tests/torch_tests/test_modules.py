@@ -14,9 +14,9 @@ from torch_tests.networks import Bert, MixtureOfExperts, ResNet, images, tokens
 from torch_tests.training import loss_of
 
 import ckplan.torch
-from ckplan.torch import backend, building, operators, request
-from ckplan.torch.building import build
+from ckplan.torch import graph_planner, module_builder, operators, request
 from ckplan.torch.graph import CONSTANT, PARAMETER_GRADIENT, JointGraph
+from ckplan.torch.module_builder import build
 
 
 def captured_of(
@@ -29,7 +29,7 @@ def captured_of(
         graphs.append(graph)
         return request.make_plan(graph, *rest)
 
-    monkeypatch.setattr(backend, "make_plan", plan)
+    monkeypatch.setattr(graph_planner, "make_plan", plan)
     planned = ckplan.torch.compile(model, budget="100%", effort="quick", **options)
     loss_of(planned(batch)).backward()
     return graphs[0]
@@ -129,10 +129,10 @@ def test_names_of_copied_nodes_are_found_at_once(monkeypatch):
 
     def build_counting(*arguments: Any, **options: Any) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(building.fx, "Graph", Graph)
+            patch.setattr(module_builder.fx, "Graph", Graph)
             return build(*arguments, **options)
 
-    monkeypatch.setattr(backend, "build", build_counting)
+    monkeypatch.setattr(graph_planner, "build", build_counting)
     CountingSet.asked = 0
     planned = ckplan.torch.compile(Bert(8, 16, 2, 64, 16), budget="60%", effort="quick")
     loss_of(planned(tokens())).backward()
@@ -150,7 +150,7 @@ def test_the_garbage_collector_rests_while_modules_are_built(monkeypatch):
         finally:
             gc.callbacks.pop()
 
-    monkeypatch.setattr(backend, "build", build_watched)
+    monkeypatch.setattr(graph_planner, "build", build_watched)
     planned = ckplan.torch.compile(Bert(8, 16, 2, 64, 16), budget="60%", effort="quick")
     loss_of(planned(tokens())).backward()
     assert not phases
@@ -163,7 +163,7 @@ def test_modules_of_another_peak_than_planned_are_refused(monkeypatch, change):
         plan = request.make_plan(*arguments)
         return dataclasses.replace(plan, peak_bytes=plan.peak_bytes + change)
 
-    monkeypatch.setattr(backend, "make_plan", wrong)
+    monkeypatch.setattr(graph_planner, "make_plan", wrong)
     planned = ckplan.torch.compile(nn.Linear(4, 4), budget="100%", effort="quick")
     with pytest.raises(ckplan.torch.ReplayError, match="not used"):
         planned(torch.randn(2, 4))
@@ -173,7 +173,7 @@ def test_a_plan_that_reads_what_it_has_not_made_is_refused(monkeypatch):
     def wrong(joint: Any, graph: JointGraph, steps: list[int], **options: Any) -> Any:
         return build(joint, graph, [step for step in steps if step != 0], **options)
 
-    monkeypatch.setattr(backend, "build", wrong)
+    monkeypatch.setattr(graph_planner, "build", wrong)
     model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
     planned = ckplan.torch.compile(model, budget="100%", effort="quick")
     with pytest.raises(Exception, match="read where the plan has not made it"):
@@ -219,7 +219,9 @@ def test_the_state_of_optimizers_is_that_of_the_program(optimizer, master_weight
 
 
 def test_an_optimizer_that_the_program_does_not_know():
-    with pytest.raises(ValueError, match='^optimizer: "adamx" is (none|not one) of .*sgd, momentum, adam'):
+    with pytest.raises(
+        ValueError, match='^optimizer: "adamx" is (none|not one) of .*sgd, momentum, adam'
+    ):
         ckplan.torch.compile(nn.Linear(4, 4), budget="60%", optimizer="adamx")
 
 
