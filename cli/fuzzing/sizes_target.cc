@@ -99,7 +99,7 @@ void ReadArguments(const std::vector<std::string>& arguments) {
 
 // One line is one value; several lines are also tried as the arguments of a command.
 void FuzzSizes(FuzzInput input) {
-  ReadContents(TextOf(input));
+  ReadContents(std::string(TextOf(input)));
   const std::vector<std::string> lines = Split(TextOf(input), '\n');
   for (const std::string& text : lines) ReadOneValue(text);
   ReadArguments(lines);
