@@ -62,7 +62,7 @@ TEST_CASE(
   REQUIRE(!alone.ok());
   CHECK(alone.error().code == ErrorCode::kIo);
   CHECK(alone.error().message ==
-        "cannot write \"" + pipe + "\": nobody reads this pipe; start its reader first");
+        "cannot write \"" + pipe + "\": nothing reads from this pipe; start the reader first");
   CHECK(FileCount(folder) == 1);
   const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
   REQUIRE(reader >= 0);
@@ -153,12 +153,13 @@ TEST_CASE("files: two outputs that are one file are refused, even before the fil
   const TemporaryFolder folder;
   fs::create_directory(folder / "sub");
   fs::create_symlink("a", folder / "dangling");
-  CHECK(Refusal({}, {folder / "a", folder / "a"}) == "\"" + (folder / "a") + "\" is written twice");
+  CHECK(Refusal({}, {folder / "a", folder / "a"}) ==
+        "\"" + (folder / "a") + "\" is named for two outputs");
   for (const char* const name : {"./a", "sub/../a", "A", "dangling"}) {
     CAPTURE(name);
     CHECK(Refusal({}, {folder / "a", folder / name}) ==
           "\"" + (folder / "a") + "\" and \"" + (folder / name) +
-              "\" are one file; give each output its own");
+              "\" are the same file; name a different file for each output");
   }
   CHECK(Refusal({}, {folder / "a", folder / "b", folder / "sub/a"}) == "");
   CHECK(Refusal({}, {"/dev/null", "/dev/null"}) == "");

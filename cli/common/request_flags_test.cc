@@ -256,7 +256,7 @@ TEST_CASE("request flags: an invalid value is refused with its flag") {
       {{"--paper-budget", "60%"}, "--paper-budget: \"60%\" is not understood"},
       {{"--shard", "fsdp"}, "--shard: \"fsdp\" is not of the form SYSTEM:N"},
       {{"--shard", "fsdp:1"}, "--shard fsdp: \"1\" is not understood"},
-      {{"--shard", "zero4:8"}, "--shard: nothing is known of \"zero4\"; did you mean"},
+      {{"--shard", "zero4:8"}, "--shard: unknown system \"zero4\"; did you mean"},
       {{"--pipeline", "4"}, "--pipeline: \"4\" is not of the form STAGES/INDEX"},
       {{"--pipeline", "4/4"}, "--pipeline INDEX: \"4\" is not understood"},
       {{"--pipeline", "0/0"}, "--pipeline STAGES: \"0\" is not understood"},
@@ -268,14 +268,14 @@ TEST_CASE("request flags: an invalid value is refused with its flag") {
       {{"--stage-cuts", "a,"}, "--stage-cuts: \"a,\" has a name without a letter"},
       {{"--knob", "5"}, "--knob: \"5\" is not of the form NAME=N|SIZE"},
       {{"--knob", "segment=5"},
-       "--knob: no algorithm has a knob \"segment\"; did you mean \"segments\"? they are B, "
+       "--knob: no algorithm has a parameter \"segment\"; did you mean \"segments\"? they are B, "
        "segments, C, point, k"},
       {{"--knob", "segments=5MiB"}, "--knob segments: \"5MiB\" is not understood"},
       {{"--knob", "C=40%"}, "--knob C: \"40%\" is not understood"},
       {{"--budget", "1", "--budget-total", "2"}, "--budget and --budget-total exclude each other"},
       {{"--align", "0"}, "--align: \"0\" is not understood"},
       {{"--algo", "exact-pd"}, "unknown algorithm \"exact-pd\"; did you mean \"exact-dp\"?"},
-      {{"--cost", "guess"}, "no cost model is spelled \"guess\""},
+      {{"--cost", "guess"}, "unknown cost model \"guess\""},
       {{"--autograd", "tf"}, "--autograd: \"tf\" is not one of torch-cuda, minimal, torch-cpu"},
   };
   for (const auto& row : kRows) {

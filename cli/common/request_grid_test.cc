@@ -71,7 +71,7 @@ TEST_CASE("request grid: every element of a list is judged") {
       {{"-b", "40%,60%", "--added-time", "5%"}, "--budget and --added-time exclude each other"},
       {{"-D", "A=1,2,3,4,5,6,7,8,9,10", "-D", "B=1,2,3,4,5,6,7,8,9,10", "-D",
         "C=1,2,3,4,5,6,7,8,9,10,11"},
-       "-D: the sizes have more than 1000 combinations"},
+       "-D: more than 1000 combinations of sizes"},
   };
   for (const auto& row : kRows) {
     const Result<RequestGrid> grid = GridOf(row.arguments);

@@ -147,8 +147,7 @@ TEST_CASE("name patterns: wildcards in a pattern of more than 1000 bytes are ref
 TEST_CASE("name patterns: a list has a maximum length") {
   CHECK(Chosen(NamePatterns(kMaxPatterns, "conv")) == "x---");
   CHECK(Chosen(NamePatterns(kMaxPatterns + 1, "conv")) ==
-        "there are 100001 patterns to choose a node by, and there may be 100000; write some as one "
-        "with * or ?");
+        "100001 patterns for a node exceed the limit of 100000; combine some with * or ?");
 }
 
 TEST_CASE("name patterns: a stop ends matching") {

@@ -80,9 +80,9 @@ TEST_CASE("find subjects: by name, module and pattern") {
 TEST_CASE("find subjects: an unknown name is refused with similar names") {
   const Names names;
   CHECK(names.Of("relv") ==
-        "error: no node, tensor or module is called \"relv\"; did you mean \"relu\"?");
+        "error: no node, tensor or module is named \"relv\"; did you mean \"relu\"?");
   CHECK(names.Of("node:c").starts_with("error: "));
-  CHECK(names.Of("x*y") == "error: no node and no tensor matches \"x*y\"");
+  CHECK(names.Of("x*y") == "error: no node or tensor matches \"x*y\"");
   const Error error = FindSubjects(names.graph, names.absent, "block").error();
   CHECK(error.code == ErrorCode::kUsage);
   REQUIRE(error.notes.size() == 1);

@@ -266,7 +266,7 @@ TEST_CASE("joint plans: no damage passes") {
       {"operation \"g\": its row has another \"name\"",
        [](Plan* p) { p->labels[OpId(1)].name = "G"; }},
       {"another \"outputs\"", [](Plan* p) { p->labels[OpId(1)].outputs[0].bytes = Bytes(0); }},
-      {"the plan decides on 2 operations", [](Plan* p) { p->decisions.resize(2); }},
+      {"the plan has decisions for 2 operations", [](Plan* p) { p->decisions.resize(2); }},
   };
   const JointGraph graph = Chain();
   for (const auto& row : kRows) {

@@ -104,7 +104,7 @@ TEST_CASE("check: each damage to a plan is found and named") {
       {"node \"c\": its row has another \"op\"", [](Plan* p) { p->labels[NodeId(2)].op = "x"; }},
       {"node \"c\": its row has another \"outputs\"",
        [](Plan* p) { p->labels[NodeId(2)].outputs[0].bytes += Bytes(1); }},
-      {"the plan decides on 4 nodes and names 3, the graph has 4",
+      {"the plan has decisions for 4 nodes and names 3, but the graph has 4",
        [](Plan* p) { p->labels.resize(3); }},
       {"peak: missing", [](Plan* p) { p->peak.reset(); }},
       {"peak: the plan says step 99", [](Plan* p) { p->peak->step = 99; }},
@@ -129,7 +129,7 @@ TEST_CASE("check: each damage to a plan is found and named") {
       {"node \"b\": the plan says keep",
        [](Plan* p) { p->decisions[NodeId(1)].action = NodeAction::kKeep; }},
       {"with 2 recomputations", [](Plan* p) { p->decisions[NodeId(1)].recompute_count = 2; }},
-      {"the plan decides on 5 nodes", [](Plan* p) { p->decisions.push_back({}); }},
+      {"the plan has decisions for 5 nodes", [](Plan* p) { p->decisions.push_back({}); }},
       {"\"b\" is read but not in memory",  // b is needed by c before its first run
        [](Plan* p) { std::swap(p->schedule.steps[1], p->schedule.steps[2]); }},
       {"no node or tensor of number 44", [](Plan* p) { p->schedule.steps[0].index = 44; }},

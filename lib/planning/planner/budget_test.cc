@@ -122,7 +122,7 @@ TEST_CASE("a refusal names another algorithm: best if it fits, or the one that c
   REQUIRE(refusal.code == ErrorCode::kInfeasible);
   const Error fits = WithAlternative(refusal, graph, request, {});
   REQUIRE(fits.notes.size() == 1);
-  CHECK(fits.notes[0].starts_with("best fits, and adds "));
+  CHECK(fits.notes[0].starts_with("best fits and slows a step by "));
   request.budget = Budget::Of(Bytes(1));
   const Error nobody = WithAlternative(refusal, graph, request, {});
   CHECK(nobody.notes.at(0).starts_with("no other fast algorithm fits: "));

@@ -171,7 +171,7 @@ TEST_CASE("fit: the batch that is burnt into a file is sought as an open dimensi
   const Result<Fit> bound = FindFit(request, {});
   REQUIRE_FALSE(bound.ok());
   CHECK(bound.error().code == ErrorCode::kUsage);
-  CHECK(bound.error().message.find("has a size, and is to be fitted") != std::string::npos);
+  CHECK(bound.error().message.find("cannot be both fixed and fitted") != std::string::npos);
 }
 
 TEST_CASE("fit: what must run again is charged to every row, the first one too") {

@@ -354,7 +354,7 @@ def test_refusals_of_the_command_line(tmp_path, saved, capsys):
         ([str(snapshot), str(snapshot)], 3, "it is not JSON in UTF-8"),
         ([graph, str(saved)], 3, "is not a memory snapshot"),
         ([str(snapshot), str(alone)], 3, "gpt.graph.json"),
-        ([str(snapshot), str(damaged), graph], 6, "does not pass the checker"),
+        ([str(snapshot), str(damaged), graph], 6, "fails the check"),
         ([str(snapshot), str(saved), "--step", "7"], 3, "no step 7"),
         ([str(snapshot), str(saved), "--device", "3"], 3, "no history of device 3"),
     ]:
