@@ -16,9 +16,9 @@ namespace {
 
 // The meaning of a joint graph's runs by the definition: every version with the steps at which it
 // is in memory, and for each step the sum over all versions. O(n^2).
-class NaiveRuns {
+class LiveRuns {
  public:
-  NaiveRuns(const JointGraph& graph, const std::vector<OpId>& runs) : graph_(graph), runs_(runs) {
+  LiveRuns(const JointGraph& graph, const std::vector<OpId>& runs) : graph_(graph), runs_(runs) {
     for (size_t step = 0; step < runs.size(); ++step) {
       for (const ValueId write : graph.op(runs[step]).writes) MakeVersion(step, write);
     }
@@ -210,7 +210,7 @@ TEST_CASE("joint plans: the checker accepts random plans, whose peak equals the 
     const std::vector<OpId> runs = RandomRuns(rng, graph);
     const Plan plan = PlanOf(graph, runs);
     CHECK(FaultsOf(graph, plan) == "");
-    const auto [peak, step] = NaiveRuns(graph, runs).Peak();
+    const auto [peak, step] = LiveRuns(graph, runs).Peak();
     CHECK(plan.figures.peak == peak);
     CHECK(plan.peak->step == static_cast<int32_t>(step));
     with_peak_after_start += step > 0;
