@@ -20,14 +20,13 @@ from typing import TypeVar
 
 import torch
 from against_torch import NETWORKS, trace
-from torch import nn
-
-from ckplan.torch import private_autograd
+from ckplan.torch import private
+from ckplan.torch.building import Modules, build
 from ckplan.torch.capture import capture
 from ckplan.torch.costs import set_costs
-from ckplan.torch.module_builder import Modules, build
-from ckplan.torch.module_replay import replay_modules
+from ckplan.torch.judge import replay_modules
 from ckplan.torch.request import Request, make_plan
+from torch import nn
 
 Made = TypeVar("Made")
 
@@ -67,8 +66,8 @@ def first_step(name: str, request: Request) -> Stopwatch:
 
     def modules() -> Modules:
         made = build(step.joint, graph, plan.steps)
-        private_autograd.box(made.forward)
-        private_autograd.box(made.backward)
+        private.box(made.forward)
+        private.box(made.backward)
         return made
 
     made = watch.time("built", modules)

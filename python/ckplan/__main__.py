@@ -1,4 +1,5 @@
-"""Runs the program ``ckplan`` for ``python -m ckplan`` and for the entry point ``ckplan``."""
+"""Runs ``python -m ckplan …`` and the entry point ``ckplan``: the program, with the same arguments.
+"""
 
 import os
 import sys
@@ -7,7 +8,7 @@ from ckplan.program import ProgramNotFoundError, find_program
 
 
 def main() -> None:
-    """Replaces this process with the program, so that the caller gets its exit code and signals."""
+    """Replaces this process by the program, so that exit code and signals are the caller's."""
     try:
         program = find_program()
     except ProgramNotFoundError as error:

@@ -16,7 +16,7 @@ ModelGraph Lowered(const Model& model) {
   return std::move(lowered).value();
 }
 
-constexpr const char* kGraph =
+constexpr const char* kTrainedInputs =
     "g (float[N,4] x, float[4,8] w, float[8] b) => (float[N,8] y) "
     "{ l = MatMul(x, w) y = Add(l, b) }";
 
@@ -33,22 +33,23 @@ LoadOptions Set(std::vector<std::string> inputs) {
 }
 
 TEST_CASE("weights: inputs that are parameters are trained, and no part of the batch") {
-  const ConstantMemory none = LowerText(kGraph, BatchOf(2)).graph.constants();
+  const ConstantMemory none = LowerText(kTrainedInputs, BatchOf(2)).graph.constants();
   CHECK(none.parameter_gradients == Bytes(0));
   CHECK(none.inputs == Bytes((8 + 32 + 8) * 4));
-  const ConstantMemory both = LowerText(kGraph, Weights({"w", "b"})).graph.constants();
+  const ConstantMemory both = LowerText(kTrainedInputs, Weights({"w", "b"})).graph.constants();
   CHECK(both.parameters == Bytes((32 + 8) * 4));
   CHECK(both.parameter_gradients == both.parameters);
   CHECK(both.inputs == Bytes(8 * 4));
-  const ConstantMemory rest = LowerText(kGraph, Weights({"!x"})).graph.constants();
+  const ConstantMemory rest = LowerText(kTrainedInputs, Weights({"!x"})).graph.constants();
   CHECK(rest.parameters == both.parameters);
   LoadOptions frozen = Weights({"!x"});
   frozen.freeze = {"w"};
-  CHECK(LowerText(kGraph, frozen).graph.constants().parameter_gradients == Bytes(8 * 4));
+  CHECK(LowerText(kTrainedInputs, frozen).graph.constants().parameter_gradients == Bytes(8 * 4));
 }
 
 TEST_CASE("weights: an input that doesn't exist, or is text, is refused") {
-  CheckFails(LoadText(kGraph, Weights({"v"})), ErrorCode::kUsage, "no input is called \"v\"");
+  CheckFails(LoadText(kTrainedInputs, Weights({"v"})), ErrorCode::kUsage,
+             "no input is called \"v\"");
   CheckFails(LoadText("g (string[2] t) => (float[2] y) { y = Cast<to = 1>(t) }",
                       [] {
                         LoadOptions options;
@@ -92,7 +93,7 @@ TEST_CASE("set: contents that do not fit the input are refused") {
   }
   LoadOptions both = Set({"w=1"});
   both.weights = {"w"};
-  CheckFails(LoadText(kGraph, both), ErrorCode::kUsage,
+  CheckFails(LoadText(kTrainedInputs, both), ErrorCode::kUsage,
              "can't be both a parameter (--weights) and a constant (--set)");
   CheckFails(LoadText("g (float[N,K] x, int64[K] s) => (float[N,K] y) { y = Relu(x) }",
                       [] {
@@ -161,11 +162,11 @@ TEST_CASE("set: the inputs that decide a shape are named") {
 }
 
 TEST_CASE("set: an input that a model lacks is refused, unless it is optional") {
-  CheckFails(LoadText(kGraph, Set({"v=1"})), ErrorCode::kUsage,
+  CheckFails(LoadText(kTrainedInputs, Set({"v=1"})), ErrorCode::kUsage,
              "--set: the model has no input \"v\"");
   LoadOptions options = Set({"v=1"});
   options.optional_dims = {"v="};
-  CHECK(LoadText(kGraph, options).ok());
+  CHECK(LoadText(kTrainedInputs, options).ok());
 }
 
 TEST_CASE("weights: inputs that are read as such are suggested, or what is none of many") {
@@ -190,7 +191,7 @@ TEST_CASE("weights: inputs that are read as such are suggested, or what is none 
 }
 
 TEST_CASE("weights: patterns that choose nothing are refused, and what nothing trains has a note") {
-  CheckFails(LoadText(kGraph, Weights({"w", "!w"})), ErrorCode::kUsage,
+  CheckFails(LoadText(kTrainedInputs, Weights({"w", "!w"})), ErrorCode::kUsage,
              "--weights w,!w chooses nothing");
   const Result<Model> model = LoadText(
       "g (float[N,4] x, float[9,4] w, int64[N] ids, int8[4] q) => (float[N,4] y) "

@@ -6,7 +6,7 @@
 namespace ckplan {
 namespace {
 
-constexpr const char* kGraph =
+constexpr const char* kHintedGraph =
     "g (float[N,8] x) => (float[N,4] y) <float w = {2}, float[8,4] p = "
     "{1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
     "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}> { a = Mul(x, w) b = acme.Norm(a) c = acme.Project<N = "
@@ -16,7 +16,7 @@ constexpr const char* kGraph =
 ModelGraph Described(std::vector<std::string> op_shapes) {
   LoadOptions options = BatchOf(2);
   options.op_shapes = std::move(op_shapes);
-  onnx::ModelProto proto = ParseGraph(kGraph);
+  onnx::ModelProto proto = ParseGraph(kHintedGraph);
   proto.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->clear_shape();
   return LowerProto(proto, options);
 }
@@ -50,7 +50,8 @@ TEST_CASE("op hints: FLOPs add to the cost") {
   CHECK(cost("acme::Norm=like:0;flops=1000000000") > cost("acme::Norm=like:0"));
 }
 
-Result<Model> LoadDescribed(std::vector<std::string> op_shapes, const std::string& graph = kGraph,
+Result<Model> LoadDescribed(std::vector<std::string> op_shapes,
+                            const std::string& graph = kHintedGraph,
                             std::set<std::string> optional = {}) {
   LoadOptions options = BatchOf(2);
   options.op_shapes = std::move(op_shapes);

@@ -25,38 +25,39 @@ class GraphReport:
     """One graph of a model. A model without graph breaks has one for each batch size."""
 
     part: int
-    """The part of the model, from 0. Graph breaks divide a model into parts."""
+    """Which part of the model; the first is 0. Graph breaks divide a model into parts."""
     operations: int = 0
     plan: Plan | None = None
     refusal: str = ""
-    """Why the graph is not planned; empty if it is."""
+    """Why the graph is not planned, if it is not."""
     note: str = ""
-    """A remark about its plan."""
+    """What else is to be said of its plan."""
     share_bytes: int | None = None
-    """The graph's share of a limit for several graphs, in bytes."""
+    """The graph's share of a limit that is for several."""
     saved_bytes: int = 0
-    """Bytes in memory between the forward and the backward pass."""
+    """What is in memory between the forward and the backward pass."""
     saved_host_bytes: int = 0
-    """Bytes on the host between the forward and the backward pass."""
+    """What is on the host between the forward and the backward pass."""
     retained_peak_bytes: int = 0
-    """The planned peak if the graph was retained for another backward pass, otherwise 0. The plan's
-    ``peak_bytes`` and ``keep_all_peak_bytes`` then include the tensors that stay."""
+    """The planned peak of a graph that was retained for another backward pass, in whose plan
+    ``peak_bytes`` and ``keep_all_peak_bytes`` count what stays; 0 if none was retained."""
     measured_peak_bytes: int | None = None
-    """The peak of the first step, with all calls of the graph; None until then, or if not measured."""
+    """Of the first step, all its calls of the graph; None before its end, and where it is not
+    measured."""
     measured_host_peak_bytes: int | None = None
-    """The same for copies on the host."""
+    """The same of copies on the host."""
     calls: int = 1
-    """How many calls of the graph waited for backward at the same time."""
+    """How many calls of the graph waited at once for their backward passes."""
     compilations: int = 1
-    """How often PyTorch compiled the graph."""
+    """How often PyTorch has compiled the graph."""
     is_compiled: bool = False
-    """Whether a compiler runs the modules, so their memory cannot be tracked."""
+    """Whether a compiler has the modules, so that nobody sees what they allocate."""
     promise: Promise | None = None
-    """The promised memory of a graph that Inductor compiles."""
+    """What is promised of a graph that Inductor compiles."""
     not_promised: str = ""
-    """Why a compiled graph has no promise."""
+    """Why nothing is promised of a compiled graph."""
     recomputed: Counter[str] = field(default_factory=Counter)
-    """By module (or operation without one): how many operations run again."""
+    """How often the operations of a module, or of none, run again."""
 
     def line(self) -> str:
         """Returns the graph's figures in one line."""
@@ -97,7 +98,7 @@ class GraphReport:
         if self.is_above_plan and not retains_graph:
             warnings.warn(
                 f"the first step of graph {self.part} needed {peak_bytes} bytes, where "
-                f"{self.step_peak_bytes} were promised: this is a bug in ckplan.torch, please "
+                f"{self.step_peak_bytes} were promised: this is a fault of ckplan.torch, please "
                 "report it",
                 PlanWarning,
                 stacklevel=2,
@@ -171,10 +172,10 @@ class Report:
     request: Request
     graphs: list[GraphReport] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """Remarks about the whole model, such as why it cannot be planned."""
+    """What is to be said of the model as a whole, such as what keeps it from being planned."""
 
     def say(self, note: str) -> None:
-        """Warns once, and keeps the warning for the summary."""
+        """Warns once about something, and keeps the warning for the summary."""
         if note not in self.notes:
             self.notes.append(note)
             warnings.warn(note, PlanWarning, stacklevel=3)
@@ -204,7 +205,7 @@ class Report:
     def figures(self) -> Figures:
         """Returns figures for logs, of the graph whose step has the highest planned peak.
 
-        They are empty until the first step is measured; compiled graphs are not measured.
+        They are empty until a step was measured; compiled graphs are not measured.
         """
         known = [
             graph
@@ -229,8 +230,8 @@ class Report:
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Writes the plans into a folder, for the program ``ckplan``, and returns their paths.
 
-        ``0.plan.json`` is the plan of the first graph, and ``0.graph.json`` its graph. ``ckplan
-        explain``, ``report`` and ``check`` take both.
+        ``0.plan.json`` is the plan of the first graph, and ``0.graph.json`` the graph itself, which
+        ``ckplan explain``, ``report`` and ``check`` take beside it.
         """
         place, written = Path(folder), []
         place.mkdir(parents=True, exist_ok=True)
@@ -244,7 +245,7 @@ class Report:
 
 
 def recomputed_modules(graph: JointGraph, plan: Plan) -> Counter[str]:
-    """Counts the runs of each module's operations beyond the first one."""
+    """Returns how often each module's operations run beyond their first run."""
     again: Counter[str] = Counter()
     for step, runs in Counter(plan.steps).items():
         operation = graph.operations[step]

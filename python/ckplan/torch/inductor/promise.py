@@ -1,4 +1,4 @@
-"""The promised memory of a graph that Inductor compiles."""
+"""What is promised of a graph that Inductor compiles."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Promise:
     replayed_bytes: int
     """The peak of tensors, by the replay of Inductor's code."""
     in_operators_bytes: int
-    """Bytes that operators additionally allocate within their calls."""
+    """What operators allocate within their calls beyond that."""
     plain_bytes: int
     """The same sum for plain ``torch.compile``."""
     saved_bytes: int
-    """Bytes in memory between the forward and the backward pass."""
+    """What is in memory between the forward and the backward pass."""
     added_share: float
     """The time that is added to plain Inductor's step, as predicted."""
     way: str
