@@ -205,9 +205,9 @@ TEST_CASE("graph.json: faults are reported with their places") {
       {"\"outputs\": [5],\n  \"later", "\"outputs\": [5, 5],\n  \"later",
        "/outputs/1: this tensor is"},
       {"\"random\": true", "\"random\": 1", "/nodes/0/random: is an integer"},
-      {"\"1.0\"", "\"2.0\"", "/schema_version: version \"2.0\" is not known"},
+      {"\"1.0\"", "\"2.0\"", "/schema_version: unknown version \"2.0\""},
       {"\"1.0\"", "1", "/schema_version: is an integer"},
-      {"\"1.0\"", "\"\"", "/schema_version: version \"\" is not known"},
+      {"\"1.0\"", "\"\"", "/schema_version: unknown version \"\""},
   };
   for (const auto& row : kRows) {
     CAPTURE(row.to);

@@ -229,7 +229,7 @@ TEST_CASE("joint graph files: faults are reported with their places") {
       {"[[3, 9223372036854775807]]", "[[3]]", "/ops/1/in_place/0: must be a pair [write, read]"},
       {"\"results\": [4]", "\"results\": [4, 4]", "/results/1: this is a result"},
       {"\"kind\": \"joint\"", "\"kind\": \"joined\"", "/kind: \"joined\" is unknown"},
-      {"\"1.0\"", "\"2.0\"", "/schema_version: version \"2.0\" is not known"},
+      {"\"1.0\"", "\"2.0\"", "/schema_version: unknown version \"2.0\""},
   };
   for (const auto& row : kRows) {
     CAPTURE(row.to);

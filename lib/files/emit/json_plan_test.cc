@@ -292,7 +292,7 @@ TEST_CASE("plan.json: faults are reported with their places") {
     std::string from, to, fault;
   } kRows[] = {
       {"\"1.0\"", "\"2.0\"",
-       "p.json: /schema_version: version \"2.0\" is not known; this ckplan reads 1.x"},
+       "p.json: /schema_version: unknown version \"2.0\"; this ckplan reads 1.x"},
       {"\"time\"", "\"speed\"",
        "/request/objective: \"speed\" is unknown; it must be one of: auto, time, memory"},
       {"\"budget_bytes\": 9", "\"budget_bytes\": 9.0",
