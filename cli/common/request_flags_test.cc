@@ -261,7 +261,7 @@ TEST_CASE("request flags: an invalid value is refused with its flag") {
       {{"--pipeline", "4/4"}, "--pipeline INDEX: \"4\" is not understood"},
       {{"--pipeline", "0/0"}, "--pipeline STAGES: \"0\" is not understood"},
       {{"--offload", "pcie9"}, "--offload: no link is named \"pcie9\"; did you mean \"pcie4\"?"},
-      {{"--offload", "c2c:0"}, "--offload: \"c2c:0\" is no link: its rates are not"},
+      {{"--offload", "c2c:0"}, "--offload: \"c2c:0\" is not a link: its rates are not"},
       {{"--host-memory", "60%"}, "--host-memory: \"60%\" is not understood"},
       {{"--batch", "0"}, "--batch: \"0\" is not understood"},
       {{"--micro-batches", "0"}, "--micro-batches: \"0\" is not understood"},

@@ -66,7 +66,7 @@ TEST_CASE("request grid: every element of a list is judged") {
       {{"--budget", "40%,60G"}, "--budget: \"60G\" is not understood"},
       {{"--budget", "40%,,60%"}, "--budget: \"\" is not understood"},
       {{"--budget-total", "40%,min"}, "--budget-total: \"min\" is not understood"},
-      {{"--added-time", "5%,x"}, "--added-time: \"x\" is no percentage"},
+      {{"--added-time", "5%,x"}, "--added-time: \"x\" is not a percentage"},
       {{"-D", "N=8,-1"}, "--dim N: \"-1\" is not understood"},
       {{"-b", "40%,60%", "--added-time", "5%"}, "--budget and --added-time exclude each other"},
       {{"-D", "A=1,2,3,4,5,6,7,8,9,10", "-D", "B=1,2,3,4,5,6,7,8,9,10", "-D",
