@@ -258,14 +258,19 @@ const Example kExamples[] = {
        request->algorithm = "given";
        request->decisions = Decisions{Decisions::Form::kCheckpoints, {{{"relu1", -1}}}, {}, {}};
      }},
-    {"of a part of a file, with a branch that an input decides, and an operator that it lacks",
+    {"of a part of a file, with a branch that an input decides",
      "testdata/regress/if_of_input.onnx",
      [](PlanRequest* request) {
        request->algorithm = "recompute-all";
        request->dims = {{"N", 256}};
        request->outputs = {"y"};
        request->set_inputs = {"use_cache_branch=[1]"};
-       request->op_shapes = {"acme::Norm=like:0"};
+     }},
+    {"of a file with an operator of its own", "testdata/regress/own_operator.onnx",
+     [](PlanRequest* request) {
+       request->algorithm = "recompute-all";
+       request->dims = {{"N", 8}};
+       request->op_shapes = {"acme::Norm=like:0", "acme::Project=[0.0,4]"};
      }},
     {"of a file whose weights are inputs", "testdata/regress/weights_as_inputs.onnx",
      [](PlanRequest* request) {
