@@ -123,7 +123,8 @@ TEST_CASE("arriving gradients: of joint graphs as well, of forward graph files n
   const Result<Source> forward = LoadSource("testdata/graphs/net.json", Arriving());
   REQUIRE_FALSE(forward.ok());
   CHECK(forward.error().code == ErrorCode::kUsage);
-  CHECK(forward.error().message.starts_with("arriving gradients are for models and joint graphs"));
+  CHECK(forward.error().message.starts_with(
+      "arriving gradients need an ONNX model or a joint graph"));
 }
 
 TEST_CASE("arriving gradients: every algorithm plans a model's step, and best is no worse") {

@@ -104,7 +104,7 @@ TEST_CASE("best: the least peak is no higher than that of any other algorithm") 
   }
 }
 
-TEST_CASE("best: plans in any order are no worse than plans in the model's order") {
+TEST_CASE("best: plans in any order are no worse than uses the model's order of operations") {
   int better = 0;
   for (uint64_t seed = 1; seed <= 25; ++seed) {
     CAPTURE(seed);
@@ -152,7 +152,7 @@ TEST_CASE("best: other algorithms plan in the model's order") {
   request.order = StepOrder::kFree;
   const Result<Plan> plan = MakePlan(graph, request, {});
   REQUIRE_FALSE(plan.ok());
-  CHECK(plan.error().message.find("plans in the model's order") != std::string::npos);
+  CHECK(plan.error().message.find("uses the model's order of operations") != std::string::npos);
   request = BestWithin(Percent(90));
   request.order = StepOrder::kFree;
   request.granularity = Granularity::kLayer;

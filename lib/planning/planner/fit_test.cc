@@ -281,7 +281,7 @@ TEST_CASE("fit: what cannot be asked") {
 
   FitRequest bound = RequestFor("alexnet", GiB(1));
   bound.plan.dims["N"] = 4;
-  CHECK(error_of(bound).message.find("leave out that of the one to fit") != std::string::npos);
+  CHECK(error_of(bound).message.find("leave out the one to fit") != std::string::npos);
 }
 
 TEST_CASE("best: a search for a plan of so much time finds one just if the whole search does") {

@@ -226,7 +226,7 @@ TEST_CASE("memory: the optimizer's step may need more than any plan saves") {
   const Result<Plan> refused = MakePlan(step, request, {});
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().code == ErrorCode::kInfeasible);
-  CHECK(refused.error().message.find("for the step of the optimizer adamw") != std::string::npos);
+  CHECK(refused.error().message.find("the optimizer step of adamw alone") != std::string::npos);
   CHECK_FALSE(FindSurePlan(step, request, {}).value().has_value());
   request.memory.bytes = MemoryToTry(refused.error());
   CHECK(MakePlan(step, request, {}).ok());
