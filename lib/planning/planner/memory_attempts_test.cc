@@ -158,7 +158,9 @@ TEST_CASE("memory: whatever keeps everything within it is never refused") {
 
 TEST_CASE("memory: a size that fit names has a plan, whatever the effort") {
   // The plans of normal and quick effort for these memories leave the allocator too little.
-  for (const auto& [memory, percent] : {std::pair(MiB(790), 20.0), std::pair(MiB(970), 20.0)}) {
+  for (const auto& row : {std::pair(MiB(790), 20.0), std::pair(MiB(970), 20.0)}) {
+    const Bytes memory = row.first;
+    const double percent = row.second;
     CAPTURE(memory.count());
     FitRequest asked;
     asked.read = ReaderOf("testdata/models/resnet18.onnx");
