@@ -6,7 +6,7 @@
 //   using namespace ckplan;
 //
 //   Result<std::string> PlanWithin(const std::string& model, Bytes peak) {
-//     PlanRequest request = RequestAsPyTorchRuns();     // what is asked: see PlanRequest
+//     PlanRequest request = RequestAsPyTorchRuns();     // the question: see PlanRequest
 //     request.dims["N"] = 64;
 //     request.budget = Budget::Of(peak);
 //     CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(model, request));

@@ -22,7 +22,7 @@ void AddBackendChoice(CommandLine& line, std::string_view what, std::string* bac
 // kUnsupported: this build or this machine lacks the backend.
 Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options);
 
-// The CUDA backend for a GPU that is not there, on which nothing can run.
+// The CUDA backend for a GPU that this machine lacks; it prepares operators and runs none.
 struct DescribedBackend {
   std::string device;  // Its name in the table of devices.
   std::unique_ptr<Backend> backend;

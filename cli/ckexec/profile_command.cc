@@ -28,7 +28,7 @@ namespace ckplan {
 
 namespace {
 
-// ckexec profile --device: the workspaces of a model's operators on a GPU that is not there.
+// ckexec profile --device: the workspaces of a model's operators on a GPU you don't have.
 struct NodeOnDevice {
   std::string name;
   OpWorkspace workspace;

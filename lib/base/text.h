@@ -100,7 +100,7 @@ std::string AmountIn(const ByteUnit& unit, Bytes bytes);
 std::optional<std::string_view> NearName(std::string_view typed,
                                          std::span<const std::string_view> names);
 
-// Returns "; did you mean "NAME"?" for the near name, or an empty text if there is none.
+// Returns "; did you mean "NAME"?" with the nearest name, or "" if no name is near.
 std::string DidYouMean(std::string_view typed, std::span<const std::string_view> names);
 
 // Reports that `typed` is not one of the names: "TYPED"; did you mean "NAME"? Known are NAME, NAME

@@ -338,7 +338,7 @@ class Lease(unittest.TestCase):
             self.assertLess(results[case.name]["seconds"], limit)
             self.assertLessEqual(cases.expected_seconds(case), limit)
 
-    def test_what_says_most_takes_six_minutes(self):
+    def test_what_says_most_takes_less_than_seven_minutes(self):
         """By the times that are expected; a GPU has not shown them yet."""
         planned = cases.lease_cases()
         first = planned[:[case.name for case in planned].index("operators")]
@@ -387,8 +387,12 @@ class Lease(unittest.TestCase):
         self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
         results = self.results()
         self.assertEqual(set(results), {case.name for case in cases.lease_cases()})
-        lost = [case for case, result in results.items() if result["status"] == "failed"]
-        self.assertLessEqual(len(lost), killed + sum("profile" in case for case in lost) * 4)
+        lost = [result["reasons"][0] for result in results.values()
+                if result["status"] == "failed"]
+        # A plan whose profile was lost is not a loss of its own.
+        own = [reason for reason in lost if not reason.startswith("its costs were not measured")]
+        self.assertLessEqual(len(own), killed)
+        self.assertEqual(set(own), {"the campaign or the machine ended while it ran"} if own else set())
         for case in set(before) & set(results):
             if before[case]["status"] == "passed":
                 self.assertEqual(results[case]["status"], "passed")

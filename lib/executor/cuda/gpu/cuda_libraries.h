@@ -14,7 +14,7 @@ namespace ckplan::cuda {
 // Fails with kUnsupported if one of the libraries is missing, too old, or cannot start.
 Result<OpenedLibraries> OpenCudaLibraries(const DeviceOptions& options, void* stream);
 
-// Opens cuDNN for a GPU that is not there, by the properties of one (CudnnConvolutions::Describe).
+// Opens cuDNN for a GPU that this machine lacks, by its properties (CudnnConvolutions::Describe).
 // cuBLAS is not needed: its workspace is what the options say. Convolutions can be prepared, and
 // nothing can be run. Fails with kUnsupported if cuDNN is missing, too old, or refuses the GPU.
 Result<OpenedLibraries> DescribeCudaLibraries(const DeviceOptions& options,

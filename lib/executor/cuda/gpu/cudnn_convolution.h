@@ -38,8 +38,8 @@ class CudnnConvolutions {
   static Result<std::unique_ptr<CudnnConvolutions>> Create(const CudnnApi& api,
                                                            const DeviceOptions& options,
                                                            cudaStream_t stream);
-  // Prepares convolutions for a GPU that is not there, from its properties in JSON. They cannot
-  // run. kUnsupported: see DescribeDevice.
+  // Prepares convolutions for a GPU that this machine lacks, from its properties in JSON. They
+  // cannot run. kUnsupported: see DescribeDevice.
   static Result<std::unique_ptr<CudnnConvolutions>> Describe(const CudnnApi& api,
                                                              const DeviceOptions& options,
                                                              const std::string& properties_json);

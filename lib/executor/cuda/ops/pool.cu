@@ -31,12 +31,12 @@ struct DeviceWindowAxis {
         dilation(axis.dilation),
         begin(axis.begin) {}
 
-  // Returns the input that position k of the kernel reads in window o, or -1 if there is none.
+  // Returns the input that kernel position k reads in window o, or -1 if that is padding.
   CKPLAN_DEVICE int64_t InputOf(int64_t o, int64_t k) const {
     const int64_t at = o * stride.divisor() - begin + k * dilation;
     return at < in.divisor() ? Max(at, -1) : -1;
   }
-  // Returns the window that has position k of its kernel at this input, or -1 if there is none.
+  // Returns the window whose kernel position k lies on this input, or -1 if no window does so.
   CKPLAN_DEVICE int64_t OutputOf(int64_t at, int64_t k) const {
     int64_t reach = at + begin - k * dilation;
     if (reach < 0) return -1;
