@@ -158,9 +158,8 @@ TEST_CASE("memory: whatever keeps everything within it is never refused") {
 
 TEST_CASE("memory: a size that fit names has a plan, whatever the effort") {
   // The plans of normal and quick effort for these memories leave the allocator too little.
-  for (const auto& row : {std::pair(MiB(790), 20.0), std::pair(MiB(970), 20.0)}) {
-    const Bytes memory = row.first;
-    const double percent = row.second;
+  for (const auto& [mib, percent] : {std::pair(790, 20.0), std::pair(970, 20.0)}) {
+    const Bytes memory = MiB(mib);
     CAPTURE(memory.count());
     FitRequest asked;
     asked.read = ReaderOf("testdata/models/resnet18.onnx");
