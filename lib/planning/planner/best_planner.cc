@@ -8,15 +8,13 @@
 #include <vector>
 
 #include "lib/base/stop.h"
-#include "lib/base/text.h"
 #include "lib/planning/algorithms/best/best.h"
 #include "lib/planning/algorithms/best/curve/trade_off_curve.h"
-#include "lib/planning/plan/added_time.h"
 #include "lib/planning/planner/best_search.h"
+#include "lib/planning/planner/guarantees.h"
 #include "lib/planning/planner/joint_best.h"
 #include "lib/planning/planner/micro_batch_search.h"
 #include "lib/planning/planner/obedience.h"
-#include "lib/planning/planner/peak_budget.h"
 #include "lib/problem/schedule/expand.h"
 #include "lib/problem/schedule/simulate.h"
 
@@ -25,15 +23,9 @@ namespace {
 
 std::string GuaranteeOf(const PlanProblem& problem, const BestSolution& solution) {
   if (solution.overhead == 0) return "optimal: nothing runs twice";
-  const BoundScope order =
+  const BoundScope scope =
       solution.scope == BoundScope::kAnyOrder ? BoundScope::kAnyOrder : BoundScope::kPlanOrder;
-  const std::string scope =
-      fmt::format("{}{}", DescriptionOf(order), UnderConstraints(problem.request));
-  if (solution.is_optimal) return fmt::format("optimal among plans {}", scope);
-  const auto step = static_cast<double>(problem.step.cost().count());
-  const auto gap = static_cast<double>(solution.overhead - solution.lower_bound);
-  return fmt::format("heuristic: no plan {} saves more than {:.2f} % of a step", scope,
-                     step > 0 ? 100 * gap / step : 0);
+  return GuaranteeOf(problem, scope, solution.is_optimal, solution.overhead - solution.lower_bound);
 }
 
 Answer AnswerOf(const PlanProblem& problem, const BestSolution& solution,
@@ -128,33 +120,6 @@ Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limi
 }
 
 }  // namespace
-
-std::string LeastPeakProven(BoundScope scope, const PlanRequest& request) {
-  return fmt::format("no plan {}{} has a lower peak; ", DescriptionOf(scope),
-                     UnderConstraints(request));
-}
-
-std::string WhatIsProven(const PeakBound& bound, const PlanProblem& problem) {
-  const Bytes needed = bound.bytes + CoveredByBudget(problem.step, problem.request);
-  return fmt::format("it is {}proven that no plan {}{} fits: each needs at least {} ({} bytes)",
-                     bound.bytes > *problem.budget ? "" : "not ", DescriptionOf(bound.scope),
-                     UnderConstraints(problem.request), HumanBytes(needed), needed.count());
-}
-
-void MarkBalanced(Answer* answer) {
-  answer->is_optimal = false;
-  answer->guarantee.insert(0, "the least product of peak and time that was found; for its peak: ");
-}
-
-void AddCertificate(Certificate certificate, PlanFigures* figures) {
-  certificate.gap = figures->overhead - *figures->lower_bound_cost;
-  certificate.peak_gap = figures->peak - certificate.peak.bytes;
-  figures->certificate = certificate;
-}
-
-Cost AllowedAddition(const PlanProblem& problem) {
-  return problem.most_added.value_or(MostAdded(kAddedPercentWithoutBudget, problem.step.cost()));
-}
 
 Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits) {
   Result<Answer> answer = problem.step.is_joint() ? SolveJointByBest(problem, limits)

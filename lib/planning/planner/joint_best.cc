@@ -11,8 +11,8 @@
 #include "lib/planning/algorithms/best/curve/trade_off_curve.h"
 #include "lib/planning/algorithms/best/trade_off.h"
 #include "lib/planning/plan/added_time.h"
-#include "lib/planning/planner/best_planner.h"
 #include "lib/planning/planner/best_search.h"
+#include "lib/planning/planner/guarantees.h"
 #include "lib/planning/planner/joint_moving.h"
 #include "lib/planning/planner/joint_search.h"
 #include "lib/planning/planner/obedience.h"
@@ -180,10 +180,20 @@ class CurveSearch {
   TradeOffCurve* const curve_;
 };
 
+// Returns the best answer for the problem without its link to the host.
+Result<Answer> SolveWithoutOffload(PlanProblem problem, const SolveLimits& limits) {
+  problem.offload = nullptr;
+  return SolveJointByBest(problem, limits);
+}
+
 }  // namespace
 
 Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& limits) {
-  if (problem.offload != nullptr) return SolveMovingByBest(problem, limits);
+  if (problem.offload != nullptr) {
+    if (problem.budget) return SolveMovingWithin(problem, limits);
+    CKPLAN_ASSIGN_OR_RETURN(const Answer without, SolveWithoutOffload(problem, limits));
+    return SolveMovingFrom(without.schedule, problem, limits);
+  }
   BestProblem shared(problem.step.joint(), problem.is_recomputed);
   BestOptions options;
   options.work = WorkOf(problem.request.effort);
@@ -207,7 +217,10 @@ Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& l
 
 Result<std::vector<CurvePoint>> TraceJointCurveByBest(const PlanProblem& problem,
                                                       const SolveLimits& limits) {
-  if (problem.offload != nullptr) return TraceMovingCurve(problem, limits);
+  if (problem.offload != nullptr) {
+    CKPLAN_ASSIGN_OR_RETURN(const Answer without, SolveWithoutOffload(problem, limits));
+    return TraceMovingCurve(without.schedule, problem);
+  }
   BestProblem shared(problem.step.joint(), problem.is_recomputed);
   BestOptions options;
   options.work = WorkOf(problem.request.effort);

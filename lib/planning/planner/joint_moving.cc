@@ -13,9 +13,8 @@
 #include "lib/planning/algorithms/best/offload_best.h"
 #include "lib/planning/algorithms/best/trade_off.h"
 #include "lib/planning/plan/added_time.h"
-#include "lib/planning/planner/best_planner.h"
 #include "lib/planning/planner/best_search.h"
-#include "lib/planning/planner/joint_best.h"
+#include "lib/planning/planner/guarantees.h"
 #include "lib/planning/planner/joint_search.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/registry.h"
@@ -61,7 +60,7 @@ std::vector<Schedule> SchedulesOfGreedyOffload(const PlanProblem& problem,
                                                const SolveLimits& limits) {
   std::vector<Schedule> schedules;
   for (const SolverInfo& info : OffloadSolvers()) {
-    Result<Answer> answer = UnlessStopped([&] { return SolveBy(info, problem, limits); });
+    Result<Answer> answer = UnlessStopped([&] { return SolveByPaper(info, problem, limits); });
     if (answer.ok()) schedules.push_back(std::move(answer->schedule));
   }
   return schedules;
@@ -137,9 +136,9 @@ class MovingSearch {
   std::optional<OffloadOutcome> found_;  // By the searches so far.
 };
 
-Result<Answer> SolveMovingFrom(std::vector<Schedule> known, const PlanProblem& problem,
-                               const SolveLimits& limits,
-                               std::optional<int64_t> enough = std::nullopt) {
+Result<Answer> SolveWithKnown(std::vector<Schedule> known, const PlanProblem& problem,
+                              const SolveLimits& limits,
+                              std::optional<int64_t> enough = std::nullopt) {
   MovingSearch search(problem, limits, std::move(known), enough);
   CKPLAN_RETURN_IF_ERROR(search.SearchUpTo(problem.request.effort));
   return search.Found();
@@ -251,7 +250,7 @@ class MovingCurve {
     within.most_added.reset();
     within.balance.reset();
     within.budget = Bytes(plan.peak);
-    return SolveMovingFrom({plan.schedule}, within, limits);
+    return SolveWithKnown({plan.schedule}, within, limits);
   }
 
  private:
@@ -348,7 +347,7 @@ Result<Answer> NearerTo(const PlanProblem& problem, Answer nearest) {
 // plan of least peak. It is no worse than the plan that the same request gets without a link: after
 // a quick search for a plan without copies, further search for one is left out only if it is proven
 // that none adds less than what was found.
-Result<Answer> SolveMovingWithin(const PlanProblem& problem, const SolveLimits& limits) {
+Result<Answer> BestMovingWithin(const PlanProblem& problem, const SolveLimits& limits) {
   StayingSearch staying(problem, limits);
   CKPLAN_RETURN_IF_ERROR(staying.Search(SearchEffort::kQuick));
   MovingSearch moving(problem, limits, SchedulesOf(staying.best()));
@@ -370,24 +369,18 @@ Result<Answer> SolveMovingWithin(const PlanProblem& problem, const SolveLimits& 
   return moving.Found();
 }
 
-// Returns the best plan of the same request without a link.
-Result<Answer> SolveStaying(const PlanProblem& problem, const SolveLimits& limits) {
-  PlanProblem staying = problem;
-  staying.offload = nullptr;
-  return SolveJointByBest(staying, limits);
-}
-
 }  // namespace
 
-Result<Answer> SolveMovingByBest(const PlanProblem& problem, const SolveLimits& limits) {
-  if (problem.budget) {
-    CKPLAN_ASSIGN_OR_RETURN(Answer answer, SolveMovingWithin(problem, limits));
-    const Bytes peak = Simulator(problem.step).Run(answer.schedule).value().peak;
-    return peak <= *problem.budget ? std::move(answer) : NearerTo(problem, std::move(answer));
-  }
-  CKPLAN_ASSIGN_OR_RETURN(const Answer without, SolveStaying(problem, limits));
-  return problem.wants_least_peak ? SolveMovingForLeastPeak(problem, without.schedule, limits)
-                                  : SolveMovingOnCurve(problem, without.schedule, limits);
+Result<Answer> SolveMovingWithin(const PlanProblem& problem, const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(Answer answer, BestMovingWithin(problem, limits));
+  const Bytes peak = Simulator(problem.step).Run(answer.schedule).value().peak;
+  return peak <= *problem.budget ? std::move(answer) : NearerTo(problem, std::move(answer));
+}
+
+Result<Answer> SolveMovingFrom(const Schedule& without, const PlanProblem& problem,
+                               const SolveLimits& limits) {
+  return problem.wants_least_peak ? SolveMovingForLeastPeak(problem, without, limits)
+                                  : SolveMovingOnCurve(problem, without, limits);
 }
 
 Result<std::optional<Answer>> SolveMovingUntil(const PlanProblem& problem, Cost enough,
@@ -400,16 +393,15 @@ Result<std::optional<Answer>> SolveMovingUntil(const PlanProblem& problem, Cost 
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome without,
                           SolveBestAt(SearchEffort::kQuick, problem, &shared, options, limits));
   CKPLAN_ASSIGN_OR_RETURN(Answer answer,
-                          SolveMovingFrom(SchedulesOf(without), problem, limits, enough.count()));
+                          SolveWithKnown(SchedulesOf(without), problem, limits, enough.count()));
   const Bytes peak = Simulator(problem.step).Run(answer.schedule).value().peak;
   if (peak > *problem.budget) return std::optional<Answer>();
   return std::optional(std::move(answer));
 }
 
-Result<std::vector<CurvePoint>> TraceMovingCurve(const PlanProblem& problem,
-                                                 const SolveLimits& limits) {
-  CKPLAN_ASSIGN_OR_RETURN(const Answer without, SolveStaying(problem, limits));
-  MovingCurve curve(problem, without.schedule);
+Result<std::vector<CurvePoint>> TraceMovingCurve(const Schedule& without,
+                                                 const PlanProblem& problem) {
+  MovingCurve curve(problem, without);
   TradeOff& plans = curve.plans();
   CKPLAN_RETURN_IF_ERROR(SearchShownPoints(AllowedAddition(problem), problem.step.cost(), &plans));
   CKPLAN_RETURN_IF_ERROR(plans.SearchEvenly(kCurveBudgets));

@@ -13,12 +13,20 @@
 
 namespace ckplan {
 
-// As SolveJointByBest, for a problem with `offload`.
-Result<Answer> SolveMovingByBest(const PlanProblem& problem, const SolveLimits& limits);
-// As SolveJointByBestUntil and TraceJointCurveByBest.
+// Returns the best plan within the budget, which must be given. If none is found, returns the plan
+// of the least peak that is found.
+Result<Answer> SolveMovingWithin(const PlanProblem& problem, const SolveLimits& limits);
+
+// Returns the answer to a problem without a budget. `without` is the plan for the same problem
+// without a link.
+Result<Answer> SolveMovingFrom(const Schedule& without, const PlanProblem& problem,
+                               const SolveLimits& limits);
+// Returns the curve of memory against time; see TraceJointCurveByBest (joint_best.h).
+Result<std::vector<CurvePoint>> TraceMovingCurve(const Schedule& without,
+                                                 const PlanProblem& problem);
+
+// See SolveJointByBestUntil (joint_best.h).
 Result<std::optional<Answer>> SolveMovingUntil(const PlanProblem& problem, Cost enough,
                                                const SolveLimits& limits);
-Result<std::vector<CurvePoint>> TraceMovingCurve(const PlanProblem& problem,
-                                                 const SolveLimits& limits);
 
 }  // namespace ckplan

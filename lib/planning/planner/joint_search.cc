@@ -1,12 +1,9 @@
 #include "lib/planning/planner/joint_search.h"
 
-#include <fmt/format.h>
-
 #include <span>
 #include <utility>
 
 #include "lib/planning/planner/best_search.h"
-#include "lib/planning/planner/obedience.h"
 #include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
@@ -21,15 +18,6 @@ bool IsEnough(const BestOptions& options, const BestOutcome& best) {
 OthersWork OthersFor(SearchEffort effort) {
   return {WorkOfOthers(effort), /*wants_own_order=*/true,
           /*wants_slow=*/effort != SearchEffort::kQuick};
-}
-
-std::string GuaranteeOf(const PlanProblem& problem, BoundScope of, bool is_optimal, int64_t gap) {
-  const std::string scope =
-      fmt::format("{}{}", DescriptionOf(of), UnderConstraints(problem.request));
-  if (is_optimal) return fmt::format("optimal among plans {}", scope);
-  const auto once = static_cast<double>(problem.step.cost().count());
-  return fmt::format("heuristic: no plan {} saves more than {:.2f} % of a step", scope,
-                     once > 0 ? 100 * static_cast<double>(gap) / once : 0);
 }
 
 Result<BestOutcome> SolveBestAt(SearchEffort effort, const PlanProblem& problem,

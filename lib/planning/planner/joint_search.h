@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <string>
 
 #include "lib/base/result.h"
 #include "lib/planning/algorithms/best/best.h"
@@ -15,9 +13,6 @@
 namespace ckplan {
 
 OthersWork OthersFor(SearchEffort effort);
-
-// Returns what is known of a plan whose added time exceeds a bound of this scope by `gap`.
-std::string GuaranteeOf(const PlanProblem& problem, BoundScope of, bool is_optimal, int64_t gap);
 
 // Returns the best plan within the budget. It is no worse than those of the other algorithms.
 Result<BestOutcome> SolveBestAt(SearchEffort effort, const PlanProblem& problem,

@@ -46,7 +46,7 @@ std::vector<Schedule> SchedulesOfOthers(const PlanProblem& problem, const Others
       CKPLAN_RETURN_IF_ERROR(CheckRequest(info, own.step, request));
       SolveLimits own_limits = limits;
       own_limits.stop = stop;
-      return SolveBy(info, own, own_limits);
+      return SolveByPaper(info, own, own_limits);
     });
     if (!answer || !answer->ok()) return;
     const Schedule& schedule = (*answer)->schedule;

@@ -18,6 +18,7 @@
 #include "lib/planning/planner/best_planner.h"
 #include "lib/planning/planner/check_request.h"
 #include "lib/planning/planner/constants_shortage.h"
+#include "lib/planning/planner/guarantees.h"
 #include "lib/planning/planner/memory_attempts.h"
 #include "lib/planning/planner/obedience.h"
 #include "lib/planning/planner/out_of_memory.h"
@@ -112,7 +113,9 @@ Result<Done> CheckHostMemory(const SolverInfo& info, const Plan& plan) {
 
 Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
                            const SolveLimits& limits) {
-  CKPLAN_ASSIGN_OR_RETURN(const Answer answer, SolveBy(info, problem, limits));
+  CKPLAN_ASSIGN_OR_RETURN(const Answer answer, info.name == kBestAlgorithm
+                                                   ? SolveByBest(problem, limits)
+                                                   : SolveByPaper(info, problem, limits));
   if (problem.request.decisions) {
     CKPLAN_RETURN_IF_ERROR(
         CheckDecided(BrokenConstraints(problem.step, problem.request, answer.schedule)));

@@ -6,7 +6,6 @@
 
 #include "lib/base/stop.h"
 #include "lib/planning/algorithms/given/given.h"
-#include "lib/planning/planner/best_planner.h"
 #include "lib/planning/planner/registry.h"
 #include "lib/planning/planner/run_search.h"
 #include "lib/planning/planner/strategy_search.h"
@@ -24,9 +23,8 @@ Result<Answer> SolveGivenRuns(const PlanProblem& problem) {
 
 }  // namespace
 
-Result<Answer> SolveBy(const SolverInfo& info, const PlanProblem& problem,
-                       const SolveLimits& limits) {
-  if (info.name == kBestAlgorithm) return SolveByBest(problem, limits);
+Result<Answer> SolveByPaper(const SolverInfo& info, const PlanProblem& problem,
+                            const SolveLimits& limits) {
   if (!problem.step.is_joint() || !DecidesOnRuns(info)) {
     return SolveByStrategies(info, problem, limits);
   }

@@ -1,4 +1,5 @@
-// Asks an algorithm of the registry, or `best` or `given`, for a plan.
+// Asks a paper's algorithm, or `given`, for a plan. `best` starts from these plans
+// (best_planner.h).
 #pragma once
 
 #include "lib/base/result.h"
@@ -10,7 +11,7 @@ namespace ckplan {
 // Returns the best answer within the problem's budget or, if nothing fits, that of least peak. The
 // request must have passed CheckRequest (check_request.h). Errors are those of MakePlan
 // (planner.h).
-Result<Answer> SolveBy(const SolverInfo& info, const PlanProblem& problem,
-                       const SolveLimits& limits);
+Result<Answer> SolveByPaper(const SolverInfo& info, const PlanProblem& problem,
+                            const SolveLimits& limits);
 
 }  // namespace ckplan

@@ -1,0 +1,49 @@
+#include "lib/planning/planner/guarantees.h"
+
+#include <fmt/format.h>
+
+#include "lib/base/text.h"
+#include "lib/planning/plan/added_time.h"
+#include "lib/planning/planner/obedience.h"
+#include "lib/planning/planner/peak_budget.h"
+
+namespace ckplan {
+
+std::string GuaranteeOf(const PlanProblem& problem, BoundScope scope, bool is_optimal,
+                        int64_t gap) {
+  const std::string where =
+      fmt::format("{}{}", DescriptionOf(scope), UnderConstraints(problem.request));
+  if (is_optimal) return fmt::format("optimal among plans {}", where);
+  const auto once = static_cast<double>(problem.step.cost().count());
+  return fmt::format("heuristic: no plan {} saves more than {:.2f} % of a step", where,
+                     once > 0 ? 100 * static_cast<double>(gap) / once : 0);
+}
+
+std::string LeastPeakProven(BoundScope scope, const PlanRequest& request) {
+  return fmt::format("no plan {}{} has a lower peak; ", DescriptionOf(scope),
+                     UnderConstraints(request));
+}
+
+std::string WhatIsProven(const PeakBound& bound, const PlanProblem& problem) {
+  const Bytes needed = bound.bytes + CoveredByBudget(problem.step, problem.request);
+  return fmt::format("it is {}proven that no plan {}{} fits: each needs at least {} ({} bytes)",
+                     bound.bytes > *problem.budget ? "" : "not ", DescriptionOf(bound.scope),
+                     UnderConstraints(problem.request), HumanBytes(needed), needed.count());
+}
+
+void MarkBalanced(Answer* answer) {
+  answer->is_optimal = false;
+  answer->guarantee.insert(0, "the least product of peak and time that was found; for its peak: ");
+}
+
+void AddCertificate(Certificate certificate, PlanFigures* figures) {
+  certificate.gap = figures->overhead - *figures->lower_bound_cost;
+  certificate.peak_gap = figures->peak - certificate.peak.bytes;
+  figures->certificate = certificate;
+}
+
+Cost AllowedAddition(const PlanProblem& problem) {
+  return problem.most_added.value_or(MostAdded(kAddedPercentWithoutBudget, problem.step.cost()));
+}
+
+}  // namespace ckplan
