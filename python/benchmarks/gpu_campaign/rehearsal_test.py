@@ -202,6 +202,17 @@ class Rehearsal(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.check_done(folder, few_cases())
 
+    def test_what_a_killed_case_was_writing_is_removed(self):
+        folder = Folder(self)
+        self.assertEqual(folder.run("--stages", "probe").returncode, 0)
+        with open(folder.journal(), "ab") as file:
+            file.write(b'{"event": "start", "case": "operators"}\n')
+        for left in ("operators.planned.onnx", "operators.planned.onnx.aB3dE6"):
+            with open(os.path.join(folder.path, "files", left), "w", encoding="utf-8"):
+                pass
+        self.assertEqual(folder.run("--stages", "operators").returncode, 0)
+        self.assertEqual([name for name in folder.file_names() if "planned" in name], [])
+
     def test_a_case_that_ends_the_campaign_again_and_again_is_given_up(self):
         folder = Folder(self)
         self.assertEqual(folder.run("--stages", "probe").returncode, 0)

@@ -1,6 +1,7 @@
 """Runs the cases of a campaign (cases.py). A method returns the result of a case, or raises Failure
 with the reasons, which the journal keeps."""
 
+import glob
 import json
 import os
 import re
@@ -226,8 +227,8 @@ class Runner:
     def remove_unfinished(self, case):
         """Removes what a case that was cut may have left."""
         for ending in ("costs.json", "plan.json", "planned.onnx"):
-            path = self.path(case.name, ending)
-            if os.path.exists(path):
+            # A program that is killed while it writes leaves the file under a longer name.
+            for path in glob.glob(glob.escape(self.path(case.name, ending)) + "*"):
                 os.remove(path)
 
 
