@@ -4,7 +4,7 @@
 
 All plans are for the same joint graph: the one that ``torch.compile`` passes to its partitioner,
 with Inductor's decompositions and its passes over joint graphs. The same code simulates all plans
-(``ckplan.torch.judge``), with the same costs: T is added time by the roofline of an A100 (TF32,
+(``ckplan.torch.module_replay``), with the same costs: T is added time by the roofline of an A100 (TF32,
 pointwise operations fused with the makers of their inputs), and F is added FLOPs, both in percent
 of a step that keeps everything. For each peak that PyTorch reaches, ckplan gets that peak as its
 budget, once with each cost. In the last row the budget is half of the least peak of
@@ -32,17 +32,18 @@ from torch.utils.checkpoint import checkpoint
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+from torch_tests.networks import Bert, Gpt, ResNet, Vit
+
 import ckplan
-from ckplan.torch import operators, private
-from ckplan.torch.building import Modules, build
+from ckplan.torch import operators, private, private_autograd
 from ckplan.torch.capture import capture, tensors_in
 from ckplan.torch.costs import device_named, flops, is_pointwise, roofline_ns, set_costs
 from ckplan.torch.graph import JointGraph
-from ckplan.torch.inductor import lowered
+from ckplan.torch.inductor import lowered_step
 from ckplan.torch.inductor import private as inductor
-from ckplan.torch.judge import replay_modules
+from ckplan.torch.module_builder import Modules, build
+from ckplan.torch.module_replay import replay_modules
 from ckplan.torch.request import Request, make_plan
-from torch_tests.networks import Bert, Gpt, ResNet, Vit
 
 SETTINGS = (1.0, 0.8, 0.5, 0.2, 0.05)
 
@@ -98,9 +99,9 @@ def trace(model: nn.Module, batch: torch.Tensor, compiler: str) -> Step:
         return output[-1] if isinstance(output, tuple) else output.float().square().mean()
 
     def by_inductor(module: fx.GraphModule, inputs: list[Any]) -> Any:
-        return inductor.compile(module, inputs, lowered.Divided(partition))
+        return inductor.compile(module, inputs, lowered_step.FixedPartition(partition))
 
-    by_operators = private.aot_autograd(
+    by_operators = private_autograd.aot_autograd(
         fw_compiler=lambda module, _: module,
         partition_fn=partition,
         keep_inference_input_mutations=True,

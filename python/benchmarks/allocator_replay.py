@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ckplan.torch.errors import SnapshotError
 from ckplan.torch.report import size
-from ckplan.torch.snapshots import reading
-from ckplan.torch.snapshots.replaying import replay
+from ckplan.torch.snapshots import snapshot_file
+from ckplan.torch.snapshots.history_replay import replay
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- |")
     for path in parser.parse_args().snapshots:
         try:
-            found = replay(reading.read(path))
+            found = replay(snapshot_file.read(path))
         except SnapshotError as error:
             print(f"| {path.name} | | {error} | | |", flush=True)
             continue

@@ -13,13 +13,13 @@ import statistics
 import time
 
 from against_torch import trace  # This import also makes the tests' networks importable.
-from ckplan.torch import private
-from ckplan.torch.building import build
+from torch_tests.networks import Bert, tokens
+
+from ckplan.torch import private_autograd
 from ckplan.torch.capture import capture
 from ckplan.torch.costs import set_costs
+from ckplan.torch.module_builder import build
 from ckplan.torch.request import Request, make_plan
-
-from torch_tests.networks import Bert, tokens
 
 
 def build_time(layers: int, budget: str) -> tuple[int, float]:
@@ -33,8 +33,8 @@ def build_time(layers: int, budget: str) -> tuple[int, float]:
     for _ in range(3):
         before = time.process_time()
         modules = build(step.joint, graph, plan.steps)
-        private.box(modules.forward)
-        private.box(modules.backward)
+        private_autograd.box(modules.forward)
+        private_autograd.box(modules.backward)
         seconds.append(time.process_time() - before)
     return len(graph.operations), statistics.median(seconds)
 

@@ -20,13 +20,14 @@ from typing import TypeVar
 
 import torch
 from against_torch import NETWORKS, trace
-from ckplan.torch import private
-from ckplan.torch.building import Modules, build
+from torch import nn
+
+from ckplan.torch import private_autograd
 from ckplan.torch.capture import capture
 from ckplan.torch.costs import set_costs
-from ckplan.torch.judge import replay_modules
+from ckplan.torch.module_builder import Modules, build
+from ckplan.torch.module_replay import replay_modules
 from ckplan.torch.request import Request, make_plan
-from torch import nn
 
 Made = TypeVar("Made")
 
@@ -66,8 +67,8 @@ def first_step(name: str, request: Request) -> Stopwatch:
 
     def modules() -> Modules:
         made = build(step.joint, graph, plan.steps)
-        private.box(made.forward)
-        private.box(made.backward)
+        private_autograd.box(made.forward)
+        private_autograd.box(made.backward)
         return made
 
     made = watch.time("built", modules)

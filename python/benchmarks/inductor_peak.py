@@ -56,7 +56,7 @@ import ckplan
 import ckplan.torch
 import journal
 from ckplan.torch.costs import device_named
-from ckplan.torch.inductor import evaluating
+from ckplan.torch.inductor import evaluation
 from ckplan.torch.inductor.costs import step_cost
 from inductor_networks import NETWORKS, Loss
 

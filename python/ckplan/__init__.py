@@ -3,7 +3,7 @@
 The planner is the program ``ckplan``; this package finds it and runs it. See docs/python.md.
 """
 
-from ckplan.answer import InfeasibleError, PlanError
+from ckplan.invocation import InfeasibleError, PlanError
 from ckplan.planning import PlanWarning, plan
 from ckplan.program import ProgramNotFoundError, find_program
 

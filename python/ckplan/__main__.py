@@ -1,5 +1,4 @@
-"""Runs ``python -m ckplan …`` and the entry point ``ckplan``: the program, with the same arguments.
-"""
+"""Runs the program ``ckplan`` for ``python -m ckplan`` and for the entry point ``ckplan``."""
 
 import os
 import sys
@@ -8,7 +7,7 @@ from ckplan.program import ProgramNotFoundError, find_program
 
 
 def main() -> None:
-    """Replaces this process by the program, so that exit code and signals are the caller's."""
+    """Replaces this process with the program, so that the caller gets its exit code and signals."""
     try:
         program = find_program()
     except ProgramNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Planning from Python: one call of the program ``ckplan plan``, and its plan as a dictionary."""
+"""Implements ``ckplan.plan``: runs ``ckplan plan``, and returns the plan as a dictionary."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ckplan.answer import ask
+from ckplan.invocation import run_program
 
-# The function itself decides where the plan and the messages are written and in which format.
+# plan() sets these flags itself.
 _RESERVED = frozenset({"output", "emit", "format", "messages", "color", "quiet", "help", "verbose"})
 
 
 class PlanWarning(UserWarning):
-    """The program made a plan, but warned about something."""
+    """A warning that the program printed while it made a plan."""
 
 
 def plan(
@@ -25,22 +25,21 @@ def plan(
     budget: int | str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Plans a training step, and returns the plan: the keys are those of docs/plan-format.md.
+    """Plans a training step, and returns the plan with the keys of docs/plan-format.md.
 
     ``source`` is the path of an ONNX model or of a graph file, the bytes of either, or a graph as a
-    dictionary. A joint graph is a graph, too (docs/joint-graphs.md).
+    dictionary. Joint graphs work too (docs/joint-graphs.md).
 
     ``budget`` is a number of bytes, or a value of ``--budget``: ``"16GiB"``, ``"60%"``, ``"min"``,
-    ``"balanced"``.
-    Without a budget the program decides as it does without ``--budget``.
+    ``"balanced"``. Without one, the plan is that of ``ckplan plan`` without ``--budget``.
 
     ``options`` are the long flags of ``ckplan plan``, with ``_`` for ``-``: ``algo="best"``,
     ``budget_total="24GiB"``, ``time_limit="60s"``. True gives a flag without a value, None and
     False omit the flag, a list repeats it, and a dictionary repeats it as NAME=VALUE:
     ``dim={"batch": 64}``.
 
-    Raises InfeasibleError if no plan fits the budget, PlanError for every other refusal, and
-    ProgramNotFoundError if there is no program. Warnings of the program become PlanWarnings.
+    Raises InfeasibleError if no plan fits the budget, PlanError for any other error of the
+    program, and ProgramNotFoundError. The program's warnings become PlanWarnings.
     """
     flags = _flags({"budget": budget, **options})
     if isinstance(source, Mapping):
@@ -48,7 +47,7 @@ def plan(
     if isinstance(source, (bytes, bytearray, memoryview)):
         return _plan_bytes(bytes(source), flags)
     path = os.fspath(source)
-    # A path that begins with a dash would be read as a flag, or as the standard input.
+    # "-" and "-x" would be read as standard input and as a flag.
     return _run(os.path.join(".", path) if path.startswith("-") else path, flags)
 
 
@@ -63,9 +62,9 @@ def _plan_bytes(content: bytes, flags: list[str]) -> dict[str, Any]:
 
 
 def _run(model: str, flags: list[str], graph: bytes | None = None) -> dict[str, Any]:
-    answer = ask("plan", model, "--no-config", "--output=-", *flags, stdin=graph)
+    answer = run_program("plan", model, "--no-config", "--output=-", *flags, stdin=graph)
     if answer.exit_code != 0:
-        raise answer.refusal()
+        raise answer.error()
     for warning in answer.warnings():
         warnings.warn(warning, PlanWarning, 4)
     plan: dict[str, Any] = json.loads(answer.output)
@@ -78,7 +77,7 @@ def _flags(options: Mapping[str, Any]) -> list[str]:
 
 def _flag(name: str, value: Any) -> Iterable[str]:
     if name in _RESERVED:
-        raise TypeError(f"plan() takes no option {name!r}: it returns the plan as a dictionary")
+        raise TypeError(f"plan() does not accept {name!r}: it returns the plan as a dictionary")
     flag = "--" + name.replace("_", "-")
     if value is None or value is False:
         return []
@@ -92,16 +91,16 @@ def _flag(name: str, value: Any) -> Iterable[str]:
 
 
 def _text(name: str, value: Any) -> str:
-    # 0.6 could mean 60% or 0.6 bytes, and 16.0 is no whole number of bytes, so neither is guessed.
+    # Floats are rejected: 0.6 could mean 60% or 0.6 bytes.
     if isinstance(value, (str, int, os.PathLike)) and not isinstance(value, bool):
         return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
     share = share_meant(value) if name.startswith("budget") else None
     hint = f'; did you mean "{share}"?' if share else ""
-    raise TypeError(f"option {name!r} is a string or a whole number, not {value!r}{hint}")
+    raise TypeError(f"option {name!r} must be a string or a whole number, not {value!r}{hint}")
 
 
 def share_meant(value: Any) -> str | None:
-    """Returns the share that a number between 0 and 1 probably means: ``"60%"`` for 0.6."""
+    """Returns the percentage that a number between 0 and 1 probably stands for: "60%" for 0.6."""
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -7,15 +7,15 @@ from pathlib import Path
 
 
 class ProgramNotFoundError(FileNotFoundError):
-    """There is no program to run. The message lists the places that were searched."""
+    """The program was not found. The message lists the places searched."""
 
 
 def find_program(name: str = "ckplan") -> Path:
     """Returns the path of the program ``name``.
 
     Searches, in this order, the environment variable ``CKPLAN_PROGRAM`` (``CKEXEC_PROGRAM`` for
-    ``ckexec``), this package, where ``pip install`` puts the program, and ``PATH``. If the variable
-    is set but names no program, that is an error, so that a misspelt path is never ignored.
+    ``ckexec``), this package, where ``pip install`` puts the program, and ``PATH``. Raises
+    ProgramNotFoundError, also if the variable is set to a path that is not a program.
     """
     variable = f"{name.upper()}_PROGRAM"
     named = os.environ.get(variable)
@@ -30,7 +30,7 @@ def find_program(name: str = "ckplan") -> Path:
     if on_path is not None:
         return on_path
     raise ProgramNotFoundError(
-        f"no program {name}: {variable} is not set, {packaged} does not exist, and PATH has none; "
+        f"{name} not found: {variable} is not set, {packaged} does not exist, and it is not on PATH; "
         f"install this package with pip, or build {name} and set {variable} to its path"
     )
 
@@ -48,6 +48,6 @@ def _find_on_path(name: str) -> Path | None:
 
 
 def _is_script(path: Path) -> bool:
-    """Returns whether it is a script; this package's entry point would call itself."""
+    """Returns whether the file is a script, such as this package's entry point, not the program."""
     with path.open("rb") as file:
         return file.read(2) == b"#!"

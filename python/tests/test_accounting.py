@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ckplan.answer import ask
+from ckplan.invocation import run_program
 
 MODELS = Path(__file__).parents[2] / "testdata" / "models"
 # A small memory for each model, so that the largest size is found quickly.
@@ -29,7 +29,7 @@ WAYS = [
 
 
 def run(*arguments: str) -> dict[str, Any]:
-    answer = ask(*arguments, "--no-config")
+    answer = run_program(*arguments, "--no-config")
     assert answer.exit_code == 0, answer
     return json.loads(answer.output)
 
@@ -58,7 +58,7 @@ def test_commands_agree_to_the_byte(name: str, way: list[str], tmp_path: Path):
 
     plan, accounting = tmp_path / "plan.json", tmp_path / "accounting.json"
     whole = ["--algo=keep-all", f"--emit=accounting={accounting}", "-o", str(plan), "-q"]
-    assert ask("plan", str(path), *sized, *whole, "--no-config").exit_code == 0
+    assert run_program("plan", str(path), *sized, *whole, "--no-config").exit_code == 0
     planned = json.loads(accounting.read_text())
     del planned["schema_version"]
     assert planned == expected
@@ -68,7 +68,7 @@ def test_commands_agree_to_the_byte(name: str, way: list[str], tmp_path: Path):
 
     # The next size does not fit as it is.
     larger = [*asked, "-D", f"{dim}={size + 1}", "-f", "json"]
-    answer = ask("inspect", str(path), *larger, "--no-config")
+    answer = run_program("inspect", str(path), *larger, "--no-config")
     assert answer.exit_code == 1
     assert json.loads(answer.output)["accounting"]["need_bytes"] > expected["memory_bytes"]
 
@@ -84,19 +84,27 @@ def test_a_plan_that_fits_is_within_the_memory_by_its_check(name: str, tmp_path:
     plan, accounting = tmp_path / "plan.json", tmp_path / "accounting.json"
     written = [f"--emit=accounting={accounting}", "-o", str(plan), "-q", "--effort=quick"]
     sized = [*asked, "-D", f"{dim}={row['size']}"]
-    assert ask("plan", str(path), *sized, *written, "--no-config").exit_code == 0
+    assert run_program("plan", str(path), *sized, *written, "--no-config").exit_code == 0
     planned = json.loads(accounting.read_text())
     assert planned["fits"] and planned["need_bytes"] <= planned["memory_bytes"]
     del planned["schema_version"]
     checked = run("check", str(plan), str(path), f"--memory={memory}", "-f", "json")
     assert checked["ok"] and checked["accounting"] == planned
     # What no plan changes is the same as in the row.
-    for name in ("parameters", "buffers", "inputs", "optimizer state", "cuBLAS", "context", "driver"):
+    for name in (
+        "parameters",
+        "buffers",
+        "inputs",
+        "optimizer state",
+        "cuBLAS",
+        "context",
+        "driver",
+    ):
         assert line(planned, name) == line(row["accounting"], name)
 
 
 def test_a_preset_leaves_the_driver_its_part():
-    listed = json.loads(ask("devices", "-f", "json").output)
+    listed = json.loads(run_program("devices", "-f", "json").output)
     known = {row["name"]: row for row in listed["devices"]}
     device = known["rtx4060-8g"]
     path = str(MODELS / "resnet18.onnx")

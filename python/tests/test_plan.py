@@ -121,7 +121,7 @@ def test_options_that_are_refused_here(options):
 
 @pytest.mark.parametrize("flag", ["budget", "budget_total"])
 def test_a_number_below_one_is_answered_with_the_share_that_it_may_mean(flag):
-    with pytest.raises(TypeError, match=f"'{flag}' is .*, not 0.35; did you mean \"35%\"[?]$"):
+    with pytest.raises(TypeError, match=f"'{flag}' must be .*, not 0.35; did you mean \"35%\"[?]$"):
         ckplan.plan(CHAIN, **{flag: 0.35})
     with pytest.raises(TypeError, match="not 1.5$"):
         ckplan.plan(CHAIN, **{flag: 1.5})

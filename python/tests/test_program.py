@@ -57,7 +57,7 @@ def test_each_program_has_its_own_variable(nowhere, monkeypatch):
     mine = make_program(nowhere / "mine" / "ckexec")
     monkeypatch.setenv("CKEXEC_PROGRAM", str(mine))
     assert ckplan.find_program("ckexec") == mine
-    with pytest.raises(ckplan.ProgramNotFoundError, match="no program ckplan"):
+    with pytest.raises(ckplan.ProgramNotFoundError, match="ckplan not found"):
         ckplan.find_program()
 
 

@@ -1,17 +1,17 @@
-"""Trains PyTorch models by plans within a memory budget, and exports them. See docs/pytorch.md.
+"""Trains PyTorch models within a memory budget, estimates and exports them. See docs/pytorch.md.
 
 import ckplan.torch
 planner = ckplan.torch.Backend(budget="60%")
 model.compile(backend=planner, dynamic=False)               # trains within the budget, in place
-model = ckplan.torch.compile(model, budget="60%")           # the same, by another module
+model = ckplan.torch.compile(model, budget="60%")           # the same, as a new module
 ckplan.torch.export(model, (torch.zeros(8, 64),), "model.onnx")   # a file for the program ckplan
 print(ckplan.torch.estimate(make_model, (torch.zeros(8, 64),)))   # whether it fits, without a GPU
-print(ckplan.torch.policy(model.ckplan, "sac"))             # what another runtime is to be given
+print(ckplan.torch.policy(model.ckplan, "sac"))             # settings for another runtime
 """
 
 from typing import TYPE_CHECKING, Any
 
-from ckplan.answer import InfeasibleError, PlanError
+from ckplan.invocation import InfeasibleError, PlanError
 from ckplan.planning import PlanWarning
 from ckplan.torch import private
 from ckplan.torch.api import Backend, PlannedFunction, compile
@@ -66,7 +66,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Returns PyTorch's class of compiled modules, which is not imported before it is needed."""
+    """Imports PyTorch's class of compiled modules only when it is needed."""
     if name == "PlannedModule":
         return private.optimized_module()
     raise AttributeError(f"module 'ckplan.torch' has no attribute {name!r}")

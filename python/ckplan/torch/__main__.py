@@ -1,7 +1,7 @@
 """Runs ``python -m ckplan.torch COMMAND``.
 
-``estimate MODULE:FUNCTION`` says whether training fits a device, and ``compare-snapshot SNAPSHOT
-PLAN`` where a recorded step and its plan part.
+``estimate MODULE:FUNCTION`` tells whether training fits a device. ``compare-snapshot SNAPSHOT
+PLAN`` shows where a recorded step differs from its plan.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ckplan.torch.estimation import optimizers
 from ckplan.torch.estimation.estimating import estimate
 from ckplan.torch.estimation.tracing import PRECISIONS, inputs_at, sizes_of
 from ckplan.torch.scripts import ScriptError
-from ckplan.torch.snapshots import comparing, planned, reading
+from ckplan.torch.snapshots import compare_step, planned_memory, snapshot_file
 
 _FOLDER = Path(__file__).parent
 _SCHEMAS = {
@@ -29,7 +29,7 @@ _SCHEMAS = {
 }
 
 USAGE, INPUT, INTERRUPTED = 2, 3, 130
-"""Exit codes, as those of the program."""
+"""Exit codes, the same as the program's."""
 
 _EXAMPLE = """example:
   python -m ckplan.torch estimate train.py:make_model --device h100-80g --optimizer adamw
@@ -41,9 +41,9 @@ _COMPARISON = """example:
   python -m ckplan.torch estimate train.py:make_model --device h100-80g --save model
   python -m ckplan.torch compare-snapshot snapshot.pickle model.plan.json
 
-The first writes model.plan.json and model.graph.json. The snapshot is of training
-on a GPU, between torch.cuda.memory._record_memory_history() and
-torch.cuda.memory._dump_snapshot("snapshot.pickle")."""
+The first command writes model.plan.json and model.graph.json. To record a snapshot,
+call torch.cuda.memory._record_memory_history() before training on a GPU, and
+torch.cuda.memory._dump_snapshot("snapshot.pickle") after it."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _estimate(asked: argparse.Namespace) -> int:
     try:
-        module, make = scripts.found(asked.model)
+        module, make = scripts.find_function(asked.model)
         found = estimate(
             make,
             _inputs(scripts.called(module, asked.inputs, "--inputs"), asked.size),
@@ -93,7 +93,7 @@ def _estimate(asked: argparse.Namespace) -> int:
 
 
 def _inputs(example_inputs: Any, sizes: list[str]) -> Any:
-    """Returns the inputs with the sizes of --size. Raises ValueError."""
+    """Applies --size to the inputs, and returns them. Raises ValueError."""
     if not sizes:
         return example_inputs
     known = sizes_of(example_inputs)
@@ -102,13 +102,13 @@ def _inputs(example_inputs: Any, sizes: list[str]) -> Any:
         name, _, value = text.rpartition("=")
         if name not in known:
             has = ", ".join(known) or "none"
-            raise ValueError(f"--size {text}: the inputs have no size {name!r}; they have {has}")
+            raise ValueError(f"--size {text}: unknown size {name!r}; the inputs have {has}")
         if not value.isdigit() or int(value) < 1:
             raise ValueError(f"--size {text}: a size is a whole number from 1, as in {name}=16")
         wanted[name] = int(value)
     if not callable(example_inputs):
         return inputs_at(example_inputs, wanted)
-    # Its parameters are the sizes, with these defaults.
+    # estimate() reads the sizes from the parameters and their defaults.
     rows = [
         inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=value)
         for name, value in wanted.items()
@@ -122,7 +122,7 @@ def _inputs(example_inputs: Any, sizes: list[str]) -> Any:
 
 
 def _in_flags(message: str) -> str:
-    """Returns a message about arguments of ``estimate`` in terms of the flags that set them."""
+    """Replaces the names of ``estimate``'s arguments in a message by the names of their flags."""
     name, separator, rest = message.partition(" ")
     first = name.removesuffix(":")
     if first not in inspect.signature(estimate).parameters:
@@ -133,9 +133,9 @@ def _in_flags(message: str) -> str:
 
 def _compare(asked: argparse.Namespace) -> int:
     try:
-        snapshot = reading.read(asked.snapshot, asked.device)
-        plan = planned.read(asked.plan, asked.graph)
-        found = comparing.compare(snapshot, plan, asked.step)
+        snapshot = snapshot_file.read(asked.snapshot, asked.device)
+        plan = planned_memory.read(asked.plan, asked.graph)
+        found = compare_step.compare(snapshot, plan, asked.step)
     except (SnapshotError, OSError) as error:
         return _refuse(error, INPUT)
     except ckplan.PlanError as error:
@@ -152,30 +152,44 @@ def _parser() -> argparse.ArgumentParser:
     _add_compare(commands)
     command = commands.add_parser(
         "estimate",
-        help="say whether training a model fits a device, without the device",
+        help="estimate whether training a model fits on a device you don't have",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = command.add_argument
-    add("model", metavar="MODULE:FUNCTION", help="what makes the model; also FILE.py:FUNCTION")
-    add("--inputs", default="inputs", help="the function, or value, of the inputs [%(default)s]")
-    add("--loss", help="a function from the model's result to the loss")
-    add("--size", action="append", default=[], metavar="NAME=N", help="a size of the inputs: batch=16")
-    add("--device", help="one of `ckplan devices` [that of --memory, or of ckplan plan]")
+    add("model", metavar="MODULE:FUNCTION", help="function that returns the model; or FILE.py:FUNCTION")
+    add("--inputs", default="inputs", help="name of the function or variable with the inputs [%(default)s]")
+    add("--loss", help="name of the function that computes the loss from the model's output")
+    add(
+        "--size",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="set a size of the inputs, such as batch=16 (repeatable)",
+    )
+    add("--device", help="a GPU of `ckplan devices` [from --memory, or the default of ckplan plan]")
     known = ", ".join(optimizers.names())
     add("--optimizer", default="adamw", help=f"one of {known} [%(default)s]")
-    add("--master-weights", action="store_true", help="the optimizer trains copies of 32 bits")
+    add("--master-weights", action="store_true", help="keep 32-bit copies of 16-bit parameters")
     add("--precision", help=f"one of {', '.join(PRECISIONS)} [the model's own types]")
-    add("--shard", help="fsdp:N or ddp:N, for one of N devices")
-    add("--memory", metavar="SIZE|DEVICE", help="memory of the device: 8GiB, rtx4090")
-    add("--reserve", metavar="SIZE", help="leave this free, instead of what CUDA and the allocator take")
-    add("--context", metavar="SIZE", help="what the CUDA context takes")
-    add("--expandable-segments", action="store_true", help="the allocator's setting of that name")
-    add("--largest", action="append", default=[], metavar="SIZE", help="seek its largest value")
-    add("--returns", default="loss", help="loss, or all where the loop holds all results [%(default)s]")
-    add("--effort", default="quick", help="of the search for plans [%(default)s]")
+    add("--shard", help="estimate one of N devices: fsdp:N or ddp:N")
+    add("--memory", metavar="SIZE|DEVICE", help="memory of the device: 8GiB, or a device name such as rtx4090")
+    add(
+        "--reserve",
+        metavar="SIZE",
+        help="leave this much free, instead of counting CUDA and the allocator",
+    )
+    add("--context", metavar="SIZE", help="measured size of the CUDA context")
+    add("--expandable-segments", action="store_true", help="assume PYTORCH_ALLOC_CONF=expandable_segments:True")
+    add("--largest", action="append", default=[], metavar="SIZE", help="find the largest value of this size that fits (repeatable)")
+    add(
+        "--returns",
+        default="loss",
+        help="outputs that the training loop keeps: loss or all [%(default)s]",
+    )
+    add("--effort", default="quick", help="how hard to search for plans [%(default)s]")
     add("--format", default="text", choices=("text", "json"))
-    add("--report", metavar="FILE", help="write the plan's page for a browser")
+    add("--report", metavar="FILE", help="write an HTML report of the plan")
     add("--save", metavar="PATH", help="write PATH.plan.json and PATH.graph.json")
     return parser
 
@@ -183,16 +197,16 @@ def _parser() -> argparse.ArgumentParser:
 def _add_compare(commands: Any) -> None:
     command = commands.add_parser(
         "compare-snapshot",
-        help="compare a recording of PyTorch's allocator with a plan of the step",
+        help="compare a recorded memory snapshot with the plan of the step",
         epilog=_COMPARISON,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = command.add_argument
-    add("snapshot", metavar="SNAPSHOT", help="what torch.cuda.memory._dump_snapshot has written")
-    add("plan", metavar="PLAN", help="a plan of a step of PyTorch: estimate --save writes one")
-    add("graph", metavar="GRAPH", nargs="?", help="its graph [the one beside it that it names]")
-    add("--device", type=int, metavar="N", help="which device, where several were recorded")
-    add("--step", type=int, metavar="N", help="which step, from 0 [the last that fits best]")
+    add("snapshot", metavar="SNAPSHOT", help="file written by torch.cuda.memory._dump_snapshot")
+    add("plan", metavar="PLAN", help="plan written by estimate --save")
+    add("graph", metavar="GRAPH", nargs="?", help="graph of the plan [the file next to it that it names]")
+    add("--device", type=int, metavar="N", help="device number, if several were recorded")
+    add("--step", type=int, metavar="N", help="step number, from 0 [the last one that matches best]")
     add("--format", default="text", choices=("text", "json"))
 
 

@@ -1,4 +1,4 @@
-"""Implements ``ckplan.torch.compile`` and the backend for compiling in place."""
+"""Implements ``ckplan.torch.compile`` and ``ckplan.torch.Backend``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     class PlannedModule(nn.Module):
-        """What ``compile`` makes of a module: at run time, PyTorch's ``OptimizedModule``."""
+        """The type of a compiled module; at run time it is PyTorch's ``OptimizedModule``."""
 
         ckplan: Report
 
@@ -75,43 +75,42 @@ def compile(
     never_offload: Patterns = (),
     fullgraph: bool = False,
 ) -> Any:
-    """Returns the model or function with training that stays within a memory budget.
+    """Returns a model or function that trains within a memory budget.
 
     Like ``torch.compile``, it returns another module with the same parameters; the model itself is
-    unchanged. ``.ckplan`` of the result is a Report. After the first step its ``summary()`` shows
-    the plans and the measured memory. Under ``torch.no_grad()`` the model runs unchanged.
+    unchanged. The result has a Report in ``.ckplan``, whose ``summary()`` shows the plans and the
+    measured memory after the first step. Under ``torch.no_grad()`` the model runs unchanged.
 
-    budget: a bound on activations, their gradients and workspace: bytes, ``"16GiB"``, ``"60%"`` of
-        the peak of keeping everything, or ``"min"``.
-    total: instead, a bound on these together with parameters, their gradients from when they are
-        made, inputs and the state of ``optimizer`` (``"sgd"``, ``"momentum"``, ``"adam"``,
-        ``"adamw"`` or ``"adam8bit"``). With ``master_weights`` parameters in 16 bits have copies
-        in float32, and the optimizer's state is in float32.
-    memory: instead, the memory of the device, ``"24GiB"`` or ``"rtx4090"``, for all that training
-        needs of it: what ``total`` bounds, and the allocator, cuBLAS, the CUDA context and the
-        driver (docs/accounting.md).
-    compiler: ``"eager"`` runs PyTorch's own operators, with exactly the bits of eager mode;
+    budget: the limit for activations, their gradients and workspace: bytes, ``"16GiB"``, ``"60%"``
+        of the keep-all peak, or ``"min"``.
+    total: instead of ``budget``, the limit for these together with parameters, their gradients,
+        inputs and the state of ``optimizer`` (``"sgd"``, ``"momentum"``, ``"adam"``, ``"adamw"``
+        or ``"adam8bit"``). With ``master_weights``, 16-bit parameters have float32 copies and
+        the optimizer's state is float32.
+    memory: instead of both, the memory of the device, ``"24GiB"`` or ``"rtx4090"``: it holds
+        everything in ``total``, the allocator's overhead, cuBLAS, the CUDA context and the driver
+        (docs/accounting.md).
+    compiler: ``"eager"`` runs PyTorch's own operators, with results bit-identical to eager mode;
         ``"inductor"`` compiles the planned graphs.
     costs: ``"roofline"`` of the device, ``"roofline:a100-40g"``, ``"flops"``, or ``"measure"``,
-        which runs each operation a few times when a graph is first seen.
-    algo, effort, time_limit: like the options of ``ckplan plan``.
-    returns: ``"loss"`` promises that the caller only uses results of one element, such as the
-        loss. By default the first step shows which results the caller uses.
-    keep, recompute, never_rerun: constraints by patterns, like the options of ``ckplan plan``: the
-        name of a module for all that is in it, ``"layers.*.attention"``, or an operator,
-        ``"op:gelu"``; or a list of patterns, of which the last one that matches decides.
-    bounds: the most that sizes can be which depend on data: ``{"u0": 4096}``, or by a line of the
-        model's code, ``{"torch.where(": 4096}``. With it, and be it ``{}``, such sizes do not end a
-        graph; an error names those without a bound. A step with a larger size raises
-        ``SizeAboveBoundError``.
-    offload, host_memory, never_offload: plans may move activations to the host and back over a
-        link, ``"pcie5"`` or another one that ``--offload`` of ``ckplan plan`` takes, within
-        ``"64GiB"`` of host memory; results of operations that match the patterns stay.
-    fullgraph: raise an error if the model does not become one graph.
+        which times each operation when a graph is first compiled.
+    algo, effort, time_limit: as for ``ckplan plan``.
+    returns: ``"loss"`` promises that the caller uses only one-element results, such as the loss. By
+        default, ckplan observes in the first step which results the caller uses.
+    keep, recompute, never_rerun: constraints, as for ``ckplan plan``. A pattern names a module and
+        everything in it, ``"layers.*.attention"``, or an operator, ``"op:gelu"``. In a list of
+        patterns, the last match wins.
+    bounds: upper bounds of data-dependent sizes, by symbol, ``{"u0": 4096}``, or by a line of the
+        model's code, ``{"torch.where(": 4096}``. If given, even as ``{}``, such sizes cause no
+        graph break, and an error lists the sizes without a bound. A step with a larger size
+        raises SizeAboveBoundError.
+    offload, host_memory, never_offload: also offload activations to the host over a link, such as
+        ``"pcie5"`` (see ``ckplan plan --offload``), using at most ``"64GiB"`` of host memory.
+        Results of operations that match ``never_offload`` stay on the device.
+    fullgraph: raise an error on a graph break.
 
-    Raises ValueError for an argument that cannot be understood; the program ``ckplan`` reads the
-    budget and the optimizer. A call raises InfeasibleError if no plan fits. A graph that cannot be
-    planned trains as in eager PyTorch, with a PlanWarning.
+    Raises ValueError for an invalid argument. A call of the model raises InfeasibleError if no plan
+    fits. A graph that cannot be planned trains as in eager PyTorch, with a PlanWarning.
     """
     request = Request(
         budget,
@@ -136,7 +135,7 @@ def compile(
     private.check_version(compiler)
     planned: PlannedFunction[..., Any] = PlannedFunction(model, request, fullgraph)
     if isinstance(model, torch.nn.Module):
-        # Trainers read from forward's signature which columns of a data set the model takes.
+        # Trainers select the columns of a data set by forward's signature.
         functools.update_wrapper(planned, model.forward, updated=())
         compiled = planned.compiled
         compiled.forward = planned
@@ -154,10 +153,9 @@ class Backend:
         planner = ckplan.torch.Backend(budget="60%")
         model.compile(backend=planner, dynamic=False)
 
-    The arguments are those of ``compile``, without ``fullgraph``, which ``model.compile`` takes
-    itself. ``summary()`` shows the plans and the measured memory after the first step, and
-    ``report`` has them as data. Errors arrive in PyTorch's ``BackendCompilerFailed``, whose text
-    begins with theirs.
+    The arguments are those of ``compile``; pass ``fullgraph`` to ``model.compile``. After the first
+    step ``summary()`` shows the plans and the measured memory, and ``report`` has them as data.
+    PyTorch wraps errors in ``BackendCompilerFailed``, whose text begins with the original one.
     """
 
     def __init__(
@@ -224,7 +222,7 @@ class Backend:
 
     @contextlib.contextmanager
     def _call(self) -> Iterator[None]:
-        """Is around each call of the model; says so if PyTorch has compiled nothing of it."""
+        """Surrounds each call of the model; warns if PyTorch compiled no part of it."""
         before = private.graph_breaks()
         yield
         is_training = torch.is_grad_enabled() and not torch.compiler.is_compiling()
@@ -234,11 +232,11 @@ class Backend:
             return
         breaks = private.graph_breaks() - before
         if self._planner.parts.found and not breaks:
-            return  # Graphs without anything to train.
+            return  # No graph had anything to train.
         report.say(obstacles.no_graph(breaks))
 
     def summary(self) -> str:
-        """Returns what ``report.summary()`` does."""
+        """Returns ``report.summary()``."""
         return self.report.summary()
 
     def __repr__(self) -> str:
@@ -246,14 +244,13 @@ class Backend:
 
 
 class _InPlace(backend.Backend):
-    """Plans the graphs of a model whose calls it does not see."""
+    """The backend of a model compiled in place, whose calls it must detect itself."""
 
     def _before_part(self) -> None:
         """Detects the beginning of a call of the model.
 
-        A part that has run waits for its backward pass. If no part waits any more, that call is
-        over, and the next part belongs to a new call. If it has shown that several graphs or calls
-        share the limit, each graph is planned again where it is called next.
+        A call is over once no part of it waits for its backward pass. If it shows that several
+        graphs or calls share the limit, each graph is planned again when it runs next.
         """
         if any(part.calls for part in self.parts.found) and not self.is_waiting():
             if self.may_share() and self.should_share():
@@ -265,9 +262,9 @@ class _InPlace(backend.Backend):
 
 
 class PlannedFunction(Generic[Parameters, Result]):
-    """What ``compile`` makes of a function: ``ckplan`` is its report.
+    """A function that ``compile`` returned; its report is ``ckplan``.
 
-    It runs by its plans if gradients are needed, and unchanged otherwise.
+    It runs its plans if gradients are needed, and the original function otherwise.
     """
 
     def __init__(self, model: Callable[Parameters, Result], request: Request, fullgraph: bool):
@@ -279,7 +276,7 @@ class PlannedFunction(Generic[Parameters, Result]):
         self._use(backend.Backend(request, self.ckplan))
 
     def _tracing(self) -> AbstractContextManager[Any]:
-        """Returns the context in which PyTorch traces sizes that depend on data, if asked to."""
+        """Returns the context for tracing; with bounds, PyTorch traces data-dependent sizes in it."""
         return contextlib.nullcontext() if self._bounds is None else private.sizes_of_data()
 
     def _use(self, planner: backend.Backend) -> None:

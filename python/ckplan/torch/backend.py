@@ -8,12 +8,12 @@ from typing import Any
 
 from torch import fx
 
-from ckplan.torch import obstacles, operators, private
+from ckplan.torch import obstacles, operators, private, private_autograd
 from ckplan.torch.errors import MissingKernelError
 from ckplan.torch.graph_planner import GraphPlanner
 from ckplan.torch.inductor import private as inductor
 from ckplan.torch.inductor import private_kernels
-from ckplan.torch.inductor.deciding import Chosen, Key, PartDecision
+from ckplan.torch.inductor.part_decision import ChosenStep, Key, PartDecision
 from ckplan.torch.parts import Part
 from ckplan.torch.report import Report
 from ckplan.torch.request import Request
@@ -21,18 +21,18 @@ from ckplan.torch.step import Step
 
 
 class Backend(GraphPlanner):
-    """What ``torch.compile`` calls with each graph of a model."""
+    """The callable that ``torch.compile`` gives each graph of a model."""
 
     def __init__(self, request: Request, report: Report, known: list[Part] | None = None):
         super().__init__(request, report, known)
-        self._decided: dict[Key, Chosen] = {}  # What Inductor was given so far.
+        self._decided: dict[Key, ChosenStep] = {}  # By graph and limit, for later compilations.
         self._roots: set[str] = set()
         self._steps: list[Step] = []
 
     def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-        """Compiles a graph that torch.compile has found."""
+        """Compiles one graph."""
         self._is_part = private.ends_in_graph_break(module)
-        # After a graph break the code is a function that has the method's variables, no method itself.
+        # After a graph break, the rest of a method is compiled as a plain function.
         self._roots.add(private.first_module_argument() or "self")
         for name in self._roots:
             operators.call_root_self(module, name)
@@ -50,10 +50,10 @@ class Backend(GraphPlanner):
             uses_loss_alone = self.request.returns == "loss" and not self._is_part
             step = Step(self, part, uses_loss_alone)
             self._steps.append(step)
-            compiler = private.aot_autograd(
+            compiler = private_autograd.aot_autograd(
                 fw_compiler=step.compile_forward,
                 bw_compiler=step.compile_backward,
-                inference_compiler=lambda graph, _: private.box(graph),
+                inference_compiler=lambda graph, _: private_autograd.box(graph),
                 partition_fn=step.partition,
                 keep_inference_input_mutations=True,
             )
@@ -61,7 +61,7 @@ class Backend(GraphPlanner):
         return self._counted(part, compiled, step)
 
     def _before_part(self) -> None:
-        """Is called before a part is compiled or runs."""
+        """A hook before a part is compiled or runs."""
 
     def is_waiting(self) -> bool:
         """Returns whether a forward pass waits for its backward pass."""
@@ -74,7 +74,7 @@ class Backend(GraphPlanner):
         return self.parts.are_found() and not self.is_waiting()
 
     def with_shares(self) -> Backend:
-        """Returns a backend that plans all parts again, each for its share of the limit."""
+        """Returns a backend that plans each part again, within its share of the limit."""
         self.report.graphs.clear()
         return Backend(self.request, self.report, self.parts.found)
 
@@ -84,7 +84,7 @@ class Backend(GraphPlanner):
         """Counts how often the part runs, and passes what it returns to its step."""
 
         def call(*arguments: Any) -> Any:
-            # PyTorch calls a bucket of DistributedDataParallel once while it compiles the next one.
+            # PyTorch calls a bucket of DistributedDataParallel with fake tensors while it compiles.
             if not private.is_any_fake(arguments):
                 self._before_part()
                 self.parts.found[part].calls += 1

@@ -1,8 +1,8 @@
-"""Sizes that depend on data, and the bounds that the user names for them.
+"""Data-dependent sizes, and the bounds that the user gives for them.
 
-PyTorch calls such a size a symbol: ``u0``, ``u1`` and so on, in the order in which a graph makes
-them. Memory is planned as if each had its bound. A step computes with the sizes that it has, and
-stops with an error where one is above its bound.
+PyTorch represents such a size by a symbol, ``u0``, ``u1`` and so on, in the order of the graph.
+Plans assume that each size equals its bound. A step uses the actual sizes, and raises an error if
+one is above its bound.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHOWN = 6
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a symbol arises: the first node with it, and the line of the model's code."""
+    """The first node with a symbol, and the line of the model's code that made it."""
 
     symbol: str
     node: fx.Node
@@ -36,24 +36,24 @@ class Origin:
     place: str
     code: str
     most: int | None
-    """The most that PyTorch knows it can be, such as the elements of a mask."""
+    """An upper bound that PyTorch knows, such as the number of elements of a mask."""
 
     def bound(self, bounds: Bounds) -> int | None:
-        """Returns the bound by the symbol's name, or by text that the line of code has in it."""
+        """Finds the bound by the symbol's name, or by text in its line of code."""
         if self.symbol in bounds:
             return bounds[self.symbol]
         found = [name for name in bounds if len(name) > 2 and name in self.code]
         return bounds[max(found, key=len)] if found else None
 
     def words(self) -> str:
-        """Returns where the symbol arises."""
+        """Returns where the symbol comes from, for people."""
         where = f" of {self.module}" if self.module else ""
         return f"{self.place}{where}"
 
 
 @dataclass(frozen=True)
 class Check:
-    """A size that a step compares with its bound as soon as it is known."""
+    """A size to compare with its bound as soon as it is known in a step."""
 
     node: fx.Node
     dim: int | None
@@ -61,32 +61,32 @@ class Check:
     words: str
 
 
-def checked(bounds: Any) -> dict[str, int] | None:
-    """Returns the bounds of a caller. Raises TypeError or ValueError."""
+def validated_bounds(bounds: Any) -> dict[str, int] | None:
+    """Checks the bounds that a caller passed, and copies them. Raises TypeError or ValueError."""
     if bounds is None:
         return None
     if not isinstance(bounds, Mapping):
-        raise TypeError(f'bounds are a dictionary, as {{"u0": 4096}}, not {bounds!r}')
+        raise TypeError(f'bounds must be a dictionary such as {{"u0": 4096}}, not {bounds!r}')
     for name, bound in bounds.items():
         if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"bounds: {name!r} is no name of a size, and no line of code")
+            raise ValueError(f"bounds: {name!r} is neither a symbol nor a line of code")
         if not isinstance(bound, int) or isinstance(bound, bool) or bound < 1:
-            raise ValueError(f"bounds: {name!r} has a whole number from 1, not {bound!r}")
+            raise ValueError(f"bounds: {name!r} must have a whole number of at least 1, not {bound!r}")
     return dict(bounds)
 
 
 def are_by_code(bounds: Bounds | None) -> bool:
-    """Returns whether there are bounds, and none is for a symbol by its number.
+    """Returns whether all bounds are given by code, none by a symbol such as ``u0``.
 
-    Where few of the equal layers are traced, symbols have other numbers.
+    Symbols are numbered differently if only some of the equal layers are traced.
     """
     return bounds is not None and not any(re.fullmatch(r"u\d+", name) for name in bounds)
 
 
-def bounded(joint: fx.GraphModule, bounds: Bounds | None) -> list[Check]:
-    """Gives each size that depends on data its bound, and returns what a step has to check.
+def apply_bounds(joint: fx.GraphModule, bounds: Bounds | None) -> list[Check]:
+    """Sets the bounds of data-dependent sizes, and returns the checks for a step.
 
-    Raises UnboundedSizeError if any has none.
+    Raises UnboundedSizeError if a size has no bound.
     """
     found = list(_origins(joint.graph.nodes))
     missing = [origin for origin in found if origin.bound(bounds or {}) is None]
@@ -102,12 +102,12 @@ def bounded(joint: fx.GraphModule, bounds: Bounds | None) -> list[Check]:
 
 
 def check(value: Any, dim: int | None, bound: int, words: str) -> None:
-    """Raises SizeAboveBoundError for a size above its bound. Planned modules call this."""
+    """Raises SizeAboveBoundError for a size above its bound. The generated modules call it."""
     size = value if dim is None else value.shape[dim]
     if size > bound:
         raise SizeAboveBoundError(
             f"size {words} is {size} in this step, above its bound of {bound}: the step was "
-            f"planned for no more; raise the bound to {size} or above"
+            f"planned for at most that; raise the bound to {size} or above"
         )
 
 
@@ -143,7 +143,7 @@ def line_of(node: fx.Node) -> tuple[str, str]:
 
 
 def _request(missing: list[Origin]) -> str:
-    """Says which sizes have no bound, and what to type."""
+    """Returns an error message that lists the sizes without a bound, and what to type."""
     places: dict[str, list[Origin]] = {}
     for origin in missing:
         places.setdefault(origin.place, []).append(origin)
@@ -161,7 +161,7 @@ def _request(missing: list[Origin]) -> str:
         code = origins[0].code
         typed[code if code and len(origins) > 1 else origins[0].symbol] = most or 4096
     return (
-        "sizes depend on data, and have no bounds: "
+        "data-dependent sizes without a bound: "
         + "; ".join(rows)
-        + f". Name the most that each can be: bounds={typed!r}"
+        + f"; give an upper bound for each: bounds={typed!r}"
     )

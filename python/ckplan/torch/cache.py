@@ -1,8 +1,8 @@
-"""Keeps plans for later runs, in a folder that other users may write to.
+"""Caches plans in a folder that other users may write to.
 
-The name of a file is the hash of the graph, the request and the program. The contents are not
-trusted: the program's checker replays the plan against the graph, and the plan is used only if it
-meets the present limit. If a file holds no such plan, the graph is planned again, with a warning.
+A file is named by the hash of the graph, the request and the program. Its contents are untrusted:
+the program checks the plan against the graph, and the plan is used only if it is within the present
+limit. Otherwise the graph is planned again, with a warning.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import ckplan
-from ckplan.answer import ask
-from ckplan.torch import untrusted
-from ckplan.torch.untrusted import RefusedError
+from ckplan.invocation import run_program
+from ckplan.torch import untrusted_files
+from ckplan.torch.untrusted_files import RefusedError
 
 Accepted = TypeVar("Accepted")
 
@@ -29,25 +29,27 @@ _LEAST_BYTES = 1 << 20
 _MOST_OF_NUMBERS = 1 << 26
 
 
-def numbers(name: str, least: int, most: int) -> dict[str, int]:
-    """Returns the numbers that were stored by this name; none if there is no such file.
+def load_numbers(name: str, least: int, most: int) -> dict[str, int]:
+    """Returns the numbers stored under a name, or none if there is no valid file.
 
-    A file with anything but numbers within the range counts as absent.
+    A file is valid if it holds only whole numbers from ``least`` to ``most``.
     """
     folder = _folder()
     if folder is None:
         return {}
     try:
         content = _read(folder / f"{name}.json", _MOST_OF_NUMBERS)
-        return {} if content is None else untrusted.whole_numbers(
-            untrusted.json_value(content), least, most
+        return (
+            {}
+            if content is None
+            else untrusted_files.whole_numbers(untrusted_files.json_value(content), least, most)
         )
     except (RefusedError, OSError):
         return {}
 
 
 def store_numbers(name: str, rows: dict[str, int]) -> None:
-    """Writes numbers into a file, replacing it."""
+    """Stores numbers under a name, replacing earlier ones."""
     folder = _folder()
     if folder is None:
         return
@@ -56,8 +58,8 @@ def store_numbers(name: str, rows: dict[str, int]) -> None:
         _replace(folder / f"{name}.json", json.dumps(rows, sort_keys=True).encode())
 
 
-class Kept:
-    """The file of one plan. ``graph`` is the joint graph's file, which checks the plan."""
+class CachedPlan:
+    """One plan in the cache, and the joint graph, as a file, that it is checked against."""
 
     def __init__(self, key: str, graph: bytes):
         self._graph = graph
@@ -65,13 +67,13 @@ class Kept:
         self._path = None if folder is None else folder / f"{key}.json"
         self._most = _LEAST_BYTES + _BYTES_FOR_EACH_OF_THE_GRAPH * len(graph)
 
-    def take(
+    def load(
         self, accept: Callable[[Any], Accepted], most: Callable[[], int | str]
     ) -> Accepted | None:
-        """Returns ``accept(plan)`` for a plan with right figures, or None if there is no plan.
+        """Returns ``accept(plan)`` for a valid plan, or None if there is none.
 
-        ``accept`` raises RefusedError if the plan does not fit the request. ``most`` returns the
-        highest peak that the plan may have: bytes, or another limit that ``--fail-on`` takes.
+        ``accept`` raises RefusedError if the plan does not answer the request. ``most`` returns
+        the limit for the plan's peak: bytes, or anything else that ``--fail-on`` takes.
         """
         if self._path is None:
             return None
@@ -80,40 +82,40 @@ class Kept:
             return None if content is None else accept(self._judged(content, most()))
         except (RefusedError, OSError) as reason:
             warnings.warn(
-                f"{self._path} is not used, and the graph is planned again: {reason}",
+                f"{self._path} was ignored, and the graph is planned again: {reason}",
                 ckplan.PlanWarning,
                 stacklevel=2,
             )
             return None
 
     def store(self, plan: dict[str, Any]) -> None:
-        """Writes the file, whole or not at all, replacing anything of the same name."""
+        """Writes the file atomically, replacing an earlier one."""
         content = json.dumps(plan).encode()
         if self._path is None or len(content) > self._most:
             return
-        # A cache that cannot be written only costs time.
+        # Without a cache, planning only takes longer.
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _replace(self._path, content)
 
     def _judged(self, content: bytes, most: int | str) -> Any:
-        """Returns the plan if the program confirms it for the graph, with all its figures."""
-        found = untrusted.json_value(content)
+        """Returns the plan if the program finds it and its figures valid for the graph."""
+        found = untrusted_files.json_value(content)
         with tempfile.TemporaryDirectory(prefix="ckplan-") as folder:
             plan, graph = Path(folder) / "plan.json", Path(folder) / "graph.json"
-            # The program judges what was parsed here, so that both read the same plan.
+            # The program checks what was parsed here, so both read the same plan.
             plan.write_text(json.dumps(found), encoding="utf-8")
             graph.write_bytes(self._graph)
             limit = f"--fail-on=peak>{most}"
-            answer = ask("check", "--no-config", "--quiet", limit, str(plan), str(graph))
+            answer = run_program("check", "--no-config", "--quiet", limit, str(plan), str(graph))
         if answer.exit_code != 0:
-            said = str(answer.refusal()).replace(f"{folder}/", "")
+            said = str(answer.error()).replace(f"{folder}/", "")
             raise RefusedError("; ".join(line.strip() for line in said.split("\n")[:2]))
         return found
 
 
 def _folder() -> Path | None:
-    """Returns the folder of plans: CKPLAN_CACHE, or a folder of the user; None if that is empty."""
+    """Returns the cache folder: CKPLAN_CACHE, or the user's; None if CKPLAN_CACHE is empty."""
     named = os.environ.get("CKPLAN_CACHE")
     if named is not None:
         return Path(named) if named else None
@@ -124,13 +126,13 @@ def _folder() -> Path | None:
 def _read(path: Path, most: int) -> bytes | None:
     """Returns the content of a file, or None if there is no file. Raises RefusedError, OSError."""
     try:
-        return untrusted.file_bytes(path, most, follows_links=False)
+        return untrusted_files.file_bytes(path, most, follows_links=False)
     except FileNotFoundError:
         return None
 
 
 def _replace(path: Path, content: bytes) -> None:
-    # The file is created exclusively, under an unpredictable name, for this user alone.
+    # mkstemp: an unpredictable name, readable by this user alone.
     opened, part = tempfile.mkstemp(".part", f"{path.stem}.", path.parent)
     try:
         with open(opened, "wb") as file:

@@ -1,7 +1,7 @@
-"""Converts PyTorch's joint FX graph to a joint graph of ckplan.
+"""Converts PyTorch's joint FX graph to ckplan's JointGraph.
 
-The storages of the fake tensors in ``meta["val"]`` determine memory: a node whose storage another
-node made is a view of that node, whatever its operator is called.
+Memory follows the storages of the fake tensors in ``meta["val"]``: a node whose storage another node
+made is a view of that node.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import torch
 from torch import fx
 from torch._ops import OpOverload
 
-from ckplan.torch import operators, private, storages
-from ckplan.torch.bounds import Bounds, bounded
+from ckplan.torch import operators, private, private_autograd, storages
+from ckplan.torch.bounds import Bounds, apply_bounds
 from ckplan.torch.errors import UnsupportedGraphError
 from ckplan.torch.graph import CONSTANT, PARAMETER_GRADIENT, JointGraph, Operation
 
@@ -33,17 +33,17 @@ def capture(
 ) -> JointGraph:
     """Returns the joint graph of a training step.
 
-    ``parameters`` are positions among the inputs of the step; the gradients of all other inputs are
-    results, which count in the peak. None stands for all inputs. ``replays_random`` says that
-    random operations may run again, because the generator is restored when the graph runs.
-    ``arriving`` counts the gradients of parameters in the peak from the run that makes them.
-    ``dropped`` are positions of forward outputs that the caller does not hold. ``bounds`` are the
-    most that sizes can be which depend on data.
+    ``parameters``: positions of parameters among the inputs of the step; None for all inputs.
+        Gradients of other inputs are results, which count in the peak.
+    ``replays_random``: random operations may run again, since the generator's state is restored.
+    ``arriving``: gradients of parameters count in the peak from the run that makes them.
+    ``dropped``: positions of forward outputs that the caller does not hold.
+    ``bounds``: upper bounds of data-dependent sizes.
 
     Raises UnsupportedGraphError, and UnboundedSizeError for a size without a bound.
     """
     walk = _Capture(joint, replays_random)
-    walk.graph.checks = bounded(joint, bounds)
+    walk.graph.checks = apply_bounds(joint, bounds)
     walk.outputs(num_forward_outputs)
     for node in joint.graph.nodes:
         walk.visit(node)
@@ -69,22 +69,20 @@ def storage_bytes(tensor: torch.Tensor) -> int:
     try:
         size = tensor.untyped_storage().nbytes()
     except (NotImplementedError, RuntimeError) as error:
-        raise UnsupportedGraphError(f"a tensor without a storage: {error}") from error
+        raise UnsupportedGraphError(f"a tensor has no storage: {error}") from error
     most = private.most(size)
     if most is None:
         raise UnsupportedGraphError(
-            "sizes that depend on data, or on a batch size left open, which dynamic=False closes"
+            "data-dependent or dynamic sizes; dynamic=False fixes the batch size"
         )
     return most
 
 
-def _sizes(
-    tensors: Iterable[torch.Tensor], memory: int | None = None
-) -> Iterator[tuple[int, int]]:
-    """Yields the elements of each tensor and the bytes of an element.
+def _sizes(tensors: Iterable[torch.Tensor], memory: int | None = None) -> Iterator[tuple[int, int]]:
+    """Yields the number of elements of each tensor, and the bytes of an element.
 
-    With ``memory``, the bytes that the tensors are in together, only what is within it counts: an
-    expanded tensor has more elements, and two parameters may have one gradient.
+    ``memory``, the bytes that all the tensors occupy, is an upper bound: an expanded tensor has
+    more elements, and two parameters may share a gradient.
     """
     for tensor in tensors:
         elements, each = tensor.numel(), tensor.element_size()
@@ -95,7 +93,7 @@ def _sizes(
 
 
 def _counted(sizes: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """Returns each size once, with the number of tensors that have it, without empty ones."""
+    """Groups equal sizes: (elements, bytes of an element, number of tensors). Drops empty ones."""
     return [(*size, count) for size, count in sorted(Counter(sizes).items()) if size[0]]
 
 
@@ -105,15 +103,15 @@ def is_tangent(node: fx.Node) -> bool:
 
 
 GRADIENT_NOTE = "ckplan_gradient"
-"""The note of a node that makes a gradient and depends on no gradient from the caller."""
+"""The metadata key of a node that makes a gradient without using one from the caller."""
 
 
 def is_held_by_caller(tangent: torch.Tensor) -> bool:
     """Returns whether a gradient from the caller stays in memory until backward ends.
 
-    ``loss.backward()`` holds the gradient of the loss itself, which has one element.
+    ``loss.backward()`` holds the one-element gradient of the loss itself.
     """
-    return private.most(tangent.numel()) == 1 or not private.frees_gradients()
+    return private.most(tangent.numel()) == 1 or not private_autograd.frees_gradients()
 
 
 class _Capture:
@@ -123,10 +121,9 @@ class _Capture:
         self.graph = JointGraph()
         self._joint = joint
         self._replays_random = replays_random
-        # The node that made the memory of each storage. The nodes hold all tensors, so keys stay
-        # valid.
+        # By storage: the node that made it. The nodes hold all tensors, so the keys stay valid.
         self._owner: dict[int, fx.Node] = {}
-        # For operations with several results: the value of each storage without a getitem so far.
+        # By storage: the values of results that no getitem has read yet.
         self._unnamed: dict[int, int] = {}
         self._tangents: list[fx.Node] = []
         self._after_tangents: set[fx.Node] = set()
@@ -212,7 +209,7 @@ class _Capture:
         graph.parameter_bytes = sum(graph.values[value].bytes for value in values)
 
     def mark_gradients(self, parameters: set[int] | None, arriving: bool) -> None:
-        """Sets which values are gradients of parameters, and which are other results."""
+        """Marks the values that are gradients of parameters; other gradients are results."""
         graph = self.graph
         gradients: dict[int, bool] = {}
         tensors: dict[int, list[torch.Tensor]] = {}
@@ -228,9 +225,7 @@ class _Capture:
         graph.trained_bytes = sum(graph.values[value].bytes for value in trained)
         graph.trained = _counted(size for value in trained for size in _sizes(tensors[value]))
         graph.optimized = _counted(
-            size
-            for value in trained
-            for size in _sizes(tensors[value], graph.values[value].bytes)
+            size for value in trained for size in _sizes(tensors[value], graph.values[value].bytes)
         )
         for value, of_parameter in gradients.items():
             if of_parameter and not arriving:
@@ -240,9 +235,9 @@ class _Capture:
         self._keep_gradients_single()
 
     def _keep_gradients_single(self) -> None:
-        """Has operations run once that make gradients which are counted apart, and other values.
+        """Forbids a second run of operations that make an uncounted gradient and other values.
 
-        Memory is counted apart for one gradient, which another run would make once more.
+        A second run would allocate the gradient again, but only one is counted separately.
         """
         values = self.graph.values
         for operation in self.graph.operations:
@@ -261,7 +256,7 @@ class _Capture:
             )
         if not isinstance(node.args[1], fx.Node) or node.users:
             raise UnsupportedGraphError(
-                f"operation {node.name} updates an input that is read later"
+                f"operation {node.name} updates an input that another operation reads later"
             )
         self.graph.boundary_copies.append(node)
         self._mutated.add(target)  # type: ignore[arg-type]
@@ -283,10 +278,10 @@ class _Capture:
         value = node.meta.get("val", getattr(self._joint, str(node.target), None))
         if not isinstance(value, torch.Tensor):
             raise UnsupportedGraphError(
-                f"input {node.name} is no tensor, or a size left open, which dynamic=False closes"
+                f"input {node.name} is not a tensor; if it is a dynamic size, use dynamic=False"
             )
         if private.storage_key(value) in self._owner:
-            # Two inputs share memory. It is counted once, and either input reads it.
+            # Two inputs share this memory, which counts once.
             self.graph.roots[node] = node
             self.graph.value_of[node] = self.graph.value_of[self._owner[private.storage_key(value)]]
             return
@@ -294,13 +289,13 @@ class _Capture:
 
     def _root(self, node: fx.Node) -> fx.Node:
         if node not in self.graph.roots:
-            raise UnsupportedGraphError(f"the step returns {node.name}, which is no tensor")
+            raise UnsupportedGraphError(f"the step returns {node.name}, which is not a tensor")
         return self.graph.roots[node]
 
     def _tensor(self, node: fx.Node) -> torch.Tensor:
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor):
-            raise UnsupportedGraphError(f"{node.name} is no tensor")
+            raise UnsupportedGraphError(f"{node.name} is not a tensor")
         return value
 
     def _own(self, node: fx.Node, tensor: torch.Tensor, value: int) -> None:
@@ -313,14 +308,14 @@ class _Capture:
         assert isinstance(source, fx.Node)
         item = source.meta["val"][node.args[1]]
         if not isinstance(item, torch.Tensor):
-            return  # A plain number, which is passed to its readers as it is.
+            return  # A number, which its readers get as an argument.
         key = private.storage_key(item)
         if key in self._unnamed:
             self._own(node, item, self._unnamed.pop(key))
         elif key in self._owner:
             self.graph.roots[node] = self._owner[key]
         else:
-            raise UnsupportedGraphError(f"{node.name} comes from nowhere")
+            raise UnsupportedGraphError(f"{node.name} has no known source")
 
     def _call(self, node: fx.Node) -> None:
         tensors = list(tensors_in(node.meta.get("val")))
@@ -337,7 +332,7 @@ class _Capture:
             self._operation(node, tensors)
         else:
             raise UnsupportedGraphError(
-                f"operation {node.name} ({node.target}) makes new memory and returns old"
+                f"operation {node.name} ({node.target}) returns both new memory and its arguments'"
             )
 
     def _view(self, node: fx.Node, tensors: list[torch.Tensor]) -> None:
@@ -345,7 +340,7 @@ class _Capture:
         for tensor in tensors:
             if private.storage_key(tensor) not in self._owner:
                 if base is None:
-                    raise UnsupportedGraphError(f"operation {node.name} is a view of nothing")
+                    raise UnsupportedGraphError(f"operation {node.name} is a view without a base tensor")
                 self._owner[private.storage_key(tensor)] = self.graph.roots[base]
         if isinstance(node.meta["val"], torch.Tensor):
             self.graph.roots[node] = self._owner[private.storage_key(tensors[0])]
@@ -375,7 +370,7 @@ class _Capture:
             if source in self.graph.roots:
                 values.append(self.graph.value_of[self.graph.roots[source]])
             elif list(tensors_in(source.meta.get("val"))):
-                raise UnsupportedGraphError(f"operation {node.name} reads the list {source.name}")
+                raise UnsupportedGraphError(f"operation {node.name} reads a list of tensors, {source.name}")
         return list(dict.fromkeys(values))
 
     def _write(self, operation: Operation, tensor: torch.Tensor, position: int) -> None:
@@ -384,11 +379,11 @@ class _Capture:
         key = private.storage_key(tensor)
         is_single = isinstance(node.meta["val"], torch.Tensor)
         name = node.name if is_single else f"{node.name}.{position}"
-        if key in self._owner:  # Communication that returns its input's memory.
+        if key in self._owner:  # Communication that works in place.
             base = self.graph.value_of[self._owner[key]]
             value = self.graph.add_value(name, 0, alias_of=base)
         elif key in self._unnamed:
-            raise UnsupportedGraphError(f"operation {node.name} returns two tensors in one memory")
+            raise UnsupportedGraphError(f"operation {node.name} returns two tensors that share memory")
         else:
             size = max(storage_bytes(tensor), storages.allocated_bytes(node, position))
             value = self.graph.add_value(name, size)
@@ -400,7 +395,7 @@ class _Capture:
             self._unnamed[key] = value
 
     def _keep_order_of_random(self, operation: Operation) -> None:
-        """Keeps random operations in the order in which eager mode draws, by values of no bytes."""
+        """Chains random operations by values of 0 bytes, to keep the order of eager mode."""
         if self._last_random is not None:
             operation.reads.append(self._last_random)
         self._last_random = self.graph.add_value(f"{operation.name}.order", 0)
@@ -411,7 +406,7 @@ class _Capture:
     def _hold(self, operation: Operation) -> None:
         """Makes the operation run before the boundary."""
         if operation.is_backward:
-            raise UnsupportedGraphError(f"operation {operation.name} acts on more than its results")
+            raise UnsupportedGraphError(f"operation {operation.name} has side effects")
         token = self.graph.add_value(f"{operation.name}.done", 0)
         operation.writes.append(token)
         self._held_at_boundary.append(token)
@@ -423,13 +418,13 @@ class _Capture:
         return bool(roots & self._mutated)
 
     def _place_boundary(self, boundary: Operation) -> None:
-        """Inserts it where the backward pass begins, after all operations that it reads from."""
+        """Inserts the boundary where the backward pass begins, after all that it reads."""
         operations = self.graph.operations
         reads = set(boundary.reads)
         writers = [i for i, operation in enumerate(operations) if reads & set(operation.writes)]
         late = next((operations[i] for i in writers if operations[i].is_backward), None)
         if late is not None:
-            raise UnsupportedGraphError(f"{late.name} belongs to both passes")
+            raise UnsupportedGraphError(f"{late.name} is needed before the backward pass, but belongs to it")
         starts = [i for i, operation in enumerate(operations) if operation.is_backward]
         position = starts[0] if starts else len(operations)
         if writers and writers[-1] >= position:

@@ -1,9 +1,8 @@
-"""Chooses operations of a captured graph by patterns, and constrains its plans to them.
+"""Applies constraints such as ``keep="layers.*"`` to a captured graph.
 
-A pattern names a module, and with it everything inside, or operators by ``op:``. docs/constraints.md
-says what the constraints mean. What is kept or never runs again is marked in the graph's file as
-having no second run; what is recomputed, and what is never moved to the host, is named to the
-program.
+A pattern selects a module with everything in it, or operators by ``op:`` (docs/constraints.md). The
+graph's file marks kept and never-rerun operations as running once; recomputed and never-offloaded
+operations are passed to the program by name.
 """
 
 from __future__ import annotations
@@ -13,39 +12,39 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ckplan.torch import untrusted
+from ckplan.torch import untrusted_files
 from ckplan.torch.graph import JointGraph, Operation
 
 Patterns = str | Sequence[str]
-"""One pattern, or several, of which the last one that matches decides."""
+"""One pattern, or several; the last match wins."""
 
 FIELDS = ("keep", "recompute", "never_rerun", "never_offload")
 """The arguments of ``compile`` that are patterns."""
 
-_VIEWS = "; views of a tensor are no operations, and take no memory"
+_VIEWS = "; views take no memory, and don't count as operations"
 
 
-def patterns(field: str, given: Any) -> tuple[str, ...]:
-    """Returns the patterns of an argument: one, or several in order. Raises ValueError."""
+def parse_patterns(field: str, given: Any) -> tuple[str, ...]:
+    """Returns the patterns of an argument as a tuple. Raises ValueError."""
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, (list, tuple)) or not all(isinstance(p, str) for p in listed):
-        raise ValueError(f"{field} is a pattern or a list of patterns, not {given!r}")
+        raise ValueError(f"{field} must be a pattern or a list of patterns, not {given!r}")
     found = [line for pattern in listed for line in _lines(field, pattern)]
     for pattern in found:
         if not pattern.removeprefix("!").removeprefix("op:"):
-            raise ValueError(f'{field}: "{pattern}" is no pattern; name a module, or "op:OPERATOR"')
+            raise ValueError(f'{field}: "{pattern}" is not a pattern; name a module, or "op:OPERATOR"')
     return tuple(found)
 
 
 def _lines(field: str, pattern: str) -> Iterable[str]:
-    """Returns the pattern, or those in the file that ``@FILE`` names."""
+    """Returns the pattern itself, or for ``@FILE`` the patterns in the file."""
     if not pattern.startswith("@"):
         return [pattern]
     try:
-        content = untrusted.file_bytes(pattern[1:], untrusted.MOST_JSON_BYTES)
+        content = untrusted_files.file_bytes(pattern[1:], untrusted_files.MOST_JSON_BYTES)
         lines = content.decode().splitlines()
     except (OSError, ValueError) as error:
-        raise ValueError(f"{field}: the patterns of {pattern} cannot be read: {error}") from None
+        raise ValueError(f"{field}: cannot read the patterns in {pattern}: {error}") from None
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
@@ -61,9 +60,9 @@ class Constraints:
         self._known: dict[str, None] = {}
 
     def apply(self, graph: JointGraph) -> None:
-        """Constrains the graph's plans.
+        """Applies the constraints to a graph.
 
-        Raises ValueError if an operation must be recomputed and run once.
+        Raises ValueError if an operation must both be recomputed and run once.
         """
         if not any(self._wanted.values()):
             return
@@ -77,8 +76,8 @@ class Constraints:
             both = next((operation for operation in again if operation.id in ids), None)
             if both is not None:
                 raise ValueError(
-                    f"{_title(both)} is to be recomputed, and to be {why}; leave it out of one of "
-                    "the two, by a pattern with ! in front"
+                    f"{_title(both)} must be both recomputed and {why}; exclude it from one of "
+                    "the two by a pattern with ! in front"
                 )
         for operation in kept + once:
             operation.repeats = False
@@ -99,7 +98,7 @@ class Constraints:
                     raise ValueError(self._matches_nothing(field, pattern))
 
     def _chosen(self, field: str, operations: list[Operation]) -> list[Operation]:
-        """Returns what the patterns choose. The last one that matches decides."""
+        """Returns the operations that match; the last matching pattern wins."""
         listed = self._wanted[field]
         if not listed:
             return []
@@ -120,12 +119,12 @@ class Constraints:
         near = [] if is_form else difflib.get_close_matches(form, [n for n in self._known if n], 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         if form.startswith("op:"):
-            return f'{field}: no operation has the operator "{form}"' + (hint or _VIEWS)
-        return f'{field}: no operation is in a module "{form}"{hint}'
+            return f'{field}: no operation matches "{form}"' + (hint or _VIEWS)
+        return f'{field}: no operation is in a module named "{form}"{hint}'
 
 
 def _names(operation: Operation) -> Sequence[str]:
-    """Returns all by which patterns find an operation: its modules, and its operator by ``op:``."""
+    """Returns the names that patterns match: the operation's modules, and ``op:`` its operator."""
     path = operation.module.split(".") if operation.module else []
     modules = [".".join(path[: end + 1]) for end in range(len(path))]
     target = str(operation.call.target)
@@ -135,9 +134,9 @@ def _names(operation: Operation) -> Sequence[str]:
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
-    """Returns a function that says whether a name has the form of the pattern.
+    """Returns a predicate for names that match the pattern.
 
-    ``*`` stands for any characters and ``?`` for one, as in the patterns of the program.
+    ``*`` stands for any characters and ``?`` for one.
     """
     form = "".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in pattern)
     expression = re.compile(form, re.DOTALL)
@@ -145,7 +144,7 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _held_by_others(graph: JointGraph) -> set[int]:
-    """Returns values whose memory an operation that runs once passes on, as results are."""
+    """Returns the values whose memory a run-once operation returns as its own result."""
     return {
         alias
         for operation in graph.operations

@@ -1,4 +1,4 @@
-"""How long each operation takes, in nanoseconds: by a roofline, by FLOPs, or measured."""
+"""Sets the costs of operations: nanoseconds by a roofline or measured, or FLOPs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch
 from torch import fx
 from torch.utils.flop_counter import flop_registry
 
-from ckplan.answer import ask
+from ckplan.invocation import run_program
 from ckplan.torch.capture import storage_bytes, tensors_in
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.private import most, real_tensors, storage_key
@@ -23,49 +23,47 @@ from ckplan.torch.private import most, real_tensors, storage_key
 
 @dataclass(frozen=True)
 class Device:
-    """A row of ``ckplan devices``: what a roofline needs to know of a device."""
+    """A row of ``ckplan devices``: the properties of a device that a roofline uses."""
 
     name: str
     matrix_flops_per_second: float
-    """In products and convolutions of 32-bit floats, where PyTorch allows TF32."""
+    """For matrix products and convolutions of 32-bit floats in TF32."""
     half_matrix_flops_per_second: float
-    """In those of 16-bit floats."""
+    """For those of 16-bit floats."""
     vector_flops_per_second: float
-    """In everything else, and in products without TF32."""
+    """For everything else, and for matrix products without TF32."""
     bytes_per_second: float
     launch_ns: float
     memory_bytes: int
     description: str = ""
     cuda: dict[str, int] | None = None
-    """What libraries ask about a GPU, where that is known."""
+    """CUDA device properties that libraries query, if known."""
     outside: tuple[dict[str, Any], ...] = ()
-    """What training needs of it besides tensors: rows of ``ckplan devices -f json``."""
+    """Memory that training needs besides tensors: rows of ``ckplan devices -f json``."""
 
     @property
     def model(self) -> str:
-        """The name without the size of the memory, as one word: ``a100`` of ``a100-40g``."""
+        """The name without the memory size, as one word: ``a100`` for ``a100-40g``."""
         return (self.name.rpartition("-")[0] or self.name).replace("-", "")
 
 
 def device_named(name: str) -> Device:
-    """The device of that name, as the program's flags take it. Raises ValueError."""
+    """Returns the device with a name that the program accepts. Raises ValueError."""
     return _devices(name)[1][0]
 
 
 def default_device() -> str:
-    """The name of the device that the program takes where none is named."""
+    """Returns the name of the program's default device."""
     return _devices()[0]
 
 
 @functools.cache
 def _devices(name: str = "") -> tuple[str, list[Device]]:
-    """The default device's name, and the devices that the program knows, or the one by ``name``.
-
-    The program is asked once for each name.
+    """Returns the default device's name, and all devices or the one called ``name``.
     """
-    answer = ask("devices", *([name] if name else []), "--format=json")
+    answer = run_program("devices", *([name] if name else []), "--format=json")
     if answer.exit_code != 0:
-        error = answer.refusal()
+        error = answer.error()
         raise ValueError(str(error)) if error.kind == "usage" else error
     own = [field.name for field in dataclasses.fields(Device)]
     document = json.loads(answer.output)
@@ -76,8 +74,8 @@ def _devices(name: str = "") -> tuple[str, list[Device]]:
 def set_costs(graph: JointGraph, how: str, fuses: bool) -> None:
     """Sets the cost of all operations.
 
-    ``how`` is ``roofline`` (of the device that the graph is on), ``roofline:NAME`` of a device of
-    ``ckplan devices``, ``flops`` or ``measure``. ``fuses`` says that a compiler will fuse pointwise
+    ``how`` is ``roofline`` (of the graph's own device), ``roofline:NAME`` (of a device of ``ckplan
+    devices``), ``flops`` or ``measure``. ``fuses`` means that a compiler will fuse pointwise
     operations. Raises ValueError.
     """
     if how.partition(":")[0] == "roofline":
@@ -90,17 +88,17 @@ def set_costs(graph: JointGraph, how: str, fuses: bool) -> None:
             for operation in graph.operations:
                 operation.cost = 0 if operation.node is None else measure(operation.node)
     else:
-        raise ValueError(f'costs is "roofline", "roofline:NAME", "flops" or "measure", not {how!r}')
+        raise ValueError(f'costs must be "roofline", "roofline:NAME", "flops" or "measure", not {how!r}')
 
 
 def device_of(graph: JointGraph, how: str) -> Device:
-    """Returns the device that ``how`` names, or else that the graph is on. Raises ValueError."""
+    """Returns the device named by ``how``, or the graph's own. Raises ValueError."""
     kind, _, name = how.partition(":")
     return device_named(name) if kind == "roofline" and name else _present(graph)
 
 
 def measure(node: fx.Node, seconds: float = 0.02) -> int:
-    """The time of one call on tensors of the same form, the least of a few, in nanoseconds."""
+    """Returns the least time of a few calls on tensors of the same form, in nanoseconds."""
     args, kwargs = fx.map_arg((node.args, node.kwargs), _example)
     device = next(tensors_in(node.meta["val"]), torch.empty(0)).device
     wait = barrier(device)
@@ -129,9 +127,9 @@ def _present(graph: JointGraph) -> Device:
 
 
 def known_as(title: str, memory_bytes: int) -> Device:
-    """The device that a driver calls ``title``; the program's default where it knows none.
+    """Returns the device that a driver calls ``title``, or the program's default.
 
-    Titles name the model among other words: ``NVIDIA A100-SXM4-40GB``, ``NVIDIA GeForce RTX 4090``.
+    Titles contain the model among other words: ``NVIDIA A100-SXM4-40GB``, ``NVIDIA GeForce RTX 4090``.
     """
     default, known = _devices()
     words = title.lower().replace("-", " ").split()
@@ -143,10 +141,10 @@ def known_as(title: str, memory_bytes: int) -> Device:
 
 
 def roofline_ns(node: fx.Node, device: Device, fused: Container[fx.Node] = ()) -> int:
-    """The time of one operation, in nanoseconds.
+    """Returns the time of one operation, in nanoseconds.
 
-    ``fused`` has the nodes whose results it need not read from memory, nor be launched apart for:
-    those that a compiler runs together with it.
+    ``fused`` has the nodes that a compiler runs in the same kernel: their results are not read from
+    memory, and no further launch is needed.
     """
     written = dict(_storages(node))
     read = {k: v for source in node.all_input_nodes for k, v in _storages(source)}
@@ -159,12 +157,12 @@ def roofline_ns(node: fx.Node, device: Device, fused: Container[fx.Node] = ()) -
 
 
 def most_flops(operator: Any, sizes: Iterable[int], device: Device) -> float:
-    """Returns the FLOPs per second of an operator whose results have elements of these bytes."""
+    """Returns a device's FLOPs per second for an operator with these element sizes, in bytes."""
     if getattr(operator, "overloadpacket", None) not in flop_registry:
         return device.vector_flops_per_second
     if any(size <= 2 for size in sizes):
         return device.half_matrix_flops_per_second
-    # By default PyTorch computes convolutions in TF32, and products in full precision.
+    # By default PyTorch uses TF32 in convolutions, but not in matrix products.
     # A CPU has one rate for both types.
     is_convolution = "convolution" in str(operator)
     may_use_tf32 = is_convolution or torch.get_float32_matmul_precision() != "highest"
@@ -192,12 +190,13 @@ def _storages(node: fx.Node) -> Iterator[tuple[int, int]]:
 
 
 def is_pointwise(node: fx.Node) -> bool:
-    """Whether a compiler runs it together with operations before and after it."""
+    """Returns whether a compiler can fuse it with operations before and after it."""
     return torch.Tag.pointwise in getattr(node.target, "tags", ())
 
 
 def flops(node: fx.Node) -> float:
-    """FLOPs of matrix products, convolutions and attention; of all else one for each element."""
+    """Returns FLOPs: PyTorch's count for matrix products, convolutions and attention, otherwise one
+    for each element."""
     packet = getattr(node.target, "overloadpacket", None)
     outputs = _at_most(node.meta.get("val"))
     if packet in flop_registry:
@@ -211,7 +210,7 @@ def flops(node: fx.Node) -> float:
 
 
 def _at_most(value: Any) -> Any:
-    """Returns tensors of the bounds of their sizes, where these depend on data."""
+    """Replaces data-dependent sizes of tensors by their bounds."""
     if isinstance(value, torch.Tensor):
         if all(isinstance(size, int) for size in value.shape):
             return value
@@ -235,13 +234,13 @@ def _like(value: Any) -> Any:
     if not all(isinstance(size, int) for size in value.shape):
         return torch.zeros(_at_most(value).shape, dtype=value.dtype, device=value.device)
     shape, stride = tuple(value.shape), tuple(value.stride())
-    # Zeros are valid as indices, and slow in no operator.
+    # Zeros are valid as indices, and never slow.
     made = torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)
     return made.zero_()
 
 
 def barrier(device: torch.device) -> Callable[[], None]:
-    """Returns a function that waits until a device has done all that it was given."""
+    """Returns a function that waits until a device has finished all queued work."""
     if device.type == "cpu":
         return lambda: None
     wait: Callable[[], None] = torch.get_device_module(device).synchronize

@@ -1,4 +1,4 @@
-"""Which dimensions of a model's arguments stay open in an exported graph, and by which names."""
+"""Determines which dimensions of an exported model are symbolic, and their names."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ Dims = Mapping[str, Mapping[int, str]]
 
 @dataclass(frozen=True)
 class Input:
-    """A tensor among the arguments, which becomes an input of the graph."""
+    """A tensor in the arguments, which becomes an input of the graph."""
 
     where: str
-    """The argument that it is, or that it is in."""
+    """The name of the argument that contains it."""
     tensor: Tensor
     names: dict[int, str]
-    """The names of its open dimensions."""
+    """The names of its symbolic dimensions."""
 
 
 @dataclass(frozen=True)
 class OpenCall:
-    """A call of a model, with the dimensions that stay open."""
+    """A call of a model, with the dimensions that become symbolic."""
 
     call: inspect.BoundArguments
     inputs: list[Input]
     """In the order of the graph's inputs."""
     shapes: dict[str, Any]
-    """The open dimensions in the form that ``torch.export`` takes as ``dynamic_shapes``."""
+    """The symbolic dimensions, as ``dynamic_shapes`` of ``torch.export``."""
 
     def sizes(self) -> dict[str, int]:
-        """Returns the size that each open dimension has in this call."""
+        """Returns the sizes of symbolic dimensions in this call, by name."""
         rows = [(name, entry.tensor.shape[dim]) for entry, dim, name in self.open_dimensions()]
         return dict(rows)
 
     def open_dimensions(self) -> Iterator[tuple[Input, int, str]]:
-        """Yields each open dimension with its input and its name."""
+        """Yields (input, dimension, name) for each symbolic dimension."""
         for entry in self.inputs:
             for dim, name in entry.names.items():
                 yield entry, dim, name
 
     def doubled(self, name: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Returns the arguments of a call in which the dimension ``name`` is twice as large."""
+        """Returns arguments in which the dimension ``name`` is twice as large."""
         larger = {
             id(entry.tensor): entry.tensor.detach().repeat(
                 [2 if entry.names.get(dim) == name else 1 for dim in range(entry.tensor.ndim)]
@@ -63,9 +63,9 @@ class OpenCall:
 
 
 def open_call(call: inspect.BoundArguments, batch: str | None, dims: Dims | None) -> OpenCall:
-    """Determines the open dimensions: those in ``dims``, and of other arguments the first one.
+    """Determines the symbolic dimensions: those in ``dims``; for other arguments, the first one.
 
-    Raises TypeError or ValueError for names that do not fit the arguments.
+    Raises TypeError or ValueError if ``dims`` or ``batch`` do not match the arguments.
     """
     dims = dims or {}
     _check_names(call, batch, dims)
@@ -87,14 +87,14 @@ def open_call(call: inspect.BoundArguments, batch: str | None, dims: Dims | None
         raise ValueError("no argument of forward contains a tensor")
     if batch is not None and not dims and not opened.sizes():
         raise ValueError(
-            "no argument of forward has a dimension that could stay open; batch=None fixes all"
+            "no argument of forward has a dimension for the batch; batch=None fixes all"
         )
     _check_sizes(opened)
     return opened
 
 
 def _arguments(call: inspect.BoundArguments) -> Iterator[tuple[str, str, Any]]:
-    """Yields for each argument the parameter that takes it, its own name, and its value."""
+    """Yields (parameter, name, value) for each argument."""
     for parameter, value in call.arguments.items():
         kind = call.signature.parameters[parameter].kind
         if kind is inspect.Parameter.VAR_KEYWORD:
@@ -105,7 +105,7 @@ def _arguments(call: inspect.BoundArguments) -> Iterator[tuple[str, str, Any]]:
 
 
 def _open(where: str, value: Any, asked: Mapping[int, str]) -> tuple[list[Input], Any]:
-    """Returns the tensors in an argument, and its open dimensions in the argument's structure."""
+    """Returns the tensors in an argument, and its symbolic dimensions in the same structure."""
     leaves, rebuild = private.flatten(value)
     inputs: list[Input] = []
     shapes: list[dict[int, str] | None] = []
@@ -123,7 +123,7 @@ def _check_names(call: inspect.BoundArguments, batch: str | None, dims: Dims) ->
     for argument, names in dims.items():
         if argument not in known:
             raise ValueError(
-                f"dims: {argument!r} is no argument of this call; they are {', '.join(known)}"
+                f"dims: unknown argument {argument!r}; this call has {', '.join(known)}"
             )
         if not isinstance(names, Mapping) or not all(_is_dimension(d) for d in names):
             raise TypeError(
@@ -132,7 +132,7 @@ def _check_names(call: inspect.BoundArguments, batch: str | None, dims: Dims) ->
     asked = [name for names in dims.values() for name in names.values()]
     for name in asked if batch is None else [batch, *asked]:
         if not isinstance(name, str) or not name.isidentifier():
-            raise ValueError(f'{name!r} cannot name a dimension; "N" or "seq_len" can')
+            raise ValueError(f'{name!r} is not a valid name of a dimension; write "N" or "seq_len"')
 
 
 def _is_dimension(value: Any) -> bool:

@@ -1,6 +1,6 @@
-"""Notes in an exported file about the eager step: what no exporter keeps, and memory depends on.
+"""Adds metadata about the eager step to an exported file: facts that affect memory use.
 
-The notes are metadata, which other programs ignore (docs/loader.md lists them):
+The exporter drops these facts; other programs ignore the metadata (docs/loader.md lists them):
 
 * ``ckplan.in_place`` on a node: its operation wrote its first input, as ``ReLU(inplace=True)``;
   ``view`` if that was a view of another tensor, whose gradient autograd then copies.
@@ -54,7 +54,7 @@ def _origin(node: Any) -> str:
 
 
 def _note_copy(nodes: list[Any], name: str) -> None:
-    """Notes that these nodes, made for one operation, read a copy of the value."""
+    """Records that these nodes, exported from one operation, read a copy of the value."""
     for node in nodes:
         positions = [i for i, value in enumerate(node.inputs) if value and value.name == name]
         if positions:
@@ -62,12 +62,12 @@ def _note_copy(nodes: list[Any], name: str) -> None:
 
 
 def _is_in_place(call: fx.Node) -> bool:
-    """Returns whether the operation wrote its first argument before the program was functional."""
+    """Returns whether the original operation wrote its first argument in place."""
     return any(_writes_first(target) for target in _targets(call.meta.get("from_node") or ()))
 
 
 def _is_on_view(call: fx.Node) -> bool:
-    """Returns whether the first argument is a view where the operation runs in place."""
+    """Returns whether an in-place operation writes to a view."""
     first = call.args[0]
     if not isinstance(first, fx.Node) or first.op != "call_function":
         return False
@@ -76,14 +76,14 @@ def _is_on_view(call: fx.Node) -> bool:
 
 
 def _run_again(call: fx.Node) -> Any:
-    """Returns what the operation makes of tensors without memory; None if it cannot run so."""
+    """Runs the operation on meta tensors, and returns the result; None if that fails."""
     args, kwargs = fx.node.map_arg((call.args, call.kwargs), lambda node: node.meta["val"])
     if not callable(call.target):
         return None
     try:
         with torch.no_grad():
             return call.target(*args, **kwargs)
-    except Exception:  # Sizes that depend on data, say: such an operation has no notes.
+    except Exception:  # For example, because of data-dependent sizes. The operation then has no metadata.
         return None
 
 
@@ -113,9 +113,9 @@ class _Copies(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _copied(call: fx.Node) -> list[str]:
-    """Returns the names of the arguments that the operation copies: of those with strides.
+    """Returns the names of non-contiguous arguments that the operation copies.
 
-    It runs once more on tensors without memory. Attention is a kernel of its own on each device.
+    The operation runs on meta tensors to find out. Attention has its own kernel on each device.
     """
     sources = [node for node in call.all_input_nodes if _is_strided(node.meta.get("val"))]
     name = str(call.target)

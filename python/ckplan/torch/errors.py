@@ -1,21 +1,21 @@
-"""Errors that can occur between a PyTorch model and its plan."""
+"""The exceptions of ckplan.torch."""
 
 from __future__ import annotations
 
 
 class UnsupportedGraphError(Exception):
-    """A graph cannot be planned. The text says which operation is the reason, and why.
+    """A graph cannot be planned. The text names the operation and the reason.
 
-    The graph trains as PyTorch would train it, and a PlanWarning says so.
+    The graph then trains as in eager PyTorch, with a PlanWarning.
     """
 
 
 class UnboundedSizeError(UnsupportedGraphError, ValueError):
-    """A size depends on data, and no bound was named for it. The text says where it arises."""
+    """A data-dependent size has no bound. The text says where it comes from."""
 
 
 class SizeAboveBoundError(RuntimeError):
-    """A size that depends on data is above the bound that was named for it."""
+    """A data-dependent size is above its bound."""
 
 
 class MissingKernelError(RuntimeError):
@@ -23,7 +23,7 @@ class MissingKernelError(RuntimeError):
 
 
 class ReplayError(RuntimeError):
-    """The modules built from a plan need other memory than planned. They are not used."""
+    """The modules built from a plan need more or less memory than planned, and are not used."""
 
 
 class OffloadError(RuntimeError):
@@ -35,8 +35,8 @@ class ExportError(RuntimeError):
 
 
 class EstimateError(RuntimeError):
-    """The memory of a model's training cannot be estimated. The text says why, and what helps."""
+    """The memory of training a model cannot be estimated. The text says why, and what to do."""
 
 
 class SnapshotError(ValueError):
-    """A recording of PyTorch's allocator cannot be read, or not compared. The text says why."""
+    """A memory snapshot cannot be read or compared. The text says why."""

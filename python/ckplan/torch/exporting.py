@@ -1,4 +1,4 @@
-"""Implements ``ckplan.torch.export``: a model's ONNX graph, as the program ``ckplan`` plans it."""
+"""Implements ``ckplan.torch.export``: writes a model as an ONNX file for the program ``ckplan``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 import ckplan
-from ckplan.torch import constants, eager_notes, private
+from ckplan.torch import eager_notes, fixed_dimensions, private, private_export
 from ckplan.torch.dimensions import Dims, OpenCall, open_call
 from ckplan.torch.errors import ExportError
 
-# The program reads the contents of no larger tensor (docs/loader.md). Tables of integers are kept
-# up to the second size for ckexec, which cannot draw them.
+# The program ignores the contents of larger tensors (docs/loader.md). Integer tables are kept up to
+# the second size, because ckexec cannot replace them by random numbers.
 _LARGEST_KEPT_BYTES = 4 << 10
 _LARGEST_TABLE_BYTES = 1 << 20
 
@@ -38,33 +38,32 @@ def export(
 ) -> Path:
     """Writes the model's graph as an ONNX file that ``ckplan`` plans, and returns its path.
 
-    The graph is that of training: nothing is folded, dropout and batch statistics are in it, and
-    its nodes name their modules. The file also says what was in place, what is copied because it
-    isn't contiguous, and which parameters don't require gradients. A model in evaluation mode is exported in training mode, and
-    then has its mode again; a module in evaluation mode within a model in training mode stays so.
-    Parameters, buffers and random numbers do not change.
+    The graph is that of training: nothing is folded, it has dropout and batch statistics, and its
+    nodes name their modules. The file also records in-place operations, copies of tensors that
+    aren't contiguous, and parameters that don't require gradients. A model in evaluation mode is
+    exported in training mode, and then switched back; modules in evaluation mode within a model in
+    training mode stay so. Parameters, buffers and random generators do not change.
 
     model: a module, or what ``ckplan.torch.compile`` or ``torch.compile`` made of one. Its
         parameters and the arguments may be on the device ``meta``, which takes no memory.
-    args: the positional arguments of its ``forward``, as a tuple, or the only one, a tensor. Their
-        values do not count, and their sizes only in dimensions that are not open.
+    args: the positional arguments of its ``forward``, as a tuple, or a single tensor. Their values
+        do not matter, and neither do their sizes in symbolic dimensions.
     path: the file to write, in a folder that exists.
-    kwargs: the arguments of ``forward`` that are passed by name.
-    batch: the name of the first dimension of each tensor among the arguments, which stays open, so
-        that ``ckplan -D N=64`` gives it a size; it must have one size in all of them. None fixes
-        it.
-    dims: the open dimensions of some arguments instead, by the argument's name:
-        ``{"tokens": {0: "N", 1: "L"}, "table": {}}``. Other arguments have ``batch``. In an
-        argument that contains several tensors, it is for each tensor with such a dimension.
-    weights: also write the weights. Without them the file is small; plans do not depend on them,
-        ``ckexec`` draws them, and other programs cannot run the file.
+    kwargs: the keyword arguments of ``forward``.
+    batch: the name of the first dimension of each tensor in the arguments. It becomes symbolic, and
+        ``ckplan -D N=64`` binds it; its size must be the same in all tensors. None fixes it.
+    dims: the symbolic dimensions of some arguments, by the argument's name:
+        ``{"tokens": {0: "N", 1: "L"}, "table": {}}``. ``batch`` applies to the other arguments. If
+        an argument contains several tensors, this applies to each tensor with such a dimension.
+    weights: also write the weights. Plans do not depend on them. Without them the file is small;
+        ``ckexec`` uses random weights, and other programs cannot run the file.
 
-    Warns with a PlanWarning of an operation that makes the batch of the arguments a constant.
+    Warns with a PlanWarning if an operation fixes the batch size.
 
     Raises ExportError, and writes nothing, if PyTorch cannot export the model, or only for the
-    sizes of the arguments; TypeError if the arguments do not fit ``forward``; ValueError if
-    ``batch`` or ``dims`` do not fit the arguments; and ImportError without the packages ``onnx``
-    and ``onnxscript``.
+    sizes of the arguments; TypeError if the arguments do not match ``forward``; ValueError if
+    ``batch`` or ``dims`` do not match the arguments; and ImportError without the packages
+    ``onnx`` and ``onnxscript``.
     """
     private.check_version("eager")
     target = _checked_target(path)
@@ -77,7 +76,7 @@ def export(
     _add_unread_buffers(program, model)
     eager_notes.add(program, model)
     traced = program.exported_program
-    for warning in constants.warnings_of(traced, opened) if traced is not None else []:
+    for warning in fixed_dimensions.warnings_of(traced, opened) if traced is not None else []:
         warnings.warn(warning, ckplan.PlanWarning, stacklevel=2)
     _write(program.save if weights else _save_without_weights(program, target.name), target)
     return target
@@ -86,9 +85,9 @@ def export(
 def _checked_target(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; name the file to write")
+        raise IsADirectoryError(f"{target} is a folder; pass the path of a file")
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"{target.parent} is no folder, so {target.name} cannot be written")
+        raise FileNotFoundError(f"cannot write {target.name}: the folder {target.parent} does not exist")
     return target
 
 
@@ -104,9 +103,9 @@ def _check_packages() -> None:
 def _checked_model(model: Any, weights: bool) -> nn.Module:
     module = private.uncompiled(model)
     if not isinstance(module, nn.Module):
-        raise TypeError(f"model is a torch.nn.Module, not {type(model).__name__}")
+        raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
     if weights and any(parameter.is_meta for parameter in module.parameters()):
-        raise ValueError("weights=True, but the model is on the device meta, which has no weights")
+        raise ValueError("weights=True, but the model is on the meta device and has no weights")
     return module
 
 
@@ -116,17 +115,17 @@ def _bind(
     if isinstance(args, Tensor):
         args = (args,)
     if not isinstance(args, (tuple, list)):
-        raise TypeError(f"args is a tuple of forward's arguments, not {type(args).__name__}")
+        raise TypeError(f"args must be a tuple of forward's arguments, not {type(args).__name__}")
     try:
         return inspect.signature(model.forward).bind(*args, **(kwargs or {}))
     except TypeError as error:
         name = type(model).__name__
-        raise TypeError(f"the arguments do not fit {name}.forward: {error}") from None
+        raise TypeError(f"the arguments do not match {name}.forward: {error}") from None
 
 
 @contextlib.contextmanager
 def _training(model: nn.Module) -> Iterator[None]:
-    """Puts a model into training mode for a while, unless it is in it."""
+    """Puts a model into training mode within this context."""
     modes = [(module, module.training) for module in model.modules()]
     if not model.training:
         model.train()
@@ -140,9 +139,9 @@ def _training(model: nn.Module) -> Iterator[None]:
 def _trace(model: nn.Module, opened: OpenCall) -> torch.onnx.ONNXProgram:
     args, kwargs = opened.call.args, opened.call.kwargs
     if not kwargs and args and isinstance(args[-1], dict):
-        args = (*args, {})  # Otherwise the last one would be taken for kwargs.
+        args = (*args, {})  # Otherwise PyTorch would take the last one as kwargs.
     try:
-        with private.quiet_exporter():
+        with private_export.quiet_exporter():
             program = torch.onnx.export(
                 model,
                 args,
@@ -153,18 +152,18 @@ def _trace(model: nn.Module, opened: OpenCall) -> torch.onnx.ONNXProgram:
                 verbose=False,
             )
     except torch.onnx.OnnxExporterError as error:
-        raise ExportError(constants.reason(model, opened, error)) from error
+        raise ExportError(fixed_dimensions.reason(model, opened, error)) from error
     assert program is not None
     return program
 
 
 def _name_dimensions(program: torch.onnx.ONNXProgram, opened: OpenCall) -> None:
-    """Checks that open dimensions are open, and names those that PyTorch has left unnamed."""
+    """Checks that the requested dimensions are symbolic, and names them."""
     inputs: list[Any] = list(program.model.graph.inputs)
     asked = set(opened.sizes())
     if asked and len(inputs) != len(opened.inputs):
         raise ExportError(
-            f"PyTorch made {len(inputs)} inputs of {len(opened.inputs)} tensors, so that open "
+            f"PyTorch exported {len(inputs)} inputs for {len(opened.inputs)} tensors, so symbolic "
             "dimensions cannot be named"
         )
     values = {id(entry): value for entry, value in zip(opened.inputs, inputs)}
@@ -172,23 +171,23 @@ def _name_dimensions(program: torch.onnx.ONNXProgram, opened: OpenCall) -> None:
     for entry, dim, name in opened.open_dimensions():
         found = values[id(entry)].shape[dim]
         if isinstance(found, int):
-            raise ExportError(constants.only_for(name, found))
+            raise ExportError(fixed_dimensions.only_for(name, found))
         if found.value not in asked:
             renamed.setdefault(found.value, name)
         now = renamed.get(found.value, found.value)
         if now != name:
             warnings.warn(
-                f'dimension "{name}" of {entry.where} always equals "{now}" in this model, and '
-                "has that name in the file",
+                f'dimension "{name}" of {entry.where} always equals "{now}" in this model, so '
+                "the file uses that name",
                 ckplan.PlanWarning,
                 stacklevel=3,
             )
     if renamed:
-        private.rename_dimensions(program, renamed)
+        private_export.rename_dimensions(program, renamed)
 
 
 def _add_unread_buffers(program: torch.onnx.ONNXProgram, model: nn.Module) -> None:
-    """Adds the buffers that no operation reads, as a GPU holds them, too."""
+    """Adds the buffers that no operation reads, because they take GPU memory too."""
     import onnx_ir
 
     graph: Any = program.model.graph
@@ -207,7 +206,7 @@ def _add_unread_buffers(program: torch.onnx.ONNXProgram, model: nn.Module) -> No
 
 
 def _save_without_weights(program: torch.onnx.ONNXProgram, name: str) -> Callable[[Path], None]:
-    """Returns what saves the graph, with weights that refer to a file that does not exist."""
+    """Returns a function that saves the graph without weights; they refer to a missing file."""
     import onnx_ir
 
     weights: list[Any] = list(program.model.graph.initializers.values())
@@ -228,11 +227,11 @@ def _save_without_weights(program: torch.onnx.ONNXProgram, name: str) -> Callabl
 def _is_left_out(tensor: Any) -> bool:
     is_table = not tensor.dtype.is_floating_point()
     largest = _LARGEST_TABLE_BYTES if is_table else _LARGEST_KEPT_BYTES
-    return tensor.nbytes > largest or private.is_without_data(tensor)
+    return tensor.nbytes > largest or private_export.is_without_data(tensor)
 
 
 def _write(save: Callable[[Path], None], target: Path) -> None:
-    """Writes the file as a whole or not at all, and before it one of weights above 1.5 GiB."""
+    """Writes the file atomically; weights above 1.5 GiB go to a file of their own first."""
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".ckplan-") as folder:
         whole = Path(folder) / target.name
         save(whole)

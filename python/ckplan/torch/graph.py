@@ -1,4 +1,4 @@
-"""A joint graph as ckplan reads it (docs/joint-graphs.md), with the FX nodes of its operations."""
+"""A joint graph in ckplan's format (docs/joint-graphs.md), with the FX nodes of its operations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARAMETER_GRADIENT = "parameter_gradient"
 
 @dataclass
 class Value:
-    """A piece of memory: the memory of one storage, whatever views of it there are."""
+    """The memory of one storage, shared by all views of it."""
 
     id: int
     name: str
@@ -29,7 +29,7 @@ class Value:
 
 @dataclass
 class Operation:
-    """One run makes all values that it writes. The node is None for the boundary (JointGraph)."""
+    """An operation; a run makes all values that it writes. ``node`` is None for the boundary."""
 
     id: int
     node: fx.Node | None
@@ -42,13 +42,13 @@ class Operation:
     workspace_bytes: int = 0
     module: str = ""
     title: str = "boundary"
-    """Its name, where it has no node."""
+    """Its name if it has no node."""
     named: str | None = None
-    """Its name, where operations of equal layers share a node."""
+    """Its name if operations of equal layers share a node."""
 
     @property
     def name(self) -> str:
-        """Returns the node's name."""
+        """Returns the operation's name, which is unique in the graph."""
         if self.named is not None:
             return self.named
         return self.title if self.node is None else self.node.name
@@ -64,9 +64,9 @@ class Operation:
 class JointGraph:
     """A training step in the order in which PyTorch traced it.
 
-    One operation is not PyTorch's: the *boundary*, where the forward module has returned and the
-    backward module has not begun. It reads all results of the forward module and holds them until
-    the end, as the caller does. It makes the gradients that the caller then passes in (*tangents*).
+    The *boundary* is an extra operation between the forward and the backward module. It reads all
+    results of the forward module and holds them until the end, as the caller does. It makes the
+    gradients that the caller passes in (*tangents*).
 
     ``roots`` maps each node that is a tensor to the node that made its memory. Views are not part
     of any operation: each reader applies them again to their root.
@@ -82,24 +82,23 @@ class JointGraph:
     backward_outputs: list[Any] = field(default_factory=list)
     boundary_copies: list[fx.Node] = field(default_factory=list)
     numbers: dict[fx.Node, None] = field(default_factory=dict)
-    """The nodes that compute sizes and other numbers, in order. They need no memory."""
+    """The nodes that compute sizes and other numbers, in order. They take no memory."""
     checks: list[Check] = field(default_factory=list)
-    """The sizes that depend on data, with their bounds."""
+    """The checks of data-dependent sizes against their bounds."""
     parameters: set[int] = field(default_factory=set)
     """The positions of parameters and buffers among the inputs of the step."""
     parameter_bytes: int = 0
-    """Of the constants that are parameters or buffers, not inputs."""
+    """Bytes of the constants that are parameters or buffers."""
     trained_bytes: int = 0
-    """Of the parameters that a gradient is made for."""
+    """Bytes of the parameters that get a gradient."""
     trained: list[tuple[int, int, int]] = field(default_factory=list)
-    """These parameters: elements of each, bytes of an element, and how many there are."""
+    """Those parameters, in rows of (elements, bytes of an element, number of such tensors)."""
     optimized: list[tuple[int, int, int]] = field(default_factory=list)
-    """The same of what is within the memory of their gradients, as the file needs it."""
+    """The same rows, but at most the memory of their gradients, as the file needs it."""
     recomputed: list[str] = field(default_factory=list)
-    """The names of operations that plans must recompute. The file does not have them."""
+    """The names of operations that plans must recompute. Not in the file."""
     never_offloaded: list[str] = field(default_factory=list)
-    """The names of operations whose results plans must not move to the host. Nor does it have
-    these."""
+    """The names of operations whose results plans must not offload. Not in the file."""
 
     def add_value(
         self, name: str, size: int, kind: str = VALUE, alias_of: int | None = None
@@ -113,7 +112,7 @@ class JointGraph:
         return sum(value.bytes for value in self.values if value.kind == CONSTANT)
 
     def parameter_gradients(self) -> list[int]:
-        """Returns the positions of backward outputs whose gradients are counted apart."""
+        """Returns the positions of backward outputs whose gradients do not count in the peak."""
         outputs = enumerate(self.backward_outputs)
         made = [(i, self.value_of[self.roots[n]]) for i, n in outputs if isinstance(n, fx.Node)]
         return [i for i, value in made if self.values[value].kind == PARAMETER_GRADIENT]
@@ -121,8 +120,7 @@ class JointGraph:
     def to_json(self, name: str = "torch") -> dict[str, Any]:
         """Returns the graph in the full form of a joint graph file."""
         document: dict[str, Any] = {"schema_version": "1.0", "kind": "joint", "name": name}
-        # Gradients that count in the peak as they arrive are results like any other, so only this
-        # says what is trained.
+        # Gradients that count in the peak are ordinary results, so only this tells what is trained.
         document["optimized_tensors"] = [list(row) for row in self.optimized]
         document["values"] = [_value_json(value) for value in self.values]
         document["ops"] = [_operation_json(operation) for operation in self.operations]
@@ -135,9 +133,9 @@ class JointGraph:
 
 
 def from_json(document: Mapping[str, Any]) -> JointGraph:
-    """Returns the graph of a file in the full form, which the program has accepted.
+    """Returns the graph in a valid file in the full form, without FX nodes.
 
-    It has no FX nodes. Ids are positions, as in all files that this package writes.
+    Ids must be positions, as in all files that this package writes.
     """
     graph = JointGraph()
     for row in document["values"]:

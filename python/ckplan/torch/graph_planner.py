@@ -1,4 +1,4 @@
-"""Plans the joint graphs of one model, and builds the modules of their plans."""
+"""Plans the joint graphs of one model, and builds modules from the plans."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from typing import Any
 from torch import fx
 
 import ckplan
-from ckplan.answer import INFEASIBLE
-from ckplan.torch import obstacles, private
-from ckplan.torch.building import Modules, build
+from ckplan.invocation import INFEASIBLE
+from ckplan.torch import obstacles, private, private_autograd
 from ckplan.torch.capture import capture, storage_bytes, tensors_in
 from ckplan.torch.constraints import Constraints
 from ckplan.torch.costs import device_of, set_costs
-from ckplan.torch.dropping import Unused, refused, without_gradients
 from ckplan.torch.errors import ReplayError, UnboundedSizeError, UnsupportedGraphError
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.inductor.costs import set_fused_costs
-from ckplan.torch.judge import Replay, replay_modules
-from ckplan.torch.lean import Built
-from ckplan.torch.memory import held_by
-from ckplan.torch.offload.moving import prepare
+from ckplan.torch.memory import bytes_with_allocator
+from ckplan.torch.module_builder import Modules, build
+from ckplan.torch.module_replay import Replay, replay_modules
+from ckplan.torch.offload.movable import pin_to_device
 from ckplan.torch.parts import Part, Parts
+from ckplan.torch.replacement import PlannedModules
 from ckplan.torch.report import GraphReport, Report, recomputed_modules, size
 from ckplan.torch.request import Plan, Request, make_plan
+from ckplan.torch.unused_results import Unused, better_plan_refused, without_gradients
 
 _ATTEMPTS = 6
-"""How many plans are tried for a memory, of which the allocator takes a part."""
+"""How many plans are tried to leave the allocator enough of ``memory``."""
 
 _RETAINED_ROUNDS = 8
-"""How many plans are tried for a graph that is retained."""
+"""How many plans are tried for a retained graph."""
 
 
 class GraphPlanner:
-    """Plans the graphs of one model, and records in ``report`` the result for each graph.
+    """Plans the graphs of one model, and records the results in ``report``.
 
-    ``known`` has the parts of the model if an earlier backend has found several, so that each part
-    gets its share of a limit in bytes.
+    ``known`` has the parts of the model if an earlier backend found several; each part then gets
+    its share of a limit in bytes.
     """
 
     def __init__(self, request: Request, report: Report, known: list[Part] | None = None):
@@ -49,59 +49,59 @@ class GraphPlanner:
         self.constraints = Constraints(request.constraints())
         self.request = request
         self._is_part = False
-        # The plans made so far: for a part and its graph, the report, the plan and the note.
+        # By part and hash of the graph: report, plan and note.
         self._plans: dict[tuple[int, bytes], tuple[GraphReport, Plan, str]] = {}
 
     def may_share(self) -> bool:
-        """Returns whether graphs that have run may be planned again, each for its share."""
+        """Returns whether graphs that have run may be planned again for a share of the limit."""
         return False
 
     def share(self) -> None:
-        """Has each graph planned again for its share of the limit, before it runs again."""
+        """Discards all plans, so that each graph is planned for its share of the limit."""
         self.parts = self.parts.shared()
         self._plans.clear()
 
     def plan(
         self, part: int, joint: fx.GraphModule, inputs: Any, **options: Any
     ) -> tuple[tuple[fx.GraphModule, fx.GraphModule], GraphReport, list[int]]:
-        """Returns the two modules, their report, and which gradients are counted apart."""
+        """Returns the two modules, their report, and the positions of uncounted gradients."""
         entry = self.begin(part, joint)
         try:
             captured = self.capture(joint, options)
         except UnsupportedGraphError as error:
             self.refuse(entry, joint, error)
-            return private.default_partition(joint, inputs, **options), entry, []
+            return private_autograd.default_partition(joint, inputs, **options), entry, []
         entry, plan = self._plan_once(captured, entry)
         built = self._build(joint, captured, entry, plan)
         return (built.forward, built.backward), entry, built.apart
 
     def plan_for_loss(
         self, part: int, joint: fx.GraphModule, options: dict[str, Any], unused: Unused
-    ) -> tuple[Built, GraphReport, Built] | None:
-        """Plans the graph for a caller that has promised to use only the loss.
+    ) -> tuple[PlannedModules, GraphReport, PlannedModules] | None:
+        """Plans the graph for a caller that promised to use only the loss.
 
-        Returns modules that keep everything, in case the caller uses more in some call after all,
+        Returns modules that keep everything, in case the caller breaks the promise, the report,
         and the planned modules. Returns None if there is no such plan.
         """
         entry = self.begin(part, joint)
         try:
             everything = self.capture(joint, options)
-            lean = without_gradients(joint, unused.absent)
-            captured = self.capture(lean, options, unused.dropped)
+            reduced = without_gradients(joint, unused.absent)
+            captured = self.capture(reduced, options, unused.dropped)
         except UnsupportedGraphError:
             self.report.graphs.remove(entry)
             return None
         entry, plan = self._plan_once(captured, entry)
         try:
-            built = self._build(lean, captured, entry, plan, unused.dropped)
+            built = self._build(reduced, captured, entry, plan, unused.dropped)
         except ReplayError as error:
             self.report.graphs.remove(entry)
-            self.report.say(refused(error))
+            self.report.say(better_plan_refused(error))
             return None
         order = [operation.id for operation in everything.operations]
         modules = build(joint, everything, order)
         apart = everything.parameter_gradients()
-        return Built(modules.forward, modules.backward, apart), entry, built
+        return PlannedModules(modules.forward, modules.backward, apart), entry, built
 
     def plan_again(
         self,
@@ -109,23 +109,23 @@ class GraphPlanner:
         joint: fx.GraphModule,
         options: dict[str, Any],
         unused: Unused,
-    ) -> Built | None:
+    ) -> PlannedModules | None:
         """Plans the graph for a caller that does not use all of its results.
 
-        Returns None if such a plan would not need less memory.
+        Returns None if that saves no memory.
         """
         first = entry.plan
-        if first is None or self.parts.are_found():  # All parts are about to be planned again.
+        if first is None or self.parts.are_found():  # All parts will be planned again.
             return None
         try:
-            lean = without_gradients(joint, unused.absent)
-            captured = self.capture(lean, options, unused.dropped)
+            reduced = without_gradients(joint, unused.absent)
+            captured = self.capture(reduced, options, unused.dropped)
             plan = self.make_plan(captured, entry)
         except ckplan.InfeasibleError:
             return None
         if plan.keep_all_peak_bytes >= first.keep_all_peak_bytes:
             return None
-        return self._build(lean, captured, entry, plan, unused.dropped)
+        return self._build(reduced, captured, entry, plan, unused.dropped)
 
     def plan_retained(
         self,
@@ -133,17 +133,17 @@ class GraphPlanner:
         joint: fx.GraphModule,
         options: dict[str, Any],
         unused: Unused,
-    ) -> Built | None:
+    ) -> PlannedModules | None:
         """Plans a graph that is retained for another backward pass, within the limit of its plan.
 
-        Saved tensors then stay to the end, and how many a plan saves is known only after it is
-        made: plans for less are tried until one needs no more than the limit with all that stays.
-        Returns None if the plan that the graph has is the best of them.
+        Its saved tensors stay to the end, and their size is known only after planning, so smaller
+        and smaller budgets are tried until everything fits. Returns None if the present plan is
+        best.
         """
-        lean = without_gradients(joint, unused.absent)
-        captured = self.capture(lean, options, unused.dropped)
+        reduced = without_gradients(joint, unused.absent)
+        captured = self.capture(reduced, options, unused.dropped)
         order = [operation.id for operation in captured.operations]
-        everything = build(lean, captured, order)
+        everything = build(reduced, captured, order)
         apart = captured.parameter_gradients()
         kept = replay_modules(everything, apart, unused.dropped, is_retained=True).peak_bytes
         limit = self._limit_retained(entry, kept)
@@ -153,10 +153,10 @@ class GraphPlanner:
         entry.plan = dataclasses.replace(entry.plan, keep_all_peak_bytes=kept)
         if entry.retained_peak_bytes <= limit:
             return None
-        best = self._least_retained(lean, captured, entry, limit, unused)
+        best = self._least_retained(reduced, captured, entry, limit, unused)
         if best is None:
             return None
-        built = self._build(lean, captured, entry, best, unused.dropped)
+        built = self._build(reduced, captured, entry, best, unused.dropped)
         entry.plan = dataclasses.replace(best, keep_all_peak_bytes=kept)
         return built
 
@@ -175,9 +175,9 @@ class GraphPlanner:
         limit: int,
         unused: Unused,
     ) -> Plan | None:
-        """Returns the plan that adds least time of those that keep a limit with a retained graph.
+        """Returns the fastest plan that fits in a limit with a retained graph.
 
-        If none does, returns the one that needs least; None if that is the plan of ``entry``.
+        If none fits, returns the smallest; None if that is the plan of ``entry``.
         """
         assert entry.plan is not None
         apart = captured.parameter_gradients()
@@ -212,19 +212,19 @@ class GraphPlanner:
         joint: fx.GraphModule,
         options: dict[str, Any],
         unused: Unused,
-    ) -> Built:
-        """Plans the graph within the limit that it has now, whatever its plan was."""
-        lean = without_gradients(joint, unused.absent)
-        captured = self.capture(lean, options, unused.dropped)
+    ) -> PlannedModules:
+        """Plans the graph within its present limit."""
+        reduced = without_gradients(joint, unused.absent)
+        captured = self.capture(reduced, options, unused.dropped)
         plan = self.make_plan(captured, entry)
-        return self._build(lean, captured, entry, plan, unused.dropped)
+        return self._build(reduced, captured, entry, plan, unused.dropped)
 
     def refuse(
         self, entry: GraphReport, joint: fx.GraphModule, error: UnsupportedGraphError
     ) -> None:
-        """Notes that a graph is not planned, and warns of it.
+        """Records and warns that a graph is not planned.
 
-        Raises the error if it is of sizes whose bounds the caller was to name.
+        Raises the error if the caller passed ``bounds``, but one is missing.
         """
         if self.request.bounds is not None and isinstance(error, UnboundedSizeError):
             raise error
@@ -247,7 +247,7 @@ class GraphPlanner:
         entry: GraphReport,
         plan: Plan,
         dropped: Collection[int] = (),
-    ) -> Built:
+    ) -> PlannedModules:
         """Builds the modules of a plan, checks their memory, and completes the report."""
         modules = build(
             joint,
@@ -268,7 +268,7 @@ class GraphPlanner:
         found = self.parts.found[entry.part]
         found.keep_all_peak_bytes, found.saved_bytes = plan.keep_all_peak_bytes, entry.saved_bytes
         found.saved_host_bytes = entry.saved_host_bytes
-        return Built(modules.forward, modules.backward, apart)
+        return PlannedModules(modules.forward, modules.backward, apart)
 
     def describe(self, entry: GraphReport, captured: JointGraph, plan: Plan | None) -> None:
         """Completes a report with the plan, if there is one."""
@@ -297,15 +297,14 @@ class GraphPlanner:
             set_costs(captured, request.costs, fuses=False)
         self.constraints.apply(captured)
         if request.offload is not None:
-            prepare(captured, is_compiled=request.compiler == "inductor")
+            pin_to_device(captured, is_compiled=request.compiler == "inductor")
         return captured
 
     def _plan_once(self, captured: JointGraph, entry: GraphReport) -> tuple[GraphReport, Plan]:
-        """Returns the plan of a graph that PyTorch has compiled, and its report.
+        """Returns the report and plan of a graph; equal graphs of a part share a plan.
 
-        PyTorch compiles a part again when any value has changed on which its Python code depends,
-        such as an attribute that the first call has set. If the graph is the same again, so is its
-        plan.
+        PyTorch compiles a part again whenever a value changes that its Python code depends on,
+        such as an attribute that the first call set. The graph is often the same.
         """
         key = entry.part, hashlib.sha256(captured.to_bytes()).digest()
         if key not in self._plans:
@@ -324,7 +323,7 @@ class GraphPlanner:
         try:
             plan = self._plan_within(limit, captured, entry, is_divided)
         except ckplan.InfeasibleError as error:
-            # The program knows only of what is left for activations.
+            # The program was given only the part left for activations.
             if not self.request.counts_tensors or error.least_bytes is None:
                 raise
             raise self._too_little(entry.part, error.least_bytes) from error
@@ -333,9 +332,9 @@ class GraphPlanner:
         return plan
 
     def limit_of(self, captured: JointGraph, entry: GraphReport) -> tuple[int | str, bool]:
-        """Returns the limit of a part, and whether the part is known to be one of several.
+        """Returns the limit of a part, and whether it is known to be one of several.
 
-        Raises InfeasibleError if other parts leave nothing.
+        Raises InfeasibleError if the other parts leave nothing.
         """
         request, parts, part = self.request, self.parts, entry.part
         is_divided = self._is_part or part > 0 or parts.is_known(part)
@@ -353,12 +352,12 @@ class GraphPlanner:
     def _plan_within(
         self, limit: int | str, captured: JointGraph, entry: GraphReport, is_divided: bool
     ) -> Plan:
-        """Returns the plan within ``limit``, or a part's smallest plan if nothing fits.
+        """Returns the plan within ``limit``, or a part's smallest plan if none fits.
 
-        Graph breaks make parts of any size, and a small part may have no memory to spare.
+        Graph breaks can make parts so small that they cannot save their share.
         """
         request = self.request
-        if limit == "min" != request.limit:  # The first of two plans (see Parts) is quick.
+        if limit == "min" != request.limit:  # This is the first of two plans (see Parts), so a quick one will do.
             request = dataclasses.replace(request, algo="dtr")
         host_memory = self.parts.host_left_bytes(entry.part)
         if request.memory is not None and isinstance(limit, int) and not is_divided:
@@ -371,7 +370,7 @@ class GraphPlanner:
             least = error.least_bytes
             if not is_divided or least is None:
                 raise
-            entry.note = f"it needs at least {least} bytes, and is planned within them"
+            entry.note = f"it needs at least {least} bytes, and is planned within that"
             if least < obstacles.SMALL_BYTES:
                 self.report.say(obstacles.SMALL_PARTS)
             else:
@@ -379,9 +378,9 @@ class GraphPlanner:
             return make_plan(captured, request, least, host_memory)
 
     def _plan_in_memory(self, limit: int, captured: JointGraph) -> Plan:
-        """Returns a plan that fits in ``limit`` together with what PyTorch's allocator keeps.
+        """Returns a plan that fits in ``limit`` together with the allocator's overhead.
 
-        How much that is depends on the plan, so plans for less and less are tried.
+        The overhead depends on the plan, so smaller and smaller budgets are tried.
         """
         request, less, needed = self.request, 0, 0
         capacity = request.limit_bytes + request.cublas_bytes
@@ -392,14 +391,14 @@ class GraphPlanner:
                 if not less:
                     raise
                 break
-            needed = held_by(captured, plan, request, capacity)
+            needed = bytes_with_allocator(captured, plan, request, capacity)
             if needed <= limit:
                 return plan
             less = max(2 * less, needed - limit)
         raise self._too_little(0, needed)
 
     def _least_bytes(self, captured: JointGraph) -> int:
-        """Returns the least for which a plan of a graph is found."""
+        """Returns the smallest budget for which a plan of the graph is found."""
         try:
             return make_plan(captured, self.request, 1).peak_bytes
         except ckplan.InfeasibleError as error:
@@ -409,7 +408,7 @@ class GraphPlanner:
         return make_plan(captured, greedy, "min").peak_bytes
 
     def _too_little(self, part: int, least: int) -> ckplan.InfeasibleError:
-        """Returns the error of a part that needs ``least`` bytes, which the limit does not leave."""
+        """Returns the error that a part needs ``least`` bytes, more than the limit leaves."""
         request = self.request
         missing = least - self.parts.left_bytes(part)
         needed = request.limit_bytes + missing
@@ -420,18 +419,16 @@ class GraphPlanner:
             f"because beside parameters, inputs and what other parts of the model keep, part {part} "
             f"needs {missing} bytes more"
         )
-        # The program itself says so about budgets that it reads.
+        # For budgets, the program itself suggests this.
         is_number = request.total is not None and str(request.total).isdigit()
         if is_number and request.limit_bytes < 1000:
-            message += (
-                f'; {request.total} is a number of bytes, did you mean "{request.total}GiB"?'
-            )
+            message += f'; {request.total} is a number of bytes, did you mean "{request.total}GiB"?'
         return ckplan.InfeasibleError(message, INFEASIBLE, kind="infeasible", least_bytes=needed)
 
     def _warn_of_limit(self, part: int) -> None:
-        """Warns that TorchDynamo compiles a part only so often, and then runs it in eager mode."""
+        """Warns before TorchDynamo's recompile limit, after which it runs a part in eager mode."""
         compiled = sum(e.compilations for e in self.report.graphs if e.part == part)
-        compiled += self.parts.is_known(part)  # One more for the plan of the first call.
+        compiled += self.parts.is_known(part)  # The first call may have made one more.
         if compiled == private.recompile_limit():
             warnings.warn(
                 f"this is plan {compiled} of one part of the model, and PyTorch asks for no more: "
@@ -445,10 +442,10 @@ class GraphPlanner:
 def _judged(
     modules: Modules, plan: Plan, apart: list[int], dropped: Collection[int], updates: int
 ) -> Replay:
-    """Returns what modules need. Raises ReplayError if it is other memory than planned.
+    """Returns the memory that modules need. Raises ReplayError if it is not as planned.
 
-    It may be less by ``updates``, the bytes of buffers' new values: a plan counts them until the
-    gradients arrive, and forward modules free them before.
+    It may be less by ``updates``, the bytes of buffers' new values: plans count them until the
+    gradients arrive, but forward modules free them earlier.
     """
     replay = replay_modules(modules, apart, dropped)
     needed = {"": replay.peak_bytes, " of host memory": replay.host_peak_bytes}

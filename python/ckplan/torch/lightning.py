@@ -19,14 +19,14 @@ from ckplan.torch.estimation.answer import Estimate
 from ckplan.torch.estimation.estimating import estimate
 from ckplan.torch.estimation.optimizers import Make
 from ckplan.torch.estimation.sizes import check_added
-from ckplan.torch.watch import Watch
+from ckplan.torch.trainers import TrainerCompiler
 
 try:
     import lightning.pytorch as lightning
     from lightning.pytorch import callbacks
     from lightning.pytorch.utilities import rank_zero_info
     from lightning.pytorch.utilities.parsing import lightning_setattr
-except ImportError:  # The same library under its older name.
+except ImportError:  # The same library under its old name.
     import pytorch_lightning as lightning  # type: ignore[no-redef]
     from pytorch_lightning import callbacks  # type: ignore[no-redef]
     from pytorch_lightning.utilities import rank_zero_info
@@ -49,14 +49,14 @@ class PlanCallback(callbacks.Callback):
         planner = ckplan.torch.Backend(budget="60%")
         trainer = Trainer(callbacks=[PlanCallback(planner)])
 
-    What ``training_step`` calls is compiled: the LightningModule itself, if that calls
-    ``self(batch)``, and its submodules with parameters, if it calls these. Loggers get the figures
-    (``Report.figures``) after the first step, and whenever they change.
+    It compiles whatever ``training_step`` calls: the LightningModule itself, for ``self(batch)``, or
+    submodules with parameters. Loggers get the figures (``Report.figures``) after the first step,
+    and whenever they change.
     """
 
     def __init__(self, planner: Backend):
         self.planner = planner
-        self._watch = Watch(planner)
+        self._watch = TrainerCompiler(planner)
 
     def on_fit_start(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
@@ -71,7 +71,7 @@ class PlanCallback(callbacks.Callback):
         batch: Any,
         batch_idx: int,
     ) -> None:
-        figures = self._watch.news()
+        figures = self._watch.changed_figures()
         if not figures:
             return
         for logger in trainer.loggers:
@@ -91,16 +91,16 @@ def _called(module: lightning.LightningModule) -> Iterator[nn.Module]:
 class BatchSizeFinder(callbacks.BatchSizeFinder):
     """Sets the largest batch size that fits, by an estimate instead of by trials.
 
-    It replaces Lightning's ``BatchSizeFinder``, which trains by larger and larger batches until the
-    memory is exhausted. Here no batch is run: ``training_step`` is captured on fake tensors, and its
-    memory is computed for other sizes, as ``ckplan.torch.estimate`` does, whose result is
-    ``estimate``. ``batch_size`` of the model or the DataModule is set before training.
+    It replaces Lightning's ``BatchSizeFinder``, which trains with larger and larger batches until
+    memory runs out. Here no batch runs: ``ckplan.torch.estimate`` captures ``training_step`` on fake
+    tensors and computes its memory at other sizes. It sets ``batch_size`` of the model or the
+    DataModule before training, and keeps the estimate in ``estimate``.
 
     device: one of ``ckplan devices``; by default the GPU that the trainer uses.
-    added_time: with a plan that adds at most so many percent to a step. By default everything is
-        kept, as without a plan.
-    memory: what the device gives to programs, in bytes or as ``"20GiB"``.
-    optimizer: as ``estimate`` takes it; by default the one that ``configure_optimizers`` returns.
+    added_time: allow plans that slow a step by at most this many percent. By default everything
+        is kept, as without a plan.
+    memory: the device memory that programs can use, in bytes or as ``"20GiB"``.
+    optimizer: as for ``estimate``; by default the one that ``configure_optimizers`` returns.
     batch_arg_name, max_val: as Lightning's.
     """
 
@@ -169,7 +169,7 @@ class _Step(nn.Module):
 
 
 class _NoMetric(nn.Module):
-    """Stands for a metric, which no gradient goes through."""
+    """Replaces a metric, which has no gradient."""
 
     def forward(self, *args: Any, **kwargs: Any) -> None:
         return None
@@ -178,7 +178,7 @@ class _NoMetric(nn.Module):
 
 
 def _fake(module: lightning.LightningModule) -> lightning.LightningModule:
-    """Returns a copy of fake tensors that logs nothing. The caller makes all new tensors fake."""
+    """Returns a copy with fake tensors that logs nothing. Call it in a fake mode."""
     made: dict[int, Any] = {}
     for parameter in module.parameters():
         new = torch.empty(parameter.shape, dtype=parameter.dtype, device="cpu")
@@ -195,13 +195,13 @@ def _fake(module: lightning.LightningModule) -> lightning.LightningModule:
 
 
 def _ignore(*_: Any, **__: Any) -> None:
-    """Stands for what logs."""
+    """Replaces logging methods."""
 
 
 def _largest(found: Estimate) -> int:
     """Returns the largest batch that fits. Raises EstimateError.
 
-    A search may end at a batch that needs more than it had computed; such a row does not count.
+    Skips rows of sizes that turned out to need more memory than predicted.
     """
     sizes = [
         row.value
@@ -227,7 +227,7 @@ def _device_of(trainer: lightning.Trainer) -> str:
 
 
 def _optimizer_of(trainer: lightning.Trainer) -> Make:
-    """Returns a function that makes an optimizer like the trainer's own."""
+    """Returns a function that creates an optimizer like the trainer's own."""
     optimizers = trainer.optimizers
     if len(optimizers) != 1:
         raise ValueError(
@@ -242,12 +242,12 @@ def _optimizer_of(trainer: lightning.Trainer) -> Make:
 def _precision_of(trainer: lightning.Trainer) -> str:
     if trainer.precision not in _PRECISIONS:
         known = ", ".join(_PRECISIONS)
-        raise ValueError(f"BatchSizeFinder knows the precisions {known}, not {trainer.precision}")
+        raise ValueError(f"BatchSizeFinder supports the precisions {known}, not {trainer.precision}")
     return _PRECISIONS[trainer.precision]
 
 
 def _length(loader: Any) -> int:
-    """Returns the number of examples, which bounds a batch, if it is known."""
+    """Returns the number of examples, the largest possible batch, if known."""
     try:
         return max(1, len(loader.dataset))
     except (AttributeError, TypeError):

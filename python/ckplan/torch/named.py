@@ -1,8 +1,8 @@
 """Implements the backend that ``torch.compile(model, backend="ckplan", options={...})`` names.
 
-PyTorch finds it by an entry point of this package (pyproject.toml). There is one such backend in a
-process, which PyTorch calls with each graph of each model. The graphs of one ``torch.compile`` come
-with the same dictionary of options, and get a planner of their own.
+PyTorch finds it by an entry point of this package (pyproject.toml), and calls the one backend of the
+process with each graph of each model. The graphs of one ``torch.compile`` have the same dictionary
+of options, and share a planner.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ OPTIONS = tuple(field.name for field in dataclasses.fields(Request))
 
 
 class NamedBackend:
-    """Plans each graph by the planner of its ``torch.compile``."""
+    """Passes each graph to the planner of its ``torch.compile``."""
 
     __name__ = "ckplan"
 
     def __init__(self) -> None:
-        # The dictionaries are held, so that no other one has the same id, and with their first
-        # contents, so that one that has changed since is another request.
+        # Holding the dictionaries keeps their ids unique. Their first contents reveal changes.
         self._planners: list[tuple[Mapping[str, Any], dict[str, Any], Backend]] = []
 
     def __call__(
@@ -41,11 +40,11 @@ class NamedBackend:
         mode: str | None = None,
         name: str | None = None,
     ) -> Callable[..., Any]:
-        """Compiles a graph. ``name`` is PyTorch's for messages of its own."""
+        """Compiles a graph."""
         try:
             if mode is not None:
                 raise ValueError(
-                    f'backend "ckplan" takes no mode; its options are {_list(OPTIONS)}'
+                    f'backend "ckplan" does not accept mode=; its options are {_list(OPTIONS)}'
                 )
             return self._planner({} if options is None else options)(module, inputs)
         except Exception as error:
@@ -55,7 +54,7 @@ class NamedBackend:
             raise failure from error
 
     def backends(self) -> list[Backend]:
-        """Returns the planners in the order in which their first graphs were compiled."""
+        """Returns the planners in the order of their first graphs."""
         return [planner for _, _, planner in self._planners]
 
     def reset(self) -> None:
@@ -92,9 +91,9 @@ named_backend = NamedBackend()
 
 
 def backends() -> list[Backend]:
-    """Returns the backends that ``torch.compile(model, backend="ckplan")`` has made.
+    """Returns the backends created by ``torch.compile(model, backend="ckplan")``.
 
-    There is one for each dictionary of options, in the order in which their first graphs were
-    compiled. ``torch._dynamo.reset()`` forgets them.
+    There is one for each dictionary of options, in the order of their first graphs.
+    ``torch._dynamo.reset()`` removes them.
     """
     return named_backend.backends()

@@ -1,4 +1,4 @@
-"""Finds what keeps a model from being planned, or from being planned as one graph, and remedies."""
+"""Explains why a model cannot be planned, or not as one graph, and what to do."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from ckplan.torch import private
-
+from ckplan.torch import private, private_autograd
 
 _WITHOUT_KERNEL = re.compile(
     r"no fake impl registered for <CustomOpDef\(([\w:]+)\)>|unsupported operator: (\w+)\.(\w+)"
@@ -20,7 +19,7 @@ _DISABLED = re.compile(r"Skip calling function `<function ([\w.]+) at \w+>`")
 _NO_OPERATOR = re.compile(r"does not know how to trace the builtin `([\w.]+?)\.?`")
 
 _OPEN_SIZE = "Dynamic shape operator"
-"""TorchDynamo's word for an operation whose result has a size that depends on data."""
+"""How TorchDynamo calls an operation with a data-dependent result size."""
 
 _SHOWN = 2
 
@@ -49,25 +48,25 @@ SMALL_PARTS = (
 
 
 def before_the_first_call(model: Any) -> list[str]:
-    """Returns a sentence for each obstacle that the modules themselves show."""
+    """Returns a warning for each obstacle that is visible in the modules."""
     if not isinstance(model, nn.Module):
         return []
     found = []
-    hooked = [name for name, module in model.named_modules() if private.has_backward_hooks(module)]
+    hooked = [name for name, module in model.named_modules() if private_autograd.has_backward_hooks(module)]
     if hooked:
         found.append(
             f"modules with backward hooks ({_named(hooked)}), and what calls them, run in eager "
             "mode, without a plan: PyTorch does not compile them; a hook on a tensor, by "
             "Tensor.register_hook, is compiled"
         )
-    # Models of transformers have this attribute.
+    # An attribute of models of transformers.
     if any(getattr(module, "gradient_checkpointing", False) is True for module in model.modules()):
         found.append(CHECKPOINTS)
     return found
 
 
 def no_graph(breaks: Collection[str]) -> str:
-    """Says that nothing is planned, and why. ``breaks`` are TorchDynamo's reasons, longest known."""
+    """Returns the warning that nothing is planned. ``breaks`` are TorchDynamo's reasons, oldest first."""
     if not breaks:
         return (
             f"{_NO_GRAPH}: fullgraph=True, or TORCH_LOGS=graph_breaks in the environment, says "
@@ -94,20 +93,20 @@ def is_trained(output: Any) -> bool:
 
 
 def missing_kernel(words: str) -> str | None:
-    """Says what to register, if these words of PyTorch say that an operator has no fake kernel."""
+    """Returns what to register if PyTorch's message says that an operator has no fake kernel."""
     found = _WITHOUT_KERNEL.search(words)
     if found is None:
         return None
     name = found[1] or f"{found[2]}::{found[3]}"
     return (
-        f"{name} has no fake kernel, so that the sizes of its results are not known before it "
+        f"{name} has no fake kernel, so the sizes of its results are unknown before it "
         f'runs: register one by torch.library.register_fake("{name}"), a function of the same '
         "arguments that returns empty tensors of these sizes"
     )
 
 
 def remedy(words: str) -> str:
-    """Says what to do, if these words of PyTorch say which function cannot be traced."""
+    """Returns what to do if PyTorch's message says which function cannot be traced."""
     found = _DISABLED.search(words)
     if found is not None:
         return (

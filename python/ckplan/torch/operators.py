@@ -16,8 +16,8 @@ _COLLECTIVES = frozenset(
     {"_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "c10d"}
 )
 
-# Choices of a router or a search. A second run on values that differ in the last bit could choose
-# differently, and the results are small, so these operations run only once.
+# Discrete choices, as in a router or a search. If values differ in the last bit, a second run could
+# choose differently. The results are small, so these operations run only once.
 _CHOICES = frozenset(
     {"aten::topk", "aten::sort", "aten::argsort", "aten::argmax", "aten::argmin", "aten::nonzero"}
 )
@@ -32,16 +32,16 @@ _TRAINING_BATCH_NORMS = frozenset(
 
 _CHILD = re.compile(r"(?:\.__dict__\['_modules'\]|\._modules)\['([^']*)'\]")
 
-# The variable that has the outermost module; a module that is compiled in place is the object of a
-# bound method, or the first argument of a decorated forward.
+# The variable with the outermost module. A module compiled in place is the object of a bound method,
+# or the first argument of a decorated forward.
 _ROOT = re.compile(r"[LG]\['(\w+)'\](?:\[0\])?(?:\.__self__)?\.?(.*)")
 _ROOTS = frozenset({"self", "fn", "mod", "args"})
 
-# Arguments that switch randomness off if they are zero.
+# Arguments that turn randomness off if they are zero.
 _PROBABILITIES = ("dropout_p", "p", "dropout")
 
 
-# Operators of these namespaces are PyTorch's own: a second run computes the same.
+# PyTorch's own namespaces: a second run of their operators computes the same.
 _OWN = frozenset({"aten", "prims", "prim", "rngprims", "quantized", "inductor", "inductor_prims"})
 
 _SIZES = frozenset(
@@ -62,21 +62,21 @@ _repeatable: set[str] = set()
 
 
 def may_run_again(*names: str) -> None:
-    """Says that a second run of these operators computes the same, so that plans may repeat them.
+    """Declares that operators compute the same when they run again, so plans may recompute them.
 
-    names: as ``"mylib::scale"``, or the name of a Triton kernel. By default a plan runs an operator
-        that is not PyTorch's own once, because nobody can see what it does.
+    names: operators such as ``"mylib::scale"``, or names of Triton kernels. By default plans run
+        operators that are not PyTorch's own only once, because they may have side effects.
 
-    Raises ValueError for what is no name.
+    Raises ValueError for an invalid name.
     """
     for name in names:
         if not isinstance(name, str) or not name.replace("::", "").isidentifier():
-            raise ValueError(f'"mylib::scale" is the name of an operator, {name!r} is not')
+            raise ValueError(f'{name!r} is not the name of an operator, such as "mylib::scale"')
     _repeatable.update(names)
 
 
 def name_of(node: fx.Node) -> str:
-    """Returns the name of an operator or kernel, also of one that PyTorch has wrapped."""
+    """Returns the name of an operator or kernel, even inside PyTorch's wrappers."""
     wrapper = private.opaque_operator(node.target)
     if wrapper is None:
         return schema_name(node)
@@ -87,7 +87,7 @@ def name_of(node: fx.Node) -> str:
 
 
 def is_opaque(node: fx.Node) -> bool:
-    """Returns whether nobody knows what an operation does, besides the sizes of its results."""
+    """Returns whether only the result sizes of an operation are known, as for custom operators."""
     if private.opaque_operator(node.target) is not None:
         return True
     namespace = schema_name(node).split("::")[0]
@@ -95,7 +95,7 @@ def is_opaque(node: fx.Node) -> bool:
 
 
 def is_number(node: fx.Node) -> bool:
-    """Returns whether the result is a size or another number, or nothing but a check of one."""
+    """Returns whether an operation computes or checks numbers, such as sizes, not tensors."""
     value = node.meta.get("val")
     if node.op != "call_function" or isinstance(value, torch.Tensor) or _has_tensor(value):
         return False
@@ -111,7 +111,7 @@ def _has_tensor(value: Any) -> bool:
 
 
 def schema_name(node: fx.Node) -> str:
-    """Returns the name in the operator's schema, such as ``aten::relu``, or "" if it has none."""
+    """Returns the name in the operator's schema, such as ``aten::relu``, or ""."""
     return node.target._schema.name if isinstance(node.target, OpOverload) else ""
 
 
@@ -172,19 +172,19 @@ def is_random(node: fx.Node) -> bool:
 
 
 def runs_once(node: fx.Node) -> bool:
-    """Returns whether a second run could do harm: communication, choices, unknown operators."""
+    """Returns whether a second run is unsafe: communication, choices, unknown operators."""
     if is_collective(node) or schema_name(node) in _CHOICES:
         return True
     return is_opaque(node) and name_of(node) not in _repeatable
 
 
 def ignores_running_statistics(node: fx.Node) -> bool:
-    """Returns whether no result that is read depends on the running statistics passed in."""
+    """Returns whether its results are independent of the running statistics that it reads."""
     return schema_name(node) in _TRAINING_BATCH_NORMS and argument(node, "training", True) is True
 
 
 def call_root_self(module: fx.GraphModule, name: str) -> None:
-    """Makes ``self`` of the variable ``name``, which has the outermost module, in a graph's notes."""
+    """Renames the outermost module's variable ``name`` to ``self`` in a graph's module paths."""
     root = f"L['{name}']"
     for node in module.graph.nodes:
         stack = node.meta.get("nn_module_stack") or {}

@@ -1,11 +1,11 @@
-"""How a limit in bytes is divided among the parts of a model.
+"""Divides a limit in bytes among the parts of a model.
 
 Graph breaks divide a model into parts, as DistributedDataParallel's buckets do, and each part is a
-graph of its own. PyTorch compiles a part and runs it before it comes to the next, so at the first
-part nobody knows what the others need. In the first call of the model each part is therefore
-planned for the least memory that greedy eviction (``dtr``) reaches, and what it needs to keep
-everything is noted. For the second call all parts are planned again, each for its share: in
-proportion to what it needs to keep everything, of what the parts before it have left.
+graph of its own. PyTorch compiles and runs a part before the next, so the needs of later parts are
+unknown at first. In the first call of the model, each part is therefore planned for the least memory
+that greedy eviction (``dtr``) reaches, and its keep-all peak is recorded. For the second call, each
+part is planned again for its share: the memory that earlier parts leave is divided in proportion to
+keep-all peaks.
 """
 
 from __future__ import annotations
@@ -20,28 +20,27 @@ from ckplan.torch.request import Request
 
 @dataclass
 class Part:
-    """One part of a model. All figures are of its latest graph, and 0 where that has no plan."""
+    """One part of a model. All figures are of its latest graph, or 0 without a plan."""
 
     input_bytes: int = 0
-    """Parameters, buffers and inputs; but for the first part without what other parts make."""
+    """Bytes of parameters and buffers; for the first part also of inputs."""
     trained_bytes: int = 0
-    """Parameters that it makes a gradient for."""
+    """Bytes of parameters that get a gradient."""
     trained: list[tuple[int, int, int]] = field(default_factory=list)
-    """These parameters as JointGraph lists them."""
+    """Those parameters, as in ``JointGraph.trained``."""
     keep_all_peak_bytes: int = 0
     saved_bytes: int = 0
-    """What its plan keeps between the passes."""
+    """Bytes that its plan saves for backward."""
     saved_host_bytes: int = 0
-    """What its plan keeps on the host between the passes."""
+    """Bytes that its plan keeps on the host between the passes."""
     calls: int = 0
-    """How often it ran in this call of the model, or waited at once for its backward pass."""
+    """How many of its runs in a call of the model wait for backward at the same time."""
 
 
 class Parts:
     """The parts of a model in the order of their first runs.
 
-    ``known`` are all parts as the first call of the model has shown them; without it this is that
-    call.
+    ``known``: all parts, as found in the first call of the model; None during that call.
     """
 
     def __init__(self, request: Request, known: list[Part] | None = None):
@@ -54,14 +53,14 @@ class Parts:
         self._compiled: Counter[int] = Counter()
 
     def shared(self) -> Parts:
-        """Returns the same parts for the steps from now on, in which each gets its share."""
+        """Returns the same parts, for steps in which each gets its share."""
         parts = Parts(self._request, self.found)
         parts.found = [dataclasses.replace(part, calls=0) for part in self.found]
         parts._keys = self._keys
         return parts
 
     def begin_call(self) -> None:
-        """Notes that the model is called."""
+        """Records that a call of the model begins."""
         self._compiled.clear()
         for part in self.found:
             part.calls = 0
@@ -69,9 +68,9 @@ class Parts:
     def enter(self, frame: int) -> int:
         """Returns the number of the part whose graph is compiled now.
 
-        ``frame`` is TorchDynamo's number of the function that the graph is of. What is compiled of
-        it in one call of the model are several parts; in another call, with another batch size,
-        they are the same parts again.
+        ``frame`` is TorchDynamo's number of the compiled function. Graphs of it within one call of
+        the model are different parts; in another call, for instance with another batch size, they
+        are the same parts again.
         """
         key = (frame, self._compiled[frame])
         self._compiled[frame] += 1
@@ -81,16 +80,16 @@ class Parts:
         return self._keys.index(key)
 
     def describe(self, number: int, graph: JointGraph) -> None:
-        """Notes what a part needs beside activations."""
+        """Records what a part needs besides activations."""
         part = self.found[number]
         part.input_bytes = graph.parameter_bytes if number else graph.constant_bytes()
         part.trained_bytes = graph.trained_bytes
         part.trained = graph.trained
 
     def limit(self, number: int, is_divided: bool) -> int | str:
-        """A part's limit, as ``--budget`` takes it: bytes, or ``"min"``.
+        """Returns a part's limit: bytes, or ``"min"``.
 
-        ``is_divided`` says that the part is known to be one of several.
+        ``is_divided`` means that the part is known to be one of several.
         """
         if self.is_known(number):
             return self.share_bytes(number)
@@ -100,11 +99,11 @@ class Parts:
         return "min"
 
     def note_calls(self, number: int, calls: int) -> None:
-        """Notes how many calls of a part waited at once for their backward passes."""
+        """Records how many calls of a part waited for backward at the same time."""
         self.found[number].calls = max(self.found[number].calls, calls)
 
     def are_found(self) -> bool:
-        """Whether a call has shown several parts that a limit in bytes is for, or more calls."""
+        """Returns whether a call has revealed several parts, or more calls, that share a limit."""
         if self._request.is_relative:
             return False
         if self._known:
@@ -114,18 +113,18 @@ class Parts:
         return self._is_least or len(planned) > 1 or runs > len(planned)
 
     def is_known(self, number: int) -> bool:
-        """Whether the first call has shown this part."""
+        """Returns whether the first call found this part."""
         return number < len(self._known)
 
     def left_bytes(self, number: int) -> int:
-        """What the limit leaves for a part, beside all that others keep while it runs."""
+        """Returns the bytes that the limit leaves for a part while others keep theirs."""
         left = self._request.limit_bytes - self._reserved_bytes(number)
         return left - sum(self._kept_bytes(earlier) for earlier in range(number))
 
     def host_left_bytes(self, number: int) -> int | None:
-        """What the limit on host memory leaves for each call of a part; None if there is none.
+        """Returns the host bytes left for each call of a part; None without a limit.
 
-        Parts before it keep their copies while it runs, and so do its own calls that wait.
+        Earlier parts, and the part's own waiting calls, keep their copies while it runs.
         """
         limit = self._request.host_limit_bytes
         if limit is None:
@@ -136,27 +135,27 @@ class Parts:
         return max(0, left) // (calls[number] if self.is_known(number) else 1)
 
     def share_bytes(self, number: int) -> int:
-        """The share of a known part, of what those before it have left."""
+        """Returns a known part's share of the memory that earlier parts leave."""
         later = self._known[number:]
         weights = [part.keep_all_peak_bytes * max(1, part.calls) for part in later]
         return self.left_bytes(number) * later[0].keep_all_peak_bytes // max(1, sum(weights))
 
     def _kept_bytes(self, number: int) -> int:
-        """What an earlier part keeps while later ones run."""
+        """Returns the bytes that an earlier part keeps while later ones run."""
         saved = self.found[number].saved_bytes
         if self.is_known(number) and any(part.calls > 1 for part in self._known):
             # Parts take turns, so a later one may be waiting while an earlier one has its peak:
             # each has its share throughout.
             return self._known[number].calls * max(saved, self.share_bytes(number))
-        # What is compiled in this call runs in it, if it has not yet: DistributedDataParallel's
-        # buckets are all compiled before the first one runs.
+        # A part may not have run yet: all buckets of DistributedDataParallel are compiled before
+        # the first one runs.
         return max(1, self.found[number].calls) * saved
 
     def _reserved_bytes(self, number: int) -> int:
-        """What a limit on the total leaves no room for: inputs, parameters, optimizer's state.
+        """Returns the bytes of a total limit taken by inputs, parameters and optimizer state.
 
-        The backward pass begins with the last part: when a part's own begins, the gradients of
-        later parts' parameters are there.
+        The backward pass begins with the last part, so when a part's own begins, the gradients of
+        later parts' parameters exist.
         """
         if not self._request.counts_tensors:
             return 0

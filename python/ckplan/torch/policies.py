@@ -1,4 +1,4 @@
-"""Plans that other runtimes can run: implements ``ckplan.torch.policy``."""
+"""Implements ``ckplan.torch.policy``: finds plans that other runtimes can run."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from torch.utils.checkpoint import (
 )
 
 import ckplan
-from ckplan.answer import ask
+from ckplan.invocation import run_program
 from ckplan.torch.estimation.answer import Estimate
 from ckplan.torch.report import GraphReport, Report, percent, size
 
 
 @dataclass(frozen=True)
 class Region:
-    """Modules that are checkpointed by one call, and the calls of operations that are saved."""
+    """Modules checkpointed together, and the operations whose results are saved in them."""
 
     modules: list[str]
     operations: int
     run_again: int
     saved: dict[str, list[int]]
-    """For each operator, which of its calls in the region, counted from 0."""
+    """By operator: which of its calls in the region are saved, counted from 0."""
     calls: dict[str, int]
-    """For each operator that is saved, how many calls of it the region has."""
+    """By saved operator: how many calls of it the region has."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The best plan within a budget that a runtime can run, beside the plan it was made from."""
+    """The best plan within a budget that a runtime can run, compared with ckplan's own plan."""
 
     kind: str
     budget_bytes: int
@@ -52,25 +52,25 @@ class Policy:
     added_share: float
     fits: bool
     is_exact: bool
-    """Whether no plan of the kind is better."""
+    """Whether it is proven best among the plans of its kind."""
     layers: int
     """How many repeated blocks the model has."""
     setting: dict[str, Any]
-    """Of kinds with one setting for all layers: ``layers``, ``method`` and ``modules``."""
+    """For kinds with one setting for all layers: ``layers``, ``method`` and ``modules``."""
     regions: list[Region]
     paste: str
-    """What to give to the runtime: flags, JSON or Python."""
+    """What to paste into the runtime's configuration: flags, JSON or Python."""
 
     @property
     def lost_share(self) -> float:
-        """Returns the time that the runtime loses against the plan, as a share of a step."""
+        """The time that the runtime loses compared with the plan, as a share of a step."""
         return self.added_share - self.plan_added_share
 
     def apply(self, model: nn.Module) -> None:
-        """Makes the model train by the policy, in place.
+        """Applies the policy to the model, in place.
 
-        Only what PyTorch and transformers run: the kinds ``checkpoint``, ``sac`` and
-        ``transformers``. Raises ValueError for other kinds and other models.
+        Works for the kinds ``checkpoint``, ``sac`` and ``transformers``. Raises ValueError for
+        other kinds, and for a model that does not match.
         """
         if self.kind == "transformers":
             self._apply_to_transformers(model)
@@ -78,7 +78,7 @@ class Policy:
             for region in self.regions:
                 _wrap(model, region, saves=self.kind == "sac")
         else:
-            raise ValueError(f"a policy for {self.kind} is given to its own program: see .paste")
+            raise ValueError(f"apply() does not support {self.kind}: paste .paste into its configuration")
 
     def _apply_to_transformers(self, model: nn.Module) -> None:
         if not self.regions:
@@ -96,7 +96,7 @@ class Policy:
         enable({"use_reentrant": False}, **further)
 
     def __str__(self) -> str:
-        """Returns the figures, and what to paste."""
+        """Returns the figures and the text to paste."""
         found = "fits" if self.fits else "comes nearest"
         search = "of all plans" if self.is_exact else "of the plans that were tried"
         lines = [
@@ -104,7 +104,7 @@ class Policy:
             _line("plan", self.plan_peak_bytes, self.keep_all_peak_bytes, self.plan_added_share),
             _line(self.kind, self.peak_bytes, self.keep_all_peak_bytes, self.added_share),
         ]
-        return "\n".join([*lines, "", self.paste or "nothing has to be recomputed\n"])
+        return "\n".join([*lines, "", self.paste or "nothing needs to be recomputed\n"])
 
 
 def policy(
@@ -115,22 +115,22 @@ def policy(
 ) -> Policy:
     """Finds the best plan that another runtime can run within the budget of a plan.
 
-    plan: ``model.ckplan`` after the first step, or one of its ``graphs``; what
-        ``ckplan.torch.estimate`` returned; or what ``ckplan.plan`` returned.
+    plan: ``model.ckplan`` after the first step, or one of its ``graphs``; a result of
+        ``ckplan.torch.estimate``; or a result of ``ckplan.plan``.
     kind: the runtime: ``"checkpoint"``, ``"deepspeed"``, ``"megatron"``, ``"sac"``,
-        ``"torchtitan"`` or ``"transformers"``, as docs/other-runtimes.md describes them.
-    graph: for what ``ckplan.plan`` returned, the joint graph that was planned.
+        ``"torchtitan"`` or ``"transformers"`` (docs/other-runtimes.md).
+    graph: the planned joint graph; only with a result of ``ckplan.plan``.
 
-    Raises ValueError for another kind and for a plan that there is none of, and ckplan.PlanError
-    if the runtime can recompute nothing of the model.
+    Raises ValueError for an unknown kind or a missing plan, and ckplan.PlanError if the runtime
+    cannot recompute any part of the model.
     """
     document, content = _plan_and_graph(plan, graph)
     with _files(document, content) as (plan_path, graph_path):
-        answer = ask(
+        answer = run_program(
             "modules", plan_path, graph_path, f"--for={kind}", "--format=json", "--no-config"
         )
     if answer.exit_code != 0:
-        refusal = answer.refusal()
+        refusal = answer.error()
         if refusal.kind == "usage":
             raise ValueError(str(refusal))
         raise refusal
@@ -152,10 +152,10 @@ def _plan_and_graph(plan: Any, graph: bytes | Mapping[str, Any] | None) -> tuple
         return plan.plan.document, plan.plan.graph
     if isinstance(plan, Estimate):
         if plan.plan is None:
-            raise ValueError("the estimate has no plan: everything can be kept, or nothing fits")
+            raise ValueError("the estimate has no plan: either everything fits, or no plan does")
         return plan.plan, plan.graph
     if not isinstance(plan, Mapping) or graph is None:
-        raise ValueError("plan is model.ckplan, an estimate, or a plan with its graph")
+        raise ValueError("plan must be model.ckplan, an estimate, or a plan with its graph")
     return plan, graph if isinstance(graph, bytes) else json.dumps(graph).encode()
 
 
@@ -212,7 +212,7 @@ def _wrap(model: nn.Module, region: Region, saves: bool) -> None:
 
 
 def _contexts(region: Region) -> Any:
-    """Returns the contexts of one call of the region, which count its operations."""
+    """Returns the contexts for one call of the region; they count its operations."""
     seen: collections.Counter[tuple[bool, str]] = collections.Counter()
 
     def choose(context: Any, operator: Any, *_: Any, **__: Any) -> CheckpointPolicy:
@@ -222,23 +222,20 @@ def _contexts(region: Region) -> Any:
         is_saved = call in region.saved.get(name, ())
         return CheckpointPolicy.MUST_SAVE if is_saved else CheckpointPolicy.PREFER_RECOMPUTE
 
-    make: Any = create_selective_checkpoint_contexts  # PyTorch does not say its types.
+    make: Any = create_selective_checkpoint_contexts  # It has no type annotations.
     first, again = make(choose)
     return _checked(first, region, seen), again
 
 
 @contextmanager
-def _checked(
-    context: Any, region: Region, seen: Mapping[tuple[bool, str], int]
-) -> Iterator[None]:
-    """Refuses a module that does not run the operations that were planned."""
+def _checked(context: Any, region: Region, seen: Mapping[tuple[bool, str], int]) -> Iterator[None]:
+    """Raises RuntimeError if a module does not run the planned operations."""
     with context:
         yield
     for name, planned in region.calls.items():
         if seen[False, name] != planned:
             raise RuntimeError(
-                f"{region.modules[0]} runs {name} {seen[False, name]} times in eager mode, where "
-                f"the plan knows {planned} times: it is not the model that was planned, or works "
-                "in place where the traced step does not; policies for checkpoint name no "
-                "operations"
+                f"{region.modules[0]} runs {name} {seen[False, name]} times in eager mode, but "
+                f"{planned} times in the plan: this is another model, or it works in place where "
+                "the traced step does not; kind=\"checkpoint\" does not depend on operations"
             )

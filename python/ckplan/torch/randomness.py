@@ -1,7 +1,7 @@
-"""Runs random operations again with the random numbers of their first run.
+"""Reruns random operations with the random numbers of their first run.
 
-Before the first run of an operation that will run again, the generator's state is saved. A later
-run sets this state, and then restores the generator. All other numbers are those of eager mode.
+The generator's state is saved before the first run of an operation that will run again. A later run
+sets this state, and then restores the generator, so all other random numbers are those of eager mode.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def generator_state(device: torch.device) -> torch.Tensor:
 def set_generator_state(device: torch.device, state: torch.Tensor) -> None:
     """Sets the state of the device's default generator.
 
-    Hooks for saved tensors may return it in another type, such as float16, which has all bytes as
-    numbers, and on another device.
+    Hooks for saved tensors may have moved the state to another device, or converted it to another
+    type, such as float16, which represents all byte values.
     """
     state = state.to("cpu", torch.uint8)
     if device.type == "cpu":

@@ -25,39 +25,38 @@ class GraphReport:
     """One graph of a model. A model without graph breaks has one for each batch size."""
 
     part: int
-    """Which part of the model; the first is 0. Graph breaks divide a model into parts."""
+    """The part of the model, from 0. Graph breaks divide a model into parts."""
     operations: int = 0
     plan: Plan | None = None
     refusal: str = ""
-    """Why the graph is not planned, if it is not."""
+    """Why the graph is not planned; empty if it is."""
     note: str = ""
-    """What else is to be said of its plan."""
+    """A remark about its plan."""
     share_bytes: int | None = None
-    """The graph's share of a limit that is for several."""
+    """The graph's share of a limit for several graphs, in bytes."""
     saved_bytes: int = 0
-    """What is in memory between the forward and the backward pass."""
+    """Bytes in memory between the forward and the backward pass."""
     saved_host_bytes: int = 0
-    """What is on the host between the forward and the backward pass."""
+    """Bytes on the host between the forward and the backward pass."""
     retained_peak_bytes: int = 0
-    """The planned peak of a graph that was retained for another backward pass, in whose plan
-    ``peak_bytes`` and ``keep_all_peak_bytes`` count what stays; 0 if none was retained."""
+    """The planned peak if the graph was retained for another backward pass, otherwise 0. The plan's
+    ``peak_bytes`` and ``keep_all_peak_bytes`` then include the tensors that stay."""
     measured_peak_bytes: int | None = None
-    """Of the first step, all its calls of the graph; None before its end, and where it is not
-    measured."""
+    """The peak of the first step, with all calls of the graph; None until then, or if not measured."""
     measured_host_peak_bytes: int | None = None
-    """The same of copies on the host."""
+    """The same for copies on the host."""
     calls: int = 1
-    """How many calls of the graph waited at once for their backward passes."""
+    """How many calls of the graph waited for backward at the same time."""
     compilations: int = 1
-    """How often PyTorch has compiled the graph."""
+    """How often PyTorch compiled the graph."""
     is_compiled: bool = False
-    """Whether a compiler has the modules, so that nobody sees what they allocate."""
+    """Whether a compiler runs the modules, so their memory cannot be tracked."""
     promise: Promise | None = None
-    """What is promised of a graph that Inductor compiles."""
+    """The promised memory of a graph that Inductor compiles."""
     not_promised: str = ""
-    """Why nothing is promised of a compiled graph."""
+    """Why a compiled graph has no promise."""
     recomputed: Counter[str] = field(default_factory=Counter)
-    """How often the operations of a module, or of none, run again."""
+    """By module (or operation without one): how many operations run again."""
 
     def line(self) -> str:
         """Returns the graph's figures in one line."""
@@ -98,7 +97,7 @@ class GraphReport:
         if self.is_above_plan and not retains_graph:
             warnings.warn(
                 f"the first step of graph {self.part} needed {peak_bytes} bytes, where "
-                f"{self.step_peak_bytes} were promised: this is a fault of ckplan.torch, please "
+                f"{self.step_peak_bytes} were promised: this is a bug in ckplan.torch, please "
                 "report it",
                 PlanWarning,
                 stacklevel=2,
@@ -172,10 +171,10 @@ class Report:
     request: Request
     graphs: list[GraphReport] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What is to be said of the model as a whole, such as what keeps it from being planned."""
+    """Remarks about the whole model, such as why it cannot be planned."""
 
     def say(self, note: str) -> None:
-        """Warns once about something, and keeps the warning for the summary."""
+        """Warns once, and keeps the warning for the summary."""
         if note not in self.notes:
             self.notes.append(note)
             warnings.warn(note, PlanWarning, stacklevel=3)
@@ -205,7 +204,7 @@ class Report:
     def figures(self) -> Figures:
         """Returns figures for logs, of the graph whose step has the highest planned peak.
 
-        They are empty until a step was measured; compiled graphs are not measured.
+        They are empty until the first step is measured; compiled graphs are not measured.
         """
         known = [
             graph
@@ -230,8 +229,8 @@ class Report:
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Writes the plans into a folder, for the program ``ckplan``, and returns their paths.
 
-        ``0.plan.json`` is the plan of the first graph, and ``0.graph.json`` the graph itself, which
-        ``ckplan explain``, ``report`` and ``check`` take beside it.
+        ``0.plan.json`` is the plan of the first graph, and ``0.graph.json`` its graph. ``ckplan
+        explain``, ``report`` and ``check`` take both.
         """
         place, written = Path(folder), []
         place.mkdir(parents=True, exist_ok=True)
@@ -245,7 +244,7 @@ class Report:
 
 
 def recomputed_modules(graph: JointGraph, plan: Plan) -> Counter[str]:
-    """Returns how often each module's operations run beyond their first run."""
+    """Counts the runs of each module's operations beyond the first one."""
     again: Counter[str] = Counter()
     for step, runs in Counter(plan.steps).items():
         operation = graph.operations[step]

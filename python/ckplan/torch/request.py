@@ -1,4 +1,4 @@
-"""What was asked of ``ckplan.torch.compile``, and the plan of one graph that answers it."""
+"""The arguments of ``ckplan.torch.compile``, and the plan of one graph within them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 import ckplan
-from ckplan.answer import ask
+from ckplan.invocation import run_program
 from ckplan.planning import share_meant
 from ckplan.torch import cache
-from ckplan.torch.bounds import Bounds, checked
-from ckplan.torch.constraints import FIELDS, Patterns, patterns
+from ckplan.torch.bounds import Bounds, validated_bounds
+from ckplan.torch.constraints import FIELDS, Patterns, parse_patterns
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.offload.steps import Placement, Step, Transfer, step_of
-from ckplan.torch.untrusted import RefusedError
+from ckplan.torch.untrusted_files import RefusedError
 
-# A step that makes nothing but the gradient of a parameter of one number: what plans of it say of
-# the request, the program says of the request for any graph.
+# The smallest step: it computes the gradient of one number. Its plan shows how the program
+# understands a request.
 _SMALLEST_STEP = {
     "schema_version": "1.0",
     "kind": "joint",
@@ -35,7 +35,7 @@ _SMALLEST_STEP = {
 
 
 class Options(TypedDict, total=False):
-    """The types of the options that ``compile`` takes by name, besides ``fullgraph``."""
+    """The keyword arguments of ``compile``, except ``fullgraph``."""
 
     total: int | str | None
     memory: int | str | None
@@ -83,32 +83,32 @@ class Request:
         limits = (self.budget, self.total, self.memory)
         if sum(limit is not None for limit in limits) != 1:
             raise ValueError(
-                'say how much memory: one of budget="60%", total="16GiB" and memory="24GiB"'
+                'set one memory limit: budget="60%", total="16GiB" or memory="24GiB"'
             )
         self._check_limit()
-        checked(self.bounds)
+        validated_bounds(self.bounds)
         if self.compiler not in ("eager", "inductor"):
-            raise ValueError(f'compiler is "eager" or "inductor", not {self.compiler!r}')
+            raise ValueError(f'compiler must be "eager" or "inductor", not {self.compiler!r}')
         if self.memory is not None and (self.compiler != "eager" or self.offload is not None):
-            raise ValueError('memory needs compiler="eager" and no offload; total does not')
+            raise ValueError('memory works only with compiler="eager" and without offload; use total instead')
         if self.returns not in ("all", "loss"):
-            raise ValueError(f'returns is "all" or "loss", not {self.returns!r}')
+            raise ValueError(f'returns must be "all" or "loss", not {self.returns!r}')
         if self.returns == "loss" and self.compiler != "eager":
             raise ValueError('returns="loss" needs compiler="eager"')
         if self.offload is None and (self.host_memory is not None or self.never_offload):
-            raise ValueError('host_memory and never_offload are for plans with offload="pcie5"')
+            raise ValueError('host_memory and never_offload need offload, such as offload="pcie5"')
         if self.offload is not None and self.costs == "flops":
-            raise ValueError('offload needs times: costs="roofline" or "measure", not "flops"')
+            raise ValueError('offload needs costs in time: costs="roofline" or "measure", not "flops"')
         for name, listed in self.constraints().items():
-            object.__setattr__(self, name, listed)  # Files of patterns are read once.
-        self._understood()
+            object.__setattr__(self, name, listed)  # Files with patterns are read once, here.
+        self._parsed()
 
     def constraints(self) -> dict[str, tuple[str, ...]]:
         """The patterns of each constraint. Raises ValueError."""
-        return {name: patterns(name, getattr(self, name)) for name in FIELDS}
+        return {name: parse_patterns(name, getattr(self, name)) for name in FIELDS}
 
-    def _understood(self) -> Understood:
-        found = _understood(
+    def _parsed(self) -> ParsedRequest:
+        found = _parsed(
             None if self.memory is not None else self.limit,
             self.optimizer,
             self.master_weights,
@@ -117,43 +117,45 @@ class Request:
         )
         if self.memory is None:
             return found
-        left, outside, cublas = _shares_of(self.memory)
+        left, outside, cublas = _split_memory(self.memory)
         return dataclasses.replace(
             found, limit_bytes=left, outside_bytes=outside, cublas_bytes=cublas
         )
 
     def _check_limit(self) -> None:
-        """Raises ValueError for a limit that cannot be read, and says what was probably meant."""
+        """Raises ValueError for an invalid limit, with a suggestion."""
         limit: Any = self.limit
         share = share_meant(limit)
         if self.counts_tensors and share is not None:
             kind = self.words().partition(" ")[0]
-            raise ValueError(f'{kind} {limit} is no number of bytes; did you mean budget="{share}"?')
+            raise ValueError(
+                f'{kind} {limit} is not a number of bytes; did you mean budget="{share}"?'
+            )
         if share is not None:
-            raise ValueError(f'budget {limit} is no number of bytes; did you mean "{share}"?')
-        # A balance is no limit, which parts of a model could share.
+            raise ValueError(f'budget {limit} is not a number of bytes; did you mean "{share}"?')
+        # "balanced" sets no limit that the parts of a model could share.
         if isinstance(limit, bool) or not isinstance(limit, int | str) or limit == "balanced":
             raise ValueError(f'{self.words()}: write "60%", "16GiB", "min" or a number of bytes')
         if isinstance(self.total, str) and self.total.endswith("%"):
-            raise ValueError("total is a number of bytes, such as 16GiB; shares are for budget")
+            raise ValueError("total must be a number of bytes, such as 16GiB; only budget can be a percentage")
         if isinstance(self.memory, str) and (self.memory == "min" or self.memory.endswith("%")):
-            raise ValueError('memory is that of a device: "24GiB", "rtx4090" or a number of bytes')
+            raise ValueError('memory must be a size such as "24GiB", a device such as "rtx4090" or a number of bytes')
 
     @property
     def limit(self) -> int | str:
-        """The limit, whatever it is on."""
+        """Whichever of ``budget``, ``total`` and ``memory`` was given."""
         limit = next(x for x in (self.budget, self.total, self.memory) if x is not None)
         return limit
 
     @property
     def counts_tensors(self) -> bool:
-        """Whether the limit counts parameters, inputs and the optimizer's state, too."""
+        """Whether the limit includes parameters, inputs and the optimizer's state."""
         return self.budget is None
 
     @property
     def limit_bytes(self) -> int:
-        """The limit in bytes, where it is not relative."""
-        return self._understood().limit_bytes
+        """The limit in bytes; only if it is not relative."""
+        return self._parsed().limit_bytes
 
     @property
     def is_relative(self) -> bool:
@@ -162,25 +164,25 @@ class Request:
 
     @property
     def outside_bytes(self) -> int:
-        """What of ``memory`` is no tensor, whatever the plan; 0 for other limits."""
-        return self._understood().outside_bytes
+        """Bytes of ``memory`` that no tensor can use, whatever the plan; 0 for other limits."""
+        return self._parsed().outside_bytes
 
     @property
     def cublas_bytes(self) -> int:
         """The part of ``outside_bytes`` that is cuBLAS's workspace."""
-        return self._understood().cublas_bytes
+        return self._parsed().cublas_bytes
 
     @property
     def host_limit_bytes(self) -> int | None:
         """The limit on host memory in bytes; None if there is none."""
-        return self._understood().host_limit_bytes
+        return self._parsed().host_limit_bytes
 
-    def beside_the_limit(self) -> dict[str, Any]:
-        """What plans say of the request, beside the algorithm, the limits and the effort."""
-        return self._understood().request
+    def request_fields(self) -> dict[str, Any]:
+        """The request as plans record it, without algorithm, limits and effort."""
+        return self._parsed().request
 
     def optimizer_state(self, trained: Iterable[tuple[int, int, int]]) -> int:
-        """Bytes of the optimizer's state for these tensors, as the graph of a step lists them."""
+        """Bytes of the optimizer's state for tensors, given as in ``JointGraph.trained``."""
         return state_bytes(self.optimizer, self.master_weights, tuple(trained))
 
     def words(self) -> str:
@@ -215,11 +217,11 @@ class Plan:
     document: dict[str, Any] = field(repr=False, compare=False)
     """The whole plan, with the keys of docs/plan-format.md."""
     graph: bytes = field(repr=False, compare=False)
-    """The joint graph that it is of, as a file (docs/joint-graphs.md)."""
+    """The planned joint graph, as a file (docs/joint-graphs.md)."""
     host_peak_bytes: int = 0
-    """The most bytes that copies on the host take at once."""
+    """The peak of copies on the host."""
     stall_cost: int = 0
-    """The part of the added time in which the device waits for copies."""
+    """The part of ``added_cost`` in which the device waits for copies."""
     transfer_bytes: int = 0
 
     @property
@@ -246,29 +248,29 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Understood:
-    """What the program makes of a limit and an optimizer, which it alone reads."""
+class ParsedRequest:
+    """A limit and an optimizer as the program parsed them."""
 
     limit_bytes: int
-    """Only of limits that are not relative."""
+    """0 for relative limits."""
     request: dict[str, Any]
     """What plans say of such a request, beside the algorithm, the limits and the effort."""
     host_limit_bytes: int | None = None
     outside_bytes: int = 0
-    """What of a device's memory is no tensor, whatever the plan."""
+    """Bytes of the device's memory that no tensor can use, whatever the plan."""
     cublas_bytes: int = 0
-    """The part of it that PyTorch's allocator gives to cuBLAS."""
+    """The part of ``outside_bytes`` for cuBLAS, which PyTorch's allocator provides."""
 
 
 @functools.cache
-def _understood(
+def _parsed(
     limit: int | str | None,
     optimizer: str,
     master_weights: bool,
     offload: str | None = None,
     host_memory: int | str | None = None,
-) -> Understood:
-    """Asks the program once for each limit and optimizer. Raises ValueError if it refuses them."""
+) -> ParsedRequest:
+    """Has the program parse a limit and an optimizer. Raises ValueError if either is invalid."""
     try:
         plan = _planned(
             _SMALLEST_STEP,
@@ -282,24 +284,24 @@ def _understood(
     except ckplan.PlanError as error:
         if error.kind != "usage":
             raise
-        # The program names its flags, which are arguments here.
+        # The message names a flag; here it is an argument.
         raise ValueError(str(error).removeprefix("--")) from None
     asked = plan["request"]
     host_limit: int | None = asked.get("host_budget_bytes")
-    return Understood(asked["budget_bytes"] or 0, _beside_the_limit(plan), host_limit)
+    return ParsedRequest(asked["budget_bytes"] or 0, _request_fields(plan), host_limit)
 
 
 @functools.cache
-def _shares_of(memory: int | str) -> tuple[int, int, int]:
-    """Bytes of a memory for tensors, for cuBLAS, the CUDA context and the driver, and for cuBLAS.
+def _split_memory(memory: int | str) -> tuple[int, int, int]:
+    """Splits a device's memory: bytes for tensors, bytes for everything else, and cuBLAS's part.
 
-    Raises ValueError if the program cannot read it.
+    Raises ValueError if the program cannot parse it.
     """
     step = json.dumps(_SMALLEST_STEP).encode()
     flags = (f"--memory={memory}", "--format=json", "--no-config")
-    answer = ask("inspect", "-", *flags, stdin=step)
+    answer = run_program("inspect", "-", *flags, stdin=step)
     if answer.exit_code not in (0, 1):  # 1: it does not fit.
-        raise ValueError(str(answer.refusal()).removeprefix("--"))
+        raise ValueError(str(answer.error()).removeprefix("--"))
     found = json.loads(answer.output)["accounting"]
     lines = {line["name"]: line["bytes"] for line in found["outside"]}
     taken = lines["cuBLAS"] + lines["context"] + lines["driver"]
@@ -310,9 +312,9 @@ def _shares_of(memory: int | str) -> tuple[int, int, int]:
 def state_bytes(
     optimizer: str, master_weights: bool, trained: tuple[tuple[int, int, int], ...]
 ) -> int:
-    """Bytes of an optimizer's state for tensors: elements, bytes of each, and how many there are.
+    """Bytes of an optimizer's state, by the program.
 
-    The program is asked, which alone knows what optimizers keep.
+    ``trained`` has rows of (elements, bytes of an element, number of such tensors).
     """
     if not trained:
         return 0
@@ -322,20 +324,18 @@ def state_bytes(
         "optimized_tensors": [list(row) for row in trained],
         "values": [{"id": 0, "bytes": size, "kind": "parameter_gradient"}],
     }
-    plan = ckplan.plan(
-        step, optimizer=optimizer, master_weights=master_weights, algo="keep-all"
-    )
+    plan = ckplan.plan(step, optimizer=optimizer, master_weights=master_weights, algo="keep-all")
     return int(plan["result"]["constant_bytes"]["optimizer_state"])
 
 
 def _planned(graph: Any, **options: Any) -> dict[str, Any]:
-    """Returns the program's plan of a graph whose costs are nanoseconds, which its file cannot say."""
+    """Plans a graph whose costs are nanoseconds, and hides the warning that the program assumes so."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*costs are taken as nanoseconds", ckplan.PlanWarning)
         return ckplan.plan(graph, **options)
 
 
-def _beside_the_limit(plan: dict[str, Any]) -> dict[str, Any]:
+def _request_fields(plan: dict[str, Any]) -> dict[str, Any]:
     own = ("algorithm", "budget_bytes", "effort", "host_budget_bytes")
     return {key: value for key, value in plan["request"].items() if key not in own}
 
@@ -366,8 +366,8 @@ def make_plan(
         options["never_offload"] = graph.never_offloaded
     if request.algo == "best":
         options["effort"] = request.effort
-    kept = cache.Kept(_key(content, limit, options), content)
-    plan = kept.take(
+    kept = cache.CachedPlan(_key(content, limit, options), content)
+    plan = kept.load(
         lambda found: _accept(found, graph, content, request, host_memory),
         lambda: _most(limit, content, graph.recomputed),
     )
@@ -401,40 +401,36 @@ def _read(plan: dict[str, Any], graph: bytes) -> Plan:
 def _accept(
     found: Any, graph: JointGraph, content: bytes, request: Request, host_memory: int | None
 ) -> Plan:
-    """The plan of a file, all of whose figures are right, if it answers what is asked now.
-
-    The program reads a graph as the plan says, so a plan that says anything else is of another
-    problem.
+    """Returns a valid cached plan if it answers the present request. Raises RefusedError.
     """
-    expected = dict(request.beside_the_limit())
+    expected = dict(request.request_fields())
     if graph.recomputed:
         expected["recompute"] = graph.recomputed
     if request.offload is not None and graph.never_offloaded:
         expected["never_offload"] = graph.never_offloaded
     is_by = found["request"]["algorithm"] == request.algo
     is_within = found["request"].get("host_budget_bytes") == host_memory
-    if not (is_by and is_within) or _beside_the_limit(found) != expected:
-        raise RefusedError("it answers another request")
+    if not (is_by and is_within) or _request_fields(found) != expected:
+        raise RefusedError("it is for another request")
     return _read(found, content)
 
 
 def _most(limit: int | str, content: bytes, recomputed: list[str]) -> int | str:
-    """What the peak of a plan for the limit may be."""
+    """Returns the highest peak that a plan for the limit may have."""
     if limit != "min":
         return limit
-    # Nobody knows the least without seeking it anew. Greedy eviction takes milliseconds, and no
-    # plan of least memory needs more.
+    # The minimum is not known without another search. Greedy eviction bounds it in milliseconds.
     greedy = ckplan.plan(content, budget="min", algo="dtr", recompute=recomputed)
     return int(greedy["result"]["peak_bytes"])
 
 
 @functools.lru_cache(maxsize=1)
 def program_version() -> str:
-    """Names the build of the program that plans."""
+    """Identifies the build of the program."""
     program = ckplan.find_program()
-    version = ask("--version").output.decode().strip()
+    version = run_program("--version").output.decode().strip()
     facts = program.stat()
-    # Two builds of one version may plan differently.
+    # Builds of one version may plan differently.
     return f"{version} {facts.st_size} {facts.st_mtime_ns}"
 
 

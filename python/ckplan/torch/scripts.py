@@ -1,6 +1,6 @@
 """Imports the user's file or module, and calls its functions, for ``python -m ckplan.torch``.
 
-Whatever happens in the user's code, the error names the file, the line and what to do.
+Errors in the user's code become messages with the file, the line and what to do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from ckplan.torch import errors
 
-_GUARD = 'put what should not run then under: if __name__ == "__main__":'
+_GUARD = 'move code that must not run on import under: if __name__ == "__main__":'
 
 _OWN_ERRORS: tuple[type[BaseException], ...] = tuple(
     kind for kind in vars(errors).values() if isinstance(kind, type)
@@ -31,43 +31,49 @@ _OWN_ERRORS: tuple[type[BaseException], ...] = tuple(
 
 
 class ScriptError(Exception):
-    """The user's file cannot be used. The text says why, and where."""
+    """The user's file cannot be used. The text says where and why."""
 
 
 class _TrainsError(BaseException):
-    """A step of an optimizer while a file is imported. Code that catches Exception lets it pass."""
+    """An optimizer step during import. A BaseException, so that user code does not catch it."""
 
 
-def found(name: str) -> tuple[ModuleType, Callable[..., Any]]:
+def find_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:
     """Returns the module and the function that ``MODULE:FUNCTION`` names.
 
-    Raises ScriptError, and ValueError for what is no such name.
+    Raises ScriptError, or ValueError if ``name`` has another form.
     """
     place, separator, function = name.rpartition(":")
     if not separator or not place or not function:
-        raise ValueError(f"{name} has no function: write MODULE:FUNCTION or FILE.py:FUNCTION")
+        raise ValueError(f"{name} names no function: write MODULE:FUNCTION or FILE.py:FUNCTION")
     module = _from_file(Path(place)) if place.endswith(".py") else _by_name(place)
     make = called(module, function)
     if not callable(make):
         raise ScriptError(
-            f"{function} of {_place(module)} is not a function that makes the model: "
-            f"it has the type {type(make).__name__}"
+            f"{function} in {_place(module)} must be a function that returns the model, not a "
+            f"{type(make).__name__}"
         )
     return module, make
 
 
 def named(module: ModuleType, name: str, flag: str = "") -> Any:
-    """Returns what a module has by this name. ``flag`` is what could name another."""
+    """Returns a module's attribute. ``flag`` is the flag that selects another name."""
     if not hasattr(module, name):
         own = [row for row, value in vars(module).items() if callable(value) and row[:1] != "_"]
         near = difflib.get_close_matches(name, own, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else f"; name another with {flag}" if flag else ""
+        hint = (
+            f"; did you mean {near[0]!r}?"
+            if near
+            else f"; name another with {flag}"
+            if flag
+            else ""
+        )
         raise ScriptError(f"{_place(module)} has no {name!r}{hint}")
     return getattr(module, name)
 
 
 def called(module: ModuleType, name: str, flag: str = "") -> Any:
-    """Returns what a module has by this name; a function's errors will be in words."""
+    """Returns a module's attribute; if it is a function, its errors become ScriptErrors."""
     function = named(module, name, flag)
     if isinstance(function, type) or not callable(function):
         return function
@@ -82,8 +88,10 @@ def called(module: ModuleType, name: str, flag: str = "") -> Any:
 
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise ScriptError(f"{path} does not exist" if not path.exists() else f"{path} is not a file")
-    # A file may be called like a module that is in use, as random.py is.
+        raise ScriptError(
+            f"{path} does not exist" if not path.exists() else f"{path} is not a file"
+        )
+    # The file may have the name of a loaded module, such as random.py.
     name = path.stem if path.stem not in sys.modules else f"ckplan_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None, "the name ends with .py"
@@ -100,7 +108,7 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def _by_name(name: str) -> ModuleType:
-    sys.path.insert(0, "")  # As for a script, modules of the present folder are found.
+    sys.path.insert(0, "")  # As for a script, the current folder is searched.
     if not all(part.isidentifier() for part in name.split(".")):
         raise ScriptError(f"{name} is not the name of a module; for a file, write FILE.py:FUNCTION")
     with _importing(name):
@@ -116,7 +124,7 @@ def _by_name(name: str) -> ModuleType:
 
 @contextlib.contextmanager
 def _importing(name: str) -> Iterator[None]:
-    """Imports as a script would be imported: it sees no arguments, and what it prints is no answer."""
+    """Prepares an import: no arguments, output to stderr, no training, no exit."""
 
     def stop(*_: Any) -> None:
         raise _TrainsError
@@ -124,7 +132,7 @@ def _importing(name: str) -> Iterator[None]:
     exit_now, process = os._exit, os.getpid()
 
     def leave(code: int) -> NoReturn:
-        if os.getpid() != process:  # A process that the import has forked.
+        if os.getpid() != process:  # In a process that the import forked.
             exit_now(code)
         raise SystemExit(code)
 
@@ -149,12 +157,14 @@ def _in_words(what: str, is_import: bool = False) -> Iterator[None]:
     except KeyboardInterrupt:
         raise
     except _TrainsError as error:
-        raise ScriptError(f"{what} begins to train {when}{_line(error)}; {_GUARD}") from None
+        raise ScriptError(f"{what} starts training {when}{_line(error)}; {_GUARD}") from None
     except SystemExit as error:
         how = f"with the exit code {error.code}" if isinstance(error.code, int) else ""
-        how = how or ("with the exit code 0" if error.code is None else f"saying {error.code!r:.60}")
+        how = how or (
+            "with the exit code 0" if error.code is None else f"saying {error.code!r:.60}"
+        )
         advice = f"; {_GUARD}" if is_import else ""
-        raise ScriptError(f"{what} ends the program {when}, {how}{_line(error)}{advice}") from None
+        raise ScriptError(f"{what} exits {when}, {how}{_line(error)}{advice}") from None
     except _OWN_ERRORS:
         raise
     except BaseException as error:
@@ -164,10 +174,13 @@ def _in_words(what: str, is_import: bool = False) -> Iterator[None]:
 
 
 def _line(error: BaseException) -> str:
-    """Returns where the user's own code was, outside of Python's and other libraries."""
+    """Returns " (file:line)" of the innermost frame in the user's own code."""
     if isinstance(error, SyntaxError) and error.filename:
         return f" ({Path(error.filename).name}:{error.lineno})"
-    libraries = (*{sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}, "<frozen")
+    libraries = (
+        *{sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")},
+        "<frozen",
+    )
     own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

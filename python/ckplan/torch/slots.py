@@ -1,9 +1,9 @@
-"""Room for the saved tensors of several plans in one graph of AOT autograd.
+"""Spare saved tensors, so that one graph of AOT autograd can run several plans.
 
-AOT autograd saves as many tensors as forward returns beyond its results, and passes as many to
-backward; only a list that it makes when it compiles has an entry for each. So the modules that it
-compiles have spare ones. Each plan saves another number of tensors, which tells the backward pass
-by which plan the forward pass ran. Hooks for saved tensors may replace tensors, but not drop any.
+AOT autograd saves all tensors that forward returns beyond its results, and passes them to backward;
+only a list made at compile time needs an entry for each. So the compiled modules get spare ones.
+Each plan saves a different number of tensors, which tells the backward pass which plan ran. Hooks
+for saved tensors may replace tensors, but cannot change their number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from ckplan.torch import operators, private
+from ckplan.torch import operators, private_autograd
 from ckplan.torch.capture import is_tangent
 
 _SPARE = 64
@@ -24,7 +24,7 @@ _NAME = "spare_saved"
 
 @dataclass(frozen=True)
 class Slots:
-    """How many tensors and numbers the first plan saves, and how many other plans may save."""
+    """How many tensors and numbers the first plan saves, and how many more others may save."""
 
     num_outputs: int
     num_saved: int
@@ -32,12 +32,12 @@ class Slots:
     spare: int
 
     def number_for(self, count: int, taken: Container[int]) -> int | None:
-        """Returns the number of tensors of a plan that saves at least ``count``; None for none."""
+        """Returns a free number of tensors, at least ``count``, for a new plan; None if there is none."""
         free = range(count, self.num_saved + self.spare + 1)
         return next((n for n in free if n != self.num_saved and n not in taken), None)
 
     def remove_from_forward(self, forward: fx.GraphModule) -> None:
-        """Leaves only what the first plan saves."""
+        """Removes the spare outputs again."""
         (output,) = forward.graph.find_nodes(op="output")
         count = self.num_outputs + self.num_saved + self.num_numbers
         if len(output.args[0]) == count:
@@ -51,7 +51,7 @@ class Slots:
         return [*values[:end], *values[end + self.spare :]]
 
     def remove_from_backward(self, backward: fx.GraphModule) -> None:
-        """Leaves only what the first plan takes."""
+        """Removes the spare inputs again."""
         for node in backward.graph.find_nodes(op="placeholder"):
             if node.name.startswith(_NAME):
                 backward.graph.erase_node(node)
@@ -72,7 +72,7 @@ def add(forward: fx.GraphModule, backward: fx.GraphModule, num_outputs: int) -> 
     if descriptors is not None:
         descriptors = list(descriptors)
         first = len(saved)
-        descriptors[end:end] = [private.saved_output_descriptor(first + i) for i in range(spare)]
+        descriptors[end:end] = [private_autograd.saved_output_descriptor(first + i) for i in range(spare)]
     _set_outputs(output, outputs, descriptors)
     forward.recompile()
     _add_inputs(backward, tensors[0], spare)
@@ -86,7 +86,7 @@ def saved_by(forward: fx.GraphModule, num_outputs: int) -> list[fx.Node]:
 
 
 def updated_inputs(forward: fx.GraphModule, num_outputs: int) -> list[int]:
-    """Returns the positions among a forward module's outputs of saved inputs that it updates.
+    """Returns the positions in a forward module's outputs of saved inputs that it updates in place.
 
     The backward module ignores their values (``operators.ignores_running_statistics``).
     """

@@ -1,13 +1,13 @@
-"""Finds results that lie in more memory than their fake tensors say.
+"""Finds results whose real storages are larger than those of their fake tensors.
 
 ``mse_loss`` writes the loss of every element, and then their mean to the front of the same storage,
 which keeps its size. The loss is one number, but holds as many bytes as the prediction. Its fake
 tensor has a storage of 4 bytes. Which of PyTorch's losses do this depends on PyTorch's version and
 on the device, so each loss is run once on two elements to find out.
 
-Periodic windows are made with one element more, which is then cut off. Operations that read no
-tensors, as these, are run once to see what they allocate. Functional forms of writes to a view
-copy all of the memory that the view is of.
+Periodic windows are computed with an extra element, which is then cut off. Operations without tensor
+arguments, such as these, are run once to see what they allocate. Functional forms of writes to a
+view copy the whole memory of its base.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch._ops import OpOverload
 from ckplan.torch import operators, private
 
 
-# Results that are made with one element more than they keep: the operator, and which of its results.
+# Operators, and the position of their result that has one more element in memory.
 _ONE_MORE = {
     ("aten::_embedding_bag", 1),
     ("aten::_embedding_bag_forward_only", 1),
@@ -54,13 +54,13 @@ _STATISTICS = frozenset(
 )
 
 _MOST_RUN_BYTES = 1 << 26
-"""Larger results are not made only to see what they allocate."""
+"""Larger results are not computed just to see what they allocate."""
 
 
 def allocated_bytes(node: fx.Node, position: int) -> int:
-    """Returns the least bytes that hold a result of an operation, where its tensor may say less.
+    """Returns a lower bound of the memory of a result, if known; its fake tensor may be smaller.
 
-    ``position`` counts the tensors that the operation returns.
+    ``position`` is the result's position among the tensors that the operation returns.
     """
     result = node.meta.get("val")
     if isinstance(result, (tuple, list)):
@@ -81,13 +81,13 @@ def allocated_bytes(node: fx.Node, position: int) -> int:
 
 
 def _widest(node: fx.Node) -> int:
-    """Returns the bytes of an element of the argument with the largest ones."""
+    """Returns the largest element size of the arguments, in bytes."""
     sources = [source.meta.get("val") for source in node.all_input_nodes]
     return max(source.element_size() for source in sources if isinstance(source, torch.Tensor))
 
 
 def _copied_memory(node: fx.Node, result: torch.Tensor) -> int:
-    """Returns the bytes of the memory that an operation copies as a whole; 0 for others."""
+    """Returns the bytes of a base that an operation copies as a whole; 0 for other operations."""
     source = node.args[0] if node.args else None
     if operators.schema_name(node) not in _COPIES_OF_MEMORY or not isinstance(source, fx.Node):
         return 0
@@ -99,7 +99,7 @@ def _copied_memory(node: fx.Node, result: torch.Tensor) -> int:
 
 
 def _made_from_nothing(node: fx.Node, result: torch.Tensor) -> int:
-    """Returns the bytes that an operation without tensors as arguments allocates; 0 for others."""
+    """Returns the bytes that an operation without tensor arguments allocates; 0 for others."""
     if node.all_input_nodes or not isinstance(node.target, OpOverload):
         return 0
     if node.target.namespace != "aten" or operators.is_random(node) or node.target._schema.is_mutable:
@@ -111,7 +111,7 @@ def _made_from_nothing(node: fx.Node, result: torch.Tensor) -> int:
             made = node.target(*node.args, **{**node.kwargs, "device": torch.device("cpu")})
             return int(made.untyped_storage().nbytes())
     except (AssertionError, AttributeError, RuntimeError, TypeError, ValueError):
-        return 0  # It takes no device, or is made of what only another device has.
+        return 0  # It has no device argument, or does not run on this device.
 
 
 def unreduced_bytes(node: fx.Node) -> int:
@@ -137,7 +137,7 @@ def _keeps_unreduced(loss: OpOverload, device: torch.device) -> bool:
     if loss.namespace != "aten":
         return False
     operands = [a.name for a in loss._schema.arguments if not a.has_default_value()]
-    # A graph may be for a device that this machine lacks; the CPU's kernels stand in for it then.
+    # If the machine lacks the graph's device, the CPU's kernels are used instead.
     for place in (device, torch.device("cpu")):
         try:
             with private.real_tensors(), torch.no_grad():

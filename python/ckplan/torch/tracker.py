@@ -1,8 +1,8 @@
 """Measures the memory that a step's tensors need while it runs.
 
-Every operation passes a dispatch mode, which records each new storage and notices when the storage
-is gone. Memory that an operator allocates and frees within one call is not seen. The tracker does
-not ask an allocator, so it works on every device, to the byte.
+A dispatch mode sees every operation, and records when storages appear and disappear. It does not see
+memory that an operator allocates and frees within one call. It does not depend on an allocator, so
+it works on every device, to the byte.
 """
 
 from __future__ import annotations
@@ -16,18 +16,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ckplan.torch.capture import tensors_in
 from ckplan.torch.offload.host import is_on_host
-from ckplan.torch.private import (
-    has_saved_tensor_hooks,
-    let_pass_opaque,
-    storage_key,
-    storage_watch,
-)
+from ckplan.torch.private import let_pass_opaque, storage_key, storage_watch
+from ckplan.torch.private_autograd import has_saved_tensor_hooks
 
 
 class Tracker:
     """The memory of one step: its forward module, its saved values, and its backward module.
 
-    Copies on the host are counted apart.
+    Copies on the host are counted separately.
     """
 
     def __init__(self) -> None:
@@ -40,51 +36,51 @@ class Tracker:
         self._left_out: set[int] = set()
         self._on_host: set[int] = set()
         self.is_hooked = False
-        """Whether hooks for saved tensors were in force, which may hold tensors of their own."""
+        """Whether hooks for saved tensors were active; they may hold tensors of their own."""
 
     def run(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
-        """Calls a boxed module, and tracks the memory of all tensors that it makes."""
-        # A watch keeps its storage's number from being reused for another storage.
+        """Runs a boxed module, and tracks the memory of all tensors that it makes."""
+        # A watch prevents its storage's number from being reused.
         inputs = {storage_key(t): storage_watch(t) for t in tensors_in(arguments)}
         self.is_hooked |= has_saved_tensor_hooks()
         with _Watch(self, inputs):
             return call(arguments)
 
     def hold(self, tensors: Iterable[Any]) -> None:
-        """Counts tensors that were made elsewhere, until they are gone."""
+        """Counts tensors made elsewhere until they are freed."""
         for tensor in tensors_in(list(tensors)):
             self._note(tensor)
 
     def leave_out(self, tensors: Iterable[Any]) -> None:
-        """Excludes the memory of these tensors, which is counted elsewhere."""
+        """Excludes the memory of these tensors."""
         for tensor in tensors_in(list(tensors)):
             number = self._numbers.get(storage_key(tensor))
             if number is not None:
                 self._left_out.add(number)
 
     def peak_bytes(self) -> int:
-        """Returns the most bytes at once, without excluded memory and copies on the host."""
+        """Returns the peak in bytes, without excluded memory and copies on the host."""
         apart = self._left_out | self._on_host
         return _most(size for number, size in self._changes if number not in apart)
 
     def host_peak_bytes(self) -> int:
-        """Returns the most bytes of copies on the host at once."""
+        """Returns the peak of copies on the host, in bytes."""
         return _most(size for number, size in self._changes if number in self._on_host)
 
     def changes(self, device: str) -> list[tuple[int, int]]:
-        """Returns all changes on devices of a type: the number of a storage, and what it adds."""
+        """Returns all changes on a type of device: (number of a storage, bytes added)."""
         ours = {n for n, type in enumerate(self._devices) if type == device} - self._on_host
         return [(n, size) for n, size in self._changes if n in ours]
 
     def forget_dead(self) -> None:
-        """Records which storages are gone."""
+        """Records which storages have been freed."""
         for key in [key for key, lives in self._watches.items() if not lives()]:
             del self._watches[key]
             number = self._numbers.pop(key)
             self._changes.append((number, -self._sizes[number]))
 
     def size_of(self, tensor: torch.Tensor) -> int:
-        """Returns the bytes that the tensor's memory counts with."""
+        """Returns the bytes that the tensor's memory counts for."""
         return tensor.untyped_storage().nbytes()
 
     def _note(self, tensor: torch.Tensor) -> None:
@@ -108,7 +104,7 @@ class Tracker:
 
 
 def _most(changes: Iterable[int]) -> int:
-    """Returns the largest sum of the first changes, however many."""
+    """Returns the largest prefix sum of the changes."""
     return max(itertools.accumulate(changes, initial=0))
 
 

@@ -10,7 +10,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from ckplan.torch.api import Backend
 from ckplan.torch.report import Figures
-from ckplan.torch.watch import Watch
+from ckplan.torch.trainers import TrainerCompiler
 
 __all__ = ["PlanCallback"]
 
@@ -23,13 +23,13 @@ class PlanCallback(TrainerCallback):
         planner = ckplan.torch.Backend(budget="60%")
         trainer = Trainer(model, args, train_dataset=data, callbacks=[PlanCallback(planner)])
 
-    ``state.log_history``, which checkpoints contain, gets a row of figures (``Report.figures``) after
-    the first step, and whenever they change. What the Trainer prints next has them too.
+    ``state.log_history``, which is part of checkpoints, gets a row of figures (``Report.figures``)
+    after the first step, and whenever they change. The Trainer's next log line has them too.
     """
 
     def __init__(self, planner: Backend):
         self.planner = planner
-        self._watch = Watch(planner)
+        self._watch = TrainerCompiler(planner)
         self._unprinted: Figures = {}
 
     def on_train_begin(
@@ -50,7 +50,7 @@ class PlanCallback(TrainerCallback):
         control: TrainerControl,
         **kwargs: Any,
     ) -> None:
-        figures = self._watch.news()
+        figures = self._watch.changed_figures()
         if not figures:
             return
         state.log_history.append({**figures, "epoch": state.epoch, "step": state.global_step})

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ckplan.answer import Answer, ask
+from ckplan.invocation import ProgramResult, run_program
 from torch import Tensor, nn
 
 import ckplan.torch
@@ -104,7 +104,9 @@ def answers(asked: Asked, memory: int) -> Found:
 def memories(asked: Asked) -> list[int]:
     """Returns a memory that keeps everything, one for which a plan is needed, and one too small."""
     flags = asked.flags(1 << 40)
-    accounting = _json(ask("inspect", str(asked.path), *flags, "-fjson", "--no-config"))["accounting"]
+    accounting = _json(run_program("inspect", str(asked.path), *flags, "-fjson", "--no-config"))[
+        "accounting"
+    ]
     lines = lines_of(accounting)
     step = lines["step"][0]
     rest = accounting["need_bytes"] - step
@@ -119,7 +121,7 @@ def lines_of(accounting: dict[str, Any]) -> Lines:
 
 def _inspect(asked: Asked, found: Found) -> None:
     flags = asked.flags(found.memory)
-    answer = ask("inspect", str(asked.path), *flags, "-fjson", "--no-config")
+    answer = run_program("inspect", str(asked.path), *flags, "-fjson", "--no-config")
     accounting = _json(answer, 0, 1)["accounting"]
     assert accounting["fits"] == (answer.exit_code == 0)
     found.lines["inspect"] = lines_of(accounting)
@@ -131,7 +133,7 @@ def _plan_and_check(asked: Asked, found: Found) -> None:
     with tempfile.TemporaryDirectory() as folder:
         plan, lines = f"{folder}/plan.json", f"{folder}/lines.json"
         written = [f"--emit=accounting={lines}", f"-o{plan}", "--effort=quick"]
-        answer = ask("plan", str(asked.path), *flags, *written, "--no-config")
+        answer = run_program("plan", str(asked.path), *flags, *written, "--no-config")
         if answer.exit_code == 4:
             found.verdicts["plan"] = NOT
             return
@@ -141,7 +143,7 @@ def _plan_and_check(asked: Asked, found: Found) -> None:
         if found.verdicts["plan"] == AS_IT_IS:
             found.lines["plan"] = found.planned
         where = [plan, str(asked.path), f"--memory={found.memory}"]
-        checked = _json(ask("check", *where, "-fjson", "--no-config"))
+        checked = _json(run_program("check", *where, "-fjson", "--no-config"))
         assert checked["ok"]
         found.lines["check"] = lines_of(checked["accounting"])
     found.verdicts["check"] = found.verdicts["plan"]
@@ -149,7 +151,7 @@ def _plan_and_check(asked: Asked, found: Found) -> None:
 
 def _fit(asked: Asked, found: Found) -> None:
     flags = [*asked.flags(found.memory, is_sized=False), "--added-time=200"]
-    answer = ask("fit", str(asked.path), *flags, "-fjson", "--no-config")
+    answer = run_program("fit", str(asked.path), *flags, "-fjson", "--no-config")
     if answer.exit_code == 4:
         found.verdicts["fit"] = NOT
         return
@@ -177,11 +179,11 @@ def _estimate(asked: Asked, found: Found) -> None:
     found.verdicts["estimate"] = AS_IT_IS if result.fits else WITH_A_PLAN if has_plan else NOT
 
 
-def _json(answer: Answer, *codes: int) -> dict[str, Any]:
+def _json(answer: ProgramResult, *codes: int) -> dict[str, Any]:
     return json.loads(_checked(answer, *codes).output)
 
 
-def _checked(answer: Answer, *codes: int) -> Answer:
+def _checked(answer: ProgramResult, *codes: int) -> ProgramResult:
     if answer.exit_code not in (codes or (0,)):
-        raise answer.refusal()
+        raise answer.error()
     return answer

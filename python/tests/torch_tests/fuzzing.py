@@ -471,7 +471,7 @@ class Case:
             if graph.is_above_plan:
                 faults.append(f"above the plan: {graph.line()}")
         faults += [note for note in report.notes if "is refused (the modules" in note]
-        faults += [str(w.message) for w in caught if "fault of ckplan" in str(w.message)]
+        faults += [str(w.message) for w in caught if "bug in ckplan" in str(w.message)]
         return faults
 
     def _is_as_traced(self, found: list[tuple[str, Any]]) -> bool:

@@ -18,11 +18,11 @@ from typing import Any
 
 from torch_tests.recording import Recorder
 
-from ckplan.torch import untrusted
+from ckplan.torch import untrusted_files
 from ckplan.torch.errors import SnapshotError
-from ckplan.torch.snapshots import reading
+from ckplan.torch.snapshots import snapshot_file
 from ckplan.torch.snapshots.windows import place, windows
-from ckplan.torch.untrusted import RefusedError
+from ckplan.torch.untrusted_files import RefusedError
 
 SLOW_SECONDS = 10.0
 """No damaged file of a few kB may take as long."""
@@ -41,7 +41,9 @@ class Fuzzer:
             recorder.allocate(key, 1000 << key)
         recorder.free(3)
         self._snapshot = recorder.content()
-        self._pickles = [pickle.dumps(self._snapshot, p) for p in range(pickle.HIGHEST_PROTOCOL + 1)]
+        self._pickles = [
+            pickle.dumps(self._snapshot, p) for p in range(pickle.HIGHEST_PROTOCOL + 1)
+        ]
         self.accepted = self.refused = 0
 
     def try_one(self) -> None:
@@ -59,13 +61,13 @@ class Fuzzer:
     def _read_pickle(self, content: bytes) -> None:
         self._path.write_bytes(content)
         try:
-            found = untrusted.pickle_value(content)
+            found = untrusted_files.pickle_value(content)
         except RefusedError:
             self._refuse()
         else:
             assert same(found, pickle.loads(content)), content
         try:
-            history = reading.read(self._path)
+            history = snapshot_file.read(self._path)
         except SnapshotError as error:
             assert "\n" not in str(error)
             return
@@ -80,7 +82,7 @@ class Fuzzer:
 
     def _read_json(self, content: bytes) -> None:
         try:
-            found = untrusted.json_value(content)
+            found = untrusted_files.json_value(content)
         except RefusedError:
             self._refuse()
             return
@@ -89,7 +91,7 @@ class Fuzzer:
 
     def _read_numbers(self, content: bytes) -> None:
         try:
-            found = untrusted.whole_numbers(untrusted.json_value(content), 0, 2**40)
+            found = untrusted_files.whole_numbers(untrusted_files.json_value(content), 0, 2**40)
         except RefusedError:
             self._refuse()
             return

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from ckplan.answer import ask
+from ckplan.invocation import run_program
 from torch import nn
 from torch_tests import answers
 from torch_tests.networks import Gpt, Vit, with_low_rank
@@ -19,8 +19,8 @@ from torch_tests.test_benchmarks import benchmark
 import ckplan.torch
 from ckplan.torch.estimation import optimizers, tracing
 from ckplan.torch.estimation.allocator import Event
+from ckplan.torch.estimation.allocator_steps import simulate_steps
 from ckplan.torch.estimation.estimating import estimate
-from ckplan.torch.estimation.rehearsal import rehearse
 
 pytest.importorskip("onnxscript")
 
@@ -29,7 +29,9 @@ OUTSIDE = ["workspaces", "allocator", "cuBLAS", "context", "driver"]
 
 
 def perceptron() -> nn.Module:
-    return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 8))
+    return nn.Sequential(
+        nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 8)
+    )
 
 
 def images() -> nn.Module:
@@ -78,14 +80,18 @@ def test_an_estimate_has_the_lines_of_a_plan(name: str, optimizer: str, tmp_path
     ckplan.torch.export(WithLoss(make()), (batch(),), path)
     asked = [f"--optimizer={optimizer}", "--memory=rtx3060-8g", *answers.CAPTURED]
     asked.append(f"-DN={len(batch())}")
-    answer = ask("inspect", str(path), *asked, "--format=json", "--no-config")
+    answer = run_program("inspect", str(path), *asked, "--format=json", "--no-config")
     assert answer.exit_code == 0
     accounting = json.loads(answer.output)["accounting"]
     rows = {row["name"]: row for row in accounting["tensors"] + accounting["outside"]}
     assert list(rows) == ORDER + OUTSIDE
     for shared in answers.SHARED:
         line = need.line(shared)
-        assert (shared, line.bytes, line.kind) == (shared, rows[shared]["bytes"], rows[shared]["kind"])
+        assert (shared, line.bytes, line.kind) == (
+            shared,
+            rows[shared]["bytes"],
+            rows[shared]["kind"],
+        )
     assert accounting["fits"] == found.fits
 
 
@@ -152,7 +158,9 @@ def test_the_program_knows_what_the_optimizers_step_makes(optimizer: str, master
         "results": [0],
     }
     flags = [f"--optimizer={optimizer}", "--memory=1GiB"] + ["--master-weights"] * master_weights
-    answer = ask("inspect", "-", *flags, "--format=json", "--no-config", stdin=json.dumps(graph).encode())
+    answer = run_program(
+        "inspect", "-", *flags, "--format=json", "--no-config", stdin=json.dumps(graph).encode()
+    )
     rows = {row["name"]: row["bytes"] for row in json.loads(answer.output)["accounting"]["tensors"]}
     assert rows["step"] == gradients + measured.step_bytes
     assert rows["optimizer state"] == measured.state_bytes
@@ -161,18 +169,22 @@ def test_the_program_knows_what_the_optimizers_step_makes(optimizer: str, master
 @pytest.mark.parametrize("arriving", [False, True])
 def test_a_file_of_a_step_says_what_is_trained(arriving: bool):
     """Gradients that arrive are results like any other, so only the list says what they are."""
-    step = tracing.trace_step(perceptron, torch.zeros(32, 64), tracing.Precision.named("fp32"), loss)
+    step = tracing.trace_step(
+        perceptron, torch.zeros(32, 64), tracing.Precision.named("fp32"), loss
+    )
     trained = sum(parameter.nbytes for parameter in step.parameters())
     content = step.graph(arriving).to_bytes()
     flags = ("--optimizer=adamw", "--format=json", "--no-config")
-    answer = ask("inspect", "-", *flags, "--memory=1GiB", stdin=content)
+    answer = run_program("inspect", "-", *flags, "--memory=1GiB", stdin=content)
     rows = {row["name"]: row["bytes"] for row in json.loads(answer.output)["accounting"]["tensors"]}
     assert rows["optimizer state"] == 2 * trained
     # The gradients, and a square root of each element.
     assert rows["step"] >= 2 * trained
     without = json.loads(content)
     del without["optimized_tensors"]
-    refused = ask("inspect", "-", *flags, "--memory=1GiB", stdin=json.dumps(without).encode())
+    refused = run_program(
+        "inspect", "-", *flags, "--memory=1GiB", stdin=json.dumps(without).encode()
+    )
     assert refused.exit_code == (2 if arriving else 0)
 
 
@@ -227,7 +239,7 @@ def test_both_replays_of_the_allocator_agree(spare: int | None):
         events, left = events_of(graph)
         step = SimpleNamespace(events=events, num_buffers=len(graph["values"]), left=left)
         none = SimpleNamespace(state=[], step=[])
-        held = rehearse([workspace], step, none, memory - outside + workspace)
+        held = simulate_steps([workspace], step, none, memory - outside + workspace)
         assert held.kept_bytes == found
 
 
@@ -245,7 +257,7 @@ def events_of(graph: dict[str, Any]) -> tuple[list[Event], list[int]]:
 
 def accounting_of(graph: dict[str, Any], memory: int) -> dict[str, Any]:
     flags = [f"--memory={memory}", "--optimizer=sgd", "--format=json", "--no-config"]
-    answer = ask("inspect", "-", *flags, stdin=json.dumps(graph).encode())
+    answer = run_program("inspect", "-", *flags, stdin=json.dumps(graph).encode())
     return json.loads(answer.output)["accounting"]
 
 

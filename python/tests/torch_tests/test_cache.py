@@ -103,7 +103,7 @@ def test_a_plan_that_keeps_everything_and_says_so_is_not_used(graph, folder, lim
 @pytest.mark.parametrize("algo", ["best", "dtr"])
 def test_cached_plans_are_used_without_a_warning(graph, folder, limit, algo, monkeypatch, recwarn):
     plan = plan_of(graph, limit, algo=algo)
-    monkeypatch.setattr(cache.Kept, "store", lambda *_: pytest.fail("planned again"))
+    monkeypatch.setattr(cache.CachedPlan, "store", lambda *_: pytest.fail("planned again"))
     assert plan_of(graph, limit, algo=algo) == plan
     assert not recwarn.list
 

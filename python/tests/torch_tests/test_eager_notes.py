@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import ckplan.torch
-from ckplan import answer
+from ckplan import invocation
 from torch_tests.test_benchmarks import benchmark
 
 onnx = pytest.importorskip("onnx")
@@ -41,7 +41,10 @@ class Pixels(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.enter, self.layers = nn.Conv2d(3, 32, 1), nn.ModuleList(nn.Linear(32, 32) for _ in "qkv")
+        self.enter, self.layers = (
+            nn.Conv2d(3, 32, 1),
+            nn.ModuleList(nn.Linear(32, 32) for _ in "qkv"),
+        )
         self.wide, self.leave = nn.Linear(32, 512), nn.Linear(512, 3)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
@@ -73,7 +76,9 @@ NETWORKS = {
 
 
 def inspected(path: Path, *flags: str) -> dict[str, Any]:
-    found = answer.ask("inspect", str(path), "--format=json", "--autograd=torch-cpu", *flags)
+    found = invocation.run_program(
+        "inspect", str(path), "--format=json", "--autograd=torch-cpu", *flags
+    )
     assert found.exit_code == 0, found.messages
     return json.loads(found.output)
 

@@ -185,7 +185,7 @@ def test_where_the_optimizer_alone_needs_more_no_plan_is_made():
 
 @pytest.mark.parametrize("added_times", [(0,), (-10,), (2.5,), ("10%",), (True,)])
 def test_what_is_no_added_time_is_an_error(added_times):
-    with pytest.raises(ValueError, match="an added time is a percentage above 0, or None, not"):
+    with pytest.raises(ValueError, match="added_times must be percentages above 0, or None, not"):
         estimate_small(largest="batch", added_times=added_times)
 
 
@@ -326,7 +326,7 @@ def test_the_command_line(tmp_path, capsys):
     [
         (["{}:make_model"], 3, "has no loss to train by"),
         (["{}:make"], 3, "has no 'make'"),
-        (["{}"], 2, "has no function: write MODULE:FUNCTION"),
+        (["{}"], 2, "names no function: write MODULE:FUNCTION"),
         (["{}:make_model", "--loss", "loss", "--shard", "zero"], 2, "shard is"),
         (["none.py:make_model"], 3, "none.py does not exist"),
     ],

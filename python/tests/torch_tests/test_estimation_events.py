@@ -6,9 +6,9 @@ import ckplan
 import pytest
 
 from ckplan.torch.estimation.allocator import Event
+from ckplan.torch.estimation.allocator_steps import simulate_steps
 from ckplan.torch.estimation.events import peak, trace
 from ckplan.torch.estimation.optimizers import OptimizerMemory
-from ckplan.torch.estimation.rehearsal import rehearse
 from ckplan.torch.graph import CONSTANT, JointGraph, Operation
 
 MIB = 1 << 20
@@ -86,7 +86,7 @@ def rehearse_one_parameter(**options):
     optimizer = OptimizerMemory(
         "adam", "test", [30 * MIB, 30 * MIB], [Event(0, 30 * MIB), Event(0, -30 * MIB)]
     )
-    return rehearse([30 * MIB], trace(graph, [0, 1]), optimizer, **options)
+    return simulate_steps([30 * MIB], trace(graph, [0, 1]), optimizer, **options)
 
 
 def test_a_rehearsal_holds_gradients_state_and_temporaries_at_once():
@@ -111,5 +111,5 @@ def test_a_rehearsal_gives_segments_back_where_memory_ends():
 
 def test_a_rehearsal_frees_gradients_between_steps():
     graph = graph_of([([], [0])], [10 * MIB], results=[0])
-    held = rehearse([], trace(graph, [0]), OptimizerMemory("sgd", "test"))
+    held = simulate_steps([], trace(graph, [0]), OptimizerMemory("sgd", "test"))
     assert held.requested_bytes == held.reserved_bytes == 10 * MIB

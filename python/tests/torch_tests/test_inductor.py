@@ -21,7 +21,7 @@ import ckplan
 import ckplan.torch
 from ckplan.torch import private
 from ckplan.torch.errors import ReplayError
-from ckplan.torch.inductor import deciding
+from ckplan.torch.inductor import part_decision
 from ckplan.torch.inductor import private as inductor
 from ckplan.torch.inductor.promise import Promise
 from ckplan.torch.report import GraphReport
@@ -136,7 +136,7 @@ def test_the_chosen_step_is_lowered_again_only_where_it_cannot_be_finished(monke
     monkeypatch.setattr(
         inductor._Stage, "_run", lambda *arguments: runs.append(1) or run(*arguments)
     )
-    monkeypatch.setattr(deciding.PartDecision, "is_to_run", finishes)
+    monkeypatch.setattr(part_decision.PartDecision, "is_to_run", finishes)
     model, x = mlp(), torch.randn(256, 32)
     step = planned(model, x, "70%")
     (graph,) = step.ckplan.graphs
@@ -168,7 +168,7 @@ def test_flags_are_restored_after_a_failure(monkeypatch):
         assert settings() != before
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(deciding.PartDecision, "_search", fails)
+    monkeypatch.setattr(part_decision.PartDecision, "_search", fails)
     with pytest.raises(Exception, match="planted"):
         planned(mlp(), torch.randn(256, 32), "70%")
     assert settings() == before
@@ -191,7 +191,7 @@ def test_a_budget_below_the_least_names_what_was_replayed(monkeypatch):
 
 
 def test_code_that_needs_other_memory_than_promised_is_not_used(monkeypatch):
-    replay, peaks = deciding.replay, []
+    replay, peaks = part_decision.replay, []
 
     def more(step: Any, apart: Any) -> Any:
         found = replay(step, apart)

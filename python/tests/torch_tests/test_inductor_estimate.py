@@ -18,7 +18,7 @@ from ckplan.torch import costs, private
 from ckplan.torch.estimation.lowering import trace_of
 from ckplan.torch.graph import JointGraph, Operation
 from ckplan.torch.inductor import costs as kernel_costs
-from ckplan.torch.inductor import deciding, timing
+from ckplan.torch.inductor import part_decision, timing
 from ckplan.torch.inductor.replay import Form, KernelCall, OperatorCall, replay
 from ckplan.torch.inductor.wrapper import Kernel
 
@@ -59,7 +59,7 @@ def test_an_estimate_is_the_replay_of_the_step_that_trains(monkeypatch):
         found.append(plain)
         raise FoundError
 
-    monkeypatch.setattr(deciding.PartDecision, "_search", ends)
+    monkeypatch.setattr(part_decision.PartDecision, "_search", ends)
     model = Mlp()
     step = ckplan.torch.compile(
         lambda: model(X)["loss"], total="1GiB", compiler="inductor", fullgraph=True
@@ -91,7 +91,7 @@ def test_sizes_are_not_sought_in_compiled_code():
         estimate(compiler="inductor", largest="batch")
     with pytest.raises(ValueError, match='returns="all" needs compiler="eager"'):
         estimate(compiler="inductor", returns="all")
-    with pytest.raises(ValueError, match='compiler is "eager" or "inductor"'):
+    with pytest.raises(ValueError, match='compiler must be "eager" or "inductor"'):
         estimate(compiler="triton")
 
 
@@ -116,9 +116,7 @@ def test_kernels_cost_what_they_move_and_operators_what_they_compute():
     product = next(call for call in calls if isinstance(call, OperatorCall))
     work = 2 * 16**3 / device.matrix_flops_per_second
     moved = 4 * 1024 / device.bytes_per_second
-    assert kernel_costs.call_ns(product, device) == round(
-        1e9 * max(work, moved) + device.launch_ns
-    )
+    assert kernel_costs.call_ns(product, device) == round(1e9 * max(work, moved) + device.launch_ns)
     whole = kernel_costs.step_cost(calls, "roofline", device)
     assert whole == sum(kernel_costs.call_ns(call, device) for call in calls)
 
@@ -237,7 +235,9 @@ def test_a_kernel_that_checks_indices_is_timed_with_valid_ones(
 
     monkeypatch.setattr(timing, "_known", {})
     monkeypatch.setattr(timing.cache, "numbers", lambda *_: {})
-    monkeypatch.setattr(timing.private_kernels, "compiled_kernels", lambda texts: [kernel] * len(texts))
+    monkeypatch.setattr(
+        timing.private_kernels, "compiled_kernels", lambda texts: [kernel] * len(texts)
+    )
     values = dataclasses.replace(OFFSETS, dtype=torch.float32)
     call = KernelCall(Kernel("kernel", text), (values, OFFSETS))
     is_timed = set(timing.times([call])) == {call.key}

@@ -13,7 +13,7 @@ import ckplan.torch
 from ckplan.torch import private
 from ckplan.torch.inductor import private_kernels
 from ckplan.torch.inductor.libraries import CppKernel, Kernel, compiled
-from ckplan.torch.inductor.lowered import Flags
+from ckplan.torch.inductor.lowered_step import Flags
 
 pytestmark = [
     pytest.mark.skipif(private.version() < private.INDUCTOR_SINCE, reason="PyTorch is too old"),

@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 import torch
 
-from ckplan.torch.inductor import scratch
+from ckplan.torch.inductor import operator_workspaces
+from ckplan.torch.inductor.lowered_step import NotReplayedError
 from ckplan.torch.inductor.replay import Form, KernelCall, OperatorCall, replay
-from ckplan.torch.inductor.lowered import NotReplayedError
 from ckplan.torch.inductor.wrapper import load
 from torch_tests import wrappers
 from torch_tests.wrappers import FORWARD, step
@@ -85,9 +85,12 @@ def convolution(size: int = 8) -> OperatorCall:
 def allocated_within(call: OperatorCall) -> int:
     """Returns what the profiler records of the call beside its result."""
     x, weight = torch.randn(2, 3, 8, 8), torch.randn(4, 3, 3, 3)
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
-    ) as profiled, torch.no_grad():
+    with (
+        torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+        ) as profiled,
+        torch.no_grad(),
+    ):
         made = call.operator(x, weight, None, (2, 2), (0, 0), (1, 1), False, (0, 0), 1)
     tree = profiled.profiler.kineto_results.experimental_event_tree()
     live = peak = 0
@@ -107,7 +110,7 @@ def _allocations(events):
 def test_what_an_operator_needs_is_what_the_allocator_records(monkeypatch):
     monkeypatch.setattr(scratch, "_known", {})
     call = convolution()
-    found = scratch.within_calls([call])
+    found = operator_workspaces.workspace_bytes([call])
     assert found == {call.key: allocated_within(call)}
     assert found[call.key] > 0
 
@@ -116,13 +119,13 @@ def test_a_result_that_is_counted_elsewhere_counts_in_no_call(monkeypatch):
     monkeypatch.setattr(scratch, "_known", {})
     call = convolution()
     alone = dataclasses.replace(call, apart=(0,))
-    found = scratch.within_calls([call, alone])
+    found = operator_workspaces.workspace_bytes([call, alone])
     result = call.results.bytes
     # The scratch of the call is there before and after the result is made.
     assert found[call.key] <= found[alone.memory_key] <= found[call.key] + result
-    assert scratch._without([8], [8, -8, 16, 8, 24, -24]) == [8, -8, 16, 24, -24]
-    assert scratch._without([8, 8], [8, 8, 8, -8]) == [8, -8]
-    assert scratch._peak(scratch._without([100], [60, -60, 100])) == 60
+    assert operator_workspaces._without([8], [8, -8, 16, 8, 24, -24]) == [8, -8, 16, 24, -24]
+    assert operator_workspaces._without([8, 8], [8, 8, 8, -8]) == [8, -8]
+    assert operator_workspaces._peak(operator_workspaces._without([100], [60, -60, 100])) == 60
 
 
 def test_gradients_of_parameters_are_left_out_of_the_calls_that_make_them():
@@ -148,22 +151,22 @@ def test_an_operator_that_does_not_run_on_zeros_is_named(monkeypatch):
     false = Form((), (), torch.bool, "cpu")
     call = OperatorCall(torch.ops.aten._assert_async.default, (false,), ())
     with pytest.raises(NotReplayedError, match="aten._assert_async.default does not run on zeros"):
-        scratch.within_calls([call])
+        operator_workspaces.workspace_bytes([call])
 
 
 def test_each_process_measures_each_call_once_and_keeps_no_file(monkeypatch, tmp_path):
     monkeypatch.setenv("CKPLAN_CACHE", str(tmp_path / "kept"))
     monkeypatch.setattr(scratch, "_known", {})
     call, measured = convolution(), []
-    measure = scratch._measure
+    measure = operator_workspaces._measure
     monkeypatch.setattr(scratch, "_measure", lambda calls: measured.append(1) or measure(calls))
-    first = scratch.within_calls([call])
-    assert scratch.within_calls([call]) == first
+    first = operator_workspaces.workspace_bytes([call])
+    assert operator_workspaces.workspace_bytes([call]) == first
     assert len(measured) == 1
-    scratch.within_calls([convolution(16)])
+    operator_workspaces.workspace_bytes([convolution(16)])
     assert len(measured) == 2
     monkeypatch.setattr(torch, "__version__", "99.0")
-    scratch.within_calls([call])
+    operator_workspaces.workspace_bytes([call])
     assert len(measured) == 3
     # A false size in a file would make a false promise.
     assert not (tmp_path / "kept").exists()

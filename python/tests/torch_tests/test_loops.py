@@ -113,7 +113,7 @@ def test_a_better_plan_that_fails_leaves_the_first_one_in_force(monkeypatch, err
 
     monkeypatch.setattr("ckplan.torch.graph_planner.GraphPlanner.plan_again", fail)
     graph, said = compare([first_alone] * 4)
-    assert len(said) == 1 and "a better one is refused" in said[0]
+    assert len(said) == 1 and "a better one failed" in said[0]
     assert (str(error) or "Failure") in said[0] and graph.note == ""
 
 
@@ -123,7 +123,7 @@ def test_a_retained_graph_whose_plan_fails_leaves_the_first_one_in_force(monkeyp
 
     monkeypatch.setattr("ckplan.torch.graph_planner.GraphPlanner.plan_retained", fail)
     _, said = compare([apart] * 3)
-    assert sum("a better one is refused (no plan)" in words for words in said) == 1
+    assert sum("a better one failed (no plan)" in words for words in said) == 1
 
 
 @pytest.mark.parametrize("budget", ["95%", "80%", "60%"])

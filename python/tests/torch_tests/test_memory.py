@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from ckplan.torch.graph import from_json
-from ckplan.torch.memory import held_by
+from ckplan.torch.memory import bytes_with_allocator
 
 MIB = 1 << 20
 X, LARGE = torch.zeros(64, 256), torch.zeros(1 << 14, 256)
@@ -36,7 +36,7 @@ def need_of(report: ckplan.torch.Report) -> int:
     graph = from_json(json.loads(plan.graph))
     graph.trained = TRAINED
     tensors = graph.constant_bytes() + request.optimizer_state(TRAINED)
-    held = held_by(graph, plan, request, request.limit_bytes + request.cublas_bytes)
+    held = bytes_with_allocator(graph, plan, request, request.limit_bytes + request.cublas_bytes)
     return request.outside_bytes + tensors + held
 
 

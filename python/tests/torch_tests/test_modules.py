@@ -14,9 +14,9 @@ from torch_tests.networks import Bert, MixtureOfExperts, ResNet, images, tokens
 from torch_tests.training import loss_of
 
 import ckplan.torch
-from ckplan.torch import building, graph_planner, operators, request
-from ckplan.torch.building import build
+from ckplan.torch import graph_planner, module_builder, operators, request
 from ckplan.torch.graph import CONSTANT, PARAMETER_GRADIENT, JointGraph
+from ckplan.torch.module_builder import build
 
 
 def captured_of(
@@ -129,7 +129,7 @@ def test_names_of_copied_nodes_are_found_at_once(monkeypatch):
 
     def build_counting(*arguments: Any, **options: Any) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(building.fx, "Graph", Graph)
+            patch.setattr(module_builder.fx, "Graph", Graph)
             return build(*arguments, **options)
 
     monkeypatch.setattr(graph_planner, "build", build_counting)
@@ -219,7 +219,9 @@ def test_the_state_of_optimizers_is_that_of_the_program(optimizer, master_weight
 
 
 def test_an_optimizer_that_the_program_does_not_know():
-    with pytest.raises(ValueError, match='^optimizer: "adamx" is (none|not one) of .*sgd, momentum, adam'):
+    with pytest.raises(
+        ValueError, match='^optimizer: "adamx" is (none|not one) of .*sgd, momentum, adam'
+    ):
         ckplan.torch.compile(nn.Linear(4, 4), budget="60%", optimizer="adamx")
 
 

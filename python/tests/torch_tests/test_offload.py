@@ -17,7 +17,7 @@ from torch_tests.networks import NETWORKS
 from torch_tests.training import assert_same, loss_of, train_both
 
 import ckplan.torch
-from ckplan.torch import building, graph_planner, private
+from ckplan.torch import graph_planner, module_builder, private
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.offload import host, steps
 from ckplan.torch.offload.steps import DROP, IN, OUT, Transfer
@@ -137,7 +137,7 @@ def test_a_value_that_others_hold_cannot_be_moved(monkeypatch):
     def wrong(joint: Any, graph: JointGraph, schedule: list[steps.Step], **options: Any) -> Any:
         (held, *_) = (value.alias_of for value in graph.values if value.alias_of is not None)
         moves = [Transfer(kind, held) for kind in (OUT, DROP, IN)]
-        return building.build(joint, graph, [*schedule, *moves], **options)
+        return module_builder.build(joint, graph, [*schedule, *moves], **options)
 
     monkeypatch.setattr(graph_planner, "build", wrong)
     planned = ckplan.torch.compile(mlp(), budget="100%", effort="quick")
@@ -209,7 +209,7 @@ def test_results_that_are_dropped_may_move_and_be_held_after_all(monkeypatch):
     [
         ({"host_memory": "1GiB"}, 'are for plans with offload="pcie5"'),
         ({"never_offload": "op:gelu"}, 'are for plans with offload="pcie5"'),
-        ({"offload": "pcie5", "costs": "flops"}, "offload needs times"),
+        ({"offload": "pcie5", "costs": "flops"}, "offload needs costs in time"),
         ({"offload": "pcie9"}, "pcie9"),
         ({"offload": "pcie5", "host_memory": "much"}, "much"),
     ],
@@ -387,7 +387,7 @@ def test_a_copy_that_no_backward_pass_waits_for_holds_its_memory(monkeypatch):
 # ---- In compiled graphs --------------------------------------------------------------------------
 
 
-def compiled_modules(monkeypatch: Any) -> tuple[building.Modules, JointGraph]:
+def compiled_modules(monkeypatch: Any) -> tuple[module_builder.Modules, JointGraph]:
     """Returns modules for a compiler, of a plan that moves values of a model on a GPU.
 
     The model is traced on a CPU, and its fake tensors are then replaced by those of a GPU.
@@ -399,11 +399,11 @@ def compiled_modules(monkeypatch: Any) -> tuple[building.Modules, JointGraph]:
         before = {node: node.meta.get("val") for node in joint.graph.nodes}
         for node, value in on_gpu.items():
             node.meta["val"] = value
-        compiled = building.build(joint, captured, schedule, is_compiled=True)
+        compiled = module_builder.build(joint, captured, schedule, is_compiled=True)
         found.append((compiled, captured))
         for node, value in before.items():
             node.meta["val"] = value
-        return building.build(joint, captured, schedule, **options)
+        return module_builder.build(joint, captured, schedule, **options)
 
     use_moves(monkeypatch)
     monkeypatch.setattr(graph_planner, "build", build)

@@ -13,11 +13,11 @@ from collections import Counter
 import pytest
 import torch
 from ckplan.torch import private as own_private
-from ckplan.torch.building import Modules
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.inductor import private_kernels
-from ckplan.torch.inductor.lowered import Step, Wrapper
+from ckplan.torch.inductor.lowered_step import Step, Wrapper
 from ckplan.torch.inductor.replay import replay
+from ckplan.torch.module_builder import Modules
 from ckplan.torch.tracker import Tracker
 from torch import fx
 from torch_tests.test_offload import compiled_modules
@@ -80,8 +80,10 @@ def lowered(module: fx.GraphModule, is_backward: bool) -> Wrapper:
         decomposed = make_fx(module, select_decomp_table())(*inputs)
     with V.set_fake_mode(mode):
         graph = GraphLowering(decomposed, example_inputs=inputs, is_backward=is_backward)
-        with V.set_graph_handler(graph), V.set_debug_handler(DebugContext()), config.patch(
-            fx_graph_cache=False, compile_threads=1
+        with (
+            V.set_graph_handler(graph),
+            V.set_debug_handler(DebugContext()),
+            config.patch(fx_graph_cache=False, compile_threads=1),
         ):
             graph.run(*inputs)
             code, _ = graph.codegen()

@@ -11,8 +11,8 @@ import dataclasses
 import pytest
 
 from ckplan.torch.errors import SnapshotError
-from ckplan.torch.snapshots.reading import Block, Event, Segment, Snapshot
-from ckplan.torch.snapshots.replaying import replay
+from ckplan.torch.snapshots.history_replay import replay
+from ckplan.torch.snapshots.snapshot_file import Block, Event, Segment, Snapshot
 
 KIB, MIB = 1 << 10, 1 << 20
 A, B, C, D = 0x9000_0000, 0x2000_0000, 0x5000_0000, 0x7000_0000
@@ -56,19 +56,46 @@ def block(address, size, requested=None, is_used=True):
 
 
 SEGMENTS = [
-    Segment(A, 20 * MIB, 0, False, False, (0, 0), [
-        block(A, 3 * MIB, 2 * MIB),
-        block(A + 3 * MIB, 4 * MIB),
-        block(A + 7 * MIB, 10 * MIB),
-        block(A + 17 * MIB, 3 * MIB, 0, False),
-    ]),
-    Segment(B, 20 * MIB, 0, False, False, (0, 0), [
-        block(B, 4 * MIB), block(B + 4 * MIB, 16 * MIB, 0, False),
-    ]),
-    Segment(C, 2 * MIB, 0, True, False, (0, 0), [
-        block(C, 512, 1), block(C + 512, 512), block(C + KIB, MIB),
-        block(C + KIB + MIB, MIB - KIB, 0, False),
-    ]),
+    Segment(
+        A,
+        20 * MIB,
+        0,
+        False,
+        False,
+        (0, 0),
+        [
+            block(A, 3 * MIB, 2 * MIB),
+            block(A + 3 * MIB, 4 * MIB),
+            block(A + 7 * MIB, 10 * MIB),
+            block(A + 17 * MIB, 3 * MIB, 0, False),
+        ],
+    ),
+    Segment(
+        B,
+        20 * MIB,
+        0,
+        False,
+        False,
+        (0, 0),
+        [
+            block(B, 4 * MIB),
+            block(B + 4 * MIB, 16 * MIB, 0, False),
+        ],
+    ),
+    Segment(
+        C,
+        2 * MIB,
+        0,
+        True,
+        False,
+        (0, 0),
+        [
+            block(C, 512, 1),
+            block(C + 512, 512),
+            block(C + KIB, MIB),
+            block(C + KIB + MIB, MIB - KIB, 0, False),
+        ],
+    ),
     Segment(A + 64 * MIB, 36 * MIB, 0, False, False, (0, 0), [block(A + 64 * MIB, 36 * MIB)]),
 ]
 REQUESTS = sum(row.action == "alloc" for row in HISTORY)
@@ -96,8 +123,16 @@ def test_a_history_may_begin_anywhere(begin):
     [
         (5, {"address": A + 7 * MIB}, "request 2 of 2097152 bytes gets 0x90700000, and 0x90000000"),
         (8, {"bytes": 2 * MIB}, "request 4 of 2097152 bytes gets a segment of 20971520 bytes, and"),
-        (9, {"bytes": 20 * MIB}, "request 5 gets a segment of 20971520 bytes, and the replay one of"),
-        (18, {"address": B}, "before request 10 the segment 0x20000000 is given back, which is in use"),
+        (
+            9,
+            {"bytes": 20 * MIB},
+            "request 5 gets a segment of 20971520 bytes, and the replay one of",
+        ),
+        (
+            18,
+            {"address": B},
+            "before request 10 the segment 0x20000000 is given back, which is in use",
+        ),
     ],
 )
 def test_another_answer_is_seen(position, changed, said):

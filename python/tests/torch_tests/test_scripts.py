@@ -12,10 +12,10 @@ from torch_tests.test_estimate import MODULE
 
 from ckplan.torch import __main__ as command
 
-GUARD = 'put what should not run then under: if __name__ == "__main__":'
+GUARD = 'move code that must not run on import under: if __name__ == "__main__":'
 
 FILES = {
-    "import sys\nsys.exit(0)\n": "ends the program when it is imported, with the exit code 0 (made.py:2); " + GUARD,
+    "import sys\nsys.exit(0)\n": "exits when it is imported, with the exit code 0 (made.py:2); " + GUARD,
     "import os\nos._exit(0)\n": "with the exit code 0 (made.py:2)",
     "exit()\n": "with the exit code 0 (made.py:1)",
     "raise SystemExit\n": "with the exit code 0 (made.py:1)",
@@ -36,7 +36,7 @@ FILES = {
     "undefined\n": "NameError: name 'undefined' is not defined",
     "import torch\np = torch.zeros(1, requires_grad=True)\n(p * 2).backward()\n"
     "try:\n    torch.optim.SGD([p]).step()\nexcept Exception:\n    pass\n": (
-        "begins to train when it is imported (made.py:5); " + GUARD
+        "starts training when it is imported (made.py:5); " + GUARD
     ),
 }
 
@@ -66,10 +66,10 @@ def test_a_file_that_cannot_be_imported_is_an_error_in_words(
 @pytest.mark.parametrize(
     ("change", "arguments", "said"),
     [
-        ("def make_model(): exit(0)", [], "make_model() of {path} ends the program when it is called, with the exit code 0"),
+        ("def make_model(): exit(0)", [], "make_model() of {path} exits when it is called, with the exit code 0"),
         ("def make_model(): return 1 / 0", [], "made.py:14): ZeroDivisionError: division by zero"),
         ("def inputs(batch=1): raise KeyError('x')", [], "inputs() of {path} fails when it is called (made.py:14): KeyError"),
-        ("make_model = 3", [], "make_model of {path} is not a function that makes the model: it has the type int"),
+        ("make_model = 3", [], "make_model in {path} must be a function that returns the model, not a int"),
         ("del inputs", [], "{path} has no 'inputs'; name another with --inputs"),
         ("", ["--inputs", "input"], "has no 'input'; did you mean 'inputs'?"),
         ("", ["--loss", "los"], "has no 'los'; did you mean 'loss'?"),

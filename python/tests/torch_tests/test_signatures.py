@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from torch_tests.training import assert_same
 
 import ckplan.torch
-from ckplan.answer import ask
+from ckplan.invocation import run_program
 
 
 class Classifier(nn.Module):
@@ -109,7 +109,9 @@ def test_a_report_writes_plans_that_the_program_confirms(tmp_path):
     assert path == tmp_path / "plans" / "0.plan.json"
     (graph,) = planner.report.graphs
     peak = f"peak>{graph.plan.peak_bytes}"
-    answer = ask("check", str(path), str(path.with_name("0.graph.json")), f"--fail-on={peak}")
+    answer = run_program(
+        "check", str(path), str(path.with_name("0.graph.json")), f"--fail-on={peak}"
+    )
     assert answer.exit_code == 0, answer.messages
     assert b"ok" in answer.output
 

@@ -12,7 +12,7 @@ from torch_tests.training import loss_of
 
 from ckplan.torch.errors import EstimateError
 from ckplan.torch.estimation import sizes, tracing
-from ckplan.torch.estimation.sizes import _largest, _Polynomials
+from ckplan.torch.estimation.sizes import _Polynomials, _largest
 
 FP32 = tracing.Precision.named("fp32")
 

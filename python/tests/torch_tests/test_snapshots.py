@@ -20,8 +20,8 @@ from torch_tests.training import loss_of
 from ckplan.torch import __main__ as command
 from ckplan.torch.errors import SnapshotError
 from ckplan.torch.estimation.events import trace
-from ckplan.torch.snapshots import comparing, comparison, planned, reading
-from ckplan.torch.snapshots.matching import align
+from ckplan.torch.snapshots import compare_step, comparison, planned_memory, snapshot_file
+from ckplan.torch.snapshots.alignment import align
 from ckplan.torch.snapshots.printable import printable
 from ckplan.torch.tracker import Tracker
 
@@ -56,11 +56,11 @@ def test_no_code_in_a_file_is_run(tmp_path, protocol):
     for call in (Calls(os.mkdir, str(mark)), Calls(eval, "1"), Calls(getattr, 1, "real")):
         path.write_bytes(pickle.dumps(whole(segments=[call]), protocol))
         with pytest.raises(SnapshotError, match="names code to be called"):
-            reading.read(path)
+            snapshot_file.read(path)
     assert not mark.exists()
     path.write_bytes(b"cos\nsys\x1b[2Jtem\n.")
     with pytest.raises(SnapshotError, match="names code to be called"):
-        reading.read(path)
+        snapshot_file.read(path)
 
 
 @pytest.mark.parametrize(
@@ -79,25 +79,34 @@ def test_no_code_in_a_file_is_run(tmp_path, protocol):
         (pickle.dumps(whole(device_traces=[[], []])), "it has no history.*_record_memory_history"),
         (pickle.dumps(whole(device_traces=[3])), "not a list of lists"),
         (pickle.dumps(whole(device_traces=[[3]])), "an event is not a dictionary"),
-        (pickle.dumps(whole(device_traces=[[{"action": "alloc", "addr": "x"}]])), "addr is not a whole number"),
-        (pickle.dumps(whole(device_traces=[[{"action": 3}]])), "the action of an event is not a text"),
+        (
+            pickle.dumps(whole(device_traces=[[{"action": "alloc", "addr": "x"}]])),
+            "addr is not a whole number",
+        ),
+        (
+            pickle.dumps(whole(device_traces=[[{"action": 3}]])),
+            "the action of an event is not a string",
+        ),
         (pickle.dumps(whole(segments=[{"device": 1, "address": 1}])), "blocks is not a list"),
-        (pickle.dumps(whole(device_traces=[whole()["device_traces"][1]] * 2)), "of devices 0, 1: choose one with --device"),
+        (
+            pickle.dumps(whole(device_traces=[whole()["device_traces"][1]] * 2)),
+            "of devices 0, 1: choose one with --device",
+        ),
     ],
 )
 def test_other_files_are_refused_in_words(tmp_path, content, said):
     path = tmp_path / "snapshot.pickle"
     path.write_bytes(content)
     with pytest.raises(SnapshotError, match=f"snapshot.pickle.*: .*({said})"):
-        reading.read(path)
+        snapshot_file.read(path)
 
 
 def test_a_device_without_a_history_is_named(tmp_path):
     path = tmp_path / "snapshot.pickle"
     path.write_bytes(pickle.dumps(whole()))
-    assert reading.read(path).device == reading.read(path, 1).device == 1
+    assert snapshot_file.read(path).device == snapshot_file.read(path, 1).device == 1
     with pytest.raises(SnapshotError, match="no history of device 0; it has that of 1"):
-        reading.read(path, 0)
+        snapshot_file.read(path, 0)
 
 
 def test_what_is_in_memory_before_a_history_by_hand(tmp_path):
@@ -108,7 +117,7 @@ def test_what_is_in_memory_before_a_history_by_hand(tmp_path):
     recorder.free(1)
     recorder.allocate(3, 700)
     path = recorder.write(tmp_path / "snapshot.pickle", forget=before)
-    assert reading.read(path).bytes_before() == 100 + 5000 + 3 * MIB
+    assert snapshot_file.read(path).bytes_before() == 100 + 5000 + 3 * MIB
 
 
 # ---- Which allocations are the planned ones ----
@@ -168,7 +177,7 @@ class Training:
     """Steps of a plan as they would be recorded, with a fault in the last one."""
 
     def __init__(self, plan):
-        self.plan = planned.read(plan)
+        self.plan = planned_memory.read(plan)
         self.recorder = Recorder()
         self.recorder.allocate(-1, 9 * MIB)  # Parameters.
         self.events = trace(self.plan.graph, self.plan.steps).events
@@ -187,7 +196,7 @@ class Training:
 
     def comparison(self, folder, **options):
         path = self.recorder.write(folder / "snapshot.pickle")
-        return comparing.compare(reading.read(path), self.plan, **options)
+        return compare_step.compare(snapshot_file.read(path), self.plan, **options)
 
 
 def difference(found):
@@ -229,12 +238,17 @@ def test_each_way_to_part_is_found_with_its_operation_and_module(tmp_path, saved
     end = len(training.events) - 1
     made = next(at for at, event in enumerate(training.events) if event.buffer == buffer)
     faulty = {
-        "not planned": lambda at, event: [(event.buffer, event.bytes), (10**6, 12345), (10**6, -1)]
-        if at == made else None,
+        "not planned": lambda at, event: (
+            [(event.buffer, event.bytes), (10**6, 12345), (10**6, -1)] if at == made else None
+        ),
         "not made": lambda _, event: [(10**6, 0), (10**6, -1)] if event.buffer == buffer else None,
-        "freed later": lambda at, event: [(10**6, 0), (10**6, -1)]
-        if event.buffer == buffer and event.bytes < 0
-        else [(event.buffer, event.bytes), (buffer, -size)] if at == end else None,
+        "freed later": lambda at, event: (
+            [(10**6, 0), (10**6, -1)]
+            if event.buffer == buffer and event.bytes < 0
+            else [(event.buffer, event.bytes), (buffer, -size)]
+            if at == end
+            else None
+        ),
     }
     for cause, change in faulty.items():
         training = Training(saved)
@@ -268,8 +282,11 @@ def test_what_is_freed_too_early_is_found(tmp_path, saved):
 
 def test_another_step_can_be_chosen(tmp_path, saved):
     training = Training(saved)
-    training.step(lambda at, event: [(event.buffer, event.bytes), (10**6, 77), (10**6, -1)]
-                  if at == 0 else None)
+    training.step(
+        lambda at, event: (
+            [(event.buffer, event.bytes), (10**6, 77), (10**6, -1)] if at == 0 else None
+        )
+    )
     training.step()
     assert difference(training.comparison(tmp_path)) == []
     (row,) = training.comparison(tmp_path, step=0).partings
@@ -289,7 +306,7 @@ def test_a_step_in_eager_mode_on_a_cpu(tmp_path, saved):
     for number, size in tracker.changes("cpu"):
         recorder.change(number, size)
     path = recorder.write(tmp_path / "snapshot.pickle")
-    found = comparing.compare(reading.read(path), planned.read(saved))
+    found = compare_step.compare(snapshot_file.read(path), planned_memory.read(saved))
     difference(found)
     assert found.recorded_peak.recorded_bytes == tracker.peak_bytes()
     assert found.matched > 0.8 * found.planned
@@ -304,8 +321,11 @@ def test_the_command_line(tmp_path, saved, capsys):
     training = Training(saved)
     buffer, _ = largest(training)
     made = next(at for at, event in enumerate(training.events) if event.buffer == buffer)
-    training.step(lambda at, event: [(event.buffer, event.bytes), (10**6, MIB), (10**6, -1)]
-                  if at == made else None)
+    training.step(
+        lambda at, event: (
+            [(event.buffer, event.bytes), (10**6, MIB), (10**6, -1)] if at == made else None
+        )
+    )
     path = training.recorder.write(tmp_path / "snapshot.pickle")
     asked = ["compare-snapshot", str(path), str(saved)]
     assert command.main(asked) == 0

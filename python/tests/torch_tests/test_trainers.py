@@ -362,7 +362,7 @@ def test_a_finder_that_finds_nothing_says_why(finder, error, message, tmp_path):
 
 
 def test_the_finder_checks_the_added_time():
-    with pytest.raises(ValueError, match="an added time is a percentage above 0, or None, not 0"):
+    with pytest.raises(ValueError, match="added_times must be percentages above 0, or None, not 0"):
         BatchSizeFinder("a100-40g", added_time=0)
 
 

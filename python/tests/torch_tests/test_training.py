@@ -293,9 +293,9 @@ def test_a_budget_below_the_least_is_refused_with_the_least():
 
 
 def test_a_limit_is_needed_and_checked():
-    with pytest.raises(ValueError, match="how much memory"):
+    with pytest.raises(ValueError, match="one memory limit"):
         ckplan.torch.compile(mlp())
-    with pytest.raises(ValueError, match="how much memory"):
+    with pytest.raises(ValueError, match="one memory limit"):
         ckplan.torch.compile(mlp(), budget="60%", total="1GiB")
     with pytest.raises(ValueError, match='budget balanced: write "60%"'):
         ckplan.torch.compile(mlp(), budget="balanced")
@@ -312,9 +312,9 @@ def test_a_limit_is_needed_and_checked():
 )
 @pytest.mark.parametrize("share", [0.6, "0.6", ".6"])
 def test_a_number_below_one_is_answered_with_the_share_that_it_may_mean(make, share):
-    with pytest.raises(ValueError, match='^budget 0?.6 is no .*; did you mean "60%"[?]$'):
+    with pytest.raises(ValueError, match='^budget 0?.6 is not .*; did you mean "60%"[?]$'):
         make(budget=share)
-    with pytest.raises(ValueError, match='^total 0?.6 is no .*; did you mean budget="60%"[?]$'):
+    with pytest.raises(ValueError, match='^total 0?.6 is not .*; did you mean budget="60%"[?]$'):
         make(total=share)
 
 

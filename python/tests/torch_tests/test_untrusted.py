@@ -13,8 +13,8 @@ from torch_tests import fuzzing_files
 from torch_tests.test_snapshots import whole
 
 from ckplan.torch import __main__ as command
-from ckplan.torch import cache, untrusted
-from ckplan.torch.untrusted import RefusedError
+from ckplan.torch import cache, untrusted_files
+from ckplan.torch.untrusted_files import RefusedError
 
 
 def shared(count: int) -> bytes:
@@ -62,7 +62,7 @@ def test_pickles_that_would_crash_or_grow_are_refused_at_once(tmp_path, content,
     path.write_bytes(content)
     begun = time.process_time()
     with pytest.raises(RefusedError, match=said):
-        untrusted.pickle_value(content)
+        untrusted_files.pickle_value(content)
     assert time.process_time() - begun < 5
     assert command.main(["compare-snapshot", str(path), "plan.json"]) == 3
     (line,) = capsys.readouterr().err.splitlines()
@@ -78,14 +78,14 @@ def test_plain_data_is_read_as_pickle_reads_it(protocol):
         3: {"many": list(range(2500)), "keys": {str(key): key for key in range(2500)}},
     }
     value["shared"] = [value["texts"]] * 3
-    assert fuzzing_files.same(untrusted.pickle_value(pickle.dumps(value, protocol)), value)
+    assert fuzzing_files.same(untrusted_files.pickle_value(pickle.dumps(value, protocol)), value)
 
 
 def test_a_stack_that_all_events_share_is_no_attack():
     frames = [{"filename": "a.py", "line": n, "name": "f"} for n in range(200)]
     event = {"action": "alloc", "addr": 1 << 40, "size": 512, "stream": 0, "frames": frames}
     events = [event | {"addr": (1 << 40) + 512 * n, "time_us": n} for n in range(20_000)]
-    assert len(untrusted.pickle_value(pickle.dumps(events))) == 20_000
+    assert len(untrusted_files.pickle_value(pickle.dumps(events))) == 20_000
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_a_stack_that_all_events_share_is_no_attack():
 )
 def test_json_that_parsers_read_in_different_ways_is_refused(content, said):
     with pytest.raises(RefusedError, match=said):
-        untrusted.json_value(content)
+        untrusted_files.json_value(content)
 
 
 def test_brackets_in_texts_are_not_nested():
-    assert untrusted.json_value(json.dumps(["[" * 999, '\\"[' * 99, "]"]).encode())
+    assert untrusted_files.json_value(json.dumps(["[" * 999, '\\"[' * 99, "]"]).encode())
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_brackets_in_texts_are_not_nested():
 def test_json_is_measured_in_a_time_that_grows_with_its_size(content):
     begun = time.process_time()
     with pytest.raises(RefusedError):
-        untrusted.json_value(content)
+        untrusted_files.json_value(content)
     assert time.process_time() - begun < 5
 
 
@@ -136,11 +136,11 @@ def test_json_is_measured_in_a_time_that_grows_with_its_size(content):
 def test_a_file_of_numbers_with_a_wrong_one_counts_as_absent(tmp_path, monkeypatch, wrong):
     monkeypatch.setenv("CKPLAN_CACHE", str(tmp_path))
     cache.store_numbers("times", {"a": 1, "b": 10**12})
-    assert cache.numbers("times", -1, 10**12) == {"a": 1, "b": 10**12}
+    assert cache.load_numbers("times", -1, 10**12) == {"a": 1, "b": 10**12}
     (tmp_path / "times.json").write_text(json.dumps({"a": 1, "b": wrong}))
-    assert cache.numbers("times", -1, 10**12) == {}
+    assert cache.load_numbers("times", -1, 10**12) == {}
     cache.store_numbers("times", {"a": 1})
-    assert cache.numbers("times", -1, 10**12) == {"a": 1}
+    assert cache.load_numbers("times", -1, 10**12) == {"a": 1}
 
 
 def test_only_regular_files_are_read(tmp_path):
@@ -149,9 +149,9 @@ def test_only_regular_files_are_read(tmp_path):
     link.symlink_to("/dev/zero")
     for path in (pipe, link, tmp_path):
         with pytest.raises(RefusedError, match="not a regular file"):
-            untrusted.file_bytes(path)
+            untrusted_files.file_bytes(path)
     with pytest.raises(RefusedError, match="it is a link"):
-        untrusted.file_bytes(link, follows_links=False)
+        untrusted_files.file_bytes(link, follows_links=False)
 
 
 def test_damaged_files_are_read_like_the_standard_library_or_refused():

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ckplan.torch.inductor import lowered
+from ckplan.torch.inductor import lowered_step
 
 HEAD = """
 import torch
@@ -61,14 +61,14 @@ BACKWARD = """
 
 
 def wrapper(body: str, inputs: list[torch.Tensor], is_backward: bool = False) -> Any:
-    return lowered.Wrapper(HEAD + body, is_backward, inputs, {})
+    return lowered_step.Wrapper(HEAD + body, is_backward, inputs, {})
 
 
-def step(forward: str = FORWARD, backward: str = BACKWARD) -> lowered.Step:
+def step(forward: str = FORWARD, backward: str = BACKWARD) -> lowered_step.Step:
     """Returns the two wrappers, whose results are the loss and two gradients."""
     saved = torch.empty(16, 16)
     wrappers = [
         wrapper(forward, [torch.empty(256)]),
         wrapper(backward, [saved, torch.empty(())], is_backward=True),
     ]
-    return lowered.Step(wrappers, num_outputs=1)
+    return lowered_step.Step(wrappers, num_outputs=1)

@@ -1,1 +1,1 @@
-"""Says before a model is trained how much memory its training needs. See docs/estimate.md."""
+"""Estimates the memory of training a model without running it. See docs/estimate.md."""

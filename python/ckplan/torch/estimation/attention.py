@@ -47,9 +47,7 @@ def fuse(module: fx.GraphModule) -> None:
 
 
 def _fuse(module: fx.GraphModule) -> None:
-    calls = [
-        node for node in module.graph.nodes if node.target is scaled_dot_product_attention
-    ]
+    calls = [node for node in module.graph.nodes if node.target is scaled_dot_product_attention]
     for node in calls:
         node.target = _attention
     if calls:

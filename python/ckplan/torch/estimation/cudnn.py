@@ -1,4 +1,4 @@
-"""Asks cuDNN in how much workspace a GPU that is not there would compute a convolution.
+"""Queries cuDNN for the workspace of a convolution on a GPU that this machine does not have.
 
 The library is the one that PyTorch's wheel for CUDA brings with it. Since version 9.8 its backend
 interface plans for a device that is described by its properties; nothing runs. NVIDIA's

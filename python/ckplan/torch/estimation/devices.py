@@ -1,7 +1,7 @@
-"""What a process needs of a device's memory besides tensors, and what the driver keeps of it.
+"""The device memory that a process needs besides tensors, and that the driver keeps.
 
-None of this is known without the device. The program has the figures, each with its source and the
-least and the most that were seen, so that all commands count the same (docs/accounting.md).
+These figures cannot be computed without the device. The program has them, each with its source and the
+range that was observed, so all commands count the same (docs/accounting.md).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ckplan.torch.costs import device_named
 
 @dataclass(frozen=True)
 class Range:
-    """Bytes that are not known exactly, with the least and the most, and where that comes from."""
+    """An uncertain number of bytes, with its range and its source."""
 
     bytes: int
     least: int

@@ -1,8 +1,7 @@
-"""Where the step that PyTorch traces differs from the one that it runs without tracing.
+"""Finds known differences between the traced step and eager PyTorch.
 
-An estimate is of the traced step, which ``ckplan.torch`` runs. Models and operators may do
-something else while they are traced, and a CPU something else than a GPU. Each kind that is known
-has one line here.
+An estimate is of the traced step, which ``ckplan.torch`` runs. Models and operators may behave
+differently while they are traced, and on a CPU.
 """
 
 from __future__ import annotations

@@ -9,19 +9,18 @@ from typing import Any
 
 from torch import fx
 
-from ckplan.torch import private
 from ckplan.torch.bounds import Bounds
 from ckplan.torch.capture import capture
+from ckplan.torch.costs import device_named
 from ckplan.torch.errors import EstimateError, UnsupportedGraphError
 from ckplan.torch.estimation.allocator import Event
 from ckplan.torch.estimation.events import Trace
-from ckplan.torch.inductor import lowered
+from ckplan.torch.inductor import lowered_step
 from ckplan.torch.inductor import private as inductor
+from ckplan.torch.inductor.candidate_search import PLAIN, Candidate, Recipe, Search
 from ckplan.torch.inductor.costs import set_fused_costs
-from ckplan.torch.inductor.evaluating import Evaluation, Joint
-from ckplan.torch.inductor.rounds import PLAIN, Candidate, Recipe, Search
-from ckplan.torch.inductor.lowered import NotReplayedError
-from ckplan.torch.costs import device_named
+from ckplan.torch.inductor.evaluation import Evaluation, Joint
+from ckplan.torch.inductor.lowered_step import NotReplayedError
 from ckplan.torch.request import Request
 
 
@@ -39,7 +38,7 @@ class Done(Exception):
     """Ends the compilation once everything is known."""
 
 
-class Lowering(lowered.Decision):
+class Lowering(lowered_step.Decision):
     """Lowers one graph, and has it divided until it keeps ``most(plain)`` bytes."""
 
     is_to_run = False
@@ -61,15 +60,18 @@ class Lowering(lowered.Decision):
         inductor.use_fake_mode_of(inputs)
         return inductor.compile(module, inputs, self)
 
-    def decide(self, lower: lowered.Lower) -> Any:
+    def decide(self, lower: lowered_step.Lower) -> Any:
         joint = Joint()
-        plain_step = lower(joint.plain, lowered.Flags())
+        plain_step = lower(joint.plain, lowered_step.Flags())
         reason = inductor.why_not_promised(joint.module)
         if reason:
             raise EstimateError(f"what Inductor needs is not known: {reason}")
         joint.captured = self._captured(joint)
         request = Request(
-            budget="100%", effort=self._effort, costs=f"roofline:{self._device}", compiler="inductor"
+            budget="100%",
+            effort=self._effort,
+            costs=f"roofline:{self._device}",
+            compiler="inductor",
         )
         evaluation = Evaluation(joint, request, lower, counts_operators=False)
         try:
@@ -81,7 +83,7 @@ class Lowering(lowered.Decision):
             raise EstimateError(f"Inductor's code cannot be replayed: {error}") from error
         raise Done
 
-    def compiled(self, step: lowered.Step) -> None:
+    def compiled(self, step: lowered_step.Step) -> None:
         raise AssertionError("nothing is compiled")
 
     def _captured(self, joint: Joint) -> Any:

@@ -117,7 +117,8 @@ class _Weights:
     def __init__(self, trained: list[nn.Parameter], has_copies: bool):
         self.trained = trained
         self.of_optimizer = [
-            nn.Parameter(parameter.float()) if has_copies and parameter.element_size() < 4
+            nn.Parameter(parameter.float())
+            if has_copies and parameter.element_size() < 4
             else parameter
             for parameter in trained
         ]
@@ -217,9 +218,7 @@ def _bytes(tensor: Tensor) -> int:
     return tensor.untyped_storage().nbytes()
 
 
-def _by_program(
-    name: str, parameters: Sequence[Tensor], master_weights: bool
-) -> OptimizerMemory:
+def _by_program(name: str, parameters: Sequence[Tensor], master_weights: bool) -> OptimizerMemory:
     """Returns the state that the program knows, as copies and two averages for each parameter."""
     known = _BY_PROGRAM[name]
     found = OptimizerMemory(name, f"ckplan --optimizer {known}")

@@ -17,7 +17,7 @@ from torch import fx, nn
 
 from ckplan.torch import private as names
 from ckplan.torch.estimation import private
-from ckplan.torch.estimation.repeats import KEPT
+from ckplan.torch.estimation.layer_folding import KEPT
 
 
 class CannotInlineError(Exception):
@@ -79,9 +79,13 @@ def _order_inputs(graph: fx.Graph) -> None:
 
     def read_at(node: fx.Node) -> tuple[int, int]:
         user = min(node.users, key=lambda user: place[user], default=None)
-        return (len(nodes), 0) if user is None else (
-            place[user],
-            user.all_input_nodes.index(node),
+        return (
+            (len(nodes), 0)
+            if user is None
+            else (
+                place[user],
+                user.all_input_nodes.index(node),
+            )
         )
 
     first = next(node for node in nodes if node.op != "placeholder")

@@ -64,9 +64,7 @@ class Shard:
             "parameters gathered": Range(
                 whole + pair, whole + most_unit, whole + 2 * most_unit, _FSDP
             ),
-            "gradients of units": Range(
-                2 * most_gradient, most_gradient, 2 * most_gradient, _FSDP
-            ),
+            "gradients of units": Range(2 * most_gradient, most_gradient, 2 * most_gradient, _FSDP),
         }
 
     def _padded(self, parameters: list[nn.Parameter], compute: torch.dtype | None) -> int:

@@ -1,4 +1,4 @@
-"""Seeks the largest size with which training fits, from captures at a few sizes.
+"""Finds the largest size with which training fits, from captures at a few sizes.
 
 The bytes and costs of a step's operations at other sizes follow from captures at three: they are
 polynomials of a size, of degree one where a size only lengthens tensors, and of degree two where a
@@ -14,16 +14,14 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ckplan.torch.errors import EstimateError
-from ckplan.torch.estimation import planning
+from ckplan.torch.estimation import plan_calls
 from ckplan.torch.estimation.answer import Largest
+from ckplan.torch.estimation.measured_step import MeasuredStep, TrainingSetup
 from ckplan.torch.estimation.tracing import inputs_at, sizes_of
 from ckplan.torch.estimation.workspaces import Workspaces, workspaces_of
-
-if TYPE_CHECKING:
-    from ckplan.torch.estimation.estimating import Case, Measured
 
 ADDED: tuple[int | None, ...] = (None, 10, 30)
 """The added times that plans may have, in percent; None keeps everything."""
@@ -35,7 +33,7 @@ _ATTEMPTS = 8
 
 
 def wanted(largest: str | Iterable[str], known: dict[str, int]) -> list[str]:
-    """Returns the sizes that are to be sought. Raises ValueError for one that the inputs lack."""
+    """Returns the names in ``largest``. Raises ValueError for one that the inputs lack."""
     names = [largest] if isinstance(largest, str) else list(largest)
     for name in names:
         if name not in known:
@@ -45,11 +43,11 @@ def wanted(largest: str | Iterable[str], known: dict[str, int]) -> list[str]:
 
 
 def check_added(added_times: Iterable[int | None]) -> tuple[int | None, ...]:
-    """Returns the added times, the least first. Raises ValueError for what is none."""
+    """Returns the added times in ascending order. Raises ValueError for an invalid one."""
     known = tuple(added_times)
     for added in known:
         if added is not None and (type(added) is not int or added <= 0):
-            raise ValueError(f"an added time is a percentage above 0, or None, not {added!r}")
+            raise ValueError(f"added_times must be percentages above 0, or None, not {added!r}")
     return tuple(sorted(known, key=lambda added: added or 0))
 
 
@@ -61,8 +59,8 @@ class Search:
         make_model: Callable[[], Any],
         example_inputs: Any,
         loss: Callable[[Any], Any] | None,
-        case: Case,
-        first: Measured,
+        case: TrainingSetup,
+        first: MeasuredStep,
         effort: str,
     ):
         self._make = make_model
@@ -123,32 +121,32 @@ class Search:
         same = captured.graph.values == predicted.graph.values
         if not same or captured.input_bytes != predicted.input_bytes:
             raise EstimateError(
-                f"{name}={value} has other bytes than sizes {', '.join(map(str, curve.sizes))} let "
-                f"expect, so that the largest {name} is not known: estimate single sizes instead"
+                f"{name}={value} needs other bytes than sizes {', '.join(map(str, curve.sizes))} predict, "
+                f"so the largest {name} is unknown: estimate single sizes instead"
             )
         # The bytes are equal, so the plan that was found for the prediction is one of the capture.
         curve.learn(value, captured.workspaces)
         return Largest(name, added, value, self._need(curve.at(value), added))
 
-    def _capture(self, name: str, value: int) -> Measured:
+    def _capture(self, name: str, value: int) -> MeasuredStep:
         inputs = inputs_at(self._inputs, {**self._sizes, name: value})
         step = self._case.step(self._make, inputs, self._loss)
         graph = self._case.graph(step)
         workspaces = workspaces_of(graph, self._case.device)
         return dataclasses.replace(self._first, step=step, graph=graph, workspaces=workspaces)
 
-    def _need(self, measured: Measured, added: int | None) -> int:
+    def _need(self, measured: MeasuredStep, added: int | None) -> int:
         if added is None:
             return measured.need(measured.own_order()).bytes
         content = measured.graph.to_bytes()
-        plan = planning.plan_of(content, self._effort, added_time=f"{added}%")
-        return measured.need(planning.steps_of(plan)).bytes
+        plan = plan_calls.best_plan(content, self._effort, added_time=f"{added}%")
+        return measured.need(plan_calls.steps_of(plan)).bytes
 
 
 class _Polynomials:
     """A step as a function of a size, through captures of it."""
 
-    def __init__(self, name: str, points: Sequence[tuple[int, Measured]]):
+    def __init__(self, name: str, points: Sequence[tuple[int, MeasuredStep]]):
         self.sizes = [size for size, _ in points]
         self._points = [measured for _, measured in points]
         self._workspaces = {size: measured.workspaces for size, measured in points}
@@ -166,7 +164,7 @@ class _Polynomials:
         """Notes the workspaces at one more size."""
         self._workspaces[size] = workspaces
 
-    def at(self, size: int) -> Measured:
+    def at(self, size: int) -> MeasuredStep:
         """Returns the step at another size."""
         found = copy.copy(self._points[0])
         graphs = [measured.graph for measured in self._points]

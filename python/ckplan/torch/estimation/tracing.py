@@ -16,33 +16,33 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from ckplan.torch import collector, private
-from ckplan.torch.capture import capture
+from ckplan.torch import garbage_collection, private, private_autograd
 from ckplan.torch.bounds import Bounds, are_by_code
-from ckplan.torch.dropping import beyond_first_number, without_gradients
+from ckplan.torch.capture import capture
 from ckplan.torch.errors import (
     EstimateError,
     MissingKernelError,
     UnboundedSizeError,
     UnsupportedGraphError,
 )
-from ckplan.torch.estimation import attention, eager, making, regions
-from ckplan.torch.estimation.holding import hold_results
-from ckplan.torch.estimation.lengthening import lengthened
+from ckplan.torch.estimation import attention, eager, model_construction, regions
+from ckplan.torch.estimation.held_results import hold_results
+from ckplan.torch.estimation.layer_expansion import expand_layers
+from ckplan.torch.estimation.layer_folding import (
+    FoldedLayers,
+    depends_on_data,
+    fold_layers,
+    updates_buffers,
+)
 from ckplan.torch.estimation.private import (
     fake_conversions,
     in_compilers_mode,
     kernels_of_triton,
     values_left_out,
 )
-from ckplan.torch.estimation.repeats import (
-    Repeat,
-    depends_on_data,
-    shortened,
-    updates_buffers,
-)
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.obstacles import missing_kernel, remedy
+from ckplan.torch.unused_results import tangents_beyond_loss, without_gradients
 
 PRECISIONS: dict[str, tuple[torch.dtype, torch.dtype | None]] = {
     "fp32": (torch.float32, None),
@@ -90,7 +90,7 @@ class Traced:
 
     joint: fx.GraphModule
     options: dict[str, Any]
-    repeats: list[Repeat]
+    repeats: list[FoldedLayers]
     asked: _Asked
     differences: list[str]
     """Where eager PyTorch does something else."""
@@ -104,7 +104,7 @@ class Traced:
         graph = capture(self.joint, outputs, parameters, arriving=arriving, bounds=bounds)
         if not self.repeats:
             return graph
-        whole = lengthened(graph, list(self.joint.graph.nodes), self.repeats)
+        whole = expand_layers(graph, list(self.joint.graph.nodes), self.repeats)
         if whole is None:
             raise UnsupportedGraphError("its layers differ")
         return whole
@@ -188,7 +188,7 @@ class _Done(Exception):
     """Ends the compilation once the joint graph is there."""
 
 
-@collector.paused
+@garbage_collection.paused
 def trace_step(
     make_model: Callable[[], nn.Module],
     example_inputs: Any,
@@ -253,18 +253,23 @@ def _fake_call(
             "write lambda: Model(...)"
         )
     mode = private.fake_mode()
-    with mode, _default_type(precision.parameters), torch.device("cpu"), making.Making() as maker:
+    with (
+        mode,
+        _default_type(precision.parameters),
+        torch.device("cpu"),
+        model_construction.Construction() as maker,
+    ):
         with values_left_out(), fake_conversions() as conversions:
-            model = maker.made(make_model)
+            model = maker.construct(make_model)
         if not isinstance(model, nn.Module):
             raise TypeError(f"make_model returns a torch.nn.Module, not {type(model).__name__}")
     dtype, is_converted = precision.parameters, bool(conversions) or maker.is_converted(model)
-    model = making.without_memory(model, mode)
+    model = model_construction.without_memory(model, mode)
     if is_converted:  # Its types are those that it would have in training.
-        dtype = making.first_type(model, dtype)
+        dtype = model_construction.first_type(model, dtype)
     else:
         with mode:
-            making.convert(model, dtype)
+            model_construction.convert(model, dtype)
     model.train()
     _check_device(model)
     with mode:
@@ -334,7 +339,7 @@ def _call_compiled(
         call.mode,
         torch.enable_grad(),
         private.quiet_compiler(),
-        private.logs_left_out(),
+        private.without_logging(),
         private.sizes_of_data(),
     ):
         compiled(*call.args, **call.kwargs)
@@ -349,7 +354,7 @@ def _traced(module: fx.GraphModule, inputs: list[Any], asked: _Asked) -> Traced 
     if asked.is_on_gpu:
         attention.fuse(module)
     may_be = _may_be_shorter(module, asked.bounds) and not updates_buffers(module)
-    short = shortened(module, inputs) if may_be else None
+    short = fold_layers(module, inputs) if may_be else None
     if short is not None:
         found = _joint(short.module, short.inputs, short.repeats, asked, differences)
         with contextlib.suppress(UnsupportedGraphError):
@@ -368,7 +373,7 @@ def _may_be_shorter(module: fx.GraphModule, bounds: Bounds | None) -> bool:
 def _joint(
     module: fx.GraphModule,
     inputs: list[Any],
-    repeats: list[Repeat],
+    repeats: list[FoldedLayers],
     asked: _Asked,
     differences: list[str],
 ) -> Traced | None:
@@ -377,11 +382,11 @@ def _joint(
     def partition(joint: fx.GraphModule, _: Any, **options: Any) -> Any:
         # No gradient arrives for what the caller holds besides the loss.
         if asked.holds:
-            joint = without_gradients(joint, beyond_first_number(joint))
+            joint = without_gradients(joint, tangents_beyond_loss(joint))
         found.append(Traced(joint, options, repeats, asked, differences))
         raise _Done
 
-    backend = private.aot_autograd(
+    backend = private_autograd.aot_autograd(
         fw_compiler=lambda graph, _: graph,
         partition_fn=partition,
         keep_inference_input_mutations=True,
@@ -455,18 +460,14 @@ def inputs_at(example_inputs: Any, sizes: Mapping[str, int]) -> Any:
     return back([resized(leaf) for leaf in leaves])
 
 
-def _fake_inputs(
-    example_inputs: Any, dtype: torch.dtype
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _fake_inputs(example_inputs: Any, dtype: torch.dtype) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Returns positional and named arguments of fake tensors, whatever the tensors were.
 
     Numbers of 32 bits get ``dtype``, the type of the parameters, as a model takes them.
     """
     given = example_inputs() if callable(example_inputs) else example_inputs
     leaves, back = private.flatten(given)
-    given = back(
-        [_like(leaf, dtype) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
-    )
+    given = back([_like(leaf, dtype) if isinstance(leaf, Tensor) else leaf for leaf in leaves])
     if isinstance(given, Mapping):
         return (), dict(given)
     if isinstance(given, Tensor):

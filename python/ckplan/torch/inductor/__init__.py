@@ -1,1 +1,1 @@
-"""Training with Inductor within a memory budget: its own code replayed before it runs."""
+"""Training with Inductor within a memory budget: by replaying its generated code before it runs."""

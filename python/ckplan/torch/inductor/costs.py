@@ -1,6 +1,6 @@
-"""How long a step takes that Inductor has lowered: the sum of the times of its calls.
+"""Predicts the time of a step that Inductor has lowered: the sum of the times of its calls.
 
-What is fused away is in no call, so it costs no traffic. A call's time is that of a roofline, of
+Fused-away tensors appear in no call, so they cost no memory traffic. A call's time is that of a roofline, of
 what the call reads and writes and computes, or it is measured once, where that is possible.
 """
 
@@ -30,12 +30,12 @@ _RESULT = re.compile(r"\btmp\d+ = ")
 _SLOW = re.compile(r"\b(?:exp|exp2|expm1|log|log1p|log2|erf|erfc|tanh|sin|cos|pow|sigmoid)\(")
 
 _SLOW_FLOPS = 20
-"""About as many operations does a function such as ``exp`` take."""
+"""Operations that a function such as ``exp`` takes, roughly."""
 
 _RANDOM = re.compile(r"\b(?:normalized_rand_cpu|randn_cpu|randint64_cpu|tl\.randn?|randint64)\(")
 
 _RANDOM_FLOPS = 400
-"""About as many operations does a random number take.
+"""Operations that a random number takes, roughly.
 
 It takes ten rounds of Philox, of about ten integer operations each, of which a GPU computes a
 quarter as many as FLOPs. A CPU draws one number after the other, in about 25 cycles.
@@ -45,7 +45,7 @@ _MASK_WRITTEN = re.compile(r"\.store\(((?:in_)?out_ptr\d+)\b")
 _MASK_READ = re.compile(r"VecMask<[^>]*>::from\(((?:in|out|in_out)_ptr\d+)\b")
 
 _MASK_WRITTEN_FLOPS, _MASK_READ_FLOPS = 320, 128
-"""What an element of a mask in memory takes in vectorized C++ for CPUs.
+"""Operations to convert an element of a mask in vectorized C++ for CPUs.
 
 PyTorch's vectors convert masks from and to Booleans element by element, with a branch for each.
 Where it is as often true as false, as that of ReLU, that takes 36 cycles for an element that is
@@ -112,7 +112,7 @@ def _kernel_flops(call: KernelCall) -> float:
 
 
 def _mask_flops(call: KernelCall) -> int:
-    """Returns what converting masks takes that the kernel reads or writes as vectors."""
+    """Returns the operations for converting masks that the kernel reads or writes as vectors."""
     text = call.kernel.text
     written, read = set(_MASK_WRITTEN.findall(text)), set(_MASK_READ.findall(text))
     found = 0
@@ -152,7 +152,7 @@ _REDUCTIONS = frozenset(
 
 
 def is_fusible(node: fx.Node) -> bool:
-    """Returns whether Inductor makes the operation part of a kernel of its own."""
+    """Returns whether Inductor generates a kernel for the operation, instead of calling an operator."""
     return is_pointwise(node) or _name(node) in _REDUCTIONS
 
 
@@ -164,7 +164,7 @@ def _name(node: fx.Node) -> str:
 def set_fused_costs(graph: JointGraph, device: Device) -> None:
     """Sets the cost of each operation as part of the kernels that Inductor will make.
 
-    What fusible operations pass to each other stays in registers: it is neither written nor read.
+    Values that fusible operations pass to each other stay in registers and cost no traffic.
     """
     nodes = [operation.node for operation in graph.operations if operation.node is not None]
     fusible = {node for node in nodes if is_fusible(node)}
@@ -174,9 +174,9 @@ def set_fused_costs(graph: JointGraph, device: Device) -> None:
 
 
 def with_drawn_costs(graph: JointGraph, device: Device) -> JointGraph:
-    """Returns the graph, in which operations that draw random numbers cost what that takes.
+    """Returns a graph whose random operations include the cost of random numbers.
 
-    It is the graph itself if none of them does.
+    Returns the graph itself if it has none.
     """
     drawn = {
         operation.id: sum(tensor.numel() for tensor in tensors_in(operation.node.meta.get("val")))

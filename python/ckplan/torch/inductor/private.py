@@ -20,14 +20,14 @@ from torch import fx
 
 from ckplan.torch import operators, private
 from ckplan.torch.inductor import libraries, private_kernels
-from ckplan.torch.inductor.lowered import (
+from ckplan.torch.inductor.lowered_step import (
     Decision,
-    Finished,
     Flags,
     KnownPartition,
     Module,
     Partition,
     Step,
+    UnloadedStep,
     Wrapper,
 )
 
@@ -35,6 +35,7 @@ try:
     from torch._inductor.custom_graph_pass import CustomPartitionerFn as _CustomPartitionerFn
 except ImportError:  # Before 2.9.
     _CustomPartitionerFn = object  # type: ignore[assignment, misc]
+
 
 class _Lowered(BaseException):
     """Ends AOT autograd's work on a graph that is not to be compiled.
@@ -199,7 +200,7 @@ class _Stage:
         joint = copied(self._capture.graph_module)
         with contextlib.suppress(_Lowered):
             function = self._run(joint, partition, flags, _Wrappers(step, not self.finishes))
-            step.finished = Finished(function, dict(vars(self._state.fw_metadata)))
+            step.finished = UnloadedStep(function, dict(vars(self._state.fw_metadata)))
         self._ways[id(step)] = partition, flags
         return step
 

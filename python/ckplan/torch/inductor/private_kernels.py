@@ -16,7 +16,7 @@ import torch
 
 from ckplan.torch.inductor import libraries
 from ckplan.torch.inductor.libraries import CppKernel
-from ckplan.torch.inductor.lowered import Flags
+from ckplan.torch.inductor.lowered_step import Flags
 
 
 @contextlib.contextmanager

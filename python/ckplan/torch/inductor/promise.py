@@ -1,4 +1,4 @@
-"""What is promised of a graph that Inductor compiles."""
+"""The promised memory of a graph that Inductor compiles."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Promise:
     replayed_bytes: int
     """The peak of tensors, by the replay of Inductor's code."""
     in_operators_bytes: int
-    """What operators allocate within their calls beyond that."""
+    """Bytes that operators additionally allocate within their calls."""
     plain_bytes: int
     """The same sum for plain ``torch.compile``."""
     saved_bytes: int
-    """What is in memory between the forward and the backward pass."""
+    """Bytes in memory between the forward and the backward pass."""
     added_share: float
     """The time that is added to plain Inductor's step, as predicted."""
     way: str

@@ -19,8 +19,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ckplan.torch import operators
 from ckplan.torch.capture import is_held_by_caller, tensors_in
-from ckplan.torch.inductor import lowered, private, wrapper
-from ckplan.torch.inductor.lowered import NotReplayedError
+from ckplan.torch.inductor import lowered_step, private, wrapper
+from ckplan.torch.inductor.lowered_step import NotReplayedError
 from ckplan.torch.inductor.wrapper import Kernel
 from ckplan.torch.private import fake_mode, storage_key, storage_watch
 from ckplan.torch.tracker import Tracker
@@ -48,9 +48,7 @@ class Form:
 
 
 def form_of(tensor: torch.Tensor) -> Form:
-    return Form(
-        tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device.type
-    )
+    return Form(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device.type)
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ class Replay:
         return peak_bytes(self._events, within)
 
 
-def replay(step: lowered.Step, apart: Collection[int]) -> Replay:
+def replay(step: lowered_step.Step, apart: Collection[int]) -> Replay:
     """Replays a step. ``apart`` are the positions of gradients that are counted elsewhere.
 
     Raises NotReplayedError.
@@ -237,7 +235,9 @@ class Counter(Tracker):
         """Returns all changes and calls in order, without what is left out."""
         found: list[tuple[int, str | None]] = []
         calls = self.calls()
-        keys = [(where, cast(OperatorCall, calls[call]).memory_key) for call, where, _ in self._marks]
+        keys = [
+            (where, cast(OperatorCall, calls[call]).memory_key) for call, where, _ in self._marks
+        ]
         marks = iter([*keys, (len(self._changes) + 1, "")])
         position, key = next(marks)
         for index, (number, size) in enumerate([*self._changes, (-1, 0)]):

@@ -15,7 +15,7 @@ import torch
 from ckplan.torch import cache
 from ckplan.torch.costs import barrier
 from ckplan.torch.inductor import private, private_kernels
-from ckplan.torch.inductor.examples import example, machine, made
+from ckplan.torch.inductor.example_calls import example_arguments, example_tensors, machine
 from ckplan.torch.inductor.replay import KernelCall, OperatorCall
 
 _RUNS = 7
@@ -50,7 +50,7 @@ def times(calls: Iterable[KernelCall | OperatorCall]) -> dict[str, int]:
     known = _known.setdefault(name, {})
     hashes = {key: hashlib.sha256(key.encode()).hexdigest()[:24] for key in wanted}
     if any(hashed not in known for hashed in hashes.values()):
-        known.update(cache.numbers(name, _UNTIMED, _LONGEST_NS))
+        known.update(cache.load_numbers(name, _UNTIMED, _LONGEST_NS))
     missing = [call for key, call in wanted.items() if hashes[key] not in known]
     if missing:
         with torch.no_grad(), private.real_tensors(), torch.random.fork_rng():
@@ -71,7 +71,7 @@ def _compiled(calls: list[KernelCall | OperatorCall]) -> dict[str, Callable[...,
 
 def _measure(call: KernelCall | OperatorCall, runs: dict[str, Callable[..., Any]]) -> int:
     if isinstance(call, OperatorCall):
-        return _least_time(call, call.operator, lambda: example(call, is_random=True))
+        return _least_time(call, call.operator, lambda: example_arguments(call, is_random=True))
     run = runs.get(call.kernel.text)
     if run is None:
         return _UNTIMED
@@ -83,7 +83,7 @@ def _measure(call: KernelCall | OperatorCall, runs: dict[str, Callable[..., Any]
 
 
 def _numbers(call: KernelCall, index: int) -> tuple[list[Any], dict[str, Any]]:
-    return made(call.args, index, is_random=True), {}
+    return example_tensors(call.args, index, is_random=True), {}
 
 
 def _least_time(
@@ -103,4 +103,3 @@ def _least_time(
         wait()
         best = min(best, time.perf_counter_ns() - before)
     return round(best)
-

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from ckplan.torch.inductor import lowered, private
-from ckplan.torch.inductor.lowered import Call, NotReplayedError
+from ckplan.torch.inductor import lowered_step, private
+from ckplan.torch.inductor.lowered_step import Call, NotReplayedError
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ OnKernel = Callable[[Kernel, tuple[Any, ...]], None]
 _COMPILER = "async_compile"
 
 
-def load(wrapper: lowered.Wrapper, on_kernel: OnKernel) -> Call:
+def load(wrapper: lowered_step.Wrapper, on_kernel: OnKernel) -> Call:
     """Returns the wrapper's ``call``, which is to be called with fake tensors.
 
     ``on_kernel`` is called with each kernel that would run, and its arguments.

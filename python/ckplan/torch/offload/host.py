@@ -9,7 +9,7 @@ for which the computing stream waits where the plan says so. This has not been r
 
 On a CPU the slab stands for the host: it is memory of the same kind, counted apart. Every copy is
 made as late as the plan allows, at the wait for it, and its target holds poison until then. So a
-wait that is missing is seen in the results. Memory that is dropped is poisoned, too.
+missing wait shows in the results. Dropped memory is poisoned too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ckplan.torch.offload.steps import Placement
 from ckplan.torch.private import storage_key, storage_watch
 
 POISON = 0xFF
-"""The byte that poison consists of: floats of such bytes are NaNs."""
+"""The poison byte; floats made of it are NaNs."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class HostMemory:
         return _like(tensor, host)
 
     def drop(self, host: torch.Tensor, tensor: torch.Tensor, poisons: bool) -> torch.Tensor:
-        """Waits for the copy to the host, and returns it. Then nobody reads ``tensor`` any more."""
+        """Waits for the copy to the host, and returns it. ``tensor`` must not be read afterwards."""
         if _has_streams(tensor):
             _wait_for(self._copies[storage_key(host)].event, tensor.device)
         else:
@@ -168,7 +168,7 @@ def _unregister(runtime: Any, memory: torch.Tensor) -> None:
     runtime.cudaHostUnregister(memory.data_ptr())
 
 
-# A link is one for all graphs, and so are its streams: for each device and direction.
+# All graphs share the link, and so its streams: one for each device and direction.
 _streams: dict[tuple[torch.device, str], Any] = {}
 
 

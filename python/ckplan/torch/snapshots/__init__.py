@@ -1,1 +1,1 @@
-"""Recordings of PyTorch's allocator (``torch.cuda.memory._dump_snapshot``), read and compared."""
+"""Reads memory snapshots (``torch.cuda.memory._dump_snapshot``) and compares them with plans."""

@@ -29,12 +29,12 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Parting:
-    """An allocation in which the history differs from the plan."""
+class Difference:
+    """An allocation that differs between the history and the plan."""
 
     cause: str
     run: int
-    """From which run on it differs; -1: before the first one."""
+    """The first run at which it differs; -1 for before the first one."""
     until: int
     """The last run at which it differs."""
     operation: str
@@ -47,7 +47,7 @@ class Parting:
 
     @property
     def difference(self) -> int:
-        """Returns what it adds to what is in memory, below 0 for less."""
+        """The bytes that it adds to the recorded memory; negative if it is missing."""
         return _SIGNS[self.cause] * self.bytes
 
     def to_json(self) -> dict[str, Any]:
@@ -84,14 +84,14 @@ class Comparison:
     reserved_bytes: int
     """The most that the allocator has from the driver during the step."""
     apart_bytes: int
-    """Gradients of parameters, which the plan's peak does not count, and this comparison does."""
+    """Gradients of parameters, which count here, but not in the plan's peak."""
     planned_peak: Moment
     recorded_peak: Moment
     modules: list[Module]
-    partings: list[Parting]
+    partings: list[Difference]
 
     def at_peak(self, cause: str) -> tuple[int, int]:
-        """Returns the bytes and the number of allocations that differ so at the recorded peak."""
+        """Returns the bytes and number of allocations with this cause at the recorded peak."""
         rows = [row for row in self.partings if row.cause == cause and row.is_at_peak]
         return sum(row.difference for row in rows), len(rows)
 
@@ -120,7 +120,7 @@ _ROWS = 12
 
 
 def text_of(found: Comparison) -> str:
-    """Returns what matches, both peaks, and where they part: by cause, module and step."""
+    """Returns the matches, both peaks, and the differences by cause, module and step."""
     blocks = [_head(found), _causes(found), _modules(found), _steps(found)]
     return "\n\n".join(block for block in blocks if block)
 
@@ -144,7 +144,7 @@ def _peak(side: str, moment: Moment, count: int) -> str:
     return f"{side} {size(count)}, at run {moment.run} ({_named(moment)})"
 
 
-def _named(row: Moment | Parting) -> str:
+def _named(row: Moment | Difference) -> str:
     module = printable(row.module)
     return printable(row.operation) + (f" of {module}" if module else "")
 

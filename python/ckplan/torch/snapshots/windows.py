@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ckplan.torch.snapshots.reading import ALLOC, Event
+from ckplan.torch.snapshots.snapshot_file import ALLOC, Event
 
 
 @dataclass(frozen=True)

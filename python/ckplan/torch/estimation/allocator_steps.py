@@ -1,0 +1,97 @@
+"""Simulates a few training steps with PyTorch's allocator, and returns its peaks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ckplan.torch.estimation.allocator import Allocator, Block, Event, OutOfMemory, replay
+from ckplan.torch.estimation.events import Trace
+from ckplan.torch.estimation.optimizers import OptimizerMemory
+
+SIZES_TRIED = 10
+"""Halvings of the range in which the least capacity for the steps is sought."""
+
+STEPS = 3
+"""The state of an optimizer arrives at the end of the first step. After the third, nothing
+changes."""
+
+
+@dataclass(frozen=True)
+class AllocatorPeaks:
+    """The peaks of the allocator's memory."""
+
+    requested_bytes: int
+    allocated_bytes: int
+    reserved_bytes: int
+
+    @property
+    def rounding_bytes(self) -> int:
+        """What blocks are larger than the tensors in them, both at their most."""
+        return self.allocated_bytes - self.requested_bytes
+
+    @property
+    def kept_bytes(self) -> int:
+        """What segments hold besides tensors, both at their most."""
+        return self.reserved_bytes - self.requested_bytes
+
+
+def simulate_steps(
+    constants: Sequence[int],
+    step: Trace,
+    optimizer: OptimizerMemory,
+    capacity: int | None = None,
+    expandable: bool = False,
+) -> AllocatorPeaks:
+    """Simulates steps within ``capacity``, or within the smallest one that they fit in.
+
+    ``constants`` are the sizes of what is there throughout: parameters, buffers, inputs,
+    workspaces. Gradients live until the next step begins, as ``zero_grad`` of PyTorch frees them.
+    """
+    held = _run(Allocator(expandable=expandable), constants, step, optimizer)
+    if capacity is None or expandable or held.reserved_bytes <= capacity:
+        return held
+    with contextlib.suppress(OutOfMemory):
+        return _run(Allocator(capacity), constants, step, optimizer)
+    too_little = max(capacity, held.requested_bytes - 1)
+    for _ in range(SIZES_TRIED):
+        if too_little + 1 >= held.reserved_bytes:
+            break
+        middle = (too_little + held.reserved_bytes) // 2
+        try:
+            held = _run(Allocator(middle), constants, step, optimizer)
+        except OutOfMemory:
+            too_little = middle
+    return held
+
+
+def _run(
+    allocator: Allocator, constants: Sequence[int], step: Trace, optimizer: OptimizerMemory
+) -> AllocatorPeaks:
+    blocks: dict[int, Block | None] = {}
+    replay(allocator, _made(constants, 0), blocks)
+    first_state = len(constants)
+    first_step = first_state + len(optimizer.state)
+    first_temporary = first_step + step.num_buffers
+    for number in range(STEPS):
+        replay(allocator, _moved(step.events, first_step), blocks)
+        if number == 0:
+            replay(allocator, _made(optimizer.state, first_state), blocks)
+        replay(allocator, _moved(optimizer.step, first_temporary), blocks)
+        for buffer in step.left:
+            allocator.release(blocks.pop(first_step + buffer))
+    return AllocatorPeaks(
+        allocator.peak_requested_bytes,
+        allocator.peak_allocated_bytes,
+        allocator.peak_reserved_bytes,
+    )
+
+
+def _made(sizes: Sequence[int], first: int) -> list[Event]:
+    return [Event(first + position, size) for position, size in enumerate(sizes)]
+
+
+def _moved(events: Iterable[Event], first: int) -> list[Event]:
+    """Returns the events with other numbers of buffers."""
+    return [Event(first + event.buffer, event.bytes) for event in events]

@@ -1,0 +1,157 @@
+"""A step that Inductor has lowered, and the interface for deciding how to partition a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+Partition = Callable[..., Any]
+"""A partitioner: takes a joint graph's module, its inputs and options."""
+
+
+class KnownPartition:
+    """A partitioner with known results. It ignores its arguments, so Inductor's passes can be skipped.
+    """
+
+    def __init__(self, modules: Callable[[], tuple[fx.GraphModule, fx.GraphModule]]):
+        self._modules = modules
+
+    def __call__(self, *_: Any, **__: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
+        return self._modules()
+
+
+Call = Callable[[list[Any]], Any]
+
+
+class NotReplayedError(Exception):
+    """Inductor's code for a graph cannot be replayed. The text says why."""
+
+
+@dataclass(frozen=True)
+class Flags:
+    """How Inductor may fuse."""
+
+    near: bool = False
+    """Fuses only operations that are close to each other, and only where no peak grows."""
+    worth_bytes: int = 0
+    """Ends a kernel for CPUs where so many bytes can be freed; 0 leaves the end to Inductor."""
+
+
+class Module:
+    """Stands for the module of a wrapper, as Inductor uses it; ``run`` may be replaced.
+
+    Kernels are compiled when it is loaded, which may be after Inductor has done its work.
+    """
+
+    def __init__(self, make: Callable[[], Any]):
+        self.__file__ = ""
+        self.runner: Any = None
+        self.names: dict[str, Any] = {}
+        """The module's own: Inductor keeps modules by their text, so others may have it, too."""
+        self.run: Call = _is_not_loaded
+        self._make: Callable[[], Any] | None = make
+
+    def load(self) -> None:
+        assert self._make is not None, "it is loaded once"
+        module = self._make()
+        self._make = None  # It holds all of Inductor's work.
+        self.__file__, self.names, self.run = module.__file__, vars(module), module.call
+        self.runner = getattr(module, "runner", None)
+
+    def call(self, arguments: list[Any]) -> Any:
+        return self.run(arguments)
+
+
+def _is_not_loaded(_: list[Any]) -> Any:
+    raise AssertionError("this wrapper was never loaded")
+
+
+@dataclass
+class Wrapper:
+    """The code that Inductor has made of one graph."""
+
+    text: str
+    is_backward: bool
+    inputs: list[Any]
+    """Tensors without memory, of the sizes and strides that it takes."""
+    constants: dict[str, Any]
+    """What it reads beside its inputs, by name."""
+    module: Module | None = None
+    """What runs it, once it is loaded; hand-written wrappers have none."""
+
+
+@dataclass
+class UnloadedStep:
+    """A lowered step that has only to be loaded."""
+
+    function: Any
+    metadata: dict[str, Any]
+    """What AOT autograd knows of the step while it is this one."""
+
+
+@dataclass
+class Step:
+    """The two wrappers of a step, and what AOT autograd knows of them."""
+
+    wrappers: list[Wrapper] = field(default_factory=list)
+    num_outputs: int = 0
+    """The first outputs of the forward wrapper, which are not saved for backward."""
+    num_updated: int = 0
+    """How many of these are new values of inputs, which are freed when they are copied."""
+    reused: list[int] = field(default_factory=list)
+    """The positions of saved tensors whose memory the backward wrapper may write to."""
+    finished: UnloadedStep | None = None
+    """What runs the step, if AOT autograd has done its work, too."""
+
+    @property
+    def forward(self) -> Wrapper:
+        return self._wrapper(False)
+
+    @property
+    def backward(self) -> Wrapper:
+        return self._wrapper(True)
+
+    def _wrapper(self, is_backward: bool) -> Wrapper:
+        found = [row for row in self.wrappers if row.is_backward == is_backward]
+        if len(found) != 1:
+            name = "backward" if is_backward else "forward"
+            raise NotReplayedError(f"Inductor made {len(found)} wrappers of the {name} graph")
+        return found[0]
+
+
+Lower = Callable[[Partition, Flags], Step]
+
+
+class Decision:
+    """What ``compile`` asks, for each joint graph that it comes to."""
+
+    is_to_run = True
+    """Whether a lowered step may be the one that runs."""
+
+    def decide(self, lower: Lower) -> Step | Partition:
+        """Returns a step to run, from ``lower``, or a partitioner.
+
+        ``lower`` shows what Inductor would make of the graph.
+        """
+        raise NotImplementedError
+
+    def compiled(self, step: Step) -> None:
+        """A hook that gets the wrappers that will run."""
+        raise NotImplementedError
+
+
+class FixedPartition(Decision):
+    """Always uses one partitioner, without trying others."""
+
+    def __init__(self, partition: Partition):
+        self._partition = partition
+
+    def decide(self, lower: Lower) -> Partition:
+        return self._partition
+
+    def compiled(self, step: Step) -> None:
+        pass

@@ -1,0 +1,140 @@
+"""Measures what operators allocate and free within one call, by PyTorch's allocators.
+
+Each process runs each call once, on zeros of the same form. Results are not cached in files, because
+promises depend on them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from ckplan.torch.capture import tensors_in
+from ckplan.torch.graph import JointGraph
+from ckplan.torch.inductor import private
+from ckplan.torch.inductor.example_calls import example_arguments, machine
+from ckplan.torch.inductor.lowered_step import NotReplayedError
+from ckplan.torch.inductor.replay import CUDA_UNIT, OperatorCall
+
+_known: dict[str, dict[str, int]] = {}
+"""For each machine, what calls need beside their results."""
+
+
+def workspace_bytes(calls: Iterable[Any]) -> dict[str, int]:
+    """Returns the bytes that each call of an operator needs besides its results, by the call's key.
+
+    Uncounted results are excluded from when they are made. Raises NotReplayedError
+    if a call cannot be measured.
+    """
+    wanted = {call.memory_key: call for call in calls if isinstance(call, OperatorCall)}
+    known = _known.setdefault(machine(wanted.values()), {})
+    missing = [call for key, call in wanted.items() if key not in known]
+    if missing:
+        known.update(_measure(missing))
+    return {key: known[key] for key in wanted}
+
+
+def set_workspaces(graph: JointGraph, calls: Iterable[Any], within: Mapping[str, int]) -> None:
+    """Sets the workspace of each operation that is among the calls.
+
+    Inductor may give tensors other strides, which are not compared.
+    """
+    known: dict[tuple[str, ...], int] = {}
+    for call in calls:
+        if isinstance(call, OperatorCall) and within.get(call.memory_key):
+            key = _operation(call.operator, [form.shape for form in call.forms()])
+            known[key] = max(known.get(key, 0), within[call.memory_key])
+    for operation in graph.operations:
+        if operation.node is not None:
+            values = [node.meta.get("val") for node in operation.node.all_input_nodes]
+            shapes = [tuple(tensor.shape) for tensor in tensors_in(values)]
+            key = _operation(operation.node.target, shapes)
+            operation.workspace_bytes = known.get(key, 0)
+
+
+def _operation(operator: Any, shapes: list[tuple[int, ...]]) -> tuple[str, ...]:
+    """Returns what an operation computes, and of which shapes."""
+    return str(getattr(operator, "overloadpacket", operator)), *map(repr, sorted(shapes))
+
+
+def _measure(calls: list[OperatorCall]) -> dict[str, int]:
+    if private.is_profiled():
+        raise NotReplayedError("a profiler runs while the step is compiled")
+    found = {}
+    with torch.no_grad(), private.real_tensors(), torch.random.fork_rng():
+        for call in calls:
+            on_cuda = any(form.device == "cuda" for form in call.forms())
+            try:
+                found[call.memory_key] = _on_cuda(call) if on_cuda else _on_cpu(call)
+            except RuntimeError as error:
+                reason = f"{call.operator} does not run on zeros: {error}"
+                raise NotReplayedError(reason) from error
+    return found
+
+
+def _on_cpu(call: OperatorCall) -> int:
+    args, kwargs = example_arguments(call)
+    with private.allocations() as changes:
+        result = call.operator(*args, **kwargs)
+    made = _made(result, (args, kwargs))
+    apart = [made.pop(position) for position in call.apart if position in made]
+    peaks = sum(_peak(_without(apart, thread)) for thread in changes)
+    return max(0, peaks - sum(made.values()))
+
+
+def _without(apart: list[int], changes: list[int]) -> list[int]:
+    """Returns changes without the allocations that stay for results of these sizes.
+
+    Where several allocations of a size stay, the last one is taken for the result.
+    """
+    staying: dict[int, list[int]] = defaultdict(list)
+    for position, size in enumerate(changes):
+        if size > 0:
+            staying[size].append(position)
+        elif staying[-size]:
+            staying[-size].pop()
+    gone = {staying[size].pop() for size in apart if staying[size]}
+    return [size for position, size in enumerate(changes) if position not in gone]
+
+
+def _peak(changes: list[int]) -> int:
+    live = peak = 0
+    for size in changes:
+        live += size
+        peak = max(peak, live)
+    return peak
+
+
+def _on_cuda(call: OperatorCall) -> int:
+    """Measures the second call: the first one makes what libraries keep.
+
+    When results are made within the call is not known, so those apart count as if they came late.
+    """
+    args, kwargs = example_arguments(call)
+    call.operator(*args, **kwargs)
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    result = call.operator(*args, **kwargs)
+    peak = torch.cuda.max_memory_allocated() - before
+    made = _made(result, (args, kwargs))
+    apart = sum(-(-made.get(position, 0) // CUDA_UNIT) * CUDA_UNIT for position in call.apart)
+    return max(0, peak - (torch.cuda.memory_allocated() - before - apart))
+
+
+def _made(result: Any, arguments: Any) -> dict[int, int]:
+    """Returns the bytes of each new storage of the result, by the position of its first tensor."""
+    known = {tensor.untyped_storage().data_ptr() for tensor in _tensors(arguments)}
+    made = {}
+    for position, tensor in enumerate(tensors_in(result)):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in known:
+            known.add(storage.data_ptr())
+            made[position] = storage.nbytes()
+    return made
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    return tensors_in([*value[0], *value[1].values()])
