@@ -63,41 +63,90 @@ def pixels(size: int = 64, count: int = 2) -> Batch:
 
 
 SMALL = {
-    "vocab_size": 100, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+    "vocab_size": 100,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
     "num_attention_heads": 4,
 }
 GROUPED = SMALL | {"num_key_value_heads": 2, "use_cache": False}
 VISION = {
-    "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "image_size": 64, "patch_size": 16,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 64,
+    "patch_size": 16,
 }
 
 # name: configuration, its arguments, model, batch
 TRANSFORMERS: dict[str, tuple[str, dict[str, Any], str, Callable[[], Batch]]] = {
     "Llama": ("LlamaConfig", GROUPED, "LlamaForCausalLM", language),
     "Qwen3": ("Qwen3Config", GROUPED | {"head_dim": 16}, "Qwen3ForCausalLM", language),
-    "GPT-2": ("GPT2Config", {"vocab_size": 100, "n_embd": 64, "n_layer": 2, "n_head": 4,
-                             "bos_token_id": 0, "eos_token_id": 0,
-                             "use_cache": False}, "GPT2LMHeadModel", language),
-    "OPT": ("OPTConfig", {"vocab_size": 100, "hidden_size": 64, "ffn_dim": 128,
-                          "num_hidden_layers": 2, "num_attention_heads": 4,
-                          "word_embed_proj_dim": 64, "use_cache": False},
-            "OPTForCausalLM", language),
+    "GPT-2": (
+        "GPT2Config",
+        {
+            "vocab_size": 100,
+            "n_embd": 64,
+            "n_layer": 2,
+            "n_head": 4,
+            "bos_token_id": 0,
+            "eos_token_id": 0,
+            "use_cache": False,
+        },
+        "GPT2LMHeadModel",
+        language,
+    ),
+    "OPT": (
+        "OPTConfig",
+        {
+            "vocab_size": 100,
+            "hidden_size": 64,
+            "ffn_dim": 128,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "word_embed_proj_dim": 64,
+            "use_cache": False,
+        },
+        "OPTForCausalLM",
+        language,
+    ),
     "GPT-NeoX": ("GPTNeoXConfig", SMALL | {"use_cache": False}, "GPTNeoXForCausalLM", language),
     "BERT": ("BertConfig", SMALL, "BertForMaskedLM", language),
-    "DistilBERT": ("DistilBertConfig", {"vocab_size": 100, "dim": 64, "hidden_dim": 128,
-                                        "n_layers": 2, "n_heads": 4},
-                   "DistilBertForMaskedLM", language),
-    "T5": ("T5Config", {"vocab_size": 100, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2,
-                        "num_heads": 4, "use_cache": False, "decoder_start_token_id": 0},
-           "T5ForConditionalGeneration", language),
+    "DistilBERT": (
+        "DistilBertConfig",
+        {"vocab_size": 100, "dim": 64, "hidden_dim": 128, "n_layers": 2, "n_heads": 4},
+        "DistilBertForMaskedLM",
+        language,
+    ),
+    "T5": (
+        "T5Config",
+        {
+            "vocab_size": 100,
+            "d_model": 64,
+            "d_kv": 16,
+            "d_ff": 128,
+            "num_layers": 2,
+            "num_heads": 4,
+            "use_cache": False,
+            "decoder_start_token_id": 0,
+        },
+        "T5ForConditionalGeneration",
+        language,
+    ),
     "ViT": ("ViTConfig", VISION, "ViTForImageClassification", pixels),
     "DeiT": ("DeiTConfig", VISION, "DeiTForImageClassification", pixels),
 }
 
 TORCHVISION = {
-    "alexnet": 64, "vgg11": 32, "resnet18": 64, "densenet121": 32, "mobilenet_v2": 64,
-    "mnasnet0_5": 64, "convnext_tiny": 64, "swin_t": 64,
+    "alexnet": 64,
+    "vgg11": 32,
+    "resnet18": 64,
+    "densenet121": 32,
+    "mobilenet_v2": 64,
+    "mnasnet0_5": 64,
+    "convnext_tiny": 64,
+    "swin_t": 64,
 }
 
 

@@ -181,7 +181,7 @@ def noted() -> Iterator[dict[int, list[Any]]]:
         found.setdefault(cost, calls)
         return cost
 
-    with unittest.mock.patch.object(evaluating, "step_cost", noting):
+    with unittest.mock.patch.object(evaluation, "step_cost", noting):
         yield found
 
 

@@ -112,7 +112,8 @@ def test_options_become_flags():
 
 
 @pytest.mark.parametrize(
-    "options", [{"output": "x"}, {"format": "md"}, {"messages": "text"}, {"budget": 0.6}, {"align": [1.5]}]
+    "options",
+    [{"output": "x"}, {"format": "md"}, {"messages": "text"}, {"budget": 0.6}, {"align": [1.5]}],
 )
 def test_options_that_are_refused_here(options):
     with pytest.raises(TypeError, match=next(iter(options))):

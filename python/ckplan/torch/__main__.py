@@ -157,8 +157,16 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = command.add_argument
-    add("model", metavar="MODULE:FUNCTION", help="function that returns the model; or FILE.py:FUNCTION")
-    add("--inputs", default="inputs", help="name of the function or variable with the inputs [%(default)s]")
+    add(
+        "model",
+        metavar="MODULE:FUNCTION",
+        help="function that returns the model; or FILE.py:FUNCTION",
+    )
+    add(
+        "--inputs",
+        default="inputs",
+        help="name of the function or variable with the inputs [%(default)s]",
+    )
     add("--loss", help="name of the function that computes the loss from the model's output")
     add(
         "--size",
@@ -173,15 +181,29 @@ def _parser() -> argparse.ArgumentParser:
     add("--master-weights", action="store_true", help="keep 32-bit copies of 16-bit parameters")
     add("--precision", help=f"one of {', '.join(PRECISIONS)} [the model's own types]")
     add("--shard", help="estimate one of N devices: fsdp:N or ddp:N")
-    add("--memory", metavar="SIZE|DEVICE", help="memory of the device: 8GiB, or a device name such as rtx4090")
+    add(
+        "--memory",
+        metavar="SIZE|DEVICE",
+        help="memory of the device: 8GiB, or a device name such as rtx4090",
+    )
     add(
         "--reserve",
         metavar="SIZE",
         help="leave this much free, instead of counting CUDA and the allocator",
     )
     add("--context", metavar="SIZE", help="measured size of the CUDA context")
-    add("--expandable-segments", action="store_true", help="assume PYTORCH_ALLOC_CONF=expandable_segments:True")
-    add("--largest", action="append", default=[], metavar="SIZE", help="find the largest value of this size that fits (repeatable)")
+    add(
+        "--expandable-segments",
+        action="store_true",
+        help="assume PYTORCH_ALLOC_CONF=expandable_segments:True",
+    )
+    add(
+        "--largest",
+        action="append",
+        default=[],
+        metavar="SIZE",
+        help="find the largest value of this size that fits (repeatable)",
+    )
     add(
         "--returns",
         default="loss",
@@ -204,9 +226,16 @@ def _add_compare(commands: Any) -> None:
     add = command.add_argument
     add("snapshot", metavar="SNAPSHOT", help="file written by torch.cuda.memory._dump_snapshot")
     add("plan", metavar="PLAN", help="plan written by estimate --save")
-    add("graph", metavar="GRAPH", nargs="?", help="graph of the plan [the file next to it that it names]")
+    add(
+        "graph",
+        metavar="GRAPH",
+        nargs="?",
+        help="graph of the plan [the file next to it that it names]",
+    )
     add("--device", type=int, metavar="N", help="device number, if several were recorded")
-    add("--step", type=int, metavar="N", help="step number, from 0 [the last one that matches best]")
+    add(
+        "--step", type=int, metavar="N", help="step number, from 0 [the last one that matches best]"
+    )
     add("--format", default="text", choices=("text", "json"))
 
 

@@ -71,7 +71,9 @@ def validated_bounds(bounds: Any) -> dict[str, int] | None:
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"bounds: {name!r} is neither a symbol nor a line of code")
         if not isinstance(bound, int) or isinstance(bound, bool) or bound < 1:
-            raise ValueError(f"bounds: {name!r} must have a whole number of at least 1, not {bound!r}")
+            raise ValueError(
+                f"bounds: {name!r} must have a whole number of at least 1, not {bound!r}"
+            )
     return dict(bounds)
 
 

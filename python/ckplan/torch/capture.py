@@ -340,7 +340,9 @@ class _Capture:
         for tensor in tensors:
             if private.storage_key(tensor) not in self._owner:
                 if base is None:
-                    raise UnsupportedGraphError(f"operation {node.name} is a view without a base tensor")
+                    raise UnsupportedGraphError(
+                        f"operation {node.name} is a view without a base tensor"
+                    )
                 self._owner[private.storage_key(tensor)] = self.graph.roots[base]
         if isinstance(node.meta["val"], torch.Tensor):
             self.graph.roots[node] = self._owner[private.storage_key(tensors[0])]
@@ -370,7 +372,9 @@ class _Capture:
             if source in self.graph.roots:
                 values.append(self.graph.value_of[self.graph.roots[source]])
             elif list(tensors_in(source.meta.get("val"))):
-                raise UnsupportedGraphError(f"operation {node.name} reads a list of tensors, {source.name}")
+                raise UnsupportedGraphError(
+                    f"operation {node.name} reads a list of tensors, {source.name}"
+                )
         return list(dict.fromkeys(values))
 
     def _write(self, operation: Operation, tensor: torch.Tensor, position: int) -> None:
@@ -383,7 +387,9 @@ class _Capture:
             base = self.graph.value_of[self._owner[key]]
             value = self.graph.add_value(name, 0, alias_of=base)
         elif key in self._unnamed:
-            raise UnsupportedGraphError(f"operation {node.name} returns two tensors that share memory")
+            raise UnsupportedGraphError(
+                f"operation {node.name} returns two tensors that share memory"
+            )
         else:
             size = max(storage_bytes(tensor), storages.allocated_bytes(node, position))
             value = self.graph.add_value(name, size)
@@ -424,7 +430,9 @@ class _Capture:
         writers = [i for i, operation in enumerate(operations) if reads & set(operation.writes)]
         late = next((operations[i] for i in writers if operations[i].is_backward), None)
         if late is not None:
-            raise UnsupportedGraphError(f"{late.name} is needed before the backward pass, but belongs to it")
+            raise UnsupportedGraphError(
+                f"{late.name} is needed before the backward pass, but belongs to it"
+            )
         starts = [i for i, operation in enumerate(operations) if operation.is_backward]
         position = starts[0] if starts else len(operations)
         if writers and writers[-1] >= position:

@@ -32,7 +32,9 @@ def parse_patterns(field: str, given: Any) -> tuple[str, ...]:
     found = [line for pattern in listed for line in _lines(field, pattern)]
     for pattern in found:
         if not pattern.removeprefix("!").removeprefix("op:"):
-            raise ValueError(f'{field}: "{pattern}" is not a pattern; name a module, or "op:OPERATOR"')
+            raise ValueError(
+                f'{field}: "{pattern}" is not a pattern; name a module, or "op:OPERATOR"'
+            )
     return tuple(found)
 
 

@@ -59,8 +59,7 @@ def default_device() -> str:
 
 @functools.cache
 def _devices(name: str = "") -> tuple[str, list[Device]]:
-    """Returns the default device's name, and all devices or the one called ``name``.
-    """
+    """Returns the default device's name, and all devices or the one called ``name``."""
     answer = run_program("devices", *([name] if name else []), "--format=json")
     if answer.exit_code != 0:
         error = answer.error()
@@ -88,7 +87,9 @@ def set_costs(graph: JointGraph, how: str, fuses: bool) -> None:
             for operation in graph.operations:
                 operation.cost = 0 if operation.node is None else measure(operation.node)
     else:
-        raise ValueError(f'costs must be "roofline", "roofline:NAME", "flops" or "measure", not {how!r}')
+        raise ValueError(
+            f'costs must be "roofline", "roofline:NAME", "flops" or "measure", not {how!r}'
+        )
 
 
 def device_of(graph: JointGraph, how: str) -> Device:

@@ -87,7 +87,9 @@ def _checked_target(path: str | os.PathLike[str]) -> Path:
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; pass the path of a file")
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {target.name}: the folder {target.parent} does not exist")
+        raise FileNotFoundError(
+            f"cannot write {target.name}: the folder {target.parent} does not exist"
+        )
     return target
 
 

@@ -357,7 +357,9 @@ class GraphPlanner:
         Graph breaks can make parts so small that they cannot save their share.
         """
         request = self.request
-        if limit == "min" != request.limit:  # This is the first of two plans (see Parts), so a quick one will do.
+        if (
+            limit == "min" != request.limit
+        ):  # This is the first of two plans (see Parts), so a quick one will do.
             request = dataclasses.replace(request, algo="dtr")
         host_memory = self.parts.host_left_bytes(entry.part)
         if request.memory is not None and isinstance(limit, int) and not is_divided:

@@ -242,7 +242,9 @@ def _optimizer_of(trainer: lightning.Trainer) -> Make:
 def _precision_of(trainer: lightning.Trainer) -> str:
     if trainer.precision not in _PRECISIONS:
         known = ", ".join(_PRECISIONS)
-        raise ValueError(f"BatchSizeFinder supports the precisions {known}, not {trainer.precision}")
+        raise ValueError(
+            f"BatchSizeFinder supports the precisions {known}, not {trainer.precision}"
+        )
     return _PRECISIONS[trainer.precision]
 
 

@@ -52,7 +52,11 @@ def before_the_first_call(model: Any) -> list[str]:
     if not isinstance(model, nn.Module):
         return []
     found = []
-    hooked = [name for name, module in model.named_modules() if private_autograd.has_backward_hooks(module)]
+    hooked = [
+        name
+        for name, module in model.named_modules()
+        if private_autograd.has_backward_hooks(module)
+    ]
     if hooked:
         found.append(
             f"modules with backward hooks ({_named(hooked)}), and what calls them, run in eager "

@@ -19,7 +19,6 @@ from torch.utils.checkpoint import (
     create_selective_checkpoint_contexts,
 )
 
-import ckplan
 from ckplan.invocation import run_program
 from ckplan.torch.estimation.answer import Estimate
 from ckplan.torch.report import GraphReport, Report, percent, size
@@ -78,7 +77,9 @@ class Policy:
             for region in self.regions:
                 _wrap(model, region, saves=self.kind == "sac")
         else:
-            raise ValueError(f"apply() does not support {self.kind}: paste .paste into its configuration")
+            raise ValueError(
+                f"apply() does not support {self.kind}: paste .paste into its configuration"
+            )
 
     def _apply_to_transformers(self, model: nn.Module) -> None:
         if not self.regions:
@@ -237,5 +238,5 @@ def _checked(context: Any, region: Region, seen: Mapping[tuple[bool, str], int])
             raise RuntimeError(
                 f"{region.modules[0]} runs {name} {seen[False, name]} times in eager mode, but "
                 f"{planned} times in the plan: this is another model, or it works in place where "
-                "the traced step does not; kind=\"checkpoint\" does not depend on operations"
+                'the traced step does not; kind="checkpoint" does not depend on operations'
             )

@@ -82,15 +82,15 @@ class Request:
     def __post_init__(self) -> None:
         limits = (self.budget, self.total, self.memory)
         if sum(limit is not None for limit in limits) != 1:
-            raise ValueError(
-                'set one memory limit: budget="60%", total="16GiB" or memory="24GiB"'
-            )
+            raise ValueError('set one memory limit: budget="60%", total="16GiB" or memory="24GiB"')
         self._check_limit()
         validated_bounds(self.bounds)
         if self.compiler not in ("eager", "inductor"):
             raise ValueError(f'compiler must be "eager" or "inductor", not {self.compiler!r}')
         if self.memory is not None and (self.compiler != "eager" or self.offload is not None):
-            raise ValueError('memory works only with compiler="eager" and without offload; use total instead')
+            raise ValueError(
+                'memory works only with compiler="eager" and without offload; use total instead'
+            )
         if self.returns not in ("all", "loss"):
             raise ValueError(f'returns must be "all" or "loss", not {self.returns!r}')
         if self.returns == "loss" and self.compiler != "eager":
@@ -98,7 +98,9 @@ class Request:
         if self.offload is None and (self.host_memory is not None or self.never_offload):
             raise ValueError('host_memory and never_offload need offload, such as offload="pcie5"')
         if self.offload is not None and self.costs == "flops":
-            raise ValueError('offload needs costs in time: costs="roofline" or "measure", not "flops"')
+            raise ValueError(
+                'offload needs costs in time: costs="roofline" or "measure", not "flops"'
+            )
         for name, listed in self.constraints().items():
             object.__setattr__(self, name, listed)  # Files with patterns are read once, here.
         self._parsed()
@@ -137,9 +139,13 @@ class Request:
         if isinstance(limit, bool) or not isinstance(limit, int | str) or limit == "balanced":
             raise ValueError(f'{self.words()}: write "60%", "16GiB", "min" or a number of bytes')
         if isinstance(self.total, str) and self.total.endswith("%"):
-            raise ValueError("total must be a number of bytes, such as 16GiB; only budget can be a percentage")
+            raise ValueError(
+                "total must be a number of bytes, such as 16GiB; only budget can be a percentage"
+            )
         if isinstance(self.memory, str) and (self.memory == "min" or self.memory.endswith("%")):
-            raise ValueError('memory must be a size such as "24GiB", a device such as "rtx4090" or a number of bytes')
+            raise ValueError(
+                'memory must be a size such as "24GiB", a device such as "rtx4090" or a number of bytes'
+            )
 
     @property
     def limit(self) -> int | str:
@@ -401,8 +407,7 @@ def _read(plan: dict[str, Any], graph: bytes) -> Plan:
 def _accept(
     found: Any, graph: JointGraph, content: bytes, request: Request, host_memory: int | None
 ) -> Plan:
-    """Returns a valid cached plan if it answers the present request. Raises RefusedError.
-    """
+    """Returns a valid cached plan if it answers the present request. Raises RefusedError."""
     expected = dict(request.request_fields())
     if graph.recomputed:
         expected["recompute"] = graph.recomputed

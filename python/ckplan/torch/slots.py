@@ -72,7 +72,9 @@ def add(forward: fx.GraphModule, backward: fx.GraphModule, num_outputs: int) -> 
     if descriptors is not None:
         descriptors = list(descriptors)
         first = len(saved)
-        descriptors[end:end] = [private_autograd.saved_output_descriptor(first + i) for i in range(spare)]
+        descriptors[end:end] = [
+            private_autograd.saved_output_descriptor(first + i) for i in range(spare)
+        ]
     _set_outputs(output, outputs, descriptors)
     forward.recompile()
     _add_inputs(backward, tensors[0], spare)

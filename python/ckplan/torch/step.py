@@ -63,7 +63,9 @@ class Step(StepPlans):
     def compile_forward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
         if self._slots is not None and self._first is not None:
             self._slots.remove_from_forward(module)
-            self._slots.remove_from_forward(self._first.forward)  # AOT autograd may have copied the module.
+            self._slots.remove_from_forward(
+                self._first.forward
+            )  # AOT autograd may have copied the module.
             self._slots.remove_from_backward(self._first.backward)  # Compiled autograd traces it.
             private_autograd.leave_saved_sizes_open()
         call = settled(private_autograd.box(module))
@@ -92,7 +94,9 @@ class Step(StepPlans):
             self._measure(replacement.forward if replacement else first, arguments)
         )
         for updated in replacement.updated if replacement else self._updated:
-            results[updated] = results[updated].data  # Detached, because the next call may update the buffer again.
+            results[updated] = results[
+                updated
+            ].data  # Detached, because the next call may update the buffer again.
         call = Call(results[: self._num_outputs], inputs, states, given)
         if replacement is not None:
             results = self._in_slots(replacement, results)

@@ -102,7 +102,11 @@ def _made_from_nothing(node: fx.Node, result: torch.Tensor) -> int:
     """Returns the bytes that an operation without tensor arguments allocates; 0 for others."""
     if node.all_input_nodes or not isinstance(node.target, OpOverload):
         return 0
-    if node.target.namespace != "aten" or operators.is_random(node) or node.target._schema.is_mutable:
+    if (
+        node.target.namespace != "aten"
+        or operators.is_random(node)
+        or node.target._schema.is_mutable
+    ):
         return 0
     if (private.most(result.numel()) or _MOST_RUN_BYTES) * result.element_size() >= _MOST_RUN_BYTES:
         return 0
@@ -141,7 +145,9 @@ def _keeps_unreduced(loss: OpOverload, device: torch.device) -> bool:
     for place in (device, torch.device("cpu")):
         try:
             with private.real_tensors(), torch.no_grad():
-                result: torch.Tensor = loss(**{name: torch.zeros(2, device=place) for name in operands})
+                result: torch.Tensor = loss(
+                    **{name: torch.zeros(2, device=place) for name in operands}
+                )
                 left = result.untyped_storage().nbytes()
                 return result.numel() == 1 and left > result.element_size()
         except (AssertionError, AttributeError, RuntimeError, TypeError, ValueError):

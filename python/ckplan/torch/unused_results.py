@@ -180,7 +180,9 @@ def _check_is_linear(node: fx.Node) -> None:
         tensor.is_floating_point() or tensor.is_complex() for tensor in _tensors(node)
     )
     if not is_gradient or operators.is_random(node) or _acts(node):
-        raise UnsupportedGraphError(f"operation {node.name} ({node.target}) does not compute a gradient")
+        raise UnsupportedGraphError(
+            f"operation {node.name} ({node.target}) does not compute a gradient"
+        )
 
 
 def _other_summand(node: fx.Node, zeros: list[fx.Node]) -> fx.Node | None:
@@ -239,7 +241,9 @@ def rerun_module(forward: fx.GraphModule, num_outputs: int) -> fx.GraphModule:
         if _acts(node) and operators.schema_name(node) and not operators.is_number(node):
             raise UnsupportedGraphError(f"operation {node.name} ({node.target}) must not run twice")
         if reads_updated and not operators.ignores_running_statistics(node):
-            raise UnsupportedGraphError(f"operation {node.name} reads a tensor that the step updates")
+            raise UnsupportedGraphError(
+                f"operation {node.name} reads a tensor that the step updates"
+            )
     graph.lint()
     return fx.GraphModule(forward, graph, "SavingAgain")
 

@@ -131,8 +131,13 @@ def test_the_step_is_what_pytorch_needs_with_gradients_as_they_arrive(name: str,
     ckplan.torch.export(model, (batch,), path, batch=None)
     needed = {}
     for gradients in ("auto", "constant"):
-        asked = ["--memory=1TiB", "--optimizer=sgd", "--autograd=torch-cpu", f"--gradients={gradients}"]
-        answer = ask("inspect", str(path), *asked, "--format=json", "--no-config")
+        asked = [
+            "--memory=1TiB",
+            "--optimizer=sgd",
+            "--autograd=torch-cpu",
+            f"--gradients={gradients}",
+        ]
+        answer = run_program("inspect", str(path), *asked, "--format=json", "--no-config")
         accounting = json.loads(answer.output)["accounting"]
         needed[gradients] = line_of(accounting, "step") + line_of(accounting, "workspaces")
     assert needed["auto"] == pytest.approx(measured, rel=0.002)

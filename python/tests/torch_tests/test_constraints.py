@@ -131,7 +131,10 @@ def test_a_contradiction_is_an_error(other):
         ({"recompute": [None]}, "recompute is a pattern or a list of patterns, not"),
         ({"keep": ""}, 'keep: "" is not a pattern'),
         ({"never_rerun": ["!op:"]}, 'never_rerun: "!op:" is not a pattern'),
-        ({"keep": "@/dev/zero"}, "keep: the patterns of @/dev/zero cannot be read: it is not a regular"),
+        (
+            {"keep": "@/dev/zero"},
+            "keep: the patterns of @/dev/zero cannot be read: it is not a regular",
+        ),
         ({"keep": "@missing.txt"}, "keep: the patterns of @missing.txt cannot be read: .*No such"),
     ],
 )

@@ -443,7 +443,9 @@ def test_attention_with_dropout_or_a_trained_bias_keeps_no_probabilities(kind):
     large = [row for row in graph.values if row.kind == "value" and row.bytes >= probabilities]
     assert len(large) == (kind == "bias")  # Its gradient.
     on_cpu = tracing.trace_step(lambda: Biased(kind), torch.zeros(2, 48, 32), FP32, is_on_gpu=False)
-    assert any("softmax" in str(row.node and row.node.target) for row in on_cpu.graph(True).operations)
+    assert any(
+        "softmax" in str(row.node and row.node.target) for row in on_cpu.graph(True).operations
+    )
 
 
 def test_an_estimate_says_what_eager_pytorch_does_otherwise():

@@ -199,7 +199,7 @@ def test_code_that_needs_other_memory_than_promised_is_not_used(monkeypatch):
         found._events.append((1 << 20, None))
         return found
 
-    monkeypatch.setattr(deciding, "replay", more)
+    monkeypatch.setattr(part_decision, "replay", more)
     with pytest.raises(ReplayError, match=r"needs \d+ bytes where its replay promised \d+"):
         planned(mlp(), torch.randn(256, 32), "100%")
     assert peaks

@@ -270,7 +270,7 @@ def test_a_limit_stays_a_number_of_bytes():
 
 
 def test_no_round_begins_after_the_time(monkeypatch):
-    monkeypatch.setattr(rounds, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(candidate_search, "MOST_SECONDS", -1.0)
     model = Model(lambda planned: planned)
     assert Search(PLAIN_ROW, 700, model).run() is PLAIN_ROW
     assert model.asked == []

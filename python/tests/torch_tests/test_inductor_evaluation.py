@@ -57,14 +57,14 @@ def test_the_knob_is_lowered_unless_its_operations_take_a_larger_share_than_a_pl
     modules = running([each.name for each in operations]), running([each.name for each in again])
     monkeypatch.setattr(Joint, "by_knob", lambda *_: modules)
     monkeypatch.setattr(Evaluation, "candidate", lambda *_: "lowered")
-    evaluation = Evaluation(joint, Request(budget="60%", algo="dtr"), lambda *_: None)
-    evaluation.most = 1 << 40
+    evaluate = Evaluation(joint, Request(budget="60%", algo="dtr"), lambda *_: None)
+    evaluate.most = 1 << 40
     share = 1 + sum(each.cost for each in again) / sum(each.cost for each in operations)
     assert share > 1.1
-    evaluation._plain_cost, evaluation._least_cost = PLAIN_COST, part * share * PLAIN_COST
-    assert evaluation(Recipe(KNOB, 0.5)) == ("lowered" if is_lowered else None)
+    evaluate._plain_cost, evaluate._least_cost = PLAIN_COST, part * share * PLAIN_COST
+    assert evaluate(Recipe(KNOB, 0.5)) == ("lowered" if is_lowered else None)
     monkeypatch.setattr(Joint, "by_knob", lambda *_: divided.append(1) or modules)
-    evaluation(Recipe(KNOB, 0.2))
+    evaluate(Recipe(KNOB, 0.2))
     assert bool(divided) == is_lowered
 
 
@@ -90,7 +90,7 @@ class Asked:
         self._least = least
         self._keeping = self.evaluation._groups(True).graph
         assert self.evaluation._groups(False).masks
-        monkeypatch.setattr(evaluating, "make_plan", self._plan)
+        monkeypatch.setattr(evaluation, "make_plan", self._plan)
 
     def plan(self, value: int | str) -> Any:
         return self.evaluation._plan(Recipe(PLAN, value, near=True, fused=True))

@@ -68,7 +68,7 @@ def test_a_wrapper_of_another_form_is_not_replayed():
 
 def convolution(size: int = 8) -> OperatorCall:
     """Returns a call of an operator that allocates within it, as a replay notes it."""
-    body = f"""
+    body = """
     x, weight = args
     args.clear()
     return (torch.ops.aten.convolution.default(x, weight, None, (2, 2), (0, 0), (1, 1), False, (0, 0), 1),)
@@ -108,7 +108,7 @@ def _allocations(events):
 
 
 def test_what_an_operator_needs_is_what_the_allocator_records(monkeypatch):
-    monkeypatch.setattr(scratch, "_known", {})
+    monkeypatch.setattr(operator_workspaces, "_known", {})
     call = convolution()
     found = operator_workspaces.workspace_bytes([call])
     assert found == {call.key: allocated_within(call)}
@@ -116,12 +116,12 @@ def test_what_an_operator_needs_is_what_the_allocator_records(monkeypatch):
 
 
 def test_a_result_that_is_counted_elsewhere_counts_in_no_call(monkeypatch):
-    monkeypatch.setattr(scratch, "_known", {})
+    monkeypatch.setattr(operator_workspaces, "_known", {})
     call = convolution()
     alone = dataclasses.replace(call, apart=(0,))
     found = operator_workspaces.workspace_bytes([call, alone])
     result = call.results.bytes
-    # The scratch of the call is there before and after the result is made.
+    # The workspace of the call is there before and after the result is made.
     assert found[call.key] <= found[alone.memory_key] <= found[call.key] + result
     assert operator_workspaces._without([8], [8, -8, 16, 8, 24, -24]) == [8, -8, 16, 24, -24]
     assert operator_workspaces._without([8, 8], [8, 8, 8, -8]) == [8, -8]
@@ -147,7 +147,7 @@ def test_gradients_of_parameters_are_left_out_of_the_calls_that_make_them():
 
 
 def test_an_operator_that_does_not_run_on_zeros_is_named(monkeypatch):
-    monkeypatch.setattr(scratch, "_known", {})
+    monkeypatch.setattr(operator_workspaces, "_known", {})
     false = Form((), (), torch.bool, "cpu")
     call = OperatorCall(torch.ops.aten._assert_async.default, (false,), ())
     with pytest.raises(NotReplayedError, match="aten._assert_async.default does not run on zeros"):
@@ -156,10 +156,10 @@ def test_an_operator_that_does_not_run_on_zeros_is_named(monkeypatch):
 
 def test_each_process_measures_each_call_once_and_keeps_no_file(monkeypatch, tmp_path):
     monkeypatch.setenv("CKPLAN_CACHE", str(tmp_path / "kept"))
-    monkeypatch.setattr(scratch, "_known", {})
+    monkeypatch.setattr(operator_workspaces, "_known", {})
     call, measured = convolution(), []
     measure = operator_workspaces._measure
-    monkeypatch.setattr(scratch, "_measure", lambda calls: measured.append(1) or measure(calls))
+    monkeypatch.setattr(operator_workspaces, "_measure", lambda calls: measured.append(1) or measure(calls))
     first = operator_workspaces.workspace_bytes([call])
     assert operator_workspaces.workspace_bytes([call]) == first
     assert len(measured) == 1

@@ -39,7 +39,9 @@ def test_a_model_trains_by_a_plan_under_the_name():
     assert_same(train(planned, rows), train(model, rows))
     (planner,) = ckplan.torch.backends()
     (graph,) = planner.report.graphs
-    assert graph.measured_peak_bytes <= graph.plan.peak_bytes <= 0.7 * graph.plan.keep_all_peak_bytes
+    assert (
+        graph.measured_peak_bytes <= graph.plan.peak_bytes <= 0.7 * graph.plan.keep_all_peak_bytes
+    )
     assert planner.report.request.effort == "normal"
     assert planner.summary() == planner.report.summary()
     assert planner.summary().startswith("ckplan: budget 70%, best")
@@ -83,9 +85,15 @@ def test_reset_forgets_the_planners():
             'backend "ckplan" has no option "bugdet"; did you mean "budget"\\? '
             "its options are budget, total, algo, ",
         ),
-        ({"budget": "60%", "triton.cudagraphs": True}, 'no option "triton.cudagraphs"; its options'),
+        (
+            {"budget": "60%", "triton.cudagraphs": True},
+            'no option "triton.cudagraphs"; its options',
+        ),
         ({"budget": 0.6}, 'budget 0.6 is not a number of bytes; did you mean "60%"\\?'),
-        ({"budget": "60%", "compiler": "nvcc"}, 'compiler must be "eager" or "inductor", not \'nvcc\''),
+        (
+            {"budget": "60%", "compiler": "nvcc"},
+            'compiler must be "eager" or "inductor", not \'nvcc\'',
+        ),
         ({"algo": "best"}, 'set one memory limit: budget="60%", total="16GiB" or memory="24GiB"'),
         ({}, 'set one memory limit: budget="60%", total="16GiB" or memory="24GiB"'),
     ],
@@ -99,7 +107,9 @@ def test_wrong_options_are_named(options, message):
 
 
 def test_a_mode_is_refused():
-    with pytest.raises(Exception, match='"ckplan" does not accept mode=; its options are budget, total'):
+    with pytest.raises(
+        Exception, match='"ckplan" does not accept mode=; its options are budget, total'
+    ):
         torch.compile(mlp(), backend="ckplan", mode="max-autotune")(rows())
 
 

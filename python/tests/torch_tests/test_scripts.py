@@ -15,7 +15,8 @@ from ckplan.torch import __main__ as command
 GUARD = 'move code that must not run on import under: if __name__ == "__main__":'
 
 FILES = {
-    "import sys\nsys.exit(0)\n": "exits when it is imported, with the exit code 0 (made.py:2); " + GUARD,
+    "import sys\nsys.exit(0)\n": "exits when it is imported, with the exit code 0 (made.py:2); "
+    + GUARD,
     "import os\nos._exit(0)\n": "with the exit code 0 (made.py:2)",
     "exit()\n": "with the exit code 0 (made.py:1)",
     "raise SystemExit\n": "with the exit code 0 (made.py:1)",
@@ -66,10 +67,22 @@ def test_a_file_that_cannot_be_imported_is_an_error_in_words(
 @pytest.mark.parametrize(
     ("change", "arguments", "said"),
     [
-        ("def make_model(): exit(0)", [], "make_model() of {path} exits when it is called, with the exit code 0"),
+        (
+            "def make_model(): exit(0)",
+            [],
+            "make_model() of {path} exits when it is called, with the exit code 0",
+        ),
         ("def make_model(): return 1 / 0", [], "made.py:14): ZeroDivisionError: division by zero"),
-        ("def inputs(batch=1): raise KeyError('x')", [], "inputs() of {path} fails when it is called (made.py:14): KeyError"),
-        ("make_model = 3", [], "make_model in {path} must be a function that returns the model, not a int"),
+        (
+            "def inputs(batch=1): raise KeyError('x')",
+            [],
+            "inputs() of {path} fails when it is called (made.py:14): KeyError",
+        ),
+        (
+            "make_model = 3",
+            [],
+            "make_model in {path} must be a function that returns the model, not a int",
+        ),
         ("del inputs", [], "{path} has no 'inputs'; name another with --inputs"),
         ("", ["--inputs", "input"], "has no 'input'; did you mean 'inputs'?"),
         ("", ["--loss", "los"], "has no 'los'; did you mean 'loss'?"),

@@ -248,7 +248,9 @@ class Module(lightning.LightningModule):
 
 def fit(module: Module, folder: Path, callbacks: list[object], start: str | None = None) -> Path:
     """Trains six steps, and returns the path of the last checkpoint."""
-    saver = lightning.callbacks.ModelCheckpoint(folder, "{step}", every_n_train_steps=3, save_top_k=-1)
+    saver = lightning.callbacks.ModelCheckpoint(
+        folder, "{step}", every_n_train_steps=3, save_top_k=-1
+    )
     trainer = lightning.Trainer(
         max_steps=6,
         accelerator="cpu",

@@ -8,8 +8,7 @@ BEFORE = "results of the step before"
 
 
 def hold_results(graph: JointGraph) -> None:
-    """Adds the results of the previous step, which live until ``outputs`` is bound to new ones.
-    """
+    """Adds the results of the previous step, which live until ``outputs`` is bound to new ones."""
     boundary = graph.operations[graph.boundary]
     held = [graph.values[value].alias_of for value in boundary.writes]
     before = Operation(0, None, [], [], repeats=False, title=BEFORE)

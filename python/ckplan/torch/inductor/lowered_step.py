@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import fx
 
 Partition = Callable[..., Any]
@@ -14,8 +13,7 @@ Partition = Callable[..., Any]
 
 
 class KnownPartition:
-    """A partitioner with known results. It ignores its arguments, so Inductor's passes can be skipped.
-    """
+    """A partitioner with known results. It ignores its arguments, so Inductor's passes can be skipped."""
 
     def __init__(self, modules: Callable[[], tuple[fx.GraphModule, fx.GraphModule]]):
         self._modules = modules

@@ -164,7 +164,9 @@ class _SideBySide:
             planned_peak=planned_peak,
             recorded_peak=recorded_peak,
             modules=self._modules(),
-            partings=sorted(self._differences(), key=lambda row: (row.run, row.cause, row.operation)),
+            partings=sorted(
+                self._differences(), key=lambda row: (row.run, row.cause, row.operation)
+            ),
         )
 
     def _is_planned(self, version: Any, moment: int) -> bool:
