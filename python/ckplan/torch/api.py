@@ -21,7 +21,6 @@ from ckplan.torch.errors import MissingKernelError, OffloadError, ReplayError
 from ckplan.torch.report import Report
 from ckplan.torch.request import Options, Request
 
-
 _OWN_ERRORS = (MissingKernelError, OffloadError, ReplayError)
 
 Parameters = ParamSpec("Parameters")
@@ -276,7 +275,7 @@ class PlannedFunction(Generic[Parameters, Result]):
         self._use(backend.Backend(request, self.ckplan))
 
     def _tracing(self) -> AbstractContextManager[Any]:
-        """Returns the context for tracing; with bounds, PyTorch traces data-dependent sizes in it."""
+        """Returns the context for tracing, in which bounds allow data-dependent sizes."""
         return contextlib.nullcontext() if self._bounds is None else private.sizes_of_data()
 
     def _use(self, planner: backend.Backend) -> None:

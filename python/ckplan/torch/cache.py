@@ -24,9 +24,9 @@ from ckplan.torch.untrusted_files import RefusedError
 Accepted = TypeVar("Accepted")
 
 # A plan has a row for each operation, like its graph, and a step and an offset for each run.
-_BYTES_FOR_EACH_OF_THE_GRAPH = 16
-_LEAST_BYTES = 1 << 20
-_MOST_OF_NUMBERS = 1 << 26
+_MAX_BYTES_PER_GRAPH_BYTE = 16
+_MIN_LIMIT = 1 << 20
+_MAX_NUMBERS_BYTES = 1 << 26
 
 
 def load_numbers(name: str, least: int, most: int) -> dict[str, int]:
@@ -38,7 +38,7 @@ def load_numbers(name: str, least: int, most: int) -> dict[str, int]:
     if folder is None:
         return {}
     try:
-        content = _read(folder / f"{name}.json", _MOST_OF_NUMBERS)
+        content = _read(folder / f"{name}.json", _MAX_NUMBERS_BYTES)
         return (
             {}
             if content is None
@@ -65,7 +65,7 @@ class CachedPlan:
         self._graph = graph
         folder = _folder()
         self._path = None if folder is None else folder / f"{key}.json"
-        self._most = _LEAST_BYTES + _BYTES_FOR_EACH_OF_THE_GRAPH * len(graph)
+        self._most = _MIN_LIMIT + _MAX_BYTES_PER_GRAPH_BYTE * len(graph)
 
     def load(
         self, accept: Callable[[Any], Accepted], most: Callable[[], int | str]
@@ -79,7 +79,7 @@ class CachedPlan:
             return None
         try:
             content = _read(self._path, self._most)
-            return None if content is None else accept(self._judged(content, most()))
+            return None if content is None else accept(self._checked(content, most()))
         except (RefusedError, OSError) as reason:
             warnings.warn(
                 f"{self._path} was ignored, and the graph is planned again: {reason}",
@@ -98,7 +98,7 @@ class CachedPlan:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _replace(self._path, content)
 
-    def _judged(self, content: bytes, most: int | str) -> Any:
+    def _checked(self, content: bytes, most: int | str) -> Any:
         """Returns the plan if the program finds it and its figures valid for the graph."""
         found = untrusted_files.json_value(content)
         with tempfile.TemporaryDirectory(prefix="ckplan-") as folder:

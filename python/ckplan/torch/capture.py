@@ -1,7 +1,7 @@
 """Converts PyTorch's joint FX graph to ckplan's JointGraph.
 
-Memory follows the storages of the fake tensors in ``meta["val"]``: a node whose storage another node
-made is a view of that node.
+Memory follows the storages of the fake tensors in ``meta["val"]``: a node is a view if its storage
+was made by another node.
 """
 
 from __future__ import annotations

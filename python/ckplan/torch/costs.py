@@ -130,7 +130,8 @@ def _present(graph: JointGraph) -> Device:
 def known_as(title: str, memory_bytes: int) -> Device:
     """Returns the device that a driver calls ``title``, or the program's default.
 
-    Titles contain the model among other words: ``NVIDIA A100-SXM4-40GB``, ``NVIDIA GeForce RTX 4090``.
+    Titles contain the model among other words, as in ``NVIDIA A100-SXM4-40GB`` and
+    ``NVIDIA GeForce RTX 4090``.
     """
     default, known = _devices()
     words = title.lower().replace("-", " ").split()
@@ -196,8 +197,11 @@ def is_pointwise(node: fx.Node) -> bool:
 
 
 def flops(node: fx.Node) -> float:
-    """Returns FLOPs: PyTorch's count for matrix products, convolutions and attention, otherwise one
-    for each element."""
+    """Returns an operation's FLOPs.
+
+    For matrix products, convolutions and attention it is PyTorch's count; others take one for each
+    element.
+    """
     packet = getattr(node.target, "overloadpacket", None)
     outputs = _at_most(node.meta.get("val"))
     if packet in flop_registry:

@@ -83,9 +83,7 @@ def _run_again(call: fx.Node) -> Any:
     try:
         with torch.no_grad():
             return call.target(*args, **kwargs)
-    except (
-        Exception
-    ):  # For example, because of data-dependent sizes. The operation then has no metadata.
+    except Exception:  # For example, because of data-dependent sizes.
         return None
 
 

@@ -15,7 +15,8 @@ def paused(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Res
     """Decorates a function so that the cyclic collector is off during its calls.
 
     It is for functions that build FX graphs. The collector would traverse all nodes of the growing
-    graph again and again, although none is garbage, so time would grow faster than the graph. ``python/benchmarks/building.py`` measures it.
+    graph again and again, although none is garbage, so time would grow faster than the graph:
+    ``python/benchmarks/building.py`` measures it.
     """
 
     @functools.wraps(function)

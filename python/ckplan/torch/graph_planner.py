@@ -262,7 +262,7 @@ class GraphPlanner:
             for copy in captured.boundary_copies
             for tensor in tensors_in(copy.all_input_nodes[-1].meta.get("val"))
         )
-        replay = _judged(modules, plan, apart, dropped, updates)
+        replay = _checked(modules, plan, apart, dropped, updates)
         entry.saved_bytes, entry.saved_host_bytes = replay.saved_bytes, replay.saved_host_bytes
         self.describe(entry, captured, plan)
         found = self.parts.found[entry.part]
@@ -357,9 +357,8 @@ class GraphPlanner:
         Graph breaks can make parts so small that they cannot save their share.
         """
         request = self.request
-        if (
-            limit == "min" != request.limit
-        ):  # This is the first of two plans (see Parts), so a quick one will do.
+        if limit == "min" != request.limit:
+            # This is the first of two plans (see Parts), so a quick one will do.
             request = dataclasses.replace(request, algo="dtr")
         host_memory = self.parts.host_left_bytes(entry.part)
         if request.memory is not None and isinstance(limit, int) and not is_divided:
@@ -418,7 +417,7 @@ class GraphPlanner:
         needed += request.outside_bytes
         message = (
             f"{request.words()} is too little: the least {kind} is {size(needed)} ({needed} bytes), "
-            f"because beside parameters, inputs and what other parts of the model keep, part {part} "
+            f"because with parameters, inputs and what other parts of the model keep, part {part} "
             f"needs {missing} bytes more"
         )
         # For budgets, the program itself suggests this.
@@ -433,15 +432,15 @@ class GraphPlanner:
         compiled += self.parts.is_known(part)  # The first call may have made one more.
         if compiled == private.recompile_limit():
             warnings.warn(
-                f"this is plan {compiled} of one part of the model, and PyTorch asks for no more: "
-                "for other sizes of its inputs it will train in eager mode, without a plan; raise "
+                f"this is plan {compiled} for one part of the model, PyTorch's recompile limit: "
+                "with further input sizes it will train in eager mode, without a plan; raise "
                 "torch._dynamo.config.recompile_limit, or pad batches to fewer sizes",
                 ckplan.PlanWarning,
                 stacklevel=2,
             )
 
 
-def _judged(
+def _checked(
     modules: Modules, plan: Plan, apart: list[int], dropped: Collection[int], updates: int
 ) -> Replay:
     """Returns the memory that modules need. Raises ReplayError if it is not as planned.
@@ -455,7 +454,7 @@ def _judged(
     for what, count in needed.items():
         if not planned[what] - updates <= count <= planned[what]:
             raise ReplayError(
-                f"the modules of a plan need {count} bytes{what} where the plan says "
-                f"{planned[what]}: they are not used; please report it"
+                f"the modules of a plan need {count} bytes{what}, but the plan says "
+                f"{planned[what]}: they are not used; this is a bug in ckplan.torch, please report it"
             )
     return replay

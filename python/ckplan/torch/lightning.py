@@ -124,7 +124,8 @@ class BatchSizeFinder(callbacks.BatchSizeFinder):
     def scale_batch_size(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
     ) -> None:
-        source = trainer.datamodule if trainer.datamodule is not None else pl_module  # type: ignore[attr-defined]
+        module: Any = trainer  # Its annotations lack the attribute datamodule.
+        source = pl_module if module.datamodule is None else module.datamodule
         loader = source.train_dataloader()
         batch = next(iter(loader))
         self.estimate = estimate(
@@ -219,8 +220,8 @@ def _device_of(trainer: lightning.Trainer) -> str:
     device = trainer.strategy.root_device
     if device.type != "cuda":
         raise ValueError(
-            f'BatchSizeFinder: the trainer uses {device}; name a device, as "a100-40g" of `ckplan '
-            "devices`"
+            f"BatchSizeFinder: the trainer uses {device}; pass a device of `ckplan devices`, such as "
+            'device="a100-40g"'
         )
     properties = torch.cuda.get_device_properties(device)
     return known_as(properties.name, properties.total_memory).name
@@ -231,7 +232,7 @@ def _optimizer_of(trainer: lightning.Trainer) -> Make:
     optimizers = trainer.optimizers
     if len(optimizers) != 1:
         raise ValueError(
-            f"BatchSizeFinder: the model has {len(optimizers)} optimizers; name one by optimizer="
+            f"BatchSizeFinder: the model has {len(optimizers)} optimizers; pass one as optimizer="
         )
     kind: Any = type(optimizers[0])
     known = inspect.signature(kind).parameters

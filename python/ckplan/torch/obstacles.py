@@ -24,26 +24,25 @@ _OPEN_SIZE = "Dynamic shape operator"
 _SHOWN = 2
 
 ALLOCATOR = (
-    "several graphs share the memory: what PyTorch's allocator keeps beside their tensors is not "
-    "counted; set a smaller memory if training runs out of it"
+    "several graphs share the memory, so the overhead of PyTorch's allocator is not counted; set a "
+    "smaller memory if training runs out of it"
 )
 
 CHECKPOINTS = (
-    "the model's own gradient checkpointing is on: it may divide the graph, and the plan decides "
-    "for itself what runs again; switch it off, for instance by "
-    "model.gradient_checkpointing_disable()"
+    "the model's own gradient checkpointing is on: it may break the graph, and a plan needs none "
+    "of it; turn it off, for example by model.gradient_checkpointing_disable()"
 )
 
 _NO_GRAPH = (
-    "PyTorch compiled no graph of the model that trains, so nothing is planned, and the model "
-    "trains in eager mode"
+    "PyTorch compiled no graph of the model that has gradients, so nothing is planned and the "
+    "model trains in eager mode"
 )
 
 SMALL_BYTES = 1 << 20
 
 SMALL_PARTS = (
-    "small parts of the model, below 1 MiB, need more than their share of the budget, and are "
-    "planned within the least that they need: summary() has a line for each"
+    "parts of the model below 1 MiB need more than their share of the budget, and are planned for "
+    "the least memory that they need; summary() has a line for each"
 )
 
 
@@ -59,9 +58,9 @@ def before_the_first_call(model: Any) -> list[str]:
     ]
     if hooked:
         found.append(
-            f"modules with backward hooks ({_named(hooked)}), and what calls them, run in eager "
-            "mode, without a plan: PyTorch does not compile them; a hook on a tensor, by "
-            "Tensor.register_hook, is compiled"
+            f"modules with backward hooks ({_named(hooked)}) and the modules that call them run in "
+            "eager mode without a plan, because PyTorch does not compile them; it does compile "
+            "hooks on tensors (Tensor.register_hook)"
         )
     # An attribute of models of transformers.
     if any(getattr(module, "gradient_checkpointing", False) is True for module in model.modules()):
@@ -70,18 +69,21 @@ def before_the_first_call(model: Any) -> list[str]:
 
 
 def no_graph(breaks: Collection[str]) -> str:
-    """Returns the warning that nothing is planned. ``breaks`` are TorchDynamo's reasons, oldest first."""
+    """Returns the warning that nothing is planned.
+
+    ``breaks`` has TorchDynamo's reasons for graph breaks, oldest first.
+    """
     if not breaks:
         return (
-            f"{_NO_GRAPH}: fullgraph=True, or TORCH_LOGS=graph_breaks in the environment, says "
-            "where and why, and bounds={} plans sizes that depend on data"
+            f"{_NO_GRAPH}; fullgraph=True or the environment variable TORCH_LOGS=graph_breaks "
+            "shows where and why, and bounds={} allows data-dependent sizes"
         )
     reasons = dict.fromkeys(reason.strip().partition("\n")[0] for reason in breaks)
     shown = "; ".join(list(reasons)[:_SHOWN])
     more = f" and {len(reasons) - _SHOWN} more reasons" if len(reasons) > _SHOWN else ""
-    where = "TORCH_LOGS=graph_breaks in the environment says where"
+    where = "the environment variable TORCH_LOGS=graph_breaks shows where"
     if any(reason.startswith(_OPEN_SIZE) for reason in reasons):
-        where += ", and bounds={} plans sizes that depend on data"
+        where += ", and bounds={} allows data-dependent sizes"
     return f"{_NO_GRAPH}: {shown}{more} ({where})"
 
 
@@ -104,7 +106,7 @@ def missing_kernel(words: str) -> str | None:
     name = found[1] or f"{found[2]}::{found[3]}"
     return (
         f"{name} has no fake kernel, so the sizes of its results are unknown before it "
-        f'runs: register one by torch.library.register_fake("{name}"), a function of the same '
+        f'runs: register one with torch.library.register_fake("{name}"), a function with the same '
         "arguments that returns empty tensors of these sizes"
     )
 
@@ -114,8 +116,8 @@ def remedy(words: str) -> str:
     found = _DISABLED.search(words)
     if found is not None:
         return (
-            f"; the library that has {found[1]} keeps it from torch.compile, by "
-            "torch.compiler.disable: estimate the model without what calls it"
+            f"; {found[1]} is excluded from torch.compile by torch.compiler.disable in its library: "
+            "estimate the model without the code that calls it"
         )
     found = _NO_OPERATOR.search(words)
     if found is None:

@@ -32,14 +32,13 @@ _TRAINING_BATCH_NORMS = frozenset(
 
 _CHILD = re.compile(r"(?:\.__dict__\['_modules'\]|\._modules)\['([^']*)'\]")
 
-# The variable with the outermost module. A module compiled in place is the object of a bound method,
-# or the first argument of a decorated forward.
+# The variable that holds the outermost module. A module compiled in place is the object of a bound
+# method, or the first argument of a decorated forward.
 _ROOT = re.compile(r"[LG]\['(\w+)'\](?:\[0\])?(?:\.__self__)?\.?(.*)")
 _ROOTS = frozenset({"self", "fn", "mod", "args"})
 
 # Arguments that turn randomness off if they are zero.
 _PROBABILITIES = ("dropout_p", "p", "dropout")
-
 
 # PyTorch's own namespaces: a second run of their operators computes the same.
 _OWN = frozenset({"aten", "prims", "prim", "rngprims", "quantized", "inductor", "inductor_prims"})

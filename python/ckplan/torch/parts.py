@@ -34,7 +34,7 @@ class Part:
     saved_host_bytes: int = 0
     """Bytes that its plan keeps on the host between the passes."""
     calls: int = 0
-    """How many of its runs in a call of the model wait for backward at the same time."""
+    """How many of its runs wait for backward at the same time, in one call of the model."""
 
 
 class Parts:

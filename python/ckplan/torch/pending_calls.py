@@ -122,6 +122,6 @@ def first_saved_result(forward: fx.GraphModule, num_outputs: int) -> int | None:
 
 
 def version(tensor: Any) -> int:
-    """Returns how often a tensor was changed in place."""
+    """Returns the number of times that a tensor was changed in place."""
     is_counted = isinstance(tensor, torch.Tensor) and not tensor.is_inference()
     return tensor._version if is_counted else 0

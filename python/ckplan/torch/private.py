@@ -308,7 +308,7 @@ def number_of(tensor: torch.Tensor) -> Any:
 
 @contextlib.contextmanager
 def quiet_compiler() -> Iterator[None]:
-    """Silences the logger ``torch._dynamo``, since 2.0, whose messages repeat errors that are raised."""
+    """Silences the logger ``torch._dynamo``, since 2.0; its messages repeat raised errors."""
     logger = logging.getLogger("torch._dynamo")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

@@ -39,7 +39,7 @@ class Replacement:
     num_numbers: int
     slots: int
     rerun_forward: Callable[[list[Any]], Any] | None
-    """Recomputes what the first plan saves, if a gradient arrives that this plan dropped; else None."""
+    """Recomputes what the first plan saves, in case a gradient arrives that this plan dropped."""
     inputs_read: list[int]
     """The positions of inputs whose values ``rerun_forward`` needs."""
     devices: list[torch.device]

@@ -15,7 +15,6 @@ from ckplan.torch.graph import JointGraph
 from ckplan.torch.inductor.promise import Promise
 from ckplan.torch.request import Plan, Request
 
-
 Figures = dict[str, int | float]
 """Figures for logs, by names that begin with ``ckplan_``."""
 
@@ -42,7 +41,7 @@ class GraphReport:
     """The planned peak if the graph was retained for another backward pass, otherwise 0. The plan's
     ``peak_bytes`` and ``keep_all_peak_bytes`` then include the tensors that stay."""
     measured_peak_bytes: int | None = None
-    """The peak of the first step, with all calls of the graph; None until then, or if not measured."""
+    """The peak of the first step, with all calls of the graph; None if not measured (yet)."""
     measured_host_peak_bytes: int | None = None
     """The same for copies on the host."""
     calls: int = 1
@@ -92,13 +91,12 @@ class GraphReport:
         )
 
     def note_measured(self, peak_bytes: int, retains_graph: bool) -> None:
-        """Records the peak of the first step that compiled code ran, and warns if it is too high."""
+        """Records the peak of the first step of compiled code, and warns if it is too high."""
         self.measured_peak_bytes = peak_bytes
         if self.is_above_plan and not retains_graph:
             warnings.warn(
-                f"the first step of graph {self.part} needed {peak_bytes} bytes, where "
-                f"{self.step_peak_bytes} were promised: this is a bug in ckplan.torch, please "
-                "report it",
+                f"the first step of graph {self.part} needed {peak_bytes} bytes, promised "
+                f"{self.step_peak_bytes}: this is a bug in ckplan.torch, please report it",
                 PlanWarning,
                 stacklevel=2,
             )
@@ -272,10 +270,10 @@ def _shares(request: Request, parts: int, has_shares: bool) -> str:
     if request.is_relative:
         rule = f"each within {request.limit} of its own"
     elif has_shares:
-        rule = "each has a share, in proportion to what it needs to keep everything"
+        rule = "each has a share of the limit, in proportion to its keep-all peak"
     else:
-        rule = "each runs in little memory, and from the next call on has its share"
-    return f"{parts} graphs, since the model has graph breaks: {rule}"
+        rule = "each uses little memory in the first call, and has its share from the next one on"
+    return f"{parts} graphs, because the model has graph breaks: {rule}"
 
 
 def table(rows: list[list[str]], right: Iterable[int]) -> list[str]:

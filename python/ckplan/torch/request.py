@@ -144,7 +144,8 @@ class Request:
             )
         if isinstance(self.memory, str) and (self.memory == "min" or self.memory.endswith("%")):
             raise ValueError(
-                'memory must be a size such as "24GiB", a device such as "rtx4090" or a number of bytes'
+                'memory must be a size such as "24GiB", a device such as "rtx4090", or a number of '
+                "bytes"
             )
 
     @property
@@ -260,7 +261,7 @@ class ParsedRequest:
     limit_bytes: int
     """0 for relative limits."""
     request: dict[str, Any]
-    """What plans say of such a request, beside the algorithm, the limits and the effort."""
+    """The request as plans record it, without algorithm, limits and effort."""
     host_limit_bytes: int | None = None
     outside_bytes: int = 0
     """Bytes of the device's memory that no tensor can use, whatever the plan."""
@@ -335,7 +336,7 @@ def state_bytes(
 
 
 def _planned(graph: Any, **options: Any) -> dict[str, Any]:
-    """Plans a graph whose costs are nanoseconds, and hides the warning that the program assumes so."""
+    """Plans a graph whose costs are nanoseconds, and hides the warning about assuming that."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*costs are taken as nanoseconds", ckplan.PlanWarning)
         return ckplan.plan(graph, **options)
@@ -354,8 +355,8 @@ def make_plan(
 ) -> Plan:
     """Plans the graph, or takes the plan from the cache.
 
-    ``limit`` is a number of bytes or what ``--budget`` takes, and ``host_memory`` a number of bytes
-    for copies on the host; None is no limit. Raises ckplan.PlanError, among them
+    ``limit`` is a number of bytes or any other value of ``--budget``. ``host_memory`` limits the
+    copies on the host, in bytes; None is no limit. Raises ckplan.PlanError, for example
     ckplan.InfeasibleError.
     """
     content = graph.to_bytes()

@@ -118,7 +118,7 @@ def _by_name(name: str) -> ModuleType:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
                 raise
     raise ScriptError(
-        f"there is no module {name} in this folder or on sys.path; for a file, write FILE.py:FUNCTION"
+        f"no module {name} in this folder or on sys.path; for a file, write FILE.py:FUNCTION"
     )
 
 

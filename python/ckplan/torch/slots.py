@@ -1,7 +1,7 @@
 """Spare saved tensors, so that one graph of AOT autograd can run several plans.
 
-AOT autograd saves all tensors that forward returns beyond its results, and passes them to backward;
-only a list made at compile time needs an entry for each. So the compiled modules get spare ones.
+AOT autograd saves all tensors that forward returns beyond its results, and passes them to backward.
+Only a list made at compile time needs an entry for each, so the compiled modules get spare entries.
 Each plan saves a different number of tensors, which tells the backward pass which plan ran. Hooks
 for saved tensors may replace tensors, but cannot change their number.
 """
@@ -32,7 +32,7 @@ class Slots:
     spare: int
 
     def number_for(self, count: int, taken: Container[int]) -> int | None:
-        """Returns a free number of tensors, at least ``count``, for a new plan; None if there is none."""
+        """Returns an unused number of tensors, at least ``count``, for a new plan, if there is one."""
         free = range(count, self.num_saved + self.spare + 1)
         return next((n for n in free if n != self.num_saved and n not in taken), None)
 

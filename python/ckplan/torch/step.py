@@ -34,10 +34,7 @@ from ckplan.torch.replacement import (
 )
 from ckplan.torch.step_plans import StepPlans
 from ckplan.torch.tracker import Tracker
-from ckplan.torch.unused_results import (
-    GRADIENT_HELD,
-    Unused,
-)
+from ckplan.torch.unused_results import GRADIENT_HELD, Unused
 
 
 class Step(StepPlans):
@@ -63,10 +60,9 @@ class Step(StepPlans):
     def compile_forward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
         if self._slots is not None and self._first is not None:
             self._slots.remove_from_forward(module)
-            self._slots.remove_from_forward(
-                self._first.forward
-            )  # AOT autograd may have copied the module.
-            self._slots.remove_from_backward(self._first.backward)  # Compiled autograd traces it.
+            # AOT autograd may have copied the forward module, and compiled autograd traces backward.
+            self._slots.remove_from_forward(self._first.forward)
+            self._slots.remove_from_backward(self._first.backward)
             private_autograd.leave_saved_sizes_open()
         call = settled(private_autograd.box(module))
 
@@ -94,9 +90,8 @@ class Step(StepPlans):
             self._measure(replacement.forward if replacement else first, arguments)
         )
         for updated in replacement.updated if replacement else self._updated:
-            results[updated] = results[
-                updated
-            ].data  # Detached, because the next call may update the buffer again.
+            # Detached, because the next call may update the buffer again.
+            results[updated] = results[updated].data
         call = Call(results[: self._num_outputs], inputs, states, given)
         if replacement is not None:
             results = self._in_slots(replacement, results)

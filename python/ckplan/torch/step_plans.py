@@ -17,11 +17,7 @@ from ckplan.torch.graph_planner import GraphPlanner
 from ckplan.torch.module_replay import replay_built
 from ckplan.torch.offload.host import settled
 from ckplan.torch.pending_calls import Call, PendingCalls, first_saved_result
-from ckplan.torch.replacement import (
-    PlannedModules,
-    Replacement,
-    warn_above_plan,
-)
+from ckplan.torch.replacement import PlannedModules, Replacement, warn_above_plan
 from ckplan.torch.report import GraphReport
 from ckplan.torch.tracker import Tracker
 from ckplan.torch.unused_results import (
@@ -55,8 +51,8 @@ class StepPlans:
         self._first_entry: dict[str, Any] = {}
         self._tracker: Tracker | None = None
         self._is_begun = self._has_backward = False
-        # Some of the saved values are sizes that depend on data. They are the first ones that
-        # the backward module takes, and the last ones that the forward module returns.
+        # Some saved values are data-dependent sizes: the first ones that the backward module takes,
+        # and the last ones that the forward module returns.
         self._num_outputs = self._num_brought = self._num_numbers = 0
         self._first_made: int | None = None
         self._updated: list[int] = []
@@ -237,16 +233,15 @@ class StepPlans:
         self._entry.measured_peak_bytes = self._entry.measured_host_peak_bytes = None
 
     def _use(self, replacement: Replacement) -> bool:
-        """Switches to another plan. Returns False if it saves more tensors than there are slots for."""
+        """Switches to another plan. Returns False if there are too few slots for its tensors."""
         assert self._slots is not None
         count = self._slots.number_for(
             replacement.num_saved + (replacement.first_made is None), self._replacements
         )
         if count is None or replacement.num_numbers > self._num_numbers:
             return False
-        if (
-            replacement.first_made is None
-        ):  # The first tensor that fills the slots identifies its calls.
+        if replacement.first_made is None:
+            # The first tensor that fills the slots identifies its calls.
             replacement.first_made = replacement.num_saved
         replacement.slots = count
         self._replacements[count] = self._replacement = replacement
@@ -255,7 +250,7 @@ class StepPlans:
     def _make_replacement(
         self, built: PlannedModules, unused: Unused, first: fx.GraphModule | None = None
     ) -> Replacement | None:
-        """Returns the replacement; None if it needs a rerun of the first forward module, which is unsafe."""
+        """Returns the replacement; None if it would need an unsafe rerun of the first forward."""
         if first is None:
             assert self._first is not None
             first = self._first.forward

@@ -21,7 +21,6 @@ from torch._ops import OpOverload
 
 from ckplan.torch import operators, private
 
-
 # Operators, and the position of their result that has one more element in memory.
 _ONE_MORE = {
     ("aten::_embedding_bag", 1),
@@ -39,8 +38,8 @@ _COPIES_OF_MEMORY = frozenset(
     }
 )
 
-# Results that have the type of the parameters on the CPU, where fake tensors have that of the input:
-# statistics of a normalization in 16 bits whose parameters are in 32 bits, as autocast makes it.
+# Results that have the parameters' type on the CPU, whereas fake tensors have the input's: statistics
+# of a 16-bit normalization with 32-bit parameters, as under autocast.
 _STATISTICS = frozenset(
     {
         "aten::native_batch_norm",

@@ -1,8 +1,8 @@
 """Measures the memory that a step's tensors need while it runs.
 
-A dispatch mode sees every operation, and records when storages appear and disappear. It does not see
-memory that an operator allocates and frees within one call. It does not depend on an allocator, so
-it works on every device, to the byte.
+A dispatch mode sees every operation, and records when storages appear and disappear. It does not
+see memory that an operator allocates and frees within one call. It does not depend on an allocator,
+so it works on every device, and is exact to the byte.
 """
 
 from __future__ import annotations

@@ -28,10 +28,10 @@ INT64 = 2**63 - 1
 UINT64 = 2**64 - 1
 
 _COPIES = 128
-"""The limit of objects per byte of a file. Events of a snapshot share stacks: a stack of 1000 calls,
-shared by all events, comes to about 100."""
+"""The limit of objects per byte of a file. The events of a snapshot share stacks: one of 1000 calls
+that all events share comes to about 100."""
 _SLACK = 1 << 20
-"""Every file may have at least this many objects."""
+"""How many objects any file may have, however small."""
 
 
 class RefusedError(ValueError):
@@ -154,7 +154,7 @@ def check_size(value: Any, size: int) -> None:
     """
     most = _COPIES * size + _SLACK
     counts: dict[int, tuple[int, int]] = {}
-    """By id of a container: the number of objects in it, with itself, and its depth."""
+    """By id of a container: the number of objects in it, including itself, and its depth."""
     open_ones: set[int] = set()
     stack = [value]
     while stack:
@@ -180,7 +180,8 @@ def check_size(value: Any, size: int) -> None:
             raise RefusedError(f"it is nested more than {MOST_DEPTH} levels deep")
         if count > most:
             raise RefusedError(
-                f"it stands for more than {most} objects, as it refers to the same ones many times"
+                f"it expands to more than {most} objects, because it refers to the same ones many "
+                "times"
             )
         counts[id(top)] = count, depth
 
@@ -241,7 +242,7 @@ class _Pickle:
             raise RefusedError("its pickle is cut off")
         if code in _CALLS:
             raise RefusedError(
-                f"byte {self._at} names code to be called ({_CALLS[code]}), and nothing in a file is run"
+                f"byte {self._at} names code to be called ({_CALLS[code]}), which is never run"
             )
         if code in _OUTSIDE:
             raise RefusedError(f"byte {self._at} refers to something outside the file")
@@ -300,7 +301,7 @@ class _Pickle:
 
     def _protocol(self) -> None:
         if self._number(1) > 5:
-            raise RefusedError(f"byte {self._at} names a protocol of pickles after 5")
+            raise RefusedError(f"byte {self._at} names a pickle protocol above 5")
 
     def _frame(self) -> None:
         if self._number(8) > len(self._content) - self._at:
@@ -331,7 +332,7 @@ class _Pickle:
         try:
             return self._take(count).decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
-            raise RefusedError(f"byte {self._at} has a text that is not UTF-8") from None
+            raise RefusedError(f"byte {self._at} has a string that is not UTF-8") from None
 
     def _line(self) -> bytes:
         end = self._content.find(b"\n", self._at)
@@ -349,7 +350,7 @@ class _Pickle:
 
     def _whole_of(self, line: bytes) -> int:
         if not re.fullmatch(rb"-?(?:0|[1-9][0-9]{0,19})", line):
-            raise RefusedError(f"byte {self._at} has no whole number of 64 bits")
+            raise RefusedError(f"byte {self._at} has no 64-bit whole number")
         return self._within(int(line))
 
     def _float_line(self) -> float:
@@ -362,7 +363,7 @@ class _Pickle:
         try:
             return self._line().decode("raw-unicode-escape")
         except UnicodeDecodeError:
-            raise RefusedError(f"byte {self._at} has a text with a wrong escape") from None
+            raise RefusedError(f"byte {self._at} has a string with an invalid escape") from None
 
     def _mark(self) -> None:
         self._marks.append(len(self._stack))
@@ -389,7 +390,7 @@ class _Pickle:
 
     def _top(self, kind: type, what: str) -> Any:
         if not self._stack or not isinstance(self._stack[-1], kind):
-            raise RefusedError(f"byte {self._at} adds to what is not a {what}")
+            raise RefusedError(f"byte {self._at} adds to something that is not a {what}")
         return self._stack[-1]
 
     def _extend(self, items: list[Any]) -> None:
@@ -405,16 +406,15 @@ class _Pickle:
             key = items[position]
             if type(key) is not str and type(key) is not int:
                 raise RefusedError(
-                    f"byte {self._at} has a key that is neither a text nor a whole number"
+                    f"byte {self._at} has a key that is neither a string nor a whole number"
                 )
             if key in target:
                 raise RefusedError(f"byte {self._at} has a key twice in one dictionary")
             target[key] = items[position + 1]
 
     def _put(self, place: int) -> None:
-        is_place = (
-            0 <= place <= len(self._content)
-        )  # Python's own reader makes all places up to it.
+        # Python's own reader allocates all places up to this one.
+        is_place = 0 <= place <= len(self._content)
         if not is_place or not self._stack or self._stack[-1] is _MARK:
             raise RefusedError(f"byte {self._at} refers to an object that is not there")
         self._memo[place] = self._stack[-1]

@@ -27,29 +27,27 @@ DROPPED = (
 
 HELD_AFTER_ALL = (
     "the caller used results that it had dropped before: this step needs more memory than planned, "
-    "and from the next one on they are planned as held"
+    "and plans count these results from the next step on"
 )
 
 HOOKED = (
-    "saved_tensors_hooks are in force, so gradients are planned for all results again: "
-    'returns="loss" leaves out those that your loop never uses'
+    "saved_tensors_hooks are active, so plans count the gradients of all results again: "
+    'returns="loss" excludes those that your loop never uses'
 )
 
 UNUSED_NOTE = "without results that the caller drops, or uses without a gradient"
 
 RETAINED = (
-    "a graph is retained for another backward pass, so that its saved tensors stay: planned peaks "
-    "count them, and from the next step on the graph is planned as such"
+    "a graph is retained for another backward pass, so its saved tensors stay: planned peaks now "
+    "count them, and from the next step on plans do too"
 )
 
 GRADIENT_HELD = (
-    "the caller holds a gradient that it passes to the backward pass until the end: planned peaks "
-    "count it"
+    "the caller holds a gradient that it passes to the backward pass until the pass ends: planned "
+    "peaks now count it"
 )
 
-NO_LOSS = (
-    'returns="loss", but a graph has no result of one element: all its results are planned for'
-)
+NO_LOSS = 'returns="loss", but a graph has no one-element result, so its plan counts all results'
 
 _SUM = torch.ops.aten.add.Tensor
 

@@ -117,7 +117,7 @@ def test_without_the_argument_such_a_size_ends_a_graph_as_before():
     assert len(compiled.ckplan.graphs) == 2
     # TorchDynamo leaves a function alone where a graph would end within a loop.
     compiled = ckplan.torch.compile(Sparse(), "100%")
-    with pytest.warns(ckplan.PlanWarning, match="bounds={} plans sizes that depend on data"):
+    with pytest.warns(ckplan.PlanWarning, match="bounds={} allows data-dependent sizes"):
         compiled(batch())
 
 

@@ -200,7 +200,7 @@ def test_code_that_needs_other_memory_than_promised_is_not_used(monkeypatch):
         return found
 
     monkeypatch.setattr(part_decision, "replay", more)
-    with pytest.raises(ReplayError, match=r"needs \d+ bytes where its replay promised \d+"):
+    with pytest.raises(ReplayError, match=r"needs \d+ bytes, but its replay promised \d+"):
         planned(mlp(), torch.randn(256, 32), "100%")
     assert peaks
 

@@ -228,6 +228,6 @@ def choose(x):
 
 
 def test_a_function_that_is_kept_from_the_compiler_is_named():
-    match = "library that has choose keeps it from torch.compile.*without what calls it"
+    match = "choose is excluded from torch.compile.*without the code that calls it"
     with pytest.raises(ckplan.torch.EstimateError, match=match):
         estimate(lambda: Around(choose), torch.zeros(2, 64))

@@ -129,7 +129,7 @@ def test_modules_that_need_other_host_memory_are_refused(monkeypatch, change):
 
     monkeypatch.setattr(graph_planner, "make_plan", wrong)
     planned = ckplan.torch.compile(mlp(), budget="100%", effort="quick")
-    with pytest.raises(ckplan.torch.ReplayError, match="bytes of host memory where the plan says"):
+    with pytest.raises(ckplan.torch.ReplayError, match="bytes of host memory, but the plan says"):
         planned(rows())
 
 

@@ -67,7 +67,7 @@ def test_a_budget_in_per_cent_is_for_each_part():
     assert len(report.graphs) == 2
     for graph in report.graphs:
         assert graph.plan.peak_bytes <= 0.7 * graph.plan.keep_all_peak_bytes
-    assert "2 graphs, since the model has graph breaks" in report.summary()
+    assert "2 graphs, because the model has graph breaks" in report.summary()
 
 
 class Small(nn.Module):

@@ -98,8 +98,8 @@ def test_functions_that_are_missing_or_fail(path, change, arguments, said, capsy
 @pytest.mark.parametrize(
     ("model", "code", "said"),
     [
-        ("no_such_one:make", 3, "there is no module no_such_one in this folder"),
-        ("json.no_such_one:make", 3, "there is no module json.no_such_one"),
+        ("no_such_one:make", 3, "no module no_such_one in this folder"),
+        ("json.no_such_one:make", 3, "no module json.no_such_one"),
         ("a/b:make", 3, "a/b is not the name of a module; for a file, write FILE.py:FUNCTION"),
         ("made.py", 2, "write MODULE:FUNCTION or FILE.py:FUNCTION"),
         (":make", 2, "write MODULE:FUNCTION"),

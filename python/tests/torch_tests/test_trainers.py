@@ -354,7 +354,7 @@ def test_the_finder_sets_the_largest_batch_that_fits(
 @pytest.mark.parametrize(
     ("finder", "error", "message"),
     [
-        ({"device": None}, ValueError, "the trainer uses cpu; name a device"),
+        ({"device": None}, ValueError, "the trainer uses cpu; pass a device"),
         ({"memory": "1MiB"}, ckplan.torch.EstimateError, "no batch fits, not even 1:\n_Step"),
     ],
 )

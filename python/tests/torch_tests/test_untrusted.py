@@ -41,7 +41,7 @@ SAME_HASH = pickle.dumps({k * (2**61 - 1): 0 for k in range(3000)})
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (DEEP_KEY, "a key that is neither a text nor a whole number"),
+        (DEEP_KEY, "a key that is neither a string nor a whole number"),
         (DEEP_LIST, "nested more than 64 levels deep"),
         (OF_ITSELF, "contains itself"),
         (SAME_HASH, "a whole number beyond 64 bits"),
@@ -51,7 +51,7 @@ SAME_HASH = pickle.dumps({k * (2**61 - 1): 0 for k in range(3000)})
         (pickle.dumps({"a": {1}}), "not part of a pickle of plain data"),
         (pickle.dumps({"a": b"x"}, 4), "not part of a pickle of plain data"),
         (b"\x80\x04}(X\x01\x00\x00\x00aNX\x01\x00\x00\x00aNu.", "a key twice"),
-        (b"Np2L\n.", "no whole number of 64 bits"),
+        (b"Np2L\n.", "no 64-bit whole number"),
         (shared(1000), "refers to the same ones many times"),
         (shared(10_000), "refers to the same ones many times"),
         (doubled(50), "refers to the same ones many times"),

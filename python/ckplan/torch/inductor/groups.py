@@ -19,7 +19,6 @@ from ckplan.torch.inductor.costs import is_fusible
 from ckplan.torch.offload.steps import Step
 from ckplan.torch.request import Plan
 
-
 _MASK_WEIGHT = 4
 """How many times its bytes a mask on a CPU counts.
 

@@ -30,8 +30,8 @@ from ckplan.torch.request import Plan
 RETAINED_NOTE = "retain_graph keeps more than is promised"
 
 RETAINED = (
-    "a graph is retained for another backward pass, so that its saved tensors stay: that is more "
-    'than is promised with compiler="inductor"; compiler="eager" plans it'
+    "a graph is retained for another backward pass, so its saved tensors stay and a step needs more "
+    'than promised; with compiler="eager", plans take this into account'
 )
 
 
@@ -114,8 +114,9 @@ class PartDecision(lowered_step.Decision):
         peak = found.peak_bytes(within)
         if peak != entry.promise.bytes:
             raise ReplayError(
-                f"the code that Inductor has compiled needs {peak} bytes where its replay "
-                f"promised {entry.promise.bytes}: it is not used; please report it"
+                f"the code that Inductor compiled needs {peak} bytes, but its replay promised "
+                f"{entry.promise.bytes}: it is not used; this is a bug in ckplan.torch, please "
+                "report it"
             )
         if entry.measured_peak_bytes is None:
             FirstStep(step, apart, within, entry.note_measured)
@@ -220,11 +221,10 @@ def _infeasible(
     words: str, best: Candidate, plain: Candidate, most: int, rounds: int
 ) -> ckplan.InfeasibleError:
     message = (
-        f"{words} is too little for Inductor's code: of {rounds} ways to divide the graph that "
-        f"were replayed, the least needs {size(best.peak_bytes)} "
+        f"{words} is too little for Inductor's code: the limit is {size(most)}, but the best of "
+        f"{rounds} ways to divide the graph needs {size(best.peak_bytes)} "
         f"({percent(best.peak_bytes, plain.peak_bytes)} of plain Inductor's "
-        f"{size(plain.peak_bytes)}), where {size(most)} were asked for; "
-        f"try budget={best.peak_bytes}"
+        f"{size(plain.peak_bytes)}); try budget={best.peak_bytes}"
     )
     return ckplan.InfeasibleError(
         message, INFEASIBLE, kind="infeasible", least_bytes=best.peak_bytes

@@ -21,7 +21,7 @@ from ckplan.torch.operators import schema_name
 class Emitter(Protocol):
     """Adds the operations of transfers to a graph. Each method returns the new node.
 
-    ``waits_before_backward`` says that no copy back may be under way when the forward module ends.
+    ``waits_before_backward``: all copies back must be complete when the forward module ends.
     """
 
     waits_before_backward: bool
@@ -31,11 +31,11 @@ class Emitter(Protocol):
         ...
 
     def drop(self, graph: fx.Graph, host: fx.Node, source: fx.Node, poisons: bool) -> fx.Node:
-        """Waits for the copy; ``source`` is freed. ``poisons``: nobody else holds it."""
+        """Waits for the copy, then frees ``source``. ``poisons``: nothing else holds it."""
         ...
 
     def load(self, graph: fx.Graph, host: fx.Node) -> fx.Node:
-        """Begins the copy back. ``host.meta["host_copy_of"]`` is what the copy is of."""
+        """Begins the copy back. ``host.meta["host_copy_of"]`` is the original."""
         ...
 
     def wait(self, graph: fx.Graph, loaded: fx.Node, host: fx.Node) -> fx.Node:
@@ -67,10 +67,10 @@ class Eager:
 
 
 class Compiled:
-    """Emits PyTorch's operators, which keep their events and pinned memory themselves.
+    """Emits PyTorch's operators, which manage their events and pinned memory themselves.
 
-    They do not hold what they copy into. If the backward pass never ran, its memory would be used
-    by others while the copy is under way, so the forward module waits.
+    They do not hold the memory that they copy into. If the backward pass never ran, that memory
+    could be reused during the copy, so the forward module waits.
     """
 
     waits_before_backward = True
@@ -110,16 +110,16 @@ def _host_of(made: fx.Node, source: fx.Node) -> fx.Node:
 
 
 def _loaded(made: fx.Node, host: fx.Node) -> fx.Node:
-    """Gives a copy back the note of its original, since views of either share their storage with it.
+    """Gives a copy back the fake tensor of its original, because their views share its storage.
 
-    Some of these views are seen only there: the schema of ``_unsafe_view`` declares none.
+    For some views, only the shared storage reveals them: ``_unsafe_view`` declares none.
     """
     made.meta["val"] = host.meta["host_copy_of"]
     return made
 
 
 def _same(made: fx.Node, source: fx.Node) -> fx.Node:
-    """Gives a node the notes of the node whose tensor it returns."""
+    """Gives a node the metadata of the node whose tensor it returns."""
     notes = ("val", "host_copy_of")
     made.meta.update({key: source.meta[key] for key in notes if key in source.meta})
     return made

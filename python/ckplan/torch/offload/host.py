@@ -1,15 +1,15 @@
 """Host memory for the copies of one graph, and the copies themselves.
 
-A graph has one block of host memory, the *slab*, with a planned place for each copy. Each call of
-the graph that waits for its backward pass beside another one has a slab of its own.
+A graph has one block of host memory, the *slab*, with a planned place for each copy. If several
+calls of the graph wait for their backward passes, each has its own slab.
 
-On a GPU the slab is pinned, and copies run in two streams beside the one that computes, one for
-each direction, or in one stream if the link serves one direction at a time. Each copy has an event,
-for which the computing stream waits where the plan says so. This has not been run on a GPU.
+On a GPU the slab is pinned. Copies run in two streams besides the compute stream, one for each
+direction, or in one stream if the link is half duplex. Each copy has an event, and the compute
+stream waits for it where the plan says so. This has not been run on a GPU.
 
-On a CPU the slab stands for the host: it is memory of the same kind, counted apart. Every copy is
-made as late as the plan allows, at the wait for it, and its target holds poison until then. So a
-missing wait shows in the results. Dropped memory is poisoned too.
+On a CPU the slab plays the host: it is ordinary memory that is counted separately. Each copy is made
+as late as the plan allows, at the wait for it, and its target holds poison until then, so a missing
+wait shows in the results. Dropped memory is poisoned too.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class _Copy:
 
 @dataclass
 class _Arrival:
-    """A copy back, which holds the memory that it writes to."""
+    """A copy back to the device; it holds the memory that it writes to."""
 
     tensor: torch.Tensor
     event: Any
     is_wanted: Callable[[], bool]
-    """Whether the host copy is there. If not, the backward pass that was to read it never ran."""
+    """Whether the host copy still exists. If not, the backward pass that reads it never ran."""
 
 
 class HostMemory:
@@ -95,7 +95,7 @@ class HostMemory:
     def wait(self, tensor: torch.Tensor, host: torch.Tensor) -> torch.Tensor:
         """Waits for the copy into a tensor, and returns the tensor."""
         if _has_streams(tensor):
-            # If the backward pass runs for a second time, the copy is there.
+            # If the backward pass runs a second time, the copy is complete already.
             if storage_key(tensor) in self._arrivals:
                 _wait_for(self._arrivals.pop(storage_key(tensor)).event, tensor.device)
         else:
@@ -124,7 +124,7 @@ class HostMemory:
         return made
 
     def _queue(self, way: str, device: torch.device, to: torch.Tensor, source: torch.Tensor) -> Any:
-        """Copies bytes beside the computing stream, after all that it has queued.
+        """Queues a copy in another stream, after everything that the compute stream has queued.
 
         Returns the event after which the copy is complete.
         """
@@ -155,11 +155,11 @@ class _Slab:
             whole = torch.frombuffer(self._memory, dtype=torch.uint8)
             runtime: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
             torch.cuda.check_error(runtime.cudaHostRegister(whole.data_ptr(), size, 0))
-            # The memory is held until it is no longer registered.
+            # Holds the memory until it is unregistered.
             weakref.finalize(self, _unregister, runtime, whole)
 
     def part(self, offset: int, size: int) -> torch.Tensor:
-        """Returns the bytes in a range, as a tensor that is no view of another one."""
+        """Returns the bytes in a range, as a tensor with its own storage."""
         return torch.frombuffer(self._memory, dtype=torch.uint8, count=size, offset=offset)
 
 
@@ -168,7 +168,7 @@ def _unregister(runtime: Any, memory: torch.Tensor) -> None:
     runtime.cudaHostUnregister(memory.data_ptr())
 
 
-# All graphs share the link, and so its streams: one for each device and direction.
+# All graphs share the link, so they also share its streams, one for each device and direction.
 _streams: dict[tuple[torch.device, str], Any] = {}
 
 
@@ -191,9 +191,9 @@ def _wait_for(event: Any, device: torch.device) -> None:
 
 
 def settled(call: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    """Returns a boxed function that leaves no copy under way if it fails.
+    """Returns a boxed function that, if it fails, first waits for all copies.
 
-    Otherwise the memory of a copy might be freed, and used by others, before the copy ends.
+    Otherwise the memory of a copy might be freed and reused before the copy ends.
     """
 
     def run(arguments: list[Any]) -> Any:
@@ -208,7 +208,7 @@ def settled(call: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns all bytes of the tensor's memory, whatever part of it the tensor is."""
+    """Returns all bytes of the tensor's storage, of which the tensor may be only a part."""
     empty = torch.empty(0, dtype=torch.uint8, device=tensor.device)
     return empty.set_(tensor.untyped_storage())
 

@@ -11,19 +11,18 @@ def pin_to_device(graph: JointGraph, is_compiled: bool) -> None:
     """Adds the operations whose results must stay on the device to ``graph.never_offloaded``.
 
     Their results share memory with those of another operation, as with communication, or are on the
-    CPU in modules for a compiler. The program itself excludes results of the model. Raises OffloadError if the graph is on a device whose values cannot be moved.
+    CPU in modules for a compiler. The program itself excludes results of the model. Raises
+    OffloadError if the graph is on a device whose values cannot be moved.
     """
     operations = [operation for operation in graph.operations if operation.node is not None]
     kinds = {kind for operation in operations for kind in _device_types(operation)}
     others = sorted(kinds - {"cpu", "cuda"})
     if others:
-        raise OffloadError(
-            f"offload is for GPUs of NVIDIA, and on a CPU for tests, but not for {others[0]}"
-        )
+        raise OffloadError(f"offload supports NVIDIA GPUs, and CPUs for tests, but not {others[0]}")
     if is_compiled and kinds == {"cpu"}:
         raise OffloadError(
-            'with compiler="inductor", offload needs a GPU: PyTorch\'s operators that copy in '
-            'compiled graphs refuse a CPU; use compiler="eager"'
+            'with compiler="inductor", offload needs a GPU, because PyTorch\'s copy operators for '
+            'compiled graphs do not run on a CPU; use compiler="eager"'
         )
     passed_on = {
         graph.values[value].alias_of
