@@ -126,7 +126,7 @@ def test_a_history_may_begin_anywhere(begin):
         (
             9,
             {"bytes": 20 * MIB},
-            "request 5 gets a segment of 20971520 bytes, and the replay one of",
+            "request 5 gets a segment of 20971520 bytes, but one of",
         ),
         (
             18,
@@ -144,10 +144,10 @@ def test_another_answer_is_seen(position, changed, said):
 def test_a_segment_more_or_less_is_seen():
     # B would have been there from the start, and would have had room for the first request.
     without = HISTORY[:7] + HISTORY[8:]
-    assert "request 0 of 3145728 bytes gets a segment of 20971520 bytes, and the replay has" in (
+    assert "request 0 of 3145728 bytes gets a segment of 20971520 bytes, but the replay has" in (
         replay(Snapshot(0, without, SEGMENTS)).difference
     )
-    assert "request 4 gets a free block, and the replay a segment of 20971520 bytes" in (
+    assert "request 4 gets a free block, but the replay needs a segment of 20971520 bytes" in (
         replay(Snapshot(0, without, SEGMENTS[:1] + SEGMENTS[2:])).difference
     )
     two = []
@@ -155,9 +155,9 @@ def test_a_segment_more_or_less_is_seen():
         rows = ("segment_alloc", "alloc", "free_completed")
         two += [event(action, address, size) for action in rows]
     more = [*two, event("segment_free", A, 34 * MIB), event("alloc", D, 2 * MIB)]
-    assert "it gives 1 more segments back" in replay(Snapshot(0, more, [])).difference
+    assert "the replay gives back 1 more segments" in replay(Snapshot(0, more, [])).difference
     ends = replay(Snapshot(0, HISTORY, SEGMENTS[:-1])).difference
-    assert ends == f"it ends with {78 * MIB} reserved bytes, not {42 * MIB}"
+    assert ends == f"the replay ends with {78 * MIB} reserved bytes, not {42 * MIB}"
 
 
 def test_what_the_replay_does_not_know_is_refused():

@@ -1,6 +1,6 @@
 """Matches recorded allocations with planned ones.
 
-Both are sequences of sizes, aligned so that as few as possible remain unmatched, as in a text diff.
+Both are sequences of sizes, aligned as in a text diff so that as few as possible remain unmatched.
 The history has more than the planned step, so allocations before the first match and after the last
 one cost nothing.
 """
@@ -19,24 +19,24 @@ _MOST_CELLS = 400_000_000
 
 
 def overlap(planned: Sequence[int], recorded: Sequence[int]) -> int:
-    """Returns how many allocations could be the same, whatever their order."""
+    """Returns how many allocations have a counterpart of the same size, in any order."""
     return sum((Counter(planned) & Counter(recorded)).values())
 
 
 def align(planned: Sequence[int], recorded: Sequence[int]) -> list[tuple[int, int]]:
     """Returns pairs of equal sizes by their positions, in order. Raises SnapshotError.
 
-    Of several best alignments it takes the one that ends last, and in it the earliest pairs.
+    Of several best alignments, it returns the one that ends last, with the earliest pairs.
     """
     if (len(planned) + 1) * (len(recorded) + 1) > _MOST_CELLS:
         raise SnapshotError(
-            f"{len(recorded)} recorded allocations are too many to find {len(planned)} planned "
-            "ones among them: record fewer steps, or choose one by --step"
+            f"{len(recorded)} recorded allocations are too many to match with {len(planned)} planned "
+            "ones: record fewer steps, or choose one with --step"
         )
     table = _table(planned, recorded)
     at, pairs = _last_least(table[-1]), []
     for row in range(len(planned), 0, -1):
-        # What is left over in the history, as long as that costs the least.
+        # Skip unmatched recorded allocations, as long as that has the least cost.
         while at and table[row][at] == table[row][at - 1] + 1:
             at -= 1
         if not at:
@@ -49,7 +49,7 @@ def align(planned: Sequence[int], recorded: Sequence[int]) -> list[tuple[int, in
 
 
 def _table(planned: Sequence[int], recorded: Sequence[int]) -> list[torch.Tensor]:
-    """Returns the least numbers that are left over, of the first so many of both sequences."""
+    """Returns the least number of unmatched allocations for each pair of prefixes."""
     kind = torch.int16 if len(planned) + len(recorded) < 1 << 15 else torch.int32
     sizes = torch.tensor(list(recorded), dtype=torch.int64)
     place = torch.arange(len(recorded) + 1, dtype=torch.int32)
@@ -59,7 +59,7 @@ def _table(planned: Sequence[int], recorded: Sequence[int]) -> list[torch.Tensor
         best = row + 1
         same = torch.where(sizes == size, row[:-1], 1 << 30)
         torch.minimum(best[1:], same, out=best[1:])
-        # Each that is left over in the history costs one more than where the row was cheaper.
+        # Each unmatched recorded allocation costs one more.
         row = torch.cummin(best - place, 0).values + place
         table.append(row.to(kind))
     return table

@@ -1,8 +1,8 @@
 """Compares the memory of a planned training step with a recorded memory snapshot.
 
-Matched allocations divide the history into *moments*, one for each run of the plan that allocates. At
-each moment the bytes in memory differ for four reasons: an unplanned allocation, a planned one that
-was not made, and a planned one that was freed later or earlier.
+Matched allocations divide the history into *moments*, one for each run of the plan that allocates.
+At each moment the bytes in memory can differ for four reasons: an allocation was not planned, a
+planned one was not made, or a planned one was freed later or earlier.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ from ckplan.torch.snapshots.windows import Window, place, windows
 
 
 def compare(snapshot: Snapshot, plan: Planned, step: int | None = None) -> Comparison:
-    """Compares one step of a history, from 0, with its plan. Raises SnapshotError.
+    """Compares one step of a history with its plan. Raises SnapshotError.
 
-    By default it takes the last step with the most allocations of planned sizes.
+    ``step`` counts from 0; by default it is the last step with the most allocations of planned
+    sizes.
     """
     found = windows(snapshot.events)
     sizes = [version.bytes for version in plan.versions]
@@ -84,7 +85,7 @@ class _Matched:
     def __init__(self, snapshot: Snapshot, window: Window, plan: Planned):
         found = _allocations(snapshot, window)
         pairs = align([v.bytes for v in plan.versions], [row.bytes for row in found])
-        # Allocations before the first planned one belong to the time before the step.
+        # Allocations before the first planned one come before the step.
         first, last = (pairs[0][1], pairs[-1][1]) if pairs else (0, len(found) - 1)
         self.recorded = found[first : last + 1]
         self.window = Window(found[first].made, found[last].made + 1)
@@ -105,17 +106,17 @@ class _Matched:
         return len(self._runs)
 
     def run(self, moment: int) -> int:
-        """Returns the run of a moment; that before the first one is -1."""
+        """Returns the run of a moment; -1 for the time before the first moment."""
         return self._runs[moment] if moment >= 0 else -1
 
     def of_run(self, run: int) -> int:
-        """Returns the last moment that is not after a run."""
+        """Returns the last moment at or before a run."""
         return bisect.bisect_right(self._runs, run) - 1
 
     def of_event(self, event: int) -> int:
-        """Returns the last moment that is not after an event, or does not end after it.
+        """Returns the last moment that ends at or before an event.
 
-        A moment begins with the first allocation of its run, and its event is the last.
+        A moment begins with the first allocation of its run, and ends with the last.
         """
         return bisect.bisect_right(self._events, event) - 1
 
@@ -219,7 +220,7 @@ class _SideBySide:
         return [Module(name, planned[name], recorded[name]) for name in names]
 
     def _module(self, position: int, row: _Recorded) -> str:
-        """Returns the module of an allocation; one that is not planned is of the run then."""
+        """Returns the module of an allocation; if it is unplanned, that of the present run."""
         version = self._of_recorded.get(position)
         if version is not None:
             return self._plan.operation(self._plan.versions[version].made).module
@@ -292,7 +293,7 @@ class _SideBySide:
 
 
 def _most(matched: _Matched) -> tuple[int, int]:
-    """Returns the event with the most bytes of the step in memory, and these bytes."""
+    """Returns the event at which the step has the most bytes in memory, and these bytes."""
     changes = [(row.made, row.bytes) for row in matched.recorded]
     changes += [(row.freed, -row.bytes) for row in matched.recorded]
     live = most = at = 0
@@ -314,7 +315,7 @@ def _before(snapshot: Snapshot, window: Window) -> int:
 
 
 def _reserved(snapshot: Snapshot, window: Window) -> int:
-    """Returns the most bytes of segments while a step runs."""
+    """Returns the peak of the segments' bytes while a step runs."""
     live = sum(segment.bytes for segment in snapshot.segments)
     most = live if window.end == len(snapshot.events) else 0
     for position in range(len(snapshot.events) - 1, window.begin - 1, -1):

@@ -80,11 +80,11 @@ class Comparison:
     """Allocations of the recorded step."""
     matched: int
     before_bytes: int
-    """In memory when the step begins: parameters, the optimizer's state, and so on."""
+    """Bytes in memory when the step begins: parameters, the optimizer's state, and so on."""
     reserved_bytes: int
-    """The most that the allocator has from the driver during the step."""
+    """The most memory that the allocator holds from the driver during the step."""
     apart_bytes: int
-    """Gradients of parameters, which count here, but not in the plan's peak."""
+    """Gradients of parameters, which count here but not in the plan's peak."""
     planned_peak: Moment
     recorded_peak: Moment
     modules: list[Module]
@@ -129,15 +129,15 @@ def _head(found: Comparison) -> str:
     which = f"step {found.step} of {found.steps}, from 0" if found.steps > 1 else "its only step"
     rows = [
         ["recorded", f"device {found.device}, {which}: {found.recorded} allocations"],
-        ["matched", f"{found.matched} of the {found.planned} planned ones"],
-        ["before", f"{size(found.before_bytes)} are in memory when the step begins"],
+        ["matched", f"{found.matched} of {found.planned} planned allocations"],
+        ["before", f"{size(found.before_bytes)} in memory when the step begins"],
         ["peak", _peak("recorded", found.recorded_peak, found.recorded_peak.recorded_bytes)],
         ["", _peak("planned", found.planned_peak, found.planned_peak.planned_bytes)],
         ["segments", f"{size(found.reserved_bytes)} at most"],
     ]
     if found.apart_bytes:
-        rows.append(["gradients", f"{size(found.apart_bytes)}, which the plan counts apart"])
-    return "\n".join([f"{printable(found.plan)} beside a snapshot", *table(rows, right=())])
+        rows.append(["gradients", f"{size(found.apart_bytes)}, which the plan counts separately"])
+    return "\n".join([f"{printable(found.plan)} and the snapshot", *table(rows, right=())])
 
 
 def _peak(side: str, moment: Moment, count: int) -> str:
@@ -156,7 +156,7 @@ def _causes(found: Comparison) -> str:
         if allocations:
             rows.append([cause, _signed(count), str(allocations)])
     peak = found.recorded_peak
-    rows.append(["all of it", _signed(peak.recorded_bytes - peak.planned_bytes), ""])
+    rows.append(["total", _signed(peak.recorded_bytes - peak.planned_bytes), ""])
     return "\n".join(table(rows, right=(1, 2)))
 
 
@@ -165,7 +165,7 @@ def _modules(found: Comparison) -> str:
     if not differing:
         return ""
     differing.sort(key=lambda row: -abs(row.recorded_bytes - row.planned_bytes))
-    rows = [["by module, there", "planned", "recorded", "difference"]]
+    rows = [["by module at that peak", "planned", "recorded", "difference"]]
     for row in differing[:_ROWS]:
         name = printable(row.name) or "(outside of modules)"
         both = size(row.planned_bytes), size(row.recorded_bytes)
@@ -175,9 +175,9 @@ def _modules(found: Comparison) -> str:
 
 def _steps(found: Comparison) -> str:
     if not found.partings:
-        return "  they part nowhere"
+        return "  no differences"
     largest = sorted(found.partings, key=lambda row: -row.bytes)[:_ROWS]
-    rows = [["runs", "they part by", "bytes", "at the peak", "operation"]]
+    rows = [["runs", "difference", "bytes", "at the peak", "operation"]]
     for row in sorted(largest, key=lambda row: (row.run, row.cause)):
         runs = f"{row.run}-{row.until}" if row.until != row.run else str(row.run)
         where = f" ({printable(row.place)})" if row.place else ""

@@ -1,8 +1,8 @@
 """Replays a recorded history through the simulation of PyTorch's allocator.
 
-A history has what was asked of the allocator, and what it answered: the addresses of blocks, and
-when it got segments from the driver and gave them back. The replay is asked the same. The driver's
-answers are taken from the history, because the allocator cannot know them.
+A history records the requests to the allocator and its answers: the addresses of blocks, and when it
+got segments from the driver and gave them back. The replay makes the same requests. The driver's
+answers come from the history, because the allocator cannot know them.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from ckplan.torch.snapshots.snapshot_file import (
 
 @dataclass(frozen=True)
 class Replayed:
-    """How far a replay went: all requests, or up to the first that it answers differently."""
+    """How far a replay went: through all requests, or up to the first different answer."""
 
     requests: int
-    """How many blocks were asked for."""
+    """The number of requested blocks."""
     answered: int
-    """How many of them, from the first on, got the recorded address."""
+    """How many of them got the recorded address, before the first that did not."""
     segments: int
-    """How many segments the history gets from the driver."""
+    """The number of segments that the history gets from the driver."""
     peak_reserved_bytes: int
     reserved_bytes: int
     difference: str
-    """What is different; empty if nothing is."""
+    """The first difference; empty if there is none."""
 
 
 class _Different(Exception):
@@ -99,7 +99,7 @@ class _Run:
         if event.action == SEGMENT_FREE:
             self._give_back(event)
         elif self._returned:
-            raise _Different(f"it gives {len(self._returned)} more segments back")
+            raise _Different(f"the replay gives back {len(self._returned)} more segments")
         elif event.action == SEGMENT_ALLOC:
             self._segments.append(event)
         elif event.action == ALLOC and event.bytes:
@@ -112,7 +112,7 @@ class _Run:
         reserved = sum(segment.bytes for segment in snapshot.segments)
         if self.allocator.reserved_bytes != reserved:
             raise _Different(
-                f"it ends with {self.allocator.reserved_bytes} reserved bytes, not {reserved}"
+                f"the replay ends with {self.allocator.reserved_bytes} reserved bytes, not {reserved}"
             )
 
     def _allocate(self, event: Event) -> None:
@@ -121,12 +121,12 @@ class _Run:
         if self._segments:
             raise _Different(
                 f"request {self.answered} of {event.bytes} bytes gets a segment of "
-                f"{self._segments[0].bytes} bytes, and the replay has a free block"
+                f"{self._segments[0].bytes} bytes, but the replay has a free block"
             )
         if block.address != event.address:
             raise _Different(
-                f"request {self.answered} of {event.bytes} bytes gets {event.address:#x}, and "
-                f"{block.address:#x} by the replay"
+                f"request {self.answered} of {event.bytes} bytes gets {event.address:#x}, but "
+                f"{block.address:#x} in the replay"
             )
         self._blocks[event.address] = block
         self.answered += 1
@@ -134,25 +134,25 @@ class _Run:
     def _driver(self, size: int) -> int:
         if not self._segments:
             raise _Different(
-                f"request {self.answered} gets a free block, and the replay a segment of {size} "
+                f"request {self.answered} gets a free block, but the replay needs a segment of {size} "
                 "bytes"
             )
         event = self._segments.popleft()
         if event.bytes != size:
             raise _Different(
-                f"request {self.answered} gets a segment of {event.bytes} bytes, and the replay "
-                f"one of {size}"
+                f"request {self.answered} gets a segment of {event.bytes} bytes, but one of {size} "
+                "in the replay"
             )
         return event.address
 
     def _give_back(self, event: Event) -> None:
-        """All whole segments are given back together, each by an event of its own."""
+        """Handles the return of a segment. All free segments are returned together."""
         if not self._returned:
             self._returned = set(self.allocator.give_back())
         if event.address not in self._returned:
             raise _Different(
-                f"before request {self.answered} the segment {event.address:#x} is given back, "
-                "which is in use in the replay"
+                f"before request {self.answered} the segment {event.address:#x} is given back, but "
+                "it is in use in the replay"
             )
         self._returned.remove(event.address)
 
@@ -186,11 +186,11 @@ def _used_before(snapshot: Snapshot) -> dict[int, int]:
 
 
 def _rests(events: list[Event], used: dict[int, int]) -> dict[int, int]:
-    """Returns what of these blocks is beyond the size that was asked for, where it can be seen.
+    """Returns how much larger these blocks are than requested, where that can be inferred.
 
-    In the pool of large blocks, what is left of a block is part of it up to 1 MiB. An event does
-    not tell that size. But no large block is as small, so that a block which begins within 1 MiB of
-    the asked end begins where the one before really ends.
+    In the pool of large blocks, a remainder of up to 1 MiB stays part of its block, and events do
+    not record that. But no large block is that small, so if another block begins within 1 MiB after
+    the requested end, the block ends there.
     """
     ends = sorted((at + size, at) for at, size in used.items() if size > SMALL_SIZE)
     found: dict[int, int] = {}
@@ -206,7 +206,7 @@ def _rests(events: list[Event], used: dict[int, int]) -> dict[int, int]:
 
 
 def _spans(end: int, addresses: list[int], used: dict[int, int]) -> list[tuple[int, int]]:
-    """Returns the blocks of a segment. The rest of a large block is part of it up to 1 MiB."""
+    """Returns the blocks of a segment. A remainder of up to 1 MiB belongs to its large block."""
     spans = []
     for address, following in zip(addresses, [*addresses[1:], end]):
         left = following - address - used[address]

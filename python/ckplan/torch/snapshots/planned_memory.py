@@ -1,4 +1,4 @@
-"""Reads from a plan file which run makes each piece of memory, and how long it lives."""
+"""Reads a plan file: which run allocates each piece of memory, and how long it lives."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ class Planned:
     name: str
     graph: JointGraph
     steps: list[int]
-    """The operations that run, in their order."""
+    """The operations that run, in order."""
     versions: list[Version]
-    """What has memory of its own, in the order in which it is made."""
+    """Everything with its own memory, in the order of allocation."""
 
     def operation(self, run: int) -> Operation:
         """Returns the operation of a run."""
         return self.graph.operations[self.steps[run]]
 
     def is_counted(self, version: Version) -> bool:
-        """Returns whether the plan's peak counts it; gradients of parameters may be apart."""
+        """Returns whether the plan's peak counts it; gradients of parameters may not count."""
         return self.graph.values[version.value].kind == VALUE
 
 
 def read(plan: str | os.PathLike[str], graph: str | os.PathLike[str] | None = None) -> Planned:
-    """Reads a plan that the program has checked. Raises ckplan.PlanError, OSError, SnapshotError.
+    """Reads a plan, and has the program check it.
 
-    ``graph`` is the file that the plan is of; by default the one beside the plan that it names.
+    ``graph`` is the graph's file; by default, the file next to the plan that the plan names. Raises
+    ckplan.PlanError, OSError, SnapshotError.
     """
     path = Path(plan)
     document = _document(path)
@@ -47,7 +48,7 @@ def read(plan: str | os.PathLike[str], graph: str | os.PathLike[str] | None = No
     named = str(model.get("name", "")) if isinstance(model, dict) else ""
     if graph is None and not _is_file_name(named):
         raise SnapshotError(
-            f"{path}: model.name {named!a:.60} is not a valid file name; pass the graph's file as well"
+            f"{path}: model.name {named!a:.60} is not a valid file name; pass the graph's file too"
         )
     beside = Path(graph) if graph is not None else path.parent / Path(named).name
     answer = run_program("check", str(path), str(beside), "--no-config", "--quiet")
@@ -55,9 +56,9 @@ def read(plan: str | os.PathLike[str], graph: str | os.PathLike[str] | None = No
         raise answer.error()
     content = _document(beside)
     if document.get("request", {}).get("offload"):
-        raise SnapshotError(f"{path}: it moves values to the host; plan again without --offload")
+        raise SnapshotError(f"{path}: the plan offloads values; plan again without --offload")
     if document.get("request", {}).get("align_bytes") != 1:
-        raise SnapshotError(f"{path}: its bytes are rounded; plan again without --align")
+        raise SnapshotError(f"{path}: the plan rounds sizes up; plan again without --align")
     try:
         _check(content)
         found = from_json(content)
@@ -68,12 +69,12 @@ def read(plan: str | os.PathLike[str], graph: str | os.PathLike[str] | None = No
         raise SnapshotError(f"{beside}: {error}") from None
     for version in made:
         if found.values[version.value].kind == PARAMETER_GRADIENT:
-            version.last = len(steps)  # Whatever reads it, it is there until the next step.
+            version.last = len(steps)  # It stays until the next step, whatever reads it.
     return Planned(path.name, found, steps, made)
 
 
 def _is_file_name(name: str) -> bool:
-    """Returns whether the system can look for it, which is not so for a NUL or half a character."""
+    """Returns whether the system accepts the name: it has no NUL and no lone surrogate."""
     try:
         return b"\0" not in os.fsencode(name)
     except UnicodeEncodeError:
@@ -95,7 +96,7 @@ def _check(graph: Mapping[str, Any]) -> None:
         if [row.get("id") if isinstance(row, dict) else None for row in rows] != [
             *range(len(rows))
         ]:
-            raise SnapshotError(f"the ids of its {key} are not their positions")
+            raise SnapshotError(f"the ids of {key} must equal their positions")
     is_of_torch = (
         graph.get("kind") == "joint"
         and graph.get("values")
@@ -103,5 +104,5 @@ def _check(graph: Mapping[str, Any]) -> None:
     )
     if not is_of_torch:
         raise SnapshotError(
-            "it is not the graph of a step of PyTorch, which ckplan.torch writes beside a plan"
+            "it is not a graph of a PyTorch step as ckplan.torch writes it next to a plan"
         )

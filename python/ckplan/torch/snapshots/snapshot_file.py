@@ -1,4 +1,4 @@
-"""Reads the files that ``torch.cuda.memory._dump_snapshot`` writes, without running code in them."""
+"""Reads files of ``torch.cuda.memory._dump_snapshot`` without running the code in them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEGMENT_MAP, SEGMENT_UNMAP = "segment_map", "segment_unmap"
 
 @dataclass(frozen=True)
 class Event:
-    """One entry of the allocator's history. ``bytes`` is what was asked for, before rounding."""
+    """One entry of the allocator's history. ``bytes`` is the requested size, before rounding."""
 
     action: str
     address: int
@@ -59,7 +59,7 @@ class Snapshot:
     segments: list[Segment]
 
     def bytes_before(self) -> int:
-        """Returns the bytes in use before the first event, as they were asked for."""
+        """Returns the requested bytes that are in use before the first event."""
         blocks = (block for segment in self.segments for block in segment.blocks)
         live = sum(block.requested_bytes for block in blocks if block.is_used)
         for event in self.events:
@@ -73,14 +73,14 @@ class Snapshot:
 def read(path: str | os.PathLike[str], device: int | None = None) -> Snapshot:
     """Returns the history of one device in a snapshot file.
 
-    ``device`` may be left out where the file has the history of one device only. Raises
-    SnapshotError, and OSError if the file cannot be read.
+    ``device`` may be omitted if the file has the history of only one device. Raises SnapshotError,
+    and OSError if the file cannot be read.
     """
     try:
         return _snapshot(untrusted_files.pickle_value(untrusted_files.file_bytes(path)), device)
     except RefusedError as error:
         raise SnapshotError(
-            f"{path} is not a memory snapshot, as torch.cuda.memory._dump_snapshot writes it: {error}"
+            f"{path} is not a memory snapshot of torch.cuda.memory._dump_snapshot: {error}"
         ) from None
     except SnapshotError as error:
         raise SnapshotError(f"{path}: {error}") from None
@@ -117,7 +117,7 @@ def _device(traces: list[list[Any]], device: int | None) -> int:
 
 
 def _is_on(segment: Mapping[str, Any], device: int) -> bool:
-    """Returns whether a segment is of the device. Files of PyTorch before 2.0 do not say so."""
+    """Returns whether a segment is on the device. Files from before PyTorch 2.0 do not say."""
     return _number(segment, "device", default=device) == device
 
 
@@ -154,7 +154,7 @@ def _segment(row: Mapping[str, Any]) -> Segment:
 
 
 def _block(row: Mapping[str, Any], at: int) -> Block:
-    """Returns a block. Files of PyTorch before 2.1 do not say where it begins."""
+    """Returns a block. Files from before PyTorch 2.1 do not say where it begins."""
     size = _number(row, "size")
     return Block(
         _address(row, "address", at),

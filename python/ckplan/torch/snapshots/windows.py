@@ -1,4 +1,4 @@
-"""Divides a history into training steps: what lies between two steps of an optimizer."""
+"""Divides a history into training steps, at the steps of an optimizer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ckplan.torch.snapshots.snapshot_file import ALLOC, Event
 
 @dataclass(frozen=True)
 class Window:
-    """Events of a history, without its end."""
+    """A range of events; ``end`` is excluded."""
 
     begin: int
     end: int
@@ -20,8 +20,8 @@ class Window:
 def windows(events: Sequence[Event]) -> list[Window]:
     """Returns the parts of a history that allocate something outside of an optimizer's step.
 
-    An optimizer is recognised by the Python stacks of its allocations. Where these were not
-    recorded, or it allocates nothing, the whole history is one part.
+    An optimizer is recognised by the Python stacks of its allocations. If these were not recorded,
+    or it allocates nothing, the whole history is one part.
     """
     found, begin, has_own = [], 0, False
     for position, event in enumerate(events):
@@ -39,7 +39,7 @@ def windows(events: Sequence[Event]) -> list[Window]:
 
 
 def place(frames: Sequence[Any]) -> str:
-    """Returns the innermost line of Python outside of PyTorch that led to an event, or nothing."""
+    """Returns the innermost line of Python outside of PyTorch that led to an event, or ""."""
     for frame in frames:
         name, line, function = _frame(frame)
         if name.endswith(".py") and "/torch/" not in name:
