@@ -121,8 +121,8 @@ def test_a_history_may_begin_anywhere(begin):
 @pytest.mark.parametrize(
     ("position", "changed", "said"),
     [
-        (5, {"address": A + 7 * MIB}, "request 2 of 2097152 bytes gets 0x90700000, and 0x90000000"),
-        (8, {"bytes": 2 * MIB}, "request 4 of 2097152 bytes gets a segment of 20971520 bytes, and"),
+        (5, {"address": A + 7 * MIB}, "request 2 of 2097152 bytes gets 0x90700000, but 0x90000000"),
+        (8, {"bytes": 2 * MIB}, "request 4 of 2097152 bytes gets a segment of 20971520 bytes, but"),
         (
             9,
             {"bytes": 20 * MIB},
@@ -131,7 +131,7 @@ def test_a_history_may_begin_anywhere(begin):
         (
             18,
             {"address": B},
-            "before request 10 the segment 0x20000000 is given back, which is in use",
+            "before request 10 the segment 0x20000000 is given back, but it is in use",
         ),
     ],
 )
