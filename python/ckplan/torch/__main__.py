@@ -125,7 +125,8 @@ def _in_flags(message: str) -> str:
     """Replaces the names of ``estimate``'s arguments in a message by the names of their flags."""
     name, separator, rest = message.partition(" ")
     first = name.removesuffix(":")
-    if first not in inspect.signature(estimate).parameters:
+    parameter = inspect.signature(estimate).parameters.get(first)
+    if parameter is None or parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
         return message
     flag = "--" + first.replace("_", "-")
     return f"{flag}{':' if name.endswith(':') else ''}{separator}{rest}"

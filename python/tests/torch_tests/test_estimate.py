@@ -241,7 +241,7 @@ def test_parts_of_parameters_by_hand():
     assert shard.part(torch.empty(1, 5)).numel() == 5
     assert Shard.named("ddp:4").part(torch.empty(10, 3)).numel() == 30
     for text in ("fsdp", "fsdp:0", "zero3:8", "fsdp:x"):
-        with pytest.raises(ValueError, match='shard is "fsdp:N" or "ddp:N"'):
+        with pytest.raises(ValueError, match='shard must be "fsdp:N" or "ddp:N"'):
             Shard.named(text)
 
 
@@ -277,12 +277,12 @@ def test_what_cannot_be_estimated_is_said():
         ckplan.torch.estimate(model, inputs)
     with pytest.raises(ckplan.torch.EstimateError, match="has no loss to train by"):
         ckplan.torch.estimate(lambda: nn.Linear(4, 4), torch.zeros(2, 4))
-    with pytest.raises(ValueError, match="precision is one of fp32"):
+    with pytest.raises(ValueError, match="precision must be one of fp32"):
         estimate_small(precision="int8")
-    with pytest.raises(ValueError, match="device is a GPU"):
+    with pytest.raises(ValueError, match="device must be a GPU"):
         ckplan.torch.estimate(small_gpt, inputs, device="cpu")
     for amount in ("abc", "min", "60%"):
-        with pytest.raises(ValueError, match="memory is a number of bytes(,| or) a size such as"):
+        with pytest.raises(ValueError, match="memory must be a number of bytes(,| or) a size such as"):
             estimate_small(memory=amount)
     with pytest.raises(ValueError, match="no device preset"):
         ckplan.torch.estimate(small_gpt, inputs, device="abacus")
@@ -327,7 +327,7 @@ def test_the_command_line(tmp_path, capsys):
         (["{}:make_model"], 3, "has no loss to train by"),
         (["{}:make"], 3, "has no 'make'"),
         (["{}"], 2, "names no function: write MODULE:FUNCTION"),
-        (["{}:make_model", "--loss", "loss", "--shard", "zero"], 2, "shard is"),
+        (["{}:make_model", "--loss", "loss", "--shard", "zero"], 2, "shard must be"),
         (["none.py:make_model"], 3, "none.py does not exist"),
     ],
 )
@@ -371,8 +371,8 @@ def test_memory_may_be_a_device_and_a_reserve_replaces_what_is_outside():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--memory", "60%"], "--memory is a number of bytes"),
-        (["--precision", "int8"], "--precision is one of"),
+        (["--memory", "60%"], "--memory must be a number of bytes"),
+        (["--precision", "int8"], "--precision must be one of"),
         (["--largest", "depth"], "--largest: the inputs have no size 'depth'"),
         (["--size", "depth=3"], "--size depth=3: the inputs have no size 'depth'; they have batch"),
         (["--size", "batch=no"], "--size batch=no: a size is a whole number from 1"),

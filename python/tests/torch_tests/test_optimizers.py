@@ -143,5 +143,5 @@ def test_an_optimizer_of_8_bits_by_hand():
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(ValueError, match="optimizer is one of sgd, momentum, adam, adamw"):
+    with pytest.raises(ValueError, match="optimizer must be one of sgd, momentum, adam, adamw"):
         optimizers.measure("adamw:quick", parameters())

@@ -162,9 +162,9 @@ def test_a_segment_more_or_less_is_seen():
 
 def test_what_the_replay_does_not_know_is_refused():
     for events, segments, said in [
-        ([*HISTORY, event("alloc", 1, 1, stream=7)], SEGMENTS, "of several streams"),
+        ([*HISTORY, event("alloc", 1, 1, stream=7)], SEGMENTS, "several streams"),
         ([*HISTORY, event("segment_map", 1, 2 * MIB)], SEGMENTS, "expandable segments"),
-        (HISTORY, [dataclasses.replace(SEGMENTS[0], pool=(0, 3))], "memory pools of its own"),
+        (HISTORY, [dataclasses.replace(SEGMENTS[0], pool=(0, 3))], "private memory pools"),
     ]:
         with pytest.raises(SnapshotError, match=said):
             replay(Snapshot(0, events, segments))

@@ -371,7 +371,7 @@ def test_a_plan_whose_graph_has_no_possible_name(tmp_path, saved, name, capsys):
     plan = tmp_path / "gpt.plan.json"
     plan.write_text(json.dumps(document))
     assert command.main(["compare-snapshot", str(snapshot), str(plan)]) == 3
-    assert "cannot be a file name" in capsys.readouterr().err
+    assert "is not a valid file name" in capsys.readouterr().err
 
 
 def test_names_from_files_cannot_control_a_terminal():

@@ -179,7 +179,7 @@ def test_the_largest_size_fits_with_the_workspaces_of_that_size(play):
 def test_where_cudnn_cannot_be_asked_the_line_says_so(monkeypatch):
     cudnn.advisor.cache_clear()
     try:
-        assert "none of the GPUs that cuDNN is asked about" in cudnn.advisor("t4-16g")
+        assert "not a GPU with known properties for cuDNN" in cudnn.advisor("t4-16g")
         monkeypatch.setattr(cudnn, "_paths", lambda: iter(["/nowhere/libcudnn.so.9"]))
         found = estimated()
         assert found.keep_all.unknown == ["workspaces"]
@@ -235,8 +235,8 @@ def test_each_device_with_properties_is_known_to_cudnn():
 @pytest.mark.parametrize(
     ("version", "device", "said"),
     [
-        (90702, "h100-80g", "cuDNN 9.7.2 has no devices by their properties; 9.8 has"),
-        (91002, "b200-180g", "cuDNN 9.10.2 cannot be asked about a b200-180g; 9.19 can"),
+        (90702, "h100-80g", "cuDNN 9.7.2 cannot plan for an absent GPU; 9.8 can"),
+        (91002, "b200-180g", "cuDNN 9.10.2 does not support a b200-180g; 9.19 does"),
     ],
 )
 def test_versions_that_cannot_answer_are_not_asked(version, device, said, monkeypatch):

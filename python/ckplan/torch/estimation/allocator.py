@@ -1,26 +1,28 @@
-"""Replays allocations by the rules of PyTorch's caching allocator for CUDA.
+"""Simulates PyTorch's caching allocator for CUDA.
 
-The allocator gets *segments* from the driver and gives out *blocks* of them. It keeps segments
-whose blocks are free, so that the memory which a process holds is more than its tensors. The rules
-and their numbers are those of ``c10/cuda/CUDACachingAllocator.cpp`` and
-``c10/core/AllocatorConfig.h`` with the default settings of ``PYTORCH_ALLOC_CONF``:
+The allocator gets *segments* from the driver and hands out *blocks* of them. It keeps segments whose
+blocks are free, so a process holds more memory than its tensors need. The rules and their numbers
+are those of ``c10/cuda/CUDACachingAllocator.cpp`` and ``c10/core/AllocatorConfig.h`` with the
+default settings of ``PYTORCH_ALLOC_CONF``:
 
-- A size is rounded up to 512 bytes. A size of 0 takes nothing.
-- Blocks of up to 1 MiB come from segments of 2 MiB, and larger ones from a pool of their own, whose
-  segments have 20 MiB for blocks below 10 MiB, and otherwise the block's size rounded up to 2 MiB.
-- The smallest free block that is large enough is taken, and of several the one at the lowest
-  address. What is left of it becomes a free block if it has 512 bytes in the pool of small blocks,
-  and more than 1 MiB in the other.
-- A block that is freed merges with free neighbours in its segment.
-- Where the driver has no room for a segment, all segments without a block in use are given back.
+- A size is rounded up to a multiple of 512 bytes. A size of 0 needs no block.
+- Blocks of up to 1 MiB come from segments of 2 MiB. Larger ones have their own pool, with segments
+  of 20 MiB for blocks below 10 MiB, and otherwise of the block's size rounded up to 2 MiB.
+- An allocation uses the smallest free block that is large enough; of several, the one at the lowest
+  address. The remainder becomes a free block if it has at least 512 bytes in the pool of small
+  blocks, or more than 1 MiB in the other pool.
+- A freed block merges with free neighbours in its segment.
+- If the driver has no room for a segment, the allocator first returns all segments that have no
+  block in use.
 
-``expandable=True`` replays ``expandable_segments:True``: each pool is one segment that grows by
-pages of 2 MiB or 20 MiB, all that is left of a block becomes a free block, and the free block at
-the end, which can grow, is only taken where no other is large enough. What it gives back where
-memory ends is not replayed, so that there it has no limit.
+``expandable=True`` simulates ``expandable_segments:True``: each pool is one segment that grows by
+pages of 2 MiB or 20 MiB, every remainder becomes a free block, and the free block at the end, which
+can grow, is used only if no other is large enough. What it returns to the driver when memory runs
+out is not simulated, so it has no capacity.
 
-A replay knows one stream and no other process. Addresses are in the order of the requests; a driver
-may place segments in another order, which decides between equally large blocks only.
+The simulation has one stream and no other processes. Addresses ascend in the order of the requests.
+A driver may place segments in another order, which matters only for the choice between equally
+large blocks.
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ ROUND_LARGE = 2 << 20
 
 
 class OutOfMemory(Exception):
-    """The device has no room for a segment, although all that can be given back was.
+    """The device has no room for a segment, even after all free segments were returned.
 
-    ``bytes`` is the size of the block that was asked for.
+    ``bytes`` is the size of the requested block.
     """
 
     def __init__(self, size: int):
@@ -66,7 +68,7 @@ class _Pool:
     free: list[tuple[int, int, Block]] = field(default_factory=list)
     """The free blocks by size and address."""
     last: Block | None = None
-    """The last block of the only segment, where segments grow; otherwise None."""
+    """The last block of the only segment, if segments are expandable; otherwise None."""
 
     def add(self, block: Block) -> None:
         bisect.insort(self.free, (block.bytes, block.address, block), key=lambda row: row[:2])
@@ -83,10 +85,10 @@ class _Pool:
 
 
 class Allocator:
-    """The allocator of one device, which has ``capacity`` bytes for it; None: without a limit.
+    """The allocator of one device. ``capacity`` limits its bytes; None is no limit.
 
-    ``driver`` returns the address of a segment of some bytes. By default each segment begins where
-    the one before ends.
+    ``driver`` returns the address of a new segment of a given size. By default each segment begins
+    where the one before ends.
     """
 
     def __init__(
@@ -96,13 +98,13 @@ class Allocator:
         driver: Callable[[int], int] | None = None,
     ):
         if expandable and capacity is not None:
-            raise ValueError("a replay of expandable segments has no limit")
+            raise ValueError("expandable segments are simulated without a capacity")
         self.requested_bytes = 0
-        """Of all blocks in use, as they were asked for."""
+        """The requested sizes of all blocks in use."""
         self.allocated_bytes = 0
-        """Of all blocks in use, as PyTorch's ``memory_allocated`` counts them."""
+        """The sizes of all blocks in use, as PyTorch's ``memory_allocated`` counts them."""
         self.reserved_bytes = 0
-        """Of all segments, as ``memory_reserved`` counts them."""
+        """The sizes of all segments, as ``memory_reserved`` counts them."""
         self.peak_requested_bytes = 0
         self.peak_allocated_bytes = 0
         self.peak_reserved_bytes = 0
@@ -116,7 +118,7 @@ class Allocator:
         self._requested: dict[Block, int] = {}
 
     def allocate(self, size: int) -> Block | None:
-        """Returns a block of at least ``size`` bytes; None for none. Raises OutOfMemory."""
+        """Allocates at least ``size`` bytes. Returns None for size 0. Raises OutOfMemory."""
         if size == 0:
             return None
         rounded = -(-size // MIN_BLOCK) * MIN_BLOCK
@@ -146,9 +148,9 @@ class Allocator:
         pool.add(block)
 
     def adopt(self, address: int, size: int, used: Sequence[tuple[int, int]]) -> list[Block]:
-        """Takes over a segment with blocks in use, each an address and its bytes, in order.
+        """Adds a segment in which the blocks ``used`` (address, bytes) are in use.
 
-        Returns the blocks. What lies between them is free.
+        Returns these blocks. The rest of the segment is free.
         """
         pool = self._pools[0 if size == SMALL_SEGMENT else 1]
         self._reserve(size)
@@ -171,7 +173,7 @@ class Allocator:
         return taken
 
     def give_back(self) -> list[int]:
-        """Returns all segments to the driver that are one free block, as ``empty_cache`` does.
+        """Gives all completely free segments back to the driver, as ``empty_cache`` does.
 
         Returns their addresses.
         """
@@ -212,7 +214,7 @@ class Allocator:
             pool.remove(end)
             end.bytes += growth
             return end
-        # Each pool has addresses of its own, so that its segment never meets the other's.
+        # Each pool has its own range of addresses, so the two segments never touch.
         address = last.address + last.bytes if last is not None else 0
         pool.last = block = Block(address, growth, pool.is_small, before=last)
         if last is not None:
@@ -242,14 +244,14 @@ class Allocator:
 
 @dataclass(frozen=True)
 class Event:
-    """A buffer appears, or disappears where ``bytes`` is negative."""
+    """A buffer is allocated, or freed if ``bytes`` is negative."""
 
     buffer: int
     bytes: int
 
 
 def replay(allocator: Allocator, events: Iterable[Event], blocks: dict[int, Block | None]) -> None:
-    """Runs events through an allocator. ``blocks`` has the blocks of the buffers that are in use.
+    """Runs events through an allocator. ``blocks`` maps each buffer in use to its block.
 
     Raises OutOfMemory.
     """
@@ -269,7 +271,7 @@ def _segment_bytes(size: int) -> int:
 
 
 def _merge(pool: _Pool, block: Block, other: Block) -> None:
-    """Makes ``block`` one with its free neighbour ``other``."""
+    """Merges ``block`` with its free neighbour ``other``."""
     if pool.last is other:
         pool.last = block
     block.bytes += other.bytes

@@ -11,11 +11,10 @@ from ckplan.torch.estimation.events import Trace
 from ckplan.torch.estimation.optimizers import OptimizerMemory
 
 SIZES_TRIED = 10
-"""Halvings of the range in which the least capacity for the steps is sought."""
+"""How often the range of the smallest sufficient capacity is halved."""
 
 STEPS = 3
-"""The state of an optimizer arrives at the end of the first step. After the third, nothing
-changes."""
+"""The first step creates the optimizer's state. After the third one, nothing changes."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +27,12 @@ class AllocatorPeaks:
 
     @property
     def rounding_bytes(self) -> int:
-        """What blocks are larger than the tensors in them, both at their most."""
+        """The peak of blocks, less that of the tensors in them."""
         return self.allocated_bytes - self.requested_bytes
 
     @property
     def kept_bytes(self) -> int:
-        """What segments hold besides tensors, both at their most."""
+        """The peak of segments, less that of tensors."""
         return self.reserved_bytes - self.requested_bytes
 
 
@@ -44,10 +43,10 @@ def simulate_steps(
     capacity: int | None = None,
     expandable: bool = False,
 ) -> AllocatorPeaks:
-    """Simulates steps within ``capacity``, or within the smallest one that they fit in.
+    """Simulates steps within ``capacity``, or within the smallest capacity that suffices.
 
-    ``constants`` are the sizes of what is there throughout: parameters, buffers, inputs,
-    workspaces. Gradients live until the next step begins, as ``zero_grad`` of PyTorch frees them.
+    ``constants`` are the sizes of parameters, buffers, inputs and workspaces, which stay. Gradients
+    live until the next step begins, when ``zero_grad`` frees them.
     """
     held = _run(Allocator(expandable=expandable), constants, step, optimizer)
     if capacity is None or expandable or held.reserved_bytes <= capacity:
@@ -93,5 +92,5 @@ def _made(sizes: Sequence[int], first: int) -> list[Event]:
 
 
 def _moved(events: Iterable[Event], first: int) -> list[Event]:
-    """Returns the events with other numbers of buffers."""
+    """Returns the events with buffers numbered from ``first``."""
     return [Event(first + event.buffer, event.bytes) for event in events]

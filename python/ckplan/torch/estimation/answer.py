@@ -1,4 +1,4 @@
-"""The answer of an estimate: its lines, its plans and its sizes, as data."""
+"""The result of an estimate as data and as text: lines, plans and sizes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ckplan.torch.estimation.plan_calls import Peak
 from ckplan.torch.report import size, table
 
 _UNITS = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10}
-"""The units of tables, which have one each."""
+"""The units of tables; each table uses one."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One part of what training needs. ``most`` is None where no bound is known."""
+    """One item of the memory that training needs. ``most`` is None if no bound is known."""
 
     name: str
     bytes: int
@@ -24,7 +24,7 @@ class Line:
     most: int | None
     source: str
     kind: str = "formula"
-    """How far it can be trusted: ``"exact"``, ``"formula"`` or ``"allowance"``."""
+    """How reliable it is: ``"exact"``, ``"formula"`` or ``"allowance"``."""
 
     @staticmethod
     def exact(name: str, size: int, source: str) -> Line:
@@ -47,7 +47,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Need:
-    """What training needs with one plan, as lines that add up (docs/accounting.md)."""
+    """The memory that training needs with one plan, as lines that add up (docs/accounting.md)."""
 
     tensors: list[Line]
     outside: list[Line]
@@ -74,7 +74,7 @@ class Need:
 
     @property
     def most(self) -> int:
-        """The most, without the lines for which no bound is known."""
+        """The upper bound, except for the lines without a known bound."""
         return sum(line.bytes if line.most is None else line.most for line in self.lines)
 
     def line(self, name: str) -> Line:
@@ -87,7 +87,7 @@ class Need:
         return [line.name for line in self.lines if line.most is None]
 
     def verdict(self, memory_bytes: int) -> str:
-        """Says whether it fits, as surely as the lines allow."""
+        """Returns whether it fits, in words that are as certain as the lines."""
         if self.most <= memory_bytes:
             return "probably fits" if self.unknown else "fits"
         if self.least > memory_bytes:
@@ -110,7 +110,7 @@ class Need:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A plan: its peak of activations, what training then needs, and the time that it adds."""
+    """A plan: its peak of activations, the memory of training with it, and its added time."""
 
     peak_bytes: int
     need_bytes: int
@@ -126,7 +126,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Largest:
-    """The largest size that fits, keeping everything or by plans that add at most some time."""
+    """The largest size that fits, for keep-all or for plans with a limit on the added time."""
 
     size: str
     added_percent: int | None
@@ -144,7 +144,7 @@ class Largest:
 
 @dataclass
 class Estimate:
-    """What training a model needs, and what can be done where it does not fit."""
+    """The memory that training a model needs, and the plan that fits if keep-all does not."""
 
     model: str
     sizes: dict[str, int]
@@ -157,45 +157,45 @@ class Estimate:
     operations: int
     keep_all: Need
     backward_bytes: int
-    """The peak of activations and gradients, keeping everything."""
+    """The peak of activations and gradients for keep-all."""
     optimizer_bytes: int
-    """What gradients and the optimizer's step have at their most."""
+    """The peak of gradients and the optimizer's step."""
     peak: Peak
     curve: list[CurvePoint]
     plan: dict[str, Any] | None = None
     """The plan for the device, as docs/plan-format.md describes it."""
     planned: Need | None = None
     planned_bytes: int = 0
-    """The peak of activations and gradients with which Inductor's code was found to fit."""
+    """The peak of activations and gradients of the Inductor code that was found to fit."""
     compiler: str = "eager"
     added_share: float = 0.0
     largest: list[Largest] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     graph: bytes = b""
-    """The joint graph's file, which the plan is of."""
+    """The planned joint graph, as a file."""
     constant_bytes: int = 0
-    """Parameters, buffers and inputs of the whole model."""
+    """Bytes of parameters, buffers and inputs of the whole model."""
     before_bytes: int = 0
-    """What the caller holds of the step before."""
+    """Bytes of the previous step's results that the caller holds."""
     returns: str = "loss"
     eager_differs: list[str] = field(default_factory=list)
-    """What eager PyTorch is known to do otherwise than the step that was traced."""
+    """Known differences between eager PyTorch and the traced step."""
 
     @property
     def step(self) -> str:
-        """Which step the figures are of: ``"traced"``, or ``"compiled"`` by Inductor."""
+        """The kind of the estimated step: ``"traced"``, or ``"compiled"`` by Inductor."""
         return "compiled" if self.compiler == "inductor" else "traced"
 
     @property
     def fits(self) -> bool:
-        """Returns whether training fits when everything is kept, by the likely figures."""
+        """Returns whether training probably fits if everything is kept."""
         return self.keep_all.bytes <= self.memory_bytes
 
     def arguments(self) -> str:
-        """Returns the arguments of ``ckplan.torch.compile`` by which the plan's peak is a limit.
+        """Returns arguments of ``ckplan.torch.compile`` that set the plan's peak as the limit.
 
-        Gradients that arrive count in ``total``, beside parameters and inputs. Divided ones are
-        not in the plan, and neither is what the caller holds of the step before.
+        ``total`` counts gradients as they arrive, parameters and inputs. The plan excludes sharded
+        gradients, and the previous step's results that the caller holds.
         """
         if self.compiler == "inductor":
             is_divided = self.shard is not None and self.shard.startswith("fsdp")
@@ -208,7 +208,7 @@ class Estimate:
         return f'total={self.constant_bytes + limit}, returns="{self.returns}"'
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the answer as estimate.schema.json describes it."""
+        """Returns the estimate as estimate.schema.json describes it."""
         planned = None
         if self.planned is not None:
             planned = self.planned.to_json(self.memory_bytes) | {"added_share": self.added_share}
@@ -239,14 +239,14 @@ class Estimate:
         }
 
     def report(self, path: Any) -> None:
-        """Writes the HTML report of the plan, or of keeping everything. Raises ckplan.PlanError."""
+        """Writes the HTML report of the plan, or of keep-all. Raises ckplan.PlanError."""
         plan_calls.write_report(self.graph, self.plan, path)
 
     def save(self, path: Any, keep_all: bool = False) -> list[Any]:
         """Writes PATH.plan.json and PATH.graph.json, and returns their paths.
 
-        The plan is the one for the device; where everything fits, or with ``keep_all``, it is that
-        of keeping everything. Raises ckplan.PlanError, OSError.
+        The plan is the one for the device, or keep-all if everything fits or ``keep_all`` is set.
+        Raises ckplan.PlanError, OSError.
         """
         return list(plan_calls.save(self.graph, None if keep_all else self.plan, path))
 
@@ -255,7 +255,7 @@ class Estimate:
 
 
 def _text_of(found: Estimate) -> str:
-    """Returns the answer: whether it fits, its lines, the peak, plans and sizes."""
+    """Returns the estimate for people: whether it fits, its lines, the peak, plans and sizes."""
     blocks = [_head(found), _lines(found), _step(found), _peak(found), _curve(found), _plan(found)]
     blocks += [_largest(found), "\n".join(f"note: {note}" for note in found.notes)]
     return "\n\n".join(block for block in blocks if block)
@@ -285,7 +285,7 @@ def _range(need: Need) -> str:
 
 
 def _unit_of(count: int) -> tuple[str, int]:
-    """Returns the largest unit that is not above this count, or the smallest one."""
+    """Returns the largest unit that is at most this count, or the smallest unit."""
     fitting = [(name, unit) for name, unit in _UNITS.items() if unit <= count]
     return fitting[0] if fitting else ("KiB", _UNITS["KiB"])
 
@@ -309,7 +309,7 @@ def _lines(found: Estimate) -> str:
 
 
 def _step(found: Estimate) -> str:
-    """Says which step the figures are of, and what eager PyTorch does otherwise."""
+    """Returns which step was estimated, and how eager PyTorch differs from it."""
     how = "PyTorch traces it" if found.step == "traced" else "Inductor compiles it"
     if not found.eager_differs:
         return f"  step       as {how}; no difference from eager PyTorch is known"

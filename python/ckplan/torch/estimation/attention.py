@@ -1,9 +1,9 @@
-"""Keeps attention fused on fake tensors of a CPU, where it is on a GPU.
+"""Traces attention on fake CPU tensors as the fused kernels that a GPU would run.
 
-A CPU has no fused kernel for attention with dropout or with a mask that is trained, and makes the
-whole matrix of probabilities. PyTorch 2.8 has none for grouped heads either. A GPU has: flash
-attention in 16 bits without a mask, which takes grouped heads as well, and memory-efficient
-attention for the rest without grouped heads.
+PyTorch has no fused CPU kernel for attention with dropout or a trained mask, so it computes the whole
+matrix of probabilities. PyTorch 2.8 has none for grouped heads either. On a GPU, flash attention
+handles 16 bits without a mask, with or without grouped heads, and memory-efficient attention
+handles the rest without grouped heads.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ckplan.torch import private
 from ckplan.torch.estimation.private import fake_results
 
 _GROUPED_SINCE = (2, 9)
-"""Fused attention of a CPU takes grouped heads since this version."""
+"""Fused attention on a CPU supports grouped heads since this version."""
 _ALIGNMENT = 16
-"""Rows of a mask are padded to a multiple of so many elements (preprocess_mask, attention.cpp)."""
+"""Rows of a mask are padded to a multiple of this (preprocess_mask in attention.cpp)."""
 
 
 @contextlib.contextmanager
 def shapes() -> Iterator[None]:
-    """Has the gradients of keys and values in the shapes of these.
+    """Gives the gradients of keys and values the shapes of keys and values.
 
-    PyTorch 2.8 gives them as many heads as the queries have.
+    In PyTorch 2.8 they have as many heads as the queries.
     """
     if private.version() >= _GROUPED_SINCE:
         yield
@@ -40,7 +40,7 @@ def shapes() -> Iterator[None]:
 
 
 def fuse(module: fx.GraphModule) -> None:
-    """Has a graph and those within it call attention as a GPU's kernels take it."""
+    """Makes a graph and its subgraphs call attention as a GPU's kernels would run it."""
     for part in module.modules():
         if isinstance(part, fx.GraphModule):
             _fuse(part)
@@ -64,7 +64,7 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """Calls the kernel of a CPU that has the memory of the one that a GPU takes."""
+    """Calls an operator that needs the same memory as the kernel that a GPU would run."""
     tensors = tuple(_as_computed(tensor) for tensor in (query, key, value))
     has_gpu_alone = dropout_p > 0.0 or (attn_mask is not None and attn_mask.requires_grad)
     is_flash = attn_mask is None and all(tensor.itemsize == 2 for tensor in tensors)
@@ -86,7 +86,7 @@ def _memory_efficient(
     is_causal: bool,
     scale: float | None,
 ) -> Tensor:
-    """Calls a GPU's operator, whose fake kernel does not ask where tensors are.
+    """Calls a GPU operator whose fake kernel accepts CPU tensors.
 
     Flash attention saves the same: queries, keys, values, the result, and a number for each row.
     """
@@ -98,7 +98,7 @@ def _memory_efficient(
 
 
 def _bias(mask: Tensor, query: Tensor, key: Tensor) -> Tensor:
-    """Returns a mask as PyTorch passes it on: as numbers, in aligned rows, and of all heads."""
+    """Returns the mask as PyTorch passes it on: as numbers, in aligned rows, for all heads."""
     if mask.dtype == torch.bool:
         numbers = torch.zeros_like(mask, dtype=query.dtype)
         mask = numbers.masked_fill(mask.logical_not(), float("-inf"))
@@ -109,13 +109,13 @@ def _bias(mask: Tensor, query: Tensor, key: Tensor) -> Tensor:
 
 
 def _as_computed(tensor: Tensor) -> Tensor:
-    """Returns a tensor in the type that autocast has it computed in."""
+    """Returns the tensor in the type that autocast computes with."""
     is_on = torch.is_autocast_enabled("cpu")
     return tensor.to(torch.get_autocast_dtype("cpu")) if is_on else tensor
 
 
 def _gradients(mode: Any, _: Any, gradient: Tensor, *tensors: Any, **__: Any) -> Any:
-    """Returns what the backward pass of fused attention makes of fake tensors."""
+    """Returns the fake results of the backward pass of fused attention."""
     order = (0, 2, 1, 3)
     with mode:
         return tuple(

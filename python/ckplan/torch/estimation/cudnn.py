@@ -1,8 +1,8 @@
 """Queries cuDNN for the workspace of a convolution on a GPU that this machine does not have.
 
-The library is the one that PyTorch's wheel for CUDA brings with it. Since version 9.8 its backend
-interface plans for a device that is described by its properties; nothing runs. NVIDIA's
-documentation of the library cudnn_graph describes the descriptors and their attributes.
+The library comes with PyTorch's wheel for CUDA. Since version 9.8 its backend interface can plan for a
+device that is described by its properties, without running anything. NVIDIA's documentation of the
+library cudnn_graph describes the descriptors and their attributes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ckplan.torch.costs import Device, device_named
 _FIRST_VERSION = 90800
 
 _FIRST_FOR_BLACKWELL = 91900
-"""The first version that was tried with GPUs of compute capability 10 and above. 9.10.2 ends the
-process when it is asked about one."""
+"""The first version that was tested with GPUs of compute capability 10 and above. 9.10.2 ends the
+process when it is queried about one."""
 
 # Kinds of descriptors.
 _CONVOLUTION, _CONFIGURATION, _HEURISTICS, _PLAN, _GRAPH, _TENSOR = 1, 3, 4, 5, 15, 17
@@ -50,12 +50,12 @@ _MOST_CONFIGURATIONS = 64
 
 @dataclass(frozen=True)
 class Pass:
-    """What one call of cuDNN computes, with cuDNN's numbers of the operation and its attributes."""
+    """One kind of call, with cuDNN's numbers for the operation and its attributes."""
 
     name: str
     kind: int
     first: int
-    """The attribute of the factor alpha. Those of beta and of the convolution follow it."""
+    """The attribute of the factor alpha; beta's and the convolution's follow it."""
     x: int
     w: int
     y: int
@@ -88,7 +88,7 @@ class Convolution:
 
 
 TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 9}
-"""cuDNN's numbers of the types of elements."""
+"""cuDNN's numbers for element types."""
 
 
 class _Refused(Exception):
@@ -109,11 +109,11 @@ class Library:
         return f"cuDNN {self.version // 10000}.{self.version // 100 % 100}.{self.version % 100}"
 
     def destroy(self, handle: ctypes.c_void_p) -> None:
-        """Frees a descriptor, also while Python ends."""
+        """Frees a descriptor; works even while Python exits."""
         self._calls.cudnnBackendDestroyDescriptor(handle)
 
     def call(self, function: str, *arguments: Any) -> None:
-        """Calls one of the functions that return a status. Raises _Refused."""
+        """Calls a function that returns a status. Raises _Refused."""
         status = getattr(self._calls, function)(*arguments)
         if status != 0:
             raise _Refused(f"{function} returns {status}")
@@ -144,7 +144,7 @@ class _Descriptor:
         self.set(attribute, _INT64, (ctypes.c_int64 * len(values))(*values), len(values))
 
     def set_choice(self, attribute: int, type: int, value: int) -> None:
-        """Sets an attribute whose values are of an enumeration."""
+        """Sets an attribute whose type is an enumeration."""
         self.set(attribute, type, ctypes.c_int(value))
 
     def set_part(self, attribute: int, part: _Descriptor) -> None:
@@ -189,9 +189,9 @@ class Advisor:
         self._known: dict[tuple[Convolution, Pass], tuple[int, ...]] = {}
 
     def workspaces(self, convolution: Convolution, what: Pass) -> tuple[int, ...]:
-        """Returns the workspaces of what cuDNN recommends, the first choice first.
+        """Returns the workspaces of cuDNN's recommendations, best first.
 
-        There are none if cuDNN refuses the convolution.
+        Returns none if cuDNN refuses the convolution.
         """
         key = convolution, what
         if key not in self._known:
@@ -266,15 +266,15 @@ def advisor(device: str) -> Advisor | str:
     """Returns cuDNN's recommendations for a device of ``ckplan devices``, or why there are none."""
     described = device_named(device)
     if described.cuda is None:
-        return f"not known: {device} is none of the GPUs that cuDNN is asked about"
+        return f"not known: {device} is not a GPU with known properties for cuDNN"
     for path in _paths():
         with suppress(OSError):
             library = Library(path)
             if library.version < _FIRST_VERSION:
-                return f"not known: {library.name} has no devices by their properties; 9.8 has"
+                return f"not known: {library.name} cannot plan for an absent GPU; 9.8 can"
             is_new = described.cuda["compute_capability"] >= 100
             if is_new and library.version < _FIRST_FOR_BLACKWELL:
-                return f"not known: {library.name} cannot be asked about a {device}; 9.19 can"
+                return f"not known: {library.name} does not support a {device}; 9.19 does"
             try:
                 return Advisor(library, _described(library, described))
             except _Refused:
@@ -283,7 +283,7 @@ def advisor(device: str) -> Advisor | str:
 
 
 def _paths() -> Iterator[str]:
-    """Yields where cuDNN may be: in a wheel, or where the system looks for libraries."""
+    """Yields the paths at which cuDNN may be: in a wheel, or on the system's library path."""
     with suppress(ImportError):
         found = importlib.util.find_spec("nvidia.cudnn")
         for folder in (found.submodule_search_locations or []) if found is not None else []:
@@ -301,10 +301,10 @@ def _described(library: Library, device: Device) -> _Descriptor:
 
 
 def _properties(device: Device) -> dict[str, Any]:
-    """Returns the properties by cuDNN's names, which asks for all of them.
+    """Returns the properties under cuDNN's names; cuDNN requires all of them.
 
-    Those that are written out are the same for all GPUs that the program describes, or do not
-    matter (lib/executor/cuda/gpu/cuda_libraries.cc).
+    The constant ones are the same for all GPUs that the program describes, or do not matter
+    (lib/executor/cuda/gpu/cuda_libraries.cc).
     """
     cuda: Mapping[str, int] = device.cuda or {}
     return {

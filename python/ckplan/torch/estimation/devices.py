@@ -1,7 +1,7 @@
 """The device memory that a process needs besides tensors, and that the driver keeps.
 
-These figures cannot be computed without the device. The program has them, each with its source and the
-range that was observed, so all commands count the same (docs/accounting.md).
+These figures cannot be computed without the device. The program provides them, each with its source
+and the observed range, so all commands count the same (docs/accounting.md).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Range:
 
 
 def outside(device: str) -> dict[str, Range]:
-    """Returns the lines that a device of ``ckplan devices`` has whatever the model, by their names.
+    """Returns the lines of a device of ``ckplan devices`` that do not depend on the model, by name.
 
     These are ``cuBLAS``, ``context`` and ``driver``.
     """

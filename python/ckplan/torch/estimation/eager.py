@@ -12,26 +12,26 @@ from typing import Any
 from torch import fx
 
 _SCANS = ("associative_scan", "scan", "while_loop", "map_impl")
-"""Operators of ``torch._higher_order_ops``. PyTorch may write the first one out, line by line."""
+"""Operators of ``torch._higher_order_ops``. PyTorch may inline the first one."""
 _ATTENTION = "scaled_dot_product_attention"
 _MOVES = ("reshape", "view", "contiguous", "transpose", "permute", "clone", "to")
 
 
 def differences(module: fx.GraphModule) -> list[str]:
-    """Returns the known differences of a graph of TorchDynamo from eager PyTorch, in words."""
+    """Returns how a TorchDynamo graph is known to differ from eager PyTorch, in words."""
     nodes = [node for node in _nodes(module) if node.op in ("call_function", "call_method")]
     scans = {name for name in map(_name, nodes) if name in _SCANS}
     if any(_SCANS[0] in str(node.meta.get("stack_trace")) for node in nodes):
         scans.add(_SCANS[0])
     found = [
-        f"{name} runs as one operation of whole sequences, where the model may loop over them "
-        "in eager mode"
+        f"{name} runs as one operation of whole sequences, but in eager mode the model may loop "
+        "over them"
         for name in sorted(scans)
     ]
     if any(_has_repeated_heads(node) for node in nodes):
         found.append(
-            "keys and values are repeated for all heads before attention, which models of "
-            "transformers leave to the kernel in eager mode"
+            "keys and values are repeated for all heads before attention, but in eager mode models "
+            "of transformers leave that to the kernel"
         )
     if any(_name(node) == "dropout" and _is_training(node) for node in nodes):
         found.append(
@@ -53,7 +53,7 @@ def _name(node: fx.Node) -> str:
 
 
 def _has_repeated_heads(node: fx.Node) -> bool:
-    """Returns whether the keys of an attention are made by an expansion that is written out."""
+    """Returns whether the keys of an attention are the result of an explicit expansion."""
     if _name(node) != _ATTENTION:
         return False
     keys = _argument(node, 1, "key", None)

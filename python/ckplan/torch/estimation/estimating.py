@@ -22,11 +22,11 @@ from ckplan.torch.report import size
 from ckplan.torch.request import Request
 
 _ATTEMPTS = 6
-"""How often a plan is sought for the device: what the allocator keeps depends on the plan."""
+"""How many plans are tried for the device: the allocator's overhead depends on the plan."""
 
 _FIRST_STEP = 64
-"""The second attempt leaves the allocator this part of the device's memory, and each later one
-twice as much as the one before."""
+"""The second attempt reserves this fraction (1/64) of the device's memory for the allocator, and each
+later one twice as much as the one before."""
 
 
 def estimate(
@@ -131,7 +131,7 @@ def estimate(
         found.notes += _types_of_its_own(step, case.precision)
     if step.are_values_assumed:
         found.notes.append(
-            "the model's constructor has a condition on values of a tensor: it was taken as false"
+            "the model's constructor has a condition on a tensor's values: it was assumed to be false"
         )
     found.precision, found.shard, found.returns = precision or _own_type(step), shard, returns
     found.sizes = sizes_of(example_inputs)
@@ -142,7 +142,7 @@ def estimate(
 
 
 def _types_of_its_own(step: Step, precision: Precision) -> list[str]:
-    """Returns a note if the constructor converts the model, so that ``precision`` does not hold."""
+    """Returns a note if the constructor converts the model, which overrides ``precision``."""
     found = {row.dtype for row in step.parameters() if row.is_floating_point()}
     if found <= {precision.parameters}:
         return []
@@ -151,7 +151,7 @@ def _types_of_its_own(step: Step, precision: Precision) -> list[str]:
 
 
 def _own_type(step: Step) -> str:
-    """Returns the precision that a model has by itself; "own" if its types differ or have no name."""
+    """Returns the precision of the model's own types; "own" if they differ or have no name."""
     found = {row.dtype for row in step.parameters() if row.is_floating_point()}
     names = [name for name, (dtype, autocast) in PRECISIONS.items() if autocast is None]
     return next((name for name in names if found == {PRECISIONS[name][0]}), "own")
@@ -167,10 +167,11 @@ def _device_and_memory(
         named = device_named(memory).name
     except ValueError as error:
         raise ValueError(
-            f'memory is a number of bytes, a size such as "32GiB" or a device, not {memory!r}: {error}'
+            f'memory must be a number of bytes, a size such as "32GiB", or a device, not {memory!r}: '
+            f"{error}"
         ) from None
     if device is not None and device_named(device).name != named:
-        raise ValueError(f"memory is that of {named}, and the device is {device}: name one of them")
+        raise ValueError(f"memory names the device {named}, but device is {device}: pass only one")
     return named, None
 
 
@@ -179,18 +180,18 @@ def _gpu(device: str) -> str:
     name = device_named(device).name
     if name == "cpu":
         raise ValueError(
-            "device is a GPU of `ckplan devices`: a CPU has another allocator, and no context"
+            "device must be a GPU of `ckplan devices`: a CPU has another allocator, and no context"
         )
     return name
 
 
 def _bytes_of(name: str, amount: int | str | None) -> int | None:
-    """Returns a number of bytes, which the program reads if it has a unit. Raises ValueError."""
+    """Returns a number of bytes; the program parses sizes with a unit. Raises ValueError."""
     if amount is None or isinstance(amount, int):
         return amount
     if amount.isdigit():
         return int(amount)
-    refusal = f'{name} is a number of bytes or a size such as "32GiB", not {amount!r}'
+    refusal = f'{name} must be a number of bytes or a size such as "32GiB", not {amount!r}'
     if amount == "min":
         raise ValueError(refusal)
     try:
@@ -232,9 +233,9 @@ def _answer(measured: MeasuredStep, effort: str) -> Estimate:
 def _curve(
     measured: MeasuredStep, needed: Need, everything: dict[str, Any], free: dict[str, Any]
 ) -> list[CurvePoint]:
-    """Returns the plans that a search without a budget has found, and keeping everything.
+    """Returns the plans found by a search without a budget, and keep-all.
 
-    What training needs with them does not count what the allocator keeps.
+    Their memory excludes the allocator's overhead.
     """
     cost = plan_calls.step_cost(free) or 1
     whole = everything["result"]["peak_bytes"]
@@ -252,7 +253,7 @@ def _curve(
 
 
 def _plan_for_device(measured: MeasuredStep, found: Estimate, effort: str) -> None:
-    """Seeks the plan of the least added time with which training fits the device."""
+    """Finds the fastest plan with which training fits on the device."""
     if _least_need(measured, found) > found.memory_bytes:
         found.notes.append(_no_plan_helps(measured, found))
         return
@@ -277,25 +278,25 @@ def _plan_for_device(measured: MeasuredStep, found: Estimate, effort: str) -> No
     if found.plan is None or found.planned is None:
         found.notes.append("no plan was found")
     elif found.planned.bytes > found.memory_bytes:
-        found.notes.append("no plan was found with which it fits; the last one tried is shown")
+        found.notes.append("no plan was found that fits; the last one tried is shown")
         _try_expandable(measured, found, plan_calls.steps_of(found.plan))
 
 
 def _try_expandable(measured: MeasuredStep, found: Estimate, steps: list[int]) -> None:
-    """Says whether the plan fits with another setting of the allocator."""
+    """Adds a note if the plan fits with expandable segments."""
     if measured.case.expandable:
         return
     case = dataclasses.replace(measured.case, expandable=True)
     need = dataclasses.replace(measured, case=case).need(steps)
     if need.bytes <= found.memory_bytes:
         found.notes.append(
-            f"with PYTORCH_ALLOC_CONF=expandable_segments:True this plan needs {size(need.bytes)}, "
-            "which fits: estimate with expandable_segments=True"
+            f"with PYTORCH_ALLOC_CONF=expandable_segments:True this plan fits, in {size(need.bytes)}: "
+            "estimate with expandable_segments=True"
         )
 
 
 def _least_need(measured: MeasuredStep, found: Estimate) -> int:
-    """Returns what no plan changes, at the moment of the optimizer's step."""
+    """Returns the bytes that training needs with any plan, during the optimizer's step."""
     fixed = [*measured.fixed(), *measured.outside()]
     return sum(line.bytes for line in fixed) + measured.optimizer_bytes()
 

@@ -1,8 +1,8 @@
-"""The buffers that a plan of a joint graph makes and frees, in the order of its runs.
+"""The buffers that a plan of a joint graph allocates and frees, in the order of its runs.
 
-The rules are those of docs/joint-graphs.md: a run makes new versions of what its operation writes,
-and a version lives until its last read before the next run of the same operation. The last version
-of a result stays.
+By the rules of docs/joint-graphs.md, a run makes new versions of the values that its operation
+writes, and a version lives until its last read before the next run of the same operation. The last
+version of a result stays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ckplan.torch.graph import VALUE, JointGraph
 
 @dataclass
 class Version:
-    """What one run made of a value."""
+    """The version of a value that one run made."""
 
     value: int
     bytes: int
@@ -28,7 +28,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Trace:
-    """The events of a step, and the buffers that are left at its end with the values they hold."""
+    """The events of a step, and the buffers left at its end, with their values."""
 
     events: list[Event]
     left: dict[int, int]
@@ -36,9 +36,9 @@ class Trace:
 
 
 def versions(graph: JointGraph, steps: Sequence[int], kinds: Collection[str]) -> list[Version]:
-    """Returns what the runs ``steps``, which are ids of operations, make, in their order.
+    """Returns the versions made by the runs ``steps``, which are ids of operations, in order.
 
-    Only memory of values of these kinds is listed.
+    Lists only values of the given kinds.
     """
     current: dict[int, Version] = {}
     made: list[Version] = []
@@ -66,9 +66,9 @@ def versions(graph: JointGraph, steps: Sequence[int], kinds: Collection[str]) ->
 def trace(
     graph: JointGraph, steps: Sequence[int], workspaces: Mapping[int, int] | None = None
 ) -> Trace:
-    """Returns what the runs ``steps``, which are ids of operations, allocate and free.
+    """Returns the allocations and frees of the runs ``steps``, which are ids of operations.
 
-    ``workspaces`` has the bytes that runs of operations take, beside their results, and free.
+    ``workspaces``: the bytes that an operation temporarily needs besides its results, by its id.
     """
     workspaces = workspaces or {}
     made = versions(graph, steps, (VALUE,))
@@ -91,7 +91,7 @@ def trace(
 
 
 def peak(events: Iterable[Event]) -> tuple[int, int]:
-    """Returns the most bytes that live at once, and the position of the first event with them."""
+    """Returns the peak of live bytes, and the position of the first event that reaches it."""
     live = most = at = 0
     for position, event in enumerate(events):
         live += event.bytes

@@ -30,7 +30,7 @@ class ModelSource:
 def estimate_compiled(
     measured: MeasuredStep, eager: Estimate, source: ModelSource, effort: str
 ) -> Estimate:
-    """Returns the estimate of eager mode, with the memory of Inductor's code instead.
+    """Returns the eager estimate, with its memory replaced by that of Inductor's code.
 
     Raises EstimateError.
     """
@@ -41,7 +41,7 @@ def estimate_compiled(
     found.curve = [_choice(measured, row, lowered.plain) for row in _by_peak(lowered.tried)]
     found.plan = found.planned = None
     found.compiler = "inductor"
-    found.notes = ["plain Inductor stands for keeping everything; the peak shown is eager mode's"]
+    found.notes = ["keep-all is plain Inductor's memory here; the peak shown is eager mode's"]
     if found.fits:
         return found
     best = lowered.best
@@ -50,8 +50,8 @@ def estimate_compiled(
     found.added_share = best.cost / max(1, lowered.plain.cost) - 1
     if found.planned.bytes > case.memory_bytes:
         found.notes.append(
-            f"no way to divide the graph fits; of {len(lowered.tried)} that were replayed the "
-            f"least, with {size(best.peak_bytes)} of activations and gradients, is shown"
+            f"none of the {len(lowered.tried)} ways to divide the graph fits; the smallest is shown, "
+            f"with {size(best.peak_bytes)} of activations and gradients"
         )
     return found
 

@@ -1,12 +1,12 @@
 """Restores equal layers in a joint graph that was captured with few of them.
 
-The short graph has the first two and the last five of them (``repeats``). Each layer is a period
-of its forward pass and one of its backward pass. Between two neighbouring periods all that differs
-is where it lies: a period reads the values of the period before, the constants of its own layer,
-and, in the backward pass, what its own layer has made in the forward pass. So the second period
-says what every other one reads, by how far away that is. What lies outside of the periods stays.
+The short graph has the first two and the last five of the equal layers (``repeats``). Each layer is
+one period of the forward pass and one of the backward pass. Neighbouring periods differ only in
+their position: a period reads values of the period before, constants of its own layer, and, in the
+backward pass, what its own layer computed in the forward pass. So the second period determines, by
+relative positions, what all others read. Everything outside of the periods stays.
 
-All this is checked among the periods of the short graph. If a check fails, the whole model has to be
+All this is checked on the periods of the short graph. If a check fails, the whole model has to be
 captured.
 """
 
@@ -25,11 +25,11 @@ from ckplan.torch.estimation.periods import Run, runs
 from ckplan.torch.graph import CONSTANT, JointGraph, Operation, Value
 
 _TEMPLATE = 1
-"""The period that says what the others read."""
+"""The period from which the reads of the others are derived."""
 
 _LEAST = 4
-"""The fewest periods of a pass. Those of a backward pass are fewer than the layers: where layers
-share an input, the sum of its gradients begins in the second layer."""
+"""The minimum number of periods of a pass. A backward pass may have one less than there are layers: if
+layers share an input, the sum of its gradients begins in the second layer."""
 
 
 class _Irregular(Exception):
@@ -41,8 +41,8 @@ def expand_layers(
 ) -> JointGraph | None:
     """Returns the graph with all layers; None if the layers are not regular enough.
 
-    ``nodes`` are all nodes of the FX graph that ``short`` was captured from. Operations of the same
-    kind in different layers share a node, so that modules cannot be built from the graph.
+    ``nodes`` are all nodes of the FX graph that ``short`` was captured from. Corresponding
+    operations of different layers share a node, so no modules can be built from the graph.
     """
     try:
         return _Writer(_FoldedStep(short, nodes, repeats)).write()
@@ -65,17 +65,17 @@ class _Layers:
 
 @dataclass(frozen=True)
 class _Gap:
-    """Where periods are missing in a sequence: before the position ``at``."""
+    """Missing periods in a sequence, before the position ``at``."""
 
     at: int
     period: int
     count: int
     names: dict[str, int]
-    """How many names each period takes, by what they begin with."""
+    """How many numbered names each period uses, by their prefix."""
 
 
 class _FoldedStep:
-    """The short graph, and what was found out about it."""
+    """The short graph, and its analysis."""
 
     def __init__(
         self, graph: JointGraph, nodes: Sequence[fx.Node], repeats: Sequence[FoldedLayers]
@@ -109,7 +109,7 @@ class _FoldedStep:
         return self.writer[value][0] if value in self.writer else -1
 
     def _check_order(self) -> None:
-        """Values must be in the order of their operations, and inputs before them."""
+        """Requires values in the order of their operations, after the inputs."""
         graph = self.graph
         made = [v for o in graph.operations if o.id != graph.boundary for v in o.writes]
         _require(made == list(range(self.num_inputs, self.num_inputs + len(made))))
@@ -129,14 +129,14 @@ class _FoldedStep:
         return [self._layers(one, other, repeat) for one, other, repeat in rows]
 
     def _runs(self, begin: int, end: int, count: int) -> list[Run]:
-        """Returns the longest runs, in order. Shorter ones are within a layer, as its experts."""
+        """Returns the longest runs, in order. Shorter ones are parts of a layer, such as experts."""
         found = runs(self._forms, self._same, begin, end)
         found = [run for run in found if _LEAST <= run.count <= KEPT + 1]
         longest = sorted(found, key=lambda run: (run.start - run.end, run.start))[:count]
         return sorted(longest, key=lambda run: run.start)
 
     def _same(self, position: int, period: int) -> bool:
-        """Returns whether an operation is that of the next period."""
+        """Returns whether an operation corresponds to the one a period later."""
         operations = self.graph.operations
         pairs = zip(operations[position].reads, operations[position + period].reads)
         return all(self._follows(one, other, position, period) for one, other in pairs)
@@ -183,7 +183,7 @@ class _FoldedStep:
     def _names(
         self, run: Run, nodes: Sequence[fx.Node], place: dict[fx.Node, int]
     ) -> dict[str, int]:
-        """Returns how many names one period takes, from the numbers that the nodes have."""
+        """Returns how many names one period uses, from the numbers in the nodes' names."""
         operations = self.graph.operations
         begin = place[operations[run.position(_TEMPLATE)].call]
         end = place[operations[run.position(_TEMPLATE + 1)].call]
@@ -237,7 +237,7 @@ class _Writer:
         self._sizes()
         return self._new
 
-    # Inputs, which are constants and gradients from the caller.
+    # Inputs: constants, and gradients from the caller.
 
     def _inputs(self) -> None:
         values = self._old.values
@@ -263,7 +263,7 @@ class _Writer:
     # Operations.
 
     def _taken(self, position: int) -> dict[str, int]:
-        """Returns by how much names that begin equally have higher numbers than before."""
+        """Returns how much higher the numbers in names are than in the short graph, by prefix."""
         taken: Counter[str] = Counter()
         for gap in self._short.gaps:
             if gap.at <= position:
@@ -271,7 +271,7 @@ class _Writer:
         return dict(taken)
 
     def _at(self, position: int) -> int:
-        """Returns where an operation outside of periods, or at the near end of some, lies now."""
+        """Returns the new position of an operation outside of the repeated periods."""
         gaps = self._short.gaps
         return position + sum(gap.count * gap.period for gap in gaps if gap.at <= position)
 
@@ -304,7 +304,7 @@ class _Writer:
                 self._copy(operation, reads, self._name(operation, name), module)
 
     def _reads(self, layers: _Layers, run: Run, at: int, later: int) -> list[int]:
-        """Returns what the operation of the period ``later`` than the template reads."""
+        """Returns what an operation reads that is ``later`` periods after the template."""
         short = self._short
         operations = self._old.operations
         now = len(self._new.operations)
@@ -329,7 +329,7 @@ class _Writer:
         return reads
 
     def _module(self, layers: _Layers, run: Run, role: int, number: int) -> str:
-        """Returns the module of an operation, whose number lies between the first and the last."""
+        """Returns the module of an operation, by interpolating between the first and the last."""
         operations = self._old.operations
         first = operations[run.start + role].module.split(".")
         last = operations[run.position(run.count - 1) + role].module.split(".")
@@ -374,7 +374,7 @@ class _Writer:
     # The boundary, results and sums.
 
     def _boundary(self, boundary: Operation) -> None:
-        """Completes the boundary, which must not read anything of the first layers."""
+        """Completes the boundary, which must not read values of the first layers."""
         old, short = self._old.operations[self._old.boundary], self._short
         for layers in short.layers:
             near = range(layers.forward.start, layers.forward.position(FRONT))
@@ -406,7 +406,7 @@ class _Writer:
         new.results = [boundary[value] for value in head] + list(dict.fromkeys(found))
 
     def _gradients(self) -> Iterator[tuple[int, int]]:
-        """Yields the gradients in the order of what they are for: the old value, and the new."""
+        """Yields (old value, new value) for each gradient, in the order of the inputs."""
         old = self._old
         known: dict[int, int] = {}
         for position, node in enumerate(old.backward_outputs):
@@ -434,7 +434,7 @@ class _Writer:
         return self._outside(known[position])
 
     def _gradient(self, layers: _Layers, known: dict[int, int], own: int, later: int) -> int:
-        """Returns the gradient of a constant of a layer that is ``later`` than the template."""
+        """Returns the gradient of a constant of the layer ``later`` layers after the template."""
         value, next_value = known[own], known.get(own + layers.inputs)
         if next_value == value:
             return self._outside(value)
@@ -444,7 +444,7 @@ class _Writer:
         next_at, next_place = self._short.writer[next_value]
         run = layers.backward
         _require(at - next_at == run.period and place == next_place)
-        # That of the first layer is made last, at a known place.
+        # The gradient of the first layer comes last, at a known position.
         _require(self._short.place(known.get(own - layers.inputs, -1)) == at + run.period)
         return self._value(self._at(at + run.period) - (later + 1) * run.period, place)
 
@@ -470,14 +470,14 @@ class _Writer:
 def _with(
     rows: list[tuple[int, int, int]], elements: int, each: int, count: int
 ) -> list[tuple[int, int, int]]:
-    """Returns the rows with more tensors of a size."""
+    """Returns the rows with ``count`` more tensors of a size."""
     counted = Counter({(row[0], row[1]): row[2] for row in rows})
     counted[elements, each] += count
     return [(*size, n) for size, n in sorted(counted.items()) if size[0]]
 
 
 def _form(graph: JointGraph, operation: Operation) -> object:
-    """Returns what must be the same of an operation in all periods."""
+    """Returns the properties of an operation that must be equal in all periods."""
     rows = [graph.values[value] for value in operation.writes]
     if operation.node is None or any(row.alias_of is not None for row in rows):
         return operation.id
@@ -487,13 +487,13 @@ def _form(graph: JointGraph, operation: Operation) -> object:
 
 
 def _parts(name: str) -> tuple[str, int]:
-    """Returns a name of FX in two parts: ``mm_12`` is ``mm`` and 12, and ``mm`` is ``mm`` and 0."""
+    """Splits a name of FX: ``mm_12`` into ``mm`` and 12, and ``mm`` into ``mm`` and 0."""
     found = re.fullmatch(r"(.+)_(\d+)", name)
     return (found[1], int(found[2])) if found else (name, 0)
 
 
 def _numbered(name: str, more: dict[str, int]) -> str:
-    """Returns the name with a higher number."""
+    """Returns the name with its number raised by that of its prefix in ``more``."""
     base, number = _parts(name)
     number += more.get(base, 0)
     return f"{base}_{number}" if number else base

@@ -1,9 +1,9 @@
-"""Removes equal layers from a TorchDynamo graph, so that AOT autograd traces few of them.
+"""Removes equal layers from a TorchDynamo graph, so that AOT autograd traces only a few of them.
 
-TorchDynamo has run the model's code for each layer, so that its graph shows whether layers are
-equal: one period of the graph calls the same functions as the period before, with the same
-arguments, on the results of corresponding calls, and on parameters of the same form. The shorter
-graph has the first two and the last five of these periods.
+TorchDynamo ran the model's code for each layer, so its graph shows whether layers are equal: a period
+of the graph calls the same functions as the period before, with the same arguments, on the results
+of corresponding calls and on parameters of the same form. The shorter graph has the first two and
+the last five of these periods.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ckplan.torch.bounds import line_of
 from ckplan.torch.estimation.periods import Run, runs
 
 KEPT = 7
-"""How many periods stay. Rules that hold from the first to the last of them hold for all."""
+"""How many periods stay. A rule that holds for all of these holds for the removed ones too."""
 
 FRONT = 2
-"""How many of them are before those that are left out."""
+"""How many of them come before the removed ones."""
 
 _FARTHEST = 2
 """The most periods that a call may reach back."""
@@ -64,7 +64,7 @@ def fold_layers(module: fx.GraphModule, inputs: Sequence[Any]) -> FoldedGraph | 
 
 @dataclass
 class _Part:
-    """The nodes to be left out, and those that stand for the ones that are still read."""
+    """The nodes to remove, and the replacements of those that are still read."""
 
     repeat: FoldedLayers
     nodes: list[fx.Node]
@@ -72,7 +72,7 @@ class _Part:
 
 
 class _Table:
-    """The calls of a graph, in a form in which they can be compared."""
+    """The calls of a graph, in a comparable form."""
 
     def __init__(self, module: fx.GraphModule):
         self._inputs = module.graph.find_nodes(op="placeholder")
@@ -84,7 +84,7 @@ class _Table:
         numbers: dict[Hashable, int] = {}
         for node in self.calls:
             reads: list[fx.Node] = []
-            # The line of code decides which bounds sizes have that depend on data.
+            # The line of code determines the bounds of data-dependent sizes.
             line = line_of(node) if depends_on_data(node) else ()
             arguments = _form((node.args, node.kwargs), reads)
             form = (node.op, node.target, arguments, _described(node), line)
@@ -93,7 +93,7 @@ class _Table:
         self._described = {node: _described(node) for node in self._inputs}
 
     def same(self, position: int, period: int) -> bool:
-        """Returns whether a call corresponds to the one that is a period later."""
+        """Returns whether a call corresponds to the one a period later."""
         pairs = zip(self._reads[position], self._reads[position + period])
         return all(self._correspond(one, other, period) for one, other in pairs)
 
@@ -107,7 +107,7 @@ class _Table:
         return self._described[one] == self._described[other]
 
     def part(self, run: Run) -> _Part | None:
-        """Returns what can be left out of a run; None if that is nothing."""
+        """Returns what can be removed from a run; None if nothing."""
         left_out = run.count - KEPT
         if left_out < _FARTHEST or not self._is_closed(run):
             return None
@@ -123,9 +123,9 @@ class _Table:
         return _Part(FoldedLayers(left_out, len(owned[0])), nodes, moved)
 
     def _is_closed(self, run: Run) -> bool:
-        """Returns whether calls in the run read near results or ones from before it.
+        """Returns whether calls in the run read only nearby results, or ones from before the run.
 
-        Calls after the run may read of it what the last periods have made.
+        Calls after the run may read results of its last periods.
         """
         last = run.end - _FARTHEST * run.period
         for position in range(run.start, len(self.calls)):
@@ -140,7 +140,7 @@ class _Table:
         return all(node.op != "output" for node in outputs)
 
     def _owned(self, run: Run, number: int) -> list[fx.Node]:
-        """Returns the inputs of the graph that one period reads, and no other does."""
+        """Returns the graph's inputs that only this period reads."""
         found: dict[fx.Node, None] = {}
         step = run.period if number + 1 < run.count else -run.period
         for position in range(run.position(number), run.position(number + 1)):
@@ -151,7 +151,7 @@ class _Table:
         return list(found)
 
     def _are_apart(self, run: Run, owned: list[list[fx.Node]]) -> bool:
-        """Returns whether the inputs of each period are read by its own calls alone."""
+        """Returns whether each period's inputs are read only by its own calls."""
         for number, inputs in enumerate(owned):
             own = range(run.position(number), run.position(number + 1))
             for node in inputs:
@@ -163,7 +163,7 @@ class _Table:
 def _without(
     module: fx.GraphModule, gone: set[fx.Node], moved: dict[fx.Node, fx.Node]
 ) -> fx.GraphModule:
-    """Returns a copy without some nodes, in which others are read in their stead."""
+    """Returns a copy without the nodes ``gone``; readers use their replacements in ``moved``."""
     graph = fx.Graph()
     made: dict[fx.Node, fx.Node] = {}
 
@@ -192,12 +192,12 @@ def _form(value: Any, reads: list[fx.Node]) -> Hashable:
 
 
 def _described(node: fx.Node) -> Hashable:
-    """Returns what is known of a node's result: shapes, types, and whether gradients are made."""
+    """Returns what is known of a node's result: shapes, types, and whether it has a gradient."""
     return _description(node.meta.get("example_value"))
 
 
 def depends_on_data(node: fx.Node) -> bool:
-    """Returns whether a node's result has a size, or is a number, that depends on data."""
+    """Returns whether a node's result has a data-dependent size, or is such a number."""
     leaves, _ = private.flatten(node.meta.get("example_value"))
     sizes = [size for leaf in leaves if isinstance(leaf, Tensor) for size in leaf.shape]
     kinds = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -215,11 +215,11 @@ def _description(value: Any) -> Hashable:
 
 
 def _size(value: Any) -> str:
-    """Returns a number without the numbers of symbols, which each layer has of its own."""
+    """Returns a size as text, without the numbers of symbols, which differ between layers."""
     return re.sub(r"\bu\d+", "u", repr(value))
 
 
 def updates_buffers(module: fx.GraphModule) -> bool:
-    """Returns whether the forward pass may update statistics, as that of a BatchNorm does."""
+    """Returns whether the forward pass may update statistics, as BatchNorm's does."""
     names = (getattr(node.target, "__name__", str(node.target)) for node in module.graph.nodes)
     return any("batch_norm" in name for name in names)

@@ -1,4 +1,4 @@
-"""What Inductor makes of a captured step: lowered and replayed on fake tensors, never compiled."""
+"""Lowers a captured step with Inductor and replays it on fake tensors, without compiling it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from ckplan.torch.request import Request
 
 @dataclass
 class Lowered:
-    """Plain Inductor's step, and the other ways to divide it that were tried."""
+    """Plain Inductor's step, and the other partitions that were tried."""
 
     plain: Candidate
     best: Candidate
-    """The cheapest within the limit, or the one of the least memory."""
+    """The fastest one within the limit, or else the smallest."""
     tried: list[Candidate]
 
 
@@ -39,7 +39,7 @@ class Done(Exception):
 
 
 class Lowering(lowered_step.Decision):
-    """Lowers one graph, and has it divided until it keeps ``most(plain)`` bytes."""
+    """Lowers one graph, and searches for a partition that fits in ``most(plain)`` bytes."""
 
     is_to_run = False
 
@@ -56,7 +56,7 @@ class Lowering(lowered_step.Decision):
         self._arriving, self._bounds, self._most = arriving, bounds, most
 
     def backend(self, module: fx.GraphModule, inputs: list[Any]) -> Any:
-        """Is a backend of torch.compile."""
+        """A backend of torch.compile."""
         inductor.use_fake_mode_of(inputs)
         return inductor.compile(module, inputs, self)
 
@@ -65,7 +65,7 @@ class Lowering(lowered_step.Decision):
         plain_step = lower(joint.plain, lowered_step.Flags())
         reason = inductor.why_not_promised(joint.module)
         if reason:
-            raise EstimateError(f"what Inductor needs is not known: {reason}")
+            raise EstimateError(f"the memory of Inductor's code is unknown: {reason}")
         joint.captured = self._captured(joint)
         request = Request(
             budget="100%",

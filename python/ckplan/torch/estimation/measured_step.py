@@ -1,4 +1,4 @@
-"""How a model is trained, and what its captured step needs in memory with any plan."""
+"""The setup of training a model, and the memory that its captured step needs with a plan."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from ckplan.torch.graph import JointGraph
 
 _BY_FAKE_TENSORS = "fake tensors"
 _SINGLE_TENSORS = {"parameters", "buffers", "inputs", "optimizer state"}
-"""The lines whose single tensors the allocator is rehearsed with."""
+"""The lines that the allocator is simulated with tensor by tensor."""
 _BY_REPLAY = "the captured graph, replayed"
 
 
 @dataclass(frozen=True)
 class TrainingSetup:
-    """How a model is trained, and on what."""
+    """How a model is trained, and on which device."""
 
     precision: Precision
     device: str
@@ -46,12 +46,12 @@ class TrainingSetup:
 
     @property
     def memory_bytes(self) -> int:
-        """Returns the device's memory: the nominal one, unless it was given."""
+        """Returns the given memory, or else the device's nominal one."""
         return device_named(self.device).memory_bytes if self.memory is None else self.memory
 
     @property
     def is_divided(self) -> bool:
-        """Returns whether devices divide parameters, gradients and the optimizer's state."""
+        """Returns whether parameters, gradients and the optimizer's state are sharded."""
         return self.shard is not None and self.shard.system == "fsdp"
 
     def step(
@@ -61,13 +61,13 @@ class TrainingSetup:
         return trace_step(make, inputs, self.precision, loss, self.bounds, self.returns)
 
     def graph(self, step: Step) -> JointGraph:
-        """Returns the graph of a captured step, with the times of the device."""
+        """Returns the graph of a captured step, with the device's times as costs."""
         graph = step.graph(arriving=not self.is_divided)
         set_costs(graph, f"roofline:{self.device}", fuses=False)
         return graph
 
     def measured(self, step: Step) -> MeasuredStep:
-        """Returns what a captured step has in memory besides its plan."""
+        """Measures everything about a captured step that does not depend on its plan."""
         shard, graph = self.shard, self.graph(step)
         parameters = [_part(parameter, shard) for parameter in step.parameters()]
         trained = [part for part, p in zip(parameters, step.parameters()) if p.requires_grad]
@@ -93,7 +93,7 @@ class MeasuredStep:
         self.input_bytes = sum(storage_bytes(tensor) for tensor in self.step.inputs)
 
     def fixed(self) -> list[Line]:
-        """Returns the lines of what is there throughout a step, whatever the plan."""
+        """Returns the lines of tensors that stay for the whole step, with any plan."""
         step, case = self.step, self.case
         lines = [
             Line.exact("parameters", _sum(self.parameters), _BY_FAKE_TENSORS),
@@ -110,7 +110,7 @@ class MeasuredStep:
         return lines
 
     def outside(self) -> list[Line]:
-        """Returns the lines of what is there throughout, but is no tensor."""
+        """Returns the lines of memory that stays and is not tensors."""
         case = self.case
         if case.reserve is not None:
             return [Line("reserve", *3 * (case.reserve,), "reserve", "allowance")]
@@ -119,33 +119,33 @@ class MeasuredStep:
         if case.context is not None:
             lines["context"] = Line.exact("context", case.context, "context")
         if case.memory is not None:
-            lines["driver"] = Line.exact("driver", 0, "the memory is what programs get")
+            lines["driver"] = Line.exact("driver", 0, "memory is what programs can use")
         return list(lines.values())
 
     def optimizer_bytes(self) -> int:
-        """Returns what gradients and the optimizer's step have at their most."""
+        """Returns the peak of gradients and the optimizer's step."""
         gradients = 0 if self.case.is_divided else _sum(self.trained)
         return gradients + self.optimizer.step_bytes
 
     def own_order(self) -> list[int]:
-        """Returns the plan that keeps everything."""
+        """Returns the schedule that keeps everything."""
         return list(range(len(self.graph.operations)))
 
     def need(self, steps: list[int]) -> Need:
-        """Returns what training needs by a plan."""
+        """Returns the memory that training needs with a schedule."""
         known = [one for one in self.workspaces if one.is_known]
         ran = trace(self.graph, steps)
         added = added_lines(self.graph, steps, known, self.optimizer_bytes())
         likely = {id: amount.bytes for one in known for id, amount in one.amounts.items()}
-        rehearsed = trace(self.graph, steps, likely) if likely else ran
-        return self._need_of(ran, _BY_REPLAY, rehearsed, added)
+        simulated = trace(self.graph, steps, likely) if likely else ran
+        return self._need_of(ran, _BY_REPLAY, simulated, added)
 
     def need_of(self, ran: Trace, source: str) -> Need:
-        """Returns what training needs with what a step has allocated; ``source`` knows that."""
+        """Returns the memory that training needs with a step's allocations, found by ``source``."""
         return self._need_of(ran, source, ran, [])
 
-    def _need_of(self, ran: Trace, source: str, rehearsed: Trace, added: list[Line]) -> Need:
-        """Returns all lines. ``rehearsed`` has the workspaces, too, whose lines are ``added``."""
+    def _need_of(self, ran: Trace, source: str, simulated: Trace, added: list[Line]) -> Need:
+        """Returns all lines. ``simulated`` includes the workspaces, whose lines are ``added``."""
         fixed, outside = self.fixed(), self.outside()
         tensors = [*fixed, self._moment(ran, source)]
         if self.case.reserve is not None:
@@ -156,7 +156,7 @@ class MeasuredStep:
         constants += [line.bytes for line in fixed if line.name not in _SINGLE_TENSORS]
         capacity = self.case.memory_bytes - sum(line.bytes for line in outside) + workspace
         held = simulate_steps(
-            [*constants, workspace], rehearsed, self.optimizer, capacity, self.case.expandable
+            [*constants, workspace], simulated, self.optimizer, capacity, self.case.expandable
         )
         kept = held.kept_bytes
         least = min(held.rounding_bytes, kept)
@@ -164,7 +164,7 @@ class MeasuredStep:
         return Need(tensors, [self._workspaces_line(added), allocator, *outside])
 
     def _workspaces_line(self, added: list[Line]) -> Line:
-        """Returns one line for the workspaces of all libraries; its bound may not be known."""
+        """Returns one line for the workspaces of all libraries; its bound may be unknown."""
         counted = {line.name for line in added}
         unknown = [one for one in self.workspaces if one.name not in counted]
         known: list[Line | Workspaces] = [*added, *unknown]
@@ -181,11 +181,11 @@ class MeasuredStep:
         )
 
     def _moment(self, ran: Trace, source: str) -> Line:
-        """Returns the line of the moment of a step that needs most."""
+        """Returns the line of the larger peak: the backward pass's or the optimizer step's."""
         backward = peak(ran.events)[0]
         if backward >= self.optimizer_bytes():
             return Line.exact("step", backward, f"activations with gradients: {source}")
-        made = f"gradients, and what the optimizer's step makes: {self.optimizer.source}"
+        made = f"gradients, and temporaries of the optimizer's step: {self.optimizer.source}"
         return Line.exact("step", self.optimizer_bytes(), made)
 
 

@@ -29,12 +29,12 @@ _RANGES = (
     torch.zeros, torch.ones, torch.full, torch.eye, torch.tril_indices, torch.triu_indices,
 )  # fmt: skip
 _OF_MEMORY = (torch.frombuffer, torch.asarray)
-"""Functions that may make a tensor of memory which is there, as of a file of weights."""
+"""Functions that may wrap existing memory, such as a file of weights, in a tensor."""
 _CONDITIONS = (
     Tensor.__bool__, Tensor.is_nonzero, torch.is_nonzero, Tensor.equal, torch.equal,
     Tensor.allclose, torch.allclose,
 )  # fmt: skip
-"""Constructors ask by them whether something is wrong with initial values: isnan(weight).any()."""
+"""Constructors use these to check initial values, as in ``if isnan(weight).any()``."""
 _AS_ARRAYS = (Tensor.numpy, Tensor.__array__)
 _READS = (
     Tensor.item, Tensor.tolist, Tensor.__float__, Tensor.__int__, Tensor.__index__,
@@ -46,7 +46,7 @@ _IN_PLACE = {"__setitem__", *(f"__i{name}__" for name in (
     "lshift", "rshift", "matmul",
 ))}  # fmt: skip
 _FEW = 4096
-"""Larger tensors have no known numbers, so that they take no time and memory."""
+"""Values of larger tensors are not computed, to save time and memory."""
 
 
 class Construction(TorchFunctionMode):
@@ -58,11 +58,11 @@ class Construction(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self._types: dict[tuple[nn.Module, str], torch.dtype] = {}
-        """The type that each parameter was made with."""
+        """The type with which each parameter was created."""
         self._values: dict[int, tuple[Tensor, Tensor]] = {}
-        """Tensors whose numbers are known, with these, by the tensors' ids."""
+        """Tensors with known values, and these values, by the tensors' ids."""
         self.are_assumed = False
-        """A condition on values of a tensor, which has none, was taken as false."""
+        """A condition on a tensor's values, which are unknown, was assumed to be false."""
         self._hook: Any = None
 
     def __enter__(self) -> Construction:
@@ -87,23 +87,24 @@ class Construction(TorchFunctionMode):
             name = sizes_by_values(error)
             if name:
                 raise EstimateError(
-                    f"make_model makes a tensor whose size depends on values, by {name}(), and an "
-                    "estimate makes none; compute it from numbers of Python, or leave this out"
+                    f"make_model calls {name}(), whose result size depends on values of a tensor, "
+                    "which an estimate does not have; compute it from Python numbers, or omit this"
                 ) from error
             if asks_for_gpu(error):
                 raise EstimateError(
-                    f"make_model asks CUDA for a GPU, and an estimate needs none ({_first_line(error)}); "
-                    "leave this out, as device= names the GPU"
+                    f"make_model requires a GPU, but an estimate runs without one "
+                    f"({_first_line(error)}); omit this, because device= names the GPU"
                 ) from error
             if "pickle" in str(error):
                 raise EstimateError(
-                    f"make_model saves tensors, and an estimate has none to save ({error}); leave this out"
+                    f"make_model saves tensors, but an estimate has no values to save ({error}); "
+                    "omit this"
                 ) from error
             if not self.are_assumed:
                 raise
             raise EstimateError(
                 f"make_model raises {type(error).__name__} after a condition on values of a tensor, "
-                "which an estimate takes as false, as it makes none; leave the condition out"
+                "which an estimate does not have and assumes to be false; omit the condition"
             ) from error
 
     def _note(self, module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
@@ -115,7 +116,7 @@ class Construction(TorchFunctionMode):
     ) -> Any:
         kwargs = dict(kwargs or {})
         if not is_in_fake_mode():
-            return function(*args, **kwargs)  # By PyTorch, which makes a tensor fake.
+            return function(*args, **kwargs)  # PyTorch itself calls it, to make a fake tensor.
         if function in _READS:
             return self._read(function, args, kwargs)
         function, args, kwargs = _on_cpu(function, args, kwargs)
@@ -135,7 +136,7 @@ class Construction(TorchFunctionMode):
         return found
 
     def _made_of(self, values: Any) -> Any:
-        """Returns tensors without memory for results whose sizes depend on values."""
+        """Returns fake tensors for results whose sizes depend on values."""
         leaves, back = private.flatten(values)
         made = [
             torch.empty_strided(tuple(leaf.shape), leaf.stride(), dtype=leaf.dtype, device=_CPU)
@@ -160,7 +161,7 @@ class Construction(TorchFunctionMode):
         raise _reading(function.__name__.strip("_"))
 
     def _known(self, tensor: Tensor) -> Tensor | None:
-        """Returns the tensor with numbers, if they are known."""
+        """Returns the tensor with its values, if they are known."""
         if not is_fake(tensor):
             return tensor
         return self._values[id(tensor)][1] if id(tensor) in self._values else None
@@ -176,9 +177,9 @@ class Construction(TorchFunctionMode):
     def _note_values(
         self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any], found: Any
     ) -> None:
-        """Notes the values of a few numbers, computed from numbers, for those that read them.
+        """Records values that were computed from known ones, in case the constructor reads them.
 
-        A constructor may have the rates of its layers from ``torch.linspace(0, 0.1, 12).tolist()``.
+        For example, it may compute dropout rates by ``torch.linspace(0, 0.1, 12).tolist()``.
         """
         given = _tensors((args, kwargs))
         if _changes_arguments(function, kwargs):
@@ -193,11 +194,11 @@ class Construction(TorchFunctionMode):
             self._keep(made, values)
 
     def _computed(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        """Returns what a function returns for numbers; None where some are not known."""
+        """Calls the function with known values. Returns None if some values are unknown."""
         given = _tensors((args, kwargs))
         if function in _DRAWS and not given:
             with private.real_tensors(), torch.random.fork_rng(devices=()):
-                torch.manual_seed(0)  # The same model each time.
+                torch.manual_seed(0)  # So that the model is the same each time.
                 kwargs = {key: row for key, row in kwargs.items() if key != "generator"}
                 return function(*args, **kwargs)
         known = [self._known(row) for row in given]
@@ -213,7 +214,7 @@ class Construction(TorchFunctionMode):
         self._values.update({id(row): (row, value) for row, value in zip(made, _tensors(values))})
 
     def is_converted(self, model: nn.Module) -> bool:
-        """Returns whether a parameter has another type than the one that it was made with."""
+        """Returns whether any parameter changed its type after it was created."""
         return any(
             self._types.get((module, name), row.dtype) != row.dtype
             for module in model.modules()
@@ -246,8 +247,8 @@ def _first_line(error: BaseException) -> str:
 
 def _reading(name: str) -> EstimateError:
     return EstimateError(
-        f"make_model reads values of a tensor, by {name}(), and an estimate makes none; "
-        "compute them from numbers of Python, or leave this out"
+        f"make_model reads values of a tensor by {name}(), but an estimate does not have them; "
+        "compute them from Python numbers, or omit this"
     )
 
 
@@ -256,21 +257,21 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 def convert(model: nn.Module, dtype: torch.dtype) -> None:
-    """Gives all floating parameters the type. Buffers stay as the model made them."""
+    """Converts all floating-point parameters to the type. Buffers keep theirs."""
     for parameter in model.parameters():
         if parameter.is_floating_point() and parameter.dtype != dtype:
             parameter.data = parameter.data.to(dtype)
 
 
 def first_type(model: nn.Module, default: torch.dtype) -> torch.dtype:
-    """Returns the type of the first floating parameter, which inputs should have."""
+    """Returns the type of the first floating-point parameter, which inputs should have."""
     return next((row.dtype for row in model.parameters() if row.is_floating_point()), default)
 
 
 def without_memory(model: nn.Module, mode: Any) -> nn.Module:
-    """Returns the model with fake tensors for all parameters and buffers that have memory.
+    """Returns the model with fake tensors in place of parameters and buffers that have memory.
 
-    It is a copy where there are any: they may be those of a model that the caller goes on to use.
+    If there are any, it is a copy, because the caller may still use the model.
     """
     held = [*model.parameters(), *model.buffers()]
     if all(is_fake(tensor) for tensor in held):

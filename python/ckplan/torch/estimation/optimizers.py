@@ -1,8 +1,7 @@
-"""What an optimizer keeps, and what its step makes and frees, in bytes.
+"""The memory of an optimizer: its state, and the temporaries of its step.
 
-PyTorch's optimizers are run on fake parameters of a CUDA device, which need neither the device nor
-memory, so that the figures are those of PyTorch's own code. What an optimizer of another package
-keeps is asked of the program.
+PyTorch's optimizers run on fake CUDA parameters, which need neither a GPU nor memory, so the figures
+are those of PyTorch's own code. For optimizers of other packages, the program knows the state.
 """
 
 from __future__ import annotations
@@ -30,26 +29,25 @@ _KINDS: dict[str, Make] = {
 }
 
 WAYS = ("foreach", "fused", "for-loop")
-"""How PyTorch's optimizers run; the first is their default on a GPU."""
-
+"""The implementations of PyTorch's optimizers; the first is the default on a GPU."""
 
 _BY_PROGRAM = {"adam8bit": "adam8bit", "adamw8bit": "adam8bit"}
-"""Optimizers of other packages, by their names in the program, which knows what they keep."""
+"""Optimizers of other packages, with their names in the program, which knows their state."""
 
 
 @dataclass
 class OptimizerMemory:
     """The state of an optimizer, and the buffers of one step of it.
 
-    Buffers have numbers of their own, from 0. ``state`` has those of the first step that stay.
+    Events number their buffers from 0.
     """
 
     name: str
     source: str
     state: list[int] = field(default_factory=list)
-    """The sizes of what is kept."""
+    """The sizes of the state's tensors."""
     step: list[Event] = field(default_factory=list)
-    """What a step makes and frees once the state is there."""
+    """The allocations and frees of a step after the first one."""
 
     @property
     def state_bytes(self) -> int:
@@ -57,7 +55,7 @@ class OptimizerMemory:
 
     @property
     def step_bytes(self) -> int:
-        """The most that a step has in memory besides the state and the gradients."""
+        """The peak of a step's temporaries, besides the state and the gradients."""
         live = most = 0
         for event in self.step:
             live += event.bytes
@@ -66,17 +64,17 @@ class OptimizerMemory:
 
 
 def names() -> list[str]:
-    """Returns the names that ``measure`` takes."""
+    """Returns the names that ``measure`` accepts."""
     ways = [f"{kind}:{way}" for kind in _KINDS for way in WAYS[1:]]
     return [*_KINDS, *ways, *_BY_PROGRAM]
 
 
 def check(optimizer: str | Make) -> None:
-    """Raises ValueError for a name that is not known."""
+    """Raises ValueError for an unknown name."""
     if not callable(optimizer) and optimizer not in names():
         raise ValueError(
-            f"optimizer is one of {', '.join(names())}, or a function that makes one of a list of "
-            f"parameters, not {optimizer!r}"
+            f"optimizer must be one of {', '.join(names())}, or a function that creates one from a "
+            f"list of parameters, not {optimizer!r}"
         )
 
 
@@ -85,8 +83,8 @@ def measure(
 ) -> OptimizerMemory:
     """Returns the memory of an optimizer that trains the parameters.
 
-    ``parameters`` are any tensors; only their shapes and types count. ``master_weights`` keeps a
-    copy of 32 bits of each parameter of 16, which the optimizer trains. Raises ValueError.
+    ``parameters`` are any tensors; only their shapes and types matter. With ``master_weights``, the
+    optimizer trains 32-bit copies of 16-bit parameters. Raises ValueError.
     """
     check(optimizer)
     if optimizer in _BY_PROGRAM:
@@ -111,8 +109,7 @@ def measure(
 
 
 class _Weights:
-    """The model's parameters, and those that the optimizer trains: copies of 32 bits, or the
-    same."""
+    """The model's parameters, and those that the optimizer trains: 32-bit copies, or the same."""
 
     def __init__(self, trained: list[nn.Parameter], has_copies: bool):
         self.trained = trained
@@ -134,15 +131,15 @@ class _Weights:
             parameter.grad = torch.empty_like(parameter)
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Runs a step, with gradients of the copies' type for it."""
+        """Runs a step; 32-bit copies get 32-bit gradients."""
         pairs = [(p, mine) for p, mine in zip(self.trained, self.of_optimizer) if mine is not p]
         for parameter, mine in pairs:
             assert parameter.grad is not None
             mine.grad = parameter.grad.float()
-        answers: Any = _Answers  # PyTorch does not say the types of its base.
+        answers: Any = _Answers  # Its base class has no annotations.
         with answers():
             optimizer.step()
-        # The parameters then get the copies' values, which makes nothing.
+        # The parameters then get the copies' values, which allocates nothing.
         for _, mine in pairs:
             mine.grad = None
 
@@ -152,10 +149,10 @@ class _Weights:
 
 
 class _Answers(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Answers what fake tensors cannot.
+    """Handles operators that fake tensors do not support.
 
-    Some optimizers read numbers, which are 1 then if they are not known. Some fused steps
-    have no kernel for fake tensors; they write to what they are given, and make nothing.
+    Some optimizers read numbers; unknown ones count as 1. Some fused steps have no fake kernel; they
+    only write to their arguments, and allocate nothing.
     """
 
     def __init__(self) -> None:
@@ -172,7 +169,7 @@ class _Answers(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _run_first(optimizer: torch.optim.Optimizer, weights: _Weights) -> list[int]:
-    """Runs a step, which makes the state, and returns the sizes of what it keeps on the device."""
+    """Runs a step, which creates the state, and returns the sizes of the state on the device."""
     weights.step(optimizer)
     return [_bytes(tensor) for tensor in _state(optimizer) if tensor.device.type == "cuda"]
 
@@ -197,10 +194,10 @@ def _state(optimizer: torch.optim.Optimizer) -> list[Tensor]:
 
 
 def _choose(optimizer: torch.optim.Optimizer, way: str) -> None:
-    """Sets how the optimizer runs, where its maker has left that open.
+    """Sets the optimizer's implementation, unless its creator set one.
 
     By default PyTorch updates all parameters on a GPU together (``foreach``), but it does not
-    recognise fake parameters as being on one.
+    recognise that fake parameters are on one.
     """
     for group in optimizer.param_groups:
         if "foreach" in group and group["foreach"] is None and not group.get("fused"):
@@ -219,7 +216,7 @@ def _bytes(tensor: Tensor) -> int:
 
 
 def _by_program(name: str, parameters: Sequence[Tensor], master_weights: bool) -> OptimizerMemory:
-    """Returns the state that the program knows, as copies and two averages for each parameter."""
+    """Returns the state by the program: copies, and two averages for each parameter."""
     known = _BY_PROGRAM[name]
     found = OptimizerMemory(name, f"ckplan --optimizer {known}")
     for parameter in parameters:

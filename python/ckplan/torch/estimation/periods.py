@@ -7,15 +7,15 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 LEAST = 3
-"""Fewer periods than this are no run."""
+"""The minimum number of periods in a run."""
 
 _CANDIDATES = 24
-"""How many distances between equal items are tried as periods, the most frequent ones first."""
+"""How many distances between equal items are tried as periods, most frequent first."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A part of a sequence that consists of ``count`` periods, each the same as the one before."""
+    """A part of a sequence that consists of ``count`` equal periods."""
 
     start: int
     period: int
@@ -38,7 +38,7 @@ def runs(
 ) -> list[Run]:
     """Returns the runs between two positions, in order; they do not overlap.
 
-    ``same(i, p)`` says whether the items at ``i`` and ``i + p`` correspond. It is only asked where
+    ``same(i, p)`` returns whether the items at ``i`` and ``i + p`` correspond. It is called only if
     their ``forms`` are equal.
     """
     best = None

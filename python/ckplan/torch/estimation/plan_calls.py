@@ -19,7 +19,7 @@ _ROWS = 10
 
 @dataclass(frozen=True)
 class Peak:
-    """The peak of keeping everything: the operation, and the bytes in memory by module."""
+    """The peak of keep-all: the operation, and the bytes in memory by module."""
 
     operation: str
     modules: list[tuple[str, int]]
@@ -30,7 +30,7 @@ class Peak:
 
 
 def best_plan(graph: bytes, effort: str, **options: Any) -> dict[str, Any]:
-    """Returns a plan by ``best``. Raises ckplan.PlanError."""
+    """Returns a plan of the algorithm ``best``. Raises ckplan.PlanError."""
     return ckplan.plan(graph, algo="best", effort=effort, **options)
 
 
@@ -40,7 +40,7 @@ def keep_all(graph: bytes) -> dict[str, Any]:
 
 
 def steps_of(plan: dict[str, Any]) -> list[int]:
-    """Returns the operations that a plan runs, in its order."""
+    """Returns the operations that a plan runs, in order."""
     return [step[1] for step in plan["schedule"]["steps"]]
 
 

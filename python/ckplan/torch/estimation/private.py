@@ -1,6 +1,6 @@
-"""The names of PyTorch that only estimates use, and that PyTorch does not promise to keep.
+"""Private names of PyTorch that only estimates use, and the versions that have them.
 
-All others are in ``ckplan.torch.private``.
+Others are in ``ckplan.torch.private``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor, fx
 
 
 def uses_regions_again() -> bool:
-    """Returns whether TorchDynamo uses the graph of a region again for other layers.
+    """Returns whether TorchDynamo reuses the graph of a region for other layers.
 
     ``torch._dynamo.variables.invoke_subgraph``, since about 2.13; before, each call was traced.
     """
@@ -37,7 +37,7 @@ def is_region(node: fx.Node) -> bool:
 
 
 def in_compilers_mode(inputs: list[Any]) -> list[Any]:
-    """Returns fake tensors of the caller as those of the mode that TorchDynamo traces in.
+    """Converts the caller's fake tensors to the fake mode that TorchDynamo traces in.
 
     AOT autograd does that by itself since about 2.10. ``torch._guards.TracingContext``, since 2.0.
     """
@@ -52,7 +52,7 @@ def in_compilers_mode(inputs: list[Any]) -> list[Any]:
 
 @contextlib.contextmanager
 def fake_results(operator: Any, make: Callable[..., Any]) -> Iterator[None]:
-    """Has ``make`` say what an operator makes of fake tensors.
+    """Within this context, ``make`` computes the fake results of an operator.
 
     ``torch._subclasses.fake_impls``, since 2.3.
     """
@@ -66,7 +66,7 @@ def fake_results(operator: Any, make: Callable[..., Any]) -> Iterator[None]:
 
 
 class _Driver:
-    """What Triton needs to know of a GPU before it can say what a kernel writes to."""
+    """What Triton needs to know about a GPU to find the arguments that a kernel writes to."""
 
     def __init__(self, target: Any):
         self._target = target
@@ -77,11 +77,12 @@ class _Driver:
 
 @contextlib.contextmanager
 def kernels_of_triton() -> Iterator[None]:
-    """Has kernels of Triton traced as operators where there is no GPU to run them.
+    """Lets TorchDynamo trace Triton kernels as operators on machines without a GPU.
 
-    TorchDynamo asks ``torch.utils._triton.has_triton``, since 2.1. What a kernel writes to is found
-    in its code for a GPU (``torch._higher_order_ops.triton_kernel_wrap``, since 2.2), which Triton
-    makes for the target of its ``runtime.driver``; without a target all arguments count as written.
+    TorchDynamo checks ``torch.utils._triton.has_triton``, since 2.1. It finds the arguments that a
+    kernel writes to in the kernel's GPU code (``torch._higher_order_ops.triton_kernel_wrap``, since
+    2.2). Triton generates that for the target of its ``runtime.driver``; without a target, all
+    arguments count as written.
     """
     from torch.utils import _triton
 
@@ -104,7 +105,7 @@ def kernels_of_triton() -> Iterator[None]:
 
 @contextlib.contextmanager
 def values_left_out() -> Iterator[None]:
-    """Makes initial values that PyTorch draws until they fit be left out, as fake tensors have none.
+    """Skips the initialization that draws values until they fit, which fake tensors cannot do.
 
     ``torch.nn.init._no_grad_trunc_normal_``, since 1.6: ``trunc_normal_`` reads what it has drawn
     since 2.13.
@@ -120,7 +121,7 @@ def values_left_out() -> Iterator[None]:
 
 @contextlib.contextmanager
 def fake_conversions() -> Iterator[list[torch.dtype]]:
-    """Lets modules of fake tensors be converted, as by ``model.half()``, and yields to what types.
+    """Allows conversions of modules of fake tensors, such as ``model.half()``; yields their types.
 
     ``torch.utils.swap_tensors``, since 2.3, which ``Module._apply`` calls for fake tensors since
     2.5, refuses them, as their mode refers to them. Here the parameter gets the new memory instead.
@@ -167,7 +168,7 @@ def device_constructors() -> set[Any]:
 
 
 def reads_values(error: BaseException) -> str:
-    """Returns the operator that cannot run as fake tensors have no values; empty for other errors.
+    """Returns the operator that failed because fake tensors have no values; "" for other errors.
 
     ``torch._subclasses.fake_tensor.DataDependentOutputException``, since 2.0, has it as ``func``.
     """
@@ -179,7 +180,7 @@ def reads_values(error: BaseException) -> str:
 
 
 def sizes_by_values(error: BaseException) -> str:
-    """Returns the operator whose results have sizes by values; empty for other errors.
+    """Returns the operator that failed because its result size depends on values; "" for others.
 
     ``torch._subclasses.fake_tensor.DynamicOutputShapeException``, since 2.0, has it as ``func``.
     """
@@ -191,7 +192,7 @@ def sizes_by_values(error: BaseException) -> str:
 
 
 def asks_for_gpu(error: BaseException) -> bool:
-    """Returns whether an error is that CUDA has no device: it comes from ``torch.cuda``."""
+    """Returns whether an error means that there is no GPU: ``torch.cuda`` raised it."""
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next
@@ -201,9 +202,9 @@ def asks_for_gpu(error: BaseException) -> bool:
 
 
 def is_in_fake_mode() -> bool:
-    """Returns whether tensors that are made now are fake (``torch._C``, since 2.0).
+    """Returns whether new tensors are fake now (``torch._C``, since 2.0).
 
-    A mode is not in force within its own operations, where PyTorch makes the tensors it needs.
+    A mode is inactive within its own operations, where PyTorch makes the tensors that it needs.
     """
     return torch._C._len_torch_dispatch_stack() > 0
 

@@ -1,9 +1,9 @@
-"""Lets TorchDynamo run the code of equal layers once, where PyTorch can do that.
+"""Lets TorchDynamo trace the code of equal layers only once, if PyTorch supports that.
 
-``torch.compiler.nested_compile_region`` marks a function whose graph TorchDynamo uses again for
-later calls, once it has compared everything that the code depends on: shapes, attributes, globals.
-A layer that differs is traced anew. The graph then calls the graphs of the layers; here, what
-these call is put in their place, so that it is the graph that TorchDynamo makes of plain layers.
+``torch.compiler.nested_compile_region`` marks a function whose graph TorchDynamo reuses for later
+calls, after it has compared everything that the code depends on: shapes, attributes, globals. It
+traces layers that differ separately. The resulting graph calls the graphs of the layers. This module
+inlines them, so that the result is the graph that TorchDynamo makes of unmarked layers.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ckplan.torch.estimation.layer_folding import KEPT
 
 
 class CannotInlineError(Exception):
-    """The graph of a layer has another form than is known here."""
+    """The graph of a layer has an unsupported form."""
 
 
 @contextlib.contextmanager
 def marked(model: nn.Module) -> Iterator[bool]:
-    """Marks the classes of layers that are in long lists. Yields whether there are any."""
+    """Marks the classes of layers in long lists. Yields whether there are any."""
     kinds = _kinds(model) if private.uses_regions_again() else {}
     own = {kind: vars(kind).get("forward") for kind in kinds}
     for kind, count in kinds.items():
@@ -42,10 +42,10 @@ def marked(model: nn.Module) -> Iterator[bool]:
 
 
 def _kinds(model: nn.Module) -> dict[type[nn.Module], int]:
-    """Returns the classes of which a list has many layers, and how many there are in all."""
+    """Returns the classes with many layers in one list, and how many layers each has in all."""
     modules = list(model.modules())
     if any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in modules):
-        return {}  # A graph that changes statistics is not used again.
+        return {}  # TorchDynamo does not reuse a graph that changes statistics.
     found: dict[type[nn.Module], int] = {}
     for parent in modules:
         if not isinstance(parent, (nn.ModuleList, nn.Sequential)) or len(parent) <= KEPT:
@@ -58,10 +58,10 @@ def _kinds(model: nn.Module) -> dict[type[nn.Module], int]:
 
 
 def inlined(module: fx.GraphModule, inputs: list[Any]) -> tuple[fx.GraphModule, list[Any]]:
-    """Returns a graph without calls of other graphs, and its inputs in the order of its own.
+    """Returns a graph without calls of other graphs, and its inputs.
 
-    The order is that in which they are read, whether or not there were calls: TorchDynamo lists
-    the inputs of a call before others. Raises CannotInlineError.
+    The inputs are in the order in which they are read, whether or not there were calls: TorchDynamo
+    lists the inputs of a call before others. Raises CannotInlineError.
     """
     writer = _Writer(module)
     for node in module.graph.nodes:
@@ -94,7 +94,7 @@ def _order_inputs(graph: fx.Graph) -> None:
 
 
 class _Writer:
-    """Writes a graph, with what other graphs call in the place of their calls."""
+    """Copies a graph, and inlines the graphs that it calls."""
 
     def __init__(self, module: fx.GraphModule):
         self.graph = fx.Graph()
@@ -115,7 +115,7 @@ class _Writer:
         return found
 
     def _call(self, node: fx.Node) -> tuple[Any, ...]:
-        """Copies what a call runs, and returns its results."""
+        """Copies the graph that a call runs, and returns its results."""
         target, _, *operands = node.args
         assert isinstance(target, fx.Node)
         inner = getattr(self._module, str(target.target)).graph
@@ -138,9 +138,9 @@ class _Writer:
 
 
 def _moved(node: fx.Node, call: fx.Node) -> dict[str, Any]:
-    """Returns the notes of a node, with the modules of the layer that the call is of."""
+    """Returns the metadata of a node, with the modules of the layer that the call is for."""
     meta = dict(node.meta)
-    # Symbols are of the layer that was traced. Each layer makes its own.
+    # These symbols belong to the traced layer. Each layer makes its own.
     meta.pop("unbacked_bindings", None)
     own, outer = meta.get("nn_module_stack"), call.meta.get("nn_module_stack")
     if not own or not outer:

@@ -1,10 +1,10 @@
-"""What one of several devices holds, where data parallelism divides a model or copies gradients.
+"""The memory of one of several devices under data parallelism.
 
-``fsdp:N`` is PyTorch's ``fully_shard`` with its defaults: each parameter is divided along its first
-dimension, as docs/parallelism.md says, and so are gradients and the optimizer's state. Each item of
-the model's outermost lists of modules (``nn.ModuleList``, or ``nn.Sequential`` if there is none) is
-a unit, and the rest of the model is one. ``ddp:N`` is ``DistributedDataParallel``, where every
-device has everything.
+``fsdp:N`` is PyTorch's ``fully_shard`` with its defaults: parameters, gradients and the optimizer's
+state are divided along their first dimension (docs/parallelism.md). Each item of the model's
+outermost lists of modules (``nn.ModuleList``, or ``nn.Sequential`` if there is none) is a unit, and
+the rest of the model is another unit. ``ddp:N`` is ``DistributedDataParallel``, where every device
+holds everything.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _DDP = "torch/nn/parallel/distributed.py, gradient_as_bucket_view=False"
 
 @dataclass(frozen=True)
 class Shard:
-    """How devices divide the work: ``fsdp`` or ``ddp``, and how many there are."""
+    """The kind of data parallelism, ``fsdp`` or ``ddp``, and the number of devices."""
 
     system: str
     devices: int
 
     @staticmethod
     def named(text: str | None) -> Shard | None:
-        """Returns what ``"fsdp:8"`` means. Raises ValueError."""
+        """Parses a value such as ``"fsdp:8"``. Raises ValueError."""
         if text is None:
             return None
         system, _, count = str(text).partition(":")
         if system not in ("fsdp", "ddp") or not count.isdigit() or int(count) < 1:
-            raise ValueError(f'shard is "fsdp:N" or "ddp:N" for N devices, not {text!r}')
+            raise ValueError(f'shard must be "fsdp:N" or "ddp:N" for N devices, not {text!r}')
         return Shard(system, int(count))
 
     def part(self, tensor: Tensor) -> torch.Size:
@@ -46,7 +46,7 @@ class Shard:
         return torch.Size((-(-tensor.shape[0] // self.devices), *tensor.shape[1:]))
 
     def at_a_time(self, model: nn.Module, compute: torch.dtype | None) -> dict[str, Range]:
-        """Returns what is whole for a while, or copied, besides the parts, by its name."""
+        """Returns the bytes that are temporarily whole, or copied, besides the shards, by name."""
         trained = [p for p in model.parameters() if p.requires_grad]
         if self.system == "ddp":
             size = sum(_bytes(p, None) for p in trained)
@@ -57,8 +57,8 @@ class Shard:
         grads = [self._padded([p for p in unit if p.requires_grad], compute) for unit in units]
         grads.append(self._padded([p for p in root if p.requires_grad], compute))
         most_unit, most_gradient = max(gathered, default=0), max(grads, default=0)
-        # The next unit is fetched while one computes. The gradients of the unit before are being
-        # reduced from a copy of theirs (reduce_scatter_max_input_buffers is 1).
+        # While one unit computes, the next one is gathered, and a copy of the previous unit's
+        # gradients is being reduced (reduce_scatter_max_input_buffers is 1).
         pair = max((a + b for a, b in zip(gathered, gathered[1:])), default=most_unit)
         return {
             "parameters gathered": Range(
@@ -76,7 +76,7 @@ class Shard:
 
 
 def _units(model: nn.Module) -> tuple[list[nn.Parameter], list[list[nn.Parameter]]]:
-    """Returns the parameters of no unit, and those of each unit."""
+    """Returns the parameters outside of all units, and those of each unit."""
     lists = list(_outermost(model, nn.ModuleList)) or list(_outermost(model, nn.Sequential))
     items = [item for found in lists for item in found.children()]
     units = [list(item.parameters()) for item in items]

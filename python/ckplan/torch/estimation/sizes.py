@@ -1,10 +1,9 @@
 """Finds the largest size with which training fits, from captures at a few sizes.
 
-The bytes and costs of a step's operations at other sizes follow from captures at three: they are
-polynomials of a size, of degree one where a size only lengthens tensors, and of degree two where a
-product of attention is as long as it is wide. The size that is found is captured too, and its bytes
-are compared. A model whose graph changes with the size, as one with a loop over a sequence does,
-has no such polynomials.
+The bytes and costs of a step's operations at other sizes follow from captures at three sizes: they
+are polynomials of the size, of degree one if it only lengthens tensors, and of degree two for
+square matrices of attention. The size that is found is captured too, to verify its bytes. A model
+whose graph changes with the size, for example by a loop over a sequence, has no such polynomials.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from ckplan.torch.estimation.tracing import inputs_at, sizes_of
 from ckplan.torch.estimation.workspaces import Workspaces, workspaces_of
 
 ADDED: tuple[int | None, ...] = (None, 10, 30)
-"""The added times that plans may have, in percent; None keeps everything."""
+"""The limits on the added time of plans, in percent; None keeps everything."""
 
 _MOST = 1 << 20
 
 _ATTEMPTS = 8
-"""How often a size is sought."""
+"""How often the search for a size is repeated."""
 
 
 def wanted(largest: str | Iterable[str], known: dict[str, int]) -> list[str]:
@@ -84,7 +83,7 @@ class Search:
         for added in added_times:
             known, row = self._sought(name, curve, added, known)
             if rows and rows[-1].value == row.value and row.value is not None:
-                # The plan of the row before may add this time, too, and is known to fit.
+                # The plan of the row before is also within this limit, and is known to fit.
                 row = min(rows[-1], row, key=lambda one: one.need_bytes or 0)
                 row = dataclasses.replace(row, added_percent=added)
             rows.append(row)
@@ -95,8 +94,8 @@ class Search:
     ) -> tuple[int | None, Largest]:
         """Returns the largest value and its row.
 
-        Workspaces are no polynomials. Those of each size that is found serve the search for
-        another one, if training does not fit with them. The size ``known`` is known to fit.
+        Workspaces are not polynomials. If training does not fit with the workspaces captured at the
+        size found, the search is repeated with them. The size ``known`` is known to fit.
         """
         for _ in range(_ATTEMPTS):
             found = _largest(functools.partial(self._fits, curve, added), self._sizes[name], known)
@@ -121,10 +120,11 @@ class Search:
         same = captured.graph.values == predicted.graph.values
         if not same or captured.input_bytes != predicted.input_bytes:
             raise EstimateError(
-                f"{name}={value} needs other bytes than sizes {', '.join(map(str, curve.sizes))} predict, "
-                f"so the largest {name} is unknown: estimate single sizes instead"
+                f"{name}={value} needs other bytes than predicted from sizes "
+                f"{', '.join(map(str, curve.sizes))}, so the largest {name} is unknown: estimate "
+                "single sizes instead"
             )
-        # The bytes are equal, so the plan that was found for the prediction is one of the capture.
+        # The bytes are equal, so the plan for the prediction also holds for the capture.
         curve.learn(value, captured.workspaces)
         return Largest(name, added, value, self._need(curve.at(value), added))
 
@@ -144,7 +144,7 @@ class Search:
 
 
 class _Polynomials:
-    """A step as a function of a size, through captures of it."""
+    """A step as a function of a size, interpolated between captures."""
 
     def __init__(self, name: str, points: Sequence[tuple[int, MeasuredStep]]):
         self.sizes = [size for size, _ in points]
@@ -156,12 +156,12 @@ class _Polynomials:
             is_same = [_form(o) for o in graph.operations] == [_form(o) for o in first.operations]
             if not is_same or len(graph.values) != len(first.values):
                 raise EstimateError(
-                    f"the graph changes with the size {name}, so that its largest value cannot be "
-                    "computed from a few: estimate single sizes instead"
+                    f"the graph changes with the size {name}, so its largest value cannot be "
+                    "computed from a few captures: estimate single sizes instead"
                 )
 
     def learn(self, size: int, workspaces: list[Workspaces]) -> None:
-        """Notes the workspaces at one more size."""
+        """Adds the workspaces at one more size."""
         self._workspaces[size] = workspaces
 
     def at(self, size: int) -> MeasuredStep:
@@ -181,12 +181,12 @@ class _Polynomials:
         return found
 
     def _workspaces_at(self, size: int) -> list[Workspaces]:
-        """Returns those of the nearest size that was captured, in proportion to the size."""
+        """Returns the workspaces of the nearest captured size, scaled in proportion."""
         nearest = min(self._workspaces, key=lambda known: (abs(known - size), known))
         return [one.scaled(size, nearest) for one in self._workspaces[nearest]]
 
     def _value(self, known: Sequence[int], size: int) -> int:
-        """Returns the polynomial through the known values, at a size. It is never below 0."""
+        """Evaluates the polynomial through the known values at a size; at least 0."""
         if len(set(known)) == 1:
             return known[0]
         total = Fraction(0)
@@ -200,7 +200,7 @@ class _Polynomials:
 
 
 def _form(operation: Any) -> tuple[Any, ...]:
-    """Returns what must be the same of an operation at all sizes."""
+    """Returns the properties of an operation that must be equal at all sizes."""
     target = None if operation.node is None else str(operation.node.target)
     return target, operation.reads, operation.writes, operation.repeats
 
@@ -208,7 +208,7 @@ def _form(operation: Any) -> tuple[Any, ...]:
 def _largest(fits: Callable[[int], bool], base: int, known: int | None) -> int | None:
     """Returns the largest size that fits, if memory grows with it; None if 1 does not fit.
 
-    ``known`` is a size that fits, such as that of plans that may add less time.
+    ``known`` is a size that fits, for example by plans with a stricter limit.
     """
     low = known if known is not None else base
     if known is None and not fits(base):

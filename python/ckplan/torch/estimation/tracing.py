@@ -1,8 +1,8 @@
-"""Captures a training step without a device and without weights, on fake tensors of a CPU.
+"""Captures a training step without a device and without weights, on fake CPU tensors.
 
-A fake tensor has a shape, a type and a storage's size, but no memory. A CPU's stand for those of a
-GPU: PyTorch traces no backward pass of fake CUDA tensors without a GPU. Operators keep their names
-and sizes but for a few, which docs/estimate.md lists.
+A fake tensor has a shape, a type and a storage size, but no memory. Fake CPU tensors stand for GPU
+tensors, because PyTorch cannot trace a backward pass of fake CUDA tensors without a GPU. Operators
+have the same names and sizes, with a few exceptions that docs/estimate.md lists.
 """
 
 from __future__ import annotations
@@ -56,44 +56,44 @@ PRECISIONS: dict[str, tuple[torch.dtype, torch.dtype | None]] = {
 
 @dataclass(frozen=True)
 class Precision:
-    """How parameters are stored, and what autocast computes in."""
+    """The types of parameters and of autocast."""
 
     parameters: torch.dtype
     autocast: torch.dtype | None
 
     @staticmethod
     def named(name: str | None) -> Precision:
-        """Returns the precision of that name, or that of the model itself. Raises ValueError."""
+        """Returns the named precision, or the default one of models. Raises ValueError."""
         if name is None:
             return Precision(torch.get_default_dtype(), None)
         if name not in PRECISIONS:
-            raise ValueError(f"precision is one of {', '.join(PRECISIONS)}, not {name!r}")
+            raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, not {name!r}")
         return Precision(*PRECISIONS[name])
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a step is traced by, besides the model and its inputs."""
+    """The options of tracing a step."""
 
     precision: Precision
     loss: Callable[[Any], Tensor] | None
     bounds: Bounds | None
     holds: bool
-    """The caller holds all results, not the loss alone."""
+    """Whether the caller holds all results, rather than only the loss."""
     is_on_gpu: bool = True
-    """Attention takes a GPU's kernels."""
+    """Whether attention uses a GPU's kernels."""
 
 
 @dataclass(frozen=True)
 class Traced:
-    """The joint graph that AOT autograd has made, maybe without equal layers."""
+    """The joint graph that AOT autograd made, possibly without some equal layers."""
 
     joint: fx.GraphModule
     options: dict[str, Any]
     repeats: list[FoldedLayers]
     asked: _Asked
     differences: list[str]
-    """Where eager PyTorch does something else."""
+    """How eager PyTorch differs from it."""
 
     def graph(self, arriving: bool) -> JointGraph:
         """Returns the joint graph of all layers. Raises UnsupportedGraphError."""
@@ -119,7 +119,7 @@ class Step:
     inputs: list[Tensor]
     name: str
     are_values_assumed: bool
-    """The constructor has a condition on values of a tensor, which was taken as false."""
+    """The constructor has a condition on a tensor's values, which was assumed to be false."""
 
     def graph(self, arriving: bool) -> JointGraph:
         """Returns the joint graph. ``arriving`` counts parameters' gradients where they are made.
@@ -139,7 +139,7 @@ class Step:
         return graph
 
     def _module(self, path: str) -> str:
-        """Returns the path within the model; what is outside of it computes the loss."""
+        """Returns the path within the model; operations outside of it compute the loss."""
         root, _, rest = path.partition(".")
         return rest or (self.name if root == _Training.ROOT else "")
 
@@ -159,7 +159,7 @@ class Step:
 
 
 class _Training(nn.Module):
-    """The model with its loss, so that all operations have paths of modules."""
+    """The model with its loss, so that all operations have module paths."""
 
     ROOT = "model"
 
@@ -185,7 +185,7 @@ class _Training(nn.Module):
 
 
 class _Done(Exception):
-    """Ends the compilation once the joint graph is there."""
+    """Ends the compilation once the joint graph exists."""
 
 
 @garbage_collection.paused
@@ -198,11 +198,11 @@ def trace_step(
     returns: str = "loss",
     is_on_gpu: bool = True,
 ) -> Step:
-    """Returns a step of the model that ``make_model`` makes.
+    """Returns a training step of the model that ``make_model`` creates.
 
-    ``returns`` is ``"all"`` where the caller holds all that the model returns. ``is_on_gpu=False``
-    is for comparisons with a CPU, which has other kernels for attention.
-    Raises EstimateError, UnboundedSizeError, MissingKernelError, TypeError.
+    ``returns`` is ``"all"`` if the caller holds all results of the model. ``is_on_gpu=False`` is for
+    comparisons with a CPU, which has other kernels for attention. Raises EstimateError,
+    UnboundedSizeError, MissingKernelError, TypeError.
     """
     call = _fake_call(make_model, example_inputs, precision)
     asked = _Asked(precision, loss, bounds, returns == "all", is_on_gpu)
@@ -220,10 +220,10 @@ def call_backend(
     backend: Callable[[fx.GraphModule, list[Any]], Any],
     is_done: Callable[[], bool],
 ) -> None:
-    """Makes a model of fake tensors, and calls a backend of torch.compile with its step.
+    """Creates a model of fake tensors, and calls a backend of torch.compile with its step.
 
-    ``is_done`` says whether the backend has what it wants; it then ends by any Exception. Raises
-    what ``trace_step`` does.
+    ``is_done`` returns whether the backend has its result; it may then end by any exception. Raises
+    the same errors as ``trace_step``.
     """
     asked = _Asked(precision, loss, bounds=None, holds=False)
     _run(_fake_call(make_model, example_inputs, precision), asked, backend, is_done)
@@ -231,7 +231,7 @@ def call_backend(
 
 @dataclass(frozen=True)
 class _FakeCall:
-    """A model and the arguments of a call of it, all of fake tensors."""
+    """A model and the arguments of a call, all with fake tensors."""
 
     mode: Any
     model: nn.Module
@@ -249,7 +249,7 @@ def _fake_call(
 ) -> _FakeCall:
     if isinstance(make_model, nn.Module) or not callable(make_model):
         raise TypeError(
-            "make_model is a function that makes the model, so that it is made of fake tensors: "
+            "make_model must be a function that creates the model, so that its tensors are fake: "
             "write lambda: Model(...)"
         )
     mode = private.fake_mode()
@@ -262,10 +262,10 @@ def _fake_call(
         with values_left_out(), fake_conversions() as conversions:
             model = maker.construct(make_model)
         if not isinstance(model, nn.Module):
-            raise TypeError(f"make_model returns a torch.nn.Module, not {type(model).__name__}")
+            raise TypeError(f"make_model must return a torch.nn.Module, not {type(model).__name__}")
     dtype, is_converted = precision.parameters, bool(conversions) or maker.is_converted(model)
     model = model_construction.without_memory(model, mode)
-    if is_converted:  # Its types are those that it would have in training.
+    if is_converted:  # It keeps the types that it would have in training.
         dtype = model_construction.first_type(model, dtype)
     else:
         with mode:
@@ -282,14 +282,14 @@ def _trace_joint(call: _FakeCall, asked: _Asked) -> Traced:
 
     def backend(module: fx.GraphModule, inputs: list[Any]) -> Any:
         if is_marked and not _may_be_shorter(module, asked.bounds):
-            raise regions.CannotInlineError("symbols need their numbers")
+            raise regions.CannotInlineError("bounds by symbol need the numbers of all layers")
         traced = _traced(*regions.inlined(module, inputs), asked)
         if traced is None:
             return module.forward
         found.append(traced)
         raise _Done
 
-    # With layers that TorchDynamo cannot trace once, it traces the whole model.
+    # If TorchDynamo cannot trace the layers only once, it traces the whole model.
     with regions.marked(call.model) as is_marked, contextlib.suppress(Exception):
         if is_marked:
             _call_compiled(call, asked, backend)
@@ -323,8 +323,8 @@ def _run(
         raise EstimateError(f"{name} has nothing to train: no parameter requires a gradient")
     if not is_done():
         raise EstimateError(
-            f"{name} has no loss to train by: its result is no number and has none called loss; "
-            "pass loss=, a function from the result to the loss, or pass labels to the model"
+            f"{name} has no loss to train by: its result is not a number, and contains none called "
+            "loss; pass loss=, a function from the result to the loss, or pass labels to the model"
         )
 
 
@@ -346,9 +346,9 @@ def _call_compiled(
 
 
 def _traced(module: fx.GraphModule, inputs: list[Any], asked: _Asked) -> Traced | None:
-    """Returns the joint graph of what TorchDynamo has found; None if nothing is trained.
+    """Returns the joint graph of a TorchDynamo graph; None if nothing is trained.
 
-    It is that of few of the equal layers, if it can be lengthened.
+    It has only a few of the equal layers if the others can be restored.
     """
     differences = eager.differences(module)
     if asked.is_on_gpu:
@@ -364,7 +364,7 @@ def _traced(module: fx.GraphModule, inputs: list[Any], asked: _Asked) -> Traced 
 
 
 def _may_be_shorter(module: fx.GraphModule, bounds: Bounds | None) -> bool:
-    """Returns whether sizes that depend on data have the same bounds in a graph of few layers."""
+    """Returns whether data-dependent sizes have the same bounds in a graph with fewer layers."""
     graphs = [part.graph for part in module.modules() if isinstance(part, fx.GraphModule)]
     nodes = [node for graph in graphs for node in graph.nodes]
     return are_by_code(bounds) or not any(depends_on_data(node) for node in nodes)
@@ -380,7 +380,7 @@ def _joint(
     found: list[Traced] = []
 
     def partition(joint: fx.GraphModule, _: Any, **options: Any) -> Any:
-        # No gradient arrives for what the caller holds besides the loss.
+        # No gradients arrive for the results that the caller holds besides the loss.
         if asked.holds:
             joint = without_gradients(joint, tangents_beyond_loss(joint))
         found.append(Traced(joint, options, repeats, asked, differences))
@@ -397,7 +397,7 @@ def _joint(
 
 
 def loss_of(output: Any) -> Any:
-    """Returns the loss among a model's results: what is called so, or the only number."""
+    """Returns the loss in a model's results: the one called ``loss``, or the only number."""
     if isinstance(output, Tensor):
         return output if output.numel() == 1 else None
     named = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
@@ -425,18 +425,18 @@ def _tensors_in(output: Any) -> Iterator[Tensor]:
 
 
 def sizes_of(example_inputs: Any) -> dict[str, int]:
-    """Returns the sizes that the inputs depend on, by their names.
+    """Returns the sizes of the inputs, by name.
 
-    These are the parameters of a function with whole numbers as defaults; for tensors it is the
-    first dimension, if it is the same in all of them.
+    For a function these are its parameters, whose defaults are whole numbers. For tensors it is
+    ``batch``, the first dimension, if it is the same in all of them.
     """
     if callable(example_inputs):
         found = inspect.signature(example_inputs).parameters
         missing = [name for name, row in found.items() if type(row.default) is not int]
         if missing:
             raise TypeError(
-                f"the function example_inputs takes sizes with defaults: {missing[0]} has no whole "
-                f"number as its default; write {missing[0]}=1"
+                f"parameters of the function example_inputs need whole numbers as defaults: write "
+                f"{missing[0]}=1"
             )
         return {name: row.default for name, row in found.items()}
     leaves = private.flatten(example_inputs)[0]
@@ -445,7 +445,7 @@ def sizes_of(example_inputs: Any) -> dict[str, int]:
 
 
 def inputs_at(example_inputs: Any, sizes: Mapping[str, int]) -> Any:
-    """Returns the inputs for other sizes, as a function for tensors that are made later."""
+    """Returns the inputs for other sizes; for a function, a function that makes them."""
     if callable(example_inputs):
         return lambda: example_inputs(**sizes)
     if not sizes:
@@ -461,9 +461,9 @@ def inputs_at(example_inputs: Any, sizes: Mapping[str, int]) -> Any:
 
 
 def _fake_inputs(example_inputs: Any, dtype: torch.dtype) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Returns positional and named arguments of fake tensors, whatever the tensors were.
+    """Returns positional and named arguments with fake tensors.
 
-    Numbers of 32 bits get ``dtype``, the type of the parameters, as a model takes them.
+    Tensors of type float32 get ``dtype``, the type of the parameters.
     """
     given = example_inputs() if callable(example_inputs) else example_inputs
     leaves, back = private.flatten(given)
@@ -474,7 +474,7 @@ def _fake_inputs(example_inputs: Any, dtype: torch.dtype) -> tuple[tuple[Any, ..
         return (given,), {}
     if not isinstance(given, (tuple, list)):
         raise TypeError(
-            "example_inputs are a tensor, a tuple of positional arguments, a dictionary of named "
+            "example_inputs must be a tensor, a tuple of positional arguments, a dictionary of named "
             f"ones, or a function that returns any of these, not {type(given).__name__}"
         )
     return tuple(given), {}
@@ -489,8 +489,8 @@ def _check_device(model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if parameter.device.type != "cpu":
             raise EstimateError(
-                f"parameter {name} is on {parameter.device}; make the model without a device, "
-                "as device= names the GPU"
+                f"parameter {name} is on {parameter.device}; create the model without a device, "
+                "because device= names the GPU"
             )
 
 
@@ -505,6 +505,6 @@ def _default_type(dtype: torch.dtype) -> Iterator[None]:
 
 
 def _first(error: BaseException) -> str:
-    """Returns the first lines of what PyTorch says of an error, in one line."""
+    """Returns the first lines of PyTorch's error message, as one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[:3])[:400] or type(error).__name__

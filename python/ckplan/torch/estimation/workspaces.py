@@ -1,8 +1,8 @@
-"""The memory that single operations of a captured step take and free within their own call.
+"""The memory that single operations of a captured step allocate and free within one call.
 
-What a CPU's kernels take says nothing about a GPU's. For convolutions cuDNN is asked, which
-recommends engines for a GPU that is described to it; PyTorch runs the first one. The buffers of
-attention are those of PyTorch's source.
+The memory of CPU kernels says nothing about that of GPU kernels. For convolutions, cuDNN recommends
+engines for a GPU that is described to it, and PyTorch runs the first one. The buffers of attention
+are known from PyTorch's source.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FLASH = "mha_bwd of PyTorch's flash_api.cpp; another kernel takes other buffers
 
 @dataclass(frozen=True)
 class Amount:
-    """The bytes of one call, with the least and the most that they may be."""
+    """The bytes of one call, with their range."""
 
     bytes: int
     least: int
@@ -58,7 +58,7 @@ class Workspaces:
 
 
 def workspaces_of(graph: JointGraph, device: str) -> list[Workspaces]:
-    """Returns the workspaces of convolutions and of attention, where a step has these."""
+    """Returns the workspaces of convolutions and of attention, if the step has any."""
     found = []
     if any(_is_convolution(operation.node) for operation in graph.operations):
         found.append(_of_convolutions(graph, device))
@@ -71,9 +71,9 @@ def workspaces_of(graph: JointGraph, device: str) -> list[Workspaces]:
 def added_lines(
     graph: JointGraph, steps: Sequence[int], known: Iterable[Workspaces], least_moment: int
 ) -> list[Line]:
-    """Returns by how much known workspaces raise the peak of a plan, a line for each library.
+    """Returns how much known workspaces raise the peak of a plan, one line for each library.
 
-    ``least_moment`` are the bytes at another moment of the step, below which no peak matters.
+    ``least_moment``: the bytes at another moment of the step; lower peaks do not matter.
     """
 
     def peaks(amounts: dict[int, Amount]) -> list[int]:
@@ -106,7 +106,7 @@ def _of_convolutions(graph: JointGraph, device: str) -> Workspaces:
 
 
 def _amounts(graph: JointGraph, ask: Callable[[fx.Node], Amount | None]) -> dict[int, Amount]:
-    """Returns the amounts of the operations that have one. Equal layers share nodes."""
+    """Returns the amounts of all operations that have one. Equal layers share nodes."""
     known: dict[fx.Node, Amount | None] = {}
     for operation in graph.operations:
         if operation.node is not None and operation.node not in known:
@@ -128,7 +128,7 @@ def _is_convolution(node: fx.Node | None) -> bool:
 
 
 def _of_convolution(advisor: Advisor, node: fx.Node) -> Amount | None:
-    """Returns the largest workspace of the passes of one call, which free theirs one by one."""
+    """Returns the largest workspace of the passes of one call, which run one after another."""
     if not _is_convolution(node):
         return None
     most = [Amount(0, 0, 0)]
@@ -144,7 +144,7 @@ def _of_convolution(advisor: Advisor, node: fx.Node) -> Amount | None:
 
 
 def _passes(node: fx.Node) -> Iterator[tuple[Convolution, Pass]]:
-    """Yields what cuDNN is called for in one operation."""
+    """Yields the calls of cuDNN in one operation."""
     values = [_value(argument) for argument in node.args]
     if node.target is torch.ops.aten.convolution.default:
         x, w, _, strides, padding, dilations, transposed, _, groups = values
@@ -162,8 +162,7 @@ def _passes(node: fx.Node) -> Iterator[tuple[Convolution, Pass]]:
     if not transposed and _is_own_kernel(x, w, groups, is_last):
         return
     if transposed:
-        # It is the gradient of a convolution from its result to its input, and that one's
-        # forward pass is its own gradient.
+        # A transposed convolution is the input gradient of a convolution, and vice versa.
         x, y = y, x
         others = {cudnn.FORWARD: cudnn.INPUT_GRADIENT, cudnn.INPUT_GRADIENT: cudnn.FORWARD}
         kinds = tuple(others.get(kind, kind) for kind in kinds)
@@ -172,9 +171,9 @@ def _passes(node: fx.Node) -> Iterator[tuple[Convolution, Pass]]:
 
 
 def _is_own_kernel(x: Tensor, w: Tensor, groups: int, is_last: bool) -> bool:
-    """Returns whether PyTorch runs a kernel of its own, which has no workspace.
+    """Returns whether PyTorch runs its own kernel, which has no workspace.
 
-    It does so for convolutions of each channel by itself, of 32 bits and with channels first.
+    It does so for depthwise convolutions of 32 bits with channels first.
     """
     is_by_channel = groups > 1 and x.shape[1] == groups and w.shape[0] % x.shape[1] == 0
     return is_by_channel and not is_last and x.dtype.itemsize > 2
@@ -196,7 +195,7 @@ def _convolution(
 
 
 def _each(values: Any, dimensions: int) -> tuple[int, ...]:
-    """Returns one value for each dimension; a single one is for all of them."""
+    """Returns one value for each dimension; a single value holds for all of them."""
     return tuple(values) if len(values) == dimensions else tuple(values) * dimensions
 
 
@@ -219,11 +218,11 @@ def _is_channels_last(tensor: Tensor) -> bool:
 
 
 def _of_attention(node: fx.Node) -> Amount | None:
-    """Returns what the backward pass of fused attention adds up in.
+    """Returns the accumulation buffers of the backward pass of fused attention.
 
-    Flash attention has the gradient of the queries in 32 bits, a number for each row, and for
-    grouped heads the gradients of keys and values of each head of the queries. It takes 16 bits
-    alone; other kernels have all three gradients in 32 bits, or none.
+    Flash attention, which needs 16 bits, has a 32-bit gradient of the queries, a number for each row
+    and, for grouped heads, gradients of keys and values for each query head. Other kernels have all
+    three gradients in 32 bits, or none.
     """
     target = str(node.target)
     if "scaled_dot_product" not in target or "backward" not in target:
