@@ -62,7 +62,7 @@ def test_a_wrapper_of_another_form_is_not_replayed():
         replay(alone, [])
     open_size = step()
     open_size.wrappers[0].inputs = [7]
-    with pytest.raises(NotReplayedError, match="7, which is no tensor"):
+    with pytest.raises(NotReplayedError, match="7, which is not a tensor"):
         replay(open_size, [])
 
 

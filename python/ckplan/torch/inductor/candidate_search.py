@@ -1,10 +1,10 @@
 """Searches for the fastest partition and fusion of a joint graph whose replay fits in a limit.
 
-Plain ``torch.compile`` comes first. If it needs too much, plans of kernels and of operations are
-tried: a plan's own peak differs from that of Inductor's code, so each plan's limit is derived from
-the last result. The replay is not monotone in that limit, so the best of all
-rounds is used. Then PyTorch's knob is tried where it may fit, plans that count the time of random
-numbers, and larger plans, until a step takes hardly more time than plain Inductor's.
+Plain ``torch.compile`` comes first. If it needs too much memory, plans of kernels and of operations
+are tried. A plan's own peak differs from that of Inductor's code, so each plan's limit is derived
+from the last result. The replayed peak is not monotone in that limit, so the best of all rounds is
+used. Then the search tries PyTorch's knob if it may fit, plans that count the time of random numbers,
+and larger plans, until a step takes hardly longer than plain Inductor's.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from ckplan.torch.inductor.lowered_step import Flags, Step
 from ckplan.torch.request import Plan
 
 MOST_ROUNDS = 8
-"""How many candidates are lowered for one graph, plain ``torch.compile`` among them."""
+"""How many candidates are lowered for one graph, including plain ``torch.compile``."""
 
 MOST_SECONDS = 900.0
-"""After this time no further round begins; only graphs of very many operations take so long."""
+"""No further round begins after this time, which only graphs of very many operations reach."""
 
 PLAIN, KNOB, PLAN = "plain", "knob", "plan"
 
 KNOBS = 0.5, 0.2
-"""Values of PyTorch's knob that are tried, the one that keeps more first."""
+"""The tried values of PyTorch's knob; the one that keeps more comes first."""
 
 _MOST_PLANS = 5
-"""How many plans are tried for less and less memory, of kernels and of operations in turn."""
+"""How many ever smaller plans are tried, alternately of kernels and of operations."""
 
 _CLOSE = 1.25
-"""The second plan is of kernels, too, if the first one has come to this part of the limit."""
+"""The second plan is of kernels too, if the first one needs at most this many times the limit."""
 
 _SAFETY = 0.98
-"""A plan is asked for this part of what should do, as Inductor's code may need a little more."""
+"""A plan's limit is this fraction of what should suffice: Inductor's code may need a bit more."""
 
 _NARROW = 0.05
-"""A larger plan is sought if the limit leaves this part of it free, and another smaller one if the
-last one of its kind takes less time by this part."""
+"""A larger plan is tried if at least this fraction of the limit is unused, and another smaller one if
+the last one of its kind is faster by this fraction."""
 
 _DRAWN = 1.25
-"""A plan that counts the time of random numbers keeps them, and is asked for this many times the
-limit: Inductor makes most of them part of the kernels that read them, so they are not in memory."""
+"""A plan that counts the time of random numbers keeps them, so its limit is this many times larger:
+Inductor fuses most of them into the kernels that read them, so they are not in memory."""
 
 _GRAIN = 32
-"""This part of a plan's peak is worth a kernel more."""
+"""Freeing this fraction (1/32) of a plan's peak is worth another kernel."""
 
 _GOOD = 1.03
-"""No other plan is sought if a step takes at most this much of plain Inductor's time."""
+"""The search ends if a step takes at most this many times as long as plain Inductor's."""
 
 _SLOW = 1.25
-"""More than one other plan is sought if a step takes more than this much of it, and first one of the
-kind that was not tried."""
+"""If a step takes more than this many times as long, several other plans are tried, beginning with the
+kind that was not tried yet."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ class Recipe:
     """The knob's value, or the plan's limit as ``--budget`` takes it."""
     near: bool = False
     fused: bool = False
-    """Plans kernels in place of operations."""
+    """Whether kernels are planned, rather than operations."""
     draws: bool = False
-    """Counts the time that it takes to draw random numbers again."""
+    """Whether the time to draw random numbers again counts."""
 
     def flags(self, plan: Plan | None) -> Flags:
-        """Returns how Inductor may fuse the recipe's operations, which the plan orders."""
+        """Returns how Inductor may fuse the operations, given the plan that orders them."""
         return Flags(self.near, plan.peak_bytes // _GRAIN if self.near and plan else 0)
 
     def words(self) -> str:
@@ -93,9 +93,9 @@ class Candidate:
     cost: int
     plan: Plan | None = field(default=None, repr=False)
     changes: list[tuple[int, int]] = field(default_factory=list, repr=False)
-    """What storages add, as the replay counts them."""
+    """The replay's changes: (number of a storage, bytes that it adds)."""
     step: Step | None = field(default=None, repr=False)
-    """What was lowered, as long as it may be what runs."""
+    """The lowered step, as long as it may be the one that runs."""
 
 
 Evaluate = Callable[[Recipe], "Candidate | None"]
@@ -106,7 +106,7 @@ Returns None if there is no plan, it was tried before, or it will not be the bes
 
 
 class Search:
-    """Rounds for one joint graph. ``most`` is the limit; None asks for the least memory."""
+    """The search for one joint graph. ``most`` is the limit; None minimizes the memory."""
 
     def __init__(self, plain: Candidate, most: int | None, evaluate: Evaluate):
         self.tried = [plain]
@@ -144,7 +144,7 @@ class Search:
         return found
 
     def _forget(self) -> None:
-        """Drops the lowered steps that cannot become the best any more."""
+        """Drops the lowered steps that can no longer become the best."""
         best = self.best()
         for row in self.tried:
             if row is not best:
@@ -154,7 +154,7 @@ class Search:
         """Tries smaller and smaller plans, until one fits in the limit or none is smaller."""
         found: Candidate | None = None
         smallest: set[bool] = set()
-        """The kinds of plans, of kernels or not, whose smallest plan was tried."""
+        """The kinds of plans (of kernels or not) whose smallest plan was tried."""
         fused = True
         for number in range(_MOST_PLANS):
             if fused in smallest:
@@ -177,7 +177,7 @@ class Search:
                 self._try(Recipe(PLAN, "min", near=True, fused=fused))
 
     def _latest(self, fused: bool) -> Candidate | None:
-        """Returns the last plan of kernels, or of operations, that was lowered."""
+        """Returns the last lowered plan of kernels, or of operations."""
         rows = [row for row in self.tried if row.plan is not None and not row.recipe.draws]
         rows = [row for row in rows if row.recipe.fused == fused]
         return rows[-1] if rows else None
@@ -200,14 +200,14 @@ class Search:
             is_more = self._try_another(most) and not self._takes_at_most(_SLOW)
 
     def _try_drawing(self, most: int) -> None:
-        """Tries plans that count the time of random numbers, where the graph draws any."""
+        """Tries plans that count the time of random numbers, if the graph draws any."""
         drawing = Recipe(PLAN, int(_DRAWN * most), near=True, fused=True, draws=True)
         found = self._try(drawing)
         if found is not None and not self._fits(found):
             self._try(dataclasses.replace(drawing, value=_less(found, most)))
 
     def _try_another(self, most: int) -> bool:
-        """Tries another plan that may take less time, and returns whether there is one."""
+        """Tries another plan that may be faster, and returns whether there was one."""
         kinds = [True, False]
         if not self._takes_at_most(_SLOW):
             kinds.sort(key=lambda fused: self._latest(fused) is not None)
@@ -218,7 +218,7 @@ class Search:
         return False
 
     def _limit_of_another(self, fused: bool, most: int) -> int:
-        """Returns the limit of another plan of a kind, which may take less time; 0 for none."""
+        """Returns the limit of another plan of a kind that may be faster; 0 if there is none."""
         latest = self._latest(fused)
         if latest is None and not self._takes_at_most(_SLOW):
             return _less(None, most)
@@ -233,13 +233,13 @@ class Search:
         planned, peak = latest.plan.peak_bytes, latest.peak_bytes
         return min(planned * most // peak, planned + most - peak)
 
-    def _takes_at_most(self, part: float) -> bool:
-        """Returns whether the best takes at most this much of plain Inductor's time."""
-        return self.best().cost <= part * self.tried[0].cost
+    def _takes_at_most(self, factor: float) -> bool:
+        """Returns whether the best takes at most this many times as long as plain Inductor."""
+        return self.best().cost <= factor * self.tried[0].cost
 
 
 def _less(found: Candidate | None, most: int) -> int:
-    """Returns the limit of the next plan, where the last one has come to too much."""
+    """Returns the limit of the next plan, after one that needed too much."""
     enough = most
     if found is not None and found.plan is not None:
         planned, peak = found.plan.peak_bytes, found.peak_bytes

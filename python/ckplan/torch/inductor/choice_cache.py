@@ -1,6 +1,6 @@
 """Caches the chosen candidate for a joint graph, so that a later process lowers only that one.
 
-A file is untrusted: the recipe is lowered and replayed again, and used only if it has the same peak.
+A file is untrusted: its recipe is lowered and replayed again, and used only if the peak is the same.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ckplan.torch.untrusted_files import INT64
 _KINDS = (PLAIN, KNOB, PLAN)
 
 _LEAST = -1
-"""Stands for the limit ``"min"`` of a plan in a file."""
+"""Represents the limit ``"min"`` in a file."""
 
 _MOST = {
     "kind": len(_KINDS) - 1, "value": INT64, "near": 1, "fused": 1, "draws": 1, "peak_bytes": INT64
 }  # fmt: skip
-"""The fields of a file, and the most that each may be."""
+"""The fields of a file, and the maximum of each."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +78,7 @@ class CachedChoice:
         if set(row) != set(_MOST) or any(not _is_within(name, row) for name in _MOST):
             return None
         if most is not None and row["peak_bytes"] > most:
-            return None  # It was refused; the search shall find it again.
+            return None  # The search shall report that it does not fit.
         flags = (bool(row[name]) for name in ("near", "fused", "draws"))
         recipe = Recipe(_KINDS[row["kind"]], _value(row), *flags)
         try:

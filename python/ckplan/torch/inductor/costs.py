@@ -1,7 +1,7 @@
 """Predicts the time of a step that Inductor has lowered: the sum of the times of its calls.
 
-Fused-away tensors appear in no call, so they cost no memory traffic. A call's time is that of a roofline, of
-what the call reads and writes and computes, or it is measured once, where that is possible.
+Fused-away tensors appear in no call, so they cost no memory traffic. The time of a call comes from a
+roofline of its memory traffic and operations, or is measured once, if that is possible.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _RESULT = re.compile(r"\btmp\d+ = ")
 _SLOW = re.compile(r"\b(?:exp|exp2|expm1|log|log1p|log2|erf|erfc|tanh|sin|cos|pow|sigmoid)\(")
 
 _SLOW_FLOPS = 20
-"""Operations that a function such as ``exp`` takes, roughly."""
+"""The approximate cost of a function such as ``exp``, in FLOPs."""
 
 _RANDOM = re.compile(r"\b(?:normalized_rand_cpu|randn_cpu|randint64_cpu|tl\.randn?|randint64)\(")
 
 _RANDOM_FLOPS = 400
-"""Operations that a random number takes, roughly.
+"""The approximate cost of a random number, in FLOPs.
 
-It takes ten rounds of Philox, of about ten integer operations each, of which a GPU computes a
-quarter as many as FLOPs. A CPU draws one number after the other, in about 25 cycles.
+It takes ten rounds of Philox with about ten integer operations each; a GPU executes a quarter as many
+of these as FLOPs. A CPU draws one number at a time, in about 25 cycles.
 """
 
 _MASK_WRITTEN = re.compile(r"\.store\(((?:in_)?out_ptr\d+)\b")
 _MASK_READ = re.compile(r"VecMask<[^>]*>::from\(((?:in|out|in_out)_ptr\d+)\b")
 
 _MASK_WRITTEN_FLOPS, _MASK_READ_FLOPS = 320, 128
-"""Operations to convert an element of a mask in vectorized C++ for CPUs.
+"""The cost of converting an element of a mask in vectorized C++ for CPUs, in FLOPs.
 
-PyTorch's vectors convert masks from and to Booleans element by element, with a branch for each.
-Where it is as often true as false, as that of ReLU, that takes 36 cycles for an element that is
-written, and 15 for one that is read, and less where it is mostly true, as that of dropout: 20 and
-8 are between. A core has 16 FLOPs a cycle.
+PyTorch's vectors convert masks from and to Booleans element by element, with a branch for each. If
+the branch is true half of the time, as for ReLU, writing an element takes 36 cycles and reading one
+15. If it is mostly true, as for dropout, it takes less; 20 and 8 are in between. A core executes 16
+FLOPs per cycle.
 """
 
 
@@ -86,7 +86,7 @@ def call_ns(call: Call, device: Device) -> int:
 
 
 def _kernel_bytes(call: KernelCall) -> int:
-    """Returns what a kernel reads and writes; what it updates in place counts as both."""
+    """Returns the bytes that a kernel reads and writes; in-place updates count as both."""
     kinds = _parameters(call.kernel.text).values()
     twice = {position for position, kind in enumerate(kinds) if kind == "in_out"}
     return sum(form.bytes * (1 + (i in twice)) for i, form in enumerate(call.forms()))
@@ -101,7 +101,7 @@ def _parameters(text: str) -> dict[str, str]:
 
 
 def _kernel_flops(call: KernelCall) -> float:
-    # C++ has each line for whole vectors, and again for what is left of a row.
+    # C++ has each line twice: for whole vectors, and for the remainder of a row.
     lines = len(_RESULT.findall(call.kernel.text)) / 2
     slow = len(_SLOW.findall(call.kernel.text)) / 2
     largest = max((_elements(form) for form in call.forms()), default=0)
@@ -152,7 +152,7 @@ _REDUCTIONS = frozenset(
 
 
 def is_fusible(node: fx.Node) -> bool:
-    """Returns whether Inductor generates a kernel for the operation, instead of calling an operator."""
+    """Returns whether Inductor generates a kernel for the operation."""
     return is_pointwise(node) or _name(node) in _REDUCTIONS
 
 

@@ -81,21 +81,20 @@ _ROOM = 1.1
 """A value of the knob is skipped if its modules hold this many times the limit before fusion."""
 
 _DOUBT = 1.02
-"""The knob is left out if its operations one by one, as a share of the step's, take this many times
-what the best plan's kernels take, as a share of plain Inductor's. Fusion makes what runs again
-cheaper, so its kernels can take a lesser share than its operations do."""
-
+"""The knob is skipped if its relative cost by operations (to those of the step) is this many times the
+best plan's relative cost by kernels (to plain Inductor's). Fusion makes reruns cheaper, so the
+relative cost by kernels can be lower than by operations."""
 
 _NEARLY = 1.05
-"""The smallest plan of groups is used if it needs at most this many times the limit: proving that none
-fits is slow, and the replayed peak differs anyway."""
+"""The smallest plan of groups is used if it needs at most this many times the limit: it is slow to
+prove that none fits, and the replayed peak differs anyway."""
 
 
 class Evaluation:
-    """Lowers and replays recipes for a joint graph. ``is_quick`` asks for quick plans.
+    """Lowers and replays recipes for a joint graph. ``is_quick`` requests quick plans.
 
-    Without ``counts_operators``, what operators allocate within their calls is not counted, and no
-    operator runs.
+    Without ``counts_operators``, memory that operators allocate within their calls does not count,
+    and no operator runs.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class Evaluation:
     ):
         self.is_quick = False
         self.most: int | None = None
-        """Candidates known to need more are not lowered."""
+        """Candidates that are known to need more are not lowered."""
         self._joint, self._request, self._lower = joint, request, lower
         self._counts_operators = counts_operators
         self._device = device_of(joint.captured, request.costs)
@@ -115,14 +114,14 @@ class Evaluation:
         self._tried: set[tuple[tuple[int, ...], bool]] = set()
         self._groups = functools.cache(self._made_groups)
         self._least: dict[Groups | None, int] = {}
-        """The least that plans of groups, or of operations, need, once a limit was too little."""
+        """The smallest peak of plans of groups, or of operations, once a limit was too small."""
         self._costs = {operation.name: operation.cost for operation in joint.captured.operations}
         self._once_cost = sum(self._costs.values())
         self._plain_cost = 0
         self._least_cost = math.inf
-        """The cost of the cheapest plan that has kept the limit, lowered."""
+        """The cost of the fastest lowered plan that fits in the limit."""
         self._knob_is_slow = False
-        """The knob was left out by its time; lower values, which run more again, need no look."""
+        """Whether the knob was skipped as too slow; lower values, which rerun more, are slower."""
 
     def apart(self) -> Evaluation:
         """Returns a copy that does not share what it tries later."""
@@ -148,7 +147,7 @@ class Evaluation:
         return found
 
     def _by_knob(self, recipe: Recipe) -> Candidate | None:
-        """Lowers the knob's modules, if they may fit in the limit and be faster than plans."""
+        """Lowers the knob's modules if they may fit in the limit and be faster than plans."""
         if self._knob_is_slow:
             return None
         modules = self._joint.by_knob(float(recipe.value))
@@ -186,7 +185,7 @@ class Evaluation:
         )
 
     def _plan(self, recipe: Recipe) -> Plan | None:
-        """Returns the plan within the recipe's limit, or the smallest one; None without any."""
+        """Returns the plan within the recipe's limit, or the smallest one; None if there is none."""
         request, limit = self._request, recipe.value
         if self.is_quick:
             request = dataclasses.replace(request, algo="dtr")
@@ -219,7 +218,7 @@ class Evaluation:
         return groups.expanded(plan) if groups else plan
 
     def _kinds(self, recipe: Recipe) -> list[Groups | None]:
-        """Returns the groups of which the first are planned that allow a plan; None for none."""
+        """Returns the groups to plan, in order of preference; None stands for single operations."""
         if not recipe.fused:
             return [None]
         graph = self._joint.captured

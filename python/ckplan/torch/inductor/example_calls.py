@@ -13,7 +13,7 @@ from ckplan.torch.inductor.replay import Form, KernelCall, OperatorCall
 
 
 def machine(calls: Iterable[KernelCall | OperatorCall]) -> str:
-    """Identifies the machine and its settings, which affect how calls run."""
+    """Returns an id of the machine and of its settings that affect how calls run."""
     devices = sorted({form.device for call in calls for form in call.forms()})
     backends: Any = torch.backends
     facts = [torch.__version__, torch.get_num_threads(), backends.mkldnn.is_available()]
@@ -33,10 +33,10 @@ def example_arguments(
 
 
 def example_tensors(value: Any, index: int = 0, is_random: bool = False) -> Any:
-    """Returns a tensor for each form: of ``index`` if it may have indices, otherwise of zeros.
+    """Returns a tensor for each form, filled with ``index`` if it may hold indices, or zeros.
 
-    Zeros are valid as indices for all operators, but not for all kernels. With ``is_random``, what
-    has no indices is of random numbers, on which the time of a kernel with branches depends.
+    Zeros are valid indices for all operators, but not for all kernels. With ``is_random``, other
+    tensors hold random numbers, because the time of a kernel with branches depends on them.
     """
     if isinstance(value, Form):
         count = 1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride))
@@ -61,7 +61,7 @@ def _randomize(memory: torch.Tensor) -> None:
 
 
 _TRUE = 0.9
-"""This part of a mask is true, as that of dropout is, and branches on it are predicted as often."""
+"""The fraction of a mask that is true, typical of dropout, which affects branch prediction."""
 
 _NORMAL = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 

@@ -1,7 +1,7 @@
 """Measures the first step that compiled wrappers run.
 
-Their allocations bypass the dispatcher, so for that step their allocating functions are replaced by
-ones that also count.
+Their allocations bypass the dispatcher, so for that step functions that also count replace their
+allocating functions.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ class FirstStep:
     """Runs the two wrappers of a step, and counts the memory of the first step.
 
     ``apart``: positions of uncounted gradients. ``within``: bytes that operators' calls need besides
-    their results. If the forward wrapper runs again before the
-    backward wrapper, nothing is measured.
+    their results. If the forward wrapper runs again before the backward wrapper, nothing is measured.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class FirstStep:
         self._has_begun = True
         with _counting(self._counter, self._modules[0].names):
             results = self._counter.run(self._calls[0], arguments)
-        self._counter.forget_dead()  # What the wrapper held to its end.
+        self._counter.forget_dead()  # Storages that the wrapper held until its end.
         self._num_saved = len(results) - self._num_outputs
         return results
 
@@ -97,7 +96,7 @@ def _keeping(
 
 @contextlib.contextmanager
 def _counting(counter: Counter, names: dict[str, Any]) -> Iterator[None]:
-    """Makes the functions by which a wrapper allocates count what they make."""
+    """Makes a wrapper's allocating functions count their allocations."""
     own = {name: made for name, made in names.items() if name.startswith("empty_strided_")}
     for name, made in own.items():
         names[name] = counter.counting(made)

@@ -1,8 +1,8 @@
 """A joint graph whose operations are the kernels that Inductor will make of them.
 
-A plan of the graph itself counts every result of every operation, and may run the operations of one
-kernel at different times, which takes them apart again. Here an operation that only one other reads
-is part of it, if both can be in one kernel. Plans of this graph are further candidates.
+A plan of the graph itself counts every result of every operation, and may run operations of the same
+kernel at different times, which splits the kernel. Here an operation with only one reader is merged
+into it, if both can be in one kernel. Plans of this graph are further candidates.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ckplan.torch.request import Plan
 _MASK_WEIGHT = 4
 """How many times its bytes a mask on a CPU counts.
 
-Kernels are slow to write and to read masks (see the costs), so a plan shall rather keep floats,
-which make them anew: a mask counts as many bytes as these. One that a single backward operation
-reads is part of that operation.
+Kernels write and read masks slowly (see the costs), so plans should rather keep the floats that
+masks are recomputed from: a mask counts as many bytes as these. A mask with a single reader in the
+backward pass is merged into that operation.
 """
 
 
@@ -38,7 +38,7 @@ class Groups:
         self._graph = graph
         operations = [] if keeps_masks else [each for each in graph.operations if _is_mask(each)]
         self.masks = {value for each in operations for value in each.writes}
-        """What is avoided."""
+        """The avoided values."""
         readers: dict[int, set[int]] = defaultdict(set)
         for operation in graph.operations:
             for value in operation.reads:
@@ -63,7 +63,7 @@ class Groups:
         self.graph = self._contracted()
 
     def expanded(self, plan: Plan) -> Plan:
-        """Returns a plan of ``graph`` with the steps of the whole graph."""
+        """Converts a plan of ``graph`` to steps of the whole graph."""
         schedule: list[Step] = []
         for step in plan.steps:
             schedule += self._members[self._heads[step]]
@@ -119,7 +119,7 @@ class Groups:
 
 
 def _is_mask(operation: Operation) -> bool:
-    """Returns whether a kernel on a CPU makes Booleans."""
+    """Returns whether the operation makes Booleans in a CPU kernel."""
     if operation.node is None or not is_fusible(operation.node):
         return False
     made = list(tensors_in(operation.node.meta.get("val")))
@@ -137,5 +137,5 @@ def _can_join(operation: Operation, graph: JointGraph) -> bool:
 
 
 def _unique(places: Iterable[int | None]) -> list[int]:
-    """Returns places in order, each once, without those of inner values."""
+    """Returns the distinct places in order, without None, which stands for inner values."""
     return list(dict.fromkeys(place for place in places if place is not None))

@@ -1,8 +1,8 @@
 """Compiles the C++ kernels of a wrapper together.
 
-Inductor makes a library of each kernel, and most of the time that takes is the same for all: the
-compiler starts, reads headers, and links. Here several kernels share one library; there are as many
-libraries as Inductor has threads to compile them.
+Inductor compiles each kernel to its own library, and most of that time does not depend on the kernel:
+the compiler starts, reads headers, and links. Here kernels share libraries; there are as many
+libraries as Inductor has compile threads.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class CppKernel:
 Kernel = Callable[..., Any]
 
 Compile = Callable[[list[CppKernel]], list[Kernel]]
-"""Compiles each kernel to a library of its own."""
+"""Compiles each kernel to its own library."""
 
 _ENTRY = re.compile(r'extern "C"\s+void\s+kernel\(')
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
 
 _START = 2000
-"""As many characters of a kernel take about as long to compile as what it has beside its text."""
+"""The overhead of compiling a kernel, in characters of code that take equally long."""
 
 
 def compiled(kernels: Iterable[CppKernel], compile: Compile, threads: int) -> list[Kernel]:
     """Returns the function of each kernel.
 
-    A kernel whose parameters are not all pointers has a library of its own, and so has each one if
-    the compiler does not take them together.
+    A kernel whose parameters are not all pointers has its own library, and so has every kernel if the
+    compiler rejects the shared libraries.
     """
     kernels = list(kernels)
     known: dict[CppKernel, Kernel] = {}
@@ -64,7 +64,7 @@ def _can_share(kernel: CppKernel) -> bool:
 
 
 def _divided(kernels: Iterable[CppKernel], count: int) -> list[list[CppKernel]]:
-    """Divides kernels among so many libraries, or fewer, that take about as long to compile."""
+    """Divides kernels among at most ``count`` libraries with about equal compile times."""
     libraries: list[list[CppKernel]] = [[] for _ in range(max(1, count))]
     lengths = [0] * len(libraries)
     for kernel in sorted(kernels, key=lambda kernel: -len(kernel.text)):
@@ -75,9 +75,9 @@ def _divided(kernels: Iterable[CppKernel], count: int) -> list[list[CppKernel]]:
 
 
 def _joined(library: list[CppKernel]) -> CppKernel:
-    """Returns one kernel that calls one of the library's: its first argument is which of them.
+    """Returns a kernel that calls the library's kernel whose number is its first argument.
 
-    A kernel's arguments are the last ones.
+    The called kernel gets the last arguments.
     """
     count = _most(library)
     includes, texts, cases = {}, [], []
@@ -101,7 +101,7 @@ def _joined(library: list[CppKernel]) -> CppKernel:
 
 
 def _parts(library: list[CppKernel], function: Kernel) -> dict[CppKernel, Kernel]:
-    """Returns the function of each kernel of a library. An unused argument is any tensor."""
+    """Returns the function of each kernel of a library. Unused arguments are some tensor."""
     with real_tensors():
         unused = torch.empty(1)
     return {

@@ -13,7 +13,7 @@ Partition = Callable[..., Any]
 
 
 class KnownPartition:
-    """A partitioner with known results. It ignores its arguments, so Inductor's passes can be skipped."""
+    """A partitioner with known results, for which Inductor's passes can be skipped."""
 
     def __init__(self, modules: Callable[[], tuple[fx.GraphModule, fx.GraphModule]]):
         self._modules = modules
@@ -34,29 +34,29 @@ class Flags:
     """How Inductor may fuse."""
 
     near: bool = False
-    """Fuses only operations that are close to each other, and only where no peak grows."""
+    """Fuse only operations that are close to each other, and only if no peak grows."""
     worth_bytes: int = 0
-    """Ends a kernel for CPUs where so many bytes can be freed; 0 leaves the end to Inductor."""
+    """End a kernel for CPUs where at least this many bytes can be freed; 0 leaves it to Inductor."""
 
 
 class Module:
-    """Stands for the module of a wrapper, as Inductor uses it; ``run`` may be replaced.
+    """Replaces the module of a wrapper for Inductor; ``run`` may be replaced.
 
-    Kernels are compiled when it is loaded, which may be after Inductor has done its work.
+    Kernels are compiled when it is loaded, possibly after Inductor has finished.
     """
 
     def __init__(self, make: Callable[[], Any]):
         self.__file__ = ""
         self.runner: Any = None
         self.names: dict[str, Any] = {}
-        """The module's own: Inductor keeps modules by their text, so others may have it, too."""
+        """The module's namespace. Wrappers with the same text share it, as Inductor caches modules."""
         self.run: Call = _is_not_loaded
         self._make: Callable[[], Any] | None = make
 
     def load(self) -> None:
         assert self._make is not None, "it is loaded once"
         module = self._make()
-        self._make = None  # It holds all of Inductor's work.
+        self._make = None  # It keeps Inductor's graph alive.
         self.__file__, self.names, self.run = module.__file__, vars(module), module.call
         self.runner = getattr(module, "runner", None)
 
@@ -70,40 +70,40 @@ def _is_not_loaded(_: list[Any]) -> Any:
 
 @dataclass
 class Wrapper:
-    """The code that Inductor has made of one graph."""
+    """The code that Inductor generated for one graph."""
 
     text: str
     is_backward: bool
     inputs: list[Any]
-    """Tensors without memory, of the sizes and strides that it takes."""
+    """Tensors without memory, with the sizes and strides of its inputs."""
     constants: dict[str, Any]
-    """What it reads beside its inputs, by name."""
+    """What it reads besides its inputs, by name."""
     module: Module | None = None
-    """What runs it, once it is loaded; hand-written wrappers have none."""
+    """The module that runs it, once loaded; hand-written wrappers have none."""
 
 
 @dataclass
 class UnloadedStep:
-    """A lowered step that has only to be loaded."""
+    """A lowered step that only needs to be loaded."""
 
     function: Any
     metadata: dict[str, Any]
-    """What AOT autograd knows of the step while it is this one."""
+    """AOT autograd's metadata for this step."""
 
 
 @dataclass
 class Step:
-    """The two wrappers of a step, and what AOT autograd knows of them."""
+    """The two wrappers of a step, and AOT autograd's facts about them."""
 
     wrappers: list[Wrapper] = field(default_factory=list)
     num_outputs: int = 0
-    """The first outputs of the forward wrapper, which are not saved for backward."""
+    """How many outputs of the forward wrapper, which come first, are not saved for backward."""
     num_updated: int = 0
-    """How many of these are new values of inputs, which are freed when they are copied."""
+    """How many of these are new values of inputs, which are freed once they are copied."""
     reused: list[int] = field(default_factory=list)
     """The positions of saved tensors whose memory the backward wrapper may write to."""
     finished: UnloadedStep | None = None
-    """What runs the step, if AOT autograd has done its work, too."""
+    """The function that runs the step, if AOT autograd has finished too."""
 
     @property
     def forward(self) -> Wrapper:
@@ -125,10 +125,10 @@ Lower = Callable[[Partition, Flags], Step]
 
 
 class Decision:
-    """What ``compile`` asks, for each joint graph that it comes to."""
+    """Decides how ``compile`` partitions each joint graph."""
 
     is_to_run = True
-    """Whether a lowered step may be the one that runs."""
+    """Whether a lowered step may later run."""
 
     def decide(self, lower: Lower) -> Step | Partition:
         """Returns a step to run, from ``lower``, or a partitioner.

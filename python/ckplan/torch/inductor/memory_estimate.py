@@ -1,7 +1,7 @@
 """Estimates the memory of the two modules of a step before Inductor lowers them.
 
-Operations run in the order of the modules, and values within a kernel do not count. Inductor reorders
-operations and fuses more, so the estimate is not a bound.
+Operations run in the order of the modules, and values within a kernel do not count. Inductor
+reorders operations and fuses more of them, so the estimate is not a bound.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ckplan.torch.private import storage_key
 def estimated_peak_bytes(
     forward: fx.GraphModule, backward: fx.GraphModule, num_results: int, apart: Collection[int]
 ) -> int:
-    """Returns the peak in bytes, without inputs of the step.
+    """Returns the peak in bytes, without the step's inputs.
 
     ``apart``: positions of uncounted gradients.
     """
@@ -44,10 +44,10 @@ def storages(node: fx.Node) -> dict[int, int]:
 
 
 class _Storages:
-    """The storages that a module makes or is given, and when they live.
+    """The storages that a module makes or receives, and their lifetimes.
 
-    A node makes a storage if none of its arguments lies in it: operations that run again have the
-    same fake tensors as before.
+    A node makes a storage if none of its arguments lies in it. The fake tensor alone does not tell,
+    because operations that run again have the same fake tensors as before.
     """
 
     def __init__(self, module: fx.GraphModule, inputs: Collection[str], apart: Collection[int]):
@@ -68,7 +68,7 @@ class _Storages:
                     self._sizes[number] = 0
 
     def peak_bytes(self) -> int:
-        """Returns the most bytes that live at once."""
+        """Returns the peak of live bytes."""
         changes: dict[int, int] = {}
         for size, (first, last) in zip(self._sizes, self._lives):
             changes[first] = changes.get(first, 0) + size
@@ -100,5 +100,5 @@ class _Storages:
 
 
 def _is_passed_on(node: fx.Node) -> bool:
-    """Returns whether only one other operation reads the result, in the same kernel."""
+    """Returns whether the result has a single reader, in the same kernel."""
     return is_fusible(node) and len(node.users) == 1 and all(map(is_fusible, node.users))

@@ -1,7 +1,7 @@
 """Measures what operators allocate and free within one call, by PyTorch's allocators.
 
-Each process runs each call once, on zeros of the same form. Results are not cached in files, because
-promises depend on them.
+Each process runs each call once, on zeros of the same form. The results are not cached in files,
+because promises depend on them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ckplan.torch.inductor.lowered_step import NotReplayedError
 from ckplan.torch.inductor.replay import CUDA_UNIT, OperatorCall
 
 _known: dict[str, dict[str, int]] = {}
-"""For each machine, what calls need beside their results."""
+"""By machine: the bytes that calls need besides their results."""
 
 
 def workspace_bytes(calls: Iterable[Any]) -> dict[str, int]:
     """Returns the bytes that each call of an operator needs besides its results, by the call's key.
 
-    Uncounted results are excluded from when they are made. Raises NotReplayedError
-    if a call cannot be measured.
+    Uncounted results do not count from their allocation on. Raises NotReplayedError if a call cannot
+    be measured.
     """
     wanted = {call.memory_key: call for call in calls if isinstance(call, OperatorCall)}
     known = _known.setdefault(machine(wanted.values()), {})
@@ -40,7 +40,7 @@ def workspace_bytes(calls: Iterable[Any]) -> dict[str, int]:
 def set_workspaces(graph: JointGraph, calls: Iterable[Any], within: Mapping[str, int]) -> None:
     """Sets the workspace of each operation that is among the calls.
 
-    Inductor may give tensors other strides, which are not compared.
+    Strides are not compared, because Inductor may change them.
     """
     known: dict[tuple[str, ...], int] = {}
     for call in calls:
@@ -56,7 +56,7 @@ def set_workspaces(graph: JointGraph, calls: Iterable[Any], within: Mapping[str,
 
 
 def _operation(operator: Any, shapes: list[tuple[int, ...]]) -> tuple[str, ...]:
-    """Returns what an operation computes, and of which shapes."""
+    """Returns a key of the operator and its arguments' shapes."""
     return str(getattr(operator, "overloadpacket", operator)), *map(repr, sorted(shapes))
 
 
@@ -86,9 +86,9 @@ def _on_cpu(call: OperatorCall) -> int:
 
 
 def _without(apart: list[int], changes: list[int]) -> list[int]:
-    """Returns changes without the allocations that stay for results of these sizes.
+    """Returns the changes without the allocations of results with these sizes.
 
-    Where several allocations of a size stay, the last one is taken for the result.
+    If several allocations of a size stay, the last one counts as the result.
     """
     staying: dict[int, list[int]] = defaultdict(list)
     for position, size in enumerate(changes):
@@ -109,9 +109,9 @@ def _peak(changes: list[int]) -> int:
 
 
 def _on_cuda(call: OperatorCall) -> int:
-    """Measures the second call: the first one makes what libraries keep.
+    """Measures the second call, because in the first one libraries allocate memory that they keep.
 
-    When results are made within the call is not known, so those apart count as if they came late.
+    It is unknown when a call allocates its results, so uncounted ones are assumed to come last.
     """
     args, kwargs = example_arguments(call)
     call.operator(*args, **kwargs)

@@ -43,7 +43,7 @@ class ChosenStep:
     recipe: Recipe
     plan: Plan | None
     step: lowered_step.Step | None = None
-    """Its lowered step, for this compilation."""
+    """The lowered step, for this compilation."""
 
 
 Key = tuple[int, bytes, str]
@@ -182,7 +182,7 @@ class PartDecision(lowered_step.Decision):
         """Returns the best candidate, and how many were lowered."""
         request = self._backend.request
         if limit == "min" and request.limit != "min":
-            evaluation.is_quick = True  # The first of two plans of this part, see Parts.
+            evaluation.is_quick = True  # This is the first of two plans of this part (see Parts).
             quick = evaluation(Recipe(PLAN, "min", near=True))
             rows = [plain] if quick is None else [plain, quick]
             return min(rows, key=lambda row: row.peak_bytes), len(rows)

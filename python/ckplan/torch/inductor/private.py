@@ -1,8 +1,8 @@
-"""The private names of PyTorch that planning for Inductor needs, and since when each exists.
+"""Private names of PyTorch for planning with Inductor, and the versions that have them.
 
 Inductor turns each of the two graphs of a step into a *wrapper*: Python code that allocates
-buffers, and calls kernels and operators. The replay needs the text of the wrapper, and that of
-graphs that are never compiled.
+buffers, and calls kernels and operators. The replay needs the wrapper's code, even of graphs that are
+never compiled.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ except ImportError:  # Before 2.9.
 
 
 class _Lowered(BaseException):
-    """Ends AOT autograd's work on a graph that is not to be compiled.
+    """Ends AOT autograd's work on a graph that will not be compiled.
 
-    It is no Exception, because Inductor and AOT autograd handle these.
+    It is a BaseException, because Inductor and AOT autograd catch Exceptions.
     """
 
 
 class _Partitioner(_CustomPartitionerFn):
-    """Divides joint graphs for Inductor as ``partition`` does at that moment."""
+    """Partitions joint graphs for Inductor by the current ``partition``."""
 
     def __init__(self) -> None:
         self.partition: Partition | None = None
@@ -62,7 +62,7 @@ class _Partitioner(_CustomPartitionerFn):
         return {}
 
     def __repr__(self) -> str:
-        return "ckplan"  # Without an address, since it is one of the settings.
+        return "ckplan"  # Without an address, because it is part of the settings.
 
     def uuid(self) -> str:
         return "ckplan"
@@ -71,7 +71,7 @@ class _Partitioner(_CustomPartitionerFn):
 def min_cut(joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
     """``torch._functorch.partitioners.min_cut_rematerialization_partition``, since 2.0.
 
-    It divides the joint graph for plain ``torch.compile``.
+    Partitions the joint graph as plain ``torch.compile`` does.
     """
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
@@ -101,13 +101,13 @@ def copied(module: fx.GraphModule) -> fx.GraphModule:
 
 
 def compile(module: fx.GraphModule, inputs: list[Any], decision: Decision) -> Callable[..., Any]:
-    """Compiles a graph with Inductor, whose joint graph is divided as ``decision`` says.
+    """Compiles a graph with Inductor, and partitions its joint graph by ``decision``.
 
     Uses ``torch._dynamo.lookup_backend``, since 2.0; ``custom_graph_pass.CustomPartitionerFn`` and
     ``config.custom_partitioner_fn``, since 2.9. The caches of AOT autograd
     (``torch._functorch.config.enable_autograd_cache``, since 2.5) and of Inductor's graphs
-    (``torch._inductor.config.fx_graph_cache``, since 2.2) are off: a graph from there would not be
-    planned, and their keys do not have how operations are fused. Kernels are cached.
+    (``torch._inductor.config.fx_graph_cache``, since 2.2) are off: cached graphs would not be
+    planned, and the keys do not include how operations are fused. Kernels are cached.
     """
     from torch._dynamo import lookup_backend
     from torch._functorch import config as functorch_config
@@ -123,9 +123,9 @@ def compile(module: fx.GraphModule, inputs: list[Any], decision: Decision) -> Ca
 
 
 def use_fake_mode_of(inputs: list[Any]) -> None:
-    """Has a graph compiled in the mode of its inputs, if these are fake tensors.
+    """Makes a graph compile in the fake mode of its inputs, if these are fake tensors.
 
-    In 2.9 TorchDynamo makes another mode for the compiler, which then refuses such inputs.
+    In 2.9 TorchDynamo makes another mode for the compiler, which then rejects such inputs.
     ``torch._guards.TracingContext``, since 2.0; ``FakeTensor.fake_mode``, since 2.0.
     """
     from torch._guards import TracingContext
@@ -139,10 +139,10 @@ def use_fake_mode_of(inputs: list[Any]) -> None:
 
 @contextlib.contextmanager
 def _in_stages(partitioner: _Partitioner, decision: Decision) -> Iterator[None]:
-    """Makes AOT autograd divide and lower each joint graph as often as ``decision`` wants.
+    """Lets ``decision`` partition and lower each joint graph several times.
 
     Replaces ``torch._functorch._aot_autograd.graph_compile.aot_stage2_autograd``, since 2.9, which
-    divides, lowers and compiles a joint graph.
+    partitions, lowers and compiles a joint graph.
     """
     from torch._functorch._aot_autograd import graph_compile
 
@@ -171,10 +171,10 @@ def _in_stages(partitioner: _Partitioner, decision: Decision) -> Iterator[None]:
 class _Stage:
     """AOT autograd's second stage for one joint graph, which may run several times.
 
-    A lowered step is complete but for its wrappers' modules, so that the chosen one need not be
-    lowered again. Tensors of other classes are an exception: the stage can finish them once only.
-    ``AOTConfig.force_non_lazy_backward_lowering``, since 2.8, has it lower the backward graph at
-    once. Each run leaves in ``AOTState.fw_metadata``, since 2.9, what it knows of its step.
+    A lowered step is complete except for its wrappers' modules, so the chosen one need not be lowered
+    again. Graphs with tensor subclasses are an exception: the stage can finish them only once.
+    ``AOTConfig.force_non_lazy_backward_lowering``, since 2.8, makes it lower the backward graph
+    immediately. Each run leaves its metadata in ``AOTState.fw_metadata``, since 2.9.
     """
 
     def __init__(
@@ -224,8 +224,8 @@ class _Stage:
     def take_reused(self) -> list[int]:
         """Returns the positions of saved tensors whose memory the backward wrapper may write to.
 
-        AOT autograd forgets them; otherwise it raises an error where a graph is retained for
-        another backward pass. ``ViewAndMutationMeta.bw_donated_idxs``, since 2.6.
+        Removes them from AOT autograd's metadata, which otherwise raises an error if a graph is
+        retained for another backward pass. ``ViewAndMutationMeta.bw_donated_idxs``, since 2.6.
         """
         metadata = self._state.fw_metadata
         reused, metadata.bw_donated_idxs = list(metadata.bw_donated_idxs or ()), []
@@ -246,7 +246,7 @@ class _Stage:
             return self._original(self._state, capture, *self._compilers)
 
     def _noting(self, partition: Partition, step: Step) -> Partition:
-        """Returns the partitioner, which notes how the outputs of the forward graph are divided."""
+        """Returns the partitioner; it also records how many outputs of each kind there are."""
 
         def noting(joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
             step.num_outputs = options["num_fwd_outputs"]
@@ -258,7 +258,7 @@ class _Stage:
 
 @contextlib.contextmanager
 def _without_joint_passes() -> Iterator[None]:
-    """Leaves out Inductor's passes over the joint graph, which come before the partitioner.
+    """Skips Inductor's passes over the joint graph, which come before the partitioner.
 
     Replaces ``torch._inductor.compile_fx._recursive_joint_graph_passes``, since 2.9.
     """
@@ -275,13 +275,13 @@ def _without_joint_passes() -> Iterator[None]:
 
 @dataclass
 class _Wrappers:
-    """Notes the wrappers that Inductor makes of a step."""
+    """Records the wrappers that Inductor generates for a step."""
 
     step: Step
     ends: bool
-    """Ends AOT autograd's work when both are known."""
+    """Whether to end AOT autograd's work when both are known."""
     loads: bool = False
-    """Loads each at once."""
+    """Whether to load each one immediately."""
 
     @contextlib.contextmanager
     def made(self) -> Iterator[None]:
@@ -314,10 +314,10 @@ class _Wrappers:
 
 
 def _loading(graph: Any, load: Callable[[], Any]) -> Callable[[], Any]:
-    """Returns the function that loads a wrapper, as it has to be called later.
+    """Returns a function that loads a wrapper, and can be called later.
 
     ``V.set_graph_handler`` and ``V.set_debug_handler``, since 2.0, and
-    ``AutotuneCacheBundler.end_compile``, since 2.6, which ends what loading begins.
+    ``AutotuneCacheBundler.end_compile``, since 2.6, which must follow loading.
     """
     from torch._inductor.runtime.autotune_cache import AutotuneCacheBundler
     from torch._inductor.virtualized import V
@@ -339,7 +339,7 @@ def _loading(graph: Any, load: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def settings() -> str:
-    """Returns Inductor's settings, on which its code depends (``save_config_portable``, since 2.1)."""
+    """Returns the settings that Inductor's code depends on (``save_config_portable``, since 2.1)."""
     from torch._inductor import config
 
     rows: Any = config.save_config_portable()
@@ -347,7 +347,7 @@ def settings() -> str:
 
 
 def settings_not_promised() -> str:
-    """Returns the setting of Inductor that makes its memory unknown; empty if there is none.
+    """Returns the setting of Inductor that makes its memory unknown; "" if there is none.
 
     ``torch._inductor.config.cpp_wrapper``, since 2.1, ``fx_wrapper``, since 2.9, and
     ``triton.cudagraphs``, since 2.0. Only CUDA graphs use graph partitions.
@@ -359,24 +359,24 @@ def settings_not_promised() -> str:
     if getattr(config, "fx_wrapper", False):
         return "fx_wrapper, whose code is a graph"
     if config.triton.cudagraphs:
-        return "CUDA graph trees and their graph partitions, which have a pool of their own"
+        return "CUDA graph trees and their graph partitions, which have their own memory pool"
     return ""
 
 
 def why_not_promised(joint: fx.GraphModule) -> str:
-    """Returns the name of what is in a graph whose memory is unknown; empty if nothing is."""
+    """Returns what in the graph has an unknown memory need; "" if there is nothing."""
     for node in joint.graph.nodes:
         if isinstance(node.target, torch._ops.HigherOrderOperator):
             return f"the higher-order operator {node.target}"
         if operators.is_collective(node):
-            return f"communication by {node.target}, whose library has memory of its own"
+            return f"communication by {node.target}, whose library has its own memory"
         if isinstance(node.meta.get("val"), torch.SymInt | torch.SymFloat | torch.SymBool):
-            return f"the size {node.name}, which is open"
+            return f"the dynamic size {node.name}"
     return ""
 
 
 def keeps_graph() -> bool:
-    """Returns whether the backward pass that runs has ``retain_graph=True``.
+    """Returns whether the running backward pass has ``retain_graph=True``.
 
     ``torch._C._autograd._get_current_graph_task_keep_graph``, since 2.4.
     """
@@ -392,7 +392,7 @@ def is_profiled() -> bool:
 
 @contextlib.contextmanager
 def allocations() -> Iterator[list[list[int]]]:
-    """Fills a list, at its end, with what each thread has allocated (or freed, below 0) on the CPU.
+    """Yields a list that, at the end, has each thread's CPU allocations (frees are negative).
 
     ``torch.autograd._enable_profiler_legacy``, since 1.9: unlike ``torch.profiler`` it starts in
     microseconds and writes nothing. ``torch._C._profiler._ExperimentalConfig``, since 1.12.
@@ -414,7 +414,7 @@ def allocations() -> Iterator[list[list[int]]]:
 
 
 def reinterpreted(tensor: Any, size: Any, stride: Any, offset: int = 0) -> Any:
-    """What ``torch._C._dynamo.guards._reinterpret_tensor``, since 2.1, does, with a dispatch."""
+    """Like ``torch._C._dynamo.guards._reinterpret_tensor``, since 2.1, but uses the dispatcher."""
     return torch.as_strided(tensor, size, stride, tensor.storage_offset() + offset)
 
 

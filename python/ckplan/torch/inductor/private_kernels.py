@@ -1,6 +1,6 @@
-"""The private names of PyTorch about kernels, and since when each exists.
+"""Private names of PyTorch for kernels, and the versions that have them.
 
-What Inductor fuses into a kernel is decided here, and how kernels are compiled.
+This module controls what Inductor fuses into a kernel, and how kernels are compiled.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def fusing(flags: Flags) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _ending_kernels(worth_bytes: int) -> Iterator[None]:
-    """Ends a kernel for CPUs where so many bytes can be freed.
+    """Ends a kernel for CPUs where at least this many bytes can be freed.
 
-    Inductor makes one kernel of all loops between two operators. What these write is allocated
-    before the kernel runs, and what they have read is freed after it, so that both are in memory.
+    Inductor makes one kernel of all loops between two operators. Their results are allocated before
+    the kernel runs, and their arguments are freed after it, so both are in memory at once.
 
-    Replaces ``CppScheduling.ready_to_flush``, since 2.2, which Inductor asks after the loops of each
-    operation that it has fused.
+    Replaces ``CppScheduling.ready_to_flush``, since 2.2, which Inductor calls after the loops of each
+    fused operation.
     """
     from torch._inductor.codegen.cpp import CppScheduling
 
@@ -69,11 +69,11 @@ def _ending_kernels(worth_bytes: int) -> Iterator[None]:
 
 
 _PARAMETER = "primals_"
-"""How the names of a step's own inputs begin, which its caller holds."""
+"""The prefix of a step's own inputs, which its caller holds."""
 
 
 def _freed_bytes(scheduler: Any) -> int:
-    """Returns how many bytes no later operation reads that are not freed yet.
+    """Returns how many bytes can be freed because no later operation reads them.
 
     ``Scheduler.buffer_names_to_free``, since 2.0, ``name_to_buf``, since 2.5, with buffers' method
     ``can_free``; ``GraphLowering.graph_inputs`` and ``removed_buffers``, since 2.0; ``freed`` of the
@@ -93,7 +93,7 @@ def _freed_bytes(scheduler: Any) -> int:
 
 
 def _bytes_of(buffer: Any) -> int:
-    """``IRNode.maybe_get_size`` and ``maybe_get_dtype``, since 2.6; None of a buffer of no tensor."""
+    """``IRNode.maybe_get_size`` and ``maybe_get_dtype``, since 2.6; None if it is not a tensor."""
     size = None if buffer is None else buffer.maybe_get_size()
     if size is None:
         return 0
@@ -101,10 +101,10 @@ def _bytes_of(buffer: Any) -> int:
 
 
 def keeping_order() -> AbstractContextManager[Any]:
-    """Has Inductor keep the order of the graph, but for what it fuses.
+    """Makes Inductor keep the order of the graph, except for fusion.
 
-    Otherwise it moves copies back from the host, which read nothing that is made on the device, to
-    the beginning of the backward pass. ``config.reorder_for_peak_memory``, since 2.6.
+    Otherwise it moves copies back from the host to the beginning of the backward pass, because they
+    depend on nothing on the device. ``config.reorder_for_peak_memory``, since 2.6.
     """
     from torch._inductor import config
 
@@ -113,7 +113,7 @@ def keeping_order() -> AbstractContextManager[Any]:
 
 
 _NEAR = 8
-"""How far apart operations may be, in the order of the plan, that are fused nevertheless."""
+"""The maximum distance of fused operations in the order of the plan."""
 
 
 @functools.cache
@@ -132,15 +132,15 @@ def _near_choices(choices: Any) -> Any:
 
 
 Together = Callable[[list[CppKernel], libraries.Compile, int], list[libraries.Kernel]]
-"""Compiles kernels, given what compiles each one alone and the number of threads for that."""
+"""Compiles kernels together, given a function that compiles them one by one, and its threads."""
 
 
 @contextlib.contextmanager
 def compiled_by(together: Together) -> Iterator[None]:
-    """Within this context all C++ kernels that a wrapper has are compiled by one call.
+    """Within this context, one call compiles all C++ kernels of a wrapper.
 
-    Replaces ``async_compile.AsyncCompile.cpp_pybinding``, since 2.2, which begins to compile one,
-    and ``AsyncCompile.wait``, since 2.0, which a wrapper calls after all of these.
+    Replaces ``async_compile.AsyncCompile.cpp_pybinding``, since 2.2, which starts compiling one
+    kernel, and ``AsyncCompile.wait``, since 2.0, which a wrapper calls last.
     ``async_compile.get_compile_threads``, since 2.6.
     """
     from torch._inductor import async_compile
@@ -171,8 +171,8 @@ def compiled_by(together: Together) -> Iterator[None]:
 def compiled_kernels(texts: list[str]) -> list[Callable[..., Any]]:
     """Compiles kernels as a wrapper does (``async_compile.AsyncCompile``, since 2.0).
 
-    Each text is a wrapper's call of a method of ``async_compile``. Triton's kernels run by their
-    method ``run``, on a stream that ``torch._C._cuda_getCurrentRawStream``, since 1.x, names.
+    Each text is a call of a method of ``async_compile``. Triton kernels have a method ``run``, which
+    takes the stream returned by ``torch._C._cuda_getCurrentRawStream``, since 1.x.
     """
     from torch._inductor.async_compile import AsyncCompile
 

@@ -18,13 +18,13 @@ class Promise:
     saved_bytes: int
     """Bytes in memory between the forward and the backward pass."""
     added_share: float
-    """The time that is added to plain Inductor's step, as predicted."""
+    """The predicted added time, as a share of plain Inductor's step."""
     way: str
-    """How the graph was divided, in words."""
+    """How the graph was partitioned, in words."""
     rounds: int
     """How many candidates were lowered."""
     seconds: float
-    """How long that took."""
+    """How long the search took."""
 
     @property
     def bytes(self) -> int:

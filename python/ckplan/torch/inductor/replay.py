@@ -1,10 +1,9 @@
 """Replays a step that Inductor has lowered, and counts its memory.
 
-The forward and the backward wrapper run one after the other on fake tensors, as AOT autograd would
-run them: the caller holds the results of the step to its end, and each saved tensor lives until the
-backward wrapper drops it. A Tracker counts the storages, of a step on a GPU those of the GPU: copies
-on the host are not counted. What an operator allocates within its call is added at that call, from
-measurements.
+The forward and the backward wrapper run on fake tensors as AOT autograd would run them: the caller
+holds the step's results to the end, and each saved tensor lives until the backward wrapper drops it.
+A Tracker counts the storages; for a step on a GPU it excludes copies on the host. Memory that an
+operator allocates within its call is measured, and added at that call.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from ckplan.torch.private import fake_mode, storage_key, storage_watch
 from ckplan.torch.tracker import Tracker
 
 CUDA_UNIT = 512
-"""PyTorch's allocator for CUDA gives multiples of these bytes."""
+"""PyTorch's CUDA allocator rounds sizes up to a multiple of this."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """What is known of a tensor without its contents."""
+    """The shape, type and device of a tensor, without its contents."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -40,7 +39,7 @@ class Form:
 
     @property
     def bytes(self) -> int:
-        """Returns the bytes of its elements; where it repeats them, of what it reads."""
+        """Returns the bytes of its elements; expanded ones count once."""
         count = 1
         for size, step in zip(self.shape, self.stride):
             count *= size if step else 1
@@ -61,7 +60,7 @@ class OperatorCall:
     kwargs: tuple[tuple[str, Any], ...]
     results: Any = None
     apart: tuple[int, ...] = ()
-    """Which tensors of the results are counted elsewhere."""
+    """The positions of results that do not count."""
 
     @property
     def key(self) -> str:
@@ -69,7 +68,7 @@ class OperatorCall:
 
     @property
     def memory_key(self) -> str:
-        """What determines the memory that the call counts with."""
+        """Identifies the memory that the call counts with."""
         return f"{self.key} without {self.apart}" if self.apart else self.key
 
     def forms(self) -> Iterator[Form]:
@@ -111,20 +110,20 @@ class Replay:
     changes: list[tuple[int, int]] = field(repr=False)
     """The number of a storage, and the bytes that it adds; the last ones still live."""
     _events: list[tuple[int, str | None]] = field(repr=False)
-    """The bytes that an event adds, or the key of an operator that runs at this point."""
+    """For each event: the bytes that it adds, or the key of an operator that runs."""
 
     @property
     def tensors_peak_bytes(self) -> int:
-        """The most bytes of tensors at once."""
+        """The peak of tensors."""
         return self.peak_bytes({})
 
     def peak_bytes(self, within: Mapping[str, int]) -> int:
-        """The most bytes at once, if the operators' calls need ``within`` beside their results."""
+        """The peak if operators' calls need ``within`` besides their results."""
         return peak_bytes(self._events, within)
 
 
 def replay(step: lowered_step.Step, apart: Collection[int]) -> Replay:
-    """Replays a step. ``apart`` are the positions of gradients that are counted elsewhere.
+    """Replays a step. ``apart``: positions of uncounted gradients.
 
     Raises NotReplayedError.
     """
@@ -152,9 +151,9 @@ def replay(step: lowered_step.Step, apart: Collection[int]) -> Replay:
 
 
 def peak_bytes(events: Iterable[tuple[int, str | None]], within: Mapping[str, int]) -> int:
-    """Returns the most bytes at once, if operators' calls need ``within`` beside their results.
+    """Returns the peak if operators' calls need ``within`` besides their results.
 
-    An event adds bytes, or is the call of an operator, by its key.
+    Each event has the bytes that it adds, and the key of an operator if it is a call.
     """
     live = peak = 0
     for added, key in events:
@@ -164,15 +163,15 @@ def peak_bytes(events: Iterable[tuple[int, str | None]], within: Mapping[str, in
 
 
 def _like(value: Any) -> Any:
-    """Returns a fake tensor of the form of another one."""
+    """Returns a fake tensor with the form of another one."""
     if not isinstance(value, torch.Tensor):
-        raise NotReplayedError(f"the wrapper takes {value!r}, which is no tensor")
+        raise NotReplayedError(f"the wrapper takes {value!r}, which is not a tensor")
     shape, stride = [int(size) for size in value.shape], [int(size) for size in value.stride()]
     return torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)
 
 
 class Counter(Tracker):
-    """Counts storages as a device's allocator does, and notes the calls between."""
+    """Counts storages as a device's allocator does, and records the calls in between."""
 
     def __init__(self, is_on_gpu: bool = False) -> None:
         super().__init__()
@@ -182,13 +181,13 @@ class Counter(Tracker):
         self._marks: list[tuple[int, int, list[int]]] = []
 
     def run(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
-        # A watch keeps its storage's number from being reused for another storage.
+        # A watch prevents its storage's number from being reused.
         inputs = {storage_key(t): storage_watch(t) for t in tensors_in(arguments)}
         with _Operators(self, inputs):
             return call(arguments)
 
     def counting(self, allocate: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns the function, which allocates without a dispatch, as one that also counts."""
+        """Wraps a function that allocates without the dispatcher, so that it also counts."""
 
         def counting(*arguments: Any) -> Any:
             self.forget_dead()
@@ -218,7 +217,7 @@ class Counter(Tracker):
         self._calls.append(OperatorCall(operator, _formed(args), named, _formed(result)))
 
     def calls(self) -> list[OperatorCall | KernelCall]:
-        """Returns all calls in order, once it is known what is left out."""
+        """Returns all calls in order. Call it after ``leave_out``."""
         found = list(self._calls)
         for position, _, storages in self._marks:
             apart = tuple(i for i, number in enumerate(storages) if number in self._left_out)
@@ -228,11 +227,11 @@ class Counter(Tracker):
         return found
 
     def counted_changes(self) -> list[tuple[int, int]]:
-        """Returns the number of a storage and the bytes that it adds, for each change."""
+        """Returns (number of the storage, bytes added) for each counted change."""
         return [(number, size) for number, size in self._changes if self._is_counted(number)]
 
     def events(self) -> list[tuple[int, str | None]]:
-        """Returns all changes and calls in order, without what is left out."""
+        """Returns all counted changes and calls in order."""
         found: list[tuple[int, str | None]] = []
         calls = self.calls()
         keys = [
@@ -263,7 +262,7 @@ def _formed(value: Any) -> Any:
 
 
 class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Passes each operator on, and notes its storages and the call itself."""
+    """Runs each operator, and records its storages and the call."""
 
     supports_higher_order_operators = True
 

@@ -1,4 +1,4 @@
-"""Times each kernel and operator of a step once, on the device that it is for."""
+"""Times each kernel and operator of a step once, on its device."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from ckplan.torch.inductor.replay import KernelCall, OperatorCall
 _RUNS = 7
 
 _INDICES = range(9)
-"""What tensors of indices are filled with, in turn, until a kernel accepts it.
+"""The values that index tensors are filled with, in turn, until a kernel accepts one.
 
-A kernel that spreads the gradient of a pooling has offsets within its windows. Of a window at the
-border, the first ones lie outside of the image, and the middle of a window of 3 x 3 is the fifth.
+A kernel for the gradient of a pooling takes offsets within its windows. In a window at the border,
+the first offsets lie outside of the image; the middle of a 3 x 3 window is the fifth one.
 """
 
 _UNTIMED = -1
-"""Stands for the time of a kernel that accepts none of these."""
+"""Stands for the time of a kernel that accepts none of these values."""
 
 _LONGEST_NS = 10**12
-"""No call takes as long; a time from a file that is longer is wrong."""
+"""An upper bound of times, to reject wrong ones in a file."""
 
 _ON_GPU_CHECK = "tl.device_assert("
-"""What checks indices in a kernel on a GPU. Where it fails, the process cannot use the GPU again."""
+"""A check of indices in a GPU kernel. After it fails, the process can no longer use the GPU."""
 
 _known: dict[str, dict[str, int]] = {}
-"""For each machine, the times of calls in nanoseconds, by hashes of their keys."""
+"""By machine: the times of calls in nanoseconds, by hashes of their keys."""
 
 
 def times(calls: Iterable[KernelCall | OperatorCall]) -> dict[str, int]:
-    """Returns the time of each call in nanoseconds, by its key; what is not known is measured.
+    """Returns the time of each call in nanoseconds, by its key. Measures unknown ones.
 
-    Kernels that cannot run on tensors without meaning are left out.
+    Omits kernels that cannot run on arbitrary values.
     """
     wanted = {call.key: call for call in calls}
     name = f"call-times-{machine(wanted.values())}"
@@ -91,7 +91,7 @@ def _least_time(
     run: Callable[..., Any],
     arguments: Callable[..., tuple[list[Any], dict[str, Any]]],
 ) -> int:
-    """Returns the least time of some runs."""
+    """Returns the shortest time of several runs."""
     device = next((form.device for form in call.forms()), "cpu")
     wait = barrier(torch.device(device))
     best = math.inf

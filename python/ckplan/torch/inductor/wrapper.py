@@ -1,8 +1,7 @@
-"""Runs a wrapper of Inductor on tensors without memory, and calls no kernel.
+"""Runs a wrapper of Inductor on fake tensors, without its kernels.
 
-The wrapper is executed, not read: which buffer lives is decided by Python's reference counts, as
-when it really runs. Kernels are replaced, so that nothing is compiled; operators that it calls run
-on fake tensors.
+The wrapper is executed, so Python's reference counts decide which buffers live, as in a real run.
+Kernels are replaced, so nothing is compiled, and operators run on fake tensors.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Kernel:
 
     name: str
     text: str
-    """The call of Inductor's compiler that makes it."""
+    """The call that compiles it."""
 
 
 OnKernel = Callable[[Kernel, tuple[Any, ...]], None]
@@ -34,9 +33,9 @@ _COMPILER = "async_compile"
 
 
 def load(wrapper: lowered_step.Wrapper, on_kernel: OnKernel) -> Call:
-    """Returns the wrapper's ``call``, which is to be called with fake tensors.
+    """Returns the wrapper's function ``call``, for fake tensors.
 
-    ``on_kernel`` is called with each kernel that would run, and its arguments.
+    It calls ``on_kernel`` with each kernel that would run, and the kernel's arguments.
     """
     tree = ast.parse(wrapper.text)
     body: list[ast.stmt] = []
@@ -61,7 +60,7 @@ def load(wrapper: lowered_step.Wrapper, on_kernel: OnKernel) -> Call:
 
 def _execute(statement: ast.stmt, names: dict[str, Any]) -> None:
     code = compile(ast.Module([statement], []), "<wrapper>", "exec")
-    # A machine without the device may lack what only its kernels need, such as Triton.
+    # A machine without the device may lack modules that only kernels need, such as Triton.
     is_import = isinstance(statement, ast.Import | ast.ImportFrom)
     expected = (ImportError, AttributeError) if is_import or _is_alias(statement) else ()
     with contextlib.suppress(*expected):
@@ -96,9 +95,9 @@ def _segment(node: ast.expr, lines: list[bytes]) -> str:
 
 
 def _is_of_compiler(statement: ast.stmt) -> bool:
-    """Returns whether a statement makes, awaits or deletes what compiles kernels."""
+    """Returns whether a statement creates, awaits or deletes the compiler of kernels."""
     if isinstance(statement, ast.If):
-        return True  # What benchmarks the module when it is run as a program.
+        return True  # The code that benchmarks the module if it runs as a program.
     if isinstance(statement, ast.Delete | ast.Expr | ast.Assign):
         found = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
         return bool(found & {_COMPILER, "AsyncCompile"})
@@ -106,7 +105,7 @@ def _is_of_compiler(statement: ast.stmt) -> bool:
 
 
 class _Stub:
-    """Stands for a kernel of the wrapper, which C++ kernels call and Triton kernels ``run``."""
+    """Replaces a kernel of the wrapper. C++ kernels are called, and Triton kernels have ``run``."""
 
     def __init__(self, kernel: Kernel, on_kernel: OnKernel):
         self._kernel, self._on_kernel = kernel, on_kernel
@@ -121,7 +120,7 @@ class _Stub:
 
 
 def _replacements(names: dict[str, Any]) -> dict[str, Any]:
-    """Returns what stands for the functions that the wrapper calls beside kernels and operators."""
+    """Returns replacements of the functions that a wrapper calls besides kernels and operators."""
     found: dict[str, Any] = {"reinterpret_tensor": private.reinterpreted}
     for name in names:
         if name.startswith("assert_") or name == "run_intermediate_hooks":
