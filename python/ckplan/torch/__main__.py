@@ -18,7 +18,8 @@ from ckplan.torch import scripts
 from ckplan.torch.errors import EstimateError, SnapshotError
 from ckplan.torch.estimation import optimizers
 from ckplan.torch.estimation.estimating import estimate
-from ckplan.torch.estimation.tracing import PRECISIONS, inputs_at, sizes_of
+from ckplan.torch.estimation.example_inputs import inputs_at, sizes_of
+from ckplan.torch.estimation.tracing import PRECISIONS
 from ckplan.torch.scripts import ScriptError
 from ckplan.torch.snapshots import compare_step, planned_memory, snapshot_file
 

@@ -22,7 +22,7 @@ from ckplan.torch.errors import SnapshotError
 from ckplan.torch.estimation.events import trace
 from ckplan.torch.snapshots import compare_step, comparison, planned_memory, snapshot_file
 from ckplan.torch.snapshots.alignment import align
-from ckplan.torch.snapshots.printable import printable
+from ckplan.torch.snapshots.comparison import printable
 from ckplan.torch.tracker import Tracker
 
 MIB = 1 << 20

@@ -14,10 +14,11 @@ from ckplan.torch.bounds import Bounds, validated_bounds
 from ckplan.torch.costs import default_device, device_named
 from ckplan.torch.estimation import inductor_estimate, optimizers, plan_calls, sizes
 from ckplan.torch.estimation.answer import CurvePoint, Estimate, Need
+from ckplan.torch.estimation.example_inputs import sizes_of
 from ckplan.torch.estimation.held_results import bytes_before
 from ckplan.torch.estimation.measured_step import MeasuredStep, TrainingSetup
 from ckplan.torch.estimation.sharding import Shard
-from ckplan.torch.estimation.tracing import PRECISIONS, Precision, Step, sizes_of
+from ckplan.torch.estimation.tracing import PRECISIONS, Precision, Step
 from ckplan.torch.report import size
 from ckplan.torch.request import Request
 

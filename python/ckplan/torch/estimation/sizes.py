@@ -18,8 +18,8 @@ from typing import Any
 from ckplan.torch.errors import EstimateError
 from ckplan.torch.estimation import plan_calls
 from ckplan.torch.estimation.answer import Largest
+from ckplan.torch.estimation.example_inputs import inputs_at, sizes_of
 from ckplan.torch.estimation.measured_step import MeasuredStep, TrainingSetup
-from ckplan.torch.estimation.tracing import inputs_at, sizes_of
 from ckplan.torch.estimation.workspaces import Workspaces, workspaces_of
 
 ADDED: tuple[int | None, ...] = (None, 10, 30)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ckplan.torch.report import size, table
-from ckplan.torch.snapshots.printable import printable
 
 NOT_PLANNED, NOT_MADE = "not planned", "not made"
 LATER, EARLIER = "freed later", "freed earlier"
@@ -192,3 +191,12 @@ def _rest(count: int) -> list[str]:
 
 def _signed(count: int) -> str:
     return ("-" if count < 0 else "+") + size(abs(count))
+
+
+_WIDEST = 60
+
+
+def printable(text: str) -> str:
+    """Returns text from a file as one short line that cannot control a terminal."""
+    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return safe if len(safe) <= _WIDEST else f"{safe[: _WIDEST // 2]}...{safe[-_WIDEST // 2 :]}"
