@@ -364,7 +364,7 @@ def test_memory_may_be_a_device_and_a_reserve_replaces_what_is_outside():
     reserved = estimate_small(reserve="7MiB")
     assert [(line.name, line.bytes) for line in reserved.keep_all.outside] == [("reserve", 7 * MIB)]
     assert reserved.keep_all.bytes == reserved.keep_all.tensor_bytes + 7 * MIB
-    with pytest.raises(ValueError, match="name one of them"):
+    with pytest.raises(ValueError, match="pass only one"):
         ckplan.torch.estimate(small_gpt, inputs, device="t4", memory="rtx3060-8g", loss=loss_of)
 
 

@@ -188,7 +188,7 @@ def test_two_names_of_sizes_that_must_be_equal_are_warned_of(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"dims": {"image": {0: "N"}}}, ValueError, "'image' is no argument .* images, bias"),
+        ({"dims": {"image": {0: "N"}}}, ValueError, "unknown argument 'image'; .* images, bias"),
         ({"dims": {"images": {4: "N"}}}, ValueError, "no tensor in images has a dimension 4"),
         ({"dims": {"images": {-1: "W"}}}, TypeError, "takes names by dimension"),
         ({"dims": {"images": ["N"]}}, TypeError, "takes names by dimension"),
@@ -259,7 +259,7 @@ def test_a_reshape_to_the_batch_of_the_arguments_is_warned_of(tmp_path):
         ckplan.torch.export(model, ROWS, tmp_path / "model.onnx")
     (warning,) = [str(w.message) for w in caught if w.category is ckplan.PlanWarning]
     assert f"test_exporting.py, line {line}, `return super().forward(x).view(4, -1)" in warning
-    assert 'makes the dimension "N" 4 rows' in warning
+    assert 'fixes the dimension "N" at 4' in warning
 
 
 def test_other_reshapes_are_not_warned_of(tmp_path, recwarn):
@@ -326,7 +326,7 @@ def test_a_compiled_model_is_exported_as_the_model_that_it_is_of(exported, tmp_p
 def test_a_file_that_cannot_be_written_is_refused_before_the_export(tmp_path):
     with pytest.raises(FileNotFoundError, match="missing does not exist"):
         ckplan.torch.export(Mixed(), IMAGES, tmp_path / "missing" / "model.onnx")
-    with pytest.raises(IsADirectoryError, match="name the file"):
+    with pytest.raises(IsADirectoryError, match="pass the path of a file"):
         ckplan.torch.export(Mixed(), IMAGES, tmp_path)
 
 

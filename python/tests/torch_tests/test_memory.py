@@ -73,7 +73,7 @@ def test_what_a_memory_cannot_be():
     for wrong in ("60%", "min", "balanced", 0.6, "much", True):
         with pytest.raises(ValueError):
             ckplan.torch.Backend(memory=wrong)
-    with pytest.raises(ValueError, match="one of budget="):
+    with pytest.raises(ValueError, match="set one memory limit: budget="):
         ckplan.torch.Backend(total="8GiB", memory="8GiB")
 
 
@@ -93,4 +93,4 @@ def test_graphs_that_share_a_memory_leave_out_the_allocator():
     for _ in range(2):
         model(X).square().mean().backward()
     assert len(model.ckplan.graphs) == 2
-    assert any("what PyTorch's allocator keeps" in note for note in model.ckplan.notes)
+    assert any("overhead of PyTorch's allocator" in note for note in model.ckplan.notes)

@@ -176,7 +176,7 @@ def test_a_plan_that_reads_what_it_has_not_made_is_refused(monkeypatch):
     monkeypatch.setattr(graph_planner, "build", wrong)
     model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
     planned = ckplan.torch.compile(model, budget="100%", effort="quick")
-    with pytest.raises(Exception, match="read where the plan has not made it"):
+    with pytest.raises(Exception, match="read before the plan computes it"):
         planned(torch.randn(2, 4))
 
 

@@ -150,7 +150,7 @@ def test_the_first_step_needs_no_more_than_the_budget_either():
     first, second = report.graphs
     assert first.saved_bytes + second.plan.peak_bytes <= sum(peaks)
     assert first.share_bytes is None
-    assert "from the next call on" in report.summary()
+    assert "from the next one on" in report.summary()
 
 
 def test_layers_that_share_a_graph_share_the_budget():
@@ -217,7 +217,7 @@ def test_in_place_a_budget_in_bytes_is_divided_from_the_second_step_on():
     peaks = keep_all_peaks(broken)
     budget = int(0.75 * sum(peaks))
     first_step = train_both_in_place(broken, steps=1, budget=budget)
-    assert "from the next call on" in first_step.summary()
+    assert "from the next one on" in first_step.summary()
     torch._dynamo.reset()
     report = train_both_in_place(broken, budget=budget)
     first, second = report.graphs

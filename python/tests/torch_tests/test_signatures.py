@@ -121,5 +121,5 @@ def test_a_backend_shows_its_budget():
 
 
 def test_a_backend_checks_its_arguments():
-    with pytest.raises(ValueError, match="how much memory"):
+    with pytest.raises(ValueError, match="set one memory limit"):
         ckplan.torch.Backend()
