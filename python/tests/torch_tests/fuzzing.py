@@ -470,7 +470,7 @@ class Case:
         for graph in report.graphs:
             if graph.is_above_plan:
                 faults.append(f"above the plan: {graph.line()}")
-        faults += [note for note in report.notes if "is refused (the modules" in note]
+        faults += [note for note in report.notes if "failed (the modules" in note]
         faults += [str(w.message) for w in caught if "bug in ckplan" in str(w.message)]
         return faults
 

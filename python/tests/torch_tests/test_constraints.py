@@ -133,9 +133,9 @@ def test_a_contradiction_is_an_error(other):
         ({"never_rerun": ["!op:"]}, 'never_rerun: "!op:" is not a pattern'),
         (
             {"keep": "@/dev/zero"},
-            "keep: the patterns of @/dev/zero cannot be read: it is not a regular",
+            "keep: cannot read the patterns in @/dev/zero: it is not a regular",
         ),
-        ({"keep": "@missing.txt"}, "keep: the patterns of @missing.txt cannot be read: .*No such"),
+        ({"keep": "@missing.txt"}, "keep: cannot read the patterns in @missing.txt: .*No such"),
     ],
 )
 def test_what_is_no_pattern_is_an_error(constraints, message):

@@ -209,7 +209,7 @@ def test_a_step_above_the_promise_warns():
     entry = GraphReport(0, promise=Promise(100, 10, 200, 50, 0.1, "planned", 2, 1.0))
     entry.note_measured(110, False)
     assert "ABOVE" not in entry.line()
-    with pytest.warns(ckplan.PlanWarning, match="needed 111 bytes, where 110 were promised"):
+    with pytest.warns(ckplan.PlanWarning, match="needed 111 bytes, promised 110"):
         entry.note_measured(111, False)
     assert "ABOVE THE PROMISE" in entry.line()
     entry = GraphReport(0, promise=Promise(100, 10, 200, 50, 0.1, "planned", 2, 1.0))

@@ -90,7 +90,7 @@ def test_small_parts_beyond_their_share_give_one_warning():
         warnings.simplefilter("always", ckplan.PlanWarning)
         report = train_both(Small, lambda: torch.randn(2, 4), budget="50%")
     assert [str(w.message) for w in caught if w.category is ckplan.PlanWarning] == report.notes
-    assert len(report.notes) == 1 and "small parts" in report.notes[0]
+    assert len(report.notes) == 1 and "parts of the model below 1 MiB" in report.notes[0]
     assert report.summary().count("needs at least") == 3
 
 
