@@ -49,9 +49,9 @@ class PlanCallback(callbacks.Callback):
         planner = ckplan.torch.Backend(budget="60%")
         trainer = Trainer(callbacks=[PlanCallback(planner)])
 
-    It compiles whatever ``training_step`` calls: the LightningModule itself, for ``self(batch)``, or
-    submodules with parameters. Loggers get the figures (``Report.figures``) after the first step,
-    and whenever they change.
+    It compiles whatever ``training_step`` calls: the LightningModule itself, for ``self(batch)``,
+    or submodules with parameters. Loggers get the figures (``Report.figures``) after the first
+    step, and whenever they change.
     """
 
     def __init__(self, planner: Backend):
@@ -92,8 +92,8 @@ class BatchSizeFinder(callbacks.BatchSizeFinder):
     """Sets the largest batch size that fits, by an estimate instead of by trials.
 
     It replaces Lightning's ``BatchSizeFinder``, which trains with larger and larger batches until
-    memory runs out. Here no batch runs: ``ckplan.torch.estimate`` captures ``training_step`` on fake
-    tensors and computes its memory at other sizes. It sets ``batch_size`` of the model or the
+    memory runs out. Here no batch runs: ``ckplan.torch.estimate`` captures ``training_step`` on
+    fake tensors and computes its memory at other sizes. It sets ``batch_size`` of the model or the
     DataModule before training, and keeps the estimate in ``estimate``.
 
     device: one of ``ckplan devices``; by default the GPU that the trainer uses.

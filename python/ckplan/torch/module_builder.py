@@ -76,8 +76,8 @@ def build(
 ) -> Modules:
     """Returns the modules that run the operations of ``captured`` in the order of ``steps``.
 
-    ``on_host`` places the copies on the host. ``is_compiled`` means that a compiler gets the modules.
-    Raises OffloadError if the plan moves a value that cannot be moved.
+    ``on_host`` places the copies on the host. ``is_compiled`` means that a compiler gets the
+    modules. Raises OffloadError if the plan moves a value that cannot be moved.
     """
     return _Builder(joint, captured, steps, on_host, is_compiled).build()
 

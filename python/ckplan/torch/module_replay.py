@@ -1,8 +1,8 @@
 """Simulates the forward and backward modules, and returns the memory that they need.
 
 The simulation uses neither the plan nor the joint graph, so it checks the modules as built. It
-visits the nodes in the order of the code, gives each result new memory unless its fake tensor shares
-an argument's memory, and frees memory that no later node reads.
+visits the nodes in the order of the code, gives each result new memory unless its fake tensor
+shares an argument's memory, and frees memory that no later node reads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Implements the backend that ``torch.compile(model, backend="ckplan", options={...})`` names.
 
-PyTorch finds it by an entry point of this package (pyproject.toml), and calls the one backend of the
-process with each graph of each model. The graphs of one ``torch.compile`` have the same dictionary
-of options, and share a planner.
+PyTorch finds it by an entry point of this package (pyproject.toml), and calls the one backend of
+the process with each graph of each model. The graphs of one ``torch.compile`` have the same
+dictionary of options, and share a planner.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Graph breaks divide a model into parts, as DistributedDataParallel's buckets do, and each part is a
 graph of its own. PyTorch compiles and runs a part before the next, so the needs of later parts are
-unknown at first. In the first call of the model, each part is therefore planned for the least memory
-that greedy eviction (``dtr``) reaches, and its keep-all peak is recorded. For the second call, each
+unknown at first. In the first call of the model, each part is therefore planned for the least
+memory that greedy eviction (``dtr``) reaches, and its keep-all peak is recorded. For the second
+call, each
 part is planned again for its share: the memory that earlier parts leave is divided in proportion to
 keep-all peaks.
 """

@@ -1,4 +1,5 @@
-"""Private names of PyTorch, mostly of TorchDynamo and fake tensors, and the versions that have them.
+"""Private names of PyTorch, mostly of TorchDynamo and fake tensors, and the versions that have
+them.
 
 Other private names are in ``private_autograd``, ``private_export``, ``inductor.private`` and
 ``estimation.private``; everything else that ``ckplan.torch`` uses of PyTorch is public. The version
@@ -226,7 +227,7 @@ def real_tensors() -> AbstractContextManager[Any]:
 
 
 def recompile_limit() -> int:
-    """``torch._dynamo.config.recompile_limit``, since 2.6: the maximum number of graphs per part."""
+    """``torch._dynamo.config.recompile_limit``, since 2.6: the maximum of graphs per part."""
     from torch._dynamo import config
 
     limit: int = config.recompile_limit
@@ -236,8 +237,8 @@ def recompile_limit() -> int:
 def offload_operators() -> Any:
     """``torch.ops.ao``: copies to the host and back, for graphs that are compiled.
 
-    Importing ``torch._functorch._activation_offloading.offload_ops`` registers them. 2.15 has it, and
-    2.8 does not. Raises OffloadError.
+    Importing ``torch._functorch._activation_offloading.offload_ops`` registers them. 2.15 has it,
+    and 2.8 does not. Raises OffloadError.
     """
     try:
         import torch._functorch._activation_offloading.offload_ops  # noqa: F401
@@ -343,7 +344,8 @@ def copy_notes(made: Any, source: Any) -> Any:
 
 
 def is_compiled_in_place(module: torch.nn.Module) -> bool:
-    """Returns whether ``module.compile()`` was called (``Module._compiled_call_impl``, since 2.2)."""
+    """Returns whether ``module.compile()`` was called (``Module._compiled_call_impl``, since
+    2.2)."""
     return module._compiled_call_impl is not None
 
 

@@ -23,7 +23,7 @@ def aot_autograd(**compilers: Any) -> Callable[..., Any]:
 
 
 def default_partition(joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
-    """``torch._functorch.partitioners.default_partition``, since 2.0: saves what eager mode saves."""
+    """``torch._functorch.partitioners.default_partition``, since 2.0: saves as eager mode does."""
     from torch._functorch.partitioners import default_partition as partition
 
     return partition(joint, inputs, **options)

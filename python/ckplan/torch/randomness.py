@@ -1,7 +1,8 @@
 """Reruns random operations with the random numbers of their first run.
 
 The generator's state is saved before the first run of an operation that will run again. A later run
-sets this state, and then restores the generator, so all other random numbers are those of eager mode.
+sets this state, and then restores the generator, so all other random numbers are those of eager
+mode.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Slots:
     spare: int
 
     def number_for(self, count: int, taken: Container[int]) -> int | None:
-        """Returns an unused number of tensors, at least ``count``, for a new plan, if there is one."""
+        """Returns an unused number of tensors, at least ``count``, if there is one."""
         free = range(count, self.num_saved + self.spare + 1)
         return next((n for n in free if n != self.num_saved and n not in taken), None)
 

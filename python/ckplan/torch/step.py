@@ -60,7 +60,7 @@ class Step(StepPlans):
     def compile_forward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
         if self._slots is not None and self._first is not None:
             self._slots.remove_from_forward(module)
-            # AOT autograd may have copied the forward module, and compiled autograd traces backward.
+            # AOT autograd may have copied forward, and compiled autograd traces backward.
             self._slots.remove_from_forward(self._first.forward)
             self._slots.remove_from_backward(self._first.backward)
             private_autograd.leave_saved_sizes_open()

@@ -88,7 +88,7 @@ class StepPlans:
         self._tracker = Tracker()
 
     def _plan_for_loss(self, joint: fx.GraphModule, options: dict[str, Any]) -> Any:
-        """Returns the modules for a caller that uses only the loss; None if there is no such plan."""
+        """Returns the modules for a caller that uses only the loss; None if there are none."""
         unused = results_beyond_loss(joint, self._num_outputs)
         if unused is None:
             self._backend.report.say(NO_LOSS)

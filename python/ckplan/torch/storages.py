@@ -5,9 +5,9 @@ which keeps its size. The loss is one number, but holds as many bytes as the pre
 tensor has a storage of 4 bytes. Which of PyTorch's losses do this depends on PyTorch's version and
 on the device, so each loss is run once on two elements to find out.
 
-Periodic windows are computed with an extra element, which is then cut off. Operations without tensor
-arguments, such as these, are run once to see what they allocate. Functional forms of writes to a
-view copy the whole memory of its base.
+Periodic windows are computed with an extra element, which is then cut off. Operations without
+tensor arguments, such as these, are run once to see what they allocate. Functional forms of writes
+to a view copy the whole memory of its base.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _COPIES_OF_MEMORY = frozenset(
     }
 )
 
-# Results that have the parameters' type on the CPU, whereas fake tensors have the input's: statistics
-# of a 16-bit normalization with 32-bit parameters, as under autocast.
+# Results that have the parameters' type on the CPU, whereas fake tensors have the input's:
+# statistics of a 16-bit normalization with 32-bit parameters, as under autocast.
 _STATISTICS = frozenset(
     {
         "aten::native_batch_norm",

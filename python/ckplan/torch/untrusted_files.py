@@ -41,7 +41,8 @@ class RefusedError(ValueError):
 def file_bytes(
     path: str | os.PathLike[str], most: int = MOST_BYTES, follows_links: bool = True
 ) -> bytes:
-    """Returns the content of a regular file of at most ``most`` bytes. Raises RefusedError, OSError.
+    """Returns the content of a regular file of at most ``most`` bytes. Raises RefusedError,
+    OSError.
 
     Pipes and devices are rejected without opening them for reading.
     """
@@ -139,8 +140,8 @@ def _constant(text: str) -> NoReturn:
 def pickle_value(content: bytes) -> Any:
     """Reads a pickle of None, booleans, numbers and strings in lists, tuples and dictionaries.
 
-    Keys must be strings or integers, since hashing other keys could recurse arbitrarily deep. Raises
-    RefusedError.
+    Keys must be strings or integers, since hashing other keys could recurse arbitrarily deep.
+    Raises RefusedError.
     """
     found = _Pickle(content).value()
     check_size(found, len(content))

@@ -1,9 +1,9 @@
 """Simulates PyTorch's caching allocator for CUDA.
 
-The allocator gets *segments* from the driver and hands out *blocks* of them. It keeps segments whose
-blocks are free, so a process holds more memory than its tensors need. The rules and their numbers
-are those of ``c10/cuda/CUDACachingAllocator.cpp`` and ``c10/core/AllocatorConfig.h`` with the
-default settings of ``PYTORCH_ALLOC_CONF``:
+The allocator gets *segments* from the driver and hands out *blocks* of them. It keeps segments
+whose blocks are free, so a process holds more memory than its tensors need. The rules and their
+numbers are those of ``c10/cuda/CUDACachingAllocator.cpp`` and ``c10/core/AllocatorConfig.h`` with
+the default settings of ``PYTORCH_ALLOC_CONF``:
 
 - A size is rounded up to a multiple of 512 bytes. A size of 0 needs no block.
 - Blocks of up to 1 MiB come from segments of 2 MiB. Larger ones have their own pool, with segments

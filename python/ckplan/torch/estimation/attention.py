@@ -1,9 +1,9 @@
 """Traces attention on fake CPU tensors as the fused kernels that a GPU would run.
 
-PyTorch has no fused CPU kernel for attention with dropout or a trained mask, so it computes the whole
-matrix of probabilities. PyTorch 2.8 has none for grouped heads either. On a GPU, flash attention
-handles 16 bits without a mask, with or without grouped heads, and memory-efficient attention
-handles the rest without grouped heads.
+PyTorch has no fused CPU kernel for attention with dropout or a trained mask, so it computes the
+whole matrix of probabilities. PyTorch 2.8 has none for grouped heads either. On a GPU, flash
+attention handles 16 bits without a mask, with or without grouped heads, and memory-efficient
+attention handles the rest without grouped heads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Queries cuDNN for the workspace of a convolution on a GPU that this machine does not have.
 
-The library comes with PyTorch's wheel for CUDA. Since version 9.8 its backend interface can plan for a
-device that is described by its properties, without running anything. NVIDIA's documentation of the
-library cudnn_graph describes the descriptors and their attributes.
+The library comes with PyTorch's wheel for CUDA. Since version 9.8 its backend interface can plan
+for a device that is described by its properties, without running anything. NVIDIA's documentation
+of the library cudnn_graph describes the descriptors and their attributes.
 """
 
 from __future__ import annotations

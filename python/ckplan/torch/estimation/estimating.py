@@ -1,4 +1,4 @@
-"""Implements ``ckplan.torch.estimate``: whether training fits on a device, and what helps if not."""
+"""Implements ``ckplan.torch.estimate``: does training fit on a device, and what helps if not?"""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _ATTEMPTS = 6
 """How many plans are tried for the device: the allocator's overhead depends on the plan."""
 
 _FIRST_STEP = 64
-"""The second attempt reserves this fraction (1/64) of the device's memory for the allocator, and each
-later one twice as much as the one before."""
+"""The second attempt reserves this fraction (1/64) of the device's memory for the allocator, and
+each later one twice as much as the one before."""
 
 
 def estimate(

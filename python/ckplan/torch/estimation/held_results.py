@@ -1,4 +1,4 @@
-"""Counts the results of the previous step that a loop such as ``outputs = model(**batch)`` holds."""
+"""Counts results of the previous step, which a loop like ``outputs = model(**batch)`` holds."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ _TEMPLATE = 1
 """The period from which the reads of the others are derived."""
 
 _LEAST = 4
-"""The minimum number of periods of a pass. A backward pass may have one less than there are layers: if
-layers share an input, the sum of its gradients begins in the second layer."""
+"""The minimum number of periods of a pass. A backward pass may have one less than there are layers:
+if layers share an input, the sum of its gradients begins in the second layer."""
 
 
 class _Irregular(Exception):
@@ -129,7 +129,7 @@ class _FoldedStep:
         return [self._layers(one, other, repeat) for one, other, repeat in rows]
 
     def _runs(self, begin: int, end: int, count: int) -> list[Run]:
-        """Returns the longest runs, in order. Shorter ones are parts of a layer, such as experts."""
+        """Returns the longest runs, in order. Shorter ones are parts of layers, such as experts."""
         found = runs(self._forms, self._same, begin, end)
         found = [run for run in found if _LEAST <= run.count <= KEPT + 1]
         longest = sorted(found, key=lambda run: (run.start - run.end, run.start))[:count]

@@ -1,9 +1,9 @@
 """Removes equal layers from a TorchDynamo graph, so that AOT autograd traces only a few of them.
 
-TorchDynamo ran the model's code for each layer, so its graph shows whether layers are equal: a period
-of the graph calls the same functions as the period before, with the same arguments, on the results
-of corresponding calls and on parameters of the same form. The shorter graph has the first two and
-the last five of these periods.
+TorchDynamo ran the model's code for each layer, so its graph shows whether layers are equal: a
+period of the graph calls the same functions as the period before, with the same arguments, on the
+results of corresponding calls and on parameters of the same form. The shorter graph has the first
+two and the last five of these periods.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Creates a model with fake tensors, even if its constructor converts, moves, copies or loads it."""
+"""Creates models of fake tensors, even by constructors that convert, move, copy or load them."""
 
 from __future__ import annotations
 

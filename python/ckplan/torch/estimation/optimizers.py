@@ -1,7 +1,8 @@
 """The memory of an optimizer: its state, and the temporaries of its step.
 
-PyTorch's optimizers run on fake CUDA parameters, which need neither a GPU nor memory, so the figures
-are those of PyTorch's own code. For optimizers of other packages, the program knows the state.
+PyTorch's optimizers run on fake CUDA parameters, which need neither a GPU nor memory, so the
+figures are those of PyTorch's own code. For optimizers of other packages, the program knows the
+state.
 """
 
 from __future__ import annotations
@@ -151,8 +152,8 @@ class _Weights:
 class _Answers(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Handles operators that fake tensors do not support.
 
-    Some optimizers read numbers; unknown ones count as 1. Some fused steps have no fake kernel; they
-    only write to their arguments, and allocate nothing.
+    Some optimizers read numbers; unknown ones count as 1. Some fused steps have no fake kernel;
+    they only write to their arguments, and allocate nothing.
     """
 
     def __init__(self) -> None:

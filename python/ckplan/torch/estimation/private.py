@@ -125,8 +125,9 @@ def fake_conversions() -> Iterator[list[torch.dtype]]:
 
     ``torch.utils.swap_tensors``, since 2.3, which ``Module._apply`` calls for fake tensors since
     2.5, refuses them, as their mode refers to them. Here the parameter gets the new memory instead.
-    Libraries that make models without memory, such as ``accelerate``, call a parameter's class, here
-    ``torch._subclasses.FakeTensor``, since 2.0, with another tensor: it makes a parameter of that.
+    Libraries that make models without memory, such as ``accelerate``, call a parameter's class,
+    here ``torch._subclasses.FakeTensor``, since 2.0, with another tensor: it makes a parameter of
+    that.
     """
     from torch._subclasses.fake_tensor import FakeTensor
 

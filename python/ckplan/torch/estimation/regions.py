@@ -2,8 +2,8 @@
 
 ``torch.compiler.nested_compile_region`` marks a function whose graph TorchDynamo reuses for later
 calls, after it has compared everything that the code depends on: shapes, attributes, globals. It
-traces layers that differ separately. The resulting graph calls the graphs of the layers. This module
-inlines them, so that the result is the graph that TorchDynamo makes of unmarked layers.
+traces layers that differ separately. The resulting graph calls the graphs of the layers. This
+module inlines them, so that the result is the graph that TorchDynamo makes of unmarked layers.
 """
 
 from __future__ import annotations

@@ -200,8 +200,8 @@ def trace_step(
 ) -> Step:
     """Returns a training step of the model that ``make_model`` creates.
 
-    ``returns`` is ``"all"`` if the caller holds all results of the model. ``is_on_gpu=False`` is for
-    comparisons with a CPU, which has other kernels for attention. Raises EstimateError,
+    ``returns`` is ``"all"`` if the caller holds all results of the model. ``is_on_gpu=False`` is
+    for comparisons with a CPU, which has other kernels for attention. Raises EstimateError,
     UnboundedSizeError, MissingKernelError, TypeError.
     """
     call = _fake_call(make_model, example_inputs, precision)

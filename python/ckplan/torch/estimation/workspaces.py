@@ -220,9 +220,9 @@ def _is_channels_last(tensor: Tensor) -> bool:
 def _of_attention(node: fx.Node) -> Amount | None:
     """Returns the accumulation buffers of the backward pass of fused attention.
 
-    Flash attention, which needs 16 bits, has a 32-bit gradient of the queries, a number for each row
-    and, for grouped heads, gradients of keys and values for each query head. Other kernels have all
-    three gradients in 32 bits, or none.
+    Flash attention, which needs 16 bits, has a 32-bit gradient of the queries, a number for each
+    row and, for grouped heads, gradients of keys and values for each query head. Other kernels have
+    all three gradients in 32 bits, or none.
     """
     target = str(node.target)
     if "scaled_dot_product" not in target or "backward" not in target:

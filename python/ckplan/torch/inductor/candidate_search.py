@@ -3,8 +3,8 @@
 Plain ``torch.compile`` comes first. If it needs too much memory, plans of kernels and of operations
 are tried. A plan's own peak differs from that of Inductor's code, so each plan's limit is derived
 from the last result. The replayed peak is not monotone in that limit, so the best of all rounds is
-used. Then the search tries PyTorch's knob if it may fit, plans that count the time of random numbers,
-and larger plans, until a step takes hardly longer than plain Inductor's.
+used. Then the search tries PyTorch's knob if it may fit, plans that count the time of random
+numbers, and larger plans, until a step takes hardly longer than plain Inductor's.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _SAFETY = 0.98
 """A plan's limit is this fraction of what should suffice: Inductor's code may need a bit more."""
 
 _NARROW = 0.05
-"""A larger plan is tried if at least this fraction of the limit is unused, and another smaller one if
-the last one of its kind is faster by this fraction."""
+"""A larger plan is tried if at least this fraction of the limit is unused, and another smaller one
+if the last one of its kind is faster by this fraction."""
 
 _DRAWN = 1.25
 """A plan that counts the time of random numbers keeps them, so its limit is this many times larger:
@@ -52,8 +52,8 @@ _GOOD = 1.03
 """The search ends if a step takes at most this many times as long as plain Inductor's."""
 
 _SLOW = 1.25
-"""If a step takes more than this many times as long, several other plans are tried, beginning with the
-kind that was not tried yet."""
+"""If a step takes more than this many times as long, several other plans are tried, beginning with
+the kind that was not tried yet."""
 
 
 @dataclass(frozen=True)

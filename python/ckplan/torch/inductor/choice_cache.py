@@ -1,6 +1,7 @@
 """Caches the chosen candidate for a joint graph, so that a later process lowers only that one.
 
-A file is untrusted: its recipe is lowered and replayed again, and used only if the peak is the same.
+A file is untrusted: its recipe is lowered and replayed again, and used only if the peak is the
+same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Predicts the time of a step that Inductor has lowered: the sum of the times of its calls.
 
-Fused-away tensors appear in no call, so they cost no memory traffic. The time of a call comes from a
-roofline of its memory traffic and operations, or is measured once, if that is possible.
+Fused-away tensors appear in no call, so they cost no memory traffic. The time of a call comes from
+a roofline of its memory traffic and operations, or is measured once, if that is possible.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _RANDOM = re.compile(r"\b(?:normalized_rand_cpu|randn_cpu|randint64_cpu|tl\.rand
 _RANDOM_FLOPS = 400
 """The approximate cost of a random number, in FLOPs.
 
-It takes ten rounds of Philox with about ten integer operations each; a GPU executes a quarter as many
-of these as FLOPs. A CPU draws one number at a time, in about 25 cycles.
+It takes ten rounds of Philox with about ten integer operations each; a GPU executes a quarter as
+many of these as FLOPs. A CPU draws one number at a time, in about 25 cycles.
 """
 
 _MASK_WRITTEN = re.compile(r"\.store\(((?:in_)?out_ptr\d+)\b")

@@ -81,8 +81,8 @@ _ROOM = 1.1
 """A value of the knob is skipped if its modules hold this many times the limit before fusion."""
 
 _DOUBT = 1.02
-"""The knob is skipped if its relative cost by operations (to those of the step) is this many times the
-best plan's relative cost by kernels (to plain Inductor's). Fusion makes reruns cheaper, so the
+"""The knob is skipped if its relative cost by operations (to those of the step) is this many times
+the best plan's relative cost by kernels (to plain Inductor's). Fusion makes reruns cheaper, so the
 relative cost by kernels can be lower than by operations."""
 
 _NEARLY = 1.05
@@ -185,7 +185,7 @@ class Evaluation:
         )
 
     def _plan(self, recipe: Recipe) -> Plan | None:
-        """Returns the plan within the recipe's limit, or the smallest one; None if there is none."""
+        """Returns the plan within the recipe's limit, or else the smallest one, if there is any."""
         request, limit = self._request, recipe.value
         if self.is_quick:
             request = dataclasses.replace(request, algo="dtr")

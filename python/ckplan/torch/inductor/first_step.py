@@ -21,8 +21,9 @@ Measured = Callable[[int, bool], None]
 class FirstStep:
     """Runs the two wrappers of a step, and counts the memory of the first step.
 
-    ``apart``: positions of uncounted gradients. ``within``: bytes that operators' calls need besides
-    their results. If the forward wrapper runs again before the backward wrapper, nothing is measured.
+    ``apart``: positions of uncounted gradients. ``within``: bytes that operators' calls need
+    besides their results. If the forward wrapper runs again before the backward wrapper, nothing is
+    measured.
     """
 
     def __init__(

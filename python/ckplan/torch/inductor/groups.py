@@ -1,8 +1,8 @@
 """A joint graph whose operations are the kernels that Inductor will make of them.
 
-A plan of the graph itself counts every result of every operation, and may run operations of the same
-kernel at different times, which splits the kernel. Here an operation with only one reader is merged
-into it, if both can be in one kernel. Plans of this graph are further candidates.
+A plan of the graph itself counts every result of every operation, and may run operations of the
+same kernel at different times, which splits the kernel. Here an operation with only one reader is
+merged into it, if both can be in one kernel. Plans of this graph are further candidates.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compiles the C++ kernels of a wrapper together.
 
-Inductor compiles each kernel to its own library, and most of that time does not depend on the kernel:
-the compiler starts, reads headers, and links. Here kernels share libraries; there are as many
-libraries as Inductor has compile threads.
+Inductor compiles each kernel to its own library, and most of that time does not depend on the
+kernel: the compiler starts, reads headers, and links. Here kernels share libraries; there are as
+many libraries as Inductor has compile threads.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _START = 2000
 def compiled(kernels: Iterable[CppKernel], compile: Compile, threads: int) -> list[Kernel]:
     """Returns the function of each kernel.
 
-    A kernel whose parameters are not all pointers has its own library, and so has every kernel if the
-    compiler rejects the shared libraries.
+    A kernel whose parameters are not all pointers has its own library, and so has every kernel if
+    the compiler rejects the shared libraries.
     """
     kernels = list(kernels)
     known: dict[CppKernel, Kernel] = {}

@@ -36,7 +36,7 @@ class Flags:
     near: bool = False
     """Fuse only operations that are close to each other, and only if no peak grows."""
     worth_bytes: int = 0
-    """End a kernel for CPUs where at least this many bytes can be freed; 0 leaves it to Inductor."""
+    """End a CPU kernel where at least this many bytes can be freed; 0 leaves it to Inductor."""
 
 
 class Module:
@@ -49,7 +49,7 @@ class Module:
         self.__file__ = ""
         self.runner: Any = None
         self.names: dict[str, Any] = {}
-        """The module's namespace. Wrappers with the same text share it, as Inductor caches modules."""
+        """The module's namespace. Inductor caches modules, so equal wrappers share it."""
         self.run: Call = _is_not_loaded
         self._make: Callable[[], Any] | None = make
 

@@ -26,8 +26,8 @@ _known: dict[str, dict[str, int]] = {}
 def workspace_bytes(calls: Iterable[Any]) -> dict[str, int]:
     """Returns the bytes that each call of an operator needs besides its results, by the call's key.
 
-    Uncounted results do not count from their allocation on. Raises NotReplayedError if a call cannot
-    be measured.
+    Uncounted results do not count from their allocation on. Raises NotReplayedError if a call
+    cannot be measured.
     """
     wanted = {call.memory_key: call for call in calls if isinstance(call, OperatorCall)}
     known = _known.setdefault(machine(wanted.values()), {})

@@ -211,7 +211,7 @@ class PartDecision(lowered_step.Decision):
 
 
 def _most(limit: int | str, plain: Candidate) -> int | None:
-    """Returns a limit in bytes; shares are of plain Inductor's peak. None stands for the minimum."""
+    """Returns a limit in bytes; shares are of plain Inductor's peak. None means the minimum."""
     if isinstance(limit, str) and limit.endswith("%"):
         return int(plain.peak_bytes * float(limit[:-1]) / 100)
     return None if limit == "min" else int(limit)

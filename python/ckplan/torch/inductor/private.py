@@ -1,8 +1,8 @@
 """Private names of PyTorch for planning with Inductor, and the versions that have them.
 
 Inductor turns each of the two graphs of a step into a *wrapper*: Python code that allocates
-buffers, and calls kernels and operators. The replay needs the wrapper's code, even of graphs that are
-never compiled.
+buffers, and calls kernels and operators. The replay needs the wrapper's code, even of graphs that
+are never compiled.
 """
 
 from __future__ import annotations
@@ -171,10 +171,10 @@ def _in_stages(partitioner: _Partitioner, decision: Decision) -> Iterator[None]:
 class _Stage:
     """AOT autograd's second stage for one joint graph, which may run several times.
 
-    A lowered step is complete except for its wrappers' modules, so the chosen one need not be lowered
-    again. Graphs with tensor subclasses are an exception: the stage can finish them only once.
-    ``AOTConfig.force_non_lazy_backward_lowering``, since 2.8, makes it lower the backward graph
-    immediately. Each run leaves its metadata in ``AOTState.fw_metadata``, since 2.9.
+    A lowered step is complete except for its wrappers' modules, so the chosen one need not be
+    lowered again. Graphs with tensor subclasses are an exception: the stage can finish them only
+    once. ``AOTConfig.force_non_lazy_backward_lowering``, since 2.8, makes it lower the backward
+    graph immediately. Each run leaves its metadata in ``AOTState.fw_metadata``, since 2.9.
     """
 
     def __init__(
@@ -339,7 +339,7 @@ def _loading(graph: Any, load: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def settings() -> str:
-    """Returns the settings that Inductor's code depends on (``save_config_portable``, since 2.1)."""
+    """Returns settings that Inductor's code depends on (``save_config_portable``, since 2.1)."""
     from torch._inductor import config
 
     rows: Any = config.save_config_portable()

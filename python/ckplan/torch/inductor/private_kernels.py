@@ -50,8 +50,8 @@ def _ending_kernels(worth_bytes: int) -> Iterator[None]:
     Inductor makes one kernel of all loops between two operators. Their results are allocated before
     the kernel runs, and their arguments are freed after it, so both are in memory at once.
 
-    Replaces ``CppScheduling.ready_to_flush``, since 2.2, which Inductor calls after the loops of each
-    fused operation.
+    Replaces ``CppScheduling.ready_to_flush``, since 2.2, which Inductor calls after the loops of
+    each fused operation.
     """
     from torch._inductor.codegen.cpp import CppScheduling
 
@@ -76,8 +76,8 @@ def _freed_bytes(scheduler: Any) -> int:
     """Returns how many bytes can be freed because no later operation reads them.
 
     ``Scheduler.buffer_names_to_free``, since 2.0, ``name_to_buf``, since 2.5, with buffers' method
-    ``can_free``; ``GraphLowering.graph_inputs`` and ``removed_buffers``, since 2.0; ``freed`` of the
-    wrapper's code, since 2.0.
+    ``can_free``; ``GraphLowering.graph_inputs`` and ``removed_buffers``, since 2.0; ``freed`` of
+    the wrapper's code, since 2.0.
     """
     from torch._inductor.virtualized import V
 
@@ -171,8 +171,8 @@ def compiled_by(together: Together) -> Iterator[None]:
 def compiled_kernels(texts: list[str]) -> list[Callable[..., Any]]:
     """Compiles kernels as a wrapper does (``async_compile.AsyncCompile``, since 2.0).
 
-    Each text is a call of a method of ``async_compile``. Triton kernels have a method ``run``, which
-    takes the stream returned by ``torch._C._cuda_getCurrentRawStream``, since 1.x.
+    Each text is a call of a method of ``async_compile``. Triton kernels have a method ``run``,
+    which takes the stream returned by ``torch._C._cuda_getCurrentRawStream``, since 1.x.
     """
     from torch._inductor.async_compile import AsyncCompile
 

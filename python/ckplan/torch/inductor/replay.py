@@ -1,9 +1,9 @@
 """Replays a step that Inductor has lowered, and counts its memory.
 
 The forward and the backward wrapper run on fake tensors as AOT autograd would run them: the caller
-holds the step's results to the end, and each saved tensor lives until the backward wrapper drops it.
-A Tracker counts the storages; for a step on a GPU it excludes copies on the host. Memory that an
-operator allocates within its call is measured, and added at that call.
+holds the step's results to the end, and each saved tensor lives until the backward wrapper drops
+it. A Tracker counts the storages; for a step on a GPU it excludes copies on the host. Memory that
+an operator allocates within its call is measured, and added at that call.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ On a GPU the slab is pinned. Copies run in two streams besides the compute strea
 direction, or in one stream if the link is half duplex. Each copy has an event, and the compute
 stream waits for it where the plan says so. This has not been run on a GPU.
 
-On a CPU the slab plays the host: it is ordinary memory that is counted separately. Each copy is made
-as late as the plan allows, at the wait for it, and its target holds poison until then, so a missing
-wait shows in the results. Dropped memory is poisoned too.
+On a CPU the slab plays the host: it is ordinary memory that is counted separately. Each copy is
+made as late as the plan allows, at the wait for it, and its target holds poison until then, so a
+missing wait shows in the results. Dropped memory is poisoned too.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class HostMemory:
         return _like(tensor, host)
 
     def drop(self, host: torch.Tensor, tensor: torch.Tensor, poisons: bool) -> torch.Tensor:
-        """Waits for the copy to the host, and returns it. ``tensor`` must not be read afterwards."""
+        """Waits for the copy to the host, and returns it. ``tensor`` must not be read any more."""
         if _has_streams(tensor):
             _wait_for(self._copies[storage_key(host)].event, tensor.device)
         else:

@@ -1,7 +1,7 @@
 """Replays a recorded history through the simulation of PyTorch's allocator.
 
-A history records the requests to the allocator and its answers: the addresses of blocks, and when it
-got segments from the driver and gave them back. The replay makes the same requests. The driver's
+A history records the requests to the allocator and its answers: the addresses of blocks, and when
+it got segments from the driver and gave them back. The replay makes the same requests. The driver's
 answers come from the history, because the allocator cannot know them.
 """
 
