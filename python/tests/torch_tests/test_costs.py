@@ -59,7 +59,7 @@ def test_a_device_that_nobody_knows_costs_as_the_default(listed):
 
 def test_the_program_is_asked_once_about_a_device(monkeypatch):
     costs.device_named("h100")
-    monkeypatch.setattr(costs, "ask", lambda *_: pytest.fail("asked again"))
+    monkeypatch.setattr(costs, "run_program", lambda *_: pytest.fail("asked again"))
     costs.device_named("h100")
 
 

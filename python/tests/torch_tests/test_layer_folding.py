@@ -95,7 +95,7 @@ def both(make, batch, monkeypatch, bounds=BOUNDS):
     """Returns the captured step with few layers, and with all."""
     few = tracing.trace_step(make, batch(), FP32, loss_of, bounds)
     with monkeypatch.context() as patch:
-        patch.setattr(tracing, "shortened", lambda *_: None)
+        patch.setattr(tracing, "fold_layers", lambda *_: None)
         patch.setattr(regions.private, "uses_regions_again", lambda: False)
         torch._dynamo.reset()
         return few, tracing.trace_step(make, batch(), FP32, loss_of, bounds)
