@@ -100,7 +100,7 @@ def test_a_pattern_may_match_in_one_of_several_graphs():
     [
         (
             {"recompute": "frist"},
-            'recompute: no operation is in a module "frist"; did you mean first',
+            'recompute: no operation is in a module named "frist"; did you mean first',
         ),
         ({"keep": ["first", "!op:veiw"]}, 'keep: no operation matches "op:veiw"; views'),
         ({"never_rerun": "op:*glu"}, 'never_rerun: no operation matches "op:\\*glu"; views'),
@@ -127,8 +127,8 @@ def test_a_contradiction_is_an_error(other):
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [
-        ({"keep": 3}, "keep is a pattern or a list of patterns, not 3"),
-        ({"recompute": [None]}, "recompute is a pattern or a list of patterns, not"),
+        ({"keep": 3}, "keep must be a pattern or a list of patterns, not 3"),
+        ({"recompute": [None]}, "recompute must be a pattern or a list of patterns, not"),
         ({"keep": ""}, 'keep: "" is not a pattern'),
         ({"never_rerun": ["!op:"]}, 'never_rerun: "!op:" is not a pattern'),
         (

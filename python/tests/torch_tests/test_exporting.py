@@ -243,7 +243,7 @@ def test_of_several_open_dimensions_pytorch_names_the_constant_one(tmp_path):
         def forward(self, a: Tensor, b: Tensor) -> Tensor:
             return super().forward(a if b.shape[0] == 3 else b)
 
-    message = r"only be exported if some of N, M are fixed: .*static shape of 3 .*'b'"
+    message = r"only be exported with some of N, M fixed: .*static shape of 3 .*'b'"
     options = {"dims": {"b": {0: "M"}}}
     with pytest.raises(ckplan.torch.ExportError, match=message):
         ckplan.torch.export(Pair(12, 12), (ROWS, ROWS[:3]), tmp_path / "model.onnx", **options)
