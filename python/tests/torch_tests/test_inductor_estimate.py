@@ -234,7 +234,7 @@ def test_a_kernel_that_checks_indices_is_timed_with_valid_ones(
             raise RuntimeError("index out of bounds")
 
     monkeypatch.setattr(timing, "_known", {})
-    monkeypatch.setattr(timing.cache, "numbers", lambda *_: {})
+    monkeypatch.setattr(timing.cache, "load_numbers", lambda *_: {})
     monkeypatch.setattr(
         timing.private_kernels, "compiled_kernels", lambda texts: [kernel] * len(texts)
     )
