@@ -374,7 +374,7 @@ def test_memory_may_be_a_device_and_a_reserve_replaces_what_is_outside():
         (["--memory", "60%"], "--memory must be a number of bytes"),
         (["--precision", "int8"], "--precision must be one of"),
         (["--largest", "depth"], "--largest: the inputs have no size 'depth'"),
-        (["--size", "depth=3"], "--size depth=3: the inputs have no size 'depth'; they have batch"),
+        (["--size", "depth=3"], "--size depth=3: unknown size 'depth'; the inputs have batch"),
         (["--size", "batch=no"], "--size batch=no: a size is a whole number from 1"),
     ],
 )
