@@ -56,19 +56,19 @@ def found(name: str) -> tuple[ModuleType, Callable[..., Any]]:
     return module, make
 
 
-def named(module: ModuleType, name: str, flag: str = "") -> Any:
-    """Returns what a module has by this name. ``flag`` is what could name another."""
+def named(module: ModuleType, name: str, remedy: str = "") -> Any:
+    """Returns what a module has by this name. ``remedy`` says what to do if it has none."""
     if not hasattr(module, name):
         own = [row for row, value in vars(module).items() if callable(value) and row[:1] != "_"]
         near = difflib.get_close_matches(name, own, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else f"; name another with {flag}" if flag else ""
+        hint = f"; did you mean {near[0]!r}?" if near else f"; {remedy}" if remedy else ""
         raise ScriptError(f"{_place(module)} has no {name!r}{hint}")
     return getattr(module, name)
 
 
-def called(module: ModuleType, name: str, flag: str = "") -> Any:
+def called(module: ModuleType, name: str, remedy: str = "") -> Any:
     """Returns what a module has by this name; a function's errors will be in words."""
-    function = named(module, name, flag)
+    function = named(module, name, remedy)
     if isinstance(function, type) or not callable(function):
         return function
 

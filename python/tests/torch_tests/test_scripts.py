@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_imported_is_an_error_in_words(
         ("def make_model(): return 1 / 0", [], "made.py:14): ZeroDivisionError: division by zero"),
         ("def inputs(batch=1): raise KeyError('x')", [], "inputs() of {path} fails when it is called (made.py:14): KeyError"),
         ("make_model = 3", [], "make_model of {path} is not a function that makes the model: it has the type int"),
-        ("del inputs", [], "{path} has no 'inputs'; name another with --inputs"),
+        ("del inputs", [], "{path} has no 'inputs'; write inputs(), which returns the arguments of forward, or name another with --inputs"),
         ("", ["--inputs", "input"], "has no 'input'; did you mean 'inputs'?"),
         ("", ["--loss", "los"], "has no 'los'; did you mean 'loss'?"),
     ],
