@@ -156,6 +156,7 @@ void WriteRow(const Fit& fit, const FitRow& row, bool is_best, JsonWriter* json)
   } else {
     json->Text(row.model_limit);
   }
+  json->Key("is_proven").Boolean(row.is_proven);
   json->Key("accounting");
   WriteAccounting(row.accounting, fit.plan.memory, JsonLayout::kInline, json);
   json->End();

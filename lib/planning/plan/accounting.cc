@@ -15,8 +15,10 @@ namespace {
 
 // The state of an optimizer arrives at the end of the first step. After the third, nothing changes.
 constexpr int kRehearsedSteps = 3;
-// Halvings of the range in which the least memory for the steps is sought.
-constexpr int kSizesTried = 10;
+// The least memory for the steps is sought among this many sizes, from below, since steps that fit
+// in a size may not fit in a larger one. Then the gap below it is halved.
+constexpr int kSizesTried = 16;
+constexpr int kHalvings = 6;
 
 Bytes SumOf(const std::vector<Bytes>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), Bytes(0));
@@ -280,8 +282,19 @@ Bytes KeptByAllocator(const Surroundings& around, const StepEvents& step,
   held = run(CachingAllocator::kNoLimit);
   if (!held) return Bytes(0);
   if (!capacity) return held->reserved - held->requested;
-  Bytes too_little = std::max(*capacity, held->requested - Bytes(1));
-  for (int i = 0; i < kSizesTried && too_little + Bytes(1) < held->reserved; ++i) {
+  const int64_t least = held->requested.count() - 1;
+  const int64_t range = held->reserved.count() - least;
+  Bytes too_little = std::max(*capacity, Bytes(least));
+  for (int64_t i = 1; i < kSizesTried; ++i) {
+    const Bytes size(least + range / kSizesTried * i);
+    if (size <= too_little) continue;
+    if (const std::optional<Rehearsed> less = run(size)) {
+      held = less;
+      break;
+    }
+    too_little = size;
+  }
+  for (int i = 0; i < kHalvings && too_little + Bytes(1) < held->reserved; ++i) {
     const Bytes middle((too_little.count() + held->reserved.count()) / 2);
     const std::optional<Rehearsed> less = run(middle);
     if (less) {

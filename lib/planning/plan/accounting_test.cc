@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -221,11 +222,40 @@ TEST_CASE("accounting: where the memory is too small, the need is the least that
     if (least < free) ++smaller;
     request.memory = Budget::Of(least);
     CHECK(OfKeepAll(graph, request).need() <= least);
-    // The search ends when less than a thousandth of the gap is left.
+    // The search ends when a small part of the gap is left.
     request.memory = Budget::Of(least - MiB(2));
     CHECK(OfKeepAll(graph, request).need() > request.memory.bytes);
   }
   CHECK(smaller > 2);
+}
+
+TEST_CASE("accounting: a size that is enough is found below one that is not") {
+  int falling = 0;  // Graphs that fit in a memory, but not in a larger one.
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = 24;
+    options.max_bytes = 40 << 20;
+    const TensorGraph graph = RandomTensorGraph(rng, options);
+    PlanRequest request = By(Optimizer::kSgd);
+    const Accounting free = OfKeepAll(graph, request);
+    const Bytes without_allocator = free.need() - LineOf(free, "allocator").bytes;
+    request.memory = Budget::Of(Bytes(1));
+    const Bytes least = OfKeepAll(graph, request).need();
+    const int64_t part = (free.need() - without_allocator).count() / 16;
+    std::optional<Bytes> first;
+    bool falls = false;
+    for (int i = 1; i < 16; ++i) {
+      request.memory = Budget::Of(without_allocator + Bytes(part * i));
+      const bool fits = OfKeepAll(graph, request).need() <= request.memory.bytes;
+      if (fits && !first) first = request.memory.bytes;
+      falls = falls || (first && !fits);
+    }
+    if (first) CHECK(least <= *first + Bytes(part));
+    falling += falls ? 1 : 0;
+  }
+  CHECK(falling > 0);
 }
 
 TEST_CASE("accounting: no memory that is below the least need fits any plan") {

@@ -10,6 +10,8 @@ namespace {
 constexpr int64_t kMaxGrowth = 16;
 // This many guesses by the line may lie on the same side of the edge before the gap is halved.
 constexpr int kMostInARow = 3;
+// Counts beyond the edge are tried up to one part in this many further.
+constexpr int64_t kPartBeyond = 16;
 
 // Returns the count at which the straight line through both points reaches 1, rounded down, or
 // nothing if it never does.
@@ -32,14 +34,36 @@ class EdgeFinder {
       // The edge is expected at the guess, so the next count probably does not fit.
       if (!IsFound() && !high_) CKPLAN_RETURN_IF_ERROR(Try(reached_ + 1));
     }
-    while (!IsFound()) CKPLAN_RETURN_IF_ERROR(Try(std::max(reached_ + Unit(), GuessByLine())));
-    return Edge{low_, high_};
+    do {
+      while (!IsFound()) CKPLAN_RETURN_IF_ERROR(Try(std::max(reached_ + Unit(), GuessByLine())));
+      CKPLAN_RETURN_IF_ERROR(LookBeyond());
+    } while (!IsFound());
+    return Edge{low_, high_, is_last_};
   }
 
  private:
   bool IsFound() const {
     if (search_.tolerance > 0 && low_.value >= 1 - search_.tolerance) return true;
     return high_ ? high_->count - low_.count <= Unit() : low_.count >= kMaxCount;
+  }
+
+  // If a count beyond the edge fits, the edge is no longer found.
+  Result<Done> LookBeyond() {
+    if (search_.look_beyond == 0 || !high_) return Done{};
+    const int64_t width = std::max(low_.count / kPartBeyond, search_.look_beyond);
+    const int64_t end = std::min(search_.most, high_->count + width);
+    const int64_t unit = std::max(Unit(), (end - high_->count) / search_.look_beyond);
+    for (int64_t count = high_->count + unit; count <= end; count += unit) {
+      CKPLAN_ASSIGN_OR_RETURN(const double value, search_.measure(count));
+      if (value > 1) continue;
+      before_ = low_;
+      low_ = {count, value};
+      reached_ = count;
+      high_.reset();
+      return Done{};
+    }
+    is_last_ = end == search_.most && unit == 1;
+    return Done{};
   }
 
   // Returns the least difference of two counts that matters.
@@ -94,6 +118,7 @@ class EdgeFinder {
   std::optional<MeasuredCount> high_;
   bool has_fitted_ = false;  // Whether the last count that was tried fits.
   int in_a_row_ = 0;         // The number of last counts with the same answer.
+  bool is_last_ = false;
 };
 
 }  // namespace

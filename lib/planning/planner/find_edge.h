@@ -28,6 +28,11 @@ struct EdgeSearch {
   std::optional<int64_t> first_guess = std::nullopt;
   // The search may end with a count whose value is less than 1 by no more than this.
   double tolerance = 0;
+  // Values may fall below 1 again beyond the edge. If above 0, this many counts, evenly spaced over
+  // the next sixteenth, are tried as well. If one of them fits, the search goes on from it.
+  int64_t look_beyond = 0;
+  // No larger count can fit.
+  int64_t most = kMaxCount;
   // If above 0, large counts are not sought to the unit: of two counts that differ by less than one
   // part in this many, the search takes the first that it meets. So the number of measured counts
   // does not grow with them.
@@ -39,6 +44,7 @@ struct Edge {
   // The next count; absent if kMaxCount fits. With parts it may be a later one, and with a
   // tolerance a later one or absent.
   std::optional<MeasuredCount> does_not;
+  bool is_last = false;  // Every count after it, up to EdgeSearch::most, was measured.
 };
 
 // Searches at and above `fits`, which is known to fit. Values are nearly linear in the count, so

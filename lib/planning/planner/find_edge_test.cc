@@ -149,6 +149,35 @@ TEST_CASE("find edge: large counts are sought in parts, however many there are")
   }
 }
 
+TEST_CASE(
+    "find edge: counts beyond the edge are tried, and the search goes on from one that fits") {
+  // 101 to 103 do not fit, 104 to 110 do, and nothing does beyond.
+  int measured = 0;
+  EdgeSearch search;
+  search.measure = [&](int64_t count) -> Result<double> {
+    ++measured;
+    if (count <= 100) return static_cast<double>(count) / 100.5;
+    return count > 103 && count <= 110 ? 0.999 : 1 + static_cast<double>(count) / 1'000;
+  };
+  const Edge first = FindEdge({}, search).value();
+  CHECK(first.fits.count == 100);
+  CHECK_FALSE(first.is_last);
+  search.look_beyond = 32;
+  measured = 0;
+  for (const int64_t most : {112, 130, 5'000}) {
+    CAPTURE(most);
+    search.most = most;
+    const Edge edge = FindEdge({}, search).value();
+    CHECK(edge.fits.count == 110);
+    REQUIRE(edge.does_not.has_value());
+    CHECK(edge.does_not->count == 111);
+    CHECK(edge.is_last == (most < 5'000));
+  }
+  CHECK(measured < 200);
+  search.most = 102;  // Counts above it are not tried.
+  CHECK(FindEdge({}, search)->fits.count == 100);
+}
+
 TEST_CASE("find edge: all counts may fit, and errors end the search") {
   EdgeSearch search;
   search.measure = [](int64_t) -> Result<double> { return 0.5; };

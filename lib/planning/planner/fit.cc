@@ -33,6 +33,10 @@ namespace {
 // to this one are tried.
 constexpr int64_t kMaxFirstCount = 4096;
 
+// Neither what the allocator wastes nor plans of published algorithms grow evenly with the size, so
+// this many sizes are tried beyond the first one that does not fit.
+constexpr int64_t kTriedBeyond = 16;
+
 // Checks that the model takes another batch than the one in its file.
 Result<Done> TryBatch(const FitRequest& request, int64_t in_file) {
   PlanRequest twice = request.plan;
@@ -95,20 +99,21 @@ Error NotFitted(const std::string& dim, Error error) {
   return error;
 }
 
+Bytes AllocatorIn(const Accounting& accounting) {
+  const auto line = std::find_if(accounting.outside.begin(), accounting.outside.end(),
+                                 [](const MemoryLine& one) { return one.name == "allocator"; });
+  return line == accounting.outside.end() ? Bytes(0) : line->bytes;
+}
+
 // Returns what the allocator holds less for keeping everything where memory is short, in bytes.
 double GivenBack(const SizedModel& sized) {
-  const auto allocator = [](const Accounting& accounting) {
-    const auto line = std::find_if(accounting.outside.begin(), accounting.outside.end(),
-                                   [](const MemoryLine& one) { return one.name == "allocator"; });
-    return line == accounting.outside.end() ? Bytes(0) : line->bytes;
-  };
   const TrainingStep step = sized.source.step();
   PlanRequest unlimited = sized.source.request;
   unlimited.memory = {};
   const Accounting free =
       AccountFor({step, unlimited, sized.source.buffers}, step.KeepAll(), KeepAllPeak(step));
   if (sized.source.request.reserve) return 0;
-  return static_cast<double>((allocator(free) - allocator(sized.keep_all)).count());
+  return static_cast<double>((AllocatorIn(free) - AllocatorIn(sized.keep_all)).count());
 }
 
 // A count is a size divided by `multiple_of`.
@@ -179,6 +184,7 @@ class FitSearch {
         if (other->overhead <= MostAdded(percents[i], other->step)) row = other;
       }
       row->added_percent = percents[i];
+      row->is_proven = false;
       fit_.rows.push_back(*std::move(row));
     }
     return Done{};
@@ -266,8 +272,26 @@ class FitSearch {
       fit_.rows.emplace_back();
       return 0;
     }
+    CKPLAN_ASSIGN_OR_RETURN(search.most, MostKeepingAll());
+    search.look_beyond = kTriedBeyond;
     CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge({first_, value}, search));
     fit_.rows.push_back(RowOf(edge.fits.count, edge.fits.count + 1, nullptr));
+    fit_.rows.back().is_proven = edge.is_last;
+    return edge.fits.count;
+  }
+
+  // Returns the largest count that would fit if the allocator wasted nothing. The smallest one
+  // does.
+  Result<int64_t> MostKeepingAll() {
+    EdgeSearch search;
+    search.measure = [this](int64_t count) -> Result<double> {
+      CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
+      if (sized == nullptr) return std::numeric_limits<double>::infinity();
+      const Bytes least = sized->need() - AllocatorIn(sized->keep_all);
+      return static_cast<double>(least.count()) / static_cast<double>(memory().count());
+    };
+    CKPLAN_ASSIGN_OR_RETURN(const double value, search.measure(first_));
+    CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge({first_, value}, search));
     return edge.fits.count;
   }
 
@@ -276,7 +300,9 @@ class FitSearch {
   Row ByPlans(double percent, int64_t kept) {
     // Operations that must run again have to do so for larger sizes too.
     if (!IsWithin(percent, kept)) return std::optional<FitRow>();
-    const FitAllowance allowance = {memory(), percent};
+    // Searches of `best` take too long to try more sizes than necessary.
+    const bool is_by_best = request_.plan.algorithm == kBestAlgorithm;
+    const FitAllowance allowance = {memory(), percent, is_by_best ? 0 : kTriedBeyond};
     CKPLAN_ASSIGN_OR_RETURN(
         const std::optional<FitPlan> found,
         FindLargestPlan(&models_, allowance, std::max(kept, first_ - 1), limits_));

@@ -5,14 +5,16 @@
 //
 // lib/planning/plan/accounting.h lists the parts of the need.
 //
-// Memory is assumed to grow with the size. No reported figure is interpolated: for each size, the
-// model is read and planned at exactly that size, and at the next larger one, where the same
-// request finds no such plan. A search starts from bounds that take milliseconds: the memory of
-// keeping everything, and the least time that any plan in the model's order adds. For the largest
-// size of all, one more search says whether memory or the added time ends its rows.
+// No reported figure is interpolated: for each size, the model is read and planned at exactly that
+// size, and at the next larger one, where the same request finds no such plan. What the allocator
+// wastes does not grow evenly with the size, so a few larger sizes are tried, too, except by
+// `best`. A search starts from bounds that take milliseconds: the memory of keeping everything, and
+// the least time that any plan in the model's order adds. For the largest size of all, one more
+// search says whether memory or the added time ends its rows.
 //
-// Cost: for each row, about ten readings of the model and two to fifteen searches for a plan. Two
-// rows are computed at once where `best` plans with quick effort.
+// Cost: for each row, about ten readings of the model (up to thirty for keeping everything), and
+// two to twenty searches for a plan. Two rows are computed at once where `best` plans with quick
+// effort.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +67,9 @@ struct FitRow {
   Cost overhead;    // What the plan adds, which may be less than `added_percent`.
   Cost step;        // The cost of a step without recomputation.
   FitLimit limit = FitLimit::kMemory;
+  // Every larger size was tried, or needs more even if the allocator wastes nothing. Only for the
+  // row of keeping everything, since no search proves that no plan fits.
+  bool is_proven = false;
   std::string model_limit;  // Why no larger size is taken, if that is the limit.
   bool is_refused = false;  // The model takes no larger size. False: the size hardly matters.
 

@@ -58,12 +58,12 @@ Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_perce
   const Cost enough = MostAdded(added_percent, sized->step);
   CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, PlanWithinBudget(*sized, request, enough, limits));
   MemoryAttempts attempts(step, request);
-  while (found.plan && !attempts.Fits(*found.plan)) {
-    const std::optional<PlanRequest> next = attempts.After(*found.plan);
+  while (!found.plan || !attempts.Fits(*found.plan)) {
+    const std::optional<PlanRequest> next = attempts.After(found.plan ? &*found.plan : nullptr);
     if (!next) return PlanWithin{std::nullopt, found.least_found};
     CKPLAN_ASSIGN_OR_RETURN(found, PlanWithinBudget(*sized, *next, enough, limits));
   }
-  if (!found.plan || request.algorithm != kBestAlgorithm) return found;
+  if (request.algorithm != kBestAlgorithm) return found;
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<Plan> sure, FindSurePlan(step, request, limits));
   return sure ? std::move(found) : PlanWithin();
 }
@@ -85,6 +85,7 @@ class RowSearch {
     plans.reach = [this](int64_t fits) { return ReachFrom(fits); };
     plans.first_guess = allowed.fits.count;
     plans.parts = kExactCount;
+    plans.look_beyond = allowance_.look_beyond;
     CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge(low, plans));
     if (found_) found_->next = edge.does_not ? edge.does_not->count : kMaxCount;
     return std::move(found_);

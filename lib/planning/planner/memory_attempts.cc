@@ -22,6 +22,8 @@ constexpr int kAttemptsForAllocator = 7;
 // The first of these leaves the allocator this part of the memory, and each later one twice as much
 // as the one before.
 constexpr int64_t kFirstPart = 256;
+// Halvings of the gap between a plan that does not fit and a budget that has no plan.
+constexpr int kAttemptsBetween = 2;
 
 std::string BytesText(Bytes bytes) {
   return fmt::format("{} ({} bytes)", HumanBytes(bytes), bytes.count());
@@ -64,12 +66,12 @@ Result<Plan> FirstThatFits(const TrainingStep& step, const PlanRequest& request,
                            const std::function<Result<Plan>(const PlanRequest&)>& make) {
   MemoryAttempts attempts(step, request);
   Result<Plan> plan = make(request);
-  while (plan.ok() && !attempts.Fits(*plan)) {
-    const Bytes need = NeedOf(step, request, *plan);
-    const std::optional<PlanRequest> next = attempts.After(*plan);
-    if (next) plan = make(*next);
-    const bool is_over = !next || (!plan.ok() && plan.error().code == ErrorCode::kInfeasible);
-    if (is_over) plan = AllocatorNeedsMore(need, request);
+  std::optional<Bytes> need;  // Of the last plan that does not fit.
+  while (plan.ok() ? !attempts.Fits(*plan) : plan.error().code == ErrorCode::kInfeasible) {
+    if (plan.ok()) need = NeedOf(step, request, *plan);
+    const std::optional<PlanRequest> next = attempts.After(plan.ok() ? &*plan : nullptr);
+    if (!next) return need ? AllocatorNeedsMore(*need, request) : std::move(plan);
+    plan = make(*next);
   }
   return plan;
 }
@@ -92,32 +94,58 @@ Result<Plan> LeastOrRefusal(const TrainingStep& step, const PlanRequest& request
 
 }  // namespace
 
+MemoryAttempts::MemoryAttempts(const TrainingStep& step, const PlanRequest& request)
+    : step_(step),
+      request_(request),
+      constants_(TotalConstants(step.constants(), OptimizerState(request, step.optimized()))) {}
+
 bool MemoryAttempts::Fits(const Plan& plan) const {
   return NeedOf(step_, request_, plan) <= request_.memory.bytes;
 }
 
-std::optional<PlanRequest> MemoryAttempts::After(const Plan& plan) {
-  const Bytes constants =
-      TotalConstants(step_.constants(), OptimizerState(request_, step_.optimized()));
+std::optional<PlanRequest> MemoryAttempts::After(const Plan* plan) {
+  if (plan == nullptr) {
+    if (!too_much_) return std::nullopt;  // Not even the whole memory has a plan.
+    too_little_ = asked_;
+  } else {
+    too_much_ = plan->figures.peak;
+  }
+  const std::optional<Bytes> peak = too_little_ ? PeakBetween() : PeakAfter(*plan);
+  if (!peak) return std::nullopt;
+  asked_ = *peak;
+  return RequestFor(*peak);
+}
+
+std::optional<Bytes> MemoryAttempts::PeakBetween() {
+  if (attempts_between_ >= kAttemptsBetween) return std::nullopt;
+  ++attempts_between_;
+  const Bytes middle((too_little_->count() + too_much_->count()) / 2);
+  if (middle <= *too_little_) return std::nullopt;
+  return middle;
+}
+
+std::optional<Bytes> MemoryAttempts::PeakAfter(const Plan& plan) {
   const Bytes most = request_.memory.bytes - OutsideInMemory(request_);
   const Bytes excess = std::max(TensorsOf(step_, request_, plan) - most, Bytes(0));
-  Bytes peak = plan.figures.peak - excess;
+  const Bytes peak = plan.figures.peak - excess;
   const bool has_gradients_to_arrive = ArrivingGradients(step_, request_) > Bytes(0);
   if (excess > Bytes(0) && has_gradients_to_arrive &&
       attempts_for_gradients_ < kAttemptsForGradients) {
     const bool is_last = ++attempts_for_gradients_ == kAttemptsForGradients;
-    peak = is_last ? most - constants : std::max(peak, most - constants);
-  } else {
-    if (attempts_for_allocator_ >= kAttemptsForAllocator) return std::nullopt;
-    less_ = ++attempts_for_allocator_ == 1 ? Bytes(request_.memory.bytes.count() / kFirstPart)
-                                           : 2 * less_;
-    peak -= less_;
+    return is_last ? most - constants_ : std::max(peak, most - constants_);
   }
+  if (attempts_for_allocator_ >= kAttemptsForAllocator) return std::nullopt;
+  less_ = ++attempts_for_allocator_ == 1 ? Bytes(request_.memory.bytes.count() / kFirstPart)
+                                         : 2 * less_;
+  return peak - less_;
+}
+
+PlanRequest MemoryAttempts::RequestFor(Bytes peak) const {
   // The budget no longer covers what is outside of tensors.
   PlanRequest next = request_;
   next.memory = {};
   next.reserve.reset();
-  next.total_budget = Budget::Of(peak + constants);
+  next.total_budget = Budget::Of(peak + constants_);
   return next;
 }
 
@@ -144,8 +172,8 @@ Result<std::optional<Plan>> FindSurePlan(const TrainingStep& step, const PlanReq
   quick.effort = SearchEffort::kQuick;
   for (std::optional<PlanRequest> next = quick; next;) {
     CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, FindBestPlanWithin(step, *next, kAnyTime, limits));
-    if (!found.plan || attempts.Fits(*found.plan)) return std::move(found.plan);
-    next = attempts.After(*found.plan);
+    if (found.plan && attempts.Fits(*found.plan)) return std::move(found.plan);
+    next = attempts.After(found.plan ? &*found.plan : nullptr);
     if (next) next->effort = SearchEffort::kQuick;
   }
   return Found();

@@ -3,7 +3,8 @@
 // (lib/planning/plan/ accounting.h). So plans are sought within smaller and smaller budgets until
 // one fits. The first budget is for a plan that peaks before any gradient arrives; then each is
 // smaller by what the last plan needed too much, down to the budget that has room for all
-// gradients; and then by more and more for the allocator.
+// gradients; and then by more and more for the allocator. A budget that has no plan may be smaller
+// than necessary, so the gap to the last plan that was too large is halved a few times.
 //
 // Whether one is found depends on the plans that are tried, and so on the effort and on the added
 // time that ends a search. Commands must agree all the same: FindSurePlan depends on neither. The
@@ -26,20 +27,30 @@ namespace ckplan {
 class MemoryAttempts {
  public:
   // The request must have a memory in bytes, and live as long as this.
-  MemoryAttempts(const TrainingStep& step, const PlanRequest& request)
-      : step_(step), request_(request) {}
+  MemoryAttempts(const TrainingStep& step, const PlanRequest& request);
 
   // Whether training by the plan fits the memory with everything that it needs.
   bool Fits(const Plan& plan) const;
-  // Returns the request after a plan that does not fit; nothing if it is not worth another attempt.
-  std::optional<PlanRequest> After(const Plan& plan);
+  // Returns the request after a plan that does not fit, or after a request that has no plan (null).
+  // Returns nothing if it is not worth another attempt.
+  std::optional<PlanRequest> After(const Plan* plan);
 
  private:
+  // Returns the largest peak to ask for after a plan that does not fit.
+  std::optional<Bytes> PeakAfter(const Plan& plan);
+  std::optional<Bytes> PeakBetween();
+  PlanRequest RequestFor(Bytes peak) const;
+
   const TrainingStep step_;
   const PlanRequest& request_;
+  const Bytes constants_;
   int attempts_for_gradients_ = 0;
   int attempts_for_allocator_ = 0;
+  int attempts_between_ = 0;
   Bytes less_;
+  Bytes asked_;                      // The peak of the last request.
+  std::optional<Bytes> too_much_;    // The peak of the last plan that does not fit.
+  std::optional<Bytes> too_little_;  // The peak of the last request that has no plan.
 };
 
 // Returns the request for the plan that keeps all that the constraints allow.

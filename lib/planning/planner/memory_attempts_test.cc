@@ -189,7 +189,7 @@ TEST_CASE("memory: attempts have less and less for tensors, and end") {
   MemoryAttempts attempts(step, request);
   Bytes before = request.memory.bytes - OutsideInMemory(request);
   int count = 0;
-  while (const std::optional<PlanRequest> next = attempts.After(plan)) {
+  while (const std::optional<PlanRequest> next = attempts.After(&plan)) {
     CHECK_FALSE(next->memory.is_given());
     CHECK(next->total_budget.bytes < before);
     before = next->total_budget.bytes;

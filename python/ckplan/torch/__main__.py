@@ -38,6 +38,8 @@ _EXAMPLE = """example:
 train.py has a function make_model(), which returns the model, and a function
 inputs(batch=8), which returns the arguments of the model's forward."""
 
+_NO_INPUTS = "write inputs(), which returns the arguments of forward, or name another with --inputs"
+
 _COMPARISON = """example:
   python -m ckplan.torch estimate train.py:make_model --device h100-80g --save model
   python -m ckplan.torch compare-snapshot snapshot.pickle model.plan.json
@@ -64,7 +66,7 @@ def _estimate(asked: argparse.Namespace) -> int:
         module, make = scripts.find_function(asked.model)
         found = estimate(
             make,
-            _inputs(scripts.called(module, asked.inputs, "--inputs"), asked.size),
+            _inputs(scripts.called(module, asked.inputs, _NO_INPUTS), asked.size),
             device=asked.device,
             optimizer=asked.optimizer,
             precision=asked.precision,

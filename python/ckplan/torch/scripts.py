@@ -56,25 +56,19 @@ def find_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:
     return module, make
 
 
-def named(module: ModuleType, name: str, flag: str = "") -> Any:
-    """Returns a module's attribute. ``flag`` is the flag that selects another name."""
+def named(module: ModuleType, name: str, remedy: str = "") -> Any:
+    """Returns a module's attribute. ``remedy`` says what to do if there is none of that name."""
     if not hasattr(module, name):
         own = [row for row, value in vars(module).items() if callable(value) and row[:1] != "_"]
         near = difflib.get_close_matches(name, own, n=1)
-        hint = (
-            f"; did you mean {near[0]!r}?"
-            if near
-            else f"; name another with {flag}"
-            if flag
-            else ""
-        )
+        hint = f"; did you mean {near[0]!r}?" if near else f"; {remedy}" if remedy else ""
         raise ScriptError(f"{_place(module)} has no {name!r}{hint}")
     return getattr(module, name)
 
 
-def called(module: ModuleType, name: str, flag: str = "") -> Any:
+def called(module: ModuleType, name: str, remedy: str = "") -> Any:
     """Returns a module's attribute; if it is a function, its errors become ScriptErrors."""
-    function = named(module, name, flag)
+    function = named(module, name, remedy)
     if isinstance(function, type) or not callable(function):
         return function
 

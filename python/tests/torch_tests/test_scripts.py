@@ -83,7 +83,12 @@ def test_a_file_that_cannot_be_imported_is_an_error_in_words(
             [],
             "make_model in {path} must be a function that returns the model, not a int",
         ),
-        ("del inputs", [], "{path} has no 'inputs'; name another with --inputs"),
+        (
+            "del inputs",
+            [],
+            "{path} has no 'inputs'; write inputs(), which returns the arguments of forward, or name "
+            "another with --inputs",
+        ),
         ("", ["--inputs", "input"], "has no 'input'; did you mean 'inputs'?"),
         ("", ["--loss", "los"], "has no 'los'; did you mean 'loss'?"),
     ],
