@@ -8,7 +8,7 @@
 #include "cli/ckbench/all_reproductions.h"
 #include "cli/common/files.h"
 #include "lib/files/emit/schemas.h"
-#include "lib/testing/schema_judge.h"
+#include "lib/testing/schema_validator.h"
 
 namespace ckplan {
 namespace {
@@ -80,7 +80,7 @@ TEST_CASE("reproduction: Chen's sublinear plan is sublinear, and the LSTM gains 
 }
 
 TEST_CASE("reproduction: JSON conforms to its schema") {
-  const SchemaJudge judge(FindSchema("bench")->text);
+  const SchemaValidator judge(FindSchema("bench")->text);
   auto json = nlohmann::json::parse(ReproductionJson(AllReproductions()));
   CHECK(judge.Accepts(json));
   json["papers"][0]["tables"][0]["figures"][0].erase("unit");

@@ -188,7 +188,8 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
   if (request.offload) expansion = ExpandTensorGraph(aligned);
   const TrainingStep step = expansion ? StepOf(*expansion, aligned, *request.offload) : aligned;
   CKPLAN_ASSIGN_OR_RETURN(Plan plan, ReadPlanJson(text->text, step, text->where));
-  std::vector<std::string> faults = JudgePlan(step, source.model.identity(), source.request, plan);
+  std::vector<std::string> faults =
+      FaultsOfPlan(step, source.model.identity(), source.request, plan);
   if (faults.empty() && text->is_embedded) {
     CKPLAN_ASSIGN_OR_RETURN(const FoundMarkers found, ReadMarkers(options.model));
     Plan form = plan;

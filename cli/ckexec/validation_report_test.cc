@@ -10,7 +10,7 @@
 #include "cli/ckplan/commands.h"
 #include "cli/common/files.h"
 #include "lib/files/emit/schemas.h"
-#include "lib/testing/schema_judge.h"
+#include "lib/testing/schema_validator.h"
 #include "lib/testing/temporary_folder.h"
 
 namespace ckplan {
@@ -23,7 +23,7 @@ constexpr const char* kModel = "testdata/models/tiny_mlp.onnx";
 bool Accepts(std::string_view schema_name, const json& document) {
   const EmbeddedSchema* const embedded = FindSchema(schema_name);
   REQUIRE(embedded != nullptr);
-  return SchemaJudge(embedded->text).Accepts(document);
+  return SchemaValidator(embedded->text).Accepts(document);
 }
 
 void Execute(std::vector<std::string> arguments) {

@@ -34,7 +34,7 @@ bool CanBeCut(const TensorGraph& graph) {
   return FindChain(graph, VertexGraph(graph)).block_count > kFirstAndLast;
 }
 
-std::string NothingToCut(const Source& source, const Plan& plan) {
+std::string WhyNothingToCut(const Source& source, const Plan& plan) {
   if (plan.figures.overhead != Cost(0)) return "";
   const auto info = FindSolver(plan.request.algorithm);
   const bool is_for_chains = info.ok() && (*info)->graphs == GraphClass::kChainOfSplittingVertices;

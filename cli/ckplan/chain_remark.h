@@ -16,6 +16,6 @@ bool CanBeCut(const TensorGraph& graph);
 // Explains why a plan by an algorithm for chains keeps everything, and which algorithms take any
 // graph. Empty if the plan runs something again, if the graph can be cut, and for all other
 // algorithms.
-std::string NothingToCut(const Source& source, const Plan& plan);
+std::string WhyNothingToCut(const Source& source, const Plan& plan);
 
 }  // namespace ckplan

@@ -72,7 +72,7 @@ Result<std::vector<Threshold>> ThresholdsOf(const Options& options, size_t plans
                           ThresholdsIn(options, LimitSubject::kPlan));
   for (const Threshold& threshold : thresholds) {
     if (threshold.is_growth && !options.against) {
-      CKPLAN_RETURN_IF_ERROR(JudgeFailOn({threshold}, {}, {}, {}));
+      CKPLAN_RETURN_IF_ERROR(EvaluateFailOn({threshold}, {}, {}, {}));
     }
   }
   if (plans > 1 && options.against && IsThere(*options.against) && !IsFolder(*options.against)) {
@@ -150,9 +150,9 @@ Result<Done> Judge(const Options& options, const std::vector<Threshold>& thresho
   findings->model = file.plan.model.name;
   findings->algorithm = file.plan.request.algorithm;
   findings->figures = file.plan.figures;
-  findings->faults = JudgePlanFile(file);
+  findings->faults = FaultsOfPlanFile(file);
   if (findings->faults.empty()) {
-    CKPLAN_ASSIGN_OR_RETURN(findings->faults, JudgeMarkers(file, path.plan));
+    CKPLAN_ASSIGN_OR_RETURN(findings->faults, ValidateMarkers(file, path.plan));
   }
   // The figures of a faulty plan mean nothing, so no limit is checked against them.
   if (!findings->faults.empty()) return Done{};
@@ -167,8 +167,8 @@ Result<Done> Judge(const Options& options, const std::vector<Threshold>& thresho
   };
   CKPLAN_ASSIGN_OR_RETURN(
       findings->verdicts,
-      JudgeFailOn(thresholds, file.plan.figures, file.plan.request, older,
-                  [&](const Budget& memory) { return account(memory).need(); }));
+      EvaluateFailOn(thresholds, file.plan.figures, file.plan.request, older,
+                     [&](const Budget& memory) { return account(memory).need(); }));
   findings->memory = asked.memory;
   if (asked.memory.is_given()) findings->accounting = account(asked.memory);
   return Done{};

@@ -119,7 +119,7 @@ const Command* FindCommand(std::string_view name) {
 Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arguments) {
   Options options;
   CommandLine line = CommandLineOf(command, options);
-  options.typed = TypedWords(arguments, line.description());
+  options.typed = TypedArguments(arguments, line.description());
   line.SetElsewhere(CommandsWith);
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
   if (outcome == CommandLine::Outcome::kHelp) {

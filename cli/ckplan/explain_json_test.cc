@@ -11,7 +11,7 @@
 #include "lib/problem/schedule/training_step.h"
 #include "lib/testing/random_graph.h"
 #include "lib/testing/random_joint_graph.h"
-#include "lib/testing/schema_judge.h"
+#include "lib/testing/schema_validator.h"
 
 namespace ckplan {
 namespace {
@@ -34,7 +34,7 @@ std::pair<json, json> Explained(const TrainingStep& graph, const Plan& plan) {
           json::parse(SubjectsJson(traced, subjects))};
 }
 
-void CheckDocuments(const SchemaJudge& judge, const std::pair<json, json>& documents) {
+void CheckDocuments(const SchemaValidator& judge, const std::pair<json, json>& documents) {
   CHECK(judge.Accepts(documents.first));
   CHECK(judge.Accepts(documents.second));
   for (const char* const key : {"peak", "bounds", "subjects"}) {
@@ -51,7 +51,7 @@ void CheckDocuments(const SchemaJudge& judge, const std::pair<json, json>& docum
 }  // namespace
 
 TEST_CASE("explain: the JSON of any plan is valid, and tells all of the peak") {
-  const SchemaJudge judge(FindSchema("explain")->text);
+  const SchemaValidator judge(FindSchema("explain")->text);
   for (uint64_t seed = 0; seed < 20; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);

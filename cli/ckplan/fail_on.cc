@@ -179,8 +179,8 @@ std::string Meant(const std::string& text, LimitSubject subject) {
   size_t begin = sign + 1;
   if (begin < text.size() && (text[begin] == '=' || text[begin] == '+')) ++begin;
   const std::string number = text.substr(begin);
-  const std::string share = MeantBudget(number, {.percent = true, .min = false});
-  const std::string size = MeantBudget(number, {.percent = false, .min = false});
+  const std::string share = SuggestedBudget(number, {.percent = true, .min = false});
+  const std::string size = SuggestedBudget(number, {.percent = false, .min = false});
   for (const std::string& guess :
        {metric + number, metric + "+" + number, metric + number + "%", metric + "+" + number + "%",
         metric + share, metric + "+" + share, metric + size}) {
@@ -258,20 +258,20 @@ void WarnOfUnknownState(const std::vector<Threshold>& thresholds, const Source& 
   if (counts_state && unknown) screen.Warn(unknown->message + std::string(kCountsAsNothing));
 }
 
-Result<std::vector<Verdict>> JudgeFailOn(const std::vector<Threshold>& thresholds,
-                                         const PlanFigures& figures, const PlanRequest& request,
-                                         const OlderPlan& older, const NeedWithin& need) {
+Result<std::vector<Verdict>> EvaluateFailOn(const std::vector<Threshold>& thresholds,
+                                            const PlanFigures& figures, const PlanRequest& request,
+                                            const OlderPlan& older, const NeedWithin& need) {
   for (const Threshold& threshold : thresholds) {
     CKPLAN_RETURN_IF_ERROR(CheckComparable(threshold, figures, request, older));
   }
-  std::vector<Verdict> verdicts = JudgeThresholds(thresholds, figures, older, need);
+  std::vector<Verdict> verdicts = EvaluateThresholds(thresholds, figures, older, need);
   AddHints(thresholds, &verdicts);
   return verdicts;
 }
 
-std::vector<Verdict> JudgeFailOn(const std::vector<Threshold>& thresholds,
-                                 const ModelMeasures& model) {
-  std::vector<Verdict> verdicts = JudgeThresholds(thresholds, model);
+std::vector<Verdict> EvaluateFailOn(const std::vector<Threshold>& thresholds,
+                                    const ModelMeasures& model) {
+  std::vector<Verdict> verdicts = EvaluateThresholds(thresholds, model);
   AddHints(thresholds, &verdicts);
   return verdicts;
 }

@@ -37,11 +37,11 @@ void WarnOfUnknownState(const std::vector<Threshold>& thresholds, const Source& 
 
 // kUsage: a limit on growth, but neither an older plan nor a reason why there is none; or a limit
 // on the growth of time between plans with costs from different models.
-Result<std::vector<Verdict>> JudgeFailOn(const std::vector<Threshold>& thresholds,
-                                         const PlanFigures& figures, const PlanRequest& request,
-                                         const OlderPlan& older, const NeedWithin& need = {});
-std::vector<Verdict> JudgeFailOn(const std::vector<Threshold>& thresholds,
-                                 const ModelMeasures& model);
+Result<std::vector<Verdict>> EvaluateFailOn(const std::vector<Threshold>& thresholds,
+                                            const PlanFigures& figures, const PlanRequest& request,
+                                            const OlderPlan& older, const NeedWithin& need = {});
+std::vector<Verdict> EvaluateFailOn(const std::vector<Threshold>& thresholds,
+                                    const ModelMeasures& model);
 
 // Returns a line for each verdict: "FAIL peak>16GiB   peak 17.00 GiB ...". `label` stands before
 // the limit, if it is not empty.

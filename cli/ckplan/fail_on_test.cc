@@ -101,33 +101,33 @@ TEST_CASE("fail-on: anything else is refused") {
 TEST_CASE("fail-on: growth needs an older plan, of time one with the same costs") {
   const Threshold peak = *ParseThreshold("peak:+1%"), time = *ParseThreshold("time:+1%");
   const PlanFigures figures = FiguresOf(1);
-  const auto alone = JudgeFailOn({peak}, figures, {}, OlderPlan{});
+  const auto alone = EvaluateFailOn({peak}, figures, {}, OlderPlan{});
   REQUIRE_FALSE(alone.ok());
   CHECK(alone.error().code == ErrorCode::kUsage);
   OlderPlan older;
   older.plan.emplace();
   older.plan->request.cost_model = "paper";
-  CHECK(JudgeFailOn({peak}, figures, {}, older).ok());
-  const auto other_costs = JudgeFailOn({time}, figures, {}, older);
+  CHECK(EvaluateFailOn({peak}, figures, {}, older).ok());
+  const auto other_costs = EvaluateFailOn({time}, figures, {}, older);
   REQUIRE_FALSE(other_costs.ok());
   CHECK(other_costs.error().code == ErrorCode::kUsage);
   CHECK(other_costs.error().message.find("\"paper\"") != std::string::npos);
   PlanRequest request;
   request.cost_model = "paper";
-  CHECK(JudgeFailOn({time}, figures, request, older).ok());
+  CHECK(EvaluateFailOn({time}, figures, request, older).ok());
   request.cost_unit = "ns";
-  CHECK_FALSE(JudgeFailOn({time}, figures, request, older).ok());
+  CHECK_FALSE(EvaluateFailOn({time}, figures, request, older).ok());
 }
 
 TEST_CASE("fail-on: a bare number far below the size says what was perhaps meant") {
   const auto judged =
-      JudgeFailOn({*ParseThreshold("peak>16")}, FiguresOf(int64_t{17} << 30), {}, OlderPlan{});
+      EvaluateFailOn({*ParseThreshold("peak>16")}, FiguresOf(int64_t{17} << 30), {}, OlderPlan{});
   REQUIRE(judged.ok());
   CHECK(judged->front().message.find("peak 17.00 GiB (18253611008 bytes) is above 16; ") == 0);
   const ModelMeasures model{.peak = Bytes(int64_t{17} << 30)};
-  const auto of_model = JudgeFailOn({*ParseThreshold("peak>16", LimitSubject::kModel)}, model);
+  const auto of_model = EvaluateFailOn({*ParseThreshold("peak>16", LimitSubject::kModel)}, model);
   CHECK(of_model.front().message == judged->front().message);
-  const auto with_unit = JudgeFailOn({*ParseThreshold("peak>16GiB")}, FiguresOf(1), {}, {});
+  const auto with_unit = EvaluateFailOn({*ParseThreshold("peak>16GiB")}, FiguresOf(1), {}, {});
   CHECK(with_unit->front().message == "peak 1 B (1 bytes) is within 16GiB");
 }
 

@@ -160,7 +160,7 @@ Result<ExitCode> RunFit(const Options& options, const Screen& screen) {
   CKPLAN_RETURN_IF_ERROR(ReportTable(options, outputs, screen, [&](std::string_view format) {
     return Rendered(report, format, screen);
   }));
-  if (!report.fit.NextRow()) return NothingFits(report);
+  if (!report.fit.NextRow()) return NothingFitsError(report);
   if (options.format == "text" && !outputs.TakesStdout() && options.typed.CanRepeat()) {
     screen.Note(NextHint(options, request, report.fit));
   }

@@ -164,7 +164,7 @@ void WriteRow(const Fit& fit, const FitRow& row, bool is_best, JsonWriter* json)
 
 }  // namespace
 
-Error NothingFits(const FitReport& report) {
+Error NothingFitsError(const FitReport& report) {
   const Fit& fit = report.fit;
   const std::string dim = Printable(fit.dim, kLongestName);
   const std::string memory = HumanBytes(MemoryForTensors(fit));

@@ -22,6 +22,6 @@ std::string FitCsv(const FitReport& report);
 std::string FitJson(const FitReport& report);  // schemas/fit.schema.json
 
 // The error if no size fits: the reason, and what would help.
-Error NothingFits(const FitReport& report);
+Error NothingFitsError(const FitReport& report);
 
 }  // namespace ckplan

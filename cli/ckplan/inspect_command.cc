@@ -125,7 +125,7 @@ Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
                         measures.peak)
           .need();
     };
-    inspections.back().verdicts = JudgeFailOn(limits, measures);
+    inspections.back().verdicts = EvaluateFailOn(limits, measures);
     progress.Clear();
     WarnOf(source, screen);
     // With a memory, the source has the warning.

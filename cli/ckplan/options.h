@@ -7,14 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/ckplan/typed_words.h"
+#include "cli/ckplan/typed_arguments.h"
 #include "cli/common/command_line.h"
 #include "cli/common/request_flags.h"
 
 namespace ckplan {
 
 struct Options {
-  TypedWords typed;  // The arguments after the command.
+  TypedArguments typed;  // The arguments after the command.
 
   // Inputs:
   std::string source;                // MODEL: a model or a graph.json.

@@ -108,7 +108,7 @@ Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits
       ParetoSeries within = series;
       if (within.curve) {
         const Result<Done> fits =
-            LeaveOutWhatNeedsMore(source, series.request, limits, &*within.curve);
+            DropPlansAboveMemory(source, series.request, limits, &*within.curve);
         if (!fits.ok() && fits.error().code == ErrorCode::kTimeout) return fits;
         if (!fits.ok()) {
           within.curve.reset();

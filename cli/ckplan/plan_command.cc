@@ -67,7 +67,7 @@ bool ShowsOnlyCurve(const Options& options, const PlanRequest& request, const Ou
 }
 
 // The command that makes a plan of the curve: the one that adds about a tenth.
-std::string BudgetHint(const TypedWords& typed, const Plan& plan) {
+std::string BudgetHint(const TypedArguments& typed, const Plan& plan) {
   const double percent =
       std::ceil(100 * Ratio(plan.figures.peak.count(), plan.figures.baseline_peak.count()));
   return "next: ckplan plan" +
@@ -125,7 +125,7 @@ void ReportChoice(const PlanRequest& request, const Source& source, const Plan& 
     screen.Warn(fmt::format("{} before the search finished; this is the best plan so far", stop));
   }
   if (request.algorithm != kAutoAlgorithm) {
-    if (const std::string why = NothingToCut(source, plan); !why.empty()) screen.Warn(why);
+    if (const std::string why = WhyNothingToCut(source, plan); !why.empty()) screen.Warn(why);
     return;
   }
   screen.Note(fmt::format("auto: {} has the best plan", plan.request.algorithm));

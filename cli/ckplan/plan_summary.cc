@@ -199,9 +199,9 @@ class SummaryWriter {
   std::string Constraints() const {
     std::vector<std::string> flags;
     for (const RequestField& field : RequestFields()) {
-      const bool is_obeyed = field.part == RequestField::Part::kPlan &&
-                             field.scope.in_tables == FieldScope::InTables::kPatterns;
-      if (!is_obeyed) continue;
+      const bool is_satisfied = field.part == RequestField::Part::kPlan &&
+                                field.scope.in_tables == FieldScope::InTables::kPatterns;
+      if (!is_satisfied) continue;
       for (const std::string& pattern : TextsOf(field, plan_.request)) {
         flags.push_back(FlagOf(std::string(field.name)) + " " + pattern);
       }

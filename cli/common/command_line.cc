@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "cli/common/foreign_words.h"
+#include "cli/common/other_tool_names.h"
 #include "lib/base/text.h"
 
 namespace ckplan {

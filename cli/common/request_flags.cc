@@ -310,7 +310,7 @@ void RequestFlags::Add(CommandLine& line, std::string_view field, std::string_vi
   const RequestMember& member = FieldOf(field).member;
   if (std::holds_alternative<WordsMember>(member)) {
     line.Choice(flags, WordChoices(FieldOf(field), reading_), help, &given.word,
-                {&given.is_word_typed, OlderWords(FieldOf(field))});
+                {&given.is_word_typed, OldSpellings(FieldOf(field))});
     if (field == "restored") {
       line.Flag(kNoRestore, "read the model operator by operator: --restore none --fuse none",
                 &is_one_by_one_);

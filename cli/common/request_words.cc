@@ -49,7 +49,7 @@ std::vector<std::string> WordChoices(const RequestField& field, Reading reading)
   return typed;
 }
 
-std::vector<std::string> OlderWords(const RequestField& field) {
+std::vector<std::string> OldSpellings(const RequestField& field) {
   std::vector<std::string> older;
   for (const Spelling& spelling : kSpellings) {
     if (spelling.word.field == field.name) older.emplace_back(spelling.word.word);

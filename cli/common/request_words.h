@@ -23,7 +23,7 @@ bool HasDefaultOfReading(std::string_view field, Reading reading);
 // Returns the words that may be typed, the default first.
 std::vector<std::string> WordChoices(const RequestField& field, Reading reading);
 // Returns spellings of before that may be typed as well.
-std::vector<std::string> OlderWords(const RequestField& field);
+std::vector<std::string> OldSpellings(const RequestField& field);
 // Sets the field to a word as it is typed.
 void SetByTypedWord(const RequestField& field, std::string_view word, PlanRequest* request);
 // Returns the field's word as it is typed, or "" where it need not be.

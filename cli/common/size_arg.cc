@@ -185,7 +185,7 @@ std::string MeantDuration(std::string_view text) {
 Result<Bytes> ParseSize(std::string_view text, std::string_view flag) {
   if (const auto size = ReadSize(text)) return *size;
   if (ReadAnySize(text)) return TooLarge(text, flag);
-  return BadValue(text, flag, kSizeForms, MeantBudget(text, {.percent = false, .min = false}));
+  return BadValue(text, flag, kSizeForms, SuggestedBudget(text, {.percent = false, .min = false}));
 }
 
 Result<Budget> ParseBudget(std::string_view text, std::string_view flag, BudgetForms forms) {
@@ -210,10 +210,10 @@ Result<Budget> ParseBudget(std::string_view text, std::string_view flag, BudgetF
     budget.kind = Budget::Kind::kBalanced;
     return budget;
   }
-  return BadValue(text, flag, BudgetFormsText(forms), MeantBudget(text, forms));
+  return BadValue(text, flag, BudgetFormsText(forms), SuggestedBudget(text, forms));
 }
 
-std::string MeantBudget(std::string_view text, BudgetForms forms) {
+std::string SuggestedBudget(std::string_view text, BudgetForms forms) {
   if (forms.min && Simplified(text).starts_with("min")) return "min";
   if (forms.balanced && Simplified(text).starts_with("balance")) return "balanced";
   const std::string percent = forms.percent ? MeantPercent(text) : "";

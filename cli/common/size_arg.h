@@ -31,7 +31,7 @@ Result<Budget> ParseBudget(std::string_view text, std::string_view flag, BudgetF
 
 // Returns what was probably meant by a text that is no size, percentage or word: "16GiB" for "16G".
 // Returns "" if there is no good guess.
-std::string MeantBudget(std::string_view text, BudgetForms forms);
+std::string SuggestedBudget(std::string_view text, BudgetForms forms);
 
 // A whole number without a unit is a number of bytes. If it is far below `typical`, returns an
 // explanation: "\"60\" is 60 bytes; did you mean \"60%\"?". Otherwise returns "".

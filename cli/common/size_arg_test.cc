@@ -115,16 +115,16 @@ TEST_CASE("budget: the message about an unreadable text suggests what was probab
   };
   for (const auto& row : kRows) {
     CAPTURE(row.text);
-    CHECK(MeantBudget(row.text, {}) == row.meant);
+    CHECK(SuggestedBudget(row.text, {}) == row.meant);
     const auto budget = ParseBudget(row.text, "-b", {});
     REQUIRE(!budget.ok());
     const bool suggests = budget.error().message.find("did you mean") != std::string::npos;
     CHECK(suggests == (*row.meant != '\0'));
     if (suggests) CHECK(ParseBudget(row.meant, "-b", {}).ok());
   }
-  CHECK(MeantBudget("min", {.percent = true, .min = false}) == "");
-  CHECK(MeantBudget("Balance", {.balanced = true}) == "balanced");
-  CHECK(MeantBudget("Balance", {}) == "");
+  CHECK(SuggestedBudget("min", {.percent = true, .min = false}) == "");
+  CHECK(SuggestedBudget("Balance", {.balanced = true}) == "balanced");
+  CHECK(SuggestedBudget("Balance", {}) == "");
 }
 
 TEST_CASE("budget: a bare number far below the peak is explained") {

@@ -78,7 +78,7 @@ std::vector<NaiveStep> StepsOf(const JointGraph& graph, const Schedule& schedule
 }
 
 // For every read, searches backwards for the run that made the operand, in quadratic time.
-bool ObeysNaively(const std::vector<NaiveStep>& steps, const Constraints& constraints) {
+bool SatisfiesNaively(const std::vector<NaiveStep>& steps, const Constraints& constraints) {
   const auto runs_in = [&](NodeId node, size_t end) {
     return std::count_if(steps.begin(), steps.begin() + static_cast<ptrdiff_t>(end),
                          [&](const NaiveStep& step) { return step.again == node; });
@@ -109,7 +109,7 @@ template <typename Graph>
 void Agree(const Graph& graph, const PlanRequest& request, const Constraints& constraints,
            const Schedule& schedule) {
   const std::vector<std::string> broken = BrokenConstraints(graph, request, schedule);
-  CKPLAN_CHECK(broken.empty() == ObeysNaively(StepsOf(graph, schedule), constraints),
+  CKPLAN_CHECK(broken.empty() == SatisfiesNaively(StepsOf(graph, schedule), constraints),
                broken.empty() ? "the checker misses a constraint" : broken.front());
 }
 

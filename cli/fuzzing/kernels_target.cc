@@ -246,7 +246,7 @@ void FuzzKernels(FuzzInput input) {
   KernelRun run{op_case->spec, {}, {}};
   if (!RuleOf(run.spec.type).is_known()) return;
   const Extent extent = ExtentOf(run.spec);
-  if (!JudgeOp(run.spec).ok() || extent.longest_axis > kMaxPreparedAxis) return;
+  if (!ValidateOp(run.spec).ok() || extent.longest_axis > kMaxPreparedAxis) return;
   const bool has_backward = SetRoles(*op_case, &run.spec) && HasGradient(run.spec.type);
   static const std::unique_ptr<Backend> backend = cpu::MakeCpuBackend(1);
   Result<std::unique_ptr<PreparedOp>> op = backend->Prepare(run.spec);

@@ -58,12 +58,12 @@ void ReadWeights(const std::string& path, const StepGraph& step) {
   }
 }
 
-void JudgeOperators(const std::string& path, const ModelSource& source) {
+void ValidateOperators(const std::string& path, const ModelSource& source) {
   const Result<StepGraph> step =
       BuildStepGraph(source.model, source.lowered, source.request.autograd);
   if (!step.ok()) return;
-  for (const StepNode& node : step->nodes) static_cast<void>(JudgeOp(node.spec).ok());
-  for (const ConstantOp& op : step->constant_ops) static_cast<void>(JudgeOp(op.spec).ok());
+  for (const StepNode& node : step->nodes) static_cast<void>(ValidateOp(node.spec).ok());
+  for (const ConstantOp& op : step->constant_ops) static_cast<void>(ValidateOp(op.spec).ok());
   ReadWeights(path, *step);
 }
 
@@ -106,7 +106,7 @@ void FuzzModel(FuzzInput input) {
   PlanRequest request;
   const Result<ModelSource> source = Load(path, &request);
   if (!source.ok()) return;
-  JudgeOperators(path, *source);
+  ValidateOperators(path, *source);
   ReadWithBatch(path, *source, request);
   PlanAndAnnotate(path, *source, request);
 }

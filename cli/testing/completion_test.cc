@@ -15,16 +15,16 @@
 #include "cli/ckexec/commands.h"
 #endif
 #include "cli/ckplan/commands.h"
-#include "cli/testing/workplace.h"
+#include "cli/testing/work_folder.h"
 
 namespace ckplan {
 namespace {
 
-ProgramResult RunIn(const Workplace& workplace, const std::string& command) {
+ProgramResult RunIn(const WorkFolder& workplace, const std::string& command) {
   return workplace.Run({command, "", "", {}, Streams::kApart});
 }
 
-bool Has(const Workplace& workplace, const std::string& program) {
+bool Has(const WorkFolder& workplace, const std::string& program) {
   if (RunIn(workplace, "command -v " + program).status == 0) return true;
   MESSAGE("SKIPPED: there is no " << program << " here");
   return false;
@@ -44,7 +44,7 @@ std::string FlagIn(const std::string& shell, const std::string& flag) {
   return flag.starts_with("--") ? "-l " + flag.substr(2) : "-s " + flag.substr(1);
 }
 
-void CheckScript(const Workplace& workplace, const ProgramDescription& program,
+void CheckScript(const WorkFolder& workplace, const ProgramDescription& program,
                  const std::string& shell) {
   CAPTURE(program.name);
   CAPTURE(shell);
@@ -63,7 +63,7 @@ void CheckScript(const Workplace& workplace, const ProgramDescription& program,
 }
 
 TEST_CASE("completion: the script of every shell has every command and every flag") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   REQUIRE(DescribeProgram().commands.size() == AllCommands().size());
   for (const ProgramDescription& program : Programs()) {
     for (const Shell& shell : AllShells()) CheckScript(workplace, program, std::string(shell.name));
@@ -71,7 +71,7 @@ TEST_CASE("completion: the script of every shell has every command and every fla
 }
 
 TEST_CASE("completion: installed shells read their scripts") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   for (const Shell& shell : AllShells()) {
     const std::string name(shell.name);
     if (!Has(workplace, name)) continue;
@@ -89,7 +89,7 @@ TEST_CASE("completion: installed shells read their scripts") {
 
 // Returns what bash offers for each line, with the cursor at its end: a set of replies for each
 // line.
-std::vector<std::set<std::string>> OfferedByBash(const Workplace& workplace,
+std::vector<std::set<std::string>> OfferedByBash(const WorkFolder& workplace,
                                                  const std::string& program,
                                                  const std::vector<std::string>& lines) {
   std::string script = fmt::format(
@@ -116,7 +116,7 @@ std::vector<std::set<std::string>> OfferedByBash(const Workplace& workplace,
 }
 
 TEST_CASE("completion: bash completes commands, flags, values and files") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   if (!Has(workplace, "bash")) return;
   workplace.Write("figure.json", "");
   const struct {
@@ -158,7 +158,7 @@ TEST_CASE("completion: bash completes commands, flags, values and files") {
 
 #ifdef CKEXEC_BINARY
 TEST_CASE("completion: bash completes ckexec, which has no default command") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   if (!Has(workplace, "bash")) return;
   workplace.Write("figure.json", "");
   const auto offered =
@@ -172,7 +172,7 @@ TEST_CASE("completion: bash completes ckexec, which has no default command") {
 #endif
 
 TEST_CASE("completion: bash offers the flags of a command, no more and no less") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   if (!Has(workplace, "bash")) return;
   for (const ProgramDescription& program : Programs()) {
     std::vector<std::string> lines;
@@ -199,7 +199,7 @@ std::string InRoff(const std::string& flag) {
   return "\\fB" + text + "\\fR";
 }
 
-void CheckPages(const Workplace& workplace, const ProgramDescription& program) {
+void CheckPages(const WorkFolder& workplace, const ProgramDescription& program) {
   const std::string whole = RunIn(workplace, program.name + " man").out;
   for (const CommandDescription& command : program.commands) {
     CAPTURE(command.name);
@@ -217,12 +217,12 @@ void CheckPages(const Workplace& workplace, const ProgramDescription& program) {
 }
 
 TEST_CASE("man: the pages have every command, every flag and its help") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   for (const ProgramDescription& program : Programs()) CheckPages(workplace, program);
 }
 
 TEST_CASE("man: man reads the pages without a warning") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   const bool has_man = Has(workplace, "man");
   const bool has_mandoc = Has(workplace, "mandoc");
   std::vector<std::string> pages;

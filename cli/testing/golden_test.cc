@@ -19,7 +19,7 @@
 #include "cli/common/files.h"
 #include "cli/testing/golden_case.h"
 #include "cli/testing/run_program.h"
-#include "cli/testing/workplace.h"
+#include "cli/testing/work_folder.h"
 #include "lib/planning/mip/mip.h"
 #include "lib/testing/instances.h"
 
@@ -82,7 +82,7 @@ std::string WithoutTimes(const std::string& text) {
 }
 
 GoldenCase RunGoldenCase(const GoldenCase& golden) {
-  const Workplace workplace;
+  const WorkFolder workplace;
   std::set<std::string> given;
   for (const GoldenSection& section : golden.sections) {
     if (section.kind != "file") continue;
@@ -193,7 +193,7 @@ TEST_CASE("cases: every bundle of testdata/cli can be read") {
 std::string RunPage(const std::string& page) {
   std::string actual;
   size_t copied = 0;
-  const Workplace workplace;
+  const WorkFolder workplace;
   for (const ConsoleBlock& block : FindConsoleBlocks(page)) {
     if (!CanRun(block.commands)) {
       MESSAGE("SKIPPED: a block of ckexec, which was not built; see docs/dependencies.md");
@@ -247,7 +247,7 @@ TEST_CASE("docs: every picture with a command is what the command draws") {
       ++picture_count;
       const fs::path path = page.parent_path() / picture.path;
       const Result<std::string> drawn = ReadWholeFile(path.string());
-      const ProgramResult result = Workplace().Run({picture.command, "", "", {}});
+      const ProgramResult result = WorkFolder().Run({picture.command, "", "", {}});
       CHECK(result.status == 0);
       CompareOrUpdate(path, drawn.ok() ? *drawn : "", result.out);
     }
@@ -309,7 +309,7 @@ constexpr const char* kSmallGraph =
         "edges": []})";
 
 TEST_CASE("interrupt: Ctrl-C ends with 130, and nothing is written") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   const std::string graph = workplace.PathOf("graph.json");
   const std::string out = workplace.PathOf("plan.json");
   const int status =
@@ -320,7 +320,7 @@ TEST_CASE("interrupt: Ctrl-C ends with 130, and nothing is written") {
 }
 
 TEST_CASE("interrupt: ckplan diff of one model ends with 130, too") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   const std::string graph = workplace.PathOf("graph.json");
   const int status = StatusOfInterrupted(CKPLAN_BINARY, graph, kSmallGraph,
                                          {"diff", graph, "-a", "keep-all,chen-sqrt", "-q"});
@@ -333,7 +333,7 @@ TEST_CASE("interrupt: ckexec ends with 130, and nothing is written") {
     MESSAGE("SKIPPED: ckexec was not built; see docs/dependencies.md");
     return;
   }
-  const Workplace workplace;
+  const WorkFolder workplace;
   const std::string plan = workplace.PathOf("plan.json");
   const std::string out = workplace.PathOf("report.json");
   const std::string model = workplace.PathOf("testdata/models/tiny_mlp.onnx");

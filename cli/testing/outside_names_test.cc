@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/testing/workplace.h"
+#include "cli/testing/work_folder.h"
 #include "lib/base/file.h"
 #include "lib/base/text.h"
 #include "lib/files/emit/json_writer.h"
@@ -144,7 +144,7 @@ bool IsOnPath(const std::string& program) {
 
 enum class Form { kText, kJson, kXml, kDot, kCsv };
 
-void CheckForm(const Workplace& workplace, Form form, const std::string& text) {
+void CheckForm(const WorkFolder& workplace, Form form, const std::string& text) {
   if (form == Form::kText) CHECK(text.size() < 40'000);
   if (form == Form::kJson) CHECK(nlohmann::json::accept(text));
   if (form == Form::kCsv) CHECK(text.find('\n') != std::string::npos);
@@ -165,7 +165,7 @@ struct Run {
   bool has_terminal = true;  // Whether it also runs on a terminal.
 };
 
-void CheckRun(const Workplace& workplace, const Run& run, const std::string& source) {
+void CheckRun(const WorkFolder& workplace, const Run& run, const std::string& source) {
   std::string command = run.command;
   for (size_t at = command.find("SOURCE"); at != std::string::npos; at = command.find("SOURCE")) {
     command.replace(at, 6, source);
@@ -239,7 +239,7 @@ std::string Damaged(const std::string& plan) {
   return damaged.dump();
 }
 
-void CheckAll(const Workplace& workplace, const std::string& source) {
+void CheckAll(const WorkFolder& workplace, const std::string& source) {
   for (const Run& run : Runs()) {
     CheckRun(workplace, run, source);
     if (&run != &Runs().front()) continue;
@@ -255,14 +255,14 @@ constexpr const char* kCosts = R"({"schema_version": "1.0", "unit": "ns", "nodes
 // With sanitizers the next test, which runs the same commands over fewer names, is enough.
 TEST_CASE("outside names: a graph's names reach no output unescaped" *
           doctest::skip(kHasSanitizers)) {
-  const Workplace workplace;
+  const WorkFolder workplace;
   workplace.Write("net.json", NastyGraph(NastyNames()));
   workplace.Write("costs.json", kCosts);
   CheckAll(workplace, "net.json");
 }
 
 TEST_CASE("outside names: a model's names reach no output unescaped") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   workplace.Write("net.onnx", NastyModel(NastyNames(kLongInModel), Number(1, 4)));
   workplace.Write("costs.json", kCosts);
   CheckAll(workplace, "net.onnx");
@@ -273,7 +273,7 @@ TEST_CASE("outside names: a model's names reach no output unescaped") {
 }
 
 TEST_CASE("outside names: dimensions without a size are reported, whatever their names are") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   for (const std::string& name : NastyNames(kLongInModel)) {
     CAPTURE(name.substr(0, 40));
     workplace.Write("net.onnx", NastyModel({"a", "b"}, Message(2, name)));
@@ -284,7 +284,7 @@ TEST_CASE("outside names: dimensions without a size are reported, whatever their
 }
 
 TEST_CASE("outside names: a name of a megabyte in a model is refused with a short message") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   workplace.Write("net.onnx", NastyModel({std::string(kMegabyte, 'L'), "b"}, Number(1, 4)));
   CheckRun(workplace, {"ckplan inspect net.onnx", Form::kText, 3}, "");
 }
@@ -296,7 +296,7 @@ TEST_CASE("outside names: files may have any name") {
                               name.find('\'') == std::string::npos;
     if (!is_file_name) continue;
     CAPTURE(name);
-    const Workplace workplace;
+    const WorkFolder workplace;
     workplace.Write(name + ".json", NastyGraph({"a", "b", "c", "d"}));
     workplace.Write("plan.json", "{}");
     const std::string source = "'./" + name + ".json'";
@@ -314,7 +314,7 @@ TEST_CASE("outside names: files may have any name") {
 }
 
 TEST_CASE("outside names: arguments may be any text") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   workplace.Write("net.json", NastyGraph({"a", "b"}));
   for (const std::string& name : NastyNames()) {
     if (name.size() > 1000 || name.find('\0') != std::string::npos) continue;

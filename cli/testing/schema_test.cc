@@ -6,20 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "cli/testing/workplace.h"
+#include "cli/testing/work_folder.h"
 #include "lib/planning/runtimes/region_class.h"
-#include "lib/testing/schema_judge.h"
+#include "lib/testing/schema_validator.h"
 
 namespace ckplan {
 namespace {
 
-std::string OutputOf(const Workplace& workplace, const std::string& command) {
+std::string OutputOf(const WorkFolder& workplace, const std::string& command) {
   return workplace.Run({command, "", "", {}, Streams::kApart}).out;
 }
 
 // The judge must accept the document, but not without one of its keys, nor with null as a key's
 // value.
-void CheckFits(const SchemaJudge& judge, const nlohmann::json& document) {
+void CheckFits(const SchemaValidator& judge, const nlohmann::json& document) {
   CHECK(judge.Accepts(document));
   for (const auto& field : document.items()) {
     const std::string& key = field.key();
@@ -33,10 +33,10 @@ void CheckFits(const SchemaJudge& judge, const nlohmann::json& document) {
 }
 
 TEST_CASE("check: its JSON conforms to its schema, which requires every key") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   const std::string graph = "testdata/graphs/skips.json";
   OutputOf(workplace, "ckplan " + graph + " -a exact-dp -b 90% -q -o plan.json");
-  const SchemaJudge judge(OutputOf(workplace, "ckplan schema check"));
+  const SchemaValidator judge(OutputOf(workplace, "ckplan schema check"));
   OutputOf(workplace, "sed 's/\"peak_bytes\": 20000/\"peak_bytes\": 1/' plan.json >damaged.json");
   for (const char* const arguments :
        {"plan.json", "plan.json --fail-on 'peak>1KiB' --fail-on 'overhead>50%'", "damaged.json"}) {
@@ -62,9 +62,9 @@ TEST_CASE("check: its JSON conforms to its schema, which requires every key") {
 }
 
 TEST_CASE("modules: its JSON conforms to its schema, which requires every key") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   const std::string model = "testdata/models/resnet18.modules.onnx";
-  const SchemaJudge judge(OutputOf(workplace, "ckplan schema modules"));
+  const SchemaValidator judge(OutputOf(workplace, "ckplan schema modules"));
   for (const char* const plan : {"-a keep-all", "-a chen-sqrt"}) {
     CAPTURE(plan);
     OutputOf(workplace, "ckplan " + model + " -D N=4 -q -o plan.json " + plan);
@@ -79,8 +79,8 @@ TEST_CASE("modules: its JSON conforms to its schema, which requires every key") 
 }
 
 TEST_CASE("modules --for: its JSON conforms to its schema for every kind, and requires every key") {
-  const Workplace workplace;
-  const SchemaJudge judge(OutputOf(workplace, "ckplan schema runtime"));
+  const WorkFolder workplace;
+  const SchemaValidator judge(OutputOf(workplace, "ckplan schema runtime"));
   const std::string graph = "testdata/graphs/joint_layers.json";
   OutputOf(workplace, "ckplan " + graph + " --budget 70% -q -o plan.json");
   for (const RuntimeKindInfo& info : AllRuntimeKinds()) {
@@ -97,8 +97,8 @@ TEST_CASE("modules --for: its JSON conforms to its schema for every kind, and re
 }
 
 TEST_CASE("messages: every line on standard error fits its schema, whatever happens") {
-  const Workplace workplace;
-  const SchemaJudge judge(OutputOf(workplace, "ckplan schema message"));
+  const WorkFolder workplace;
+  const SchemaValidator judge(OutputOf(workplace, "ckplan schema message"));
   OutputOf(workplace, "ckplan testdata/graphs/skips.json -a exact-dp -b 90% -q -o plan.json");
   const std::string annotated = "check plan.json testdata/graphs/skips.json ";
   for (const std::string& arguments : std::vector<std::string>{
@@ -136,9 +136,9 @@ TEST_CASE("messages: every line on standard error fits its schema, whatever happ
 }
 
 TEST_CASE("devices: its JSON fits its schema, which asks for every key") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   const auto found = nlohmann::json::parse(OutputOf(workplace, "ckplan devices --format json"));
-  const SchemaJudge judge(OutputOf(workplace, "ckplan schema devices"));
+  const SchemaValidator judge(OutputOf(workplace, "ckplan schema devices"));
   CheckFits(judge, found);
   for (const auto& field : found["devices"][0].items()) {
     CAPTURE(field.key());
@@ -149,9 +149,9 @@ TEST_CASE("devices: its JSON fits its schema, which asks for every key") {
 }
 
 TEST_CASE("algos: its JSON fits its schema, which asks for every key") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   const auto found = nlohmann::json::parse(OutputOf(workplace, "ckplan algos --format json"));
-  const SchemaJudge judge(OutputOf(workplace, "ckplan schema algos"));
+  const SchemaValidator judge(OutputOf(workplace, "ckplan schema algos"));
   CHECK(judge.Accepts(found));
   for (const auto& field : found.at(0).items()) {
     CAPTURE(field.key());
@@ -163,7 +163,7 @@ TEST_CASE("algos: its JSON fits its schema, which asks for every key") {
 
 // The schema must refuse null for each key of the object, and require each key but the optional
 // ones.
-void CheckNeeds(const SchemaJudge& judge, const nlohmann::json& document,
+void CheckNeeds(const SchemaValidator& judge, const nlohmann::json& document,
                 const nlohmann::json::json_pointer& at, const std::set<std::string>& optional) {
   for (const auto& field : document[at].items()) {
     CAPTURE(field.key());
@@ -176,8 +176,8 @@ void CheckNeeds(const SchemaJudge& judge, const nlohmann::json& document,
 }
 
 TEST_CASE("inspect: its JSON fits its schema, for models, graphs, joint graphs and several") {
-  const Workplace workplace;
-  const SchemaJudge judge(OutputOf(workplace, "ckplan schema inspect"));
+  const WorkFolder workplace;
+  const SchemaValidator judge(OutputOf(workplace, "ckplan schema inspect"));
   const std::set<std::string> optional = {
       "prediction_bytes", "limits",        "sharding",   "gradients",         "freeze",
       "pipeline",         "micro_batches", "stage_cuts", "pipeline_schedule", "unsharded",
@@ -208,7 +208,7 @@ TEST_CASE("inspect: its JSON fits its schema, for models, graphs, joint graphs a
 }
 
 // The schema must also refuse a wrong value for each key of each row.
-void CheckRows(const SchemaJudge& judge, const nlohmann::json& document) {
+void CheckRows(const SchemaValidator& judge, const nlohmann::json& document) {
   REQUIRE_FALSE(document["rows"].empty());
   for (size_t row = 0; row < document["rows"].size(); ++row) {
     CAPTURE(row);
@@ -222,8 +222,8 @@ void CheckRows(const SchemaJudge& judge, const nlohmann::json& document) {
 }
 
 TEST_CASE("fit: its JSON conforms to its schema, whether anything fits or not") {
-  const Workplace workplace;
-  const SchemaJudge judge(OutputOf(workplace, "ckplan schema fit"));
+  const WorkFolder workplace;
+  const SchemaValidator judge(OutputOf(workplace, "ckplan schema fit"));
   for (const char* const arguments :
        {"testdata/models/alexnet.onnx --memory rtx4090 --added-time 0,10",
         "testdata/models/alexnet.onnx --memory 1.2GiB --reserve 1GiB --optimizer adam"}) {
@@ -242,13 +242,13 @@ TEST_CASE("fit: its JSON conforms to its schema, whether anything fits or not") 
 
 TEST_CASE(
     "pareto and compare: their JSON conforms to its schemas, and each row says what it is about") {
-  const Workplace workplace;
+  const WorkFolder workplace;
   const std::string model = " testdata/models/tiny_mlp.onnx --format json -D N=";
   const auto curve = nlohmann::json::parse(
       OutputOf(workplace, "ckplan pareto -a chen-sqrt,exact-dp" + model + "8,16"));
-  CheckFits(SchemaJudge(OutputOf(workplace, "ckplan schema pareto")), curve);
-  CheckRows(SchemaJudge(OutputOf(workplace, "ckplan schema pareto")), curve);
-  const SchemaJudge judge(OutputOf(workplace, "ckplan schema compare"));
+  CheckFits(SchemaValidator(OutputOf(workplace, "ckplan schema pareto")), curve);
+  CheckRows(SchemaValidator(OutputOf(workplace, "ckplan schema pareto")), curve);
+  const SchemaValidator judge(OutputOf(workplace, "ckplan schema compare"));
   for (const char* const budget : {"-b 70%", "-b min", ""}) {
     CAPTURE(budget);
     const auto table = nlohmann::json::parse(
@@ -267,8 +267,8 @@ TEST_CASE(
 }
 
 TEST_CASE("compare: its JSON of several models, sizes and budgets fits its schema") {
-  const Workplace workplace;
-  const SchemaJudge judge(OutputOf(workplace, "ckplan schema compare"));
+  const WorkFolder workplace;
+  const SchemaValidator judge(OutputOf(workplace, "ckplan schema compare"));
   const auto printed = [&](const std::string& arguments) {
     return nlohmann::json::parse(
         OutputOf(workplace, "ckplan compare -a chen,keep-all --format json " + arguments));
@@ -303,7 +303,7 @@ TEST_CASE("compare: its JSON of several models, sizes and budgets fits its schem
 
 // Checks that the document or its rows have the patterns, and that the schema accepts only
 // patterns.
-void CheckPatterns(const SchemaJudge& judge, const nlohmann::json& document, bool is_in_rows) {
+void CheckPatterns(const SchemaValidator& judge, const nlohmann::json& document, bool is_in_rows) {
   CHECK(judge.Accepts(document));
   for (const char* const key : {"keep", "never_rerun", "freeze"}) {
     CAPTURE(key);
@@ -317,15 +317,15 @@ void CheckPatterns(const SchemaJudge& judge, const nlohmann::json& document, boo
   }
 }
 
-using DocumentCheck = void (*)(const SchemaJudge& judge, const nlohmann::json& document,
+using DocumentCheck = void (*)(const SchemaValidator& judge, const nlohmann::json& document,
                                bool is_in_rows);
 
 // Checks the JSON of these commands with the flags against their schemas. `check` learns whether
 // the settings that all plans share are in each row or in the document.
 void CheckTables(const std::string& flags, DocumentCheck check) {
-  const Workplace workplace;
+  const WorkFolder workplace;
   const auto judge = [&](const std::string& name) {
-    return SchemaJudge(OutputOf(workplace, "ckplan schema " + name));
+    return SchemaValidator(OutputOf(workplace, "ckplan schema " + name));
   };
   const auto printed = [&](const std::string& command) {
     return nlohmann::json::parse(OutputOf(
@@ -342,7 +342,7 @@ TEST_CASE("fit, pareto and compare: their JSON has the constraints of its plans"
 }
 
 // Checks that the document or its rows have the stage, and that the schema accepts only stages.
-void CheckStage(const SchemaJudge& judge, const nlohmann::json& document, bool is_in_rows) {
+void CheckStage(const SchemaValidator& judge, const nlohmann::json& document, bool is_in_rows) {
   CHECK(judge.Accepts(document));
   nlohmann::json damaged = document;
   nlohmann::json& holder = is_in_rows ? damaged["rows"][0] : damaged;
@@ -368,7 +368,7 @@ TEST_CASE("fit, pareto and compare: their JSON has the device of its plans") {
 
 // Checks that the document or its rows have the link and the rows the peak on the host, and that
 // the schema accepts only these.
-void CheckLink(const SchemaJudge& judge, const nlohmann::json& document, bool is_in_rows) {
+void CheckLink(const SchemaValidator& judge, const nlohmann::json& document, bool is_in_rows) {
   CHECK(judge.Accepts(document));
   for (const auto& wrong : {nlohmann::json("x"), nlohmann::json(-1)}) {
     nlohmann::json damaged = document;

@@ -12,7 +12,7 @@
 
 #include "cli/common/files.h"
 #include "cli/testing/golden_case.h"
-#include "cli/testing/workplace.h"
+#include "cli/testing/work_folder.h"
 #include "lib/planning/mip/mip.h"
 #include "lib/testing/instances.h"
 
@@ -139,7 +139,7 @@ bool LacksItsResource(const std::string& command, const std::string& test) {
 constexpr std::string_view kKeepFiles = "rm() { :; }\n";
 
 // Prepares the test's folder: its files, and what its own commands write.
-void Prepare(const GoldenCase& golden, const Workplace& workplace) {
+void Prepare(const GoldenCase& golden, const WorkFolder& workplace) {
   std::string script(kKeepFiles);
   for (const std::string& command : golden.commands) script += command + "\n";
   for (const GoldenSection& section : golden.sections) {
@@ -154,7 +154,8 @@ std::vector<NamedCase> CasesOfCommands() {
   return *std::move(cases);
 }
 
-void CheckRuns(const Suggestion& suggestion, const GoldenCase& golden, const Workplace& workplace) {
+void CheckRuns(const Suggestion& suggestion, const GoldenCase& golden,
+               const WorkFolder& workplace) {
   CAPTURE(suggestion.command);
   const ProgramResult result =
       workplace.Run({suggestion.command, "", golden.TextOf("stdin"), golden.environment});
@@ -173,7 +174,7 @@ TEST_CASE("suggestions: every command that a test of testdata/cli shows runs as 
       for (const Suggestion& suggestion : SuggestionsIn(golden.TextOf(kind), OnlyCommand(golden))) {
         if (LacksItsResource(suggestion.command, named.name)) continue;
         if (!seen.insert(suggestion.command).second) continue;
-        const Workplace workplace;
+        const WorkFolder workplace;
         Prepare(golden, workplace);
         CheckRuns(suggestion, golden, workplace);
       }
@@ -195,7 +196,7 @@ TEST_CASE("suggestions: commands run as printed in a folder with a ckplan.toml")
                                 golden.TextOf("stderr").find("ckplan.toml") == std::string::npos;
     if (!has_suggestion || LacksItsResource(*command, named.name)) continue;
     CAPTURE(named.name);
-    const Workplace workplace;
+    const WorkFolder workplace;
     Prepare(golden, workplace);
     if (fs::exists(workplace.PathOf("ckplan.toml"))) continue;
     workplace.Write("ckplan.toml", std::string(kSettings));

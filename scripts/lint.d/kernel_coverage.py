@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Adds up which CUDA kernels the player of PTX has run.
+"""Adds up which CUDA kernels the interpreter of PTX has run.
 
     CKPLAN_PTX_KERNELS=kernels.txt build/release/lib/executor/cuda/ptx/ckplan_cuda_ptx_test
     scripts/lint.d/kernel_coverage.py kernels.txt [...]
 
-Programs of the player append to the file named by CKPLAN_PTX_KERNELS which kernels they ran. This prints how many
+Programs of the interpreter append to the file named by CKPLAN_PTX_KERNELS which kernels they ran. This prints how many
 ran in any of them, and which did not. Each of these must be known to be unreachable: the file
 lib/executor/cuda/ptx/unreachable_kernels.txt says why. Exits with 1 if another kernel was not run, or if one of them was.
 """
@@ -45,7 +45,7 @@ def read_runs(paths):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="file that programs of the player have written")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="file that programs of the interpreter have written")
     has_run = read_runs(parser.parse_args().files)
     reasons = read_unreachable(UNREACHABLE.read_text(encoding="utf-8"))
 

@@ -3,7 +3,7 @@
 //
 //   Prepare(spec) ─▶ PreparedOp ─ workspace() ─▶ the planner's figures, the arena
 //                        ├─ Forward(call)
-//                        └─ BackwardInput(call, i, gradient)    once for each input that wants one
+//                        └─ BackwardInput(call, i, gradient)    once for each input that needs one
 //
 // All pointers are to memory of the device. All calls of one backend come from one thread, in
 // order; they may return before the work is done, and Synchronize waits for it.
@@ -182,8 +182,7 @@ class Backend : public DeviceMemory {
 
   // Returns how many of these operators, from the first on, Fuse accepts; below 2: none.
   virtual size_t FusibleLength(std::span<const ChainedOp>) const { return 0; }
-  // Joins operators, of which there are FusibleLength or fewer, but at least two. They must outlive
-  // the result.
+  // Joins two or more operators, at most FusibleLength. They must outlive the result.
   virtual std::unique_ptr<FusedForward> Fuse(std::span<const ChainedOp>) {
     CKPLAN_CHECK(false, "a backend that joins no operators is not asked to");
   }

@@ -42,7 +42,7 @@ Result<Done> BufferWatch::Before(const Action& action, const RunState& state) {
   return Done{};
 }
 
-// What is loaded is recorded when the wait for it has ended: before, nobody may read it.
+// A load is recorded when the wait for it has ended; its bytes must not be read earlier.
 Result<Done> BufferWatch::WatchTransfer(const Action& action, const RunState& state) {
   copied_.resize(state.program.copies.size());
   Record& copied = copied_[static_cast<size_t>(action.copy)];

@@ -137,7 +137,7 @@ class OrderChooser {
   const OrdersOfOp& orders_of_;
   TensorSets sets_;
   std::vector<bool> is_bound_;   // By tensor: something needs the order of the model.
-  std::vector<bool> is_wanted_;  // By tensor: an operator wants its channels last.
+  std::vector<bool> is_wanted_;  // By tensor: an operator prefers its channels last.
   IdVector<NodeId, ElementOrders> orders_;
 };
 

@@ -5,7 +5,7 @@
 //   x ─▶ Conv ─ a ─▶ BatchNormalization ─ b ─▶ Relu ─ c ─▶ Conv ─ d ─▶ Flatten
 //
 // Operators that take their tensors alike join these to sets: here {a, b, c}. A set has its
-// channels last if an operator that wants it so reads or writes one of its tensors, and if nothing
+// channels last if an operator that prefers that reads or writes one of its tensors, and nothing
 // needs the order of the model. x and d keep that order: the one comes from the batch, the other is
 // read as a matrix. Operators of the kind kEach stand at the borders, and reorder in their
 // workspaces.

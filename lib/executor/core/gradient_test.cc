@@ -60,8 +60,7 @@ struct WeightRow {
   int opset = 20;
 };
 
-// Returns values of which no two are closer than twice the step of CheckGradient, and none lies at
-// a kink.
+// Returns values that are at least twice the step of CheckGradient apart and away from kinks.
 std::vector<double> Spread(size_t count) {
   std::vector<double> values;
   for (size_t i = 0; i < count; ++i) {
@@ -176,7 +175,7 @@ const WeightRow kWithBatch[] = {
      "g (int64[3] x) => (float y) <float[3,4] w = @> { y = SoftmaxCrossEntropyLoss(w, x) }"},
 };
 
-// Operators of which the second output is read, or the first output is not.
+// Operators whose second output is read, or whose first output is not.
 const WeightRow kOutputs[] = {
     {"MaxPool with its indices", 12,
      "g (float[1,2,6] x) => (float[1,2,3] y) <float[1,2,6] w = @> { u = Add(x, w) "

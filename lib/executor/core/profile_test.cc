@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t kStopwatchSeed = 4;
 
-// Counts how often somebody waits for the device.
+// Counts the waits for the device.
 class WatchedBackend final : public ForwardingBackend {
  public:
   WatchedBackend() : ForwardingBackend(MakeTestBackend()) {}

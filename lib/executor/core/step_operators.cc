@@ -9,7 +9,7 @@
 
 #include "lib/executor/core/constant_store.h"
 #include "lib/problem/ops/backward_reads.h"
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 #include "lib/problem/ops/op_table.h"
 
 namespace ckplan {

@@ -126,7 +126,7 @@ TEST_CASE("saving: Dropout saves what it drops, in bytes for a GPU and in floats
   }
 }
 
-// Operators of which PyTorch saves something else than the kernels read.
+// Operators for which PyTorch saves something other than what the kernels read.
 const NetText kSavingNet{
     "g (float[N,4,8,8] x) => (float[N,6] y) <float two = {2}, float p = {0.25}, "
     "bool is_training = {1}> {"

@@ -62,7 +62,7 @@ class SmallStep {
 
   // Runs one step with the counting allocator. The gradients are then in constants().
   double Run(const PlacedProgram& plan, LossKind kind);
-  // Records one step in an arena, and runs the recording so many times. Returns the losses, or
+  // Records one step in an arena, and replays the recording `times` times. Returns the losses, or
   // nothing if the backend does not record.
   std::vector<double> RunRecorded(const PlacedProgram& plan, LossKind kind, int times);
   ValidationReport Validate(const PlacedProgram& keep_all, const PlacedProgram& plan,

@@ -106,7 +106,7 @@ class CpuBackend final : public Backend {
         }
       }
     }
-    CKPLAN_RETURN_IF_ERROR(JudgeOp(spec));
+    CKPLAN_RETURN_IF_ERROR(ValidateOp(spec));
     return row->prepare(spec);
   }
 

@@ -204,7 +204,7 @@ class CudaBackend final : public Backend {
   Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {
     const OpRow* row = Table().Find(spec.type);
     if (row == nullptr) return Unsupported(spec, "it has no kernel for this operator");
-    CKPLAN_RETURN_IF_ERROR(JudgeOp(spec));
+    CKPLAN_RETURN_IF_ERROR(ValidateOp(spec));
     return row->prepare(spec, *device_);
   }
 
@@ -331,7 +331,7 @@ std::unique_ptr<Backend> MakeBackend(std::unique_ptr<Device> device) {
 Result<std::unique_ptr<Backend>> OpenBackend(const DeviceOptions& options) {
   CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Device> device,
                           OpenCudaDevice(options, OpenCudaLibraries));
-  CKPLAN_RETURN_IF_ERROR(JudgeFirstKernel(StartFirstKernel(*device)));
+  CKPLAN_RETURN_IF_ERROR(CheckFirstKernel(StartFirstKernel(*device)));
   return MakeBackend(std::move(device));
 }
 

@@ -5,11 +5,11 @@
 // sum of the next into an operation that rounds once: each link rounds as its operator does.
 #include "lib/executor/cuda/channels.h"
 #include "lib/executor/cuda/fused.h"
-#include "lib/executor/cuda/held_row.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/ops/moments.h"
+#include "lib/executor/cuda/register_row.h"
 #include "lib/executor/scalar/binary.h"
 #include "lib/executor/scalar/random.h"
 #include "lib/executor/scalar/unary.h"
@@ -379,9 +379,11 @@ class FusedScores final : public FusedForward {
                           mask_rows_};
     const FloatsOut y(calls[1].outputs[0], y_type_);
     if (FitsFewGroups(size_)) {
-      ForRowsByWarps(device_, rows_, HeldSoftmax<false, kFewGroups, MaskedRows>{size_, rows, y});
+      ForRowsByWarps(device_, rows_,
+                     RegisterSoftmax<false, kFewGroups, MaskedRows>{size_, rows, y});
     } else {
-      ForRowsByWarps(device_, rows_, HeldSoftmax<false, kManyGroups, MaskedRows>{size_, rows, y});
+      ForRowsByWarps(device_, rows_,
+                     RegisterSoftmax<false, kManyGroups, MaskedRows>{size_, rows, y});
     }
   }
 

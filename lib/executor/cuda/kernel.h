@@ -199,7 +199,7 @@ struct SmallerOf {
 
 namespace ckplan::cuda {
 
-// Which rows a warp can hold in its registers (held_row.h).
+// Which rows a warp can hold in its registers (register_row.h).
 
 // Numbers of groups of kVector elements for each thread for which kernels are compiled, and the
 // longest rows that fit into them.

@@ -1,5 +1,5 @@
-// Starts kernels: on a GPU, or on blocks of threads emulated by the host (played_blocks.h), so that
-// the results of kernels can be tested without a GPU.
+// Starts kernels: on a GPU, or on blocks of threads emulated by the host (emulated_blocks.h), so
+// that the results of kernels can be tested without a GPU.
 //
 //   ForEach   body(i) for each i: elementwise work, gathering, copies
 //   Map       elementwise work on whole tensors, kWide elements at a time

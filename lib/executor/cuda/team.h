@@ -8,7 +8,7 @@
 #include "lib/executor/cuda/kernel.h"
 
 #ifndef __CUDACC__
-#include "lib/executor/cuda/host/played_blocks.h"
+#include "lib/executor/cuda/host/emulated_blocks.h"
 #endif
 
 namespace ckplan::cuda {

@@ -54,7 +54,7 @@ inline OpSpec SpecOf(const reference::CaseRow& row) {
 }
 
 inline void CheckRefusal(const OpSpec& spec, std::string_view message, ErrorCode code) {
-  const Result<Done> judged = JudgeOp(spec);
+  const Result<Done> judged = ValidateOp(spec);
   REQUIRE(!judged.ok());
   CAPTURE(judged.error().message);
   CHECK(judged.error().code == code);

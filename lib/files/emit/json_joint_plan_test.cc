@@ -10,7 +10,7 @@
 #include "lib/files/emit/schemas.h"
 #include "lib/planning/plan/assemble.h"
 #include "lib/testing/random_joint_graph.h"
-#include "lib/testing/schema_judge.h"
+#include "lib/testing/schema_validator.h"
 
 namespace ckplan {
 namespace {
@@ -31,7 +31,7 @@ Plan RandomJointPlan(Rng& rng, const JointGraph& graph) {
 }  // namespace
 
 TEST_CASE("joint plan files: read(write(plan)) is the plan, and the schema accepts it") {
-  const SchemaJudge judge(FindSchema("plan")->text);
+  const SchemaValidator judge(FindSchema("plan")->text);
   int dropped = 0, cheaper = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);

@@ -18,17 +18,17 @@
 #include "lib/testing/plans/random_plan.h"
 #include "lib/testing/random_graph.h"
 #include "lib/testing/random_joint_graph.h"
-#include "lib/testing/schema_judge.h"
+#include "lib/testing/schema_validator.h"
 
 namespace ckplan {
 namespace {
 
 using nlohmann::json;
 
-SchemaJudge JudgeOf(std::string_view name) {
+SchemaValidator ValidatorOf(std::string_view name) {
   const EmbeddedSchema* embedded = FindSchema(name);
   REQUIRE(embedded != nullptr);
-  return SchemaJudge(embedded->text);
+  return SchemaValidator(embedded->text);
 }
 
 // Lists the places of all values in a document, as JSON pointers.
@@ -49,7 +49,8 @@ bool IsIgnored(const json::json_pointer& place) { return place.to_string().start
 // the reader must require exactly the keys that the schema requires. Returns how many damages were
 // refused.
 template <typename Reads, typename Skips>
-int CompareWithReader(const SchemaJudge& judge, const json& document, Reads reads, Skips skips) {
+int CompareWithReader(const SchemaValidator& judge, const json& document, Reads reads,
+                      Skips skips) {
   std::vector<json::json_pointer> places;
   ListPlaces(document, json::json_pointer(), &places);
   int refused = 0;
@@ -103,8 +104,8 @@ TEST_CASE("schemas: the embedded ones equal those in the folder") {
 }
 
 TEST_CASE("schemas: every graph and every plan that we write is valid") {
-  const SchemaJudge graph_judge = JudgeOf("graph");
-  const SchemaJudge plan_judge = JudgeOf("plan");
+  const SchemaValidator graph_judge = ValidatorOf("graph");
+  const SchemaValidator plan_judge = ValidatorOf("plan");
   for (uint64_t seed = 0; seed < 100; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -115,7 +116,7 @@ TEST_CASE("schemas: every graph and every plan that we write is valid") {
 }
 
 TEST_CASE("schemas: every joint graph that we write is valid") {
-  const SchemaJudge judge = JudgeOf("joint");
+  const SchemaValidator judge = ValidatorOf("joint");
   for (uint64_t seed = 0; seed < 100; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -124,7 +125,7 @@ TEST_CASE("schemas: every joint graph that we write is valid") {
 }
 
 TEST_CASE("schemas: every comparison that we write is valid") {
-  const SchemaJudge judge = JudgeOf("compare");
+  const SchemaValidator judge = ValidatorOf("compare");
   for (uint64_t seed = 0; seed < 50; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -149,7 +150,7 @@ TEST_CASE("schemas: every comparison that we write is valid") {
 }
 
 TEST_CASE("schemas: every difference that we write is valid") {
-  const SchemaJudge judge = JudgeOf("diff");
+  const SchemaValidator judge = ValidatorOf("diff");
   size_t changes = 0, with_peaks = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {
     CAPTURE(seed);
@@ -178,7 +179,7 @@ TEST_CASE("schemas: every difference that we write is valid") {
 }
 
 TEST_CASE("schemas: the difference's schema misses every key, and refuses other kinds of values") {
-  const SchemaJudge judge = JudgeOf("diff");
+  const SchemaValidator judge = ValidatorOf("diff");
   Rng rng(1);
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
   Plan plan = RandomPlan(rng, graph);
@@ -213,7 +214,7 @@ TEST_CASE("schemas: the difference's schema misses every key, and refuses other 
 }
 
 TEST_CASE("schemas: the plan's schema and its reader refuse the same damage") {
-  const SchemaJudge judge = JudgeOf("plan");
+  const SchemaValidator judge = ValidatorOf("plan");
   Rng rng(1);
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
   Plan random = RandomPlan(rng, graph);
@@ -227,7 +228,7 @@ TEST_CASE("schemas: the plan's schema and its reader refuse the same damage") {
 }
 
 TEST_CASE("schemas: the graph's schema and its reader refuse the same damage, in both forms") {
-  const SchemaJudge judge = JudgeOf("graph");
+  const SchemaValidator judge = ValidatorOf("graph");
   const auto reads = [&](const std::string& text) { return ReadGraphJson(text, "g.json").ok(); };
   const auto none = [](const json::json_pointer&) { return false; };
   Rng rng(1);
@@ -247,7 +248,7 @@ TEST_CASE("schemas: the graph's schema and its reader refuse the same damage, in
 
 TEST_CASE(
     "schemas: the joint graph's schema and its reader refuse the same damage, in both forms") {
-  const SchemaJudge judge = JudgeOf("joint");
+  const SchemaValidator judge = ValidatorOf("joint");
   const auto reads = [&](const std::string& text) {
     return ReadJointGraphJson(text, "g.json").ok();
   };
@@ -268,7 +269,7 @@ TEST_CASE(
 }
 
 TEST_CASE("schemas: the schema of decisions and their reader refuse the same damage") {
-  const SchemaJudge judge = JudgeOf("decisions");
+  const SchemaValidator judge = ValidatorOf("decisions");
   const auto reads = [&](const std::string& text) { return ReadDecisionsJson(text, "d").ok(); };
   const auto none = [](const json::json_pointer&) { return false; };
   int refused = 0;

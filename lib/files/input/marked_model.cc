@@ -35,7 +35,8 @@ Result<Annotation> AnnotationOf(const Source& source, const Plan& plan,
   return MakeAnnotation(rows, source.graph, form, std::move(plan_json));
 }
 
-Result<std::vector<std::string>> JudgeMarkers(const PlanFile& file, const std::string& plan_path) {
+Result<std::vector<std::string>> ValidateMarkers(const PlanFile& file,
+                                                 const std::string& plan_path) {
   if (IsGraphFile(plan_path)) return std::vector<std::string>();
   if (!file.source.is_model) {
     return std::vector<std::string>{"markers: only plans of ONNX models have them"};

@@ -21,6 +21,7 @@ Result<Annotation> AnnotationOf(const Source& source, const Plan& plan,
 // Returns the faults in the markers of the model at `plan_path`, in which the plan of `file` was
 // found; one line for each. The plan itself must have no faults. Returns nothing if `plan_path` is
 // a plan file. kIo, kInvalidInput: the model cannot be read again.
-Result<std::vector<std::string>> JudgeMarkers(const PlanFile& file, const std::string& plan_path);
+Result<std::vector<std::string>> ValidateMarkers(const PlanFile& file,
+                                                 const std::string& plan_path);
 
 }  // namespace ckplan

@@ -97,7 +97,8 @@ std::optional<std::string> FaultOfDecisions(const Plan& plan, std::string_view a
   return is_same ? std::nullopt : std::optional<std::string>("they lead to other figures");
 }
 
-void JudgeAlgorithm(const TensorGraph& graph, const Plan& plan, std::vector<std::string>* faults) {
+void ValidateAlgorithm(const TensorGraph& graph, const Plan& plan,
+                       std::vector<std::string>* faults) {
   const auto solver = FindSolver(plan.request.algorithm);
   if (!solver.ok()) return faults->push_back("algorithm: " + solver.error().message);
   if ((*solver)->name == kAutoAlgorithm) {
@@ -160,8 +161,8 @@ Result<Done> CheckFingerprint(const std::string& path, const std::optional<std::
 }
 
 // Adds the faults that show that the algorithm cannot have made this plan of a joint graph.
-void JudgeRuns(const TrainingStep& step, const Plan& plan, bool decides_on_runs,
-               std::vector<std::string>* faults) {
+void ValidateRuns(const TrainingStep& step, const Plan& plan, bool decides_on_runs,
+                  std::vector<std::string>* faults) {
   if (!decides_on_runs) {
     faults->push_back(
         fmt::format("algorithm: {} cannot plan joint graphs", plan.request.algorithm));
@@ -177,24 +178,24 @@ void JudgeRuns(const TrainingStep& step, const Plan& plan, bool decides_on_runs,
 
 }  // namespace
 
-std::vector<std::string> JudgePlan(const TrainingStep& step, const ModelIdentity& identity,
-                                   const PlanRequest& read, const Plan& plan) {
+std::vector<std::string> FaultsOfPlan(const TrainingStep& step, const ModelIdentity& identity,
+                                      const PlanRequest& read, const Plan& plan) {
   std::vector<std::string> faults = CheckPlan(step, plan);
   if (faults.empty() && !step.is_joint()) CompareStaticAllocations(step.forward(), plan, &faults);
   CompareWithSource(identity, read, plan, &faults);
   const auto solver = FindSolver(plan.request.algorithm);
   const bool decides_on_runs = solver.ok() && DecidesOnRuns(**solver);
   if (step.is_joint() && (decides_on_runs || !step.has_forward())) {
-    JudgeRuns(step, plan, decides_on_runs, &faults);
+    ValidateRuns(step, plan, decides_on_runs, &faults);
   } else {
-    JudgeAlgorithm(step.forward(), plan, &faults);
+    ValidateAlgorithm(step.forward(), plan, &faults);
   }
   return faults;
 }
 
-std::vector<std::string> JudgePlanFile(const PlanFile& file) {
+std::vector<std::string> FaultsOfPlanFile(const PlanFile& file) {
   const Source& source = file.source;
-  return JudgePlan(source.step(), source.identity, source.request, file.plan);
+  return FaultsOfPlan(source.step(), source.identity, source.request, file.plan);
 }
 
 Result<std::optional<PlanJsonText>> ReadPlanInModel(const std::string& model_path) {

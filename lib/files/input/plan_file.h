@@ -30,9 +30,9 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
 // lib/planning/plan/check finds, and any contradiction between the file and its source about the
 // model, its costs, or figures that no command relies on. `step`, `identity` and `read` are those
 // of the source; see Source.
-std::vector<std::string> JudgePlan(const TrainingStep& step, const ModelIdentity& identity,
-                                   const PlanRequest& read, const Plan& plan);
-std::vector<std::string> JudgePlanFile(const PlanFile& file);
+std::vector<std::string> FaultsOfPlan(const TrainingStep& step, const ModelIdentity& identity,
+                                      const PlanRequest& read, const Plan& plan);
+std::vector<std::string> FaultsOfPlanFile(const PlanFile& file);
 
 // The text of a plan, and where it was found.
 struct PlanJsonText {

@@ -312,7 +312,7 @@ class NodeMaker {
     }
   }
 
-  // Leaves an input out, or gives it no type: it is made by an operator that nobody knows.
+  // Leaves an input out, or gives it no type: it is made by an unknown operator.
   void SpoilInput(onnx::ModelProto& model, onnx::NodeProto& node) {
     const auto input = static_cast<int>(choices_.below(static_cast<size_t>(node.input_size())));
     if (choices_.below(2) == 0) return node.set_input(input, "");

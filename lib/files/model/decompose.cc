@@ -7,14 +7,14 @@
 #include <string_view>
 
 #include "lib/files/model/decompose_attention.h"
-#include "lib/files/model/decomposition_maker.h"
+#include "lib/files/model/decomposition_builder.h"
 #include "onnx/defs/schema.h"
 
 namespace ckplan {
 
 namespace {
 
-using Maker = DecompositionMaker;
+using Maker = DecompositionBuilder;
 
 constexpr double kNormEpsilon = 1e-5;
 constexpr double kSkipNormEpsilon = 1e-12;
@@ -384,7 +384,7 @@ std::optional<Decomposition> Decompose(const Model::Impl& model, const onnx::Nod
                          node.op_type() == "DequantizeLinear" || node.op_type() == "Trilu";
     return is_same ? FromNewestSet(node, inputs) : std::nullopt;
   }
-  DecompositionMaker maker(model, node, inputs);
+  DecompositionBuilder maker(model, node, inputs);
   if (!row->make(maker)) return std::nullopt;
   return std::move(maker).Take();
 }

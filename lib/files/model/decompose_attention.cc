@@ -11,7 +11,7 @@ namespace ckplan {
 
 namespace {
 
-using Maker = DecompositionMaker;
+using Maker = DecompositionBuilder;
 using onnx::TensorProto;
 
 // Queries, keys and values, as [batch, length, width], or keys and values as [batch, heads, length,

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/files/model/facts.h"
-#include "lib/files/model/made_operations.h"
+#include "lib/files/model/operation_edits.h"
 #include "lib/problem/ops/backward_reads.h"
 
 namespace ckplan {
@@ -132,7 +132,7 @@ class NoteReader {
   }
 
   Model::Impl& model_;
-  MadeOperations made_;
+  OperationEdits made_;
 };
 
 }  // namespace

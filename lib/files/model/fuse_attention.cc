@@ -90,7 +90,7 @@ class AttentionFuser {
     return !origin->is_known() || origin->target.find("scaled_dot_product") != std::string::npos;
   }
 
-  // Exporters scale both queries and keys by the root of the scale, which nobody does by hand.
+  // Exporters scale both queries and keys by the root of the scale; hand-written models don't.
   bool IsCaptured(const RowsOfHeads& q, const RowsOfHeads& k) const {
     return !is_captured_ || origin_.is_known() || (q.scale == k.scale && q.scale != 1);
   }

@@ -16,7 +16,7 @@ namespace ckplan {
 const OpHint* HintFor(const Model::Impl& model, const onnx::NodeProto& node);
 
 // Returns the user's description of the operator; null if there is none. It counts only for
-// operators of which ONNX has no schema.
+// operators that have no ONNX schema.
 const OpHint* GivenHintFor(const Model::Impl& model, const onnx::NodeProto& node);
 
 // Returns whether ckplan itself describes the operator.

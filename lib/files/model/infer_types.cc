@@ -128,7 +128,7 @@ void AddKnownShapes(const Model::Impl& model, const ModelOperation& operation,
   outputs[position].mutable_tensor_type()->set_elem_type(TensorProto::BOOL);
 }
 
-// Returns whether an input has no type, because an operator that nobody knows makes it. ONNX's
+// Returns whether an input has no type, because an unknown operator makes it. ONNX's
 // rules read the types of some inputs without asking whether there is one.
 bool HasUntypedInput(const Model::Impl& model, const ModelOperation& operation) {
   return std::any_of(operation.inputs.begin(), operation.inputs.end(), [&](ValueIndex input) {

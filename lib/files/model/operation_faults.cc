@@ -96,14 +96,14 @@ bool IsJudged(const Model::Impl& model, ValueIndex index) {
   return value.has_shape && value.elem_type != TensorProto::STRING;
 }
 
-bool AreJudged(const Model::Impl& model, const std::vector<ValueIndex>& values) {
+bool AreChecked(const Model::Impl& model, const std::vector<ValueIndex>& values) {
   return std::all_of(values.begin(), values.end(),
                      [&](ValueIndex index) { return IsJudged(model, index); });
 }
 
 // Integers that no backend stores are judged as int64: only their sizes matter here.
-void SetJudgedTypes(const Model::Impl& model, const std::vector<ValueIndex>& values,
-                    std::vector<Operand>* operands) {
+void SetCheckedTypes(const Model::Impl& model, const std::vector<ValueIndex>& values,
+                     std::vector<Operand>* operands) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] == kNoValue) continue;
     (*operands)[i].type =
@@ -173,30 +173,30 @@ std::string AttributeFault(const Model::Impl& model, const ModelOperation& opera
     }
     spec.inputs.push_back(std::move(operand));
   }
-  return FaultOf(JudgeAttributes(spec));
+  return FaultOf(ValidateAttributes(spec));
 }
 
 std::string ContribFault(const Model::Impl& model, const ModelOperation& operation) {
   const bool is_described = GivenHintFor(model, *operation.node) != nullptr;
   if (operation.is_standard() || is_described || !HasKnownInputs(model, operation)) return "";
-  return FaultOf(JudgeContrib(PlannedSpecOf(model, operation)));
+  return FaultOf(ValidateContrib(PlannedSpecOf(model, operation)));
 }
 
 std::string ShapeFault(const Model::Impl& model, const ModelOperation& operation) {
   constexpr int64_t kFirstBroadcastingOpset = 7;
   if (!operation.is_standard() || FindFamilyRow(operation.type()) == nullptr) return "";
-  if (!AreJudged(model, operation.inputs) || !AreJudged(model, operation.outputs)) return "";
+  if (!AreChecked(model, operation.inputs) || !AreChecked(model, operation.outputs)) return "";
   OpSpec spec = PlannedSpecOf(model, operation);
   if (spec.opset < kFirstBroadcastingOpset) return "";
-  SetJudgedTypes(model, operation.inputs, &spec.inputs);
-  SetJudgedTypes(model, operation.outputs, &spec.outputs);
-  const std::string fault = FaultOf(JudgeOp(spec));
+  SetCheckedTypes(model, operation.inputs, &spec.inputs);
+  SetCheckedTypes(model, operation.outputs, &spec.outputs);
+  const std::string fault = FaultOf(ValidateOp(spec));
   if (fault.empty()) return "";
   // Exporters add boolean masks to scores, which says enough to plan; ckexec refuses to run it.
   for (Operand& input : spec.inputs) {
     if (input.type == ElementType::kBool) input.type = spec.input(0).type;
   }
-  return FaultOf(JudgeOp(spec)).empty() ? "" : fault;
+  return FaultOf(ValidateOp(spec)).empty() ? "" : fault;
 }
 
 }  // namespace ckplan

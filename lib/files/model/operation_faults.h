@@ -22,14 +22,14 @@ std::string OperandFault(const Model::Impl& model, const ModelOperation& operati
 
 // What attributes and the known inputs show before the outputs are inferred: attributes that the
 // operator's schema has in another type, or requires, floats of two types where it takes one, and
-// what JudgeAttributes finds (lib/problem/ops/families.h).
+// what ValidateAttributes finds (lib/problem/ops/families.h).
 std::string AttributeFault(const Model::Impl& model, const ModelOperation& operation);
 
-// What JudgeContrib finds (lib/problem/ops/contrib.h) in an operator of com.microsoft's whose
+// What ValidateContrib finds (lib/problem/ops/contrib.h) in an operator of com.microsoft's whose
 // inputs all have a known shape. Empty for operators that the user describes.
 std::string ContribFault(const Model::Impl& model, const ModelOperation& operation);
 
-// Sizes that contradict each other, once inputs and outputs are known: see JudgeOp
+// Sizes that contradict each other, once inputs and outputs are known: see ValidateOp
 // (lib/problem/ops/families.h). Empty for operators that lib/problem/ops does not know, and before
 // opset 7, which broadcast in another way.
 std::string ShapeFault(const Model::Impl& model, const ModelOperation& operation);

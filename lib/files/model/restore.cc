@@ -10,7 +10,7 @@
 
 #include "lib/files/model/attention_pattern.h"
 #include "lib/files/model/facts.h"
-#include "lib/files/model/made_operations.h"
+#include "lib/files/model/operation_edits.h"
 #include "lib/files/model/origin.h"
 #include "lib/problem/ops/elementwise.h"
 #include "lib/problem/ops/softmax.h"
@@ -446,7 +446,7 @@ class Restorer {
   const Autograd autograd_;
   const ModelFacts facts_;
   const ValueReaders readers_;
-  MadeOperations made_;
+  OperationEdits made_;
 };
 
 }  // namespace

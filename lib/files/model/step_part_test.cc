@@ -20,7 +20,7 @@ LoadOptions EndingAt(NamePatterns outputs) {
   return options;
 }
 
-// A linear layer whose result goes into an ArgMax, a TopK and an operator that nobody knows.
+// A linear layer whose result goes into an ArgMax, a TopK and an unknown operator.
 constexpr const char* kHead =
     "h (float[N,16] x, float[N,4] side) => (int64[N,1] best, float[K] strange) <float[16,8] w, "
     "float[8] b> { l = MatMul(x, w) z = Add(l, b) best = ArgMax<axis = 1>(z) "

@@ -25,7 +25,7 @@ std::string ShortText(const std::string& text) {
   return line;
 }
 
-// Shapes of at most so many dimensions are shown with their numbers.
+// Shapes with at most this many dimensions are shown in full.
 constexpr size_t kShownNumbers = 8;
 
 std::string OperandText(const ModelValue& read) {

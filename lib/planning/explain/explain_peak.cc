@@ -294,8 +294,8 @@ std::vector<ModuleRow> Submodules(const ModuleRow& row, bool merges_numbers) {
   return rows;
 }
 
-// Returns at most `most` rows for the submodules, of which those that differ only by a number are
-// one row if there is no room for all; none if that is not enough.
+// Returns at most `most` rows for the submodules. If there are more, those that differ only by a
+// number share a row; if that is not enough, returns no rows.
 std::vector<ModuleRow> FewSubmodules(const ModuleRow& row, size_t most) {
   std::vector<ModuleRow> rows = Submodules(row, false);
   if (rows.size() > most) rows = Submodules(row, true);

@@ -172,8 +172,8 @@ bool StopIsRequested(int64_t work) {
   }
 }
 
-// Asks the caller about the best solution if it is near the bound; returns whether the caller wants
-// no proof of it. No exception may pass through HiGHS.
+// Shows the caller the best solution once it is near the bound. Returns true if the caller accepts
+// it without a proof. No exception may pass through HiGHS.
 bool IsRefused(double primal_bound, double dual_bound, Interrupt* interrupt) {
   const MipOptions& options = interrupt->options;
   const bool is_near = primal_bound - dual_bound <= options.doubtful_gap;

@@ -131,8 +131,8 @@ std::vector<bool> Chosen(std::string_view field, const std::vector<std::string>&
 
 // `makers` are the nodes that may be kept or recomputed, with the names of their results, and
 // nothing for others. `runners` are the nodes that may be required to run once.
-Asked WhatIsAsked(const PlanRequest& request, const std::vector<Nameable>& makers,
-                  const std::vector<Nameable>& runners, std::vector<std::string>* faults) {
+Asked RequestedConstraints(const PlanRequest& request, const std::vector<Nameable>& makers,
+                           const std::vector<Nameable>& runners, std::vector<std::string>* faults) {
   return {Chosen("keep", request.keep, makers, faults),
           Chosen("recompute", request.recompute, makers, faults),
           Chosen("never_rerun", request.never_rerun, runners, faults)};
@@ -168,8 +168,8 @@ std::string ReadsKept(size_t step, std::string_view reader, std::string_view val
 }
 
 // Adds the faults of a run beyond the first.
-void JudgeRepeat(const Asked& asked, const RunCount& count, size_t thing, std::string_view name,
-                 std::vector<std::string>* faults) {
+void ValidateRepeat(const Asked& asked, const RunCount& count, size_t thing, std::string_view name,
+                    std::vector<std::string>* faults) {
   if (count.runs[thing] != 2) return;
   if (asked.is_kept[thing]) faults->push_back(RunsTwice(name, "to be kept"));
   if (asked.runs_once[thing]) faults->push_back(RunsTwice(name, "never to run again"));
@@ -220,7 +220,7 @@ std::vector<std::string> BrokenInNodes(const TensorGraph& graph, const PlanReque
       makers.back().names.push_back(graph.tensor(output).name);
     }
   }
-  const Asked asked = WhatIsAsked(request, makers, nodes, &faults);
+  const Asked asked = RequestedConstraints(request, makers, nodes, &faults);
   const auto loss = std::find_if(schedule.steps.begin(), schedule.steps.end(),
                                  [](const Step& step) { return step.kind == StepKind::kLoss; });
   const auto loss_at = static_cast<size_t>(loss - schedule.steps.begin());
@@ -242,15 +242,15 @@ std::vector<std::string> BrokenInNodes(const TensorGraph& graph, const PlanReque
     }
     if (!is_forward) continue;
     count.Add(at, k);
-    JudgeRepeat(asked, count, at, node.name, &faults);
+    ValidateRepeat(asked, count, at, node.name, &faults);
   }
   return faults;
 }
 
 // Adds the faults of transfers: kept, recomputed and named values stay on the device, and with them
 // the values whose memory they share.
-void JudgeTransfers(const JointGraph& graph, const Asked& asked, const PlanRequest& request,
-                    const Schedule& schedule, std::vector<std::string>* faults) {
+void ValidateTransfers(const JointGraph& graph, const Asked& asked, const PlanRequest& request,
+                       const Schedule& schedule, std::vector<std::string>* faults) {
   std::vector<Nameable> values;
   for (const Value& value : graph.values()) {
     values.emplace_back();
@@ -292,7 +292,7 @@ std::vector<std::string> BrokenInRuns(const JointGraph& graph, const PlanRequest
     makers.back() = ops.back();
     for (const ValueId write : op.writes) makers.back().names.push_back(graph.value(write).name);
   }
-  const Asked asked = WhatIsAsked(request, makers, ops, &faults);
+  const Asked asked = RequestedConstraints(request, makers, ops, &faults);
   const size_t end = StepsOfForwardPass(graph, schedule, is_backward);
   RunCount count(graph.ops().size());
   const IdVector<ValueId, bool> is_made_again = ValuesToMakeAgain(graph, asked.is_recomputed);
@@ -313,9 +313,9 @@ std::vector<std::string> BrokenInRuns(const JointGraph& graph, const PlanRequest
       }
     }
     count.Add(at, k);
-    JudgeRepeat(asked, count, at, op.name, &faults);
+    ValidateRepeat(asked, count, at, op.name, &faults);
   }
-  JudgeTransfers(graph, asked, request, schedule, &faults);
+  ValidateTransfers(graph, asked, request, schedule, &faults);
   return faults;
 }
 

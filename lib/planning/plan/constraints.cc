@@ -180,20 +180,20 @@ Runs ScheduleRules::RunsOf(const Schedule& schedule) const {
   return runs;
 }
 
-bool ScheduleRules::AreObeyedBy(const Schedule& schedule) const {
-  return Obeys(rules_, RunsOf(schedule));
+bool ScheduleRules::AreSatisfiedBy(const Schedule& schedule) const {
+  return Satisfies(rules_, RunsOf(schedule));
 }
 
-Schedule ScheduleRules::MadeToObey(const Schedule& schedule) const {
-  Schedule obeying;
-  obeying.frees = schedule.frees;
-  for (const OpId run : ckplan::MadeToObey(rules_, RunsOf(schedule))) {
+Schedule ScheduleRules::ConstrainedTo(const Schedule& schedule) const {
+  Schedule constrained;
+  constrained.frees = schedule.frees;
+  for (const OpId run : ckplan::ConstrainedTo(rules_, RunsOf(schedule))) {
     const int32_t op = run.index();
-    obeying.steps.push_back(op == node_count_  ? Step::Loss()
-                            : op < node_count_ ? Step::Forward(NodeId(op))
-                                               : Step::Backward(NodeId(op - node_count_ - 1)));
+    constrained.steps.push_back(op == node_count_  ? Step::Loss()
+                                : op < node_count_ ? Step::Forward(NodeId(op))
+                                                   : Step::Backward(NodeId(op - node_count_ - 1)));
   }
-  return obeying;
+  return constrained;
 }
 
 }  // namespace ckplan

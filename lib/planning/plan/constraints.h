@@ -48,9 +48,9 @@ class ScheduleRules {
  public:
   ScheduleRules(const TensorGraph& graph, const Constraints& constraints);
 
-  bool AreObeyedBy(const Schedule& schedule) const;
-  // See MadeToObey (lib/problem/runs/run_rules.h).
-  Schedule MadeToObey(const Schedule& schedule) const;
+  bool AreSatisfiedBy(const Schedule& schedule) const;
+  // See ConstrainedTo (lib/problem/runs/run_rules.h).
+  Schedule ConstrainedTo(const Schedule& schedule) const;
 
  private:
   Runs RunsOf(const Schedule& schedule) const;

@@ -108,7 +108,7 @@ TEST_CASE("constraints: a schedule is checked, and changed to obey") {
   const struct {
     PlanRequest request;
     std::string steps;
-    std::string obeying;
+    std::string constrained;
     std::vector<std::string> broken;
   } kRows[] = {
       {ConstrainedRequest({"a"}, {}, {}), "abc!CBA", "abc!CBA", {}},
@@ -151,10 +151,10 @@ TEST_CASE("constraints: a schedule is checked, and changed to obey") {
     const ScheduleRules rules(graph, ConstraintsOf(graph, row.request).value());
     const Schedule steps = StepsOf(row.steps);
     CHECK(BrokenConstraints(graph, row.request, steps) == row.broken);
-    CHECK(rules.AreObeyedBy(steps) == row.broken.empty());
-    const Schedule obeying = rules.MadeToObey(steps);
-    CHECK(LettersOf(obeying) == row.obeying);
-    CHECK(BrokenConstraints(graph, row.request, obeying).empty());
+    CHECK(rules.AreSatisfiedBy(steps) == row.broken.empty());
+    const Schedule constrained = rules.ConstrainedTo(steps);
+    CHECK(LettersOf(constrained) == row.constrained);
+    CHECK(BrokenConstraints(graph, row.request, constrained).empty());
   }
 }
 

@@ -33,7 +33,7 @@ struct MemoryLine {
 };
 
 // Returns the lines "cuBLAS", "context" and "driver" of a device preset. `memory` is its nominal
-// memory, of which the driver keeps a part.
+// memory; the driver keeps a part of it.
 std::vector<MemoryLine> OutsideOf(std::string_view device, Bytes memory);
 
 // Returns the same lines for the device of a request: the one that its memory or its cost model

@@ -82,7 +82,7 @@ struct PlanRequest {
   DimSizes dims;  // Sizes of symbolic dimensions.
   // Settings that a model may lack, by name (lib/files/model/used_settings.h). Not a part of plans.
   std::set<std::string> optional_dims;
-  // Names of fields whose value nobody asked for. A source that can't have it ignores it. Not a
+  // Names of fields that have their default value. A source that can't use it ignores it. Not a
   // part of plans.
   std::set<std::string> implied;
   InputShapes input_shapes;  // Only those that are overridden.
@@ -132,8 +132,8 @@ struct PlanRequest {
   Budget memory;
   std::optional<Bytes> reserve;  // With `memory`: replaces what is outside of tensors.
   Budget paper_budget;           // For the algorithm's own objective; in bytes or kMin.
-  // Asks for the least peak of the plans that add at most so much to a step, in percent of a step
-  // without recomputation; only a percentage. A plan states its own peak as its `budget`.
+  // Asks for the least peak among plans that add at most this to a step: a percentage of a step
+  // without recomputation. The resulting plan states its own peak as its `budget`.
   Budget added_time;
   std::optional<Decisions> decisions;           // For the algorithm `given`.
   SearchEffort effort = SearchEffort::kNormal;  // For the algorithm `best`.

@@ -30,7 +30,7 @@ PlanDigest PlanOfParts(const std::vector<Part>& parts, const std::string& sha256
   return digest;
 }
 
-// Blocks of equal layers, of which every third halves the sizes, as in a ResNet.
+// Blocks of equal layers; every third halves the sizes, as in a ResNet.
 std::vector<Part> Blocks(size_t count) {
   std::vector<Part> parts;
   int64_t bytes = 1 << 20;

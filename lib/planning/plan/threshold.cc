@@ -50,14 +50,15 @@ std::string BytesText(Wide count) {
   return fmt::format("{} ({} bytes)", HumanBytes(bytes), bytes.count());
 }
 
-void JudgeSize(const Threshold& threshold, Wide bytes, Verdict* verdict) {
+void EvaluateSize(const Threshold& threshold, Wide bytes, Verdict* verdict) {
   verdict->holds = bytes <= threshold.value;
   verdict->message = fmt::format("{} {} is {} {}", NameOf(threshold.metric), BytesText(bytes),
                                  verdict->holds ? "within" : "above", LimitOf(threshold));
   verdict->measured = Clamped(bytes);
 }
 
-void JudgeShareOfKeepAll(const Threshold& threshold, const PlanFigures& figures, Verdict* verdict) {
+void ValidateShareOfKeepAll(const Threshold& threshold, const PlanFigures& figures,
+                            Verdict* verdict) {
   const Wide keep_all = figures.baseline_peak.count();
   verdict->holds = !IsAbove(figures.peak.count(), keep_all, threshold.value);
   verdict->message =
@@ -65,13 +66,13 @@ void JudgeShareOfKeepAll(const Threshold& threshold, const PlanFigures& figures,
                   verdict->holds ? "within" : "above", LimitOf(threshold), BytesText(keep_all));
 }
 
-void JudgeLimit(const Threshold& threshold, const PlanFigures& figures, Verdict* verdict) {
+void EvaluateLimit(const Threshold& threshold, const PlanFigures& figures, Verdict* verdict) {
   if (threshold.unit == Threshold::Unit::kBytes) {
-    JudgeSize(threshold, BytesOf(threshold.metric, figures), verdict);
+    EvaluateSize(threshold, BytesOf(threshold.metric, figures), verdict);
     return;
   }
   if (threshold.metric == Metric::kPeak) {
-    JudgeShareOfKeepAll(threshold, figures, verdict);
+    ValidateShareOfKeepAll(threshold, figures, verdict);
     return;
   }
   const Wide step = CostOfStep(figures);
@@ -87,8 +88,8 @@ std::string GrowthText(Wide growth, Wide then, Threshold::Unit unit) {
   return fmt::format("{}{}", growth < 0 ? "-" : "+", BytesText(growth < 0 ? -growth : growth));
 }
 
-void JudgeGrowth(const Threshold& threshold, const PlanFigures& figures, const PlanFigures& old,
-                 Verdict* verdict) {
+void ValidateGrowth(const Threshold& threshold, const PlanFigures& figures, const PlanFigures& old,
+                    Verdict* verdict) {
   const bool is_time = threshold.metric == Metric::kTime;
   const auto value_of = [&](const PlanFigures& f) {
     return is_time ? CostOfStep(f) + f.overhead.count() : BytesOf(threshold.metric, f);
@@ -109,8 +110,8 @@ void JudgeGrowth(const Threshold& threshold, const PlanFigures& figures, const P
 }
 
 // Both plans have a curve.
-void JudgeCurve(const Threshold& threshold, const PlanFigures& figures, const PlanFigures& old,
-                Verdict* verdict) {
+void ValidateCurve(const Threshold& threshold, const PlanFigures& figures, const PlanFigures& old,
+                   Verdict* verdict) {
   const Wide step = CostOfStep(figures);
   std::optional<CurveChange> worst;
   const auto growth = [](const CurveChange& row) {
@@ -190,20 +191,20 @@ std::string_view LimitOf(const Threshold& threshold) {
   return std::string_view(threshold.text).substr(threshold.text.find('>') + 1);
 }
 
-std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
-                                     const PlanFigures& figures, const OlderPlan& older,
-                                     const NeedWithin& need) {
+std::vector<Verdict> EvaluateThresholds(const std::vector<Threshold>& thresholds,
+                                        const PlanFigures& figures, const OlderPlan& older,
+                                        const NeedWithin& need) {
   std::vector<Verdict> verdicts;
   for (const Threshold& threshold : thresholds) {
     Verdict verdict = VerdictFor(threshold);
     if (threshold.metric == Metric::kNeed) {
-      JudgeSize(threshold, need(threshold.memory).count(), &verdict);
+      EvaluateSize(threshold, need(threshold.memory).count(), &verdict);
     } else if (!threshold.is_growth) {
-      JudgeLimit(threshold, figures, &verdict);
+      EvaluateLimit(threshold, figures, &verdict);
     } else if (older.plan && threshold.metric == Metric::kCurve) {
-      JudgeCurve(threshold, figures, older.plan->figures, &verdict);
+      ValidateCurve(threshold, figures, older.plan->figures, &verdict);
     } else if (older.plan) {
-      JudgeGrowth(threshold, figures, older.plan->figures, &verdict);
+      ValidateGrowth(threshold, figures, older.plan->figures, &verdict);
     } else {
       CKPLAN_CHECK(!older.absence.empty(), "growth is judged against a plan");
       verdict.message = older.absence;
@@ -213,8 +214,8 @@ std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
   return verdicts;
 }
 
-std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
-                                     const ModelMeasures& model) {
+std::vector<Verdict> EvaluateThresholds(const std::vector<Threshold>& thresholds,
+                                        const ModelMeasures& model) {
   std::vector<Verdict> verdicts;
   for (const Threshold& threshold : thresholds) {
     Verdict verdict = VerdictFor(threshold);
@@ -224,9 +225,9 @@ std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
           "{} warning{} {} {} {}", model.warnings, model.warnings == 1 ? "" : "s",
           model.warnings == 1 ? "is" : "are", verdict.holds ? "within" : "above", threshold.value);
     } else if (threshold.metric == Metric::kNeed) {
-      JudgeSize(threshold, model.need(threshold.memory).count(), &verdict);
+      EvaluateSize(threshold, model.need(threshold.memory).count(), &verdict);
     } else {
-      JudgeSize(threshold, MeasureOf(threshold.metric, model), &verdict);
+      EvaluateSize(threshold, MeasureOf(threshold.metric, model), &verdict);
     }
     verdicts.push_back(std::move(verdict));
   }

@@ -84,9 +84,9 @@ using NeedWithin = std::function<Bytes(const Budget& memory)>;
 
 // For limits on growth there must be an older plan, or the reason for its absence. Times are
 // comparable only if both plans have the same costs. `need` is for limits on the need.
-std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
-                                     const PlanFigures& figures, const OlderPlan& older,
-                                     const NeedWithin& need = {});
+std::vector<Verdict> EvaluateThresholds(const std::vector<Threshold>& thresholds,
+                                        const PlanFigures& figures, const OlderPlan& older,
+                                        const NeedWithin& need = {});
 
 // The measures of a model that limits are compared with.
 struct ModelMeasures {
@@ -98,8 +98,8 @@ struct ModelMeasures {
   int64_t warnings = 0;
   NeedWithin need = {};
 };
-std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
-                                     const ModelMeasures& model);
+std::vector<Verdict> EvaluateThresholds(const std::vector<Threshold>& thresholds,
+                                        const ModelMeasures& model);
 
 bool AllHold(const std::vector<Verdict>& verdicts);
 

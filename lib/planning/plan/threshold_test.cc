@@ -50,7 +50,7 @@ bool Holds(const Threshold& threshold, const PlanFigures& figures, const PlanFig
   OlderPlan older;
   older.plan.emplace();
   older.plan->figures = old;
-  return JudgeThresholds({threshold}, figures, older).front().holds;
+  return EvaluateThresholds({threshold}, figures, older).front().holds;
 }
 
 }  // namespace
@@ -138,7 +138,7 @@ TEST_CASE("threshold: growth from nothing is above every percentage") {
 }
 
 TEST_CASE("threshold: a plan that is new has grown from nothing that limits it") {
-  const auto verdicts = JudgeThresholds(
+  const auto verdicts = EvaluateThresholds(
       {GrowthPercent(Metric::kPeak, 1), AtMost(Metric::kPeak, 1), GrowthPercent(Metric::kTime, 0)},
       FiguresOf(2, 0), OlderPlan{std::nullopt, "there is none"});
   CHECK(verdicts[0].holds);
@@ -153,9 +153,9 @@ TEST_CASE("threshold: a verdict tells the figure, the limit, and a kind without 
   older.plan.emplace();
   older.plan->figures = FiguresOf(1024, 0);
   const auto verdicts =
-      JudgeThresholds({AtMost(Metric::kPeak, 1024), GrowthPercent(Metric::kTime, 2),
-                       AtMostPercent(Metric::kOverhead, "50"), GrowthBytes(Metric::kPeak, 1000)},
-                      figures, older);
+      EvaluateThresholds({AtMost(Metric::kPeak, 1024), GrowthPercent(Metric::kTime, 2),
+                          AtMostPercent(Metric::kOverhead, "50"), GrowthBytes(Metric::kPeak, 1000)},
+                         figures, older);
   REQUIRE(verdicts.size() == 4);
   CHECK(verdicts[0].check == "peak-limit");
   CHECK(verdicts[0].message == "peak 2.00 KiB (2048 bytes) is above 1024");
@@ -182,7 +182,7 @@ TEST_CASE("threshold: the measures of a model, each at its limit and one above")
       {Count(Metric::kWarnings, 2), true},       {Count(Metric::kWarnings, 1), false}};
   for (const auto& row : kRows) {
     CAPTURE(row.limit.text);
-    const auto verdicts = JudgeThresholds({row.limit}, model);
+    const auto verdicts = EvaluateThresholds({row.limit}, model);
     CHECK(verdicts.front().holds == row.holds);
     CHECK(AllHold(verdicts) == row.holds);
   }

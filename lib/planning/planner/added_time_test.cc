@@ -1,4 +1,4 @@
-// --added-time: the least peak of the plans that add at most so much to a step.
+// --added-time: the least peak that a given added time allows.
 #include "lib/planning/plan/added_time.h"
 
 #include <doctest/doctest.h>

@@ -10,11 +10,11 @@
 #include "lib/base/stop.h"
 #include "lib/planning/algorithms/best/best.h"
 #include "lib/planning/algorithms/best/curve/trade_off_curve.h"
+#include "lib/planning/planner/apply_constraints.h"
 #include "lib/planning/planner/best_search.h"
 #include "lib/planning/planner/guarantees.h"
 #include "lib/planning/planner/joint_best.h"
 #include "lib/planning/planner/micro_batch_search.h"
-#include "lib/planning/planner/obedience.h"
 #include "lib/problem/schedule/expand.h"
 #include "lib/problem/schedule/simulate.h"
 
@@ -55,7 +55,7 @@ template <typename Search>
 Result<Answer> LeastOf(const PlanProblem& problem, const PeakBound& known, Search* search) {
   CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, search->FindLeast());
   Answer answer = AnswerOf(problem, least, {});
-  answer.note = WhatIsProven(known.bytes > *problem.budget ? known : least.least_peak, problem);
+  answer.note = ProofText(known.bytes > *problem.budget ? known : least.least_peak, problem);
   return answer;
 }
 

@@ -9,15 +9,15 @@
 #include "lib/planning/algorithms/best/certificates.h"
 #include "lib/planning/algorithms/best/trade_off.h"
 #include "lib/planning/plan/added_time.h"
-#include "lib/planning/planner/others.h"
 #include "lib/planning/planner/peak_budget.h"
+#include "lib/planning/planner/warm_starts.h"
 #include "lib/problem/schedule/backward_order.h"
 #include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
 
-// A plan is near to its bound if the gap is one part in so many of a step.
+// A plan is near its bound if the gap is at most a step divided by this.
 constexpr int64_t kNearParts = 50;
 
 Bytes PeakInOrder(const TensorGraph& graph, const std::vector<NodeId>& order) {
@@ -142,7 +142,7 @@ IdVector<OpId, bool> BestSearch::RecomputedOf(const Expansion& expansion) const 
 BestSolution BestSearch::KeepingAll() const {
   const Schedule all = KeepAllSchedule(own_order_);
   if (!constraints_) return {all, 0, 0, true};
-  return SolutionOf(ScheduleRules(graph_, *constraints_).MadeToObey(all));
+  return SolutionOf(ScheduleRules(graph_, *constraints_).ConstrainedTo(all));
 }
 
 Result<BestSolution> BestSearch::Solve(Bytes budget, const std::optional<Schedule>& known) {
@@ -191,7 +191,7 @@ Result<BestSolution> BestSearch::SolveForLeastPeak() {
 }
 
 Result<BestSolution> BestSearch::FindLeast() {
-  BestSolution least = LeastOfOthers();
+  BestSolution least = LeastWarmStart();
   KeepInCaseOfStop(least);
   BestOptions options;
   options.work = kQuickWork;
@@ -303,10 +303,11 @@ Result<BestSolution> BestSearch::SolveMirrored(SearchEffort effort, Bytes budget
   };
   keep();
   if ((best.is_optimal && best.overhead == 0) || IsEnough(best)) return best;
-  const SearchEffort effort_of_others = EffortOfOthers(best, effort);
-  for (const OrderedProblem& problem : OthersWithin(budget, best, known, effort_of_others)) {
+  const SearchEffort effort_for_other_orders = EffortForOtherOrders(best, effort);
+  for (const OrderedProblem& problem :
+       OtherOrdersWithin(budget, best, known, effort_for_other_orders)) {
     CKPLAN_ASSIGN_OR_RETURN(BestSolution other,
-                            SolveInOrder(budget, problem, WorkOf(effort_of_others)));
+                            SolveInOrder(budget, problem, WorkOf(effort_for_other_orders)));
     if (other.IsBetterThan(best)) best = std::move(other);
     keep();
     if (IsEnough(best)) break;
@@ -315,7 +316,8 @@ Result<BestSolution> BestSearch::SolveMirrored(SearchEffort effort, Bytes budget
 }
 
 // Other algorithms rarely better a plan that is near to its bound, so they get little work then.
-SearchEffort BestSearch::EffortOfOthers(const BestSolution& found, SearchEffort effort) const {
+SearchEffort BestSearch::EffortForOtherOrders(const BestSolution& found,
+                                              SearchEffort effort) const {
   if (found.is_optimal) return SearchEffort::kQuick;
   const bool is_near =
       found.schedule && found.overhead - found.lower_bound <= StepCost().count() / kNearParts;
@@ -419,13 +421,13 @@ Result<BestSolution> BestSearch::FindLeastInAnyOrder(const BestSolution& known) 
 // Returns the orders of other algorithms' plans, and of `known`, that may lead to a better plan:
 // the order of the best plan if it is better than `own`, and the order in which keeping everything
 // needs the least memory if that is less than in the graph's own order.
-std::vector<BestSearch::OrderedProblem> BestSearch::OthersWithin(
+std::vector<BestSearch::OrderedProblem> BestSearch::OtherOrdersWithin(
     Bytes budget, const BestSolution& own, const std::optional<Schedule>& known,
     SearchEffort effort) const {
   const bool is_excluded = enough_ && own.lower_bound > enough_->count();
   const bool is_decided = own.is_optimal || own.is_infeasible || is_excluded;
-  const OthersWork work{WorkOfOthers(effort), /*wants_own_order=*/!is_decided};
-  std::vector<Schedule> starts = SchedulesOfOthers({graph_, request_, budget}, work, limits_);
+  const WarmStartLimits work{WarmStartWork(effort), /*wants_own_order=*/!is_decided};
+  std::vector<Schedule> starts = WarmStarts({graph_, request_, budget}, work, limits_);
   PollStop();  // After a stop, the other algorithms return errors; this throws Stopped instead.
   if (known) starts.push_back(*known);
   std::optional<Order> cheapest;
@@ -457,13 +459,13 @@ std::vector<BestSearch::OrderedProblem> BestSearch::OthersWithin(
 }
 
 // Returns the plan of the least peak that any other algorithm finds.
-BestSolution BestSearch::LeastOfOthers() const {
+BestSolution BestSearch::LeastWarmStart() const {
   // The search for less memory that follows finds more than they do, except on small graphs.
   const SearchEffort effort =
       request_.effort == SearchEffort::kThorough ? SearchEffort::kThorough : SearchEffort::kQuick;
   BestSolution least = KeepingAll();
   const PlanProblem for_least{graph_, request_, std::nullopt, /*wants_least_peak=*/true};
-  for (const Schedule& schedule : SchedulesOfOthers(for_least, {WorkOfOthers(effort)}, limits_)) {
+  for (const Schedule& schedule : WarmStarts(for_least, {WarmStartWork(effort)}, limits_)) {
     BestSolution found = SolutionOf(schedule);
     if (PeakOf(found) < PeakOf(least)) least = std::move(found);
   }

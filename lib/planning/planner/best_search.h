@@ -126,7 +126,7 @@ class BestSearch {
   Result<Done> SolveAt(SearchEffort effort, Bytes budget, Progress* progress);
   bool IsFinal(const Progress& progress) const;
   Result<BestSolution> SolveMirrored(SearchEffort effort, Bytes budget, Progress* progress);
-  SearchEffort EffortOfOthers(const BestSolution& found, SearchEffort effort) const;
+  SearchEffort EffortForOtherOrders(const BestSolution& found, SearchEffort effort) const;
   Result<BestSolution> SolveOwnOrder(Bytes budget, const BestWork& work,
                                      const std::vector<Schedule>& starts,
                                      std::optional<BestOutcome>* before);
@@ -137,10 +137,10 @@ class BestSearch {
                                      const BestOutcome* before) const;
   Result<Done> SolveInAnyOrder(SearchEffort effort, Bytes budget, Progress* progress);
   Result<BestSolution> FindLeastInAnyOrder(const BestSolution& known);
-  std::vector<OrderedProblem> OthersWithin(Bytes budget, const BestSolution& own,
-                                           const std::optional<Schedule>& known,
-                                           SearchEffort effort) const;
-  BestSolution LeastOfOthers() const;
+  std::vector<OrderedProblem> OtherOrdersWithin(Bytes budget, const BestSolution& own,
+                                                const std::optional<Schedule>& known,
+                                                SearchEffort effort) const;
+  BestSolution LeastWarmStart() const;
 
   TradeOffCurve& curve() { return *own_problem_.curve(); }
   BestSolution LeastWithin(Cost most_added);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lib/planning/plan/request_fields.h"
-#include "lib/planning/planner/obedience.h"
+#include "lib/planning/planner/apply_constraints.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/registry.h"
 

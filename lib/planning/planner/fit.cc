@@ -19,8 +19,8 @@
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/plan/outside.h"
 #include "lib/planning/planner/best_planner.h"
-#include "lib/planning/planner/find_edge.h"
 #include "lib/planning/planner/fit_row.h"
+#include "lib/planning/planner/largest_size.h"
 #include "lib/planning/planner/sized_models.h"
 #include "lib/planning/planner/source.h"
 #include "lib/problem/cost/cost_model.h"
@@ -258,7 +258,7 @@ class FitSearch {
 
   // Returns the largest count that fits, or 0 if none does.
   Result<int64_t> KeepingAll() {
-    EdgeSearch search;
+    SizeSearch search;
     search.measure = [this](int64_t count) -> Result<double> {
       CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
       if (sized == nullptr) return std::numeric_limits<double>::infinity();
@@ -274,7 +274,7 @@ class FitSearch {
     }
     CKPLAN_ASSIGN_OR_RETURN(search.most, MostKeepingAll());
     search.look_beyond = kTriedBeyond;
-    CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge({first_, value}, search));
+    CKPLAN_ASSIGN_OR_RETURN(const LargestSize edge, FindLargestSize({first_, value}, search));
     fit_.rows.push_back(RowOf(edge.fits.count, edge.fits.count + 1, nullptr));
     fit_.rows.back().is_proven = edge.is_last;
     return edge.fits.count;
@@ -283,7 +283,7 @@ class FitSearch {
   // Returns the largest count that would fit if the allocator wasted nothing. The smallest one
   // does.
   Result<int64_t> MostKeepingAll() {
-    EdgeSearch search;
+    SizeSearch search;
     search.measure = [this](int64_t count) -> Result<double> {
       CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
       if (sized == nullptr) return std::numeric_limits<double>::infinity();
@@ -291,7 +291,7 @@ class FitSearch {
       return static_cast<double>(least.count()) / static_cast<double>(memory().count());
     };
     CKPLAN_ASSIGN_OR_RETURN(const double value, search.measure(first_));
-    CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge({first_, value}, search));
+    CKPLAN_ASSIGN_OR_RETURN(const LargestSize edge, FindLargestSize({first_, value}, search));
     return edge.fits.count;
   }
 

@@ -9,14 +9,14 @@
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/plan/outside.h"
 #include "lib/planning/planner/best_planner.h"
-#include "lib/planning/planner/find_edge.h"
+#include "lib/planning/planner/largest_size.h"
 #include "lib/planning/planner/memory_attempts.h"
 #include "lib/planning/planner/planner.h"
 
 namespace ckplan {
 namespace {
 
-// The EdgeSearch::tolerance of bounds: they only say where the search for plans begins.
+// The SizeSearch::tolerance of bounds: they only say where the search for plans begins.
 constexpr double kToleranceOfBounds = 0.02;
 
 // The least value of a count without a plan, whatever the rounding of its figures.
@@ -47,7 +47,7 @@ Result<PlanWithin> PlanWithinBudget(const SizedModel& sized, const PlanRequest& 
 }
 
 // Returns a plan within the memory and the added time, in percent of a step. Where `best` has no
-// sure plan, it has none.
+// fallback plan, it has none.
 Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_percent,
                           const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models.At(count));
@@ -64,7 +64,7 @@ Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_perce
     CKPLAN_ASSIGN_OR_RETURN(found, PlanWithinBudget(*sized, *next, enough, limits));
   }
   if (request.algorithm != kBestAlgorithm) return found;
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Plan> sure, FindSurePlan(step, request, limits));
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Plan> sure, FindFallbackPlan(step, request, limits));
   return sure ? std::move(found) : PlanWithin();
 }
 
@@ -76,17 +76,17 @@ class RowSearch {
 
   Result<std::optional<FitPlan>> Run(int64_t start) && {
     const MeasuredCount low = {start, 0};
-    EdgeSearch bounds;
+    SizeSearch bounds;
     bounds.measure = [this](int64_t count) { return BoundOf(count); };
     bounds.tolerance = kToleranceOfBounds;
-    CKPLAN_ASSIGN_OR_RETURN(const Edge allowed, FindEdge(low, bounds));
-    EdgeSearch plans;
+    CKPLAN_ASSIGN_OR_RETURN(const LargestSize allowed, FindLargestSize(low, bounds));
+    SizeSearch plans;
     plans.measure = [this](int64_t count) { return SearchAt(count); };
     plans.reach = [this](int64_t fits) { return ReachFrom(fits); };
     plans.first_guess = allowed.fits.count;
     plans.parts = kExactCount;
     plans.look_beyond = allowance_.look_beyond;
-    CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge(low, plans));
+    CKPLAN_ASSIGN_OR_RETURN(const LargestSize edge, FindLargestSize(low, plans));
     if (found_) found_->next = edge.does_not ? edge.does_not->count : kMaxCount;
     return std::move(found_);
   }

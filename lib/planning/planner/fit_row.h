@@ -28,7 +28,7 @@ struct FitPlan {
 struct FitAllowance {
   Bytes memory;
   double added_percent = 0;
-  int64_t look_beyond = 0;  // EdgeSearch::look_beyond.
+  int64_t look_beyond = 0;  // SizeSearch::look_beyond.
 };
 
 // Returns the largest size above `start` for which `best` finds a plan within the allowance; it

@@ -4,7 +4,7 @@
 
 #include "lib/base/text.h"
 #include "lib/planning/plan/added_time.h"
-#include "lib/planning/planner/obedience.h"
+#include "lib/planning/planner/apply_constraints.h"
 #include "lib/planning/planner/peak_budget.h"
 
 namespace ckplan {
@@ -24,7 +24,7 @@ std::string LeastPeakProven(BoundScope scope, const PlanRequest& request) {
                      UnderConstraints(request));
 }
 
-std::string WhatIsProven(const PeakBound& bound, const PlanProblem& problem) {
+std::string ProofText(const PeakBound& bound, const PlanProblem& problem) {
   const Bytes needed = bound.bytes + CoveredByBudget(problem.step, problem.request);
   return fmt::format("it is {}proven that no plan {}{} fits: each needs at least {} ({} bytes)",
                      bound.bytes > *problem.budget ? "" : "not ", DescriptionOf(bound.scope),

@@ -22,7 +22,7 @@ std::string LeastPeakProven(BoundScope scope, const PlanRequest& request);
 
 // Returns what the refusal of a budget on the peak adds: whether it is proven that no plan fits.
 // Sizes include the constants that the budget covers.
-std::string WhatIsProven(const PeakBound& bound, const PlanProblem& problem);
+std::string ProofText(const PeakBound& bound, const PlanProblem& problem);
 
 // Makes the answer, which is the best for its own peak, that of a search for a balance: it is not
 // proven that no product of peak and time is less.

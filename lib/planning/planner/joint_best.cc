@@ -11,13 +11,13 @@
 #include "lib/planning/algorithms/best/curve/trade_off_curve.h"
 #include "lib/planning/algorithms/best/trade_off.h"
 #include "lib/planning/plan/added_time.h"
+#include "lib/planning/planner/apply_constraints.h"
 #include "lib/planning/planner/best_search.h"
 #include "lib/planning/planner/guarantees.h"
-#include "lib/planning/planner/joint_moving.h"
+#include "lib/planning/planner/joint_offload.h"
 #include "lib/planning/planner/joint_search.h"
-#include "lib/planning/planner/obedience.h"
-#include "lib/planning/planner/others.h"
 #include "lib/planning/planner/peak_budget.h"
+#include "lib/planning/planner/warm_starts.h"
 #include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {
@@ -43,7 +43,7 @@ Result<Answer> SolveBestForLeastPeak(const PlanProblem& problem, BestProblem* sh
   probe.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(const LeastPeak least,
                           FindLeastPeak(shared, probe, KeepAllPeak(graph).count()));
-  std::vector<OpId> runs = least.runs.value_or(problem.Obeying(OwnOrder(graph)));
+  std::vector<OpId> runs = least.runs.value_or(problem.Constrained(OwnOrder(graph)));
   Simulator simulator(graph);
   const auto peak_of = [&](const std::vector<OpId>& plan) {
     return simulator.Run(plan).value().peak;
@@ -53,7 +53,7 @@ Result<Answer> SolveBestForLeastPeak(const PlanProblem& problem, BestProblem* sh
   for_least.wants_least_peak = true;
   if (least.bound.bytes < peak_of(runs)) {
     for (const Schedule& other :
-         SchedulesOfOthers(for_least, OthersFor(problem.request.effort), limits)) {
+         WarmStarts(for_least, WarmStartLimitsFor(problem.request.effort), limits)) {
       std::vector<OpId> found = RunsOf(other);
       if (peak_of(found) < peak_of(runs)) runs = std::move(found);
     }
@@ -82,7 +82,7 @@ class CurveSearch {
         options_(options),
         most_added_(AllowedAddition(problem)),
         curve_(shared->curve()) {
-    curve_->Offer(problem.Obeying(OwnOrder(problem.step.joint())));
+    curve_->Offer(problem.Constrained(OwnOrder(problem.step.joint())));
   }
 
   // Returns the plan of the least peak found that adds no more than plans without a budget may add,
@@ -190,9 +190,9 @@ Result<Answer> SolveWithoutOffload(PlanProblem problem, const SolveLimits& limit
 
 Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& limits) {
   if (problem.offload != nullptr) {
-    if (problem.budget) return SolveMovingWithin(problem, limits);
+    if (problem.budget) return SolveOffloadWithin(problem, limits);
     CKPLAN_ASSIGN_OR_RETURN(const Answer without, SolveWithoutOffload(problem, limits));
-    return SolveMovingFrom(without.schedule, problem, limits);
+    return SolveOffloadFrom(without.schedule, problem, limits);
   }
   BestProblem shared(problem.step.joint(), problem.is_recomputed);
   BestOptions options;
@@ -211,7 +211,7 @@ Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& l
   options.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(Answer least, SolveBestForLeastPeak(problem, &shared, options, limits));
   const bool is_proven = best.least_peak.bytes > *problem.budget;
-  least.note = WhatIsProven(is_proven ? best.least_peak : least.certificate->peak, problem);
+  least.note = ProofText(is_proven ? best.least_peak : least.certificate->peak, problem);
   return least;
 }
 
@@ -219,7 +219,7 @@ Result<std::vector<CurvePoint>> TraceJointCurveByBest(const PlanProblem& problem
                                                       const SolveLimits& limits) {
   if (problem.offload != nullptr) {
     CKPLAN_ASSIGN_OR_RETURN(const Answer without, SolveWithoutOffload(problem, limits));
-    return TraceMovingCurve(without.schedule, problem);
+    return TraceOffloadCurve(without.schedule, problem);
   }
   BestProblem shared(problem.step.joint(), problem.is_recomputed);
   BestOptions options;
@@ -229,7 +229,7 @@ Result<std::vector<CurvePoint>> TraceJointCurveByBest(const PlanProblem& problem
 
 Result<std::optional<Answer>> SolveJointByBestUntil(const PlanProblem& problem, Cost enough,
                                                     const SolveLimits& limits) {
-  if (problem.offload != nullptr) return SolveMovingUntil(problem, enough, limits);
+  if (problem.offload != nullptr) return SolveOffloadUntil(problem, enough, limits);
   BestProblem shared(problem.step.joint(), problem.is_recomputed);
   BestOptions options;
   options.budget = problem.budget.value().count();

@@ -15,8 +15,8 @@ bool IsEnough(const BestOptions& options, const BestOutcome& best) {
 
 }  // namespace
 
-OthersWork OthersFor(SearchEffort effort) {
-  return {WorkOfOthers(effort), /*wants_own_order=*/true,
+WarmStartLimits WarmStartLimitsFor(SearchEffort effort) {
+  return {WarmStartWork(effort), /*wants_own_order=*/true,
           /*wants_slow=*/effort != SearchEffort::kQuick};
 }
 
@@ -29,7 +29,7 @@ Result<BestOutcome> SolveBestAt(SearchEffort effort, const PlanProblem& problem,
   Simulator simulator(problem.step);
   BestOptions again = options;
   const size_t known = again.starts.size();
-  for (const Schedule& other : SchedulesOfOthers(problem, OthersFor(effort), limits)) {
+  for (const Schedule& other : WarmStarts(problem, WarmStartLimitsFor(effort), limits)) {
     const int64_t overhead = simulator.Run(other).value().overhead.count();
     if (!best.runs || overhead < best.overhead) again.starts.push_back(RunsOf(other));
   }

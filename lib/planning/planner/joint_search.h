@@ -7,12 +7,12 @@
 #include "lib/planning/algorithms/best/best.h"
 #include "lib/planning/plan/request.h"
 #include "lib/planning/plan/solver.h"
-#include "lib/planning/planner/others.h"
 #include "lib/planning/planner/plan_problem.h"
+#include "lib/planning/planner/warm_starts.h"
 
 namespace ckplan {
 
-OthersWork OthersFor(SearchEffort effort);
+WarmStartLimits WarmStartLimitsFor(SearchEffort effort);
 
 // Returns the best plan within the budget. It is no worse than those of the other algorithms.
 Result<BestOutcome> SolveBestAt(SearchEffort effort, const PlanProblem& problem,

@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "lib/base/stop.h"
-#include "lib/planning/planner/obedience.h"
+#include "lib/planning/planner/apply_constraints.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/problem/schedule/canonical_strategy.h"
 #include "lib/problem/schedule/expand.h"
@@ -57,13 +57,13 @@ Strategy View::OnNodes(Strategy strategy) const {
   return fold ? Unfold(*fold, strategy) : strategy;
 }
 
-bool View::Obeys(const Strategy& strategy) const {
-  return !rules_ || rules_->AreObeyedBy(LowerAsDecided(strategy));
+bool View::Satisfies(const Strategy& strategy) const {
+  return !rules_ || rules_->AreSatisfiedBy(LowerAsDecided(strategy));
 }
 
 Schedule View::Lower(const Strategy& strategy) const {
   Schedule schedule = LowerAsDecided(strategy);
-  if (rules_) schedule = rules_->MadeToObey(schedule);
+  if (rules_) schedule = rules_->ConstrainedTo(schedule);
   return InFormOf(step, schedule);
 }
 
@@ -116,9 +116,9 @@ Result<SolveOutcome> KnobSearch::Probe(int64_t setting) {
 Candidate KnobSearch::Evaluate(int64_t setting, SolveOutcome outcome) {
   outcome.strategy = view_.OnNodes(std::move(outcome.strategy));
   Schedule schedule = view_.Lower(outcome.strategy);
-  if (!view_.Obeys(outcome.strategy)) {
+  if (!view_.Satisfies(outcome.strategy)) {
     outcome.is_optimal = false;
-    outcome.guarantee += kChangedToObey;
+    outcome.guarantee += kChangedForConstraints;
   }
   const Simulation simulation = simulator_.Run(schedule).value();
   return {setting, std::move(outcome), std::move(schedule), simulation};

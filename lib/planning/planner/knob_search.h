@@ -46,7 +46,7 @@ struct View {
   // obey the constraints or would not be a plan of the step.
   Schedule Lower(const Strategy& strategy) const;
   // Whether the algorithm's own schedule obeys the constraints.
-  bool Obeys(const Strategy& strategy) const;
+  bool Satisfies(const Strategy& strategy) const;
 
   const TrainingStep step;
   const TensorGraph& graph;  // The step's forward graph.

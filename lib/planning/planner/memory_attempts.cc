@@ -158,8 +158,8 @@ PlanRequest KeepAllRequest(PlanRequest request) {
   return request;
 }
 
-Result<std::optional<Plan>> FindSurePlan(const TrainingStep& step, const PlanRequest& request,
-                                         const SolveLimits& limits) {
+Result<std::optional<Plan>> FindFallbackPlan(const TrainingStep& step, const PlanRequest& request,
+                                             const SolveLimits& limits) {
   using Found = std::optional<Plan>;
   constexpr Cost kAnyTime(std::numeric_limits<int64_t>::max() / 2);
   if (LeastNeed(step, request) > request.memory.bytes) return Found();
@@ -188,7 +188,7 @@ Result<Plan> PlanWithinMemory(const TrainingStep& step, const PlanRequest& reque
   }
   Result<Plan> plan = FirstThatFits(step, request, make);
   if (plan.ok() || plan.error().code != ErrorCode::kInfeasible) return plan;
-  CKPLAN_ASSIGN_OR_RETURN(std::optional<Plan> sure, FindSurePlan(step, request, limits));
+  CKPLAN_ASSIGN_OR_RETURN(std::optional<Plan> sure, FindFallbackPlan(step, request, limits));
   if (sure) return *std::move(sure);
   return LeastOrRefusal(step, request, make, std::move(plan).error());
 }

@@ -7,8 +7,9 @@
 // than necessary, so the gap to the last plan that was too large is halved a few times.
 //
 // Whether one is found depends on the plans that are tried, and so on the effort and on the added
-// time that ends a search. Commands must agree all the same: FindSurePlan depends on neither. The
-// planner refuses a memory only if there is no such plan, and `fit` names only sizes that have one.
+// time that ends a search. Commands must agree all the same: FindFallbackPlan depends on neither.
+// The planner refuses a memory only if there is no such plan, and `fit` names only sizes that have
+// one.
 #pragma once
 
 #include <functional>
@@ -59,12 +60,12 @@ PlanRequest KeepAllRequest(PlanRequest request);
 // Returns the plan of keeping everything, if it fits. With the algorithm `best`, otherwise returns
 // the first plan that it finds with quick effort, whatever time it adds, for the memory or for a
 // smaller budget. Returns nothing if none of these fits. kTimeout: stopped.
-Result<std::optional<Plan>> FindSurePlan(const TrainingStep& step, const PlanRequest& request,
-                                         const SolveLimits& limits);
+Result<std::optional<Plan>> FindFallbackPlan(const TrainingStep& step, const PlanRequest& request,
+                                             const SolveLimits& limits);
 
 // Returns the first plan by `make` that fits the request's memory, trying smaller and smaller
-// budgets, or else the plan of FindSurePlan. kInfeasible: neither fits; the remedy is a memory for
-// which a plan exists.
+// budgets, or else the plan of FindFallbackPlan. kInfeasible: neither fits; the remedy is a memory
+// for which a plan exists.
 Result<Plan> PlanWithinMemory(const TrainingStep& step, const PlanRequest& request,
                               const SolveLimits& limits,
                               const std::function<Result<Plan>(const PlanRequest&)>& make);

@@ -68,7 +68,7 @@ Bytes MemoryToTry(const Error& refusal) {
 
 // Checks what the planner answers for this memory. Returns whether there is a plan.
 bool HasCheckedPlan(const TrainingStep& step, const PlanRequest& request) {
-  const auto sure = FindSurePlan(step, request, {}).value();
+  const auto sure = FindFallbackPlan(step, request, {}).value();
   const Result<Plan> plan = MakePlan(step, request, {});
   if (sure) {
     CHECK(NeedOf(step, request, *sure) <= request.memory.bytes);
@@ -228,7 +228,7 @@ TEST_CASE("memory: the optimizer's step may need more than any plan saves") {
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().code == ErrorCode::kInfeasible);
   CHECK(refused.error().message.find("the optimizer step of adamw alone") != std::string::npos);
-  CHECK_FALSE(FindSurePlan(step, request, {}).value().has_value());
+  CHECK_FALSE(FindFallbackPlan(step, request, {}).value().has_value());
   request.memory.bytes = MemoryToTry(refused.error());
   CHECK(MakePlan(step, request, {}).ok());
   CHECK(request.memory.bytes >= LeastNeed(step, request));

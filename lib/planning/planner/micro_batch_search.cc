@@ -7,8 +7,8 @@
 #include "lib/base/stop.h"
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/plan/request_fields.h"
-#include "lib/planning/planner/others.h"
 #include "lib/planning/planner/peak_budget.h"
+#include "lib/planning/planner/warm_starts.h"
 
 namespace ckplan {
 namespace {
@@ -69,13 +69,13 @@ void MicroBatchSearch::Add(Found found) {
   found_.insert(at, std::move(found));
 }
 
-void MicroBatchSearch::AddOthers(std::optional<Bytes> budget) {
+void MicroBatchSearch::AddWarmStarts(std::optional<Bytes> budget) {
   // Slow algorithms would take long for each of many limits on one micro-batch, and `best` tries
   // these limits itself.
-  const OthersWork work{WorkOfOthers(one_request_.effort), /*wants_own_order=*/true,
-                        /*wants_slow=*/false};
+  const WarmStartLimits work{WarmStartWork(one_request_.effort), /*wants_own_order=*/true,
+                             /*wants_slow=*/false};
   const PlanProblem problem{graph_, request_, budget, /*wants_least_peak=*/!budget};
-  for (const Schedule& schedule : SchedulesOfOthers(problem, work, limits_)) {
+  for (const Schedule& schedule : WarmStarts(problem, work, limits_)) {
     const Cost overhead = simulator_.Run(schedule).value().overhead;
     Found found = Measured(Bytes(0), {schedule, overhead.count()});
     found.limit = found.own_peak;
@@ -96,7 +96,7 @@ Result<Done> MicroBatchSearch::TryGrid() {
   }
   // The plan of least peak may differ from the plan that is found for this peak as a limit.
   found_.insert(found_.begin(), Measured(low, std::move(least)));
-  AddOthers(std::nullopt);
+  AddWarmStarts(std::nullopt);
   return GoBelowLeast();
 }
 
@@ -219,7 +219,7 @@ Result<BestSolution> MicroBatchSearch::Solve(Bytes budget) {
   if (!relaxed.schedule) return relaxed;
   if (simulator_.Run(*relaxed.schedule).value().peak <= budget) return relaxed;
   CKPLAN_RETURN_IF_ERROR(TryGrid());
-  AddOthers(budget);
+  AddWarmStarts(budget);
   CKPLAN_RETURN_IF_ERROR(HalveAbove(budget));
   if (const Found* const quick = BestWithin(budget)) {
     CKPLAN_RETURN_IF_ERROR(Try(quick->limit, &search_));

@@ -72,7 +72,7 @@ class MicroBatchSearch {
   Found Measured(Bytes limit, BestSolution solution);
   Result<Done> Try(Bytes limit, BestSearch* search);
   void Add(Found found);
-  void AddOthers(std::optional<Bytes> budget);  // Without a budget: the plans of least peak.
+  void AddWarmStarts(std::optional<Bytes> budget);  // Without a budget: the plans of least peak.
   Result<Done> TryGrid();
   Result<Done> GoBelowLeast();
   const Found& LeastFound() const;

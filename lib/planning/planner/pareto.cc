@@ -137,8 +137,8 @@ Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& asked,
   return curve;
 }
 
-Result<Done> LeaveOutWhatNeedsMore(const Source& source, const PlanRequest& request,
-                                   const SolveLimits& limits, ParetoCurve* curve) {
+Result<Done> DropPlansAboveMemory(const Source& source, const PlanRequest& request,
+                                  const SolveLimits& limits, ParetoCurve* curve) {
   if (!request.memory.is_given()) return Done{};
   const auto account = [&](const Plan& plan) {
     return AccountFor({source.step(), request, source.buffers}, plan.schedule, plan.figures.peak);

@@ -29,7 +29,7 @@ struct ParetoCurve {
   // The peak of each point's plan on the host; empty if values may not move there.
   std::vector<Bytes> host_peaks;
   std::vector<Plan> plans;              // The plan of each point; only with a memory.
-  std::vector<Accounting> accountings;  // What it needs: see LeaveOutWhatNeedsMore.
+  std::vector<Accounting> accountings;  // What it needs: see DropPlansAboveMemory.
 };
 
 // `request` names the algorithm and has no budget. With a memory, each point is the plan that
@@ -43,7 +43,7 @@ Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& request
 // (lib/planning/plan/accounting.h), and accounts for the others. If all need more, the only point
 // is the plan that MakePlan makes for the memory. kInfeasible: it makes none. Other errors are
 // those of MakePlan.
-Result<Done> LeaveOutWhatNeedsMore(const Source& source, const PlanRequest& request,
-                                   const SolveLimits& limits, ParetoCurve* curve);
+Result<Done> DropPlansAboveMemory(const Source& source, const PlanRequest& request,
+                                  const SolveLimits& limits, ParetoCurve* curve);
 
 }  // namespace ckplan

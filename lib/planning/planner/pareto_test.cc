@@ -133,7 +133,7 @@ TEST_CASE("pareto: the points within a memory are plans that fit it with the all
     CAPTURE(request.memory.bytes.count());
     least = std::min(least, request.memory.bytes);
     ParetoCurve curve = traced;
-    REQUIRE(LeaveOutWhatNeedsMore(source, request, {}, &curve).ok());
+    REQUIRE(DropPlansAboveMemory(source, request, {}, &curve).ok());
     const auto fitting =
         std::count_if(traced.plans.begin(), traced.plans.end(),
                       [&](const Plan& plan) { return need_of(plan) <= request.memory.bytes; });
@@ -149,13 +149,13 @@ TEST_CASE("pareto: the points within a memory are plans that fit it with the all
   // Where no point fits, the answer is that of a plan for the memory.
   request.memory.bytes = Bytes(least.count() / 2);
   ParetoCurve curve = traced;
-  const Result<Done> left = LeaveOutWhatNeedsMore(source, request, {}, &curve);
+  const Result<Done> left = DropPlansAboveMemory(source, request, {}, &curve);
   REQUIRE_FALSE(left.ok());
   CHECK(left.error().code == ErrorCode::kInfeasible);
   CHECK(left.error().message == MakePlan(source, request, {}).error().message);
   curve = traced;
   request.memory = {};
-  REQUIRE(LeaveOutWhatNeedsMore(source, request, {}, &curve).ok());
+  REQUIRE(DropPlansAboveMemory(source, request, {}, &curve).ok());
   CHECK(curve.points == traced.points);
 }
 

@@ -99,7 +99,7 @@ std::vector<Bytes> CurveBudgets(Bytes least, Bytes keep_all) {
   return budgets;
 }
 
-Error AddsTooMuch(const PlanProblem& problem, std::string_view subject, const Plan& least) {
+Error AddedTimeError(const PlanProblem& problem, std::string_view subject, const Plan& least) {
   const auto step = static_cast<double>(problem.step.cost().count());
   const double added = 100 * static_cast<double>(least.figures.overhead.count()) / step;
   // Rounded up, so that the remedy works.

@@ -44,7 +44,7 @@ std::vector<Bytes> CurveBudgets(Bytes least, Bytes keep_all);
 
 // Returns the error kInfeasible: the algorithm named by `subject` finds no plan that adds as little
 // as the problem asks, and `least` is its plan of least added time.
-Error AddsTooMuch(const PlanProblem& problem, std::string_view subject, const Plan& least);
+Error AddedTimeError(const PlanProblem& problem, std::string_view subject, const Plan& least);
 // Returns the error kInfeasible: the algorithm named by `subject`, the subject of the message,
 // finds no plan within the problem's budget, and `least` is its plan of least peak. The message
 // adds to both sizes what the request's budget covers besides activations; of a device's memory it

@@ -49,14 +49,14 @@ struct PlanProblem {
     return seeks_peak() ? std::pair(a.peak, a.overhead) < std::pair(b.peak, b.overhead)
                         : std::pair(a.overhead, a.peak) < std::pair(b.overhead, b.peak);
   }
-  Runs Obeying(const Runs& runs) const {
-    return rules == nullptr ? runs : MadeToObey(*rules, runs);
+  Runs Constrained(const Runs& runs) const {
+    return rules == nullptr ? runs : ConstrainedTo(*rules, runs);
   }
 };
 
 struct Answer {
   // A plan of the step; the caller checks whether it fits. It has transfers only if the problem has
-  // `offload`, and heeds its terms.
+  // `offload`, and then keeps to its terms.
   Schedule schedule;
   bool is_optimal = false;
   std::string guarantee;

@@ -15,12 +15,12 @@
 #include "lib/planning/plan/offload_terms.h"
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/planning/plan/request_fields.h"
+#include "lib/planning/planner/apply_constraints.h"
 #include "lib/planning/planner/best_planner.h"
 #include "lib/planning/planner/check_request.h"
 #include "lib/planning/planner/constants_shortage.h"
 #include "lib/planning/planner/guarantees.h"
 #include "lib/planning/planner/memory_attempts.h"
-#include "lib/planning/planner/obedience.h"
 #include "lib/planning/planner/out_of_memory.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/plan_problem.h"
@@ -86,7 +86,7 @@ Error Refusal(const PlanProblem& problem, const SolverInfo& info, const Answer& 
   const std::string who = problem.request.setting ? fmt::format("{} with {}", info.name,
                                                                 TextOf(*problem.request.setting))
                                                   : std::string(info.name);
-  if (problem.most_added) return AddsTooMuch(problem, who, least);
+  if (problem.most_added) return AddedTimeError(problem, who, least);
   Error error = Infeasible(problem, who, least);
   const PlanFigures& figures = least.figures;
   if (auto note = ConstantsNote(figures.constants, figures.optimizer_state, problem.request)) {

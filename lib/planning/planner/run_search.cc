@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/base/stop.h"
-#include "lib/planning/planner/obedience.h"
+#include "lib/planning/planner/apply_constraints.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/problem/schedule/simulate.h"
 
@@ -22,14 +22,14 @@ int64_t LimitFor(const PlanProblem& problem, const Knob& knob) {
 
 // Returns the algorithm's outcome, changed to obey the constraints, which the algorithm does not
 // know.
-Result<RunOutcome> Obeying(const PlanProblem& problem, Result<RunOutcome> solved) {
-  if (!solved.ok() || problem.rules == nullptr || Obeys(*problem.rules, solved->runs)) {
+Result<RunOutcome> Constrained(const PlanProblem& problem, Result<RunOutcome> solved) {
+  if (!solved.ok() || problem.rules == nullptr || Satisfies(*problem.rules, solved->runs)) {
     return solved;
   }
-  solved->runs = problem.Obeying(solved->runs);
+  solved->runs = problem.Constrained(solved->runs);
   solved->schedule.reset();
   solved->is_optimal = false;
-  solved->guarantee += kChangedToObey;
+  solved->guarantee += kChangedForConstraints;
   return solved;
 }
 
@@ -81,7 +81,7 @@ Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLim
                                       PreparedRunSolver* solver) {
   const Knob knob = solver->knob();
   if (!problem.has_budget()) {
-    return Obeying(problem, solver->Solve(knob.preset, limits));
+    return Constrained(problem, solver->Solve(knob.preset, limits));
   }
   Simulator simulator(problem.step);
   std::optional<RunOutcome> best;
@@ -91,7 +91,7 @@ Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLim
                           SettingsFor(problem, limits, solver));
   for (const int64_t setting : settings) {
     PollStop();
-    Result<RunOutcome> solved = Obeying(problem, solver->Solve(setting, limits));
+    Result<RunOutcome> solved = Constrained(problem, solver->Solve(setting, limits));
     // The limit is too low for any plan. With higher limits, there may be plans that fit after they
     // are changed to obey the constraints.
     const bool is_refused = !solved.ok() && solved.error().code == ErrorCode::kInfeasible;
@@ -122,7 +122,7 @@ Result<Answer> SolveByRuns(const PlanProblem& problem, const SolveLimits& limits
   Result<RunOutcome> outcome = is_limit ? solver->Solve(LimitFor(problem, knob), limits)
                                         : SolveAtEachSetting(problem, limits, solver.get());
   if (!outcome.ok() && outcome.error().code == ErrorCode::kInfeasible) {
-    outcome = Obeying(problem, solver->Solve(knob.min, limits));
+    outcome = Constrained(problem, solver->Solve(knob.min, limits));
   }
   if (!outcome.ok()) return std::move(outcome).error();
   return Answer{ScheduleFor(*outcome), outcome->is_optimal, std::move(outcome->guarantee)};

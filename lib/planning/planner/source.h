@@ -56,8 +56,8 @@ Accounting AccountForKeepAll(const Source& source);
 using ReadSource = std::function<Result<Source>(const PlanRequest&)>;
 
 // Returns the error of a limit that the state of the optimizer counts towards, if the source is a
-// graph file that does not say what is trained. The state is then counted as 0 bytes. Where nobody
-// has named the optimizer, that is a warning, the error's message with the other words.
+// graph file that does not say what is trained. The state is then counted as 0 bytes. If the
+// optimizer is only the default, this is a warning instead.
 std::optional<Error> UnknownState(const Source& source, Optimizer optimizer);
 inline constexpr std::string_view kCountsAsNothing = " and counts as 0 B";
 

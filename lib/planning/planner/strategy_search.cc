@@ -11,7 +11,7 @@
 
 #include "lib/base/stop.h"
 #include "lib/planning/plan/constraints.h"
-#include "lib/planning/planner/choice.h"
+#include "lib/planning/planner/choose_plan.h"
 #include "lib/planning/planner/containment.h"
 #include "lib/planning/planner/knob_search.h"
 #include "lib/planning/planner/out_of_memory.h"

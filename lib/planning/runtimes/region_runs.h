@@ -76,7 +76,7 @@ class RegionRuns {
   // forward operation at this position makes.
   bool IsReadAgain(int32_t region, size_t position) const;
 
-  // Returns the runs in which these regions, of which no two share an operation, are checkpointed.
+  // Returns the runs in which these disjoint regions are checkpointed.
   // Operations that must not run twice have to be saved. O(operations).
   std::vector<OpId> RunsOf(const std::vector<CheckpointedRegion>& checkpointed) const;
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan {
 
@@ -152,9 +152,9 @@ Result<AttentionShape> ReadAttentionShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> AttentionFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Attention", JudgeBy<ReadAttentionShape>,
+      {"Attention", ValidateBy<ReadAttentionShape>,
        "one output, no cache, cap or window; the mask gets no gradient"},
-      {"FusedAttention", JudgeBy<ReadFusedAttentionShape>,
+      {"FusedAttention", ValidateBy<ReadFusedAttentionShape>,
        "heads of at most 128 elements; no gradient of what is broadcast over queries or keys"}};
   return kRows;
 }
@@ -373,7 +373,7 @@ Result<RotaryShape> ReadRotaryShape(const OpSpec& spec) {
 }
 
 std::span<const FamilyRow> RotaryFamily() {
-  static constexpr FamilyRow kRows[] = {{"RotaryEmbedding", JudgeBy<ReadRotaryShape>}};
+  static constexpr FamilyRow kRows[] = {{"RotaryEmbedding", ValidateBy<ReadRotaryShape>}};
   return kRows;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 #include "lib/problem/ops/op_hint.h"
 #include "lib/problem/ops/op_table.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lib/base/units.h"
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan {
 
@@ -98,7 +98,7 @@ Result<Done> CheckTypes(const OpSpec& spec, const std::string_view (&names)[kCou
   return Done{};
 }
 
-Result<Done> JudgeAttributeTypes(const OpSpec& spec) {
+Result<Done> ValidateAttributeTypes(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(CheckTypes<int64_t>(spec, kWholeNumbers, "a whole number"));
   return CheckTypes<std::vector<int64_t>>(spec, kLists, "a list of whole numbers");
 }
@@ -106,44 +106,44 @@ Result<Done> JudgeAttributeTypes(const OpSpec& spec) {
 // ---- Activations and normalisations ----
 
 // The operand at `bias` has the features of the first one.
-Result<Done> JudgeBiased(const OpSpec& spec, size_t bias) {
+Result<Done> ValidateBiased(const OpSpec& spec, size_t bias) {
   const Dims& x = spec.input(0).dims;
   if (x.empty()) return InvalidOp(spec, "its input is a scalar");
   return CheckDims(spec, bias, "its bias", {x.back()});
 }
 
-Result<Done> JudgeActivation(const OpSpec& spec) {
+Result<Done> ValidateActivation(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {0}));
-  return spec.input(1).is_present ? JudgeBiased(spec, 1) : Result<Done>(Done{});
+  return spec.input(1).is_present ? ValidateBiased(spec, 1) : Result<Done>(Done{});
 }
 
-Result<Done> JudgeBiasGelu(const OpSpec& spec) {
+Result<Done> ValidateBiasGelu(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {0, 1}));
-  return JudgeBiased(spec, 1);
+  return ValidateBiased(spec, 1);
 }
 
-Result<Done> JudgeBiasSplitGelu(const OpSpec& spec) {
-  CKPLAN_RETURN_IF_ERROR(JudgeBiasGelu(spec));
+Result<Done> ValidateBiasSplitGelu(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(ValidateBiasGelu(spec));
   const int64_t features = spec.input(0).dims.back();
   if (features % 2 == 0) return Done{};
   return InvalidOp(spec, fmt::format("its {} features cannot be halved", features));
 }
 
-Result<Done> JudgeBiasAdd(const OpSpec& spec) {
+Result<Done> ValidateBiasAdd(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {0, 1, 2}));
-  CKPLAN_RETURN_IF_ERROR(JudgeBiased(spec, 1));
+  CKPLAN_RETURN_IF_ERROR(ValidateBiased(spec, 1));
   return CheckDims(spec, 2, "its third input", spec.input(0).dims);
 }
 
-Result<Done> JudgeBiasDropout(const OpSpec& spec) {
+Result<Done> ValidateBiasDropout(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {0, 1}));
   return CheckDims(spec, 2, "its residual", spec.input(0).dims);
 }
 
-Result<Done> JudgeTwoInputs(const OpSpec& spec) { return RequireInputs(spec, {0, 1}); }
+Result<Done> ValidateTwoInputs(const OpSpec& spec) { return RequireInputs(spec, {0, 1}); }
 
 // What is skipped has the shape of the input, or lacks its batch.
-Result<Done> JudgeSkip(const OpSpec& spec) {
+Result<Done> ValidateSkip(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {0, 1, 2}));
   const Dims& x = spec.input(0).dims;
   if (x.size() != 2 && x.size() != 3) return RequireRank(spec, 0, 3);
@@ -154,19 +154,19 @@ Result<Done> JudgeSkip(const OpSpec& spec) {
   return CheckDims(spec, 2, "its scale", {x.back()});
 }
 
-Result<Done> JudgeSkipLayerNorm(const OpSpec& spec) {
-  CKPLAN_RETURN_IF_ERROR(JudgeSkip(spec));
+Result<Done> ValidateSkipLayerNorm(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(ValidateSkip(spec));
   const Dims features = {spec.input(0).dims.back()};
   CKPLAN_RETURN_IF_ERROR(CheckDims(spec, 3, "its shift", features));
   return CheckDims(spec, 4, "its bias", features);
 }
 
-Result<Done> JudgeSkipRmsNorm(const OpSpec& spec) {
-  CKPLAN_RETURN_IF_ERROR(JudgeSkip(spec));
+Result<Done> ValidateSkipRmsNorm(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(ValidateSkip(spec));
   return CheckDims(spec, 3, "its bias", {spec.input(0).dims.back()});
 }
 
-Result<Done> JudgeEmbedLayerNorm(const OpSpec& spec) {
+Result<Done> ValidateEmbedLayerNorm(const OpSpec& spec) {
   constexpr size_t kIds = 0, kSegments = 1, kWords = 2, kPositions = 3, kSegmentTable = 4;
   constexpr size_t kGamma = 5, kBeta = 6, kMask = 7, kPositionIds = 8;
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {kIds, kWords, kPositions, kGamma, kBeta}));
@@ -205,7 +205,7 @@ Result<Done> CheckPastPair(const OpSpec& spec, size_t keys, size_t values) {
   return InvalidOp(spec, "it has past keys or past values, but not both");
 }
 
-Result<Done> JudgeAttention(const OpSpec& spec) {
+Result<Done> ValidateAttention(const OpSpec& spec) {
   constexpr size_t kInput = 0, kWeights = 1, kBias = 2, kPast = 4;
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {kInput, kWeights}));
   CKPLAN_RETURN_IF_ERROR(RequireRank(spec, kInput, 3));
@@ -269,7 +269,7 @@ Result<KeySizes> ReadKeySizes(const OpSpec& spec, int64_t heads) {
   return KeySizes{k[0], k[1], k[2], v[2]};
 }
 
-Result<Done> JudgeMultiHeadAttention(const OpSpec& spec) {
+Result<Done> ValidateMultiHeadAttention(const OpSpec& spec) {
   constexpr size_t kQueries = 0, kKeys = 1, kBias = 3, kPastKeys = 6, kPastValues = 7;
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {kQueries}));
   CKPLAN_ASSIGN_OR_RETURN(const int64_t heads, PositiveAttribute(spec, "num_heads"));
@@ -295,7 +295,7 @@ Result<Done> JudgeMultiHeadAttention(const OpSpec& spec) {
   return CheckPast(spec, kPastValues, q[0], heads, value_size);
 }
 
-Result<Done> JudgeGroupQueryAttention(const OpSpec& spec) {
+Result<Done> ValidateGroupQueryAttention(const OpSpec& spec) {
   constexpr size_t kQueries = 0, kKeys = 1, kValues = 2, kPastKeys = 3, kPastValues = 4;
   constexpr size_t kCos = 7, kSin = 8;
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {kQueries}));
@@ -331,7 +331,7 @@ Result<Done> JudgeGroupQueryAttention(const OpSpec& spec) {
                                      spec.input(kCos).dims[1], size));
 }
 
-Result<Done> JudgeRotary(const OpSpec& spec) {
+Result<Done> ValidateRotary(const OpSpec& spec) {
   constexpr size_t kInput = 0, kPositions = 1, kCos = 2, kSin = 3;
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {kInput, kPositions, kCos, kSin}));
   const Dims& x = spec.input(kInput).dims;
@@ -381,7 +381,7 @@ Result<BlockedWeight> ReadBlockedWeight(const OpSpec& spec) {
                                      TextOf(a), weight.k));
 }
 
-Result<Done> JudgeNBits(const OpSpec& spec) {
+Result<Done> ValidateNBits(const OpSpec& spec) {
   constexpr size_t kWeights = 1, kScales = 2, kBias = 5;
   constexpr int64_t kMinBits = 2, kMaxBits = 8;
   CKPLAN_ASSIGN_OR_RETURN(const BlockedWeight weight, ReadBlockedWeight(spec));
@@ -399,7 +399,7 @@ Result<Done> JudgeNBits(const OpSpec& spec) {
 }
 
 // The weight and its scales may be followed by padding.
-Result<Done> JudgeBnb4(const OpSpec& spec) {
+Result<Done> ValidateBnb4(const OpSpec& spec) {
   constexpr size_t kWeights = 1, kScales = 2;
   CKPLAN_ASSIGN_OR_RETURN(const BlockedWeight weight, ReadBlockedWeight(spec));
   const int64_t elements = weight.k * weight.n;
@@ -412,7 +412,7 @@ Result<Done> JudgeBnb4(const OpSpec& spec) {
   return Done{};
 }
 
-Result<Done> JudgeFpQ4(const OpSpec& spec) {
+Result<Done> ValidateFpQ4(const OpSpec& spec) {
   constexpr size_t kShape = 2;
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {0, 1, kShape}));
   CKPLAN_RETURN_IF_ERROR(CheckDims(spec, kShape, "the shape of its weight", {2}));
@@ -426,7 +426,7 @@ Result<Done> JudgeFpQ4(const OpSpec& spec) {
 
 // Checks a product of two operands with the scale of the second one, and a bias, at these
 // positions.
-Result<Done> JudgeIntegerProduct(const OpSpec& spec, size_t scale, size_t bias) {
+Result<Done> ValidateIntegerProduct(const OpSpec& spec, size_t scale, size_t bias) {
   const Dims& a = spec.input(0).dims;
   const Dims& b = spec.input(1).dims;
   const bool fits = !a.empty() && !b.empty() && a.back() == b[b.size() < 2 ? 0 : b.size() - 2];
@@ -441,14 +441,14 @@ Result<Done> JudgeIntegerProduct(const OpSpec& spec, size_t scale, size_t bias) 
   return CheckDims(spec, bias, "its bias", {b.back()});
 }
 
-Result<Done> JudgeDynamicQuantizeMatMul(const OpSpec& spec) {
+Result<Done> ValidateDynamicQuantizeMatMul(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {0, 1, 2}));
-  return JudgeIntegerProduct(spec, 2, 4);
+  return ValidateIntegerProduct(spec, 2, 4);
 }
 
-Result<Done> JudgeMatMulIntegerToFloat(const OpSpec& spec) {
+Result<Done> ValidateMatMulIntegerToFloat(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {0, 1, 2, 3}));
-  return JudgeIntegerProduct(spec, 3, 6);
+  return ValidateIntegerProduct(spec, 3, 6);
 }
 
 // ---- The table ----
@@ -459,44 +459,44 @@ struct ContribRow {
 };
 
 constexpr ContribRow kContribRows[] = {
-    {"Attention", JudgeAttention},
-    {"BiasAdd", JudgeBiasAdd},
-    {"BiasDropout", JudgeBiasDropout},
-    {"BiasGelu", JudgeBiasGelu},
-    {"BiasSoftmax", JudgeTwoInputs},
-    {"BiasSplitGelu", JudgeBiasSplitGelu},
-    {"DynamicQuantizeMatMul", JudgeDynamicQuantizeMatMul},
-    {"EmbedLayerNormalization", JudgeEmbedLayerNorm},
-    {"FastGelu", JudgeActivation},
-    {"FusedConv", JudgeTwoInputs},
-    {"FusedGemm", JudgeTwoInputs},
-    {"FusedMatMul", JudgeTwoInputs},
-    {"Gelu", JudgeActivation},
-    {"GroupQueryAttention", JudgeGroupQueryAttention},
-    {"MatMulBnb4", JudgeBnb4},
-    {"MatMulFpQ4", JudgeFpQ4},
-    {"MatMulIntegerToFloat", JudgeMatMulIntegerToFloat},
-    {"MatMulNBits", JudgeNBits},
-    {"MultiHeadAttention", JudgeMultiHeadAttention},
-    {"QuickGelu", JudgeActivation},
-    {"RotaryEmbedding", JudgeRotary},
-    {"SimplifiedLayerNormalization", JudgeTwoInputs},
-    {"SkipLayerNormalization", JudgeSkipLayerNorm},
-    {"SkipSimplifiedLayerNormalization", JudgeSkipRmsNorm},
-    {"TorchEmbedding", JudgeTwoInputs},
-    {"TransposeMatMul", JudgeTwoInputs},
+    {"Attention", ValidateAttention},
+    {"BiasAdd", ValidateBiasAdd},
+    {"BiasDropout", ValidateBiasDropout},
+    {"BiasGelu", ValidateBiasGelu},
+    {"BiasSoftmax", ValidateTwoInputs},
+    {"BiasSplitGelu", ValidateBiasSplitGelu},
+    {"DynamicQuantizeMatMul", ValidateDynamicQuantizeMatMul},
+    {"EmbedLayerNormalization", ValidateEmbedLayerNorm},
+    {"FastGelu", ValidateActivation},
+    {"FusedConv", ValidateTwoInputs},
+    {"FusedGemm", ValidateTwoInputs},
+    {"FusedMatMul", ValidateTwoInputs},
+    {"Gelu", ValidateActivation},
+    {"GroupQueryAttention", ValidateGroupQueryAttention},
+    {"MatMulBnb4", ValidateBnb4},
+    {"MatMulFpQ4", ValidateFpQ4},
+    {"MatMulIntegerToFloat", ValidateMatMulIntegerToFloat},
+    {"MatMulNBits", ValidateNBits},
+    {"MultiHeadAttention", ValidateMultiHeadAttention},
+    {"QuickGelu", ValidateActivation},
+    {"RotaryEmbedding", ValidateRotary},
+    {"SimplifiedLayerNormalization", ValidateTwoInputs},
+    {"SkipLayerNormalization", ValidateSkipLayerNorm},
+    {"SkipSimplifiedLayerNormalization", ValidateSkipRmsNorm},
+    {"TorchEmbedding", ValidateTwoInputs},
+    {"TransposeMatMul", ValidateTwoInputs},
 };
 
 }  // namespace
 
-Result<Done> JudgeContrib(const OpSpec& spec) {
+Result<Done> ValidateContrib(const OpSpec& spec) {
   constexpr std::string_view kDomain = "com.microsoft.";
   if (!spec.type.starts_with(kDomain)) return Done{};
   const std::string_view type = std::string_view(spec.type).substr(kDomain.size());
   const auto* const row = std::find_if(std::begin(kContribRows), std::end(kContribRows),
                                        [&](const ContribRow& one) { return one.type == type; });
   if (row == std::end(kContribRows)) return Done{};
-  CKPLAN_RETURN_IF_ERROR(JudgeAttributeTypes(spec));
+  CKPLAN_RETURN_IF_ERROR(ValidateAttributeTypes(spec));
   return row->judge(spec);
 }
 

@@ -11,6 +11,6 @@ namespace ckplan {
 // kInvalidInput: a required operand is missing, or operands and attributes contradict each other.
 // The shapes of all operands that are present must be known; outputs are not read. Operators
 // without rules pass.
-Result<Done> JudgeContrib(const OpSpec& spec);
+Result<Done> ValidateContrib(const OpSpec& spec);
 
 }  // namespace ckplan

@@ -84,7 +84,7 @@ TEST_CASE("contrib: what contradicts itself is refused") {
     CAPTURE(row.op.type);
     CAPTURE(row.op.operands);
     CAPTURE(row.op.attributes);
-    const Result<Done> judged = JudgeContrib(ContribSpec(row.op));
+    const Result<Done> judged = ValidateContrib(ContribSpec(row.op));
     REQUIRE(!judged.ok());
     CAPTURE(judged.error().message);
     CHECK(judged.error().code == ErrorCode::kInvalidInput);
@@ -117,7 +117,7 @@ TEST_CASE("contrib: what ONNX Runtime runs passes") {
   for (const reference::CaseRow& row : rows) {
     CAPTURE(row.type);
     CAPTURE(row.operands);
-    const Result<Done> judged = JudgeContrib(ContribSpec(row));
+    const Result<Done> judged = ValidateContrib(ContribSpec(row));
     CHECK_MESSAGE(judged.ok(), judged.error().message);
   }
 }

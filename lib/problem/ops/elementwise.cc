@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "lib/problem/ops/families.h"
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan {
 
@@ -18,28 +18,28 @@ bool OutputHasSlope(const OpSpec& spec) {
   return true;
 }
 
-Result<Done> JudgeRelu(const OpSpec& spec) {
+Result<Done> ValidateRelu(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   return RequireNumber(spec, spec.input(0), "its input");
 }
 
-Result<Done> JudgeGelu(const OpSpec& spec) {
+Result<Done> ValidateGelu(const OpSpec& spec) {
   const std::string approximation = spec.String("approximate", "none");
   if (approximation != "none" && approximation != "tanh") {
     return InvalidOp(spec, fmt::format("attribute approximate is \"{}\" instead of none or tanh",
                                        approximation));
   }
-  return JudgeActivation(spec);
+  return ValidateActivation(spec);
 }
 
-Result<Done> JudgeSoftplus(const OpSpec& spec) {
+Result<Done> ValidateSoftplus(const OpSpec& spec) {
   if (spec.Float(kFactorAttribute, 1) == 0) return InvalidOp(spec, "its beta is 0");
-  return JudgeActivation(spec);
+  return ValidateActivation(spec);
 }
 
 }  // namespace
 
-Result<Done> JudgeActivation(const OpSpec& spec) {
+Result<Done> ValidateActivation(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(0), "its input"));
   if (spec.input(0).has_gradient && !OutputHasSlope(spec)) {
@@ -51,36 +51,36 @@ Result<Done> JudgeActivation(const OpSpec& spec) {
 
 std::span<const FamilyRow> ActivationFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Relu", JudgeRelu},
-      {"LeakyRelu", JudgeActivation, "gradient only for alpha >= 0"},
-      {"Sigmoid", JudgeActivation},
-      {"Tanh", JudgeActivation},
-      {"Elu", JudgeActivation, "gradient only for alpha >= 0"},
-      {"Selu", JudgeActivation, "gradient only for alpha >= 0 and gamma > 0"},
-      {"Celu", JudgeActivation, "gradient only for alpha > 0"},
-      {"Softplus", JudgeSoftplus},
-      {"Softsign", JudgeActivation},
-      {"Gelu", JudgeGelu},
-      {"Swish", JudgeActivation},
-      {"Mish", JudgeActivation},
-      {"HardSigmoid", JudgeActivation},
-      {"HardSwish", JudgeActivation},
-      {"ThresholdedRelu", JudgeActivation},
-      {"Shrink", JudgeActivation},
+      {"Relu", ValidateRelu},
+      {"LeakyRelu", ValidateActivation, "gradient only for alpha >= 0"},
+      {"Sigmoid", ValidateActivation},
+      {"Tanh", ValidateActivation},
+      {"Elu", ValidateActivation, "gradient only for alpha >= 0"},
+      {"Selu", ValidateActivation, "gradient only for alpha >= 0 and gamma > 0"},
+      {"Celu", ValidateActivation, "gradient only for alpha > 0"},
+      {"Softplus", ValidateSoftplus},
+      {"Softsign", ValidateActivation},
+      {"Gelu", ValidateGelu},
+      {"Swish", ValidateActivation},
+      {"Mish", ValidateActivation},
+      {"HardSigmoid", ValidateActivation},
+      {"HardSwish", ValidateActivation},
+      {"ThresholdedRelu", ValidateActivation},
+      {"Shrink", ValidateActivation},
   };
   return kRows;
 }
 
 namespace {
 
-Result<Done> JudgeArithmetic(const OpSpec& spec) {
+Result<Done> ValidateArithmetic(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireBroadcast(spec, 2));
   CKPLAN_RETURN_IF_ERROR(RequireNumber(spec, spec.input(0), "its first input"));
   CKPLAN_RETURN_IF_ERROR(RequireType(spec, spec.input(1), "its second input", spec.input(0).type));
   return RequireType(spec, spec.output(0), "its output", spec.input(0).type);
 }
 
-Result<Done> JudgePow(const OpSpec& spec) {
+Result<Done> ValidatePow(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireBroadcast(spec, 2));
   if (KnownExponent(spec).has_value()) {
     return RequireType(spec, spec.output(0), "its output", spec.input(0).type);
@@ -88,16 +88,16 @@ Result<Done> JudgePow(const OpSpec& spec) {
   if (!AreAlike(spec.input(0).type, spec.input(1).type)) {
     return UnsupportedOp(spec, "its exponent is of another element type and no known scalar");
   }
-  return JudgeArithmetic(spec);
+  return ValidateArithmetic(spec);
 }
 
-Result<Done> JudgePRelu(const OpSpec& spec) {
-  CKPLAN_RETURN_IF_ERROR(JudgeArithmetic(spec));
+Result<Done> ValidatePRelu(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(ValidateArithmetic(spec));
   return RequireFloat(spec, spec.input(0), "its input");
 }
 
-Result<Done> JudgeMod(const OpSpec& spec) {
-  CKPLAN_RETURN_IF_ERROR(JudgeArithmetic(spec));
+Result<Done> ValidateMod(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(ValidateArithmetic(spec));
   if (spec.Int("fmod", 0) == 0 && IsFloat(spec.input(0).type)) {
     // The reference of ONNX computes it; no kernel here does.
     return UnsupportedOp(spec, "attribute fmod is 0 and its inputs are floats");
@@ -119,13 +119,13 @@ std::optional<double> KnownExponent(const OpSpec& spec) {
 
 std::span<const FamilyRow> BinaryFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Add", JudgeArithmetic},
-      {"Sub", JudgeArithmetic},
-      {"Mul", JudgeArithmetic},
-      {"Div", JudgeArithmetic},
-      {"Mod", JudgeMod},
-      {"Pow", JudgePow, "an exponent of another type only if it is a known scalar"},
-      {"PRelu", JudgePRelu},
+      {"Add", ValidateArithmetic},
+      {"Sub", ValidateArithmetic},
+      {"Mul", ValidateArithmetic},
+      {"Div", ValidateArithmetic},
+      {"Mod", ValidateMod},
+      {"Pow", ValidatePow, "an exponent of another type only if it is a known scalar"},
+      {"PRelu", ValidatePRelu},
   };
   return kRows;
 }
@@ -135,7 +135,7 @@ std::span<const FamilyRow> BinaryFamily() {
 namespace {
 
 // Checks one of the limits, input 1 or 2, which may be absent.
-Result<Done> JudgeLimit(const OpSpec& spec, size_t position) {
+Result<Done> ValidateLimit(const OpSpec& spec, size_t position) {
   const Operand& limit = spec.input(position);
   if (!limit.is_present) return Done{};
   const std::string_view name = position == 1 ? "its lower limit" : "its upper limit";
@@ -147,11 +147,11 @@ Result<Done> JudgeLimit(const OpSpec& spec, size_t position) {
   return Done{};
 }
 
-Result<Done> JudgeClip(const OpSpec& spec) {
+Result<Done> ValidateClip(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   CKPLAN_RETURN_IF_ERROR(RequireNumber(spec, spec.input(0), "its input"));
-  CKPLAN_RETURN_IF_ERROR(JudgeLimit(spec, 1));
-  CKPLAN_RETURN_IF_ERROR(JudgeLimit(spec, 2));
+  CKPLAN_RETURN_IF_ERROR(ValidateLimit(spec, 1));
+  CKPLAN_RETURN_IF_ERROR(ValidateLimit(spec, 2));
   if (!IsFloat(spec.input(0).type) && (spec.Has("min") || spec.Has("max"))) {
     return InvalidOp(spec, "its limits are attributes, which are floats, and its input is not");
   }
@@ -162,7 +162,7 @@ Result<Done> JudgeClip(const OpSpec& spec) {
 
 std::span<const FamilyRow> ClipCastFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Clip", JudgeClip, "gradient only where the limits are constant"},
+      {"Clip", ValidateClip, "gradient only where the limits are constant"},
       {"Cast", RequireSameDims},
       {"CastLike", RequireSameDims},
   };
@@ -173,20 +173,20 @@ std::span<const FamilyRow> ClipCastFamily() {
 
 namespace {
 
-Result<Done> JudgeTest(const OpSpec& spec) {
+Result<Done> ValidateTest(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireBroadcast(spec, 2));
   CKPLAN_RETURN_IF_ERROR(RequireType(spec, spec.input(1), "its second input", spec.input(0).type));
   return RequireType(spec, spec.output(0), "its output", ElementType::kBool);
 }
 
-Result<Done> JudgeBits(const OpSpec& spec) {
+Result<Done> ValidateBits(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireBroadcast(spec, 2));
   CKPLAN_RETURN_IF_ERROR(RequireIndices(spec, spec.input(0), "its first input"));
   CKPLAN_RETURN_IF_ERROR(RequireType(spec, spec.input(1), "its second input", spec.input(0).type));
   return RequireType(spec, spec.output(0), "its output", spec.input(0).type);
 }
 
-Result<Done> JudgeWhere(const OpSpec& spec) {
+Result<Done> ValidateWhere(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireBroadcast(spec, 3));
   CKPLAN_RETURN_IF_ERROR(RequireType(spec, spec.input(0), "its condition", ElementType::kBool));
   CKPLAN_RETURN_IF_ERROR(RequireType(spec, spec.input(2), "its second choice", spec.input(1).type));
@@ -197,18 +197,18 @@ Result<Done> JudgeWhere(const OpSpec& spec) {
 
 std::span<const FamilyRow> LogicFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Equal", JudgeTest},
-      {"Less", JudgeTest},
-      {"LessOrEqual", JudgeTest},
-      {"Greater", JudgeTest},
-      {"GreaterOrEqual", JudgeTest},
-      {"And", JudgeTest},
-      {"Or", JudgeTest},
-      {"Xor", JudgeTest},
-      {"BitwiseAnd", JudgeBits},
-      {"BitwiseOr", JudgeBits},
-      {"BitwiseXor", JudgeBits},
-      {"Where", JudgeWhere},
+      {"Equal", ValidateTest},
+      {"Less", ValidateTest},
+      {"LessOrEqual", ValidateTest},
+      {"Greater", ValidateTest},
+      {"GreaterOrEqual", ValidateTest},
+      {"And", ValidateTest},
+      {"Or", ValidateTest},
+      {"Xor", ValidateTest},
+      {"BitwiseAnd", ValidateBits},
+      {"BitwiseOr", ValidateBits},
+      {"BitwiseXor", ValidateBits},
+      {"Where", ValidateWhere},
   };
   return kRows;
 }
@@ -218,7 +218,7 @@ std::span<const FamilyRow> LogicFamily() {
 
 namespace {
 
-Result<Done> JudgeExtreme(const OpSpec& spec) {
+Result<Done> ValidateExtreme(const OpSpec& spec) {
   if (spec.inputs.empty()) return InvalidOp(spec, "it has no inputs");
   CKPLAN_RETURN_IF_ERROR(RequireBroadcast(spec, spec.inputs.size()));
   CKPLAN_RETURN_IF_ERROR(RequireNumber(spec, spec.input(0), "its first input"));
@@ -229,8 +229,8 @@ Result<Done> JudgeExtreme(const OpSpec& spec) {
   return RequireType(spec, spec.output(0), "its output", spec.input(0).type);
 }
 
-Result<Done> JudgeSum(const OpSpec& spec) {
-  CKPLAN_RETURN_IF_ERROR(JudgeExtreme(spec));
+Result<Done> ValidateSum(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(ValidateExtreme(spec));
   return RequireFloat(spec, spec.input(0), "its first input");
 }
 
@@ -238,10 +238,10 @@ Result<Done> JudgeSum(const OpSpec& spec) {
 
 std::span<const FamilyRow> NaryFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Sum", JudgeSum},
-      {"Mean", JudgeSum},
-      {"Max", JudgeExtreme},
-      {"Min", JudgeExtreme},
+      {"Sum", ValidateSum},
+      {"Mean", ValidateSum},
+      {"Max", ValidateExtreme},
+      {"Min", ValidateExtreme},
   };
   return kRows;
 }
@@ -251,25 +251,25 @@ std::span<const FamilyRow> NaryFamily() {
 namespace {
 
 // Functions from floats to floats.
-Result<Done> JudgeFunction(const OpSpec& spec) {
+Result<Done> ValidateFunction(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   return RequireFloat(spec, spec.input(0), "its input");
 }
 
 // Functions from numbers of any type to the same type.
-Result<Done> JudgeNumber(const OpSpec& spec) {
+Result<Done> ValidateNumber(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   return RequireNumber(spec, spec.input(0), "its input");
 }
 
 // Functions from floats to booleans.
-Result<Done> JudgeFloatTest(const OpSpec& spec) {
+Result<Done> ValidateFloatTest(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameDims(spec));
   CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(0), "its input"));
   return RequireType(spec, spec.output(0), "its output", ElementType::kBool);
 }
 
-Result<Done> JudgeNot(const OpSpec& spec) {
+Result<Done> ValidateNot(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   return RequireType(spec, spec.input(0), "its input", ElementType::kBool);
 }
@@ -278,15 +278,15 @@ Result<Done> JudgeNot(const OpSpec& spec) {
 
 std::span<const FamilyRow> UnaryMathFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Exp", JudgeFunction},    {"Sqrt", JudgeFunction},  {"Reciprocal", JudgeFunction},
-      {"Tan", JudgeFunction},    {"Log", JudgeFunction},   {"Abs", JudgeNumber},
-      {"Erf", JudgeFunction},    {"Sin", JudgeFunction},   {"Cos", JudgeFunction},
-      {"Asin", JudgeFunction},   {"Acos", JudgeFunction},  {"Atan", JudgeFunction},
-      {"Sinh", JudgeFunction},   {"Cosh", JudgeFunction},  {"Asinh", JudgeFunction},
-      {"Acosh", JudgeFunction},  {"Atanh", JudgeFunction}, {"Neg", JudgeNumber},
-      {"Sign", JudgeNumber},     {"Floor", JudgeFunction}, {"Ceil", JudgeFunction},
-      {"Round", JudgeFunction},  {"Not", JudgeNot},        {"IsNaN", JudgeFloatTest},
-      {"IsInf", JudgeFloatTest},
+      {"Exp", ValidateFunction},    {"Sqrt", ValidateFunction},  {"Reciprocal", ValidateFunction},
+      {"Tan", ValidateFunction},    {"Log", ValidateFunction},   {"Abs", ValidateNumber},
+      {"Erf", ValidateFunction},    {"Sin", ValidateFunction},   {"Cos", ValidateFunction},
+      {"Asin", ValidateFunction},   {"Acos", ValidateFunction},  {"Atan", ValidateFunction},
+      {"Sinh", ValidateFunction},   {"Cosh", ValidateFunction},  {"Asinh", ValidateFunction},
+      {"Acosh", ValidateFunction},  {"Atanh", ValidateFunction}, {"Neg", ValidateNumber},
+      {"Sign", ValidateNumber},     {"Floor", ValidateFunction}, {"Ceil", ValidateFunction},
+      {"Round", ValidateFunction},  {"Not", ValidateNot},        {"IsNaN", ValidateFloatTest},
+      {"IsInf", ValidateFloatTest},
   };
   return kRows;
 }

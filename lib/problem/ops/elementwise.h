@@ -16,7 +16,7 @@ namespace ckplan {
 // than 0. ONNX's Softplus has none.
 inline constexpr std::string_view kFactorAttribute = "factor";
 
-Result<Done> JudgeActivation(const OpSpec& spec);
+Result<Done> ValidateActivation(const OpSpec& spec);
 
 // Arithmetic of two operands, each broadcast to the output.
 

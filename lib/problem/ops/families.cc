@@ -11,7 +11,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 #include "lib/problem/ops/op_spec.h"
 
 namespace ckplan {
@@ -40,7 +40,7 @@ constexpr AxisList kAxisLists[] = {
 constexpr int64_t kMostAxisNumbers = 1024;
 
 // Rules of shape inference loop over these numbers even where their values are unknown.
-Result<Done> JudgeAxisLists(const OpSpec& spec) {
+Result<Done> ValidateAxisLists(const OpSpec& spec) {
   for (const AxisList& list : kAxisLists) {
     if (list.type != spec.type) continue;
     const Operand& operand = spec.input(list.operand);
@@ -63,7 +63,7 @@ std::vector<int64_t> IntegersOf(const AttributeValue& value) {
 // Attributes whose lists are contents, and may have any length.
 bool IsContents(std::string_view type) { return type == "Constant" || type == "TfIdfVectorizer"; }
 
-Result<Done> JudgeLengths(const OpSpec& spec) {
+Result<Done> ValidateLengths(const OpSpec& spec) {
   if (IsContents(spec.type)) return Done{};
   for (const auto& [name, value] : spec.attributes) {
     const auto* list = std::get_if<std::vector<int64_t>>(&value);
@@ -75,7 +75,7 @@ Result<Done> JudgeLengths(const OpSpec& spec) {
 }
 
 // An operator may add axes, as many as it names: one for `axis`. Its own rule knows more.
-Result<Done> JudgeAxes(const OpSpec& spec) {
+Result<Done> ValidateAxes(const OpSpec& spec) {
   const Operand& operand = spec.input(0);
   for (const std::string_view name : {"axis", "axes"}) {
     const auto found = spec.attributes.find(name);
@@ -111,7 +111,7 @@ constexpr CountRule kCounts[] = {
 };
 constexpr int64_t kMostCount = std::numeric_limits<int32_t>::max();
 
-Result<Done> JudgeCounts(const OpSpec& spec) {
+Result<Done> ValidateCounts(const OpSpec& spec) {
   for (const CountRule& rule : kCounts) {
     const auto found = spec.attributes.find(rule.name);
     if (found == spec.attributes.end()) continue;
@@ -127,11 +127,11 @@ Result<Done> JudgeCounts(const OpSpec& spec) {
 // kInvalidInput: an attribute names an axis far outside its operand, a count or a part of a window
 // is below its least value or above 32 bits, or a list is longer than any tensor has axes. Operands
 // of unknown shape are absent from the spec.
-Result<Done> JudgeCommonAttributes(const OpSpec& spec) {
-  CKPLAN_RETURN_IF_ERROR(JudgeAxisLists(spec));
-  CKPLAN_RETURN_IF_ERROR(JudgeLengths(spec));
-  CKPLAN_RETURN_IF_ERROR(JudgeAxes(spec));
-  return JudgeCounts(spec);
+Result<Done> ValidateCommonAttributes(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(ValidateAxisLists(spec));
+  CKPLAN_RETURN_IF_ERROR(ValidateLengths(spec));
+  CKPLAN_RETURN_IF_ERROR(ValidateAxes(spec));
+  return ValidateCounts(spec);
 }
 
 constexpr std::span<const FamilyRow> (*kFamilies[])() = {
@@ -155,7 +155,7 @@ std::vector<FamilyRow> SortedRows() {
 // sizes by small numbers and by sizes of another operand without checking for overflow.
 constexpr int64_t kMaxElements = int64_t{1} << 44;
 
-Result<Done> JudgeSizes(const OpSpec& spec, const Operand& operand, std::string_view name) {
+Result<Done> ValidateSizes(const OpSpec& spec, const Operand& operand, std::string_view name) {
   if (!operand.is_present) return Done{};
   int64_t elements = 1;
   for (const int64_t dim : operand.dims) {
@@ -173,8 +173,8 @@ Result<Done> JudgeSizes(const OpSpec& spec, const Operand& operand, std::string_
 
 }  // namespace
 
-Result<Done> JudgeAttributes(const OpSpec& spec) {
-  CKPLAN_RETURN_IF_ERROR(JudgeCommonAttributes(spec));
+Result<Done> ValidateAttributes(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(ValidateCommonAttributes(spec));
   const FamilyRow* const row = FindFamilyRow(spec.type);
   if (row == nullptr || row->judge_attributes == nullptr) return Done{};
   return row->judge_attributes(spec);
@@ -197,14 +197,14 @@ std::string JoinLimits(std::string_view common, std::string_view own) {
   return fmt::format("{}{}{}", common, common.empty() || own.empty() ? "" : "; ", own);
 }
 
-Result<Done> JudgeOp(const OpSpec& spec) {
+Result<Done> ValidateOp(const OpSpec& spec) {
   const FamilyRow* row = FindFamilyRow(spec.type);
   if (row == nullptr) return UnsupportedOp(spec, "it has no kernel for this operator");
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
-    CKPLAN_RETURN_IF_ERROR(JudgeSizes(spec, spec.inputs[i], fmt::format("input {}", i)));
+    CKPLAN_RETURN_IF_ERROR(ValidateSizes(spec, spec.inputs[i], fmt::format("input {}", i)));
   }
   for (size_t i = 0; i < spec.outputs.size(); ++i) {
-    CKPLAN_RETURN_IF_ERROR(JudgeSizes(spec, spec.outputs[i], fmt::format("output {}", i)));
+    CKPLAN_RETURN_IF_ERROR(ValidateSizes(spec, spec.outputs[i], fmt::format("output {}", i)));
   }
   return row->judge(spec);
 }

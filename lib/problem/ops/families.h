@@ -43,18 +43,18 @@ const FamilyRow* FindFamilyRow(std::string_view type);
 
 // Returns success if the operator is safe to run on any backend; see FamilyRow::judge.
 // kUnsupported: the operator belongs to no family.
-Result<Done> JudgeOp(const OpSpec& spec);
+Result<Done> ValidateOp(const OpSpec& spec);
 
-// Judges what is known before the shape of the output is inferred: JudgeCommonAttributes
+// Judges what is known before the shape of the output is inferred: ValidateCommonAttributes
 // (families.cc) for every operator, then FamilyRow::judge_attributes of those in families.
-Result<Done> JudgeAttributes(const OpSpec& spec);
+Result<Done> ValidateAttributes(const OpSpec& spec);
 
 // Joins the limits that all backends have with the further limits of one backend: "a; b".
 std::string JoinLimits(std::string_view common, std::string_view own);
 
-// A judge that reads the shape only to check it: JudgeBy<ReadConvShape>.
+// A judge that reads the shape only to check it: ValidateBy<ReadConvShape>.
 template <auto kRead>
-Result<Done> JudgeBy(const OpSpec& spec) {
+Result<Done> ValidateBy(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(kRead(spec));
   return Done{};
 }

@@ -4,14 +4,14 @@
 
 #include <string>
 
-#include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/layout.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan {
 
 namespace {
 
-Result<Done> JudgeGatheredTypes(const OpSpec& spec) {
+Result<Done> ValidateGatheredTypes(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireIndices(spec, spec.input(1), "its tensor of indices"));
   return RequireType(spec, spec.output(0), "its output", spec.input(0).type);
 }
@@ -81,7 +81,7 @@ Result<GatherShape> ReadGatherNd(const OpSpec& spec) {
 
 Result<GatherShape> ReadGatherShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 2));
-  CKPLAN_RETURN_IF_ERROR(JudgeGatheredTypes(spec));
+  CKPLAN_RETURN_IF_ERROR(ValidateGatheredTypes(spec));
   CKPLAN_ASSIGN_OR_RETURN(GatherShape shape,
                           spec.type == "Gather" ? ReadGather(spec) : ReadGatherNd(spec));
   CKPLAN_RETURN_IF_ERROR(RequireRows(spec, shape));
@@ -90,7 +90,7 @@ Result<GatherShape> ReadGatherShape(const OpSpec& spec) {
 
 Result<GatherShape> ReadScatterNdShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 3));
-  CKPLAN_RETURN_IF_ERROR(JudgeGatheredTypes(spec));
+  CKPLAN_RETURN_IF_ERROR(ValidateGatheredTypes(spec));
   CKPLAN_RETURN_IF_ERROR(
       RequireType(spec, spec.input(2), "its tensor of updates", spec.input(0).type));
   CKPLAN_RETURN_IF_ERROR(RequireDims(spec, spec.output(0), "its output", spec.input(0).dims));
@@ -123,9 +123,9 @@ Result<Scattering> ReadScattering(const OpSpec& spec) {
 
 std::span<const FamilyRow> GatherFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Gather", JudgeBy<ReadGatherShape>},
-      {"GatherND", JudgeBy<ReadGatherShape>},
-      {"ScatterND", JudgeBy<ReadScatterNdShape>,
+      {"Gather", ValidateBy<ReadGatherShape>},
+      {"GatherND", ValidateBy<ReadGatherShape>},
+      {"ScatterND", ValidateBy<ReadScatterNdShape>,
        "no gradient of reductions other than none and add"},
   };
   return kRows;
@@ -133,13 +133,13 @@ std::span<const FamilyRow> GatherFamily() {
 
 namespace {
 
-Result<Done> JudgeGather(const OpSpec& spec) {
+Result<Done> ValidateGather(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 2));
   CKPLAN_RETURN_IF_ERROR(ReadElementAxis(spec));
   return RequireDims(spec, spec.output(0), "its output", spec.input(1).dims);
 }
 
-Result<Done> JudgeScatter(const OpSpec& spec) {
+Result<Done> ValidateScatter(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 3));
   CKPLAN_RETURN_IF_ERROR(ReadElementAxis(spec));
   CKPLAN_RETURN_IF_ERROR(ReadScattering(spec));
@@ -172,9 +172,9 @@ Result<size_t> ReadElementAxis(const OpSpec& spec) {
 
 std::span<const FamilyRow> ElementFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"GatherElements", JudgeGather},
-      {"ScatterElements", JudgeScatter, "no gradient of reductions other than none and add"},
-      {"Scatter", JudgeScatter},
+      {"GatherElements", ValidateGather},
+      {"ScatterElements", ValidateScatter, "no gradient of reductions other than none and add"},
+      {"Scatter", ValidateScatter},
   };
   return kRows;
 }

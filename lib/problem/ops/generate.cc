@@ -6,13 +6,13 @@
 #include <optional>
 #include <variant>
 
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan {
 
 namespace {
 
-Result<Done> JudgeRange(const OpSpec& spec) {
+Result<Done> ValidateRange(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 3));
   CKPLAN_RETURN_IF_ERROR(RequireNumber(spec, spec.output(0), "its output"));
   constexpr const char* kNames[] = {"its start", "its limit", "its step"};
@@ -23,7 +23,7 @@ Result<Done> JudgeRange(const OpSpec& spec) {
   return Done{};
 }
 
-Result<Done> JudgeEyeLike(const OpSpec& spec) {
+Result<Done> ValidateEyeLike(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameDims(spec));
   if (spec.input(0).dims.size() == 2) return Done{};
   return InvalidOp(spec,
@@ -107,36 +107,36 @@ Result<TriluShape> ReadTriluShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> GenerateFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"ConstantOfShape", JudgeBy<ReadConstantOfShape>},
-      {"Shape", JudgeBy<ReadShapeOf>},
-      {"Size", JudgeBy<ReadShapeOf>},
-      {"Range", JudgeRange},
-      {"OneHot", JudgeBy<ReadOneHotShape>},
-      {"EyeLike", JudgeEyeLike},
-      {"Trilu", JudgeBy<ReadTriluShape>, "k must be known before the step"},
+      {"ConstantOfShape", ValidateBy<ReadConstantOfShape>},
+      {"Shape", ValidateBy<ReadShapeOf>},
+      {"Size", ValidateBy<ReadShapeOf>},
+      {"Range", ValidateRange},
+      {"OneHot", ValidateBy<ReadOneHotShape>},
+      {"EyeLike", ValidateEyeLike},
+      {"Trilu", ValidateBy<ReadTriluShape>, "k must be known before the step"},
   };
   return kRows;
 }
 
 namespace {
 
-Result<Done> JudgeDrawn(const OpSpec& spec) {
+Result<Done> ValidateDrawn(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 0));
   return RequireFloat(spec, spec.output(0), "its output");
 }
 
-Result<Done> JudgeDrawnLike(const OpSpec& spec) {
+Result<Done> ValidateDrawnLike(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameDims(spec));
-  return JudgeDrawn(spec);
+  return ValidateDrawn(spec);
 }
 
-Result<Done> JudgeBernoulli(const OpSpec& spec) {
+Result<Done> ValidateBernoulli(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameDims(spec));
   return RequireFloat(spec, spec.input(0), "its input");
 }
 
 // Before opset 10 the mask has the type of the input instead of bool.
-Result<Done> JudgeMask(const OpSpec& spec) {
+Result<Done> ValidateMask(const OpSpec& spec) {
   const Operand& mask = spec.output(1);
   CKPLAN_RETURN_IF_ERROR(RequireDims(spec, mask, "its mask", spec.input(0).dims));
   const bool is_right = spec.opset < 10 ? IsFloat(mask.type) : mask.type == ElementType::kBool;
@@ -152,7 +152,7 @@ Result<double> ReadDropoutRatio(const OpSpec& spec) {
   const Operand& x = spec.input(0);
   CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, x, "its input"));
   if (spec.output(0).is_present) CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
-  if (spec.output(1).is_present) CKPLAN_RETURN_IF_ERROR(JudgeMask(spec));
+  if (spec.output(1).is_present) CKPLAN_RETURN_IF_ERROR(ValidateMask(spec));
   double ratio = spec.Float("ratio", 0.5);
   if (spec.input(1).is_present) {
     const auto& known = spec.input(1).known;
@@ -167,12 +167,12 @@ Result<double> ReadDropoutRatio(const OpSpec& spec) {
 
 std::span<const FamilyRow> RandomFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Dropout", JudgeBy<ReadDropoutRatio>, "the ratio must be known before the step"},
-      {"RandomUniform", JudgeDrawn},
-      {"RandomUniformLike", JudgeDrawnLike},
-      {"RandomNormal", JudgeDrawn},
-      {"RandomNormalLike", JudgeDrawnLike},
-      {"Bernoulli", JudgeBernoulli},
+      {"Dropout", ValidateBy<ReadDropoutRatio>, "the ratio must be known before the step"},
+      {"RandomUniform", ValidateDrawn},
+      {"RandomUniformLike", ValidateDrawnLike},
+      {"RandomNormal", ValidateDrawn},
+      {"RandomNormalLike", ValidateDrawnLike},
+      {"Bernoulli", ValidateBernoulli},
   };
   return kRows;
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan {
 
@@ -118,8 +118,8 @@ Result<MatMulShape> ReadMatMulShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> MatMulFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Gemm", JudgeBy<ReadMatMulShape>},
-      {"MatMul", JudgeBy<ReadMatMulShape>},
+      {"Gemm", ValidateBy<ReadMatMulShape>},
+      {"MatMul", ValidateBy<ReadMatMulShape>},
   };
   return kRows;
 }
@@ -341,7 +341,7 @@ Result<Done> CheckTermCount(const OpSpec& spec, const Equation& equation) {
                                      equation.factors.size(), spec.inputs.size()));
 }
 
-Result<Done> JudgeEquation(const OpSpec& spec) {
+Result<Done> ValidateEquation(const OpSpec& spec) {
   const Equation equation = SplitEquation(spec);
   CKPLAN_RETURN_IF_ERROR(CheckTermCount(spec, equation));
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
@@ -396,7 +396,8 @@ Result<EinsumShape> ReadEinsumShape(const OpSpec& spec) {
 }
 
 std::span<const FamilyRow> EinsumFamily() {
-  static constexpr FamilyRow kRows[] = {{"Einsum", JudgeBy<ReadEinsumShape>, {}, JudgeEquation}};
+  static constexpr FamilyRow kRows[] = {
+      {"Einsum", ValidateBy<ReadEinsumShape>, {}, ValidateEquation}};
   return kRows;
 }
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/layout.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan {
 
@@ -256,17 +256,17 @@ Result<MoveShape> ReadRepeatShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> MoveFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Identity", JudgeBy<ReadMoveShape>},
-      {"Reshape", JudgeBy<ReadMoveShape>},
-      {"Flatten", JudgeBy<ReadMoveShape>},
-      {"Squeeze", JudgeBy<ReadMoveShape>},
-      {"Unsqueeze", JudgeBy<ReadMoveShape>},
-      {"Transpose", JudgeBy<ReadMoveShape>},
-      {"Slice", JudgeBy<ReadMoveShape>, "starts and steps must be known before the step"},
-      {"DepthToSpace", JudgeBy<ReadMoveShape>},
-      {"SpaceToDepth", JudgeBy<ReadMoveShape>},
-      {"Expand", JudgeBy<ReadRepeatShape>},
-      {"Tile", JudgeBy<ReadRepeatShape>},
+      {"Identity", ValidateBy<ReadMoveShape>},
+      {"Reshape", ValidateBy<ReadMoveShape>},
+      {"Flatten", ValidateBy<ReadMoveShape>},
+      {"Squeeze", ValidateBy<ReadMoveShape>},
+      {"Unsqueeze", ValidateBy<ReadMoveShape>},
+      {"Transpose", ValidateBy<ReadMoveShape>},
+      {"Slice", ValidateBy<ReadMoveShape>, "starts and steps must be known before the step"},
+      {"DepthToSpace", ValidateBy<ReadMoveShape>},
+      {"SpaceToDepth", ValidateBy<ReadMoveShape>},
+      {"Expand", ValidateBy<ReadRepeatShape>},
+      {"Tile", ValidateBy<ReadRepeatShape>},
   };
   return kRows;
 }
@@ -274,8 +274,8 @@ std::span<const FamilyRow> MoveFamily() {
 namespace {
 
 // Checks that a part has the dimensions of the whole, except along the axis.
-Result<Done> JudgePart(const OpSpec& spec, const Operand& part, const Operand& whole, size_t axis,
-                       size_t position) {
+Result<Done> ValidatePart(const OpSpec& spec, const Operand& part, const Operand& whole,
+                          size_t axis, size_t position) {
   const std::string name = fmt::format("part {}", position);
   Dims expected = whole.dims;
   if (part.dims.size() == expected.size()) expected[axis] = part.dims[axis];
@@ -293,7 +293,7 @@ Result<JoinShape> ReadParts(const OpSpec& spec, const Operand& whole,
   for (size_t i = 0; i < parts.size(); ++i) {
     shape.begin.push_back(sizes * view.inner);
     if (parts[i].is_present) {
-      CKPLAN_RETURN_IF_ERROR(JudgePart(spec, parts[i], whole, axis, i));
+      CKPLAN_RETURN_IF_ERROR(ValidatePart(spec, parts[i], whole, axis, i));
       sizes += parts[i].dims[axis];
       // The sum is checked at each part, so that many parts cannot make it overflow.
       if (sizes > view.size) break;
@@ -334,8 +334,8 @@ Result<JoinShape> ReadSplitShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> JoinFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Concat", JudgeBy<ReadConcatShape>},
-      {"Split", JudgeBy<ReadSplitShape>},
+      {"Concat", ValidateBy<ReadConcatShape>},
+      {"Split", ValidateBy<ReadSplitShape>},
   };
   return kRows;
 }
@@ -361,7 +361,7 @@ Result<ReverseShape> ReadReverseShape(const OpSpec& spec) {
 }
 
 std::span<const FamilyRow> ReverseFamily() {
-  static constexpr FamilyRow kRows[] = {{"ReverseSequence", JudgeBy<ReadReverseShape>}};
+  static constexpr FamilyRow kRows[] = {{"ReverseSequence", ValidateBy<ReadReverseShape>}};
   return kRows;
 }
 

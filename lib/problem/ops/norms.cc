@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/layout.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan {
 
@@ -62,7 +62,7 @@ Result<BatchNormShape> ReadBatchNormShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> BatchNormFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"BatchNormalization", JudgeBy<ReadBatchNormShape>, "by the batch's statistics"},
+      {"BatchNormalization", ValidateBy<ReadBatchNormShape>, "by the batch's statistics"},
   };
   return kRows;
 }
@@ -111,8 +111,8 @@ Result<GroupNormShape> ReadGroupNormShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> GroupNormFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"GroupNormalization", JudgeBy<ReadGroupNormShape>},
-      {"InstanceNormalization", JudgeBy<ReadGroupNormShape>},
+      {"GroupNormalization", ValidateBy<ReadGroupNormShape>},
+      {"InstanceNormalization", ValidateBy<ReadGroupNormShape>},
   };
   return kRows;
 }
@@ -174,8 +174,9 @@ Result<LayerNormShape> ReadLayerNormShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> LayerNormFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"LayerNormalization", JudgeBy<ReadLayerNormShape>, "scale and bias of the normalised shape"},
-      {"RMSNormalization", JudgeBy<ReadLayerNormShape>, "scale of the normalised shape"},
+      {"LayerNormalization", ValidateBy<ReadLayerNormShape>,
+       "scale and bias of the normalised shape"},
+      {"RMSNormalization", ValidateBy<ReadLayerNormShape>, "scale of the normalised shape"},
   };
   return kRows;
 }
@@ -215,8 +216,8 @@ Result<LpNormShape> ReadLpNormShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> LpNormFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"GlobalLpPool", JudgeBy<ReadLpNormShape>},
-      {"LpNormalization", JudgeBy<ReadLpNormShape>},
+      {"GlobalLpPool", ValidateBy<ReadLpNormShape>},
+      {"LpNormalization", ValidateBy<ReadLpNormShape>},
   };
   return kRows;
 }
@@ -243,7 +244,7 @@ Result<LrnShape> ReadLrnShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> LrnFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"LRN", JudgeBy<ReadLrnShape>},
+      {"LRN", ValidateBy<ReadLrnShape>},
   };
   return kRows;
 }
@@ -269,7 +270,8 @@ Result<MeanVarianceNormShape> ReadMeanVarianceNormShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> MeanVarianceNormFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"MeanVarianceNormalization", JudgeBy<ReadMeanVarianceNormShape>, "kept axes in one piece"},
+      {"MeanVarianceNormalization", ValidateBy<ReadMeanVarianceNormShape>,
+       "kept axes in one piece"},
   };
   return kRows;
 }

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "lib/base/units.h"
-#include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/layout.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan {
 
@@ -155,7 +155,7 @@ Result<std::vector<Padding>> PaddingsOf(const OpSpec& spec) {
   return paddings;
 }
 
-Result<Done> JudgePadding(const OpSpec& spec, const Padding& padding, size_t axis) {
+Result<Done> ValidatePadding(const OpSpec& spec, const Padding& padding, size_t axis) {
   const int64_t input = spec.input(0).dims[axis];
   const int64_t output = spec.output(0).dims[axis];
   const std::optional<int64_t> longer = CheckedAdd(input, padding.before);
@@ -173,7 +173,7 @@ Result<std::vector<AxisTaps>> PadTaps(const OpSpec& spec) {
   std::vector<AxisTaps> taps;
   for (size_t axis = 0; axis < paddings.size(); ++axis) {
     const auto [before, after] = paddings[axis];
-    CKPLAN_RETURN_IF_ERROR(JudgePadding(spec, paddings[axis], axis));
+    CKPLAN_RETURN_IF_ERROR(ValidatePadding(spec, paddings[axis], axis));
     taps.push_back(PaddedTaps(border, spec.input(0).dims[axis], before, after));
   }
   return taps;
@@ -210,8 +210,8 @@ Result<PadShape> ReadPadShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> PadFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Pad", JudgeBy<ReadPadShape>, "pads must be known before the step"},
-      {"CenterCropPad", JudgeBy<ReadPadShape>},
+      {"Pad", ValidateBy<ReadPadShape>, "pads must be known before the step"},
+      {"CenterCropPad", ValidateBy<ReadPadShape>},
   };
   return kRows;
 }
@@ -330,7 +330,7 @@ Result<Done> RequireOneOf(const OpSpec& spec, std::string_view attribute, const 
   return UnsupportedOp(spec, fmt::format("it has no kernel for {} \"{}\"", attribute, value));
 }
 
-Result<Done> JudgeRules(const OpSpec& spec, const Rules& rules) {
+Result<Done> ValidateRules(const OpSpec& spec, const Rules& rules) {
   constexpr std::string_view kCoordinates[] = {"half_pixel",         "half_pixel_symmetric",
                                                "pytorch_half_pixel", "align_corners",
                                                "asymmetric",         "tf_crop_and_resize"};
@@ -352,7 +352,7 @@ Result<Rules> RulesOf(const OpSpec& spec) {
   rules.is_antialiased = spec.Int("antialias", 0) != 0;
   rules.excludes_outside = spec.Int("exclude_outside", 0) != 0;
   rules.cubic_a = spec.Float("cubic_coeff_a", -0.75);
-  CKPLAN_RETURN_IF_ERROR(JudgeRules(spec, rules));
+  CKPLAN_RETURN_IF_ERROR(ValidateRules(spec, rules));
   if (mode == "nearest") return rules;
   if (mode != "linear" && mode != "bilinear" && mode != "cubic") {
     return UnsupportedOp(spec, "it has no kernel for mode \"" + mode + "\"");
@@ -424,8 +424,8 @@ bool Fits(const Axis& axis, bool has_scales) {
   return has_scales ? more <= slack && more > -1 - slack : std::abs(more) <= 0.5 + slack;
 }
 
-Result<Done> JudgeAxes(const OpSpec& spec, const std::vector<Axis>& axes, bool has_scales,
-                       bool is_crop) {
+Result<Done> ValidateAxes(const OpSpec& spec, const std::vector<Axis>& axes, bool has_scales,
+                          bool is_crop) {
   constexpr double kMax = 1 << 24;  // Coordinates of a region up to this size are exact.
   for (size_t i = 0; i < axes.size(); ++i) {
     const Axis& axis = axes[i];
@@ -480,7 +480,7 @@ Result<std::vector<Axis>> AxesOf(const OpSpec& spec, bool is_crop) {
     for (size_t i = 0; i < scales.size(); ++i) axes[resized[i]].scale = scales[i];
   }
   if (is_crop) CKPLAN_RETURN_IF_ERROR(ReadRegion(spec, resized, axes));
-  CKPLAN_RETURN_IF_ERROR(JudgeAxes(spec, axes, !scales.empty(), is_crop));
+  CKPLAN_RETURN_IF_ERROR(ValidateAxes(spec, axes, !scales.empty(), is_crop));
   return axes;
 }
 
@@ -499,9 +499,9 @@ Result<ResizeShape> ReadResizeShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> ResizeFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Resize", JudgeBy<ReadResizeShape>,
+      {"Resize", ValidateBy<ReadResizeShape>,
        "scales, sizes and regions must be known before the step"},
-      {"Upsample", JudgeBy<ReadResizeShape>, "scales must be known before the step"},
+      {"Upsample", ValidateBy<ReadResizeShape>, "scales must be known before the step"},
   };
   return kRows;
 }

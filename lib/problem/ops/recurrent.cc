@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan {
 
@@ -145,15 +145,15 @@ Result<GruShape> ReadGruShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> GruFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"GRU", JudgeBy<ReadGruShape>, "default activations, no clipping or lengths"}};
+      {"GRU", ValidateBy<ReadGruShape>, "default activations, no clipping or lengths"}};
   return kRows;
 }
 
 Result<LstmShape> ReadLstmShape(const OpSpec& spec) { return ReadRecurrentShape(spec, 4); }
 
 std::span<const FamilyRow> LstmFamily() {
-  static constexpr FamilyRow kRows[] = {
-      {"LSTM", JudgeBy<ReadLstmShape>, "default activations, no peepholes, clipping or lengths"}};
+  static constexpr FamilyRow kRows[] = {{"LSTM", ValidateBy<ReadLstmShape>,
+                                         "default activations, no peepholes, clipping or lengths"}};
   return kRows;
 }
 

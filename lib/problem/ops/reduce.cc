@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/layout.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan {
 
@@ -34,7 +34,7 @@ bool TakesIntegers(const OpSpec& spec) {
   return false;
 }
 
-Result<Done> JudgeReducedTypes(const OpSpec& spec) {
+Result<Done> ValidateReducedTypes(const OpSpec& spec) {
   if (TakesIntegers(spec)) {
     CKPLAN_RETURN_IF_ERROR(RequireNumber(spec, spec.input(0), "its input"));
   } else {
@@ -47,7 +47,7 @@ Result<Done> JudgeReducedTypes(const OpSpec& spec) {
 
 Result<ReduceShape> ReadReduceShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 1));
-  CKPLAN_RETURN_IF_ERROR(JudgeReducedTypes(spec));
+  CKPLAN_RETURN_IF_ERROR(ValidateReducedTypes(spec));
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<bool> is_reduced, ReducedAxes(spec));
   const Dims& dims = spec.input(0).dims;
   const bool keeps_axes = spec.Int("keepdims", 1) != 0;
@@ -64,11 +64,16 @@ Result<ReduceShape> ReadReduceShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> ReduceFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"ReduceSum", JudgeBy<ReadReduceShape>},    {"ReduceMean", JudgeBy<ReadReduceShape>},
-      {"ReduceMax", JudgeBy<ReadReduceShape>},    {"ReduceMin", JudgeBy<ReadReduceShape>},
-      {"ReduceProd", JudgeBy<ReadReduceShape>},   {"ReduceL1", JudgeBy<ReadReduceShape>},
-      {"ReduceL2", JudgeBy<ReadReduceShape>},     {"ReduceSumSquare", JudgeBy<ReadReduceShape>},
-      {"ReduceLogSum", JudgeBy<ReadReduceShape>}, {"ReduceLogSumExp", JudgeBy<ReadReduceShape>},
+      {"ReduceSum", ValidateBy<ReadReduceShape>},
+      {"ReduceMean", ValidateBy<ReadReduceShape>},
+      {"ReduceMax", ValidateBy<ReadReduceShape>},
+      {"ReduceMin", ValidateBy<ReadReduceShape>},
+      {"ReduceProd", ValidateBy<ReadReduceShape>},
+      {"ReduceL1", ValidateBy<ReadReduceShape>},
+      {"ReduceL2", ValidateBy<ReadReduceShape>},
+      {"ReduceSumSquare", ValidateBy<ReadReduceShape>},
+      {"ReduceLogSum", ValidateBy<ReadReduceShape>},
+      {"ReduceLogSumExp", ValidateBy<ReadReduceShape>},
   };
   return kRows;
 }
@@ -115,17 +120,17 @@ Result<AxisView> ReadHardmaxShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> ScanFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"ArgMax", JudgeBy<ReadArgShape>},
-      {"ArgMin", JudgeBy<ReadArgShape>},
-      {"CumSum", JudgeBy<ReadCumSumShape>},
-      {"Hardmax", JudgeBy<ReadHardmaxShape>},
+      {"ArgMax", ValidateBy<ReadArgShape>},
+      {"ArgMin", ValidateBy<ReadArgShape>},
+      {"CumSum", ValidateBy<ReadCumSumShape>},
+      {"Hardmax", ValidateBy<ReadHardmaxShape>},
   };
   return kRows;
 }
 
 namespace {
 
-Result<Done> JudgeOutputs(const OpSpec& spec, const Dims& expected) {
+Result<Done> ValidateOutputs(const OpSpec& spec, const Dims& expected) {
   const Operand& values = spec.output(0);
   const Operand& indices = spec.output(1);
   if (values.is_present) {
@@ -161,7 +166,7 @@ Result<TopKShape> ReadTopKShape(const OpSpec& spec) {
                                        dims[axis], axis));
   }
   dims[axis] = shape.chosen;
-  CKPLAN_RETURN_IF_ERROR(JudgeOutputs(spec, dims));
+  CKPLAN_RETURN_IF_ERROR(ValidateOutputs(spec, dims));
   const int64_t list_bytes = shape.lines() * shape.chosen * SizeOf(ElementType::kInt64);
   if (shape.has_statistic && spec.statistic_bytes < list_bytes) {
     return InvalidOp(spec, fmt::format("its statistic of {} bytes cannot hold {} indices",
@@ -175,7 +180,7 @@ Result<TopKShape> ReadTopKShape(const OpSpec& spec) {
 }
 
 std::span<const FamilyRow> TopKFamily() {
-  static constexpr FamilyRow kRows[] = {{"TopK", JudgeBy<ReadTopKShape>}};
+  static constexpr FamilyRow kRows[] = {{"TopK", ValidateBy<ReadTopKShape>}};
   return kRows;
 }
 

@@ -285,14 +285,14 @@ TEST_CASE("refusals: saved statistics") {
   for (const reference::CaseRow& row : rows) {
     CAPTURE(row.type);
     OpSpec spec = SpecOf(row);
-    CHECK(JudgeOp(spec).ok());
+    CHECK(ValidateOp(spec).ok());
     spec.statistic_bytes = 0;
     CheckRefusal(spec, "what it saves for backward is not kept", kUnsupported);
     spec.statistic_bytes = 4;
     CheckRefusal(spec, "bytes for backward, and has room for 4", kUnsupported);
     spec.statistic_bytes = 0;
     for (Operand& input : spec.inputs) input.has_gradient = false;
-    CHECK(JudgeOp(spec).ok());
+    CHECK(ValidateOp(spec).ok());
   }
 }
 
@@ -302,11 +302,11 @@ TEST_CASE("refusals: indices that are not saved") {
     OpSpec spec = SpecOf(row);
     spec.statistic_bytes = 0;
     spec.outputs[1].is_read_by_backward = true;
-    CHECK(JudgeOp(spec).ok());
+    CHECK(ValidateOp(spec).ok());
     spec.outputs[1].is_read_by_backward = false;
     CheckRefusal(spec, message, kUnsupported);
     spec.statistic_bytes = spec.outputs[1].bytes();
-    CHECK(JudgeOp(spec).ok());
+    CHECK(ValidateOp(spec).ok());
   };
   check({"MaxPool", "f1x1x8 -> f1x1x6 i1x1x6", "kernel_shape=[3]"},
         "what it saves for backward is not kept");

@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/layout.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan {
 
@@ -96,8 +96,8 @@ Result<ConvShape> ReadConvShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> ConvFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Conv", JudgeBy<ReadConvShape>, kConvLimits},
-      {"ConvTranspose", JudgeBy<ReadConvShape>, kConvLimits},
+      {"Conv", ValidateBy<ReadConvShape>, kConvLimits},
+      {"ConvTranspose", ValidateBy<ReadConvShape>, kConvLimits},
   };
   return kRows;
 }
@@ -207,10 +207,10 @@ Result<PoolShape> ReadPoolShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> PoolFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"AveragePool", JudgeBy<ReadPoolShape>, kPoolLimits},
-      {"GlobalAveragePool", JudgeBy<ReadPoolShape>},
-      {"GlobalMaxPool", JudgeBy<ReadPoolShape>},
-      {"MaxPool", JudgeBy<ReadPoolShape>, kPoolLimits},
+      {"AveragePool", ValidateBy<ReadPoolShape>, kPoolLimits},
+      {"GlobalAveragePool", ValidateBy<ReadPoolShape>},
+      {"GlobalMaxPool", ValidateBy<ReadPoolShape>},
+      {"MaxPool", ValidateBy<ReadPoolShape>, kPoolLimits},
   };
   return kRows;
 }
@@ -269,7 +269,7 @@ Result<Col2ImShape> ReadCol2ImShape(const OpSpec& spec) {
 }
 
 std::span<const FamilyRow> Col2ImFamily() {
-  static constexpr FamilyRow kRows[] = {{"Col2Im", JudgeBy<ReadCol2ImShape>, kCol2ImLimits}};
+  static constexpr FamilyRow kRows[] = {{"Col2Im", ValidateBy<ReadCol2ImShape>, kCol2ImLimits}};
   return kRows;
 }
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "lib/problem/ops/judge.h"
 #include "lib/problem/ops/layout.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan {
 
@@ -25,8 +25,8 @@ bool IsGuarded(const OpSpec& spec) { return spec.Int(kGuardAttribute, 0) != 0; }
 
 std::span<const FamilyRow> SoftmaxFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"LogSoftmax", JudgeBy<ReadSoftmaxShape>},
-      {"Softmax", JudgeBy<ReadSoftmaxShape>},
+      {"LogSoftmax", ValidateBy<ReadSoftmaxShape>},
+      {"Softmax", ValidateBy<ReadSoftmaxShape>},
   };
   return kRows;
 }
@@ -87,8 +87,8 @@ Result<LossShape> ReadLossShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> LossFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"NegativeLogLikelihoodLoss", JudgeBy<ReadLossShape>},
-      {"SoftmaxCrossEntropyLoss", JudgeBy<ReadLossShape>},
+      {"NegativeLogLikelihoodLoss", ValidateBy<ReadLossShape>},
+      {"SoftmaxCrossEntropyLoss", ValidateBy<ReadLossShape>},
   };
   return kRows;
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lib/base/units.h"
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lib/problem/ops/backward_reads.h"
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 #include "lib/problem/ops/op_hint.h"
 #include "lib/problem/ops/op_rules.h"
 

@@ -21,7 +21,7 @@ bool IsReadTwice(const JointGraph& graph, const Operation& op, ValueId storage) 
 
 }  // namespace
 
-std::vector<InPlaceWrite> PossibleTakeovers(const JointGraph& graph, OpId id) {
+std::vector<InPlaceWrite> PossibleInPlaceWrites(const JointGraph& graph, OpId id) {
   const Operation& op = graph.op(id);
   std::vector<InPlaceWrite> takeovers;
   for (const ValueId write : op.writes) {
@@ -82,7 +82,7 @@ Lists InPlaceOf(const JointGraph& graph) {
   IdVector<ValueId, OpId> paired_by(graph.values().size());
   for (const OpId id : graph.ops().ids()) {
     std::vector<int32_t>& list = pairs.emplace_back();
-    for (const auto& [write, storage] : PossibleTakeovers(graph, id)) {
+    for (const auto& [write, storage] : PossibleInPlaceWrites(graph, id)) {
       if (paired_by[write] == id || paired_by[storage] == id) continue;
       paired_by[write] = paired_by[storage] = id;
       list.push_back(write.index());

@@ -26,7 +26,7 @@ namespace ckplan {
 // zero. The memory must have no second read in it, because two versions that die at once free it
 // for neither write (lib/problem/schedule/replay.h). The pairs of one write are adjacent, in the
 // order in which they are tried.
-std::vector<InPlaceWrite> PossibleTakeovers(const JointGraph& graph, OpId id);
+std::vector<InPlaceWrite> PossibleInPlaceWrites(const JointGraph& graph, OpId id);
 
 // A plan: operations in the order in which they run.
 using Runs = std::vector<OpId>;

@@ -40,9 +40,9 @@ class RunProgress {
 };
 
 // Adds one run after the other, each preceded by the runs that it needs again.
-class ObeyingRuns {
+class ConstrainedRuns {
  public:
-  ObeyingRuns(const RunRules& rules, OpId last_of_forward)
+  ConstrainedRuns(const RunRules& rules, OpId last_of_forward)
       : rules_(rules), progress_(rules, last_of_forward) {}
 
   void Append(int32_t target) {
@@ -134,7 +134,7 @@ OpId LastOfForwardPass(const RunRules& rules, const Runs& runs) {
   return last;
 }
 
-bool Obeys(const RunRules& rules, const Runs& runs) {
+bool Satisfies(const RunRules& rules, const Runs& runs) {
   RunProgress progress(rules, LastOfForwardPass(rules, runs));
   for (const OpId id : runs) {
     const int32_t op = id.index();
@@ -147,11 +147,11 @@ bool Obeys(const RunRules& rules, const Runs& runs) {
   return true;
 }
 
-Runs MadeToObey(const RunRules& rules, const Runs& runs) {
-  if (Obeys(rules, runs)) return runs;
-  ObeyingRuns obeying(rules, LastOfForwardPass(rules, runs));
-  for (const OpId op : runs) obeying.Append(op.index());
-  return WithoutUnread(rules, std::move(obeying).Take());
+Runs ConstrainedTo(const RunRules& rules, const Runs& runs) {
+  if (Satisfies(rules, runs)) return runs;
+  ConstrainedRuns constrained(rules, LastOfForwardPass(rules, runs));
+  for (const OpId op : runs) constrained.Append(op.index());
+  return WithoutUnread(rules, std::move(constrained).Take());
 }
 
 std::vector<bool> ForcedToRunAgain(const RunRules& rules, const std::vector<bool>& is_required) {

@@ -44,12 +44,12 @@ RunRules RulesOf(const JointGraph& graph, const RunProblem& problem);
 // backward pass, or none runs at all.
 OpId LastOfForwardPass(const RunRules& rules, const Runs& runs);
 
-bool Obeys(const RunRules& rules, const Runs& runs);
+bool Satisfies(const RunRules& rules, const Runs& runs);
 
 // Returns the runs if they obey. Otherwise it leaves out forbidden second runs, runs the makers of
 // recomputed values again just before their reads in the backward pass, and removes runs beyond the
 // first whose values are no longer read. First runs keep their order. O(reads of all runs).
-Runs MadeToObey(const RunRules& rules, const Runs& runs);
+Runs ConstrainedTo(const RunRules& rules, const Runs& runs);
 
 // The operations that run twice in every plan that obeys, because their values must be recomputed
 // and are read in the backward pass by operations that `is_required`.

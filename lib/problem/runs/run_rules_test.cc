@@ -37,31 +37,31 @@ std::string Letters(const Runs& runs) {
   return letters;
 }
 
-std::string Obeying(const RunRules& rules, const std::string& letters) {
-  return Letters(MadeToObey(rules, LetterRuns(letters)));
+std::string Constrained(const RunRules& rules, const std::string& letters) {
+  return Letters(ConstrainedTo(rules, LetterRuns(letters)));
 }
 
 TEST_CASE("run rules: a forbidden second run is left out, and the runs only for it") {
   RunRules rules = ChainRules();
-  CHECK(Obeying(rules, "abcbBabA") == "abcbBabA");
+  CHECK(Constrained(rules, "abcbBabA") == "abcbBabA");
   rules.runs_once[1] = true;
-  CHECK(Obeys(rules, LetterRuns("abcBA")));
-  CHECK_FALSE(Obeys(rules, LetterRuns("abcbBA")));
-  CHECK(Obeying(rules, "abcbBA") == "abcBA");
-  CHECK(Obeying(rules, "abcbBabA") == "abcBaA");
+  CHECK(Satisfies(rules, LetterRuns("abcBA")));
+  CHECK_FALSE(Satisfies(rules, LetterRuns("abcbBA")));
+  CHECK(Constrained(rules, "abcbBA") == "abcBA");
+  CHECK(Constrained(rules, "abcbBabA") == "abcBaA");
 }
 
 TEST_CASE("run rules: what is recomputed runs again before the backward pass reads it") {
   RunRules rules = ChainRules();
   rules.is_recomputed[1] = true;
-  CHECK_FALSE(Obeys(rules, LetterRuns("abcBA")));
-  CHECK(Obeying(rules, "abcBA") == "abcbBA");
-  CHECK(Obeying(rules, "abcbBA") == "abcbBA");
+  CHECK_FALSE(Satisfies(rules, LetterRuns("abcBA")));
+  CHECK(Constrained(rules, "abcBA") == "abcbBA");
+  CHECK(Constrained(rules, "abcbBA") == "abcbBA");
   rules.is_recomputed[0] = true;  // The second run of b is in the backward pass as well.
-  CHECK(Obeying(rules, "abcBA") == "abcabBA");
+  CHECK(Constrained(rules, "abcBA") == "abcabBA");
   // A second run within the forward pass does not serve the backward pass.
-  CHECK(Obeying(rules, "ababcBA") == "ababcabBA");
-  CHECK(Obeying(rules, "abbcBA") == "abbcabBA");
+  CHECK(Constrained(rules, "ababcBA") == "ababcabBA");
+  CHECK(Constrained(rules, "abbcBA") == "abbcabBA");
 }
 
 TEST_CASE("run rules: the forward pass ends before the first run of the backward pass") {
@@ -73,7 +73,7 @@ TEST_CASE("run rules: the forward pass ends before the first run of the backward
   rules.makers[3] = {};
   rules.is_recomputed[1] = true;
   CHECK(LastOfForwardPass(rules, LetterRuns("BabcA")).is_none());
-  CHECK(Obeying(rules, "BabcA") == "BabcbA");
+  CHECK(Constrained(rules, "BabcA") == "BabcbA");
 }
 
 TEST_CASE("run rules: operations run again if the backward pass reads them, also indirectly") {
@@ -107,19 +107,19 @@ TEST_CASE("run rules: random plans that are made to obey are plans, and obey") {
       rules.is_recomputed[op] = !rules.is_backward[op] && !rules.runs_once[op] && rng.Chance(40);
     }
     const Runs runs = RandomRuns(rng, graph);
-    const Runs obeying = MadeToObey(rules, runs);
-    CHECK(Obeys(rules, obeying));
-    CHECK((obeying == runs) == Obeys(rules, runs));
-    const Result<Simulation> simulation = Simulator(graph).Run(obeying);
+    const Runs constrained = ConstrainedTo(rules, runs);
+    CHECK(Satisfies(rules, constrained));
+    CHECK((constrained == runs) == Satisfies(rules, runs));
+    const Result<Simulation> simulation = Simulator(graph).Run(constrained);
     REQUIRE_MESSAGE(simulation.ok(), simulation.error().message);
-    changed += obeying == runs ? 0 : 1;
+    changed += constrained == runs ? 0 : 1;
     // Operations that must run twice do.
     std::vector<bool> ran(rules.makers.size());
-    for (const OpId op : obeying) ran[static_cast<size_t>(op.index())] = true;
+    for (const OpId op : constrained) ran[static_cast<size_t>(op.index())] = true;
     const std::vector<bool> forced = ForcedToRunAgain(rules, ran);
     for (size_t op = 0; op < forced.size(); ++op) {
       const OpId id(static_cast<int32_t>(op));
-      if (forced[op]) CHECK(std::count(obeying.begin(), obeying.end(), id) >= 2);
+      if (forced[op]) CHECK(std::count(constrained.begin(), constrained.end(), id) >= 2);
     }
   }
   CHECK(changed > 1000);

@@ -463,7 +463,7 @@ std::vector<OpId> RunsOf(const std::vector<Step>& step_of, const Schedule& sched
   return runs;
 }
 
-std::vector<OpId> PutOffUntilReadable(const JointGraph& graph, const std::vector<OpId>& runs) {
+std::vector<OpId> DelayUntilReadable(const JointGraph& graph, const std::vector<OpId>& runs) {
   IdVector<OpId, bool> has_run(graph.ops().size());
   // Returns the first maker of a read of `op` that has not run, or none if all have.
   const auto missing_maker = [&](OpId op) {
@@ -497,7 +497,7 @@ std::vector<OpId> PutOffUntilReadable(const JointGraph& graph, const std::vector
 
 Schedule InFormOf(const TrainingStep& step, const Schedule& schedule) {
   if (!step.is_joint()) return schedule;
-  return ScheduleOfRuns(PutOffUntilReadable(step.joint(), RunsOf(step.step_of(), schedule)));
+  return ScheduleOfRuns(DelayUntilReadable(step.joint(), RunsOf(step.step_of(), schedule)));
 }
 
 }  // namespace ckplan

@@ -67,10 +67,10 @@ std::vector<OpId> RunsOf(const std::vector<Step>& step_of, const Schedule& sched
 // graph, so this turns a schedule that runs forward in another order, and backward in its reverse,
 // into a plan of the expansion. O(reads of all runs), plus the reads of an operation again for each
 // maker that it waits for.
-std::vector<OpId> PutOffUntilReadable(const JointGraph& graph, const std::vector<OpId>& runs);
+std::vector<OpId> DelayUntilReadable(const JointGraph& graph, const std::vector<OpId>& runs);
 
 // Returns a schedule of the step's forward graph in the form of the step: if that is a joint graph,
-// as the runs of PutOffUntilReadable.
+// as the runs of DelayUntilReadable.
 Schedule InFormOf(const TrainingStep& step, const Schedule& schedule);
 
 }  // namespace ckplan

@@ -217,7 +217,7 @@ TEST_CASE("expand: for any order, what cannot be read yet is put off") {
       if (step.kind == StepKind::kForward) order.push_back(step.node());
     }
     const std::vector<OpId> mirrored = RunsOf(expansion, KeepAllSchedule(order));
-    const std::vector<OpId> runs = PutOffUntilReadable(expansion.graph, mirrored);
+    const std::vector<OpId> runs = DelayUntilReadable(expansion.graph, mirrored);
     CHECK(Simulator(expansion.graph).Run(runs).ok());
     CHECK(std::is_permutation(runs.begin(), runs.end(), mirrored.begin(), mirrored.end()));
     CHECK((runs == mirrored) == Simulator(expansion.graph).Run(mirrored).ok());

@@ -3,7 +3,7 @@
 
   python/benchmarks/gpu_campaign/bundle_test.py BUILD [TEST...]
 
-BUILD has ckexec_played, which runs over an emulated GPU, and ckplan; where there is a CUDA toolkit
+BUILD has ckexec_emulated, which runs over an emulated GPU, and ckplan; where there is a CUDA toolkit
 it has the programs of the bundle, too.
 """
 
@@ -62,9 +62,9 @@ class BareRoot:
 
     def install(self, folder, names):
         """Puts libraries that replace NVIDIA's where a package manager would put those."""
-        played = os.path.join(BUILD, "lib/executor/cuda/played/libraries/libckplan_played_libraries.so")
+        emulated = os.path.join(BUILD, "lib/executor/cuda/emulated/libraries/libckplan_emulated_libraries.so")
         for name in names:
-            self.add(played, f"{folder}/{name}")
+            self.add(emulated, f"{folder}/{name}")
 
     def run(self, environment):
         command = [*ENTER, shutil.which("chroot"), self.path, "/program", "profile", "/model.onnx",
@@ -159,7 +159,7 @@ class Bundle(unittest.TestCase):
 
 @unittest.skipIf(ENTER is None, "this user may not change the root")
 class InABareRoot(unittest.TestCase):
-    def played(self):
+    def emulated(self):
         return BareRoot(self, os.path.join(BUILD, REHEARSED["ckexec"][0]))
 
     def test_libraries_are_found_as_pip_uv_and_conda_lay_them_out(self):
@@ -169,7 +169,7 @@ class InABareRoot(unittest.TestCase):
                 ("VIRTUAL_ENV", "/project/.venv", [f"{wheels}/cu13/lib", f"{wheels}/cudnn/lib"]),
                 ("CONDA_PREFIX", "/conda/envs/x", ["lib", "lib"])):
             with self.subTest(prefix):
-                root = self.played()
+                root = self.emulated()
                 root.install(f"{prefix}/{folders[0]}", LIBRARIES[:2])
                 root.install(f"{prefix}/{folders[1]}", LIBRARIES[2:])
                 environment = {"CKEXEC_CUDA_PATH": "/none", variable: prefix}
@@ -179,7 +179,7 @@ class InABareRoot(unittest.TestCase):
                 self.assertIn("left: 0 allocations, 0 streams", done.stderr)
 
     def test_without_cudnn_it_says_what_to_install(self):
-        root = self.played()
+        root = self.emulated()
         root.install("/venv/lib/python3.12/site-packages/nvidia/cublas/lib", LIBRARIES[:2])
         done = root.run({"CKEXEC_CUDA_PATH": "/none", "VIRTUAL_ENV": "/venv"})
         self.assertEqual(done.returncode, 3)

@@ -19,7 +19,7 @@ TESTS = {"operators": "--source-file-exclude=*lib/executor/core/*", "executor": 
 # In a rehearsal, the same programs run over a GPU that the host emulates.
 REHEARSED = {
     "ckplan": PROGRAMS["ckplan"],
-    "ckexec": ["cli/ckexec/ckexec_played"],
+    "ckexec": ["cli/ckexec/ckexec_emulated"],
     "operators": ["lib/executor/cuda/host/ckplan_cuda_on_host_test"],
     "executor": ["lib/executor/cuda/host/ckplan_exec_on_cuda_host_test"],
 }

@@ -3,7 +3,7 @@
 
   python/benchmarks/gpu_campaign/rehearsal_test.py BUILD [TEST...]
 
-BUILD has ckplan, ckexec, ckexec_played, ckplan_cuda_on_host_test and ckplan_exec_on_cuda_host_test.
+BUILD has ckplan, ckexec, ckexec_emulated, ckplan_cuda_on_host_test and ckplan_exec_on_cuda_host_test.
 """
 
 import os
@@ -63,7 +63,7 @@ class Folder:
                 *options]
 
     def run(self, *options, rehearses=True, fault=None):
-        environment = {**os.environ, **({"CKEXEC_PLAYED_FAULT": fault} if fault else {})}
+        environment = {**os.environ, **({"CKEXEC_EMULATED_FAULT": fault} if fault else {})}
         return subprocess.run(self.command(*options, rehearses=rehearses), env=environment,
                               capture_output=True, text=True, check=False)
 
@@ -274,7 +274,7 @@ class Rehearsal(unittest.TestCase):
         with tempfile.TemporaryDirectory() as build:
             done = Folder(self, build).run("--stages", "probe,small")
             self.assertEqual(done.returncode, 2)
-            self.assertIn("there is no cli/ckexec/ckexec_played in", done.stderr)
+            self.assertIn("there is no cli/ckexec/ckexec_emulated in", done.stderr)
         folder = Folder(self)
         done = folder.run(rehearses=False)
         if done.returncode != 77:

@@ -17,7 +17,7 @@
 #include "lib/executor/cpu/ops/softmax.h"
 #include "lib/executor/cpu/parallel.h"
 #include "lib/executor/cpu/registry.h"
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan::cpu {
 

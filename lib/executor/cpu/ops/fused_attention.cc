@@ -25,14 +25,14 @@
 #include "lib/executor/cpu/vector_math.h"
 #include "lib/executor/scalar/random.h"
 #include "lib/problem/ops/attention.h"
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan::cpu {
 
 namespace {
 
 constexpr float kHiddenKey = -std::numeric_limits<float>::infinity();
-// A block of scores has about so many elements, 1 MiB, but at least so many queries.
+// A block of scores has about kBlockScores elements (1 MiB), but at least kLeastQueries queries.
 constexpr int64_t kBlockScores = int64_t{1} << 18;
 constexpr int64_t kLeastQueries = 16;
 

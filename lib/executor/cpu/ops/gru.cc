@@ -11,7 +11,7 @@
 #include "lib/executor/cpu/parallel.h"
 #include "lib/executor/cpu/registry.h"
 #include "lib/executor/cpu/vector_math.h"
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 #include "lib/problem/ops/recurrent.h"
 
 namespace ckplan::cpu {

@@ -5,7 +5,7 @@
 
 #include "lib/executor/cpu/parallel.h"
 #include "lib/executor/cpu/vector_math.h"
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan::cpu {
 

@@ -7,7 +7,7 @@ namespace {
 constexpr int kSuccess = 0;
 constexpr int kStubLibrary = 34;  // CUDA_ERROR_STUB_LIBRARY
 
-// Stands for all code and all kernels; nobody looks at it.
+// Stands for all code and all kernels; its contents are never read.
 char loaded = 0;
 
 }  // namespace

@@ -357,7 +357,7 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
-Result<Done> JudgeFirstKernel(cudaError_t status) {
+Result<Done> CheckFirstKernel(cudaError_t status) {
   switch (status) {
     case cudaSuccess:
       return Done{};

@@ -31,6 +31,6 @@ Result<std::unique_ptr<Device>> OpenCudaDevice(const DeviceOptions& options,
 
 // Says why no kernel can run, by the status of the first one that was started: the driver may be
 // older than the kernels' PTX, or unable to translate it. Also kUnsupported.
-Result<Done> JudgeFirstKernel(cudaError_t status);
+Result<Done> CheckFirstKernel(cudaError_t status);
 
 }  // namespace ckplan::cuda

@@ -362,8 +362,8 @@ Result<CudnnDescriptor> DescribeAttention(const CudnnApi& api, const CudnnTarget
   return pass == AttentionPass::kForward ? graph.Forward(target) : graph.Backward(target);
 }
 
-// Returns the bytes that an engine needs which keeps dS. One that does not keep it adds to dQ in
-// any order, or computes it in a way of which cuDNN says nothing.
+// Returns the bytes that an engine needs if it keeps dS. An engine that does not keep it adds to
+// dQ in any order, or in a way that cuDNN does not document.
 int64_t ScoreGradientBytes(const LibraryAttentionShape& shape) {
   constexpr int64_t kHalfBytes = 2;
   return shape.batch * shape.heads * shape.queries * shape.keys * kHalfBytes;

@@ -1,5 +1,5 @@
 // Checks the calls of cuDNN for attention with a replacement that computes its graphs operation by
-// operation, as the descriptors say (played/played_graph.cc), and ends the program if a rule is
+// operation, as the descriptors say (emulated/emulated_graph.cc), and ends the program if a rule is
 // broken.
 #include "lib/executor/cuda/gpu/cudnn_attention.h"
 
@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "lib/executor/cuda/emulated/emulated_cudnn.h"
+#include "lib/executor/cuda/emulated/emulated_runtime.h"
 #include "lib/executor/cuda/gpu/cuda_libraries.h"
 #include "lib/executor/cuda/gpu/cudnn_convolution.h"
-#include "lib/executor/cuda/gpu/played_gpu.h"
+#include "lib/executor/cuda/gpu/emulated_gpu.h"
 #include "lib/executor/cuda/kernel.h"
-#include "lib/executor/cuda/played/played_cudnn.h"
-#include "lib/executor/cuda/played/played_runtime.h"
 
 namespace ckplan::cuda {
 namespace {
@@ -145,14 +145,14 @@ bool AreNear(const Halves& found, const std::vector<double>& expected) {
 // An emulated GPU, and attention prepared on it.
 class AttentionMachine {
  public:
-  explicit AttentionMachine(std::vector<PlayedEngine> engines, const DeviceOptions& options = {},
+  explicit AttentionMachine(std::vector<EmulatedEngine> engines, const DeviceOptions& options = {},
                             std::set<std::string> faults = {}) {
-    PlayedMachine machine;
+    EmulatedMachine machine;
     machine.faults = std::move(faults);
-    StartPlayedRuntime(machine);
-    SetPlayedEngines(std::move(engines));
+    StartEmulatedRuntime(machine);
+    SetEmulatedEngines(std::move(engines));
     REQUIRE(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) == cudaSuccess);
-    auto cudnn = CudnnConvolutions::Create(PlayedApi(), options, stream_);
+    auto cudnn = CudnnConvolutions::Create(EmulatedApi(), options, stream_);
     REQUIRE(cudnn.ok());
     beside_ = std::move(cudnn).value();
     cudnn_ = std::make_unique<CudnnAttentions>(beside_->api(), beside_->target(), options);
@@ -160,7 +160,7 @@ class AttentionMachine {
   ~AttentionMachine() {
     cudnn_.reset();
     beside_.reset();
-    CHECK(UseOfPlayedRuntime().objects == 0);
+    CHECK(UseOfEmulatedRuntime().objects == 0);
     CHECK(cudaStreamDestroy(stream_) == cudaSuccess);
   }
   AttentionMachine(const AttentionMachine&) = delete;
@@ -225,7 +225,7 @@ class AttentionMachine {
   std::unique_ptr<CudnnAttentions> cudnn_;
 };
 
-const std::vector<PlayedEngine> kOneEngine = {
+const std::vector<EmulatedEngine> kOneEngine = {
     {.number = 1, .workspace_bytes = 64, .has_tensor_cores = true}};
 
 TEST_CASE("cudnn: attention and its gradients receive rows, scale, mask and bias") {

@@ -128,8 +128,7 @@ class CudnnDescriptor {
 //
 // Nothing is run. The device may be a GPU, by way of a handle, or only be described.
 
-// Tensors begin at multiples of so many bytes; buffers of the arena, and workspaces, at multiples
-// of 256.
+// The alignment of tensors in bytes. Buffers of the arena and workspaces are aligned to 256.
 inline constexpr int64_t kTensorAlignment = 16;
 
 // The device that a plan is for: a GPU's handle, or a descriptor of the properties of a device that

@@ -1,5 +1,5 @@
 // Checks the calls of cuDNN with a replacement that ends the program if its rules are broken
-// (played/played_cudnn.cc).
+// (emulated/emulated_cudnn.cc).
 #include "lib/executor/cuda/gpu/cudnn_convolution.h"
 
 #include <cuda_runtime.h>
@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "lib/executor/cuda/emulated/emulated_convolution.h"
+#include "lib/executor/cuda/emulated/emulated_cudnn.h"
+#include "lib/executor/cuda/emulated/emulated_runtime.h"
 #include "lib/executor/cuda/gpu/cuda_libraries.h"
-#include "lib/executor/cuda/gpu/played_gpu.h"
-#include "lib/executor/cuda/played/played_convolution.h"
-#include "lib/executor/cuda/played/played_cudnn.h"
-#include "lib/executor/cuda/played/played_runtime.h"
+#include "lib/executor/cuda/gpu/emulated_gpu.h"
 
 namespace ckplan::cuda {
 namespace {
@@ -22,17 +22,17 @@ namespace {
 // An emulated GPU whose cuDNN has the given engines.
 class Machine {
  public:
-  explicit Machine(std::vector<PlayedEngine> engines, const DeviceOptions& options = {}) {
-    StartPlayedRuntime(PlayedMachine{});
-    SetPlayedEngines(std::move(engines));
+  explicit Machine(std::vector<EmulatedEngine> engines, const DeviceOptions& options = {}) {
+    StartEmulatedRuntime(EmulatedMachine{});
+    SetEmulatedEngines(std::move(engines));
     REQUIRE(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) == cudaSuccess);
-    auto cudnn = CudnnConvolutions::Create(PlayedApi(), options, stream_);
+    auto cudnn = CudnnConvolutions::Create(EmulatedApi(), options, stream_);
     REQUIRE(cudnn.ok());
     cudnn_ = std::move(cudnn).value();
   }
   ~Machine() {
     cudnn_.reset();
-    CHECK(UseOfPlayedRuntime().objects == 0);
+    CHECK(UseOfEmulatedRuntime().objects == 0);
     CHECK(cudaStreamDestroy(stream_) == cudaSuccess);
   }
   Machine(const Machine&) = delete;
@@ -112,7 +112,7 @@ TEST_CASE("cudnn: the three passes receive shapes, pads, strides, dilations and 
 }
 
 TEST_CASE("cudnn: the fastest deterministic engine within the limit is chosen") {
-  const std::vector<PlayedEngine> engines = {
+  const std::vector<EmulatedEngine> engines = {
       {.number = 10, .is_deterministic = false},
       {.number = 11, .makes_plans = false},
       {.number = 12, .sums_in_float32 = false},
@@ -146,10 +146,10 @@ TEST_CASE("cudnn: engines that are no more than fallbacks are taken if no other 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
 TEST_CASE("cudnn: no engine is within the limit") {
-  const std::vector<PlayedEngine> engines = {{.number = 0, .is_deterministic = false},
-                                             {.number = 1, .workspace_bytes = 2 * kGiB},
-                                             {.number = 2, .workspace_bytes = kGiB},
-                                             {.number = 3, .workspace_bytes = 3 * kGiB}};
+  const std::vector<EmulatedEngine> engines = {{.number = 0, .is_deterministic = false},
+                                               {.number = 1, .workspace_bytes = 2 * kGiB},
+                                               {.number = 2, .workspace_bytes = kGiB},
+                                               {.number = 3, .workspace_bytes = 3 * kGiB}};
   {
     Machine limited(engines, {.workspace_limit = 100});
     const std::string refusal = limited.Refusal(Shape(), ConvPass::kBackwardData);
@@ -175,8 +175,8 @@ TEST_CASE("cudnn: a refusal says why the first engine was not taken") {
 }
 
 TEST_CASE("cudnn: an engine of tensor cores is taken for float32 only if TF32 is allowed") {
-  const std::vector<PlayedEngine> engines = {{.number = 1, .has_tensor_cores = true},
-                                             {.number = 2}};
+  const std::vector<EmulatedEngine> engines = {{.number = 1, .has_tensor_cores = true},
+                                               {.number = 2}};
   {
     Machine exact(engines);
     CHECK(exact.Choose(Shape()).engine == 2);
@@ -190,7 +190,7 @@ TEST_CASE("cudnn: an engine of tensor cores is taken for float32 only if TF32 is
 
 TEST_CASE(
     "cudnn: the default limit does not cost tensor cores, and a limit that is asked for does") {
-  const std::vector<PlayedEngine> engines = {
+  const std::vector<EmulatedEngine> engines = {
       {.number = 1, .workspace_bytes = 2 * kGiB, .has_tensor_cores = true},
       {.number = 2, .workspace_bytes = kGiB, .has_tensor_cores = true},
       {.number = 3, .workspace_bytes = 512}};
@@ -204,8 +204,8 @@ TEST_CASE(
 }
 
 TEST_CASE("cudnn: a plan is made once for each shape and pass") {
-  Machine machine(std::vector<PlayedEngine>{{.number = 1}});
-  const auto finalized = [] { return CallsOfPlayedRuntime()["cudnnBackendFinalize"]; };
+  Machine machine(std::vector<EmulatedEngine>{{.number = 1}});
+  const auto finalized = [] { return CallsOfEmulatedRuntime()["cudnnBackendFinalize"]; };
   machine.Choose(Shape());
   const int64_t first = finalized();
   CHECK(first > 0);
@@ -221,7 +221,7 @@ TEST_CASE("cudnn: a plan is made once for each shape and pass") {
 TEST_CASE("cudnn: a GPU that is only described has the engines of one that is there") {
   const std::string properties = PropertiesJson({.name = "a GPU", .compute_capability = 90});
   Machine machine({{.number = 1, .is_deterministic = false}, {.number = 2, .workspace_bytes = 64}});
-  auto described = CudnnConvolutions::Describe(PlayedApi(), {}, properties);
+  auto described = CudnnConvolutions::Describe(EmulatedApi(), {}, properties);
   REQUIRE(described.ok());
   for (const ConvPass pass : kPasses) {
     const auto convolution = (*described)->Prepare(Shape(), pass);
@@ -229,10 +229,10 @@ TEST_CASE("cudnn: a GPU that is only described has the engines of one that is th
     CHECK((*convolution)->choice().engine == machine.Choose(Shape(), pass).engine);
     CHECK((*convolution)->workspace() == 64);
   }
-  const auto lacking = CudnnConvolutions::Describe(PlayedApi(), {}, R"({"warpSize":32})");
+  const auto lacking = CudnnConvolutions::Describe(EmulatedApi(), {}, R"({"warpSize":32})");
   REQUIRE(!lacking.ok());
   CHECK(lacking.error().message.find("the properties lack maxGridSize") != std::string::npos);
-  CudnnApi older = PlayedApi();
+  CudnnApi older = EmulatedApi();
   older.get_version = [] { return size_t{90701}; };
   const auto refused = CudnnConvolutions::Describe(older, {}, properties);
   REQUIRE(!refused.ok());
@@ -243,7 +243,7 @@ TEST_CASE("cudnn: a GPU that is only described has the engines of one that is th
 }
 
 TEST_CASE("cudnn: tensors whose sizes exceed 32 bits are refused") {
-  Machine machine(std::vector<PlayedEngine>{{.number = 1}});
+  Machine machine(std::vector<EmulatedEngine>{{.number = 1}});
   ConvolutionShape shape = Shape();
   shape.batch = int64_t{1} << 23;  // 6 x 7 x 9 x 2^23 elements.
   CHECK(machine.cudnn().Prepare(shape, ConvPass::kForward).error().code == ErrorCode::kUnsupported);

@@ -11,7 +11,7 @@
 namespace ckplan::cuda {
 
 std::unique_ptr<Device> MakeHostDevice(DeviceOptions options) {
-  setenv("CKEXEC_CUDA_PATH", CKPLAN_PLAYED_LIBRARIES, 1);
+  setenv("CKEXEC_CUDA_PATH", CKPLAN_EMULATED_LIBRARIES, 1);
   options.workspace_limit = kTestWorkspace;
   Result<std::unique_ptr<Device>> device = OpenCudaDevice(options, OpenCudaLibraries);
   CKPLAN_CHECK(device.ok(), "the emulated machine has a GPU and its libraries");

@@ -18,7 +18,7 @@ namespace ckplan::cuda {
 //
 //   [0], [1]: row lane / 4, columns lane % 4 * 2 and the next;  [2], [3]: the same, 8 rows below
 //
-// Factors are bfloat16, or float32, of which tensor cores take 10 bits of mantissa (TF32) if that
+// Factors are bfloat16, or float32, which tensor cores round to 10 bits of mantissa (TF32) if that
 // is allowed. Otherwise, and on the host, the thread itself multiplies, in float32 as well.
 inline constexpr int kMmaRows = 16, kMmaColumns = 8;
 
@@ -238,7 +238,7 @@ CKPLAN_DEVICE inline uint16_t Rounded<uint16_t>(float value) {
   return ToBFloat16(value);
 }
 
-// Rows in shared memory are so much longer that a warp reads its factors from all banks.
+// Rows in shared memory are padded so that a warp reads its factors from all banks.
 template <typename T>
 inline constexpr int kRowGap = 16 / static_cast<int>(sizeof(T));
 

@@ -15,7 +15,7 @@
 #include "lib/executor/cuda/ops/fused_attention.h"
 #include "lib/executor/cuda/ops/library_attention.h"
 #include "lib/executor/cuda/registry.h"
-#include "lib/problem/ops/judge.h"
+#include "lib/problem/ops/op_checks.h"
 
 namespace ckplan::cuda {
 

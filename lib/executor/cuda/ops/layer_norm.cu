@@ -1,8 +1,8 @@
 // LayerNormalization and RMSNormalization: rows normalised by their own moments.
-#include "lib/executor/cuda/held_row.h"
 #include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/ops/moments.h"
 #include "lib/executor/cuda/reduce.h"
+#include "lib/executor/cuda/register_row.h"
 #include "lib/executor/cuda/registry.h"
 #include "lib/problem/ops/norms.h"
 
@@ -42,9 +42,9 @@ struct NormaliseHeld {
   RowMoments<kHasMean> results;
 
   CKPLAN_KERNEL void operator()(const Team& team, int64_t row) const {
-    const HeldGroups<kGroups> groups(team, size);
+    const RegisterGroups<kGroups> groups(team, size);
     const int64_t first = row * (size / kVector);
-    HeldRow<kGroups> held = groups.Hold([&](int g) { return x.Load(first + g); });
+    RegisterRow<kGroups> held = groups.Hold([&](int g) { return x.Load(first + g); });
     const Moments moments = MomentsOfHeld(groups, held);
     if (team.IsFirst()) results.Store(row, moments);
     if (y.is_null()) return;
@@ -62,8 +62,8 @@ struct NormaliseHeld {
     });
   }
 
-  CKPLAN_KERNEL Moments MomentsOfHeld(const HeldGroups<kGroups>& groups,
-                                      const HeldRow<kGroups>& held) const {
+  CKPLAN_KERNEL Moments MomentsOfHeld(const RegisterGroups<kGroups>& groups,
+                                      const RegisterRow<kGroups>& held) const {
     const auto count = static_cast<float>(size);
     const auto element = [&](int k, int lane) { return held.at[k].at[lane]; };
     const float mean = kHasMean ? groups.Sum(element) / count : 0.0F;
@@ -83,11 +83,11 @@ struct PassHeld {
   FloatsOut dx;
 
   CKPLAN_KERNEL void operator()(const Team& team, int64_t row) const {
-    const HeldGroups<kGroups> groups(team, size);
+    const RegisterGroups<kGroups> groups(team, size);
     const int64_t first = row * (size / kVector);
     const Moments moments = saved[row];
-    const HeldRow<kGroups> held = groups.Hold([&](int g) { return x.Load(first + g); });
-    HeldRow<kGroups> gradients = groups.Hold([&](int g) {
+    const RegisterRow<kGroups> held = groups.Hold([&](int g) { return x.Load(first + g); });
+    RegisterRow<kGroups> gradients = groups.Hold([&](int g) {
       Float4 values = dy.Load(first + g);
       const Float4 factors = scale.Load(g);
       CKPLAN_UNROLL

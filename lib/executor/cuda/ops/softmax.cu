@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "lib/executor/cuda/held_row.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/lines.h"
 #include "lib/executor/cuda/reduce.h"
+#include "lib/executor/cuda/register_row.h"
 #include "lib/executor/cuda/registry.h"
 #include "lib/problem/ops/softmax.h"
 
@@ -60,10 +60,10 @@ struct HeldGradient {
   FloatsIn y, dy;
   FloatsOut dx;
   CKPLAN_KERNEL void operator()(const Team& team, int64_t row) const {
-    const HeldGroups<kGroups> groups(team, size);
+    const RegisterGroups<kGroups> groups(team, size);
     const int64_t first = row * (size / kVector);
-    const HeldRow<kGroups> out = groups.Hold([&](int g) { return y.Load(first + g); });
-    HeldRow<kGroups> held = groups.Hold([&](int g) { return dy.Load(first + g); });
+    const RegisterRow<kGroups> out = groups.Hold([&](int g) { return y.Load(first + g); });
+    RegisterRow<kGroups> held = groups.Hold([&](int g) { return dy.Load(first + g); });
     const float sum = groups.Sum([&](int k, int lane) {
       const float g = held.at[k].at[lane];
       return kIsLog ? g : g * out.at[k].at[lane];
@@ -95,10 +95,10 @@ class SoftmaxOp final : public PreparedOp {
       ForLines(device_, view_, SoftmaxLine<kIsLog>{size, x, y});
     } else if (FitsFewGroups(size)) {
       ForRowsByWarps(device_, view_.outer,
-                     HeldSoftmax<kIsLog, kFewGroups, RowsOf>{size, {x, size}, y});
+                     RegisterSoftmax<kIsLog, kFewGroups, RowsOf>{size, {x, size}, y});
     } else {
       ForRowsByWarps(device_, view_.outer,
-                     HeldSoftmax<kIsLog, kManyGroups, RowsOf>{size, {x, size}, y});
+                     RegisterSoftmax<kIsLog, kManyGroups, RowsOf>{size, {x, size}, y});
     }
   }
 

@@ -39,7 +39,7 @@ int64_t Place(const VariableText& variable, int64_t& total) {
 
 Error NotKnown(std::string_view what, const StatementText& statement) {
   return MakeError(ErrorCode::kUnsupported,
-                   fmt::format("the player does not know {}: {}", what, statement.text));
+                   fmt::format("the interpreter does not know {}: {}", what, statement.text));
 }
 
 class KernelDecoder {

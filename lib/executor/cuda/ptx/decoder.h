@@ -15,8 +15,8 @@ namespace ckplan::ptx {
 // Maps the names of a module's global variables to their addresses.
 using GlobalAddresses = std::map<std::string, uint64_t, std::less<>>;
 
-// Fails with kUnsupported if the text has an instruction, or a form of it, that the player does not
-// know. The program has views of the module's text.
+// Fails with kUnsupported if the text has an instruction, or a form of it, that the interpreter
+// does not know. The program has views of the module's text.
 Result<Program> DecodeKernel(const ModuleText& module, std::string_view name,
                              const GlobalAddresses& globals);
 

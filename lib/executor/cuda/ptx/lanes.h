@@ -1,4 +1,4 @@
-// The 32 threads of a warp, which the player runs together: an instruction is computed for all
+// The 32 threads of a warp, which the interpreter runs together: an instruction is computed for all
 // threads that are at it, in a loop over their lanes.
 #pragma once
 

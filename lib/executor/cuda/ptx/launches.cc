@@ -16,10 +16,10 @@
 #include <utility>
 
 #include "lib/base/check.h"
-#include "lib/executor/cuda/played/played_runtime.h"
+#include "lib/executor/cuda/emulated/emulated_runtime.h"
 #include "lib/executor/cuda/ptx/decoder.h"
+#include "lib/executor/cuda/ptx/interpreter.h"
 #include "lib/executor/cuda/ptx/module_text.h"
-#include "lib/executor/cuda/ptx/player.h"
 
 namespace ckplan::ptx {
 
@@ -82,7 +82,8 @@ class KernelTable {
     for (const AddressRange& range : constants_) {
       if (range.Contains(address, 1)) return range;
     }
-    const cuda::PlayedRange range = cuda::FindPlayedRange(reinterpret_cast<const void*>(address));
+    const cuda::EmulatedRange range =
+        cuda::FindEmulatedRange(reinterpret_cast<const void*>(address));
     const auto begin = reinterpret_cast<uint64_t>(range.begin);
     return {begin, begin + static_cast<uint64_t>(range.bytes)};
   }
@@ -120,7 +121,7 @@ class KernelTable {
   std::ofstream lines_;
 };
 
-// The runtime's functions have no argument that says of which program they are called.
+// The runtime's functions have no argument that identifies the calling program.
 KernelTable& Table() {
   static KernelTable table;
   return table;
@@ -139,10 +140,10 @@ cudaError_t StartKernel(const void* host, dim3 grid, dim3 block, void** argument
   }
   ++Table().launches;
   const LaunchShape shape{grid.x, block.x};
-  cuda::EnqueuePlayedKernel(stream, shape.blocks, shape.threads,
-                            [&program, parameters = std::move(parameters), shape] {
-                              Table().Run(program, parameters, shape);
-                            });
+  cuda::EnqueueEmulatedKernel(stream, shape.blocks, shape.threads,
+                              [&program, parameters = std::move(parameters), shape] {
+                                Table().Run(program, parameters, shape);
+                              });
   return cudaSuccess;
 }
 
@@ -179,7 +180,7 @@ void AppendKernels(const std::string& path) {
   CKPLAN_CHECK(file.flush().good(), "the file for kernels can be written");
 }
 
-bool ReportPlayed() {
+bool ReportEmulated() {
   const Coverage coverage = CoverageSoFar();
   const auto run = std::count_if(coverage.kernels.begin(), coverage.kernels.end(),
                                  [](const auto& kernel) { return kernel.second; });
@@ -250,7 +251,7 @@ cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arg
 
 namespace ckplan::ptx {
 
-// Reports, when the program ends, what was played. A finding makes the program fail.
+// Reports, when the program ends, what was emulated. A finding makes the program fail.
 //
 //   CKPLAN_PTX_KERNELS=FILE   appends a line for each kernel: "run: NAME" or "not run: NAME";
 //                             scripts/lint.d/kernel_coverage.py adds up the lines of several
@@ -269,7 +270,7 @@ struct ReportAtExit {
   }
   ~ReportAtExit() {
     if (const char* path = std::getenv("CKPLAN_PTX_KERNELS")) AppendKernels(path);
-    if (ReportPlayed()) return;
+    if (ReportEmulated()) return;
     std::fflush(nullptr);
     std::_Exit(kFailed);
   }

@@ -1,6 +1,6 @@
 // Takes the place of the parts of the CUDA runtime that nvcc's objects call to register their
 // kernels and to start them. A launch becomes work of a stream of the emulated runtime
-// (../played/played_runtime.h), and plays the PTX that the object holds.
+// (../emulated/emulated_runtime.h), and plays the PTX that the object holds.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ Coverage CoverageSoFar();
 
 Findings& FindingsSoFar();
 
-// Writes a line of JSON for each launch from now on to this file (player.h).
+// Writes a line of JSON for each launch from now on to this file (interpreter.h).
 void WriteLaunches(const std::string& path);
 
 // Appends a line for each kernel to the file: "run: NAME" or "not run: NAME".
 void AppendKernels(const std::string& path);
 
 // Prints both to standard error. Returns whether nothing was found.
-bool ReportPlayed();
+bool ReportEmulated();
 
 }  // namespace ckplan::ptx

@@ -10,8 +10,8 @@
 
 namespace ckplan::ptx {
 
-// Returns what the words of an mma say, without its registers; nothing if the player does not know
-// the form. It knows m16n8k16 of bfloat16 and m16n8k8 of TF32, both with sums of float32.
+// Returns what the words of an mma say, without its registers; nothing if the interpreter does not
+// know the form. It knows m16n8k16 of bfloat16 and m16n8k8 of TF32, both with sums of float32.
 std::optional<MatrixProduct> ProductOf(const std::vector<std::string_view>& words);
 
 // Computes D = A B + C for the whole warp. The sum of each element is rounded once; a GPU rounds it

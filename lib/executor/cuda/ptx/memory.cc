@@ -79,7 +79,7 @@ Access SharedMemory::Read(uint64_t address, int64_t bytes, const Clock& clock) {
   bool is_ordered = true;
   bool is_written = false;
   for (Mark& mark : MarksOf(address, bytes)) {
-    // One written part is enough: structs are copied with their padding, which nobody writes.
+    // One written part is enough: structs are copied with their padding, which is never written.
     is_written |= mark.written.block >= begin_;
     is_ordered &= IsOrdered(mark.written, clock);
     Add(clock, mark.readers);

@@ -29,7 +29,7 @@ class Findings {
 
 // Counts what a kernel moves in the GPU's memory.
 
-// A GPU moves its memory in sectors of so many bytes.
+// The unit in which a GPU moves its memory.
 inline constexpr uint64_t kSectorBytes = 32;
 
 // Traffic in one direction. The memory moves at least the distinct sectors, and at most `sectors`:
@@ -128,8 +128,8 @@ enum class Access {
   kUnwritten,  // No byte that is read was written before.
 };
 
-// The shared memory of a block. It remembers who wrote and who read each part of it last, so that
-// it finds accesses without a barrier between them, in whatever order the threads are played. A
+// The shared memory of a block. It records the last writer and reader of each part, so that
+// it finds accesses without a barrier between them, in whatever order the threads are emulated. A
 // part has as many bytes as the smallest access of the kernel.
 class SharedMemory {
  public:

@@ -159,7 +159,7 @@ bool IsFloatOnly(Opcode opcode) {
          opcode == Opcode::kRcp || opcode == Opcode::kRsqrt || opcode == Opcode::kSqrt;
 }
 
-// Forms that the player computes; others are refused rather than computed wrongly.
+// Forms that the interpreter computes; others are refused rather than computed wrongly.
 bool IsKnown(const Instruction& instruction) {
   const bool is_float = IsFloat(instruction.type);
   switch (instruction.opcode) {

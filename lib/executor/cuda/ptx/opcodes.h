@@ -1,4 +1,4 @@
-// The instructions that the player knows.
+// The instructions that the interpreter knows.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Kernels with a planted fault, to see that the player finds it. They use the launches and teams of
-// the backend's own kernels, and are compiled by nvcc.
+// Kernels with a planted fault, to see that the interpreter finds it. They use the launches and
+// teams of the backend's own kernels, and are compiled by nvcc.
 #pragma once
 
 #include <cstdint>

@@ -57,7 +57,7 @@ Outcome RunPlanted(Run run, bool is_sum, bool has_fault) {
   return outcome;
 }
 
-TEST_CASE("ptx player: faults planted in kernels of nvcc are found") {
+TEST_CASE("ptx interpreter: faults planted in kernels of nvcc are found") {
   struct Row {
     const char* name;
     Run run;

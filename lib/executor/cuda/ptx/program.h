@@ -1,4 +1,4 @@
-// A kernel of a PTX module, decoded: what the player runs. decoder.h makes it.
+// A kernel of a PTX module, decoded: what the interpreter runs. decoder.h makes it.
 //
 // Every operand is a register. Numbers in the text, and the special registers that the kernels use,
 // are registers too, which are set before the kernel starts.

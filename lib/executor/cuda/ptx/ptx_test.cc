@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lib/executor/cuda/ptx/decoder.h"
+#include "lib/executor/cuda/ptx/interpreter.h"
 #include "lib/executor/cuda/ptx/module_text.h"
-#include "lib/executor/cuda/ptx/player.h"
 
 namespace ckplan::ptx {
 namespace {
@@ -24,41 +24,41 @@ std::string KernelOf(const std::string& body) {
          body + "\nret;\n}\n";
 }
 
-struct Played {
+struct Emulated {
   std::vector<uint32_t> y;
   std::vector<std::string> findings;
   LaunchCounts counts;
 };
 
 // Runs one block, or several, with memory for `size` elements.
-Played PlayText(const std::string& text, int64_t threads, int64_t blocks = 1, size_t size = 64) {
+Emulated PlayText(const std::string& text, int64_t threads, int64_t blocks = 1, size_t size = 64) {
   const auto module = ModuleText::Read(text);
   REQUIRE(module.ok());
   const auto program = DecodeKernel(*module, "Kernel", {});
   REQUIRE_MESSAGE(program.ok(), (program.ok() ? "" : program.error().message));
-  Played played;
-  played.y.assign(size, 7);
+  Emulated emulated;
+  emulated.y.assign(size, 7);
   std::vector<unsigned char> parameters(static_cast<size_t>(program->parameter_bytes));
-  const auto address = reinterpret_cast<uint64_t>(played.y.data());
+  const auto address = reinterpret_cast<uint64_t>(emulated.y.data());
   std::memcpy(parameters.data(), &address, sizeof(address));
   const uint32_t n = 5;
   std::memcpy(parameters.data() + program->parameters[1].offset, &n, sizeof(n));
   GlobalMemory global([&](uint64_t) { return AddressRange{address, address + 4 * size}; });
   Findings findings;
-  played.counts = Play(*program, parameters, {blocks, threads}, global, findings, true);
-  for (const auto& [what, count] : findings.counts()) played.findings.push_back(what);
-  return played;
+  emulated.counts = Play(*program, parameters, {blocks, threads}, global, findings, true);
+  for (const auto& [what, count] : findings.counts()) emulated.findings.push_back(what);
+  return emulated;
 }
 
-Played PlayBody(const std::string& body, int64_t threads = 32) {
+Emulated PlayBody(const std::string& body, int64_t threads = 32) {
   return PlayText(KernelOf(body), threads);
 }
 
 // Returns the first element after a kernel of one thread, which stores %r1.
 uint32_t ResultOf(const std::string& body) {
-  const Played played = PlayBody(body + " st.global.u32 [%rd0], %r1;", 1);
-  CHECK(played.findings.empty());
-  return played.y[0];
+  const Emulated emulated = PlayBody(body + " st.global.u32 [%rd0], %r1;", 1);
+  CHECK(emulated.findings.empty());
+  return emulated.y[0];
 }
 
 uint32_t BitsOfFloat(float value) {
@@ -67,9 +67,9 @@ uint32_t BitsOfFloat(float value) {
   return bits;
 }
 
-void CheckFound(const Played& played, const std::string& what) {
-  REQUIRE(played.findings.size() == 1);
-  CHECK(played.findings[0].substr(0, what.size()) == what);
+void CheckFound(const Emulated& emulated, const std::string& what) {
+  REQUIRE(emulated.findings.size() == 1);
+  CHECK(emulated.findings[0].substr(0, what.size()) == what);
 }
 
 // ---- Reading ------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ TEST_CASE("ptx: an instruction that is not known is refused with its text") {
   }
   const auto module = ModuleText::Read(KernelOf("vote.sync.any.pred %p1, %p2, -1;"));
   CHECK(DecodeKernel(*module, "Kernel", {}).error().message ==
-        "the player does not know this instruction: vote.sync.any.pred %p1, %p2, -1");
+        "the interpreter does not know this instruction: vote.sync.any.pred %p1, %p2, -1");
   CHECK(!DecodeKernel(*module, "Other", {}).ok());
 }
 
@@ -242,7 +242,7 @@ TEST_CASE("ptx: tensor cores multiply bfloat16 and TF32, of which each thread ha
       "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3, %f4}, "
       "{%r20, %r21, %r22, %r23}, {%r30, %r31}, {%f0, %f0, %f0, %f0};\n"
       "cvt.rni.u32.f32 %r1, %f4; st.global.u32 [%rd1], %r1;";
-  const Played by_tf32 = PlayBody(tf32);
+  const Emulated by_tf32 = PlayBody(tf32);
   CHECK(by_tf32.findings.empty());
   for (uint32_t lane = 0; lane < 32; ++lane) {
     // Row lane / 4 + 8, column lane % 4 * 2 + 1, of A, plus C. What TF32 lacks of B is cut off.
@@ -256,7 +256,7 @@ TEST_CASE("ptx: tensor cores multiply bfloat16 and TF32, of which each thread ha
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, "
       "{%r20, %r20, %r21, %r21}, {%r20, %r31}, {%f0, %f0, %f0, %f0};\n"
       "cvt.rni.u32.f32 %r1, %f2; st.global.u32 [%rd1], %r1;";
-  const Played by_halves = PlayBody(halves);
+  const Emulated by_halves = PlayBody(halves);
   CHECK(by_halves.findings.empty());
   for (uint32_t lane = 0; lane < 32; ++lane) CHECK(by_halves.y[lane] == lane % 4 * 2 + 1 + 1);
   CheckFound(PlayBody("mov.f32 %f0, 0f00000000; setp.gt.u32 %p1, %r0, 3; @%p1 bra $L1;\n" +
@@ -275,9 +275,9 @@ TEST_CASE("ptx: a function is called with its own parameters and registers") {
       "add.s32 %r1, %r1, %r2;\n$L1:\nst.global.u32 [%rd1], %r1;";
   const std::string text = KernelOf(call);
   const size_t at = text.find(".visible");
-  const Played played = PlayText(text.substr(0, at) + function + text.substr(at), 4);
-  CHECK(played.findings.empty());
-  CHECK(std::vector<uint32_t>(played.y.begin(), played.y.begin() + 5) ==
+  const Emulated emulated = PlayText(text.substr(0, at) + function + text.substr(at), 4);
+  CHECK(emulated.findings.empty());
+  CHECK(std::vector<uint32_t>(emulated.y.begin(), emulated.y.begin() + 5) ==
         std::vector<uint32_t>{100, 102, 100, 100, 7});
 }
 
@@ -288,11 +288,11 @@ TEST_CASE("ptx: threads part at branches and meet again, in all blocks") {
       "add.s32 %r1, %r1, %r5; add.s32 %r2, %r2, 1; bra.uni $Loop;\n"
       "$Done:\nmov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mad.lo.s32 %r6, %r3, %r4, %r0;\n"
       "mul.wide.u32 %rd2, %r6, 4; add.s64 %rd2, %rd0, %rd2; st.global.u32 [%rd2], %r1;");
-  const Played played = PlayText(text, 20, 3);
-  CHECK(played.findings.empty());
-  for (size_t i = 0; i < 60; ++i) CHECK(played.y[i] == 5 * (i % 20));
-  CHECK(played.y[60] == 7);
-  CHECK(played.counts.instructions > 3 * 20 * 10);
+  const Emulated emulated = PlayText(text, 20, 3);
+  CHECK(emulated.findings.empty());
+  for (size_t i = 0; i < 60; ++i) CHECK(emulated.y[i] == 5 * (i % 20));
+  CHECK(emulated.y[60] == 7);
+  CHECK(emulated.counts.instructions > 3 * 20 * 10);
 }
 
 // ---- Counting ----------------------------------------------------------------------------------
@@ -304,15 +304,15 @@ void CheckTraffic(const Traffic& traffic, int64_t bytes, int64_t sectors, int64_
 }
 
 // The sectors of 32 bytes that hold elements of y, whose own alignment is not known.
-int64_t SectorsOf(const Played& played, size_t begin, size_t end) {
-  const auto first = reinterpret_cast<uint64_t>(&played.y[begin]) / kSectorBytes;
-  const auto last = reinterpret_cast<uint64_t>(&played.y[end - 1]) / kSectorBytes;
+int64_t SectorsOf(const Emulated& emulated, size_t begin, size_t end) {
+  const auto first = reinterpret_cast<uint64_t>(&emulated.y[begin]) / kSectorBytes;
+  const auto last = reinterpret_cast<uint64_t>(&emulated.y[end - 1]) / kSectorBytes;
   return static_cast<int64_t>(last - first + 1);
 }
 
 TEST_CASE("ptx: bytes and sectors are counted for each instruction of a warp, and once each") {
   // Two warps read and write their own words, and all threads read the first one.
-  const Played neighbours = PlayBody(
+  const Emulated neighbours = PlayBody(
       "ld.global.u32 %r1, [%rd1]; ld.global.u32 %r2, [%rd0]; st.global.u32 [%rd1], %r1;", 64);
   const int64_t own = SectorsOf(neighbours, 0, 32) + SectorsOf(neighbours, 32, 64);
   const int64_t all = SectorsOf(neighbours, 0, 64);
@@ -320,14 +320,14 @@ TEST_CASE("ptx: bytes and sectors are counted for each instruction of a warp, an
   CheckTraffic(neighbours.counts.writes, 256, own, all);
 
   // Eight threads write words that are a sector apart; the guard leaves out the others.
-  const Played strided = PlayBody(
+  const Emulated strided = PlayBody(
       "setp.lt.u32 %p1, %r0, 8; mul.wide.u32 %rd2, %r0, 32; add.s64 %rd2, %rd0, %rd2;\n"
       "@%p1 st.global.u32 [%rd2], %r0;");
   CheckTraffic(strided.counts.reads, 0, 0, 0);
   CheckTraffic(strided.counts.writes, 32, 8, 8);
 
   // Shared memory is not counted, and a vector counts all its bytes.
-  const Played shared = PlayBody(
+  const Emulated shared = PlayBody(
       ".shared .align 8 .b8 s[8]; mov.u32 %r1, s; st.shared.u32 [%r1], 1;\n"
       "and.b64 %rd2, %rd0, -8; add.s64 %rd2, %rd2, 8; ld.global.v2.u32 {%r2, %r3}, [%rd2];",
       1);
@@ -336,10 +336,11 @@ TEST_CASE("ptx: bytes and sectors are counted for each instruction of a warp, an
 }
 
 TEST_CASE("ptx: instructions are counted for each thread and for each warp") {
-  const Played played = PlayBody("setp.lt.u32 %p1, %r0, 3; @%p1 st.global.u32 [%rd1], %r0;", 40);
+  const Emulated emulated =
+      PlayBody("setp.lt.u32 %p1, %r0, 3; @%p1 st.global.u32 [%rd1], %r0;", 40);
   // Five instructions come before, and the end after these. One is guarded.
-  CHECK(played.counts.instructions == 40 * 7 + 3);
-  CHECK(played.counts.warp_instructions == 2 * 8);
+  CHECK(emulated.counts.instructions == 40 * 7 + 3);
+  CHECK(emulated.counts.warp_instructions == 2 * 8);
 }
 
 TEST_CASE("ptx: a launch is a line of JSON") {
@@ -413,7 +414,7 @@ TEST_CASE("ptx: barriers of a warp order the rounds of a loop") {
            "add.s32 %r5, %r5, 1; setp.lt.s32 %p2, %r5, 3; @%p2 bra $Loop;\n"
            "st.global.u32 [%rd1], %r3;";
   };
-  const Played sound = PlayBody(body("bar.warp.sync -1;\n"));
+  const Emulated sound = PlayBody(body("bar.warp.sync -1;\n"));
   CHECK(sound.findings.empty());
   CHECK(sound.y[4] == 7);
   CheckFound(PlayBody(body("")), "two threads access shared memory with no barrier between them");
@@ -427,11 +428,11 @@ TEST_CASE("ptx: a barrier of the warp does not order two warps") {
            "sub.s32 %r3, 63, %r0; shl.b32 %r3, %r3, 2; add.s32 %r3, %r1, %r3;\n"
            "ld.shared.u32 %r4, [%r3]; st.global.u32 [%rd1], %r4;";
   };
-  const Played sound = PlayBody(body("bar.sync 0;"), 64);
+  const Emulated sound = PlayBody(body("bar.sync 0;"), 64);
   CHECK(sound.findings.empty());
   CHECK(sound.y[0] == 63);
   // One warp runs before the other, so it also reads what was not written.
-  const Played racing = PlayBody(body("bar.warp.sync -1;"), 64);
+  const Emulated racing = PlayBody(body("bar.warp.sync -1;"), 64);
   CHECK(std::any_of(racing.findings.begin(), racing.findings.end(), [](const std::string& finding) {
     return finding.find("two threads access shared memory with no barrier") == 0;
   }));

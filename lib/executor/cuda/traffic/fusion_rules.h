@@ -49,7 +49,7 @@ struct ChainLink {
 
 // The most links of one chain: the arguments of a kernel are limited to 4 KiB.
 inline constexpr size_t kMaxLinks = 12;
-// The most axes of a mask that is added to scores, of which neighbours are merged.
+// The most axes of a mask that is added to scores, after adjacent axes are merged.
 inline constexpr size_t kMaxMaskAxes = 8;
 
 // Returns the links of the longest beginning of `ops` that is a chain; fewer than two: none is.

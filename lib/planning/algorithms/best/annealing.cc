@@ -86,7 +86,7 @@ class Annealer {
  private:
   void EndStage(int64_t stage);
   void Move(double temperature);
-  bool ObeysAfterChange() const;
+  bool SatisfiesAfterChange() const;
   bool IsGoneForBackward(int32_t op) const;
   bool Try(int32_t kind, double allowed);
   bool TryShift();
@@ -209,7 +209,7 @@ void Annealer::Move(double temperature) {
   if (!Try(Below(100), allowed)) return;
   sequence_.Update();
   const double energy = Energy();
-  if (energy > energy_ + allowed || !ObeysAfterChange()) {
+  if (energy > energy_ + allowed || !SatisfiesAfterChange()) {
     sequence_.Revert();
     return;
   }
@@ -223,7 +223,7 @@ void Annealer::Move(double temperature) {
 // Returns whether the sequence still obeys the rules after the changes since the last Commit. If
 // first runs may move, the end of the forward pass may differ from that of the start. The answer
 // may then be wrong, and the caller changes the plan to obey.
-bool Annealer::ObeysAfterChange() const {
+bool Annealer::SatisfiesAfterChange() const {
   if (options_.rules == nullptr) return true;
   for (const int32_t op : sequence_.Changed()) {
     if (!IsGoneForBackward(op)) return false;

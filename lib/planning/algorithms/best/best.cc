@@ -60,7 +60,7 @@ namespace {
 // are.
 constexpr int64_t kManyOps = 1'000;
 constexpr int64_t kFewerMoves = 6;
-// Programs get so much less work then, since they rarely end within it.
+// Programs then get a fraction of the work, since they rarely finish.
 constexpr int64_t kFewerPrograms = 4;
 
 // Plans are made in an order of less memory only if it saves at least one part in this many of the
@@ -74,8 +74,8 @@ constexpr int kChains = 2;
 // Annealing gets its full work if it may gain one part in this many of a step.
 constexpr int64_t kWorthwhileParts = 200;
 
-// On graphs of up to so many operations, programs are fast enough to leave gaps of one part in so
-// many of a step at most, whatever the effort.
+// Up to this many operations, programs are fast enough to bring the gap down to a step divided by
+// kProvenParts, whatever the effort.
 constexpr int32_t kOpsToProve = 500;
 constexpr int64_t kProvenParts = 10'000;
 
@@ -368,7 +368,7 @@ class Solver {
 
   void AnnealFrom(std::vector<Runs> starts, const AnnealOptions& options) {
     if (options.rules != nullptr) {
-      for (Runs& start : starts) start = MadeToObey(*options.rules, start);
+      for (Runs& start : starts) start = ConstrainedTo(*options.rules, start);
     }
     Offer(ckplan::Anneal(problem_, options_.budget, starts, options).runs);
   }

@@ -53,7 +53,7 @@ struct Instance {
     rules = RulesOf(graph, flat);
     rules.is_recomputed.assign(is_recomputed.begin(), is_recomputed.end());
     order = RequiredOwnOrder(flat);
-    const int64_t peak = PeakOf(flat, MadeToObey(rules, order));
+    const int64_t peak = PeakOf(flat, ConstrainedTo(rules, order));
     budget = rng.Between(peak / 2, peak + 2);
   }
 
@@ -98,7 +98,7 @@ void Judge(Instance* instance, bool is_order_free, Tally* tally) {
   if (!is_order_free) CHECK(best.lower_bound <= overhead);
   if (!best.runs) return;
   ++tally->found;
-  CHECK(Obeys(instance->rules, *best.runs));
+  CHECK(Satisfies(instance->rules, *best.runs));
   const Simulation simulation = Simulator(instance->graph).Run(*best.runs).value();
   CHECK(simulation.peak.count() <= instance->budget);
   CHECK(simulation.cost.count() - flat.total_cost == best.overhead);

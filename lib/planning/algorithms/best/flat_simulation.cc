@@ -71,12 +71,12 @@ int64_t CostOf(const RunProblem& problem, std::span<const OpId> runs) {
   return cost;
 }
 
-bool MayBeTakenOver(const RunProblem& problem, int32_t op, int32_t value) {
+bool MayBeOverwritten(const RunProblem& problem, int32_t op, int32_t value) {
   const std::span<const int32_t> reads = problem.taken_over[op];
   return std::binary_search(reads.begin(), reads.end(), value);
 }
 
-std::vector<bool> TakenOverValues(const RunProblem& problem) {
+std::vector<bool> OverwritableValues(const RunProblem& problem) {
   std::vector<bool> is_taken_over(At(problem.value_count), false);
   for (int32_t op = 0; op < problem.op_count; ++op) {
     const std::span<const int32_t> pairs = problem.in_place[op];

@@ -46,8 +46,8 @@ int64_t PeakOf(const RunProblem& problem, std::span<const OpId> runs);
 int64_t CostOf(const RunProblem& problem, std::span<const OpId> runs);
 
 // Returns whether a write of this operation may take over the memory of `value`, one of its reads.
-bool MayBeTakenOver(const RunProblem& problem, int32_t op, int32_t value);
+bool MayBeOverwritten(const RunProblem& problem, int32_t op, int32_t value);
 // Returns for each value whether a write of some operation may take over its memory.
-std::vector<bool> TakenOverValues(const RunProblem& problem);
+std::vector<bool> OverwritableValues(const RunProblem& problem);
 
 }  // namespace ckplan

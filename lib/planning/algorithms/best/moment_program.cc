@@ -15,8 +15,8 @@ namespace ckplan {
 
 namespace {
 
-// Waits of a whole step count about so much: neither they nor their coefficients are then far from
-// the numbers of the other columns.
+// A wait of a whole step is scaled to about this, so that waits and their coefficients have the
+// magnitude of the other columns.
 constexpr double kMostWait = 64;
 
 }  // namespace

@@ -24,8 +24,8 @@ constexpr int64_t kOffloadStopPolls = 64;
 // Temperatures are parts of the time that the sequence adds, but of no less than this part of a
 // step: a plan that adds next to nothing could not change otherwise.
 constexpr double kLeastHeat = 3e-2;
-// The charge for memory above the budget is adjusted after so many stages: it rises by this factor,
-// or falls by the other one.
+// The charge for memory above the budget is adjusted after this many stages: it rises by the
+// first factor or falls by the second.
 constexpr int64_t kRaiseStages = kOffloadStages / 16;
 constexpr int64_t kFollowStages = kOffloadStages / 64;
 constexpr double kChargeRise = 1.5;
@@ -96,7 +96,7 @@ class OffloadAnnealer {
   bool RelievePeak();
 
   void Measure(int64_t latest_end);
-  bool Obeys() const;
+  bool Satisfies() const;
   bool IsWorthwhile();
   void Keep();
   bool RunAgainBefore(int32_t op, int32_t slot, int depth);
@@ -163,9 +163,9 @@ void OffloadAnnealer::Measure(int64_t latest_end) {
   charge_ = host_energy + MemoryEnergy();
 }
 
-bool OffloadAnnealer::Obeys() const {
+bool OffloadAnnealer::Satisfies() const {
   if (limits_.rules == nullptr) return true;
-  return ckplan::Obeys(*limits_.rules, RunsIn(problem_, sequence_.ToSteps()));
+  return ckplan::Satisfies(*limits_.rules, RunsIn(problem_, sequence_.ToSteps()));
 }
 
 void OffloadAnnealer::Keep() {
@@ -239,7 +239,7 @@ bool OffloadAnnealer::IsWorthwhile() {
   const double latest_end = most_ - memory_weight_ * MemoryEnergy();
   if (static_cast<double>(sequence_.cost()) > latest_end) return false;
   Measure(static_cast<int64_t>(std::min(std::ceil(latest_end), kLatestEnd)));
-  return Energy() <= most_ && Obeys();
+  return Energy() <= most_ && Satisfies();
 }
 
 bool OffloadAnnealer::Try(int32_t kind) {

@@ -166,7 +166,7 @@ class OffloadSolver {
     options.work = effort_.search;
     options.starts = starts;
     options.starts.push_back(
-        ScheduleOfRuns(limits_.rules == nullptr ? order_ : MadeToObey(*limits_.rules, order_)));
+        ScheduleOfRuns(limits_.rules == nullptr ? order_ : ConstrainedTo(*limits_.rules, order_)));
     if (before_ != nullptr && before_->best) options.found.push_back(before_->best->schedule);
     if (before_ != nullptr && before_->nearest) options.found.push_back(before_->nearest->schedule);
     options.choices = std::move(choices_);

@@ -77,7 +77,7 @@ ChargedSteps ChargeAll(const std::vector<int32_t>& moments, OffloadInstance* ins
   return charged;
 }
 
-// Returns so many of the positions, in ascending order.
+// Returns `count` of the positions, in ascending order.
 std::vector<int32_t> DrawMoments(size_t count, OffloadInstance* instance) {
   std::vector<int32_t> moments;
   for (size_t i = 0; i < instance->order.size(); ++i) moments.push_back(static_cast<int32_t>(i));
@@ -102,7 +102,7 @@ int64_t ProgramBound(const std::vector<int32_t>& moments, bool is_relaxed,
   return outcome.lower_bound;
 }
 
-// Checks the largest bound of some draws of so many moments; all of them if `count` is 0.
+// Checks the largest bound over draws of `count` moments, or of all moments if `count` is 0.
 void CheckPrograms(size_t count, bool is_relaxed, uint64_t graphs) {
   EqualShare share;
   for (uint64_t seed = kFirstSeed; seed < kFirstSeed + graphs; ++seed) {

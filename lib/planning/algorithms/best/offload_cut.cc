@@ -65,7 +65,7 @@ class MixTable {
     for (int group = 0; group < 2; ++group) WaitFor(group, limits);
   }
 
-  // Stops after so many pivots as well: then the mix is not the cheapest.
+  // Also stops at the pivot limit; the mix may then not be the cheapest.
   void Solve() {
     const size_t most = 50 * (rows_ + 10);
     for (size_t pivots = 0; pivots < most; ++pivots) {

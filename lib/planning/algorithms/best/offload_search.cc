@@ -137,8 +137,8 @@ namespace {
 
 // Temperatures of consecutive chains, in parts of the added time.
 constexpr std::array kChainTemperatures = {2e-3, 1e-3, 5e-3, 5e-4};
-// A start that is above the bound by more than this part of a step is one of another kind than the
-// best plans are: its chain begins at so many times the temperature, in parts of that distance.
+// A start that exceeds the bound by more than this fraction of a step is far from the best plans.
+// Its chain begins kFarHeat times hotter, in proportion to that distance.
 constexpr double kFarFromBound = 0.05;
 constexpr double kFarHeat = 25;
 // If no plan that is known before annealing fits the memory of the device, plans within it are far
@@ -158,7 +158,7 @@ constexpr int64_t kLastParts = 8;
 constexpr std::array<int64_t, 5> kLeadPercents = {100, 118, 135, 160, 200};
 constexpr int64_t kSlowLinkPercent = 85;
 constexpr std::array<int64_t, 2> kPlannedLinkPercents = {100, kSlowLinkPercent};
-// Graphs with fewer or with more operations get as much work as those with so many.
+// Work is scaled between these two numbers of operations and constant outside them.
 constexpr int32_t kFewMovedOps = 400;
 constexpr int32_t kManyMovedOps = 6'000;
 
@@ -216,7 +216,7 @@ class OffloadSearcher {
   void Search() {
     const int64_t work = options_.work.crossed_per_op * problem_.op_count;
     for (RunsAndLoads& steps : CrossChoices(problem_, limits_, options_.choices, work)) {
-      if (Obeys(steps)) Add(std::move(steps));
+      if (Satisfies(steps)) Add(std::move(steps));
     }
     Anneal();
   }
@@ -230,9 +230,9 @@ class OffloadSearcher {
     }
   }
 
-  bool Obeys(const RunsAndLoads& steps) const {
+  bool Satisfies(const RunsAndLoads& steps) const {
     if (limits_.rules == nullptr) return true;
-    return ckplan::Obeys(*limits_.rules, RunsIn(problem_, steps));
+    return ckplan::Satisfies(*limits_.rules, RunsIn(problem_, steps));
   }
 
   // Adds a plan to the pool, which is sorted by score.

@@ -26,7 +26,7 @@ void EraseSorted(std::vector<int32_t>* list, int32_t slot) {
 OffloadSequence::OffloadSequence(const RunProblem& problem, std::span<const int32_t> steps)
     : problem_(problem),
       values_(At(problem.value_count)),
-      may_be_taken_over_(TakenOverValues(problem)) {
+      may_be_overwritten_(OverwritableValues(problem)) {
   std::iota(values_.begin(), values_.end(), 0);
   Load(steps);
 }
@@ -122,8 +122,8 @@ int32_t OffloadSequence::EndOf(int32_t value, size_t k) const {
   const int32_t last = LastReadOf(made, read_at_[At(value)], k);
   if (last < 0) return made[k] + (IsLoad(problem_, step_at_[At(made[k])]) ? 0 : 1);
   // The first version of a loaded value is in memory until it is copied.
-  const bool is_taken_over = may_be_taken_over_[At(value)] && !(k == 0 && IsLoaded(value)) &&
-                             MayBeTakenOver(problem_, step_at_[At(last)], value);
+  const bool is_taken_over = may_be_overwritten_[At(value)] && !(k == 0 && IsLoaded(value)) &&
+                             MayBeOverwritten(problem_, step_at_[At(last)], value);
   return is_taken_over ? last : last + 1;
 }
 

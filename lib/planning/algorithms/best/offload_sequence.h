@@ -93,7 +93,7 @@ class OffloadSequence {
 
   const RunProblem& problem_;
   std::vector<int32_t> values_;  // 0, 1, 2, …
-  std::vector<bool> may_be_taken_over_;
+  std::vector<bool> may_be_overwritten_;
   std::vector<int32_t> step_at_;
   std::vector<std::vector<int32_t>> slots_of_;
   std::vector<std::vector<int32_t>> made_at_;

@@ -109,7 +109,7 @@ void Replace(std::vector<int32_t>* list, int32_t from, int32_t to) {
 }  // namespace
 
 RunSequence::RunSequence(const RunProblem& problem, std::span<const OpId> runs)
-    : problem_(problem), may_be_taken_over_(TakenOverValues(problem)) {
+    : problem_(problem), may_be_overwritten_(OverwritableValues(problem)) {
   Load(runs);
 }
 
@@ -210,7 +210,7 @@ int32_t RunSequence::EndOf(int32_t value, size_t k) const {
   const int32_t last = LastReadOf(made, reads_of_[At(value)], k);
   if (last < 0) return made[k] + 1;
   const bool is_taken_over =
-      may_be_taken_over_[At(value)] && MayBeTakenOver(problem_, op_at_[At(last)], value);
+      may_be_overwritten_[At(value)] && MayBeOverwritten(problem_, op_at_[At(last)], value);
   return is_taken_over ? last : last + 1;
 }
 

@@ -206,7 +206,7 @@ class RunSequence {
   void Load(std::span<const OpId> runs);
 
   const RunProblem& problem_;
-  std::vector<bool> may_be_taken_over_;  // Per value: some operation writes in its place.
+  std::vector<bool> may_be_overwritten_;  // Per value: some operation writes in its place.
   std::vector<int32_t> op_at_;
   std::vector<std::vector<int32_t>> runs_of_;
   std::vector<std::vector<int32_t>> reads_of_;

@@ -47,7 +47,7 @@ int64_t ProgramWork(const MipModel& model);
 // its first linear program always run to their end (lib/planning/mip/mip.h), and the latter takes
 // about as many iterations as there are rows. That takes seconds for tens of thousands of rows,
 // wasted if the limit is far below, and tenths of a second for small programs.
-constexpr bool IsWorthBeginning(size_t rows, int64_t iterations) {
+constexpr bool IsWorthStarting(size_t rows, int64_t iterations) {
   constexpr size_t kSmall = 5'000;
   return rows <= kSmall || iterations >= static_cast<int64_t>(rows / 16);
 }
@@ -118,7 +118,7 @@ Result<ProgramOutcome<Plan>> SolveProgram(const Program& program,
     options.is_bound_enough = [&](double bound) { return proven(bound) > *limits.enough; };
   }
   const int64_t iterations = limits.work / IterationWork(columns);
-  if (!IsWorthBeginning(program.model().rows().size(), iterations)) return outcome;
+  if (!IsWorthStarting(program.model().rows().size(), iterations)) return outcome;
   CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), mip, options));
   outcome.work += solved.work;
   outcome.is_infeasible = solved.status == MipStatus::kInfeasible;

@@ -14,11 +14,11 @@ namespace {
 
 constexpr int kMaxTrials = 11;
 
-// Where plans may add no more than one part in so many of a step, programs over moments are quick,
-// and the curve, with few reruns to choose from, leaves larger gaps.
+// If plans may add at most a step divided by this, programs over moments are quick, while the
+// curve, with few reruns to choose from, leaves larger gaps.
 constexpr int64_t kLittleParts = 20;
 
-// LowerPeakWithin ends after so many searches, or at one part in so many of the largest peak.
+// LowerPeakWithin ends after this many searches, or within the largest peak divided by kNearPeaks.
 constexpr int kMaxLowerings = 4;
 constexpr int64_t kNearPeaks = 256;
 

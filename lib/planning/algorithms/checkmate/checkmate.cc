@@ -63,7 +63,7 @@ class Row {
 
 std::vector<std::vector<InPlaceWrite>> TakeoversOf(const JointGraph& graph) {
   std::vector<std::vector<InPlaceWrite>> takeovers;
-  for (const OpId id : graph.ops().ids()) takeovers.push_back(PossibleTakeovers(graph, id));
+  for (const OpId id : graph.ops().ids()) takeovers.push_back(PossibleInPlaceWrites(graph, id));
   return takeovers;
 }
 
@@ -245,7 +245,7 @@ class StageProgram::Builder {
     return wanted[std::min(static_cast<size_t>(first), wanted.size() - 1)];
   }
 
-  // A pair of PossibleTakeovers, and the column that says whether the takeover happens.
+  // A pair of PossibleInPlaceWrites, and the column that says whether the takeover happens.
   struct Takeover {
     InPlaceWrite pair;
     Term taken;

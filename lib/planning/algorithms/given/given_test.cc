@@ -32,7 +32,7 @@ Result<Plan> Judge(const TensorGraph& graph, Decisions decisions, bool uses_live
   return MakePlan(graph, request, {});
 }
 
-Result<Plan> JudgeText(const TensorGraph& graph, const std::string& decisions) {
+Result<Plan> ValidateText(const TensorGraph& graph, const std::string& decisions) {
   return Judge(graph, *ReadDecisionsJson(decisions, "d.json"));
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("given: each form on a chain of four, by hand") {
   };
   for (const auto& row : kRows) {
     CAPTURE(std::string(row.decisions));
-    const Result<Plan> plan = JudgeText(graph, row.decisions);
+    const Result<Plan> plan = ValidateText(graph, row.decisions);
     REQUIRE(plan.ok());
     CHECK(StepsOf(graph, plan->schedule) == row.steps);
     CHECK(plan->figures.peak == Bytes(row.peak));
@@ -134,15 +134,15 @@ TEST_CASE("given: each form on a chain of four, by hand") {
 //   M^(1) = 2 * 20 + M({c}) = 50     M^(2) = M({b}) + 2 * 20 = 50     T = T({a}) + T({c, d}) = 3
 TEST_CASE("given: lower sets report Eq. 1, Eq. 2 and M^(i), by hand") {
   const TensorGraph graph = GraphFromText("a:10 -> b:10 -> c:10 -> d:10");
-  const Plan plan = *JudgeText(graph, R"({"lower_sets": [["a", "b"]]})");
+  const Plan plan = *ValidateText(graph, R"({"lower_sets": [["a", "b"]]})");
   CHECK(plan.figures.paper == PaperFigures{std::nullopt, Bytes(50), Cost(3)});
   CHECK(SegmentPeaksOf(graph, plan) == std::vector<Bytes>{Bytes(50), Bytes(50)});
-  const Plan three = *JudgeText(graph, R"({"lower_sets": [["a"], ["b", "c"], ["d"]]})");
+  const Plan three = *ValidateText(graph, R"({"lower_sets": [["a"], ["b", "c"], ["d"]]})");
   // The three segment peaks are 2 * 10 + M({b}), M({a}) + 2 * 20 + M({d}), M({a, c}) + 2 * 10.
   CHECK(three.figures.paper == PaperFigures{std::nullopt, Bytes(60), Cost(2)});
   CHECK(SegmentPeaksOf(graph, three) == std::vector<Bytes>{Bytes(30), Bytes(60), Bytes(40)});
   // Segments of other forms are not lower sets that a user has written down.
-  CHECK(SegmentPeaksOf(graph, *JudgeText(graph, R"({"checkpoints": ["b"]})")).empty());
+  CHECK(SegmentPeaksOf(graph, *ValidateText(graph, R"({"checkpoints": ["b"]})")).empty());
 }
 
 TEST_CASE("given: the lower sets of exact-dp's plans report its Eq. 1 and Eq. 2") {
@@ -190,7 +190,7 @@ TEST_CASE("given: the lower sets of exact-dp's plans report its Eq. 1 and Eq. 2"
 TEST_CASE("given: Chen's mirror counts for sqrt(n) segments") {
   const TensorGraph graph = GraphFromText(
       "n1:10 -> n2:10 -> n3:10 -> n4:10 -> n5:10 -> n6:10 -> n7:10 -> n8:10 -> n9:10");
-  const Plan mirrored = *JudgeText(
+  const Plan mirrored = *ValidateText(
       graph, R"({"mirror_counts": {"n1": 1, "n2": 1, "n4": 1, "n5": 1, "n7": 1, "n8": 1}})");
   CHECK(mirrored.figures.overhead == Cost(6));
   PlanRequest request;
@@ -206,10 +206,10 @@ TEST_CASE("given: a cut through branches keeps all tensors that cross it") {
   // a → b → d, a → c → d, d → e. The first segment holds only c and its ancestors, so b is in the
   // next segment, and a, which b reads, is kept.
   const TensorGraph graph = GraphFromText("a:4 -> b:2 -> d:1 -> e:1; a -> c:3 -> d");
-  const Plan plan = *JudgeText(graph, R"({"checkpoints": ["c"]})");
+  const Plan plan = *ValidateText(graph, R"({"checkpoints": ["c"]})");
   CHECK(StepsOf(graph, plan.schedule) == "fa fc fb fd fe loss be bd bb bc ba");
   // All of a, b and c come before d, so they are in the first segment, and only d is kept.
-  const Plan last = *JudgeText(graph, R"({"checkpoints": ["d"]})");
+  const Plan last = *ValidateText(graph, R"({"checkpoints": ["d"]})");
   CHECK(last.decisions[NodeId(0)].recompute_count == 1);
   CHECK(last.figures.overhead == Cost(3));
 }
@@ -248,7 +248,7 @@ TEST_CASE("given: impossible decisions are refused by name") {
        "memory"},
   };
   for (const auto& row : kRows) {
-    const Result<Plan> plan = JudgeText(graph, row.decisions);
+    const Result<Plan> plan = ValidateText(graph, row.decisions);
     CAPTURE(std::string(row.decisions));
     REQUIRE_FALSE(plan.ok());
     CHECK(plan.error().code == ErrorCode::kInvalidInput);

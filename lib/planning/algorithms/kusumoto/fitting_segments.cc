@@ -36,7 +36,7 @@ Result<FittingSegments::Arrivals> FittingSegments::FindMinCached(const SetSelect
 }
 
 Result<std::vector<Bytes>> FittingSegments::FindMaxCached(const SetSelection& useful) {
-  // Each worker has its own numbers, of which the largest counts.
+  // Each worker has its own numbers; the largest counts.
   std::vector<std::vector<Bytes>> of_workers(
       workers_.count(), std::vector<Bytes>(static_cast<size_t>(family_.size()), Bytes(-1)));
   of_workers[0].back() = kNoBytes;

@@ -121,7 +121,7 @@ Result<Done> OverheadBound::Charge(const std::optional<SetSelection>& first,
 
 // Lowers to_go_[L] of the sets `below` to the lowest charge, at every price, over all sequences
 // from L to V that are known or that begin with a step to one of the sets `above`. Each worker has
-// its own numbers, of which the lowest count.
+// its own numbers; the lowest count.
 Result<Done> OverheadBound::ChargeStepsTo(const SetSelection& above, const SetSelection& below) {
   std::vector<std::vector<Priced>> of_workers(workers_.count(), to_go_);
   const auto lower = [](Priced* a, const Priced& b) {

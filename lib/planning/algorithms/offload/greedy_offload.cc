@@ -123,7 +123,7 @@ class GreedyOffload : public PreparedRunSolver {
     return count;
   }
 
-  // Moves and drops the first so many values.
+  // Moves the first `moved` values, and drops the first `dropped` ones.
   RunsAndLoads StepsWith(size_t moved, size_t dropped) const {
     OffloadChoice choice{order_, moment_, std::vector<bool>(At(problem_.value_count), true),
                          std::vector<bool>(At(problem_.value_count), false)};

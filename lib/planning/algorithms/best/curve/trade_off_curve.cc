@@ -19,7 +19,7 @@ namespace {
 // A network has at most this many nodes, unless it has a single moment.
 constexpr int64_t kMostNodes = 1'000'000;
 
-// Moments are added in at most so many rounds, and so many at once.
+// The most rounds in which moments are added, and the most moments added in one round.
 constexpr int kMomentRounds = 8;
 constexpr int kMomentsAtOnce = 4;
 // Cuts at multiples of the prices, for the plan that shows which moment is missing.
@@ -32,7 +32,7 @@ constexpr int kCutsForProof = 24;
 // settled budget's plan has to be.
 constexpr double kPriceParts = 5;
 
-// A bound of so many steps shows that hardly any plan fits.
+// If even the bound adds this many steps, hardly any plan fits.
 constexpr int64_t kHopelessSteps = 2;
 constexpr double kDearestSteps = 3;
 
@@ -66,13 +66,13 @@ constexpr size_t kFewCurveOps = 500;
 // Up to this many operations, all rules are tried where the few above find nothing.
 constexpr size_t kAllRulesOps = 2'000;
 
-// A plan that adds one part in so many of a step has few reruns.
+// A plan that adds less than a step divided by this has few reruns.
 constexpr int64_t kFewRerunsParts = 50;
 
-// ReadWithin leaves gaps of one part in so many of the order's peak.
+// ReadWithin stops when the gap is the order's peak divided by this.
 constexpr int64_t kNearPeakParts = 256;
 
-// Above so many operations there are fewer budgets, and less work for each.
+// Larger graphs get fewer budgets, and less work for each.
 constexpr size_t kSomeOpsOnCurve = 1'500;
 constexpr size_t kManyOpsOnCurve = 20'000;
 
@@ -171,10 +171,10 @@ bool TradeOffCurve::IsSettled(const Question& question) const {
 
 bool TradeOffCurve::Offer(const Runs& runs) {
   const RunRules* const rules = problem_->rules();
-  const Runs obeying = rules == nullptr ? runs : MadeToObey(*rules, runs);
-  bool is_taken = OfferOne(obeying);
+  const Runs constrained = rules == nullptr ? runs : ConstrainedTo(*rules, runs);
+  bool is_taken = OfferOne(constrained);
   // As they are, the runs may make memory anew that an alias still holds.
-  if (has_aliases_) is_taken |= OfferOne(RerunAliases(problem_->graph(), obeying));
+  if (has_aliases_) is_taken |= OfferOne(RerunAliases(problem_->graph(), constrained));
   return is_taken;
 }
 
@@ -184,7 +184,7 @@ bool TradeOffCurve::OfferOne(Runs runs) {
   const int64_t peak = simulation->peak.count();
   const int64_t overhead = simulation->cost.count() - problem_->flat().total_cost;
   last_peak_ = peak;
-  if (problem_->rules() != nullptr && !Obeys(*problem_->rules(), runs)) return false;
+  if (problem_->rules() != nullptr && !Satisfies(*problem_->rules(), runs)) return false;
   const auto at = std::find_if(plans_.begin(), plans_.end(),
                                [&](const PlanOnCurve& plan) { return plan.peak > peak; });
   if (at != plans_.begin() && std::prev(at)->overhead <= overhead) return false;
@@ -458,7 +458,7 @@ void TradeOffCurve::ReadWithin(int64_t most_added, const CurveWork& asked) {
   const int64_t near = Fastest().peak / kNearPeakParts;
   int64_t refused = LeastPeakWithin(most_added) - 1;
   std::optional<int64_t> above_bound;
-  // On large graphs, plans near the least peak run so much again that they take longest to find.
+  // On large graphs, plans near the least peak have the most reruns and take longest to find.
   if (order_.size() > kManyOpsOnCurve && most_added > kHopelessSteps * once_) return;
   for (int reading = 0; reading < work.readings; ++reading) {
     const PlanOnCurve& reached = LeastWithin(most_added);

@@ -1,0 +1,297 @@
+#include "lib/executor/cuda/host/emulated_blocks.h"
+
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "lib/base/check.h"
+#include "lib/executor/cuda/emulated/emulated_runtime.h"
+
+// This file is compiled without the thread sanitizer and reports synchronisation to it explicitly.
+#ifdef CKPLAN_SANITIZES_THREADS
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace ckplan::cuda {
+
+namespace {
+
+#ifdef CKPLAN_SANITIZES_THREADS
+constexpr bool kSanitizesThreads = true;
+// All that precedes HappensBefore(point) happens before all that follows HappensAfter(point).
+void HappensBefore(void* point) { __tsan_release(point); }
+void HappensAfter(void* point) { __tsan_acquire(point); }
+void* NewStack() { return __tsan_create_fiber(0); }
+void* OwnStack() { return __tsan_get_current_fiber(); }
+void DropStack(void* stack) { __tsan_destroy_fiber(stack); }
+void SwitchTo(void* stack) { __tsan_switch_to_fiber(stack, __tsan_switch_to_fiber_no_sync); }
+#else
+constexpr bool kSanitizesThreads = false;
+void HappensBefore(void*) {}
+void HappensAfter(void*) {}
+void* NewStack() { return nullptr; }
+void* OwnStack() { return nullptr; }
+void DropStack(void*) {}
+void SwitchTo(void*) {}
+#endif
+
+constexpr size_t kWarp = 32;
+constexpr size_t kStackBytes =
+    size_t{64} << 10;  // Small, as the address sanitizer clears a stack at switches.
+
+// A launch of a kernel. `begin` and `end` are the synchronisation objects that the thread sanitizer
+// knows: every thread starts after `begin` and finishes before `end`.
+struct Launch {
+  const std::function<void()>* kernel = nullptr;
+  int64_t blocks = 0;
+  size_t threads = 0;
+  bool has_barriers = true;
+  char begin = 0, end = 0;
+};
+
+enum class State { kReady, kAtBlockBarrier, kAtWarpBarrier, kDone };
+
+// A barrier of all threads of a block or of a warp. It has two synchronisation objects, used in
+// turn, because the first thread to pass may arrive at the barrier again before the last thread has
+// left it.
+struct Barrier {
+  char points[2] = {0, 0};
+  size_t passed = 0;
+  void* point() { return &points[passed % 2]; }
+};
+
+// The point at which an emulated thread, or the host thread that runs it, continues.
+struct Context {
+  ucontext_t entry{};
+#ifndef CKPLAN_SANITIZED
+  jmp_buf paused{};
+  bool is_entered = false;
+#endif
+};
+
+// Pauses `from`, the caller's context, and continues `to`. swapcontext makes a system call for the
+// signal mask at each switch, which takes most of the time of a kernel with barriers. So setcontext
+// enters a stack once, and _longjmp returns to it afterwards. Sanitizers only support swapcontext.
+void Switch(Context& from, Context& to) {
+#ifdef CKPLAN_SANITIZED
+  swapcontext(&from.entry, &to.entry);
+#else
+  from.is_entered = true;
+  if (_setjmp(from.paused) != 0) return;
+  if (to.is_entered) _longjmp(to.paused, 1);
+  setcontext(&to.entry);
+#endif
+}
+
+struct EmulatedThread {
+  explicit EmulatedThread(void (*begin)())
+      : memory(std::make_unique<char[]>(kStackBytes)), stack(NewStack()) {
+    getcontext(&context.entry);
+    context.entry.uc_stack.ss_sp = memory.get();
+    context.entry.uc_stack.ss_size = kStackBytes;
+    makecontext(&context.entry, begin, 0);
+  }
+  ~EmulatedThread() { DropStack(stack); }
+  EmulatedThread(const EmulatedThread&) = delete;
+  EmulatedThread& operator=(const EmulatedThread&) = delete;
+
+  std::unique_ptr<char[]> memory;
+  void* stack;  // The thread sanitizer's fiber.
+  Context context;
+  State state = State::kDone;
+};
+
+// Runs one block at a time, on one thread of the host.
+class BlockPlayer {
+ public:
+  // Runs every `step`-th block, beginning with `first`.
+  void Play(Launch& launch, int64_t first, int64_t step) {
+    launch_ = &launch;
+    own_stack_ = OwnStack();
+    gridDim.x = static_cast<unsigned>(launch.blocks);
+    Grow(launch.threads);
+    warps_.assign((launch.threads + kWarp - 1) / kWarp, {});
+    block_ = {};
+    for (int64_t block = first; block < launch.blocks; block += step) {
+      blockIdx.x = static_cast<unsigned>(block);
+      if (kSanitizesThreads || launch.has_barriers) {
+        PlayBlock();
+      } else {
+        PlayFreeThreads();
+      }
+    }
+  }
+
+  void Wait(State state) {
+    CKPLAN_CHECK(launch_->has_barriers, "the grid of the launch says that there are none");
+    EmulatedThread& thread = *threads_[current_];
+    Barrier& barrier = state == State::kAtBlockBarrier ? block_ : warps_[current_ / kWarp];
+    void* point = barrier.point();
+    thread.state = state;
+    HappensBefore(point);
+    Pause();
+    HappensAfter(point);
+  }
+
+ private:
+  size_t count() const { return launch_->threads; }
+
+  void Grow(size_t count) {
+    while (threads_.size() < count) {
+      threads_.push_back(std::make_unique<EmulatedThread>(&BlockPlayer::Begin));
+    }
+  }
+
+  // The body of an emulated thread: runs the kernel for one block after another.
+  static void Begin();
+  [[noreturn]] void RunThread() {
+    for (;;) {
+      HappensAfter(&launch_->begin);
+      (*launch_->kernel)();
+      HappensBefore(&launch_->end);
+      threads_[current_]->state = State::kDone;
+      Pause();
+    }
+  }
+
+  // Switches back to PlayBlock.
+  void Pause() {
+    Context& context = threads_[current_]->context;
+    SwitchTo(own_stack_);
+    Switch(context, own_context_);
+  }
+
+  // Runs the threads in descending order, so that a kernel that wrongly relies on the work of a
+  // lower-numbered thread fails its test.
+  void PlayBlock() {
+    for (size_t i = 0; i < count(); ++i) threads_[i]->state = State::kReady;
+    do {
+      for (size_t i = count(); i-- > 0;) {
+        if (threads_[i]->state != State::kReady) continue;
+        current_ = i;
+        threadIdx.x = static_cast<unsigned>(i);
+        SwitchTo(threads_[i]->stack);
+        Switch(own_context_, threads_[i]->context);
+      }
+    } while (OpenBarriers());
+  }
+
+  void PlayFreeThreads() {
+    for (size_t i = count(); i-- > 0;) {
+      threadIdx.x = static_cast<unsigned>(i);
+      (*launch_->kernel)();
+    }
+  }
+
+  // Opens each barrier that all its threads have reached. Returns whether any thread can continue.
+  bool OpenBarriers() {
+    if (All(0, count(), State::kDone)) return false;
+    bool any = OpenBarrier(0, count(), State::kAtBlockBarrier, block_);
+    for (size_t warp = 0; warp < warps_.size(); ++warp) {
+      const size_t first = warp * kWarp;
+      any |=
+          OpenBarrier(first, std::min(first + kWarp, count()), State::kAtWarpBarrier, warps_[warp]);
+    }
+    CKPLAN_CHECK(any, "some threads wait at a barrier to which others never come");
+    return true;
+  }
+
+  bool OpenBarrier(size_t first, size_t last, State state, Barrier& barrier) {
+    if (!All(first, last, state)) return false;
+    ++barrier.passed;
+    for (size_t i = first; i < last; ++i) threads_[i]->state = State::kReady;
+    return true;
+  }
+
+  bool All(size_t first, size_t last, State state) const {
+    return std::all_of(threads_.begin() + static_cast<std::ptrdiff_t>(first),
+                       threads_.begin() + static_cast<std::ptrdiff_t>(last),
+                       [state](const auto& thread) { return thread->state == state; });
+  }
+
+  Launch* launch_ = nullptr;
+  void* own_stack_ = nullptr;
+  Context own_context_;
+  std::vector<std::unique_ptr<EmulatedThread>> threads_;
+  std::vector<Barrier> warps_;
+  Barrier block_;
+  size_t current_ = 0;
+};
+
+BlockPlayer& OwnPlayer() {
+  static thread_local BlockPlayer player;
+  return player;
+}
+
+void BlockPlayer::Begin() { OwnPlayer().RunThread(); }
+
+// Runs every second block, on a permanent second thread of the host.
+class SecondWorker {
+ public:
+  SecondWorker() : thread_([this] { Serve(); }) {}
+  ~SecondWorker() {
+    Assign(nullptr, true);
+    thread_.join();
+  }
+
+  void Start(Launch& launch) { Assign(&launch, false); }
+  void Finish() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return launch_ == nullptr; });
+  }
+
+ private:
+  void Assign(Launch* launch, bool ends) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    launch_ = launch;
+    ends_ = ends;
+    changed_.notify_all();
+  }
+
+  void Serve() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return launch_ != nullptr || ends_; });
+      if (ends_) return;
+      OwnPlayer().Play(*launch_, 1, 2);
+      launch_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Launch* launch_ = nullptr;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+void PlayBlocks(int64_t blocks, int64_t threads, bool has_barriers,
+                const std::function<void()>& kernel) {
+  static SecondWorker second;
+  Launch launch{&kernel, blocks, static_cast<size_t>(threads), has_barriers};
+  HappensBefore(&launch.begin);
+  if (blocks > 1) second.Start(launch);
+  OwnPlayer().Play(launch, 0, 2);
+  if (blocks > 1) second.Finish();
+  HappensAfter(&launch.end);
+}
+
+void EnqueueBlocks(void* stream, int64_t blocks, int64_t threads, bool has_barriers,
+                   const std::function<void()>& kernel) {
+  EnqueueEmulatedKernel(static_cast<cudaStream_t>(stream), blocks, threads,
+                        [=] { PlayBlocks(blocks, threads, has_barriers, kernel); });
+}
+
+void WaitForBlock() { OwnPlayer().Wait(State::kAtBlockBarrier); }
+void WaitForWarp() { OwnPlayer().Wait(State::kAtWarpBarrier); }
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,39 @@
+// Emulates blocks of threads on the host, so that kernels run as on a GPU. Each thread of a block
+// has its own stack, and at a barrier switches to the stack of another thread. Two blocks run
+// concurrently, each with its own shared memory.
+//
+// The thread sanitizer treats emulated threads as threads that are synchronised only by barriers,
+// and so finds the races that a GPU would have, within blocks and between them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace ckplan::cuda {
+
+// Runs `kernel` in each thread of each block. If some threads of a block or of a warp never reach a
+// barrier, the program ends. Without barriers, threads need no stacks and run faster.
+void PlayBlocks(int64_t blocks, int64_t threads, bool has_barriers,
+                const std::function<void()>& kernel);
+
+// Adds a launch of the kernel to the work of a stream of the emulated runtime
+// (../emulated/emulated_runtime.h).
+void EnqueueBlocks(void* stream, int64_t blocks, int64_t threads, bool has_barriers,
+                   const std::function<void()>& kernel);
+
+void WaitForBlock();
+void WaitForWarp();
+
+// Indices with the names that CUDA uses.
+struct EmulatedIndex {
+  unsigned x = 0;
+};
+inline thread_local EmulatedIndex threadIdx, blockIdx, gridDim;
+
+}  // namespace ckplan::cuda
+
+#define __global__
+#define __shared__ static thread_local
+#define __launch_bounds__(threads)
+#define __syncthreads() ::ckplan::cuda::WaitForBlock()
+#define __syncwarp() ::ckplan::cuda::WaitForWarp()

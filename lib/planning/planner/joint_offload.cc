@@ -1,0 +1,412 @@
+#include "lib/planning/planner/joint_offload.h"
+
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "lib/base/check.h"
+#include "lib/base/stop.h"
+#include "lib/planning/algorithms/best/best.h"
+#include "lib/planning/algorithms/best/offload_best.h"
+#include "lib/planning/algorithms/best/trade_off.h"
+#include "lib/planning/plan/added_time.h"
+#include "lib/planning/planner/best_search.h"
+#include "lib/planning/planner/guarantees.h"
+#include "lib/planning/planner/joint_search.h"
+#include "lib/planning/planner/peak_budget.h"
+#include "lib/planning/planner/registry.h"
+#include "lib/planning/planner/solve.h"
+#include "lib/problem/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+// The least peak is found to within the keep-all peak divided by this.
+constexpr int64_t kLeastParts = 1024;
+
+std::vector<Schedule> SchedulesOf(const BestOutcome& outcome) {
+  if (!outcome.runs) return {};
+  return {ScheduleOfRuns(*outcome.runs)};
+}
+
+OffloadEffort OffloadEffortOf(SearchEffort effort) {
+  switch (effort) {
+    case SearchEffort::kQuick:
+      return kQuickOffloadEffort;
+    case SearchEffort::kNormal:
+      return kNormalOffloadEffort;
+    case SearchEffort::kThorough:
+      return kThoroughOffloadEffort;
+  }
+  return kNormalOffloadEffort;
+}
+
+OffloadLimits OffloadLimitsOf(const PlanProblem& problem) {
+  const OffloadTerms& terms = *problem.offload;
+  OffloadLimits limits;
+  limits.link = terms.link;
+  if (problem.budget) limits.budget = problem.budget->count();
+  if (terms.host_budget) limits.host_budget = terms.host_budget->count();
+  limits.may_move.assign(terms.may_move.begin(), terms.may_move.end());
+  limits.rules = problem.rules;
+  return limits;
+}
+
+// Returns the plans within the budget of the algorithms that move values by greedy rules.
+std::vector<Schedule> SchedulesOfGreedyOffload(const PlanProblem& problem,
+                                               const SolveLimits& limits) {
+  std::vector<Schedule> schedules;
+  for (const SolverInfo& info : OffloadSolvers()) {
+    Result<Answer> answer = UnlessStopped([&] { return SolveByPaper(info, problem, limits); });
+    if (answer.ok()) schedules.push_back(std::move(answer->schedule));
+  }
+  return schedules;
+}
+
+// Searches for plans within the budget that may move values to the host. Each search continues from
+// what those before it have found, so more effort never makes a plan worse.
+class OffloadBudgetSearch {
+ public:
+  // The plan is no worse than those of `known` within the budget. One that adds no more than
+  // `enough` ends the search.
+  OffloadBudgetSearch(const PlanProblem& problem, const SolveLimits& limits,
+                      std::vector<Schedule> known, std::optional<int64_t> enough = std::nullopt)
+      : problem_(problem),
+        stop_(limits.stop),
+        limits_(OffloadLimitsOf(problem)),
+        starts_(SchedulesOfGreedyOffload(problem, limits)),
+        enough_(enough) {
+    std::move(known.begin(), known.end(), std::back_inserter(starts_));
+  }
+
+  Result<Done> Search(SearchEffort effort) {
+    OffloadEffort work = OffloadEffortOf(effort);
+    work.enough = enough_;
+    CKPLAN_ASSIGN_OR_RETURN(OffloadOutcome found,
+                            SolveWithOffload(problem_.step.joint(), limits_, work, starts_,
+                                             found_ ? &*found_ : nullptr));
+    found_ = std::move(found);
+    return Done{};
+  }
+
+  Result<Done> SearchUpTo(SearchEffort last) {
+    for (const SearchEffort effort : kEfforts) {
+      CKPLAN_RETURN_IF_ERROR(Search(effort));
+      if (effort == last || IsFinal()) break;
+    }
+    return Done{};
+  }
+
+  void AddStart(Schedule start) { starts_.push_back(std::move(start)); }
+
+  // Whether a search with more effort can add nothing.
+  bool IsFinal() const {
+    const bool is_enough = enough_ && Added() && *Added() <= *enough_;
+    return is_enough || found_->is_optimal || stop_.stop_requested();
+  }
+
+  // Returns what the plan adds, if one fits.
+  std::optional<int64_t> Added() const {
+    return found_->best ? std::optional(found_->best->overhead) : std::nullopt;
+  }
+
+  // Returns the best plan. If none fits, it is the plan of least peak.
+  Answer Found() const {
+    const std::optional<OffloadPlan>& plan = found_->best ? found_->best : found_->nearest;
+    CKPLAN_CHECK(plan.has_value(), "the graph's own order is always a start");
+    const int64_t gap = plan->overhead - found_->lower_bound;
+    Answer answer{plan->schedule, found_->is_optimal,
+                  GuaranteeOf(problem_, found_->scope, found_->is_optimal, gap)};
+    answer.lower_bound = Cost(found_->lower_bound);
+    answer.certificate =
+        Certificate{found_->proof, found_->scope, Cost(0), found_->least_peak, Bytes(0)};
+    if (!found_->best) answer.note = ProofText(found_->least_peak, problem_);
+    return answer;
+  }
+
+ private:
+  const PlanProblem& problem_;
+  const std::stop_token stop_;
+  const OffloadLimits limits_;
+  std::vector<Schedule> starts_;
+  const std::optional<int64_t> enough_;
+  std::optional<OffloadOutcome> found_;  // By the searches so far.
+};
+
+Result<Answer> SolveWithKnown(std::vector<Schedule> known, const PlanProblem& problem,
+                              const SolveLimits& limits,
+                              std::optional<int64_t> enough = std::nullopt) {
+  OffloadBudgetSearch search(problem, limits, std::move(known), enough);
+  CKPLAN_RETURN_IF_ERROR(search.SearchUpTo(problem.request.effort));
+  return search.Found();
+}
+
+// Searches for the plan that the same request gets without a link.
+class OnDeviceSearch {
+ public:
+  OnDeviceSearch(const PlanProblem& problem, const SolveLimits& limits)
+      : problem_(problem), limits_(limits), shared_(problem.step.joint(), problem.is_recomputed) {
+    options_.budget = problem.budget.value().count();
+  }
+
+  // Efforts have to rise.
+  Result<Done> Search(SearchEffort effort) {
+    options_.work = WorkOf(effort);
+    CKPLAN_ASSIGN_OR_RETURN(BestOutcome best,
+                            SolveBestAt(effort, problem_, &shared_, options_, limits_));
+    best_ = std::move(best);
+    options_.before = &best_;
+    is_final_ = ckplan::IsFinal(options_, best_, limits_);
+    return Done{};
+  }
+
+  // As Search, unless it is proven that no plan without copies adds less than `added`.
+  Result<Done> SearchBelow(int64_t added, SearchEffort effort) {
+    BestOptions proof = options_;
+    proof.enough = added - 1;
+    proof.work = WorkOf(effort);
+    proof.work.moves = 0;
+    is_final_ = best_.any_order_bound >= added;
+    if (!is_final_) {
+      CKPLAN_ASSIGN_OR_RETURN(const BestOutcome less, SolveBest(&shared_, proof));
+      is_final_ = less.any_order_bound >= added;
+    }
+    return is_final_ ? Done{} : Search(effort);
+  }
+
+  // Whether a search with more effort can add nothing.
+  bool IsFinal() const { return is_final_; }
+  const BestOutcome& best() const { return best_; }
+
+ private:
+  const PlanProblem& problem_;
+  const SolveLimits& limits_;
+  BestProblem shared_;
+  BestOptions options_;
+  BestOutcome best_;  // By the searches so far.
+  bool is_final_ = false;
+};
+
+// Searches for plans within other budgets.
+class OffloadPlanSearch : public PlanSearch {
+ public:
+  explicit OffloadPlanSearch(const PlanProblem& problem)
+      : graph_(problem.step.joint()),
+        simulator_(problem.step),
+        limits_(OffloadLimitsOf(problem)),
+        effort_(problem.request.effort == SearchEffort::kQuick ? kGlanceOffloadEffort
+                                                               : kQuickOffloadEffort),
+        bound_{Bytes(LargestNeed(graph_)), PeakProof::kWorkingSet, BoundScope::kAnyOrder} {}
+
+  // Returns the greatest lower bound of the peak that the searches have proven.
+  const PeakBound& bound() const { return bound_; }
+  int64_t LeastPeak() override { return bound_.bytes.count(); }
+
+  Result<Found> Find(int64_t budget, std::optional<int64_t> enough,
+                     const Schedule* start) override {
+    PollStop();
+    limits_.budget = budget;
+    effort_.enough = enough;
+    std::vector<Schedule> starts;
+    if (start != nullptr) starts.push_back(*start);
+    CKPLAN_ASSIGN_OR_RETURN(const OffloadOutcome outcome,
+                            SolveWithOffload(graph_, limits_, effort_, starts));
+    if (outcome.least_peak.bytes > bound_.bytes) bound_ = outcome.least_peak;
+    Found found{std::nullopt, bound_.bytes.count()};
+    if (outcome.best) found.plan = outcome.best->schedule;
+    return found;
+  }
+
+  PricedPlan Priced(Schedule schedule) override {
+    const Simulation simulation = simulator_.Run(schedule).value();
+    return {std::move(schedule), simulation.peak.count(), simulation.overhead.count()};
+  }
+
+ private:
+  const JointGraph& graph_;
+  Simulator simulator_;
+  OffloadLimits limits_;
+  OffloadEffort effort_;
+  PeakBound bound_;
+};
+
+// The plans found within several budgets, and the search that finds them. It begins with a known
+// plan and that of keeping everything.
+class OffloadCurve {
+ public:
+  OffloadCurve(const PlanProblem& problem, const Schedule& known)
+      : OffloadCurve(problem, known, std::make_unique<OffloadPlanSearch>(problem)) {}
+
+  TradeOff& plans() { return plans_; }
+  const PeakBound& bound() const { return search_->bound(); }
+
+  // Returns a plan of no higher peak that adds no more, and that may have taken longer to find.
+  Result<Answer> SolveFrom(const PricedPlan& plan, const SolveLimits& limits) const {
+    PlanProblem within = problem_;
+    within.wants_least_peak = false;
+    within.most_added.reset();
+    within.balance.reset();
+    within.budget = Bytes(plan.peak);
+    return SolveWithKnown({plan.schedule}, within, limits);
+  }
+
+ private:
+  OffloadCurve(const PlanProblem& problem, const Schedule& known,
+               std::unique_ptr<OffloadPlanSearch> search)
+      : problem_(problem),
+        search_(search.get()),
+        plans_(std::move(search),
+               ScheduleOfRuns(problem.Constrained(OwnOrder(problem.step.joint())))) {
+    plans_.Add(known);
+  }
+
+  const PlanProblem& problem_;
+  const OffloadPlanSearch* const search_;
+  TradeOff plans_;
+};
+
+// Looks for the plan of the least peak that adds at most `most_added`, then for the points of the
+// curve that are shown (lib/planning/plan/added_time.h).
+Result<Done> SearchShownPoints(Cost most_added, Cost step, TradeOff* trade_off) {
+  CKPLAN_RETURN_IF_ERROR(trade_off->SearchWithin(most_added.count()));
+  for (const double percent : kShownAddedPercents) {
+    CKPLAN_RETURN_IF_ERROR(
+        trade_off->SearchWithin(MostAdded(percent, step).count(), TradeOff::kNear));
+  }
+  return trade_off->SearchLeast(TradeOff::kNear);
+}
+
+// Calls `search`. After a stop, what was found by then is kept.
+template <typename Search>
+Result<Done> UntilStopped(const Search& search) {
+  try {
+    return search();
+  } catch (const Stopped&) {
+    return Done{};
+  }
+}
+
+// Returns the plan of least peak that is found, with the least time found for that peak.
+Result<Answer> SolveOffloadForLeastPeak(const PlanProblem& problem, const Schedule& known,
+                                        const SolveLimits& limits) {
+  OffloadCurve curve(problem, known);
+  CKPLAN_RETURN_IF_ERROR(UntilStopped([&] { return curve.plans().SearchLeast(kLeastParts); }));
+  const PricedPlan& least = curve.plans().Least();
+  CKPLAN_ASSIGN_OR_RETURN(Answer answer, curve.SolveFrom(least, limits));
+  PeakBound& bound = answer.certificate->peak;
+  if (curve.bound().bytes > bound.bytes) bound = curve.bound();
+  const bool is_least = bound.bytes.count() == least.peak;
+  answer.is_optimal &= is_least;
+  if (is_least) answer.guarantee.insert(0, LeastPeakProven(bound.scope, problem.request));
+  return answer;
+}
+
+// Returns the plan of the least peak found that adds no more than plans without a budget may add,
+// or that the balance prefers.
+Result<Answer> SolveOffloadOnCurve(const PlanProblem& problem, const Schedule& known,
+                                   const SolveLimits& limits) {
+  OffloadCurve curve(problem, known);
+  TradeOff& plans = curve.plans();
+  const Cost most_added = AllowedAddition(problem);
+  const auto search = [&]() -> Result<Done> {
+    if (!problem.balance) return SearchShownPoints(most_added, problem.step.cost(), &plans);
+    CKPLAN_RETURN_IF_ERROR(plans.SearchEvenly(kCurveBudgets));
+    CKPLAN_RETURN_IF_ERROR(plans.SearchLeast(TradeOff::kNear));
+    return plans.SearchForBalance(*problem.balance);
+  };
+  CKPLAN_RETURN_IF_ERROR(UntilStopped(search));
+  CKPLAN_ASSIGN_OR_RETURN(
+      Answer answer,
+      curve.SolveFrom(problem.balance ? plans.At(problem.balance->BestOf(plans.Points()))
+                                      : plans.LeastWithin(most_added.count()),
+                      limits));
+  if (problem.balance) {
+    MarkBalanced(&answer);
+    return answer;
+  }
+  std::vector<CurvePoint> points = plans.Points();
+  const Simulation own = Simulator(problem.step).Run(answer.schedule).value();
+  points.push_back({own.peak, own.overhead});
+  answer.curve = ShownPoints(FrontOf(std::move(points)), problem.step.cost());
+  return answer;
+}
+
+// Returns a plan of less peak than `nearest`, which exceeds the budget, if one is found.
+Result<Answer> NearerTo(const PlanProblem& problem, Answer nearest) {
+  OffloadCurve curve(problem, nearest.schedule);
+  curve.plans().Refuse(problem.budget->count());
+  CKPLAN_RETURN_IF_ERROR(
+      UntilStopped([&] { return curve.plans().SearchWithin(TradeOff::kAnyTime, kLeastParts); }));
+  nearest.schedule = curve.plans().Least().schedule;
+  return nearest;
+}
+
+// Returns the best plan found within the budget that may move values to the host; if none fits, the
+// plan of least peak. It is no worse than the plan that the same request gets without a link: after
+// a quick search for a plan without copies, further search for one is left out only if it is proven
+// that none adds less than what was found.
+Result<Answer> BestOffloadWithin(const PlanProblem& problem, const SolveLimits& limits) {
+  OnDeviceSearch staying(problem, limits);
+  CKPLAN_RETURN_IF_ERROR(staying.Search(SearchEffort::kQuick));
+  OffloadBudgetSearch moving(problem, limits, SchedulesOf(staying.best()));
+  for (const SearchEffort effort : kEfforts) {
+    const bool is_first = effort == SearchEffort::kQuick;
+    if (is_first || !moving.IsFinal()) CKPLAN_RETURN_IF_ERROR(moving.Search(effort));
+    if (!is_first && !staying.IsFinal()) {
+      CKPLAN_RETURN_IF_ERROR(moving.Added() ? staying.SearchBelow(*moving.Added(), effort)
+                                            : staying.Search(effort));
+      const BestOutcome& best = staying.best();
+      if (best.runs && (!moving.Added() || best.overhead < *moving.Added())) {
+        moving.AddStart(ScheduleOfRuns(*best.runs));
+        CKPLAN_RETURN_IF_ERROR(moving.Search(effort));
+      }
+    }
+    const bool is_final = moving.IsFinal() && staying.IsFinal();
+    if (is_final || effort == problem.request.effort || limits.stop.stop_requested()) break;
+  }
+  return moving.Found();
+}
+
+}  // namespace
+
+Result<Answer> SolveOffloadWithin(const PlanProblem& problem, const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(Answer answer, BestOffloadWithin(problem, limits));
+  const Bytes peak = Simulator(problem.step).Run(answer.schedule).value().peak;
+  return peak <= *problem.budget ? std::move(answer) : NearerTo(problem, std::move(answer));
+}
+
+Result<Answer> SolveOffloadFrom(const Schedule& without, const PlanProblem& problem,
+                                const SolveLimits& limits) {
+  return problem.wants_least_peak ? SolveOffloadForLeastPeak(problem, without, limits)
+                                  : SolveOffloadOnCurve(problem, without, limits);
+}
+
+Result<std::optional<Answer>> SolveOffloadUntil(const PlanProblem& problem, Cost enough,
+                                                const SolveLimits& limits) {
+  BestProblem shared(problem.step.joint(), problem.is_recomputed);
+  BestOptions options;
+  options.budget = problem.budget.value().count();
+  options.enough = enough.count();
+  options.work = WorkOf(SearchEffort::kQuick);
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome without,
+                          SolveBestAt(SearchEffort::kQuick, problem, &shared, options, limits));
+  CKPLAN_ASSIGN_OR_RETURN(Answer answer,
+                          SolveWithKnown(SchedulesOf(without), problem, limits, enough.count()));
+  const Bytes peak = Simulator(problem.step).Run(answer.schedule).value().peak;
+  if (peak > *problem.budget) return std::optional<Answer>();
+  return std::optional(std::move(answer));
+}
+
+Result<std::vector<CurvePoint>> TraceOffloadCurve(const Schedule& without,
+                                                  const PlanProblem& problem) {
+  OffloadCurve curve(problem, without);
+  TradeOff& plans = curve.plans();
+  CKPLAN_RETURN_IF_ERROR(SearchShownPoints(AllowedAddition(problem), problem.step.cost(), &plans));
+  CKPLAN_RETURN_IF_ERROR(plans.SearchEvenly(kCurveBudgets));
+  return plans.Points();
+}
+
+}  // namespace ckplan

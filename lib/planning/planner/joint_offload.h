@@ -1,0 +1,32 @@
+// Plans of a joint graph by `best` that may move values to the host (lib/planning/algorithms/best/
+// offload_best.h), no worse than those of the same request without a link.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/planning/plan/curve_point.h"
+#include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/plan_problem.h"
+
+namespace ckplan {
+
+// Returns the best plan within the budget, which must be given. If none is found, returns the plan
+// of the least peak that is found.
+Result<Answer> SolveOffloadWithin(const PlanProblem& problem, const SolveLimits& limits);
+
+// Returns the answer to a problem without a budget. `without` is the plan for the same problem
+// without a link.
+Result<Answer> SolveOffloadFrom(const Schedule& without, const PlanProblem& problem,
+                                const SolveLimits& limits);
+// Returns the curve of memory against time; see TraceJointCurveByBest (joint_best.h).
+Result<std::vector<CurvePoint>> TraceOffloadCurve(const Schedule& without,
+                                                  const PlanProblem& problem);
+
+// See SolveJointByBestUntil (joint_best.h).
+Result<std::optional<Answer>> SolveOffloadUntil(const PlanProblem& problem, Cost enough,
+                                                const SolveLimits& limits);
+
+}  // namespace ckplan
