@@ -46,7 +46,7 @@ def documented_commands() -> dict[str, list[str]]:
     commands = {}
     for block in blocks_of("docs/answers.md", ""):
         words = shlex.split(block)
-        if words[:2] == ["ckplan", "model.onnx"] and "--budget-total" in words:
+        if words[:2] == ["ckplan", "model.onnx"] and {"--memory", "-o"} <= set(words):
             commands["plan"] = words[1:]
         elif words[:3] in (["ckplan", "fit", "model.onnx"], ["ckplan", "pareto", "model.onnx"]):
             commands[words[1]] = words[1:]
