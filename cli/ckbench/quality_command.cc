@@ -17,15 +17,15 @@
 namespace ckplan {
 namespace {
 
-constexpr Budget Percent(double percent) { return {Budget::Kind::kPercent, Bytes(0), percent}; }
+Budget Percent(double percent) { return {Budget::Kind::kPercent, Bytes(0), percent}; }
 
-constexpr Budget kBudgetsOfModels[] = {Percent(90), Percent(80), Percent(70),
-                                       Percent(60), Percent(50), Percent(40),
-                                       Percent(30), Percent(20), {Budget::Kind::kMin, Bytes(0), 0}};
+const Budget kBudgetsOfModels[] = {Percent(90), Percent(80), Percent(70),
+                                   Percent(60), Percent(50), Percent(40),
+                                   Percent(30), Percent(20), {Budget::Kind::kMin, Bytes(0), 0}};
 
 // The budgets at which published plans of these instances exist. Lower budgets follow.
-constexpr Budget kBudgetsOfInstances[] = {Percent(90), Percent(80), Percent(70),
-                                          Percent(60), Percent(50), Percent(40)};
+const Budget kBudgetsOfInstances[] = {Percent(90), Percent(80), Percent(70),
+                                      Percent(60), Percent(50), Percent(40)};
 
 // The differences between the two commands.
 struct Benchmark {
