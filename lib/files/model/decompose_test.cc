@@ -47,13 +47,14 @@ void CheckRow(const Decomposed& row, int opset = 17) {
   for (const Node& node : lowered.graph.nodes()) ops += (ops.empty() ? "" : " ") + node.op;
   CHECK(ops == (std::string(row.ops).empty() ? "Mul" : std::string("Mul ") + row.ops));
   CHECK(lowered.warnings.size() <= 1);  // The scalar may not count as a weight.
-  for (const auto& [name, shape] : row.outputs) {
+  for (const auto& output : row.outputs) {
+    const auto& name = output.first;
     CAPTURE(name);
     const auto& tensors = lowered.graph.tensors();
     const auto found = std::find_if(tensors.begin(), tensors.end(),
                                     [&](const Tensor& tensor) { return tensor.name == name; });
     REQUIRE(found != tensors.end());
-    CHECK(found->bytes.count() == BytesOf(shape));
+    CHECK(found->bytes.count() == BytesOf(output.second));
   }
 }
 

@@ -23,7 +23,7 @@
 namespace ckplan {
 namespace {
 
-constexpr Budget kBalancedBudget{Budget::Kind::kBalanced, Bytes(0), 0};
+const Budget kBalancedBudget{Budget::Kind::kBalanced, Bytes(0), 0};
 
 CurvePoint PointIn(const Plan& plan) { return {plan.figures.peak, plan.figures.overhead}; }
 

@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-constexpr Budget kLeast{Budget::Kind::kMin, Bytes(0), 0};
+const Budget kLeast{Budget::Kind::kMin, Bytes(0), 0};
 
 Result<Plan> PlanFor(const TensorGraph& graph, Objective objective, Budget budget,
                      const SolveLimits& limits = {}) {

@@ -36,7 +36,7 @@ PlanRequest Within(const Budget& budget) {
   return request;
 }
 
-constexpr Budget kLeast = {Budget::Kind::kMin, Bytes(0), 0};
+const Budget kLeast = {Budget::Kind::kMin, Bytes(0), 0};
 
 std::string NamesOfRuns(const JointGraph& graph, const Plan& plan) {
   std::string names;

@@ -47,7 +47,7 @@ PlanRequest Within(const Budget& budget) {
   return request;
 }
 
-constexpr Budget kLeast = {Budget::Kind::kMin, Bytes(0), 0};
+const Budget kLeast = {Budget::Kind::kMin, Bytes(0), 0};
 
 }  // namespace
 

@@ -150,9 +150,9 @@ TEST_CASE("curve: the master program mixes two choices, and prices the room by t
 }
 
 TEST_CASE("curve: with one moment, the best bound is the value of the linear program") {
-  constexpr uint64_t kSeeds = Instances(uint64_t{500});
+  constexpr uint64_t kDraws = Instances(uint64_t{500});
   uint64_t positive = 0;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (uint64_t seed = 0; seed < kDraws; ++seed) {
     Rng rng(seed);
     const RunProblem problem(SomeGraph(rng, seed));
     const Runs order = RequiredOwnOrder(problem);
@@ -169,7 +169,7 @@ TEST_CASE("curve: with one moment, the best bound is the value of the linear pro
       }
     }
   }
-  CHECK(positive > kSeeds);
+  CHECK(positive > kDraws);
 }
 
 TEST_CASE("curve: bounds of amounts near the limits hold") {
