@@ -56,8 +56,8 @@ TradeOff InOwnOrder(BestProblem* problem) {
   BestOptions options;
   options.work = kGlanceWork;
   options.is_order_free = false;
-  return TradeOff(std::make_unique<RunPlanSearch>(problem, options),
-                  ScheduleOfRuns(RequiredOwnOrder(problem->flat())));
+  const Schedule start = ScheduleOfRuns(RequiredOwnOrder(problem->flat()));
+  return TradeOff(std::make_unique<RunPlanSearch>(problem, options), start);
 }
 
 // Returns the least peak of plans in the graph's own order that add at most this much, by searching
