@@ -66,7 +66,7 @@ Result<Plan> FirstThatFits(const TrainingStep& step, const PlanRequest& request,
                            const std::function<Result<Plan>(const PlanRequest&)>& make) {
   MemoryAttempts attempts(step, request);
   Result<Plan> plan = make(request);
-  std::optional<Bytes> need;  // Of the last plan that does not fit.
+  std::optional<Bytes> need;  // What the last plan that was too large needs.
   while (plan.ok() ? !attempts.Fits(*plan) : plan.error().code == ErrorCode::kInfeasible) {
     if (plan.ok()) need = NeedOf(step, request, *plan);
     const std::optional<PlanRequest> next = attempts.After(plan.ok() ? &*plan : nullptr);

@@ -57,7 +57,7 @@ def find_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:
 
 
 def named(module: ModuleType, name: str, remedy: str = "") -> Any:
-    """Returns a module's attribute. ``remedy`` says what to do if there is none of that name."""
+    """Returns a module's attribute. ``remedy`` tells the user what to do if it is missing."""
     if not hasattr(module, name):
         own = [row for row, value in vars(module).items() if callable(value) and row[:1] != "_"]
         near = difflib.get_close_matches(name, own, n=1)

@@ -38,7 +38,7 @@ class Replayed:
     peak_reserved_bytes: int
     reserved_bytes: int
     difference: str
-    """The first difference; empty if there is none."""
+    """The first difference, or an empty text."""
 
 
 class _Different(Exception):
