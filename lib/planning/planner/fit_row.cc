@@ -47,7 +47,7 @@ Result<PlanWithin> PlanWithinBudget(const SizedModel& sized, const PlanRequest& 
 }
 
 // Returns a plan within the memory and the added time, in percent of a step. Where `best` has no
-// fallback plan, it has none.
+// fallback plan, it has none. A fallback plan that adds little enough spares further attempts.
 Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_percent,
                           const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models.At(count));
@@ -57,15 +57,20 @@ Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_perce
   if (sized->least_need > request.memory.bytes) return PlanWithin();
   const Cost enough = MostAdded(added_percent, sized->step);
   CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, PlanWithinBudget(*sized, request, enough, limits));
+  if (!found.plan) return found;
   MemoryAttempts attempts(step, request);
+  if (request.algorithm == kBestAlgorithm) {
+    CKPLAN_ASSIGN_OR_RETURN(std::optional<Plan> sure, FindFallbackPlan(step, request, limits));
+    if (!sure) return PlanWithin();
+    const Cost added = sure->figures.overhead;
+    if (!attempts.Fits(*found.plan) && added <= enough) return PlanWithin{std::move(sure), added};
+  }
   while (!found.plan || !attempts.Fits(*found.plan)) {
     const std::optional<PlanRequest> next = attempts.After(found.plan ? &*found.plan : nullptr);
     if (!next) return PlanWithin{std::nullopt, found.least_found};
     CKPLAN_ASSIGN_OR_RETURN(found, PlanWithinBudget(*sized, *next, enough, limits));
   }
-  if (request.algorithm != kBestAlgorithm) return found;
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Plan> sure, FindFallbackPlan(step, request, limits));
-  return sure ? std::move(found) : PlanWithin();
+  return found;
 }
 
 // The value of a count is its added time as a fraction of the allowed added time.
