@@ -403,6 +403,14 @@ const std::array kFields = {
         .difference = "the plans release tensors {} and {}; that alone changes their bytes",
         .spoken = kSpokenLiveness,
         .words = "tensors released"},
+    RequestField{
+        .name = "backward",
+        .key = "backward",
+        .part = Part::kPlan,
+        .in_file = InFile::kUnlessDefault,
+        .member = WordsOf<&PlanRequest::backward>(kBackwardStepsWords),
+        .difference = "backward steps make gradients {} and {}; that alone changes their bytes",
+        .words = "gradients made"},
 };
 
 }  // namespace
