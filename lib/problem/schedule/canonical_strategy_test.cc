@@ -224,7 +224,7 @@ TEST_CASE("without liveness: four layers of 10 in one segment need 80") {
 TEST_CASE("without liveness: the peak of every canonical strategy is Eq. 2") {
   int64_t strategies = 0;
   int with_own = 0;
-  for (uint64_t seed = 1; seed <= 120; ++seed) {
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     const bool reads_own = seed % 3 == 0;
