@@ -22,9 +22,9 @@ constexpr const char* kKusumotoPaper =
     "Backpropagation, NeurIPS 2019";
 
 constexpr const char* kMeasuredNote =
-    "The graph is the authors', and so are the cuts of Chen's column; the paper's figure is "
-    "measured "
-    "on a device, ours counts tensors alone.";
+    "The graph is the authors'. Ours counts tensors, each gradient made by input in one buffer; "
+    "the "
+    "paper's figure is measured on a device.";
 constexpr const char* kK40Note =
     "A run that found no room in 11.4 GB. The simulator counts tensors alone, each freed with its "
     "segment; what else the authors' run held there, the paper does not say.";
@@ -123,6 +123,9 @@ Result<KusumotoPeaks> AddNetwork(const KusumotoNetwork& network, const TensorGra
   };
   const Bytes vanilla = Simulator(by_node).Run(VanillaSchedule(by_node)).value().peak + constants;
   KusumotoPeaks peaks{&network, graph.constants(), vanilla, {}};
+  // What Chainer's own run holds does not follow from the authors' graph.
+  constexpr int64_t kStep = 100'000'000;
+  const Bytes baseline = is_authors ? Bytes(network.vanilla * kStep) : vanilla;
   AddVanilla(with_columns, graph, vanilla);
   const auto add_column = [&](size_t i, int percent_above_min) -> Result<Bytes> {
     CKPLAN_ASSIGN_OR_RETURN(const Strategy strategy,
@@ -130,9 +133,9 @@ Result<KusumotoPeaks> AddNetwork(const KusumotoNetwork& network, const TensorGra
                               return least + Bytes(least.count() / 100 * percent_above_min);
                             }));
     const Bytes peak = peak_of(CanonicalWithLiveness(graph, strategy));
-    AddReduction(with_columns, i, percent_above_min, peak, peaks.vanilla);
+    AddReduction(with_columns, i, percent_above_min, peak, baseline);
     AddReduction(without_columns, i, percent_above_min,
-                 peak_of(LowerWithoutLiveness(graph, strategy)), peaks.vanilla);
+                 peak_of(LowerWithoutLiveness(graph, strategy)), baseline);
     return peak;
   };
   for (size_t i = 0; i < kKusumotoColumns.size(); ++i) {
@@ -222,7 +225,10 @@ Result<FigureTable> TimedSolverTable(const std::string& graphs) {
 Result<Reproduction> ReproduceKusumotoOn(const std::string& graphs) {
   FigureTable with = WithLivenessTable();
   FigureTable without = WithoutLivenessTable();
-  for (FigureTable* table : {&with, &without}) table->title += ", on the authors' graphs";
+  for (FigureTable* table : {&with, &without}) {
+    table->title += ", on the authors' graphs";
+    table->intro += " Here reductions are against the paper's own vanilla run, in its gigabytes.";
+  }
   for (const KusumotoNetwork& network : KusumotoNetworks()) {
     CKPLAN_ASSIGN_OR_RETURN(const TensorGraph graph, AuthorsGraph(graphs, network));
     CKPLAN_RETURN_IF_ERROR(AddNetwork(network, graph, /*is_authors=*/true, &with, &without));

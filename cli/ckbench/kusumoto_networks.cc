@@ -50,10 +50,8 @@ constexpr const char* kDenseWhy =
     "blocks.";
 constexpr const char* kGoogWhy =
     "Not the same graph: ours is Inception v1 of the ONNX model zoo, 142 vertices without "
-    "auxiliary classifiers, the paper's is "
-    "Chainer's GoogLeNet of 134. The vanilla peaks are near each other, what can be dropped is "
-    "not; without the authors' graph we "
-    "cannot tell why.";
+    "auxiliary classifiers, the paper's is Chainer's GoogLeNet of 134. `ckbench kusumoto` computes "
+    "these columns on the authors' graph.";
 
 constexpr std::array kKusumotoNetworks = {
     KusumotoNetwork{.model = "pspnet101_713",

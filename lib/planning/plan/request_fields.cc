@@ -21,6 +21,7 @@ constexpr std::array<std::string_view, 3> kSpokenFused = {
 constexpr std::array<std::string_view, 2> kSpokenRestored = {"operators as the file has them",
                                                              "PyTorch's operations as one"};
 constexpr std::array<std::string_view, 2> kSpokenMasterWeights = {"without", "with"};
+constexpr std::array<std::string_view, 3> kSpokenBackward = {"by node", "by node", "by input"};
 constexpr std::array<std::string_view, 2> kSpokenLiveness = {"a segment at a time",
                                                              "as soon as nothing reads them"};
 
@@ -409,7 +410,8 @@ const std::array kFields = {
         .part = Part::kPlan,
         .in_file = InFile::kUnlessDefault,
         .member = WordsOf<&PlanRequest::backward>(kBackwardStepsWords),
-        .difference = "backward steps make gradients {} and {}; that alone changes their bytes",
+        .difference = "the plans make gradients {} and {}; that alone changes their bytes",
+        .spoken = kSpokenBackward,
         .words = "gradients made"},
 };
 
