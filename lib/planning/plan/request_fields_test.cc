@@ -100,7 +100,7 @@ TEST_CASE("request: each difference in how plans were made is reported in a sent
        "the plans release tensors as soon as nothing reads them and a segment at a time; that "
        "alone changes their bytes"},
       {[](PlanRequest* r) { r->backward = BackwardSteps::kByInput; },
-       "the plans make gradients by node and by input; that alone changes their bytes"},
+       "the plans make gradients by default and by input; that alone changes their bytes"},
   };
   PlanRequest older;
   older.cost_model = "flops:a100-40g";
