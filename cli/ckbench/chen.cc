@@ -181,6 +181,10 @@ Result<Curves> LstmCurves(int64_t steps) {
   const TensorGraph lstm = UnrollLstm(4, 1024, 50, 5000, 64, steps);
   Curves curves = KeepAllCurves(lstm);
   CKPLAN_ASSIGN_OR_RETURN(curves.sublinear, BestOverTime(lstm, steps));
+  CKPLAN_ASSIGN_OR_RETURN(const Schedule sublinear, PlanOf(lstm, "chen-frontier"));
+  const Cost overhead = Simulator(lstm).Run(sublinear).value().overhead;
+  const Cost step = lstm.forward_cost() + lstm.backward_cost();
+  curves.added_time = overhead.count() * 1000 / step.count();
   return curves;
 }
 
@@ -302,6 +306,10 @@ Result<FigureTable> LstmTable() {
     Add(&table, subject, "sublinear plan", kUnit, GigabyteSteps(curves.sublinear));
     Add(&table, subject, "sharing / sublinear plan", FigureUnit::kFactor,
         FactorSteps(curves.sharing, curves.sublinear), 400, kLstmNote);
+    if (steps == 64) {
+      Add(&table, subject, "time added by chen-frontier", FigureUnit::kPercent, curves.added_time,
+          kPaperAddedTime);
+    }
     Add(&table, subject, "no optimization, with gradients of weights", kUnit,
         GigabyteSteps(curves.none + steps * weights));
     Add(&table, subject, "inplace, with gradients of weights", kUnit,

@@ -37,6 +37,10 @@ double CpuSeconds();
 // figures next to ours. kUsage: there is no such command or paper.
 Result<ExitCode> RunBench(std::vector<std::string> arguments);
 
+// ckbench kusumoto --graphs DIR: prints Tables 1 and 2 of Kusumoto et al. 2019 next to our figures
+// on the authors' own graphs.
+Result<ExitCode> RunKusumoto(std::vector<std::string> arguments);
+
 // ckbench arena: measures how well and how fast the intervals of public benchmarks are placed.
 Result<ExitCode> RunArena(std::vector<std::string> arguments);
 // Parses a benchmark file of minimalloc: the header "id,lower,upper,size", then a line for each

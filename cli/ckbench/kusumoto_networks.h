@@ -26,6 +26,8 @@ inline constexpr int64_t kRanOutOfMemory = 0;
 struct KusumotoNetwork {
   const char* model;
   const char* name;
+  const char* graph;              // The authors' file: "cg_vgg19.txt".
+  int64_t graph_batch = 0;        // The batch of that file.
   int64_t batch = 0;              // Table 1's column.
   int64_t vertices = 0;           // Table 1's #V.
   bool has_fixed_batch = false;   // The model is for one sample.
@@ -55,8 +57,20 @@ inline constexpr std::array<KusumotoColumn, 5> kKusumotoColumns = {
     KusumotoColumn{"ApproxDP + TC", "approx-dp", Objective::kTime},
     KusumotoColumn{"ExactDP + MC", "exact-dp", Objective::kMemory},
     KusumotoColumn{"ExactDP + TC", "exact-dp", Objective::kTime},
-    KusumotoColumn{"Chen's", "chen-greedy", Objective::kTime},
+    KusumotoColumn{"Chen's", "chen-sqrt", Objective::kTime},
 };
+
+// The column of Chen's algorithm. The others are dynamic programs.
+inline constexpr size_t kChenColumn = 4;
+
+// The number of segments with which the authors ran Chen's algorithm: floor(sqrt(c)) for c lower
+// sets with a boundary of one vertex, the empty one and V included. They cut at the first of these
+// past each multiple of M(V) / k, as chen-sqrt does. The graph has one sink.
+int64_t ChenSegmentsOf(const TensorGraph& graph);
+
+// Reads the authors' graph of the network from the folder, at the batch of Table 1: all activations
+// and inputs grow in proportion.
+Result<TensorGraph> AuthorsGraph(const std::string& folder, const KusumotoNetwork& network);
 
 // Loads the network at a batch size, with costs by `cost` (lib/problem/cost/cost_model.h). A model
 // for one sample is scaled: its sizes become right, but its costs stay those of one sample.
@@ -64,8 +78,9 @@ Result<TensorGraph> KusumotoGraph(const std::string& models, const KusumotoNetwo
                                   int64_t batch, std::string_view cost = "paper");
 
 // Returns the strategy that the column's algorithm chooses on the graph. `budget_for` maps the
-// budget that the algorithm would use to the budget that it gets; for the dynamic programs the
-// former is the least feasible B of Eq. 2. kInfeasible: no strategy fits the budget.
+// setting that the algorithm would use to the one that it gets: for the dynamic programs the former
+// is the least feasible B of Eq. 2, for Chen's it is the number of segments. kInfeasible: no
+// strategy fits the budget.
 Result<Strategy> KusumotoStrategy(
     const TensorGraph& graph, const KusumotoColumn& column,
     const std::function<Bytes(Bytes)>& budget_for = [](Bytes least) { return least; });
@@ -77,6 +92,7 @@ Schedule VanillaSchedule(const TensorGraph& graph);
 
 // Returns the canonical strategy as section 3 describes it, with segments recomputed at once, and
 // with liveness analysis on top (section 3, "popular heuristics").
+// The graph's backward steps must be by input, as in the authors' program.
 Schedule CanonicalWithLiveness(const TensorGraph& graph, const Strategy& strategy);
 
 // Kusumoto et al. 2019, section 5.2: the largest batch that fits with each strategy, and the times

@@ -147,9 +147,9 @@ TensorGraph WithChainedConcatenations(const TensorGraph& graph) {
   return TensorGraph::Create(std::move(parts)).value();
 }
 
-TensorGraph WithBatch(const TensorGraph& graph, int64_t times) {
+TensorGraph WithBatch(const TensorGraph& graph, int64_t batch, int64_t of) {
   TensorGraphParts parts = PartsOf(graph);
-  for (Tensor& tensor : parts.tensors) tensor.bytes = times * tensor.bytes;
+  for (Tensor& tensor : parts.tensors) tensor.bytes = Bytes(batch * tensor.bytes.count() / of);
   return TensorGraph::Create(std::move(parts)).value();
 }
 

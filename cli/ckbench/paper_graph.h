@@ -38,8 +38,8 @@ bool IsIdlePooling(const TensorGraph& graph, const Node& node);
 // concatenation that repeats all inputs of an earlier one reads the earlier result instead.
 TensorGraph WithChainedConcatenations(const TensorGraph& graph);
 
-// Returns the graph with all activations and inputs `times` as large. This stands for a larger
-// batch of a model whose batch is fixed.
-TensorGraph WithBatch(const TensorGraph& graph, int64_t times);
+// Returns the graph with all activations and inputs `batch` / `of` as large. This stands for
+// another batch of a model whose batch is fixed.
+TensorGraph WithBatch(const TensorGraph& graph, int64_t batch, int64_t of = 1);
 
 }  // namespace ckplan

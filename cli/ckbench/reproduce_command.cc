@@ -86,10 +86,10 @@ struct Command {
   Result<ExitCode> (*run)(std::vector<std::string> arguments);
 };
 
-constexpr Command kCommands[] = {{"reproduce", RunReproduce}, {"graph", RunGraph},
-                                 {"arena", RunArena},         {"quality", RunQuality},
-                                 {"instances", RunInstances}, {"ablate", RunAblate},
-                                 {"speed", RunSpeed}};
+constexpr Command kCommands[] = {{"reproduce", RunReproduce}, {"kusumoto", RunKusumoto},
+                                 {"graph", RunGraph},         {"arena", RunArena},
+                                 {"quality", RunQuality},     {"instances", RunInstances},
+                                 {"ablate", RunAblate},       {"speed", RunSpeed}};
 
 std::string NamesOfCommands() {
   std::vector<std::string_view> names;

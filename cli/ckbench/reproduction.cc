@@ -4,7 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cstdlib>
+#include <set>
+#include <utility>
 
 #include "cli/common/text_table.h"
 #include "lib/files/emit/json_writer.h"
@@ -116,6 +120,76 @@ std::string Wrapped(std::string_view text, size_t width, size_t indent) {
 constexpr size_t kTextWidth = 100;
 constexpr size_t kPageWidth = 120;
 
+struct OutcomeRow {
+  Outcome outcome;
+  std::string_view key;
+  std::string_view title;
+};
+constexpr std::array kOutcomes = {
+    OutcomeRow{Outcome::kReproduced, "reproduced", "Reproduced within 2 points"},
+    OutcomeRow{Outcome::kDiffers, "differs", "Differs, and why"},
+    OutcomeRow{Outcome::kNeedsGpu, "needs-gpu", "Needs a GPU"},
+    OutcomeRow{Outcome::kUnpublished, "unpublished", "No number in the paper"},
+};
+
+int64_t CountOf(const Reproduction& reproduction, Outcome outcome) {
+  int64_t count = 0;
+  for (const FigureTable& table : reproduction.tables) {
+    count += std::count_if(table.figures.begin(), table.figures.end(),
+                           [&](const Figure& figure) { return OutcomeOf(figure) == outcome; });
+  }
+  return count;
+}
+
+// How many figures of each paper are in each group.
+TextTable CountTable(const std::vector<Reproduction>& reproductions) {
+  TextTable text;
+  text.columns = {{"paper", false, TableColumn::Fit::kWrap}};
+  for (const OutcomeRow& row : kOutcomes) {
+    std::string title(row.title);
+    title.front() = static_cast<char>(std::tolower(title.front()));
+    text.columns.push_back({title, true});
+  }
+  for (const Reproduction& reproduction : reproductions) {
+    const size_t year = reproduction.paper.rfind(", ") + 2;
+    std::vector<std::string> cells = {
+        fmt::format("{} {}", reproduction.paper.substr(0, reproduction.paper.find(',')),
+                    reproduction.paper.substr(year))};
+    for (const OutcomeRow& row : kOutcomes) {
+      cells.push_back(fmt::format("{}", CountOf(reproduction, row.outcome)));
+    }
+    text.rows.push_back(std::move(cells));
+  }
+  return text;
+}
+
+// The rows of a table in one group, with its notes. The note numbers are those of the table.
+struct TablePart {
+  FigureTable table;
+  std::vector<size_t> notes;  // Numbers of the notes that its figures have, ascending.
+  bool is_first = true;       // No group before has rows of the table.
+};
+
+std::vector<TablePart> TablePartsOf(const Reproduction& reproduction, Outcome outcome) {
+  std::vector<TablePart> parts;
+  for (const FigureTable& table : reproduction.tables) {
+    TablePart part;
+    part.table = table;
+    std::erase_if(part.table.figures,
+                  [&](const Figure& figure) { return OutcomeOf(figure) != outcome; });
+    if (part.table.figures.empty()) continue;
+    std::set<size_t> notes;
+    for (const Figure& figure : part.table.figures) {
+      if (figure.note > 0) notes.insert(static_cast<size_t>(figure.note));
+    }
+    part.notes.assign(notes.begin(), notes.end());
+    part.is_first = std::none_of(table.figures.begin(), table.figures.end(),
+                                 [&](const Figure& figure) { return OutcomeOf(figure) < outcome; });
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
 TextTable TableOf(const FigureTable& table) {
   TextTable text;
   constexpr TableColumn::Fit kWrap = TableColumn::Fit::kWrap;
@@ -166,6 +240,9 @@ void WriteFigure(const Figure& figure, JsonWriter& json) {
     if (figure.paper_ran_out) json.Key("paper_ran_out").Boolean(true);
     number("difference_permille", figure.Difference());
   }
+  for (const OutcomeRow& row : kOutcomes) {
+    if (row.outcome == OutcomeOf(figure)) json.Key("group").Text(row.key);
+  }
   json.Key("note").Integer(figure.note);
   json.End();
 }
@@ -185,6 +262,13 @@ bool Figure::NeedsExplanation() const {
   if (!ours) return true;
   if (paper_ran_out) return *ours <= *paper;
   return Difference().has_value() && std::abs(*Difference()) > kExplainAbove;
+}
+
+Outcome OutcomeOf(const Figure& figure) {
+  const bool is_set = figure.unit == FigureUnit::kCheckpoints;
+  if (!is_set && !figure.ours) return Outcome::kNeedsGpu;
+  if (!is_set && !figure.paper) return Outcome::kUnpublished;
+  return figure.NeedsExplanation() ? Outcome::kDiffers : Outcome::kReproduced;
 }
 
 int32_t FigureTable::Note(const std::string& text) {
@@ -208,16 +292,23 @@ std::string DifferenceText(const Figure& figure) {
 
 std::string ReproductionText(const std::vector<Reproduction>& reproductions, size_t width) {
   const size_t text_width = std::min(width, kTextWidth);
-  std::string text;
+  std::string text = CountTable(reproductions).Text(0, width);
   for (const Reproduction& reproduction : reproductions) {
-    text +=
-        fmt::format("{}{}\n", text.empty() ? "" : "\n", Wrapped(reproduction.paper, text_width, 0));
-    for (const FigureTable& table : reproduction.tables) {
-      text += fmt::format("\n{}\n{}\n\n{}", table.title, Wrapped(table.intro, text_width, 0),
-                          TableOf(table).Text(2, width));
-      for (size_t i = 0; i < table.notes.size(); ++i) {
-        const std::string note = fmt::format("({}) {}", i + 1, table.notes[i]);
-        text += fmt::format("{}{}\n", i == 0 ? "\n" : "", Wrapped(note, text_width, 4));
+    text += fmt::format("\n{}\n", Wrapped(reproduction.paper, text_width, 0));
+    for (const OutcomeRow& row : kOutcomes) {
+      const std::vector<TablePart> parts = TablePartsOf(reproduction, row.outcome);
+      if (!parts.empty()) {
+        text += fmt::format("\n{}: {}\n", row.title, CountOf(reproduction, row.outcome));
+      }
+      for (const TablePart& part : parts) {
+        text += fmt::format("\n{}\n", part.table.title);
+        if (part.is_first) text += Wrapped(part.table.intro, text_width, 0) + "\n";
+        text += "\n" + TableOf(part.table).Text(2, width);
+        for (const size_t i : part.notes) {
+          const std::string note = fmt::format("({}) {}", i, part.table.notes[i - 1]);
+          text += fmt::format("{}{}\n", i == part.notes.front() ? "\n" : "",
+                              Wrapped(note, text_width, 4));
+        }
       }
     }
   }
@@ -232,15 +323,30 @@ std::string ReproductionMarkdown(const std::vector<Reproduction>& reproductions)
       "builds itself. Nothing in it is measured on a device: memory is simulated, exact to the "
       "byte, or an algorithm's own\n"
       "objective. A difference of more than 2 %, or 2 percentage points of a reduction, has a "
-      "note.\n";
+      "note, by the number that it has among\n"
+      "its table's notes. The rows of Kusumoto et al. are those of our own exports; "
+      "[reproduction_kusumoto.md](reproduction_kusumoto.md) has those on the authors' graphs.\n\n";
+  return page + CountTable(reproductions).Markdown() + TablesMarkdown(reproductions);
+}
+
+std::string TablesMarkdown(const std::vector<Reproduction>& reproductions) {
+  std::string page;
   for (const Reproduction& reproduction : reproductions) {
     page += fmt::format("\n## {}\n", reproduction.paper);
-    for (const FigureTable& table : reproduction.tables) {
-      page += fmt::format("\n### {}\n\n{}\n\n{}", table.title, Wrapped(table.intro, kPageWidth, 0),
-                          TableOf(table).Markdown());
-      for (size_t i = 0; i < table.notes.size(); ++i) {
-        const std::string note = fmt::format("{}. {}", i + 1, table.notes[i]);
-        page += fmt::format("{}{}\n", i == 0 ? "\n" : "", Wrapped(note, kPageWidth, 3));
+    for (const OutcomeRow& row : kOutcomes) {
+      const std::vector<TablePart> parts = TablePartsOf(reproduction, row.outcome);
+      if (!parts.empty()) {
+        page += fmt::format("\n### {}: {}\n", row.title, CountOf(reproduction, row.outcome));
+      }
+      for (const TablePart& part : parts) {
+        page += fmt::format("\n#### {}\n\n", part.table.title);
+        if (part.is_first) page += Wrapped(part.table.intro, kPageWidth, 0) + "\n\n";
+        page += TableOf(part.table).Markdown();
+        for (const size_t i : part.notes) {
+          const std::string note = fmt::format("{}. {}", i, part.table.notes[i - 1]);
+          page += fmt::format("{}{}\n", i == part.notes.front() ? "\n" : "",
+                              Wrapped(note, kPageWidth, 3));
+        }
       }
     }
   }

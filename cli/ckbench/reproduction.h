@@ -52,6 +52,15 @@ struct Figure {
   bool NeedsExplanation() const;
 };
 
+// The groups in which figures are printed.
+enum class Outcome {
+  kReproduced,   // Within 2 %, or 2 points; or the same set, or one of equal value.
+  kDiffers,      // A note says why.
+  kNeedsGpu,     // Only a GPU can fill it in; a note says how.
+  kUnpublished,  // The paper draws it, or gives no number.
+};
+Outcome OutcomeOf(const Figure& figure);
+
 struct FigureTable {
   std::string title;  // "Table 1, theoretical ratio"
   std::string intro;  // The setting: what is computed, and how.
@@ -75,6 +84,8 @@ std::string DifferenceText(const Figure& figure);
 std::string ReproductionText(const std::vector<Reproduction>& reproductions, size_t width);
 // Returns the whole page testdata/reproduction.md.
 std::string ReproductionMarkdown(const std::vector<Reproduction>& reproductions);
+// Returns its tables alone: what stands in each group of each paper.
+std::string TablesMarkdown(const std::vector<Reproduction>& reproductions);
 // Returns the JSON that schemas/bench.schema.json describes.
 std::string ReproductionJson(const std::vector<Reproduction>& reproductions);
 
@@ -92,5 +103,8 @@ Result<Reproduction> ReproduceChen(const std::string& models);
 Result<Reproduction> ReproduceFeng(const std::string& models);
 Result<Reproduction> ReproduceHong(const std::string& models);
 Result<Reproduction> ReproduceKusumoto(const std::string& models);
+// Tables 1 and 2 on the authors' own graphs, and the times of the algorithms on them. `graphs` is
+// the folder computational_graphs of their repository (chainer_graph.h).
+Result<Reproduction> ReproduceKusumotoOn(const std::string& graphs);
 
 }  // namespace ckplan

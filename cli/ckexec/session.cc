@@ -101,6 +101,11 @@ Result<Done> CheckRuns(const PlanHeader& header) {
                      "ckexec holds them throughout the step, so plan again without --gradients "
                      "arriving");
   }
+  if (header.request.backward == BackwardSteps::kByInput) {
+    return MakeError(ErrorCode::kUsage,
+                     "the plan makes gradients by input, as the papers count memory; ckexec makes "
+                     "them by node, so plan again without --backward by-input and --no-liveness");
+  }
   if (header.request.pipeline) {
     return MakeError(
         ErrorCode::kUsage,

@@ -128,6 +128,9 @@ class SummaryWriter {
                       plan_.request.sharding->devices));
     }
     if (!plan_.request.uses_liveness) Row("frees", "without liveness (--no-liveness)");
+    if (plan_.request.backward == BackwardSteps::kByInput) {
+      Row("backward", "by input, as the papers count memory (--backward by-input)");
+    }
     WritePeak();
     // A joint graph need not mark its forward pass.
     Row("time", fmt::format("{} of a training step{}", SignedPercent(StepOverhead(f_)),

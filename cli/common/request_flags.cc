@@ -99,6 +99,8 @@ constexpr std::array kRows = {
             "count a float32 copy of each 16-bit parameter"},
     FlagRow{"liveness", Group::kPlanning, "--no-liveness", "",
             "free tensors a segment at a time, as the papers do"},
+    FlagRow{"backward", Group::kPlanning, "--backward", "",
+            "make gradients by node, as executors do, or by input, as the papers count memory"},
     FlagRow{"dims", Group::kReading, "-D,--dim", "NAME=N",
             "bind a symbolic dimension: N=64 (repeatable)"},
     FlagRow{"batch", Group::kReading, "--batch", "N",
@@ -160,8 +162,8 @@ std::string_view SectionOf(const FlagRow& row) {
                                    std::string_view("input_shapes")};
   // What only the algorithms of papers have.
   constexpr std::array kOfResearch = {
-      std::string_view("paper_budget"), std::string_view("setting"), std::string_view("objective"),
-      std::string_view("granularity"), std::string_view("liveness")};
+      std::string_view("paper_budget"), std::string_view("setting"),  std::string_view("objective"),
+      std::string_view("granularity"),  std::string_view("liveness"), std::string_view("backward")};
   const auto has = [&](const auto& fields) {
     return std::find(fields.begin(), fields.end(), row.field) != fields.end();
   };

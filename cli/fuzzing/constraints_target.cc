@@ -54,7 +54,7 @@ struct NaiveStep {
 std::vector<NaiveStep> StepsOf(const TensorGraph& graph, const Schedule& schedule) {
   std::vector<NaiveStep> steps;
   for (const Step& step : schedule.steps) {
-    if (step.kind == StepKind::kFree) continue;
+    if (step.is_free()) continue;
     NaiveStep& naive = steps.emplace_back();
     if (step.kind == StepKind::kLoss) continue;
     const Node& node = graph.node(step.node());

@@ -28,7 +28,7 @@ class NaiveSimulation {
   Bytes Peak() {
     Bytes peak;
     for (size_t k = 0; k < steps_.size(); ++k) {
-      if (steps_[k].kind != StepKind::kFree) peak = std::max(peak, Needed(k));
+      if (!steps_[k].is_free()) peak = std::max(peak, Needed(k));
     }
     return peak;
   }
@@ -56,6 +56,7 @@ class NaiveSimulation {
       case StepKind::kLoss:
         return lists(graph_.outputs());
       case StepKind::kFree:
+      case StepKind::kFreeGradient:
       case StepKind::kRun:
       case StepKind::kOut:
       case StepKind::kDrop:

@@ -30,6 +30,7 @@ std::string_view PhaseOf(const TracedPlan& traced, size_t k) {
     case StepKind::kBackward:
       return kBackwardPhase;
     case StepKind::kFree:
+    case StepKind::kFreeGradient:
       return "free";
     case StepKind::kRun:
       if (traced.has_run[k]) return kRecomputedPhase;
@@ -47,7 +48,7 @@ std::string_view PhaseOf(const TracedPlan& traced, size_t k) {
 // Returns an empty text for the loss.
 std::string NodeOf(const TrainingStep& graph, const Step& step) {
   if (step.kind == StepKind::kLoss) return "";
-  const bool is_of_tensor = step.kind == StepKind::kFree || step.is_transfer();
+  const bool is_of_tensor = step.is_free() || step.is_transfer();
   return graph.NameOf(is_of_tensor ? graph.MakerOf(step.tensor()) : step.node());
 }
 

@@ -19,11 +19,12 @@ using Form = Decisions::Form;
 // Follows the order of Decisions::Form.
 constexpr std::array<std::string_view, 5> kForms = {"kept", "checkpoints", "mirror_counts",
                                                     "lower_sets", "order"};
-constexpr std::array kStepWords = {kForwardStep, kLossStep, kBackwardStep, kFreeStep,
-                                   kRunStep,     kOutStep,  kDropStep,     kInStep};
-constexpr std::array kStepKinds = {StepKind::kForward, StepKind::kLoss, StepKind::kBackward,
-                                   StepKind::kFree,    StepKind::kRun,  StepKind::kOut,
-                                   StepKind::kDrop,    StepKind::kIn};
+constexpr std::array kStepWords = {kForwardStep, kLossStep,         kBackwardStep,
+                                   kFreeStep,    kFreeGradientStep, kRunStep,
+                                   kOutStep,     kDropStep,         kInStep};
+constexpr std::array kStepKinds = {StepKind::kForward, StepKind::kLoss,         StepKind::kBackward,
+                                   StepKind::kFree,    StepKind::kFreeGradient, StepKind::kRun,
+                                   StepKind::kOut,     StepKind::kDrop,         StepKind::kIn};
 constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 
 // ---- Writing ----
@@ -105,7 +106,7 @@ class PlanNames {
   }
 
   NameOrId Find(StepKind kind, const JsonView& json) const {
-    const bool is_of_tensor = kind == StepKind::kFree || IsTransfer(kind);
+    const bool is_of_tensor = Step{kind}.is_free() || IsTransfer(kind);
     return (is_of_tensor ? tensors_ : nodes_).Find(json.Integer());
   }
 

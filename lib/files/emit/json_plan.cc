@@ -332,14 +332,16 @@ class GraphPartReader {
 
   Step ReadStep(const JsonView& json) const {
     if (kind_ == PlanKind::kJoint) return ReadRun(json);
-    const size_t kind = json.at(0).Choice({kForwardStep, kLossStep, kBackwardStep, kFreeStep});
+    const size_t kind =
+        json.at(0).Choice({kForwardStep, kLossStep, kBackwardStep, kFreeStep, kFreeGradientStep});
     const size_t size = kind == 1 ? 1 : 2;
     if (json.size() > size)
       json.Fault(fmt::format("has {} members, must have {}", json.size(), size));
     if (kind == 0) return Step::Forward(FindNode(json.at(1)));
     if (kind == 1) return Step::Loss();
     if (kind == 2) return Step::Backward(FindNode(json.at(1)));
-    return Step::Free(FindIn(tensors_, json.at(1), ids_.tensor_word()));
+    const TensorId tensor = FindIn(tensors_, json.at(1), ids_.tensor_word());
+    return kind == 3 ? Step::Free(tensor) : Step::FreeGradient(tensor);
   }
 
   Step ReadRun(const JsonView& json) const {

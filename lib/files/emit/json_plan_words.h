@@ -13,6 +13,7 @@ inline constexpr std::string_view kForwardStep = "f";
 inline constexpr std::string_view kLossStep = "loss";
 inline constexpr std::string_view kBackwardStep = "b";
 inline constexpr std::string_view kFreeStep = "free";
+inline constexpr std::string_view kFreeGradientStep = "free-gradient";
 inline constexpr std::string_view kRunStep = "r";  // This and the next three are of joint graphs.
 inline constexpr std::string_view kOutStep = "out";
 inline constexpr std::string_view kDropStep = "drop";

@@ -208,6 +208,9 @@ class PlanWriter {
       case StepKind::kFree:
         json_.Text(kFreeStep).Integer(ids_.tensors[step.tensor()]);
         break;
+      case StepKind::kFreeGradient:
+        json_.Text(kFreeGradientStep).Integer(ids_.tensors[step.tensor()]);
+        break;
       case StepKind::kRun:
         json_.Text(kRunStep).Integer(ids_.nodes[step.node()]);
         break;

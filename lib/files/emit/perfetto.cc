@@ -211,7 +211,7 @@ class PerfettoTrace {
     if (step.is_transfer()) return;
     ProtoWriter begin = Begin(kScheduleTrack, CategoryOf(k), traced_.NameOfStep(k));
     begin.Message(event::kAnnotation, Argument("step", static_cast<int64_t>(k)));
-    if (step.kind != StepKind::kLoss && step.kind != StepKind::kFree) {
+    if (step.kind != StepKind::kLoss && !step.is_free()) {
       begin.Message(event::kAnnotation, Argument("operator", graph_.OpOf(step.node())));
       const std::vector<std::string> modules = graph_.ModulesOf(step.node());
       if (!modules.empty()) begin.Message(event::kAnnotation, Argument("module", modules.back()));
@@ -263,7 +263,7 @@ class PerfettoTrace {
     const Step& step = traced_.steps()[k];
     if (traced_.has_run[k]) return "recompute";
     if (step.kind == StepKind::kLoss) return "loss";
-    if (step.kind == StepKind::kFree) return "free";
+    if (step.is_free()) return "free";
     return graph_.IsBackward(step) ? "backward" : "forward";
   }
 

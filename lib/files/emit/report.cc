@@ -123,7 +123,7 @@ char PhaseLetter(const TracedPlan& traced, size_t k) {
   const Step& step = traced.steps()[k];
   if (traced.has_run[k]) return 'r';
   if (step.kind == StepKind::kLoss) return 'l';
-  if (step.kind == StepKind::kFree) return 'x';
+  if (step.is_free()) return 'x';
   if (step.kind == StepKind::kOut) return 'o';
   if (step.kind == StepKind::kDrop) return 'd';
   if (step.kind == StepKind::kIn) return 'i';

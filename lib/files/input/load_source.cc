@@ -295,6 +295,17 @@ Result<std::string> WorkspacesToReadAgain(const PlanRequest& plan, const FilesOf
                {"name it with", {{"workspaces", "FILE"}}}};
 }
 
+// Completes the request by how backward steps go, and changes the graph to steps by input.
+void SettleBackward(Source* source) {
+  PlanRequest& request = source->request;
+  if (source->joint) return;
+  if (request.backward == BackwardSteps::kAuto && !request.uses_liveness) {
+    request.backward = BackwardSteps::kByInput;
+  }
+  if (request.backward != BackwardSteps::kByInput) return;
+  source->graph = WithBackwardByInput(source->graph);
+}
+
 }  // namespace
 
 Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& request,
@@ -397,6 +408,7 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
     CKPLAN_RETURN_IF_ERROR(Align(&source));
     // Workspaces and gradients are rounded up one by one, before the expansion adds them up.
     if (request.offload) LetValuesMove(&source);
+    SettleBackward(&source);
     return source;
   });
 }

@@ -132,10 +132,11 @@ std::string_view WordOf(StepKind kind) {
       return "drop";
     case StepKind::kIn:
       return "in";
+    case StepKind::kFreeGradient:
     case StepKind::kRun:
       break;
   }
-  CKPLAN_CHECK(false, "the steps of a model are not runs");
+  CKPLAN_CHECK(false, "markers have no such steps");
   return "";
 }
 
@@ -151,6 +152,7 @@ std::string TextOf(const std::vector<FileRow>& rows, size_t nodes, const TensorG
   std::string text;
   std::optional<StepKind> kind;
   for (const Step& step : schedule.steps) {
+    if (step.kind == StepKind::kFreeGradient) continue;  // Markers leave gradients to the reader.
     if (kind != step.kind) {
       kind = step.kind;
       text += fmt::format("{}{}", text.empty() ? "" : " ", WordOf(*kind));

@@ -18,7 +18,10 @@ namespace {
 // The gradients of one backward pass, with their buffers.
 class Gradients {
  public:
-  Gradients(const TensorGraph& graph, Slab* slab) : graph_(graph), slab_(slab) {}
+  Gradients(const TensorGraph& graph, bool are_freed, Slab* slab)
+      : graph_(graph), are_freed_(are_freed), slab_(slab) {}
+
+  bool are_freed() const { return are_freed_; }
 
   void AfterLoss() {
     for (const TensorId t : graph_.outputs()) {
@@ -26,7 +29,97 @@ class Gradients {
     }
   }
 
-  void Through(const Node& node) {
+  std::optional<std::string> Through(NodeId id) {
+    if (graph_.backward() == BackwardForm::kByInput) return Collect(id);
+    Push(graph_.node(id));
+    return std::nullopt;
+  }
+
+  std::optional<std::string> Free(TensorId t) {
+    if (graph_.is_input(t) || held_.count(t) == 0) {
+      return fmt::format("the gradient of \"{}\" is freed but not in memory",
+                         graph_.tensor(t).name);
+    }
+    Forget(held_.at(t));
+    held_.erase(t);
+    gone_.insert(t);
+    return std::nullopt;
+  }
+
+  std::optional<std::string> AtEnd() const {
+    for (const auto& [t, block] : held_) {
+      if (!are_freed_ || graph_.is_input(t)) continue;
+      return fmt::format("the gradient of \"{}\" is still in memory at the end",
+                         graph_.tensor(t).name);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  bool Arrives(NodeId id) const {
+    for (const TensorId t : graph_.node(id).outputs) {
+      if (held_.count(t) != 0) return true;
+    }
+    return false;
+  }
+
+  // By input: makes the gradients of the node's outputs from those of all nodes that read them.
+  std::optional<std::string> Collect(NodeId id) {
+    const Node& node = graph_.node(id);
+    std::set<NodeId> sources = {id};
+    for (const TensorId t : node.outputs) {
+      if (!graph_.tensor(t).requires_grad) continue;
+      const std::vector<NodeId>& readers = graph_.tensor(t).consumers;
+      sources.insert(readers.begin(), readers.end());
+    }
+    for (const NodeId source : sources) {
+      for (const TensorId t : graph_.node(source).outputs) {
+        if (gone_.count(t) == 0) continue;
+        return fmt::format("the gradient of \"{}\" is read but not in memory",
+                           graph_.tensor(t).name);
+      }
+    }
+    for (const TensorId t : node.outputs) {
+      if (!graph_.tensor(t).requires_grad || held_.count(t) != 0) continue;
+      for (const NodeId reader : graph_.tensor(t).consumers) {
+        if (!Arrives(reader)) continue;
+        held_[t] = New(t);
+        break;
+      }
+    }
+    for (const TensorId t : node.inputs) {
+      if (!graph_.is_input(t) || !graph_.tensor(t).requires_grad) continue;
+      if (held_.count(t) == 0 && Arrives(id)) held_[t] = New(t);
+    }
+    collected_.insert(id);
+    if (are_freed_) return std::nullopt;
+    for (const NodeId source : sources) {
+      if (!IsReadLater(source)) ForgetAll(source);
+    }
+    return std::nullopt;
+  }
+
+  // Whether a later step reads the gradients of the node.
+  bool IsReadLater(NodeId id) const {
+    if (collected_.count(id) == 0) return true;
+    for (const TensorId t : graph_.node(id).inputs) {
+      const Tensor& input = graph_.tensor(t);
+      const bool is_made = !input.producer.is_none() && input.requires_grad;
+      if (is_made && collected_.count(input.producer) == 0) return true;
+    }
+    return false;
+  }
+
+  void ForgetAll(NodeId id) {
+    for (const TensorId t : graph_.node(id).outputs) {
+      if (held_.count(t) == 0) continue;
+      Forget(held_.at(t));
+      held_.erase(t);
+    }
+  }
+
+  // By node: makes the gradients of all inputs of the node.
+  void Push(const Node& node) {
     std::vector<TensorId> arrived;
     for (const TensorId t : node.outputs) {
       if (held_.count(t) != 0) arrived.push_back(t);
@@ -41,7 +134,6 @@ class Gradients {
     }
   }
 
- private:
   int New(TensorId t) {
     const Tensor& tensor = graph_.tensor(t);
     const int block = slab_->Allocate(LiveBuffer::Gradient(t, tensor.bytes),
@@ -78,7 +170,10 @@ class Gradients {
   }
 
   const TensorGraph& graph_;
+  const bool are_freed_;  // The schedule says when gradients are released.
   Slab* slab_;
+  std::set<NodeId> collected_;  // Nodes that have had their steps.
+  std::set<TensorId> gone_;     // Tensors whose gradients a step has released.
   std::map<TensorId, int> held_;
   std::map<int, int> holders_;
 };
@@ -91,7 +186,10 @@ class ScheduleReplay {
         schedule_(schedule),
         order_(graph, schedule, options.is_order_free),
         slab_(options.offsets, options.alignment),
-        gradients_(graph, &slab_),
+        gradients_(
+            graph,
+            graph.backward() == BackwardForm::kByInput && schedule.frees == FreePolicy::kExplicit,
+            &slab_),
         runs_(graph.nodes().size()) {}
 
   std::optional<std::string> Run() {
@@ -107,6 +205,7 @@ class ScheduleReplay {
       return fmt::format("\"{}\" is still in memory at the end",
                          graph_.tensor(blocks_.begin()->first).name);
     }
+    if (auto fault = gradients_.AtEnd()) return fault;
     return slab_.fault();
   }
 
@@ -138,9 +237,9 @@ class ScheduleReplay {
     std::map<TensorId, size_t> last;
     for (size_t k = 0; k < schedule_.steps.size(); ++k) {
       const Step& step = schedule_.steps[k];
-      const size_t limit = step.kind == StepKind::kFree ? graph_.tensors().size()
-                           : IsNode(step)               ? graph_.nodes().size()
-                                                        : 0;
+      const size_t limit = step.is_free() ? graph_.tensors().size()
+                           : IsNode(step) ? graph_.nodes().size()
+                                          : 0;
       if (step.kind != StepKind::kLoss && static_cast<size_t>(step.index) >= limit) {
         return fmt::format("step {}: there is no node or tensor of number {}", k, step.index);
       }
@@ -187,6 +286,12 @@ class ScheduleReplay {
       case StepKind::kFree:
         if (!is_explicit) return "a free in a schedule whose frees follow from liveness";
         dying = {step.tensor()};
+        break;
+      case StepKind::kFreeGradient:
+        if (!gradients_.are_freed()) {
+          return "a free of a gradient in a schedule whose gradients go after their last reader";
+        }
+        fault = gradients_.Free(step.tensor());
         break;
     }
     if (fault) return fault;
@@ -258,14 +363,13 @@ class ScheduleReplay {
     if (node.backward_workspace > Bytes(0)) {
       workspace = AllocateWorkspace(id, node.backward_workspace);
     }
-    gradients_.Through(node);
+    auto fault = gradients_.Through(id);
     if (workspace >= 0) slab_.Release(workspace);
-    return std::nullopt;
+    return fault;
   }
 
   void NoteSaved(const Step& step) {
-    is_after_loss_ =
-        step.kind == StepKind::kLoss || (is_after_loss_ && step.kind == StepKind::kFree);
+    is_after_loss_ = step.kind == StepKind::kLoss || (is_after_loss_ && step.is_free());
     if (!is_after_loss_) return;
     saved_ = Bytes(0);
     for (const auto& [tensor, block] : blocks_) saved_ += graph_.tensor(tensor).bytes;

@@ -171,7 +171,7 @@ ScheduleRules::ScheduleRules(const TensorGraph& graph, const Constraints& constr
 Runs ScheduleRules::RunsOf(const Schedule& schedule) const {
   Runs runs;
   for (const Step& step : schedule.steps) {
-    CKPLAN_CHECK(step.kind != StepKind::kFree && step.kind != StepKind::kRun,
+    CKPLAN_CHECK(!step.is_free() && step.kind != StepKind::kRun,
                  "tensors are released after their last read");
     runs.emplace_back(step.kind == StepKind::kLoss      ? node_count_
                       : step.kind == StepKind::kForward ? step.index

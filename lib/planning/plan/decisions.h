@@ -29,7 +29,7 @@ struct NameOrId {
 
 struct DecidedStep {
   StepKind kind = StepKind::kLoss;
-  NameOrId what;  // The node, or for kFree the tensor; not used for the loss.
+  NameOrId what;  // The node, or for frees the tensor; not used for the loss.
 
   bool operator==(const DecidedStep&) const = default;
 };
@@ -45,7 +45,7 @@ struct Decisions {
   // Whether it states itself when tensors are released.
   bool has_frees() const {
     for (const DecidedStep& step : order) {
-      if (step.kind == StepKind::kFree) return true;
+      if (Step{step.kind}.is_free()) return true;
     }
     return false;
   }

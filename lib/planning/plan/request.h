@@ -37,6 +37,16 @@ inline std::string_view NameOf(Granularity granularity) {
   return kGranularityWords[static_cast<size_t>(granularity)];
 }
 
+// What one backward step makes (BackwardForm): the gradients of a node's inputs, as executors do,
+// or those of its outputs, as the papers count memory. Auto is by node with liveness, and by input
+// without; plans say which.
+enum class BackwardSteps { kAuto, kByNode, kByInput };
+
+inline constexpr std::string_view kBackwardStepsWords[] = {"auto", "by-node", "by-input"};
+inline std::string_view NameOf(BackwardSteps backward) {
+  return kBackwardStepsWords[static_cast<size_t>(backward)];
+}
+
 // optimizer_state.h has what each of them keeps.
 enum class Optimizer { kSgd, kMomentum, kAdam, kAdamW, kAdam8Bit };
 
@@ -152,6 +162,7 @@ struct PlanRequest {
   NamePatterns never_offload;
   // If false, tensors are released explicitly: see canonical_strategy.h.
   bool uses_liveness = true;
+  BackwardSteps backward = BackwardSteps::kAuto;  // Without liveness, not by node.
 
   bool operator==(const PlanRequest&) const = default;
 };

@@ -21,6 +21,7 @@ constexpr std::array<std::string_view, 3> kSpokenFused = {
 constexpr std::array<std::string_view, 2> kSpokenRestored = {"operators as the file has them",
                                                              "PyTorch's operations as one"};
 constexpr std::array<std::string_view, 2> kSpokenMasterWeights = {"without", "with"};
+constexpr std::array<std::string_view, 3> kSpokenBackward = {"by default", "by node", "by input"};
 constexpr std::array<std::string_view, 2> kSpokenLiveness = {"a segment at a time",
                                                              "as soon as nothing reads them"};
 
@@ -403,6 +404,14 @@ const std::array kFields = {
         .difference = "the plans release tensors {} and {}; that alone changes their bytes",
         .spoken = kSpokenLiveness,
         .words = "tensors released"},
+    RequestField{.name = "backward",
+                 .key = "backward",
+                 .part = Part::kPlan,
+                 .in_file = InFile::kUnlessDefault,
+                 .member = WordsOf<&PlanRequest::backward>(kBackwardStepsWords),
+                 .difference = "the plans make gradients {} and {}; that alone changes their bytes",
+                 .spoken = kSpokenBackward,
+                 .words = "gradients made"},
 };
 
 }  // namespace

@@ -99,6 +99,8 @@ TEST_CASE("request: each difference in how plans were made is reported in a sent
       {[](PlanRequest* r) { r->uses_liveness = false; },
        "the plans release tensors as soon as nothing reads them and a segment at a time; that "
        "alone changes their bytes"},
+      {[](PlanRequest* r) { r->backward = BackwardSteps::kByInput; },
+       "the plans make gradients by default and by input; that alone changes their bytes"},
   };
   PlanRequest older;
   older.cost_model = "flops:a100-40g";

@@ -130,6 +130,32 @@ Result<Done> CheckForBest(const PlanRequest& request) {
                {"use", {{"algorithm", "approx-dp"}}}};
 }
 
+// Whether the algorithm's own view of memory has backward steps by node: it searches runs of the
+// expanded graph, or makes its schedule itself.
+bool PlansByNode(const SolverInfo& info) {
+  const bool is_of_runs = info.prepare_runs != nullptr || info.prepare_offload != nullptr;
+  return info.name == kBestAlgorithm || info.name == "rotor" ||
+         (is_of_runs && info.guarantee != Guarantee::kBaseline);
+}
+
+Result<Done> CheckBackward(const SolverInfo& info, const TensorGraph& graph,
+                           const PlanRequest& request) {
+  if (request.backward == BackwardSteps::kByNode && !request.uses_liveness) {
+    return Error{ErrorCode::kUsage,
+                 "without liveness, gradients are released a segment at a time, and so are made by "
+                 "input",
+                 {},
+                 LeaveOut("backward")};
+  }
+  if (graph.backward() == BackwardForm::kByNode || !PlansByNode(info)) return Done{};
+  return Error{ErrorCode::kUsage,
+               fmt::format("{} plans with backward steps by node; only algorithms that choose what "
+                           "to keep take them by input",
+                           info.name),
+               {},
+               {"use", {{"algorithm", "approx-dp"}}}};
+}
+
 Result<Done> CheckForForward(const SolverInfo& info, const TensorGraph& graph,
                              const PlanRequest& request) {
   if (graph.nodes().empty()) {
@@ -149,7 +175,8 @@ Result<Done> CheckForForward(const SolverInfo& info, const TensorGraph& graph,
   CKPLAN_RETURN_IF_ERROR(CheckConstraints(graph, request));
   CKPLAN_RETURN_IF_ERROR(CheckOneBudget(request));
   CKPLAN_RETURN_IF_ERROR(CheckBalance(info, request));
-  return info.name == kBestAlgorithm ? CheckForBest(request) : Done{};
+  if (info.name == kBestAlgorithm) CKPLAN_RETURN_IF_ERROR(CheckForBest(request));
+  return CheckBackward(info, graph, request);
 }
 
 // Refuses the limits of offload for plans that leave every value on the device.
@@ -198,6 +225,9 @@ Result<Done> CheckForJoint(const SolverInfo& info, const TrainingStep& step,
   CKPLAN_RETURN_IF_ERROR(CheckDecider(info, request));
   if (!request.uses_liveness) {
     return NotForRuns("frees without liveness are", LeaveOut("liveness"));
+  }
+  if (request.backward == BackwardSteps::kByInput) {
+    return NotForRuns("backward steps by input are", LeaveOut("backward"));
   }
   CKPLAN_RETURN_IF_ERROR(CheckOneBudget(request));
   return CheckBalance(info, request);

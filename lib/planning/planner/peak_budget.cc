@@ -32,6 +32,7 @@ std::string Described(const TrainingStep& of, const Step& step) {
       return DescribeStep(of, step, /*has_run=*/false);
     case StepKind::kForward:
     case StepKind::kFree:
+    case StepKind::kFreeGradient:
       break;
   }
   return fmt::format("forward of \"{}\"", of.NameOf(step.node()));

@@ -35,6 +35,10 @@ namespace {
 PlanRequest Settled(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
                     Bytes peak) {
   PlanRequest settled = problem.request;
+  const TrainingStep& step = problem.step;
+  if (!step.is_joint() && step.forward().backward() == BackwardForm::kByInput) {
+    settled.backward = BackwardSteps::kByInput;
+  }
   settled.algorithm = info.name;
   settled.objective = answer.objective;
   if (settled.paper_budget.is_given() && answer.paper && answer.paper->budget) {

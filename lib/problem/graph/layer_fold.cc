@@ -21,6 +21,7 @@ class LayerFolder {
     FindLayers();
     KeepTensors();
     TensorGraphParts parts = std::move(parts_);
+    parts.backward = graph_.backward();
     parts.name = graph_.name();
     parts.parameters = graph_.constants().parameters;
     parts.parameter_gradients = graph_.constants().parameter_gradients;

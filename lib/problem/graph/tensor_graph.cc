@@ -104,7 +104,8 @@ class TensorGraphValidator {
     inputs_.Become(node.inputs);
     outputs_.Become(node.outputs);
     for (const TensorId read : node.backward_reads) {
-      if (!inputs_.Has(read) && !outputs_.Has(read)) {
+      const bool is_own = inputs_.Has(read) || outputs_.Has(read);
+      if (!is_own && parts_.backward == BackwardForm::kByNode) {
         faults_.Add(
             "the backward of node \"{}\" reads \"{}\", which is neither input nor output of it",
             node.name, parts_.tensors[read].name);
@@ -233,6 +234,7 @@ Result<TensorGraph> TensorGraph::Create(TensorGraphParts parts) {
   graph.outputs_ = std::move(parts.outputs);
   graph.constants_ = {parts.parameters, parts.parameter_gradients, Bytes(0), parts.unsharded};
   graph.micro_batches_ = parts.micro_batches;
+  graph.backward_ = parts.backward;
   graph.optimized_ = {parts.optimized.value_or(parts.parameter_gradients),
                       std::move(parts.optimized_tensors), parts.is_training_unknown};
   for (const NodeId old : order) graph.nodes_.push_back(std::move(parts.nodes[old]));
@@ -267,7 +269,31 @@ TensorGraphParts PartsOf(const TensorGraph& graph) {
           graph.constants().unsharded,
           graph.micro_batches(),
           graph.optimized().tensors,
-          graph.optimized().is_unknown};
+          graph.optimized().is_unknown,
+          graph.backward()};
+}
+
+TensorGraph WithBackwardByInput(const TensorGraph& graph) {
+  if (graph.backward() == BackwardForm::kByInput) return graph;
+  TensorGraphParts parts = PartsOf(graph);
+  parts.backward = BackwardForm::kByInput;
+  IdVector<TensorId, NodeId> read_by(graph.tensors().size());  // The last node that reads it.
+  for (const NodeId id : graph.nodes().ids()) {
+    PollStop();
+    std::vector<TensorId> reads;
+    const auto add = [&](NodeId of) {
+      for (const TensorId read : graph.node(of).backward_reads) {
+        if (std::exchange(read_by[read], id) != id) reads.push_back(read);
+      }
+    };
+    add(id);
+    for (const TensorId output : graph.node(id).outputs) {
+      if (!graph.tensor(output).requires_grad) continue;
+      for (const NodeId reader : graph.tensor(output).consumers) add(reader);
+    }
+    parts.nodes[id].backward_reads = std::move(reads);
+  }
+  return TensorGraph::Create(std::move(parts)).value();
 }
 
 TensorGraph OfOneMicroBatch(const TensorGraph& graph) {

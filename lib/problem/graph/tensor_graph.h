@@ -87,6 +87,12 @@ struct ConstantMemory {
   bool operator==(const ConstantMemory&) const = default;
 };
 
+// What one backward step makes.
+enum class BackwardForm : uint8_t {
+  kByNode,   // A node's step makes the gradients of all its inputs at once, as autograd engines do.
+  kByInput,  // A node's step makes the gradients of its own outputs, from all that read them.
+};
+
 // The input of TensorGraph::Create. Nodes may come in any order.
 struct TensorGraphParts {
   std::string name;
@@ -105,6 +111,8 @@ struct TensorGraphParts {
   std::vector<OptimizedTensors> optimized_tensors = {};
   // Whether nothing says what is trained; there are then no bytes of gradients.
   bool is_training_unknown = false;
+  // By input, backward reads may be any tensors; see WithBackwardByInput.
+  BackwardForm backward = BackwardForm::kByNode;
 };
 
 // Invariants: node ids are a topological order; every tensor except inputs has one producer; no sum
@@ -131,6 +139,7 @@ class TensorGraph {
   // of the others, the memory also holds what it keeps for backward. constants() includes the
   // inputs of all.
   int64_t micro_batches() const { return micro_batches_; }
+  BackwardForm backward() const { return backward_; }
 
   bool is_input(TensorId id) const { return tensors_[id].kind == TensorKind::kInput; }
   Cost forward_cost() const { return forward_cost_; }    // The sum over all nodes, each run once.
@@ -148,6 +157,7 @@ class TensorGraph {
   ConstantMemory constants_;
   Optimized optimized_;
   int64_t micro_batches_ = 1;
+  BackwardForm backward_ = BackwardForm::kByNode;
   Cost forward_cost_;
   Cost backward_cost_;
 };
@@ -161,6 +171,15 @@ inline constexpr Cost kMaxTotalCost{int64_t{1} << 52};
 // `alignment_bytes` (PyTorch's caching allocator: 512; cudaMalloc: 256). kInvalidInput: a size
 // overflows.
 Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes);
+
+// Returns the same graph with backward steps by input, as Kusumoto et al. 2019 count memory
+// (section 3). The step of a node v
+//   - makes the gradient of each output of v: it is one buffer, to which every node h that reads
+//     the output adds its part in place, so there are neither temporary nor shared buffers;
+//   - makes the gradients of v's parameters, and v's part of the gradients of the graph's inputs.
+// So it reads what the backward of v reads, and what that of each h reads. The gradient of h lives
+// until the nodes that make h's inputs have had their steps.
+TensorGraph WithBackwardByInput(const TensorGraph& graph);
 
 // Returns the graph of one micro-batch alone.
 TensorGraph OfOneMicroBatch(const TensorGraph& graph);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/base/stop.h"
+#include "lib/problem/schedule/gradients.h"
 #include "lib/problem/schedule/lower.h"
 
 namespace ckplan {
@@ -76,6 +77,21 @@ CanonicalFigures EvaluateCanonical(const VertexGraph& graph,
 
 namespace {
 
+// The tensors whose gradient some step makes, if steps are by input.
+IdVector<TensorId, bool> FindGradients(const TensorGraph& graph) {
+  struct Sink {
+    IdVector<TensorId, bool> is_made;
+    void Allocate(int32_t /*buffer*/, TensorId gradient_of) { is_made[gradient_of] = true; }
+    void Release(int32_t /*buffer*/) {}
+  };
+  Sink sink{IdVector<TensorId, bool>(graph.tensors().size())};
+  if (graph.backward() == BackwardForm::kByNode) return std::move(sink.is_made);
+  GradientReplay<Sink> replay(graph, &sink);
+  replay.Loss();
+  for (size_t i = graph.nodes().size(); i-- > 0;) replay.Backward(NodeId(i));
+  return std::move(sink.is_made);
+}
+
 // Schedules a sequence of lower sets, segment by segment.
 class SegmentwiseLowering {
  public:
@@ -84,10 +100,14 @@ class SegmentwiseLowering {
         is_kept_(KeptBy(graph, sequence)),
         is_needed_(FindNeeded()),
         is_lost_output_(graph.tensors().size()),
-        segments_(static_cast<size_t>(sequence.segment_count)) {
+        freed_with_(sequence.segment_of),
+        gradient_freed_with_(sequence.segment_of),
+        segments_(static_cast<size_t>(sequence.segment_count)),
+        has_gradient_(FindGradients(graph)) {
     for (const NodeId id : graph.nodes().ids()) {
       segments_[static_cast<size_t>(sequence.segment_of[id])].push_back(id);
     }
+    if (graph.backward() == BackwardForm::kByInput) HoldForEarlierSegments(sequence);
     for (const TensorId output : graph.outputs()) {
       const NodeId producer = graph.tensor(output).producer;
       if (!producer.is_none()) is_lost_output_[output] = !is_kept_[producer];
@@ -101,11 +121,40 @@ class SegmentwiseLowering {
     for (const TensorId id : graph_.tensors().ids()) {
       if (is_lost_output_[id]) schedule_.steps.push_back(Step::Free(id));
     }
-    for (size_t i = segments_.size(); i-- > 0;) RunBackward(segments_[i]);
+    for (size_t i = segments_.size(); i-- > 0;) RunBackward(i);
     return std::move(schedule_);
   }
 
  private:
+  // Finds terms (iii) and (iv) of Eq. 2: gradients and results that backward steps of earlier
+  // segments read. What is a result of an operation in (iii), and read by its backward, stays too.
+  void HoldForEarlierSegments(const LowerSetSequence& sequence) {
+    const auto lower = [](int32_t* segment, int32_t to) { *segment = std::min(*segment, to); };
+    for (const NodeId v : graph_.nodes().ids()) {
+      int32_t first = sequence.segment_of[v];
+      const std::vector<TensorId>& inputs = graph_.node(v).inputs;
+      for (const TensorId input : inputs) {
+        const NodeId p = graph_.tensor(input).producer;
+        if (!p.is_none()) lower(&first, sequence.segment_of[p]);
+      }
+      gradient_freed_with_[v] = first;
+      for (const TensorId input : inputs) {
+        const NodeId p = graph_.tensor(input).producer;
+        if (!p.is_none()) lower(&freed_with_[p], first);
+      }
+      for (const TensorId read : graph_.node(v).backward_reads) {
+        const NodeId maker = graph_.tensor(read).producer;
+        if (!maker.is_none()) lower(&freed_with_[maker], sequence.segment_of[v]);
+      }
+    }
+    to_free_.resize(segments_.size());
+    gradients_to_free_.resize(segments_.size());
+    for (const NodeId v : graph_.nodes().ids()) {
+      to_free_[static_cast<size_t>(freed_with_[v])].push_back(v);
+      gradients_to_free_[static_cast<size_t>(gradient_freed_with_[v])].push_back(v);
+    }
+  }
+
   // The dropped nodes whose results some backward step needs, if only to recompute others.
   IdVector<NodeId, bool> FindNeeded() const {
     IdVector<NodeId, bool> is_needed(graph_.nodes().size());
@@ -133,18 +182,25 @@ class SegmentwiseLowering {
     }
   }
 
-  void RunBackward(const std::vector<NodeId>& segment) {
+  void RunBackward(size_t i) {
     PollStop();
+    const std::vector<NodeId>& segment = segments_[i];
     for (const NodeId id : segment) {
       if (is_needed_[id]) schedule_.steps.push_back(Step::Forward(id));
     }
     for (auto it = segment.rbegin(); it != segment.rend(); ++it) {
       schedule_.steps.push_back(Step::Backward(*it));
     }
-    for (const NodeId id : segment) {
+    for (const NodeId id : to_free_.empty() ? segment : to_free_[i]) {
       if (!is_kept_[id] && !is_needed_[id]) continue;
       for (const TensorId output : graph_.node(id).outputs) {
         schedule_.steps.push_back(Step::Free(output));
+      }
+    }
+    if (gradients_to_free_.empty()) return;
+    for (const NodeId id : gradients_to_free_[i]) {
+      for (const TensorId output : graph_.node(id).outputs) {
+        if (has_gradient_[output]) schedule_.steps.push_back(Step::FreeGradient(output));
       }
     }
   }
@@ -154,7 +210,13 @@ class SegmentwiseLowering {
   const IdVector<NodeId, bool> is_needed_;
   // The graph's outputs that no boundary keeps; they stay only until the loss.
   IdVector<TensorId, bool> is_lost_output_;
+  // By input: the segment with whose backward a node's results and their gradients are released.
+  IdVector<NodeId, int32_t> freed_with_;
+  IdVector<NodeId, int32_t> gradient_freed_with_;
   std::vector<std::vector<NodeId>> segments_;
+  std::vector<std::vector<NodeId>> to_free_;  // By segment; empty by node, like the next.
+  std::vector<std::vector<NodeId>> gradients_to_free_;
+  const IdVector<TensorId, bool> has_gradient_;
   Schedule schedule_;
 };
 
@@ -181,7 +243,8 @@ class VersionLives {
     for (const TensorId id : graph_.tensors().ids()) {
       if (made_at_[id] == kNever) continue;
       const bool is_read_after_loss = last_read_[id] > loss_at;
-      FreeAfter(is_read_after_loss ? backward_at_[graph_.tensor(id).producer] : LastUse(id), id);
+      const size_t backward = is_read_after_loss ? backward_at_[graph_.tensor(id).producer] : 0;
+      FreeAfter(std::max(backward, LastUse(id)), id);
     }
     return std::move(freed_after_);
   }
@@ -221,15 +284,33 @@ class VersionLives {
   std::vector<std::vector<TensorId>> freed_after_;
 };
 
+// The sink of GradientReplay that lists what a step releases.
+struct ReleasedGradients {
+  std::vector<TensorId> of;  // By buffer.
+  std::vector<TensorId> now;
+
+  void Allocate(int32_t /*buffer*/, TensorId gradient_of) { of.push_back(gradient_of); }
+  void Release(int32_t buffer) { now.push_back(of[static_cast<size_t>(buffer)]); }
+};
+
 }  // namespace
 
 Schedule HoldUntilBackward(const TensorGraph& graph, const Schedule& schedule) {
+  const bool frees_gradients = FreesGradients(graph, FreePolicy::kExplicit);
+  ReleasedGradients released;
+  GradientReplay<ReleasedGradients> gradients(graph, &released);
   const std::vector<std::vector<TensorId>> freed_after = VersionLives(graph, schedule).FindFrees();
   Schedule held;
   held.frees = FreePolicy::kExplicit;
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
     held.steps.push_back(schedule.steps[k]);
     for (const TensorId id : freed_after[k]) held.steps.push_back(Step::Free(id));
+    if (!frees_gradients) continue;
+    const Step& step = schedule.steps[k];
+    released.now.clear();
+    if (step.kind == StepKind::kLoss) gradients.Loss();
+    if (step.kind == StepKind::kBackward) gradients.Backward(step.node());
+    for (const TensorId id : released.now) held.steps.push_back(Step::FreeGradient(id));
   }
   return held;
 }

@@ -40,10 +40,18 @@ CanonicalFigures EvaluateCanonical(const VertexGraph& graph,
 // A sequence of lower sets goes segment by segment, as section 3 describes it:
 //   forward    run a segment, then release all of it but its boundary;
 //   backward   recompute what the segment's backward needs, all at once; run the segment backward;
-//              then release all of it.
+//              then release all of it, its gradients as well, but for what backward steps of
+//              earlier segments read: terms (iii) and (iv) of Eq. 2.
 //
-//   a → b | c → d     forward a b, free a, forward c d, loss, backward d c, free c d,
-//                     forward a, backward b a, free a b
+//   a → b | c → d     forward a b, free a, forward c d, loss, backward d c, free c d and d's
+//                     gradient, forward a, backward b a, free a b and all gradients
+//
+// If the graph's backward steps are by input (WithBackwardByInput), every tensor needs a gradient,
+// the last node is the only one without readers, and operations have no workspaces, then the peak
+// of this schedule is M of Eq. 2, plus the results that are no input of an operation whose backward
+// reads them across a cut: an operation in term (iii) that reads its own result. By node, all
+// gradients of a node's inputs are made at once, which Eq. 2 does not count, and the schedule does
+// not say when gradients are released.
 //
 // Other strategies have no segments. Their schedule is that of LowerStrategy, and a plain rule
 // releases tensors: a version that no step after the loss reads, or whose tensor is recomputed
@@ -52,12 +60,13 @@ CanonicalFigures EvaluateCanonical(const VertexGraph& graph,
 //
 // A schedule that has frees of its own stays as it is.
 //
-// Nothing is written in place. Strategies do not decide on gradients, which live as in simulate.h.
+// Nothing is written in place.
 //
 // Cost: O(nodes + edges).
 Schedule LowerWithoutLiveness(const TensorGraph& graph, const Strategy& strategy);
 
 // Adds explicit frees to the steps of `schedule`, by the rule for strategies without segments.
+// Gradients are released after their last reader.
 // `schedule` must be valid, with frees by liveness.
 Schedule HoldUntilBackward(const TensorGraph& graph, const Schedule& schedule);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/problem/graph/vertex_graph.h"
 #include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/problem/schedule/timeline.h"
@@ -59,6 +60,9 @@ std::string TextOf(const TensorGraph& graph, const Schedule& schedule) {
         break;
       case StepKind::kFree:
         text += "-" + graph.node(graph.tensor(step.tensor()).producer).name;
+        break;
+      case StepKind::kFreeGradient:
+        text += "-d" + graph.node(graph.tensor(step.tensor()).producer).name;
         break;
       case StepKind::kRun:
       case StepKind::kOut:
@@ -130,6 +134,176 @@ TEST_CASE("without liveness: freeing explicitly never takes less memory than liv
     CHECK(steps == lively.steps);
   }
   CHECK(more > 0);
+}
+
+// A random graph whose last node is the only one without readers. `own_percent` of the backward
+// passes read their own results, all read all inputs.
+TensorGraph GraphOfOneSink(Rng& rng, int nodes, int own_percent) {
+  TensorGraphParts parts =
+      PartsOf(RandomDag(rng, nodes, static_cast<int>(rng.Between(10, 60)), /*max_bytes=*/20, 10));
+  Node& last = parts.nodes[NodeId(parts.nodes.size() - 1)];
+  for (const TensorId id : parts.tensors.ids()) {
+    const bool is_read = !parts.tensors[id].consumers.empty();
+    if (!is_read && id != last.outputs.front()) last.inputs.push_back(id);
+  }
+  parts.outputs = last.outputs;
+  for (Node& node : parts.nodes) {
+    node.backward_reads = node.inputs;
+    if (rng.Chance(own_percent)) node.backward_reads.push_back(node.outputs.front());
+  }
+  return *TensorGraph::Create(std::move(parts));
+}
+
+// Calls `use` with each sequence of lower sets of the graph.
+template <typename Use>
+void ForEachSequence(const TensorGraph& graph, Use use) {
+  const auto nodes = static_cast<int32_t>(graph.nodes().size());
+  LowerSetSequence sequence{IdVector<NodeId, int32_t>(graph.nodes().size()), 0};
+  const auto is_canonical = [&] {
+    std::vector<bool> is_used(graph.nodes().size());
+    int32_t last = 0;
+    for (const NodeId id : graph.nodes().ids()) {
+      const int32_t segment = sequence.segment_of[id];
+      is_used[static_cast<size_t>(segment)] = true;
+      last = std::max(last, segment);
+      for (const TensorId input : graph.node(id).inputs) {
+        if (sequence.segment_of[graph.tensor(input).producer] > segment) return false;
+      }
+    }
+    sequence.segment_count = last + 1;
+    return std::count(is_used.begin(), is_used.end(), true) == last + 1;
+  };
+  while (true) {
+    if (is_canonical()) use(sequence);
+    NodeId digit(0);
+    while (digit.index() < nodes && ++sequence.segment_of[digit] == nodes) {
+      sequence.segment_of[digit] = 0;
+      digit = NodeId(static_cast<size_t>(digit.index()) + 1);
+    }
+    if (digit.index() == nodes) return;
+  }
+}
+
+// Results of operations after L_i that read a node of L_i, whose backward reads them, and which
+// term (iv) does not count; the most that they add to Eq. 2.
+Bytes PeakWithOwnResults(const TensorGraph& graph, const LowerSetSequence& sequence) {
+  const CanonicalFigures figures =
+      EvaluateCanonical(VertexGraph(graph), sequence.segment_of, sequence.segment_count);
+  Bytes peak;
+  for (int32_t i = 0; i < sequence.segment_count; ++i) {
+    Bytes added;
+    const auto is_in = [&](NodeId id) { return sequence.segment_of[id] <= i; };
+    const auto is_third = [&](NodeId id) {
+      const std::vector<TensorId>& inputs = graph.node(id).inputs;
+      return !is_in(id) && std::any_of(inputs.begin(), inputs.end(), [&](TensorId input) {
+        return is_in(graph.tensor(input).producer);
+      });
+    };
+    for (const NodeId id : graph.nodes().ids()) {
+      const Tensor& own = graph.tensor(graph.node(id).outputs.front());
+      const std::vector<TensorId>& reads = graph.node(id).backward_reads;
+      const bool is_read =
+          std::find(reads.begin(), reads.end(), graph.node(id).outputs.front()) != reads.end();
+      if (!is_read || !is_third(id)) continue;
+      if (std::none_of(own.consumers.begin(), own.consumers.end(), is_third)) added += own.bytes;
+    }
+    peak = std::max(peak, figures.segment_peaks[static_cast<size_t>(i)] + added);
+  }
+  return peak;
+}
+
+TEST_CASE("without liveness: four layers of 10 in one segment need 80") {
+  const TensorGraph graph = WithBackwardByInput(ChainOf({10, 10, 10, 10}));
+  const LowerSetSequence sequence{IdVector<NodeId, int32_t>(4), 1};
+  const Schedule schedule = LowerWithoutLiveness(graph, sequence);
+  CHECK(TextOf(graph, schedule) ==
+        "n0 n1 n2 n3 loss dn3 dn2 dn1 dn0 -n0 -n1 -n2 -n3 -dn0 -dn1 -dn2 -dn3");
+  CHECK(Simulator(graph).Run(schedule)->peak == Bytes(80));
+}
+
+TEST_CASE("without liveness: the peak of every canonical strategy is Eq. 2") {
+  int64_t strategies = 0;
+  int with_own = 0;
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const bool reads_own = seed % 3 == 0;
+    const TensorGraph by_node =
+        GraphOfOneSink(rng, static_cast<int>(rng.Between(2, 5)), reads_own ? 40 : 0);
+    const TensorGraph graph = WithBackwardByInput(by_node);
+    Simulator simulator(graph);
+    ForEachSequence(graph, [&](const LowerSetSequence& sequence) {
+      const Schedule schedule = LowerWithoutLiveness(graph, sequence);
+      const auto found = simulator.Run(schedule);
+      REQUIRE_MESSAGE(found.ok(), found.error().message);
+      const Bytes eq2 =
+          EvaluateCanonical(VertexGraph(graph), sequence.segment_of, sequence.segment_count).peak;
+      CHECK(found->peak == PeakWithOwnResults(by_node, sequence));
+      if (!reads_own) CHECK(found->peak == eq2);
+      with_own += found->peak > eq2 ? 1 : 0;
+      CHECK(BuildTimeline(graph, schedule).peak == found->peak);
+      ++strategies;
+    });
+  }
+  CHECK(strategies > 3000);
+  CHECK(with_own > 0);
+}
+
+TEST_CASE("by input: B of Eq. 2 bounds the simulated peak of every canonical strategy") {
+  int above_by_node = 0;
+  int below = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph by_node = GraphOfOneSink(rng, static_cast<int>(rng.Between(2, 14)), 0);
+    const TensorGraph graph = WithBackwardByInput(by_node);
+    for (int i = 0; i < 4; ++i) {
+      const LowerSetSequence sequence = RandomSequence(rng, graph);
+      const Bytes eq2 =
+          EvaluateCanonical(VertexGraph(graph), sequence.segment_of, sequence.segment_count).peak;
+      const auto found = Simulator(graph).Run(LowerStrategy(graph, sequence));
+      REQUIRE_MESSAGE(found.ok(), found.error().message);
+      CHECK(found->peak <= eq2);
+      below += found->peak < eq2 ? 1 : 0;
+      above_by_node += Simulator(by_node).Run(LowerStrategy(by_node, sequence))->peak > eq2 ? 1 : 0;
+    }
+  }
+  CHECK(below > 0);
+  CHECK(above_by_node > 100);
+}
+
+TEST_CASE("by input: any schedule has the timeline's peak, and frees of gradients are checked") {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = WithBackwardByInput(RandomTensorGraph(rng));
+    KeptSet kept{IdVector<NodeId, bool>(graph.nodes().size())};
+    for (const NodeId id : graph.nodes().ids()) kept.is_kept[id] = rng.Chance(50);
+    for (const Schedule& schedule : {LowerStrategy(graph, kept), LowerWithoutLiveness(graph, kept),
+                                     LowerWithoutLiveness(graph, RandomSequence(rng, graph))}) {
+      const auto found = Simulator(graph).Run(schedule);
+      REQUIRE_MESSAGE(found.ok(), found.error().message);
+      CHECK(BuildTimeline(graph, schedule).peak == found->peak);
+    }
+  }
+  const TensorGraph chain = WithBackwardByInput(ChainOf({10, 10}));
+  const Schedule whole =
+      LowerWithoutLiveness(chain, LowerSetSequence{IdVector<NodeId, int32_t>(2), 1});
+  const auto fault_of = [&](auto change) {
+    Schedule schedule = whole;
+    change(&schedule.steps);
+    return Simulator(chain).Run(schedule).error().message;
+  };
+  CHECK(fault_of([](auto* steps) { steps->pop_back(); }) ==
+        "schedule: the gradient of \"n1\" is never freed");
+  CHECK(fault_of([](auto* steps) { steps->push_back(steps->back()); }) ==
+        "schedule: step 9 (free-gradient of \"n1\") frees a gradient that is not in memory");
+  CHECK(fault_of([](auto* steps) {
+          steps->insert(steps->begin() + 4, steps->back());
+          steps->pop_back();
+        }) ==
+        "schedule: step 5 (backward of \"n0\") reads the gradient of \"n1\", which is not in "
+        "memory");
 }
 
 TEST_CASE("without liveness: keep-all holds what backward reads and drops everything else") {

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/base/stop.h"
 #include "lib/problem/schedule/backward_order.h"
 #include "lib/problem/schedule/gradients.h"
@@ -49,6 +50,8 @@ class Expander {
   virtual ~Expander() = default;
 
   Expansion Run() && {
+    CKPLAN_CHECK(graph_.backward() == BackwardForm::kByNode,
+                 "the operations of an expansion make the gradients of a node's inputs");
     parts_.name = graph_.name();
     // A joint graph has no sum of its own for gradients whose state devices divide.
     const Optimized& optimized = graph_.optimized();

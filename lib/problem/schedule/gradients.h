@@ -9,6 +9,10 @@
 //     count, and a shared buffer is copied before anything is added to it.
 // The result depends on the order in which nodes run backward, and on no other decision of a plan.
 // In every order that lib/problem/schedule/backward_order.h allows, each gradient is the same sum.
+//
+// That is how a graph goes backward by node. By input (WithBackwardByInput), every gradient has one
+// buffer, made by the step of the node whose output it belongs to. It is released once that node
+// and all makers of that node's inputs have had their steps; with explicit frees, at its free.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +21,14 @@
 #include "lib/base/check.h"
 #include "lib/base/units.h"
 #include "lib/problem/graph/tensor_graph.h"
+#include "lib/problem/schedule/schedule.h"
 
 namespace ckplan {
+
+// Whether frees of the schedule say when gradients are released.
+inline bool FreesGradients(const TensorGraph& graph, FreePolicy frees) {
+  return graph.backward() == BackwardForm::kByInput && frees == FreePolicy::kExplicit;
+}
 
 // Sink has two members:
 //   void Allocate(int32_t buffer, TensorId gradient_of);   as large as the tensor itself
@@ -31,11 +41,21 @@ namespace ckplan {
 template <typename Sink>
 class GradientReplay {
  public:
-  GradientReplay(const TensorGraph& graph, Sink* sink)
+  GradientReplay(const TensorGraph& graph, Sink* sink, FreePolicy frees = FreePolicy::kLiveness)
       : graph_(graph),
         sink_(sink),
         buffer_of_(graph.tensors().size(), kNoBuffer),
-        passed_by_(graph.tensors().size()) {}
+        passed_by_(graph.tensors().size()),
+        is_by_input_(graph.backward() == BackwardForm::kByInput),
+        holds_(FreesGradients(graph, frees)) {
+    if (!is_by_input_) return;
+    waits_for_.resize(graph.nodes().size());
+    has_run_.resize(graph.nodes().size());
+    for (const Tensor& tensor : graph.tensors()) {
+      if (tensor.producer.is_none() || !tensor.requires_grad) continue;
+      for (const NodeId reader : tensor.consumers) ++waits_for_[reader];
+    }
+  }
 
   void Loss() {
     for (const TensorId output : graph_.outputs()) {
@@ -46,6 +66,7 @@ class GradientReplay {
   }
 
   void Backward(NodeId id) {
+    if (is_by_input_) return BackwardByInput(id);
     const Node& node = graph_.node(id);
     const auto first = std::find_if(node.outputs.begin(), node.outputs.end(),
                                     [&](TensorId t) { return buffer_of_[t] != kNoBuffer; });
@@ -59,6 +80,12 @@ class GradientReplay {
       Drop(buffer_of_[output]);
       buffer_of_[output] = kNoBuffer;
     }
+  }
+
+  // Releases a gradient that is there, in schedules whose frees say when.
+  void Free(TensorId tensor) {
+    Drop(buffer_of_[tensor]);
+    buffer_of_[tensor] = kNoBuffer;
   }
 
   // Release the memory of a tensor's gradient, which nothing shares, and allocate it again, for
@@ -90,6 +117,47 @@ class GradientReplay {
 
   bool PassesThrough(NodeId node, TensorId output, TensorId input) const {
     return passed_by_[input] == node && graph_.tensor(input).bytes == graph_.tensor(output).bytes;
+  }
+
+  bool HasGradient(NodeId id) const {
+    const std::vector<TensorId>& outputs = graph_.node(id).outputs;
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [&](TensorId output) { return buffer_of_[output] != kNoBuffer; });
+  }
+
+  void BackwardByInput(NodeId id) {
+    const Node& node = graph_.node(id);
+    const auto needs = [&](TensorId tensor) {
+      return graph_.tensor(tensor).requires_grad && buffer_of_[tensor] == kNoBuffer;
+    };
+    for (const TensorId output : node.outputs) {
+      const std::vector<NodeId>& readers = graph_.tensor(output).consumers;
+      const bool arrives = std::any_of(readers.begin(), readers.end(),
+                                       [&](NodeId reader) { return HasGradient(reader); });
+      if (arrives && needs(output)) buffer_of_[output] = New(output);
+    }
+    for (const TensorId input : node.inputs) {
+      if (!graph_.is_input(input) || !needs(input) || !HasGradient(id)) continue;
+      buffer_of_[input] = New(input);
+    }
+    if (holds_) return;
+    has_run_[id] = true;
+    for (const TensorId output : node.outputs) {
+      if (!graph_.tensor(output).requires_grad) continue;
+      for (const NodeId reader : graph_.tensor(output).consumers) {
+        --waits_for_[reader];
+        DropIfDone(reader);
+      }
+    }
+    DropIfDone(id);
+  }
+
+  // Releases the node's gradients once no later step reads them.
+  void DropIfDone(NodeId id) {
+    if (!has_run_[id] || waits_for_[id] > 0) return;
+    for (const TensorId output : graph_.node(id).outputs) {
+      if (buffer_of_[output] != kNoBuffer) Free(output);
+    }
   }
 
   void Add(int32_t into, int32_t from) {
@@ -139,6 +207,11 @@ class GradientReplay {
   // The last node that passed a gradient through to the tensor.
   IdVector<TensorId, NodeId> passed_by_;
   std::vector<int32_t> references_;
+  const bool is_by_input_;
+  const bool holds_;  // Gradients wait for their frees.
+  // By input: whether a node has had its step, and how many of its inputs have no gradient yet.
+  IdVector<NodeId, bool> has_run_;
+  IdVector<NodeId, int32_t> waits_for_;
 };
 
 }  // namespace ckplan

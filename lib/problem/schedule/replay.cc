@@ -36,6 +36,7 @@ std::optional<ReplayFault> Replay::ReadStep(int32_t step, FreePolicy frees) {
   const auto k = static_cast<size_t>(step);
   const int32_t kind = steps_[k];
   if (kind < 0) {
+    if (IsOfGradient(kind)) return std::nullopt;
     int32_t& newest = newest_[static_cast<size_t>(FreeOf(kind))];
     if (newest == kNone) return ReplayFault{Kind::kAbsentFree, k, FreeOf(kind)};
     versions_[static_cast<size_t>(newest)].dies_at = step;

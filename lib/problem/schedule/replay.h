@@ -17,7 +17,8 @@
 //     since the version is still to be read. After the drop, the value and the aliases that share
 //     the version's memory are away: nothing can read them. `in` makes a new version of the value
 //     in memory of its own, and new versions of those aliases in the same memory.
-// The gradients of a forward graph are not values here (see gradients.h).
+// The gradients of a forward graph are not values here (see gradients.h); sinks learn of their
+// frees by EndStep.
 #pragma once
 
 #include <cstddef>
@@ -122,6 +123,9 @@ class Replay {
   void MakeVersion(int32_t value, int32_t step);
   void TakeAway(int32_t value);
   void BringBack(int32_t value, int32_t step);
+  bool IsOfGradient(int32_t free) const {
+    return static_cast<size_t>(FreeOf(free)) >= table_.bytes.size();
+  }
   bool IsLoad(int32_t kind) const {
     return kind >= table_.first_transfer && table_.TransferOf(kind) == StepKind::kIn;
   }
@@ -162,7 +166,7 @@ void Replay::Report(Sink* sink) {
     const auto step = static_cast<int32_t>(k);
     const int32_t kind = steps_[k];
     if (kind < 0) {
-      ReleaseIfDead(FreeOf(kind), step, sink);
+      if (!IsOfGradient(kind)) ReleaseIfDead(FreeOf(kind), step, sink);
     } else {
       const size_t first_revival = revived_;
       IsLoad(kind) ? ReportLoad(table_.MovedBy(kind), step, sink) : ReportWrites(kind, step, sink);

@@ -44,6 +44,7 @@ const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step)
     case StepKind::kLoss:
       return graph.outputs();
     case StepKind::kFree:
+    case StepKind::kFreeGradient:
     case StepKind::kRun:
     case StepKind::kOut:
     case StepKind::kDrop:

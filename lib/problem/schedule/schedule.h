@@ -26,7 +26,10 @@ enum class StepKind : uint8_t {
   kLoss,      // Create the gradient of every output of the graph.
   kBackward,  // Run a node backward.
   kFree,      // Release a tensor; only in schedules with explicit frees.
-  kRun,       // Run an operation of a joint graph, for the first time or again.
+  // Release the gradient of a tensor; only in schedules with explicit frees for graphs whose
+  // backward steps are by input (BackwardForm).
+  kFreeGradient,
+  kRun,  // Run an operation of a joint graph, for the first time or again.
   // Transfers of a value of a joint graph, between the device and its host.
   kOut,   // Begin to copy the value to the host. It stays as it is until its drop.
   kDrop,  // Wait until that copy is complete, and release the value on the device.
@@ -37,13 +40,14 @@ constexpr bool IsTransfer(StepKind kind) { return kind >= StepKind::kOut; }
 
 struct Step {
   StepKind kind = StepKind::kLoss;
-  // The node or operation; the tensor or value for kFree and transfers; -1 for the loss.
+  // The node or operation; the tensor or value for frees and transfers; -1 for the loss.
   int32_t index = -1;
 
   static Step Forward(NodeId node) { return {StepKind::kForward, node.index()}; }
   static Step Loss() { return {StepKind::kLoss, -1}; }
   static Step Backward(NodeId node) { return {StepKind::kBackward, node.index()}; }
   static Step Free(TensorId tensor) { return {StepKind::kFree, tensor.index()}; }
+  static Step FreeGradient(TensorId of) { return {StepKind::kFreeGradient, of.index()}; }
   static Step Run(NodeId op) { return {StepKind::kRun, op.index()}; }
   static Step Out(TensorId value) { return {StepKind::kOut, value.index()}; }
   static Step Drop(TensorId value) { return {StepKind::kDrop, value.index()}; }
@@ -51,6 +55,7 @@ struct Step {
 
   NodeId node() const { return NodeId(index); }
   TensorId tensor() const { return TensorId(index); }
+  bool is_free() const { return kind == StepKind::kFree || kind == StepKind::kFreeGradient; }
   bool is_transfer() const { return IsTransfer(kind); }
   bool operator==(const Step&) const = default;
 };

@@ -42,14 +42,23 @@ class ByteCounter {
 class Simulator::ForwardMeter : public PeakMeter {
  public:
   ForwardMeter(const StepTable& table, const GradientProfile& profile, int32_t loss)
-      : PeakMeter(table), profile_(profile), loss_(loss) {}
+      : PeakMeter(table),
+        profile_(profile),
+        loss_(loss),
+        bytes_(table.bytes),
+        tensors_(static_cast<int32_t>(table.bytes.size())) {}
 
   void Work(int32_t kind) {
-    Measure(kind, kind < loss_ ? gradients_ : Of(profile_.during, kind));
-    if (kind >= loss_) gradients_ = Of(profile_.after, kind);
+    Measure(kind, kind < loss_ ? gradients_ : Of(profile_.during, kind) - freed_);
+    if (kind >= loss_) gradients_ = Of(profile_.after, kind) - freed_;
   }
   void EndStep(int32_t kind) {
     if (kind >= 0) last_kind_ = kind;
+    if (kind < 0 && FreeOf(kind) >= tensors_) {
+      const Bytes bytes = Of(bytes_, FreeOf(kind) - tensors_);
+      freed_ += bytes;
+      gradients_ -= bytes;
+    }
     if (last_kind_ == loss_) saved_ = live();  // Frees may follow the loss.
     PeakMeter::EndStep(kind);
   }
@@ -60,6 +69,9 @@ class Simulator::ForwardMeter : public PeakMeter {
  private:
   const GradientProfile& profile_;
   const int32_t loss_;
+  const std::vector<Bytes>& bytes_;
+  const int32_t tensors_;
+  Bytes freed_;                        // Gradients that frees have released.
   int32_t last_kind_ = Replay::kNone;  // The last step that is not a free.
   Bytes gradients_;
   Bytes saved_;
@@ -83,8 +95,9 @@ Result<Simulation> Simulator::Run(const Schedule& schedule) {
     return Simulation{meter.peak(), meter.peak_step(), meter.cost(),
                       meter.cost() - of_.joint().cost()};
   }
-  UpdateProfile();
   const TensorGraph& graph = of_.forward();
+  if (FreesGradients(graph, schedule.frees)) CKPLAN_RETURN_IF_ERROR(CheckGradientFrees(schedule));
+  UpdateProfile(schedule.frees);
   ForwardMeter meter(table_, profile_, KindOf(graph, Step::Loss()));
   replay_.Report(&meter);
   const Bytes others = (graph.micro_batches() - 1) * meter.saved();
@@ -136,12 +149,12 @@ Error Simulator::FaultOf(const Schedule& schedule, const ReplayFault& fault) con
 }
 
 Error Simulator::StepError(const Schedule& schedule, size_t step, const std::string& fault) const {
-  static constexpr const char* kVerbs[] = {"forward", "loss", "backward", "free",
+  static constexpr const char* kVerbs[] = {"forward", "loss", "backward", "free", "free-gradient",
                                            "run",     "out",  "drop",     "in"};
   const Step& s = schedule.steps[step];
   std::string what = kVerbs[static_cast<size_t>(s.kind)];
   const auto index = static_cast<size_t>(s.index);
-  const bool is_of_tensor = s.kind == StepKind::kFree || s.is_transfer();
+  const bool is_of_tensor = s.is_free() || s.is_transfer();
   if (is_of_tensor && index < of_.tensor_count()) {
     what += fmt::format(" of \"{}\"", of_.NameOf(s.tensor()));
   } else if (!is_of_tensor && s.kind != StepKind::kLoss && index < of_.node_count()) {
@@ -157,9 +170,12 @@ Result<Done> Simulator::CheckRuns(const Schedule& schedule) {
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
     const Step& step = schedule.steps[k];
     const auto index = static_cast<size_t>(step.index);
-    if (step.kind == StepKind::kFree) {
+    if (step.is_free()) {
+      const bool is_free_here = step.kind == StepKind::kFree ||
+                                (!of_.is_joint() && FreesGradients(of_.forward(), schedule.frees));
       const bool may_free = schedule.frees == FreePolicy::kExplicit && index < of_.tensor_count();
-      if (!may_free) return StepError(schedule, k, "frees what this schedule may not free");
+      if (!may_free || !is_free_here)
+        return StepError(schedule, k, "frees what this schedule may not free");
       continue;
     }
     if (step.is_transfer()) {
@@ -261,16 +277,62 @@ Result<Done> Simulator::CheckFreeOrder(const Schedule& schedule) {
   return Done{};
 }
 
-void Simulator::UpdateProfile() {
+// Checks that gradients which steps read are there, and that each is freed once.
+Result<Done> Simulator::CheckGradientFrees(const Schedule& schedule) {
+  const TensorGraph& graph = of_.forward();
+  ByteCounter counter(graph);
+  GradientReplay<ByteCounter> replay(graph, &counter, schedule.frees);
+  IdVector<TensorId, bool> was_freed(graph.tensors().size());
+  for (size_t k = 0; k < schedule.steps.size(); ++k) {
+    const Step& step = schedule.steps[k];
+    const auto check = [&](NodeId of) -> Result<Done> {
+      for (const TensorId output : graph.node(of).outputs) {
+        if (!was_freed[output]) continue;
+        return StepError(schedule, k,
+                         fmt::format("reads the gradient of \"{}\", which is not in memory",
+                                     of_.NameOf(output)));
+      }
+      return Done{};
+    };
+    if (step.kind == StepKind::kLoss) replay.Loss();
+    if (step.kind == StepKind::kFreeGradient) {
+      if (graph.is_input(step.tensor()) || replay.BufferOf(step.tensor()) < 0) {
+        return StepError(schedule, k, "frees a gradient that is not in memory");
+      }
+      replay.Free(step.tensor());
+      was_freed[step.tensor()] = true;
+    }
+    if (step.kind != StepKind::kBackward) continue;
+    CKPLAN_RETURN_IF_ERROR(check(step.node()));
+    for (const TensorId output : graph.node(step.node()).outputs) {
+      if (!graph.tensor(output).requires_grad) continue;
+      for (const NodeId reader : graph.tensor(output).consumers) {
+        CKPLAN_RETURN_IF_ERROR(check(reader));
+      }
+    }
+    replay.Backward(step.node());
+  }
+  for (const TensorId id : graph.tensors().ids()) {
+    if (graph.is_input(id) || replay.BufferOf(id) < 0) continue;
+    return MakeError(
+        ErrorCode::kInvalidInput,
+        fmt::format("schedule: the gradient of \"{}\" is never freed", of_.NameOf(id)));
+  }
+  return Done{};
+}
+
+void Simulator::UpdateProfile(FreePolicy frees) {
   const std::vector<NodeId>& order = backward_order_;
-  if (profile_.order == order && !profile_.during.empty()) return;
+  const bool is_held = FreesGradients(of_.forward(), frees);
+  const bool is_same = profile_.order == order && profile_.is_held == is_held;
+  if (is_same && !profile_.during.empty()) return;
   // Left empty until the profile is complete, because the work may be stopped.
   profile_.order.clear();
   profile_.during.assign(table_.reads.size(), Bytes(0));
   profile_.after.assign(table_.reads.size(), Bytes(0));
   const TensorGraph& graph = of_.forward();
   ByteCounter counter(graph);
-  GradientReplay<ByteCounter> replay(graph, &counter);
+  GradientReplay<ByteCounter> replay(graph, &counter, frees);
   const auto note = [&](const Step& step) {
     const auto kind = static_cast<size_t>(KindOf(graph, step));
     profile_.during[kind] = counter.highest();
@@ -285,6 +347,7 @@ void Simulator::UpdateProfile() {
     note(Step::Backward(id));
   }
   profile_.order = order;
+  profile_.is_held = is_held;
 }
 
 Bytes KeepAllPeak(const TrainingStep& step) {

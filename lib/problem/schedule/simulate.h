@@ -69,6 +69,7 @@ class Simulator {
     std::vector<NodeId> order;
     std::vector<Bytes> during;
     std::vector<Bytes> after;
+    bool is_held = false;  // Whether nothing is released here, since frees say when.
   };
   class ForwardMeter;
 
@@ -79,7 +80,8 @@ class Simulator {
   std::string NameOfKind(size_t kind) const;
   Result<Done> CheckOrder(const Schedule& schedule);
   Result<Done> CheckFreeOrder(const Schedule& schedule);
-  void UpdateProfile();
+  Result<Done> CheckGradientFrees(const Schedule& schedule);
+  void UpdateProfile(FreePolicy frees);
   Error FaultOf(const Schedule& schedule, const ReplayFault& fault) const;
   Error StepError(const Schedule& schedule, size_t step, const std::string& fault) const;
 

@@ -141,11 +141,11 @@ class TakeoverFinder {
 };
 
 // For each buffer of the timeline: the earlier buffer whose memory it takes over, or kOwnMemory.
-// Schedules with explicit frees have nothing in place. `timeline` must be that of the schedule. O(b
-// log b) for b buffers, reads and pairs of all steps.
+// Schedules with explicit frees, and graphs whose backward is by input, have nothing in place.
+// `timeline` must be that of the schedule. O(b log b) for b buffers, reads and pairs of all steps.
 std::vector<int32_t> GradientsInPlace(const TensorGraph& graph, const Schedule& schedule,
                                       const Timeline& timeline) {
-  if (schedule.frees == FreePolicy::kExplicit) {
+  if (schedule.frees == FreePolicy::kExplicit || graph.backward() == BackwardForm::kByInput) {
     return std::vector<int32_t>(timeline.buffers.size(), kOwnMemory);
   }
   return TakeoverFinder(graph, schedule, timeline).Find();

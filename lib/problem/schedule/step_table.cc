@@ -237,6 +237,8 @@ std::vector<int32_t> KindsOf(const TrainingStep& of, const Schedule& schedule) {
   for (const Step& step : schedule.steps) {
     if (step.kind == StepKind::kFree) {
       kinds.push_back(FreeOf(step.index));
+    } else if (step.kind == StepKind::kFreeGradient) {
+      kinds.push_back(FreeOf(static_cast<int32_t>(of.tensor_count()) + step.index));
     } else if (step.is_transfer()) {
       kinds.push_back(KindOfTransfer(of, step));
     } else {

@@ -79,7 +79,8 @@ StepTable TableFor(const TrainingStep& step, const Schedule& schedule);
 // Returns the kind of a step of a forward graph. The step must not be a free.
 int32_t KindOf(const TensorGraph& graph, const Step& step);
 
-// FreeOf encodes the freeing of a value among kinds of steps; the next function decodes it.
+// FreeOf encodes the freeing of a value among kinds of steps; the next function decodes it. The
+// gradients of a forward graph are numbered after its values here.
 constexpr int32_t FreeOf(int32_t value) { return -1 - value; }
 
 // Translates the steps of a schedule, which must all be of the graph's form, for replays. Transfers

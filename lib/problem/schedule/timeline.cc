@@ -114,13 +114,13 @@ int32_t TimelineSink::NewWorkspace(int32_t kind, NodeId node) {
 // Adds the gradients, which the replay does not track.
 class GradientTimelineSink : public TimelineSink {
  public:
-  GradientTimelineSink(const TensorGraph& graph, const StepTable& table)
+  GradientTimelineSink(const TensorGraph& graph, const StepTable& table, FreePolicy frees)
       : TimelineSink(table),
         graph_(graph),
         loss_(KindOf(graph, Step::Loss())),
         first_transfer_(table.first_transfer),
         gradients_{this, {}},
-        replay_(graph, &gradients_) {}
+        replay_(graph, &gradients_, frees) {}
 
   void Work(int32_t kind) {
     if (kind < loss_ || kind >= first_transfer_) return TimelineSink::Work(kind);
@@ -134,6 +134,12 @@ class GradientTimelineSink : public TimelineSink {
     const int32_t workspace = NewWorkspace(kind, node);
     replay_.Backward(node);
     if (workspace != kNoBuffer) End(workspace);
+  }
+
+  void EndStep(int32_t kind) {
+    const auto tensors = static_cast<int32_t>(graph_.tensors().size());
+    if (kind < 0 && FreeOf(kind) >= tensors) replay_.Free(TensorId(FreeOf(kind) - tensors));
+    TimelineSink::EndStep(kind);
   }
 
  private:
@@ -179,7 +185,7 @@ Timeline BuildTimeline(const TrainingStep& step, const Schedule& schedule) {
     replay.Report(&sink);
     return std::move(sink).Finish();
   }
-  GradientTimelineSink sink(step.forward(), table);
+  GradientTimelineSink sink(step.forward(), table, schedule.frees);
   replay.Report(&sink);
   return std::move(sink).Finish();
 }

@@ -195,6 +195,7 @@ Bytes TrainingStep::OwnNeedOf(const Step& step) const {
       return BytesOf(step.tensor());
     case StepKind::kLoss:
     case StepKind::kFree:
+    case StepKind::kFreeGradient:
       break;
   }
   return sum;
@@ -234,6 +235,8 @@ std::string DescribeStep(const TrainingStep& of, const Step& step, bool has_run)
       return "backward of " + of.NameOf(step.node());
     case StepKind::kFree:
       return "the release of " + of.NameOf(step.tensor());
+    case StepKind::kFreeGradient:
+      return "the release of the gradient of " + of.NameOf(step.tensor());
     case StepKind::kRun:
       return (has_run ? "another run of " : "run of ") + of.NameOf(step.node());
     case StepKind::kOut:

@@ -188,6 +188,8 @@ class DecisionReader {
         schedule.steps.push_back(Step::Loss());
       } else if (step.kind == StepKind::kFree) {
         schedule.steps.push_back(Step::Free(names_.FindTensor(step.what, "order")));
+      } else if (step.kind == StepKind::kFreeGradient) {
+        schedule.steps.push_back(Step::FreeGradient(names_.FindTensor(step.what, "order")));
       } else {
         const NodeId id = names_.FindNode(step.what, "order");
         schedule.steps.push_back(step.kind == StepKind::kForward ? Step::Forward(id)

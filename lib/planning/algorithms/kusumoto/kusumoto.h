@@ -78,7 +78,8 @@ class CanonicalSolver : public PreparedSolver {
 // Guarantee  optimal for Eq. 1 under the budget of Eq. 2 among canonical strategies. If costs have
 //            to be rounded, or a search with exact costs would take too long, the plan says how
 //            near the optimum it is proven to be (lower_set_dp.h). It is not optimal among all
-//            schedules, nor for the simulated peak, which liveness makes lower than Eq. 2.
+//            schedules, nor for the simulated peak, which Eq. 2 bounds only if backward
+//            steps are by input (WithBackwardByInput).
 // Knob       B of Eq. 2; without a budget the least feasible B.
 // Cost       O(P N) time, P = pairs of nested lower sets whose difference fits the budget, N =
 //            states (t, m) of a set, few in practice; O(S (N + n / 64)) memory for S lower sets. S

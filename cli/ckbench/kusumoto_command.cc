@@ -1,0 +1,38 @@
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/ckbench/commands.h"
+#include "cli/ckbench/reproduction.h"
+
+namespace ckplan {
+
+Result<ExitCode> RunKusumoto(std::vector<std::string> arguments) {
+  std::optional<std::string> graphs;
+  std::string format = "text";
+  CommandLine line("ckbench kusumoto", "ckbench kusumoto --graphs recompute/computational_graphs",
+                   "Prints Tables 1 and 2 of Kusumoto et al. 2019 next to ours on their graphs.");
+  line.Value("--graphs", "DIR", "computational_graphs of github.com/pfnet-research/recompute",
+             &graphs);
+  line.Choice("-f,--format", {"text", "json", "md"}, "of what is printed", &format);
+  const Screen screen = BenchScreen();
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<ExitCode> done,
+                          ParseOrHelp(line, std::move(arguments), screen));
+  if (done) return *done;
+  if (!graphs) {
+    return MakeError(ErrorCode::kUsage,
+                     "ckbench kusumoto needs --graphs DIR, the authors' computational_graphs");
+  }
+  Progress progress(screen.shows_progress);
+  progress.Stage("reproducing kusumoto");
+  CKPLAN_ASSIGN_OR_RETURN(Reproduction reproduction, ReproduceKusumotoOn(*graphs));
+  progress.Clear();
+  const std::vector<Reproduction> all = {std::move(reproduction)};
+  CKPLAN_RETURN_IF_ERROR(screen.Print(format == "json" ? ReproductionJson(all)
+                                      : format == "md"
+                                          ? TablesMarkdown(all)
+                                          : ReproductionText(all, screen.out.table_width())));
+  return ExitCode::kOk;
+}
+
+}  // namespace ckplan
