@@ -288,8 +288,8 @@ class LeastCapacity {
   LeastCapacity(const Surroundings& around, const StepEvents& step)
       : around_(around), step_(step) {}
 
-  // Returns the steps within the least capacity above `too_little`; `ample` has them within one that
-  // is enough.
+  // Returns the steps within the least capacity above `too_little`; `ample` has them within one
+  // that is enough.
   Rehearsed Above(Bytes too_little, const Rehearsed& ample) const {
     too_little = std::max(too_little, ample.requested - Bytes(1));
     const auto events = static_cast<int64_t>(step_.events.size());
