@@ -53,7 +53,7 @@ class AttentionFuser {
   AttentionFuser(Model::Impl& model, FusedOperators fused, Autograd autograd)
       : model_(model),
         is_captured_(fused == FusedOperators::kCaptured),
-        takes_dropout_(is_captured_ && autograd == Autograd::kTorchCuda),
+        is_of_gpu_(is_captured_ && autograd == Autograd::kTorchCuda),
         facts_(FindFacts(model)),
         readers_(model, facts_) {}
 
@@ -146,9 +146,9 @@ class AttentionFuser {
 
   // Goes from the result of a product down, as far as the tensor is only moved. Sets the operation
   // that makes the tensor. Where PyTorch copies what was moved, both tensors exist, so the result
-  // is that from before the movement.
+  // is that from before the movement. Exporters write that copy as a CPU's kernels need it.
   std::optional<RowsOfHeads> RowsBelow(ValueIndex value, const std::string& letters,
-                                       size_t* maker) const {
+                                       bool has_heads_first, size_t* maker) const {
     std::optional<RowsOfHeads> best;
     std::optional<HeadAxes> axes = HeadAxes(DimsOf(value), letters);
     bool is_moved = true;
@@ -168,7 +168,7 @@ class AttentionFuser {
       if (is_moved) {
         axes = axes->TransposedBy(OrderOf(next, DimsOf(value).size()));
       } else if (IsView(next)) {
-        if (unmoved && OriginOf(model_, next).Is("aten.clone")) {
+        if (unmoved && has_heads_first && OriginOf(model_, next).Is("aten.clone")) {
           *maker = product;
           return unmoved;
         }
@@ -257,6 +257,17 @@ class AttentionFuser {
     double dropout = 0;
     bool is_causal = false;
   };
+
+  // Returns whether the result has its heads first in memory, so that moving them is a copy.
+  // Kernels for GPUs have the queries' heads side by side: always the memory-efficient one, which
+  // takes 32 bits and masks, and flash attention if queries have them so.
+  bool HasHeadsFirst(const NewAttention& made) const {
+    if (!is_of_gpu_) return true;
+    const bool has_mask = made.terms.mask.value != kNoValue || made.terms.bias.value != kNoValue;
+    const int32_t type = model_.value(made.q.value).elem_type;
+    return type != onnx::TensorProto::FLOAT && !has_mask &&
+           made.q.order.find("sh") == std::string::npos;
+  }
 
   static void SetInts(onnx::NodeProto& node, std::string_view name, const Dims& values) {
     onnx::AttributeProto& attribute = *node.add_attribute();
@@ -358,7 +369,7 @@ class AttentionFuser {
   }
 
   void FuseAround(size_t softmax) {
-    const auto found = FindAttentionAround(model_, facts_, readers_, softmax, takes_dropout_);
+    const auto found = FindAttentionAround(model_, facts_, readers_, softmax, is_of_gpu_);
     if (!found || !MayBeCaptured(*found)) return;
     const ModelOperation& scores = model_.operations[found->scores];
     const ModelOperation& output = model_.operations[found->output];
@@ -384,7 +395,7 @@ class AttentionFuser {
     }
     if (!IsCaptured(made.q, made.k)) return;
     size_t target = found->output;
-    const auto y = RowsBelow(found->result, LettersOf(rank, "sd"), &target);
+    const auto y = RowsBelow(found->result, LettersOf(rank, "sd"), HasHeadsFirst(made), &target);
     if (!y) return;
     made.y = *y;
     Replace(target, softmax, made);
@@ -457,15 +468,16 @@ class AttentionFuser {
       return true;
     }
     const std::vector<ValueIndex> operands(attention.inputs.begin(), attention.inputs.begin() + 3);
-    const auto y = RowsBelow(result, letters, target);
-    if (!y || !FindRows(operands, {letters, letters, letters}, made)) return false;
+    if (!FindRows(operands, {letters, letters, letters}, made)) return false;
+    const auto y = RowsBelow(result, letters, HasHeadsFirst(made), target);
+    if (!y) return false;
     made.y = *y;
     return true;
   }
 
   Model::Impl& model_;
   const bool is_captured_;
-  const bool takes_dropout_;
+  const bool is_of_gpu_;
   const ModelFacts facts_;
   const ValueReaders readers_;
   Origin origin_;  // With kCaptured: of the attention that is being fused.

@@ -15,8 +15,11 @@ namespace {
 
 // The state of an optimizer arrives at the end of the first step. After the third, nothing changes.
 constexpr int kRehearsedSteps = 3;
-// The least memory for the steps is sought among this many sizes, from below, since steps that fit
-// in a size may not fit in a larger one. Then the gap below it is halved.
+// The least memory for the steps is sought from below, since steps that fit in a size may not fit
+// in a larger one: each attempt says at which size it would have gone otherwise. After this many
+// allocations in all attempts, the search goes on among a few sizes, and the gap below the one that
+// is found is halved.
+constexpr int64_t kMostAllocations = 2'000'000;
 constexpr int kSizesTried = 16;
 constexpr int kHalvings = 6;
 
@@ -214,8 +217,10 @@ Surroundings SurroundingsOf(const TrainingStep& step, const PlanRequest& request
 
 // The most that the allocator held, and the most that it was asked for.
 struct Rehearsed {
+  bool has_room = true;
   Bytes reserved;
   Bytes requested;
+  Bytes next_capacity;  // The least one above this with which the steps would go otherwise.
 };
 
 // Runs a few training steps through the allocator, as PyTorch does.
@@ -224,22 +229,28 @@ class Rehearsal {
   Rehearsal(const Surroundings& around, const StepEvents& step, Bytes capacity)
       : around_(around), step_(step), allocator_(capacity), blocks_(step.sizes.size()) {}
 
-  // Returns nullopt if the capacity is too small.
-  std::optional<Rehearsed> Run() && {
-    if (!AllocateAll(around_.constants)) return std::nullopt;
-    for (int i = 0; i < kRehearsedSteps; ++i) {
-      if (!RunStep()) return std::nullopt;
-      if (i == 0 && !AllocateAll(around_.state)) return std::nullopt;
-      const auto temporaries = AllocateAll(around_.temporaries);
-      if (!temporaries) return std::nullopt;
-      for (const auto block : *temporaries) allocator_.Release(block);
-      for (const size_t buffer : step_.left) allocator_.Release(blocks_[buffer]);
-    }
-    return Rehearsed{allocator_.peak_reserved(), allocator_.peak_requested()};
+  Rehearsed Run() && {
+    const bool has_room = RunSteps();
+    return {has_room, allocator_.peak_reserved(), allocator_.peak_requested(),
+            allocator_.next_capacity()};
   }
 
  private:
   using BlockId = CachingAllocator::BlockId;
+
+  // Returns whether the capacity is enough.
+  bool RunSteps() {
+    if (!AllocateAll(around_.constants)) return false;
+    for (int i = 0; i < kRehearsedSteps; ++i) {
+      if (!RunStep()) return false;
+      if (i == 0 && !AllocateAll(around_.state)) return false;
+      const auto temporaries = AllocateAll(around_.temporaries);
+      if (!temporaries) return false;
+      for (const auto block : *temporaries) allocator_.Release(block);
+      for (const size_t buffer : step_.left) allocator_.Release(blocks_[buffer]);
+    }
+    return true;
+  }
 
   std::optional<std::vector<BlockId>> AllocateAll(const std::vector<Bytes>& sizes) {
     std::vector<BlockId> blocks;
@@ -271,39 +282,69 @@ class Rehearsal {
   std::vector<BlockId> blocks_;
 };
 
+// Seeks the least capacity for the steps.
+class LeastCapacity {
+ public:
+  LeastCapacity(const Surroundings& around, const StepEvents& step)
+      : around_(around), step_(step) {}
+
+  // Returns the steps within the least capacity above `too_little`; `ample` has them within one
+  // that is enough.
+  Rehearsed Above(Bytes too_little, const Rehearsed& ample) const {
+    too_little = std::max(too_little, ample.requested - Bytes(1));
+    const auto events = static_cast<int64_t>(step_.events.size());
+    const int64_t most_attempts = kMostAllocations / (kRehearsedSteps * (events + 1));
+    for (int64_t i = 0; i < most_attempts; ++i) {
+      const Rehearsed held = Run(too_little + Bytes(1));
+      if (held.has_room) return held;
+      too_little = held.next_capacity - Bytes(1);
+    }
+    return Between(too_little, ample);
+  }
+
+ private:
+  Rehearsed Run(Bytes capacity) const { return Rehearsal(around_, step_, capacity).Run(); }
+
+  Rehearsed Between(Bytes too_little, Rehearsed held) const {
+    const Bytes least = too_little;
+    const int64_t range = held.reserved.count() - least.count();
+    for (int64_t i = 1; i < kSizesTried; ++i) {
+      const Bytes size = least + Bytes(range / kSizesTried * i);
+      const Rehearsed less = Run(size);
+      if (less.has_room) {
+        held = less;
+        break;
+      }
+      too_little = size;
+    }
+    for (int i = 0; i < kHalvings && too_little + Bytes(1) < held.reserved; ++i) {
+      const Bytes middle((too_little.count() + held.reserved.count()) / 2);
+      const Rehearsed less = Run(middle);
+      if (less.has_room) {
+        held = less;
+      } else {
+        too_little = middle;
+      }
+    }
+    return held;
+  }
+
+  const Surroundings& around_;
+  const StepEvents& step_;
+};
+
 // Returns what the allocator holds besides tensors: within the capacity or, where the steps do not
-// fit in it, within the least one that is found for them.
+// fit in it, within the least larger one that is found for them, or within any (`seeks_least`).
 Bytes KeptByAllocator(const Surroundings& around, const StepEvents& step,
-                      std::optional<Bytes> capacity) {
-  const auto run = [&](Bytes within) { return Rehearsal(around, step, within).Run(); };
-  std::optional<Rehearsed> held;
-  if (capacity && *capacity > Bytes(0)) held = run(*capacity);
-  if (held) return held->reserved - held->requested;
-  held = run(CachingAllocator::kNoLimit);
-  if (!held) return Bytes(0);
-  if (!capacity) return held->reserved - held->requested;
-  const int64_t least = held->requested.count() - 1;
-  const int64_t range = held->reserved.count() - least;
-  Bytes too_little = std::max(*capacity, Bytes(least));
-  for (int64_t i = 1; i < kSizesTried; ++i) {
-    const Bytes size(least + range / kSizesTried * i);
-    if (size <= too_little) continue;
-    if (const std::optional<Rehearsed> less = run(size)) {
-      held = less;
-      break;
-    }
-    too_little = size;
+                      std::optional<Bytes> capacity, bool seeks_least) {
+  if (capacity && *capacity > Bytes(0)) {
+    const Rehearsed held = Rehearsal(around, step, *capacity).Run();
+    if (held.has_room) return held.reserved - held.requested;
   }
-  for (int i = 0; i < kHalvings && too_little + Bytes(1) < held->reserved; ++i) {
-    const Bytes middle((too_little.count() + held->reserved.count()) / 2);
-    const std::optional<Rehearsed> less = run(middle);
-    if (less) {
-      held = less;
-    } else {
-      too_little = middle;
-    }
-  }
-  return held->reserved - held->requested;
+  Rehearsed held = Rehearsal(around, step, CachingAllocator::kNoLimit).Run();
+  if (!held.has_room) return Bytes(0);
+  if (capacity && seeks_least) held = LeastCapacity(around, step).Above(*capacity, held);
+  return held.reserved - held.requested;
 }
 
 class Accountant {
@@ -312,6 +353,7 @@ class Accountant {
       : step_(of.step),
         request_(of.request),
         buffers_(of.buffers),
+        seeks_least_(of.seeks_least),
         events_(events),
         // The rest of the peak is what the other micro-batches in flight keep.
         other_micro_batches_(std::max(peak - events.peak_without_arriving, Bytes(0))),
@@ -367,9 +409,9 @@ class Accountant {
     found_.outside.push_back(WorkspacesLine());
     const Surroundings around =
         SurroundingsOf(step_, request_, cublas, events_.arriving, other_micro_batches_);
-    found_.outside.push_back(Line("allocator", KeptByAllocator(around, events_, capacity),
-                                  LineKind::kFormula,
-                                  "replay of PyTorch's CUDACachingAllocator.cpp"));
+    found_.outside.push_back(
+        Line("allocator", KeptByAllocator(around, events_, capacity, seeks_least_),
+             LineKind::kFormula, "replay of PyTorch's CUDACachingAllocator.cpp"));
     std::move(fixed.begin(), fixed.end(), std::back_inserter(found_.outside));
   }
 
@@ -394,6 +436,7 @@ class Accountant {
   const TrainingStep& step_;
   const PlanRequest& request_;
   const Bytes buffers_;
+  const bool seeks_least_;
   const StepEvents& events_;
   const Bytes other_micro_batches_;
   const ConstantMemory constants_;
@@ -416,6 +459,11 @@ Bytes LeastMemoryFor(const AccountedStep& of, const Schedule& schedule, Bytes pe
   PlanRequest request = of.request;
   request.memory = Budget::Of(Bytes(1));  // Too little, so that the need is the least.
   return AccountFor({of.step, request, of.buffers}, schedule, peak).need();
+}
+
+bool FitsMemory(AccountedStep of, const Schedule& schedule, Bytes peak) {
+  of.seeks_least = false;
+  return AccountFor(of, schedule, peak).need() <= of.request.memory.bytes;
 }
 
 Bytes ArrivingGradients(const TrainingStep& step, const PlanRequest& request) {

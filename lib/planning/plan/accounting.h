@@ -39,16 +39,21 @@ struct AccountedStep {
   TrainingStep step;
   const PlanRequest& request;
   Bytes buffers;  // The part of the parameters that is not trained and belongs to no parameter.
+  bool seeks_least = true;  // Whether the least memory is sought if the request's is too small.
 };
 
 // Accounts for a schedule of the step. `peak` is its peak as plans state it. If the request has a
 // memory, the allocator gives free segments back where memory ends; without one it never does. If
-// the memory is too small, the need is the least memory that is found to be enough.
-// O(buffers of the schedule * log).
+// the memory is too small, the need is the least larger one that is enough, or nearly so for
+// schedules of more than some 10,000 buffers. O(buffers of the schedule * log) for a memory that is
+// enough, and otherwise some hundred times that, up to a few tenths of a second.
 Accounting AccountFor(const AccountedStep& of, const Schedule& schedule, Bytes peak);
 
 // Returns the least memory that is found to be enough for a schedule, as programs get it.
 Bytes LeastMemoryFor(const AccountedStep& of, const Schedule& schedule, Bytes peak);
+
+// Returns whether the schedule's need is within the request's memory, without seeking the least.
+bool FitsMemory(AccountedStep of, const Schedule& schedule, Bytes peak);
 
 // Returns the bytes of the constant gradients that the need has only from when they are computed.
 // 0 if the request counts them otherwise, if micro-batches or devices share the step, or if the

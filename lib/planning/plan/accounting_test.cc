@@ -222,14 +222,13 @@ TEST_CASE("accounting: where the memory is too small, the need is the least that
     if (least < free) ++smaller;
     request.memory = Budget::Of(least);
     CHECK(OfKeepAll(graph, request).need() <= least);
-    // The search ends when a small part of the gap is left.
-    request.memory = Budget::Of(least - MiB(2));
-    CHECK(OfKeepAll(graph, request).need() > request.memory.bytes);
+    request.memory = Budget::Of(least - Bytes(1));
+    CHECK(OfKeepAll(graph, request).need() == least);
   }
   CHECK(smaller > 2);
 }
 
-TEST_CASE("accounting: a size that is enough is found below one that is not") {
+TEST_CASE("accounting: the least memory is exact, also where a larger one is not enough") {
   int falling = 0;  // Graphs that fit in a memory, but not in a larger one.
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
@@ -240,19 +239,23 @@ TEST_CASE("accounting: a size that is enough is found below one that is not") {
     const TensorGraph graph = RandomTensorGraph(rng, options);
     PlanRequest request = By(Optimizer::kSgd);
     const Accounting free = OfKeepAll(graph, request);
-    const Bytes without_allocator = free.need() - LineOf(free, "allocator").bytes;
+    const Bytes without_segments = LineOf(free, "context").bytes + LineOf(free, "driver").bytes;
     request.memory = Budget::Of(Bytes(1));
     const Bytes least = OfKeepAll(graph, request).need();
-    const int64_t part = (free.need() - without_allocator).count() / 16;
     std::optional<Bytes> first;
     bool falls = false;
-    for (int i = 1; i < 16; ++i) {
-      request.memory = Budget::Of(without_allocator + Bytes(part * i));
-      const bool fits = OfKeepAll(graph, request).need() <= request.memory.bytes;
-      if (fits && !first) first = request.memory.bytes;
+    // All segments have whole 2 MiB.
+    for (Bytes memory = without_segments; memory <= free.need(); memory += MiB(2)) {
+      request.memory = Budget::Of(memory);
+      const TrainingStep step(graph);
+      const bool fits = FitsMemory({step, request, Bytes(0)}, step.KeepAll(), KeepAllPeak(step));
+      const Bytes need = OfKeepAll(graph, request).need();
+      CHECK(fits == (need <= memory));
+      if (fits && !first) first = need;
       falls = falls || (first && !fits);
     }
-    if (first) CHECK(least <= *first + Bytes(part));
+    REQUIRE(first);
+    CHECK(least == *first);
     falling += falls ? 1 : 0;
   }
   CHECK(falling > 0);

@@ -64,8 +64,10 @@ std::optional<CachingAllocator::BlockId> CachingAllocator::TakeFree(int64_t size
 
 std::optional<CachingAllocator::BlockId> CachingAllocator::NewSegment(int64_t size, bool is_small) {
   const int64_t segment = SegmentFor(size);
-  if (!HasRoom(segment)) GiveBack();
-  if (!HasRoom(segment)) return std::nullopt;
+  if (!FindsRoom(segment)) {
+    GiveBack();
+    if (!FindsRoom(segment)) return std::nullopt;
+  }
   reserved_ += segment;
   peak_reserved_ = std::max(peak_reserved_, Bytes(reserved_));
   Block block;
@@ -131,6 +133,10 @@ CachingAllocator::BlockId CachingAllocator::NewBlock(const Block& block) {
   return id;
 }
 
-bool CachingAllocator::HasRoom(int64_t size) const { return size <= capacity_ - reserved_; }
+bool CachingAllocator::FindsRoom(int64_t size) {
+  if (size <= capacity_ - reserved_) return true;
+  next_capacity_ = std::min(next_capacity_, reserved_ + size);
+  return false;
+}
 
 }  // namespace ckplan

@@ -41,6 +41,8 @@ class CachingAllocator {
 
   Bytes peak_requested() const { return peak_requested_; }  // Sizes as they were asked for.
   Bytes peak_reserved() const { return peak_reserved_; }    // Sizes of all segments.
+  // The least capacity above this one with which the calls so far would have gone otherwise.
+  Bytes next_capacity() const { return Bytes(next_capacity_); }
 
  private:
   // A piece of a segment. Its neighbours there are linked.
@@ -62,9 +64,10 @@ class CachingAllocator {
   void Split(BlockId block, int64_t size);
   void MergeWith(BlockId block, BlockId neighbour);
   BlockId NewBlock(const Block& block);
-  bool HasRoom(int64_t size) const;
+  bool FindsRoom(int64_t size);
 
   int64_t capacity_;
+  int64_t next_capacity_ = kNoLimit.count();
   std::vector<Block> blocks_;
   std::vector<BlockId> unused_ids_;
   FreeBlocks free_[2];

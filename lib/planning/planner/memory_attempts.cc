@@ -66,11 +66,13 @@ Result<Plan> FirstThatFits(const TrainingStep& step, const PlanRequest& request,
                            const std::function<Result<Plan>(const PlanRequest&)>& make) {
   MemoryAttempts attempts(step, request);
   Result<Plan> plan = make(request);
-  std::optional<Bytes> need;  // What the last plan that was too large needs.
+  std::optional<Plan> last;  // That was too large.
   while (plan.ok() ? !attempts.Fits(*plan) : plan.error().code == ErrorCode::kInfeasible) {
-    if (plan.ok()) need = NeedOf(step, request, *plan);
     const std::optional<PlanRequest> next = attempts.After(plan.ok() ? &*plan : nullptr);
-    if (!next) return need ? AllocatorNeedsMore(*need, request) : std::move(plan);
+    if (plan.ok()) last = *std::move(plan);
+    if (!next) {
+      return last ? AllocatorNeedsMore(NeedOf(step, request, *last), request) : std::move(plan);
+    }
     plan = make(*next);
   }
   return plan;
@@ -100,7 +102,7 @@ MemoryAttempts::MemoryAttempts(const TrainingStep& step, const PlanRequest& requ
       constants_(TotalConstants(step.constants(), OptimizerState(request, step.optimized()))) {}
 
 bool MemoryAttempts::Fits(const Plan& plan) const {
-  return NeedOf(step_, request_, plan) <= request_.memory.bytes;
+  return FitsMemory({step_, request_, Bytes(0)}, plan.schedule, plan.figures.peak);
 }
 
 std::optional<PlanRequest> MemoryAttempts::After(const Plan* plan) {

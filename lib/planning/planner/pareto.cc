@@ -140,10 +140,10 @@ Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& asked,
 Result<Done> DropPlansAboveMemory(const Source& source, const PlanRequest& request,
                                   const SolveLimits& limits, ParetoCurve* curve) {
   if (!request.memory.is_given()) return Done{};
-  const auto account = [&](const Plan& plan) {
-    return AccountFor({source.step(), request, source.buffers}, plan.schedule, plan.figures.peak);
+  const AccountedStep of{source.step(), request, source.buffers};
+  const auto fits = [&](const Plan& plan) {
+    return FitsMemory(of, plan.schedule, plan.figures.peak);
   };
-  const auto fits = [&](const Plan& plan) { return account(plan).need() <= request.memory.bytes; };
   std::vector<Plan> plans;
   std::copy_if(curve->plans.begin(), curve->plans.end(), std::back_inserter(plans), fits);
   if (plans.empty()) {
@@ -152,7 +152,9 @@ Result<Done> DropPlansAboveMemory(const Source& source, const PlanRequest& reque
   }
   SetPlans(std::move(plans), curve);
   curve->accountings.clear();
-  for (const Plan& plan : curve->plans) curve->accountings.push_back(account(plan));
+  for (const Plan& plan : curve->plans) {
+    curve->accountings.push_back(AccountFor(of, plan.schedule, plan.figures.peak));
+  }
   return Done{};
 }
 

@@ -22,7 +22,9 @@ Result<SizedModel> SizedModelOf(Source source, const SolveLimits& limits) {
   sized.keep_all_peak = KeepAllPeak(step);
   sized.step = step.cost();
   if (of.request.recompute.empty()) {
-    sized.keep_all = AccountForKeepAll(of);
+    // Only sizes that fit are shown.
+    const AccountedStep accounted{step, of.request, of.buffers, /*seeks_least=*/false};
+    sized.keep_all = AccountFor(accounted, step.KeepAll(), sized.keep_all_peak);
     return sized;
   }
   CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(of, KeepAllRequest(of.request), limits));

@@ -5,7 +5,8 @@ The version in each docstring is the first one with that name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -16,10 +17,51 @@ from ckplan.torch import garbage_collection
 
 
 def aot_autograd(**compilers: Any) -> Callable[..., Any]:
-    """``torch._dynamo.backends.common.aot_autograd``, since 2.0, with its ``partition_fn``."""
+    """``torch._dynamo.backends.common.aot_autograd``, since 2.0, with its ``partition_fn``.
+
+    It traces resizing as one operator.
+    """
     from torch._dynamo.backends.common import aot_autograd as make
 
-    return make(**compilers)
+    compiler = make(**compilers)
+
+    def compiled(module: fx.GraphModule, inputs: list[Any]) -> Any:
+        with whole_resizing():
+            return compiler(module, inputs)
+
+    return compiled
+
+
+@contextlib.contextmanager
+def whole_resizing() -> Iterator[None]:
+    """``torch._ops.OpOverload.py_kernels``, since 2.0: traces resizing as eager mode runs it.
+
+    PyTorch has Python kernels for autograd that take it apart, into gathers and sums whose saved
+    tensors need more memory than the operator, which saves nothing.
+    """
+    keys = [torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd]
+    taken = []
+    for operator in _resizing():
+        for key in keys:
+            if key in operator.py_kernels:
+                taken.append((operator, key, operator.py_kernels.pop(key)))
+        operator._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        for operator, key, kernel in taken:
+            operator.py_kernels[key] = kernel
+            operator._dispatch_cache.clear()
+
+
+def _resizing() -> list[Any]:
+    kinds = ("linear1d", "bilinear2d", "trilinear3d", "bicubic2d", "bilinear2d_aa", "bicubic2d_aa")
+    nearest = ("nearest1d", "nearest2d", "nearest3d")
+    nearest += tuple(name.replace("nearest", "nearest_exact") for name in nearest)
+    names = [f"{prefix}upsample_{kind}" for prefix in ("", "_") for kind in (*kinds, *nearest)]
+    packets = [getattr(torch.ops.aten, name, None) for name in names]
+    overloads = [(packet, name) for packet in packets if packet for name in ("default", "vec")]
+    return [getattr(packet, name) for packet, name in overloads if hasattr(packet, name)]
 
 
 def default_partition(joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:

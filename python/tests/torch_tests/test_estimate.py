@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch_tests.networks import NETWORKS, Gpt
 from torch_tests.schema import faults
+from torch_tests.test_benchmarks import benchmark
 from torch_tests.training import loss_of
 
 from ckplan.torch import __main__ as command
@@ -354,6 +355,8 @@ def test_without_a_precision_a_model_keeps_its_types():
     whole = sum(parameter.nbytes for parameter in small_gpt().parameters())
     assert parameters(small_gpt) == (whole, "fp32")
     assert parameters(lambda: small_gpt().bfloat16()) == (whole // 2, "bf16")
+    converted = small_gpt().bfloat16()  # Before the estimate sees it.
+    assert parameters(lambda: converted) == (whole // 2, "bf16")
     assert parameters(small_gpt, precision="bf16-mixed") == (whole, "bf16-mixed")
 
 
@@ -464,6 +467,36 @@ def test_an_estimate_says_what_eager_pytorch_does_otherwise():
     document = other.to_json()
     assert not faults(document, SCHEMA, SCHEMA)
     assert (document["step"], document["eager_differs"]) == ("traced", [heads, dropout])
+
+
+class Resized(nn.Module):
+    def __init__(self, mode):
+        super().__init__()
+        self.mode = mode
+        self.enter, self.leave = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 4, 3, padding=1)
+
+    def forward(self, x):
+        x = nn.functional.interpolate(self.enter(x).relu(), scale_factor=2, mode=self.mode)
+        return self.leave(x).square().mean()
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic"])
+def test_resizing_is_one_operator_as_in_eager_mode(mode):
+    torch._dynamo.reset()
+    model, x = Resized(mode), torch.rand(2, 3, 24, 24)
+    needed = ckplan.torch.estimate(lambda: model, x, optimizer="sgd", memory=1 << 30).keep_all
+    measured = benchmark("eager_step").measure_with_gradients(model, (x,))
+    assert needed.line("step").bytes == pytest.approx(measured, rel=0.001)
+
+    expected = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    compiled = ckplan.torch.compile(model, total="1GiB")
+    compiled(x).backward()
+    for parameter, gradient in zip(model.parameters(), expected):
+        torch.testing.assert_close(parameter.grad, gradient)
+    # Other compilers trace it as PyTorch's own kernels say.
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    assert key in torch.ops.aten.upsample_bilinear2d.vec.py_kernels
 
 
 def test_a_scan_is_named_as_what_eager_pytorch_may_do_otherwise():

@@ -110,6 +110,8 @@ class Allocator:
         self.peak_reserved_bytes = 0
         self.returns = 0
         """How often segments were given back to make room."""
+        self.next_capacity: int | None = None
+        """The least larger capacity with which the calls so far would have gone otherwise."""
         self._capacity = capacity
         self._expandable = expandable
         self._driver = driver or self._next_segment
@@ -235,7 +237,11 @@ class Allocator:
         pool.add(rest)
 
     def _has_room(self, size: int) -> bool:
-        return self._capacity is None or self.reserved_bytes + size <= self._capacity
+        needed = self.reserved_bytes + size
+        if self._capacity is None or needed <= self._capacity:
+            return True
+        self.next_capacity = min(needed, self.next_capacity or needed)
+        return False
 
     def _reserve(self, size: int) -> None:
         self.reserved_bytes += size

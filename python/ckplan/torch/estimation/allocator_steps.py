@@ -10,8 +10,10 @@ from ckplan.torch.estimation.allocator import Allocator, Block, Event, OutOfMemo
 from ckplan.torch.estimation.events import Trace
 from ckplan.torch.estimation.optimizers import OptimizerMemory
 
+MOST_EVENTS = 400_000
+"""After so many events, the range of the smallest sufficient capacity is halved instead."""
 SIZES_TRIED = 10
-"""How often the range of the smallest sufficient capacity is halved."""
+"""How often that range is halved."""
 
 STEPS = 3
 """The first step creates the optimizer's state. After the third one, nothing changes."""
@@ -54,6 +56,12 @@ def simulate_steps(
     with contextlib.suppress(OutOfMemory):
         return _run(Allocator(capacity), constants, step, optimizer)
     too_little = max(capacity, held.requested_bytes - 1)
+    for _ in range(MOST_EVENTS // (STEPS * (len(step.events) + 1))):
+        allocator = Allocator(too_little + 1)
+        with contextlib.suppress(OutOfMemory):
+            return _run(allocator, constants, step, optimizer)
+        assert allocator.next_capacity is not None, "there was no room"
+        too_little = allocator.next_capacity - 1
     for _ in range(SIZES_TRIED):
         if too_little + 1 >= held.reserved_bytes:
             break

@@ -60,12 +60,14 @@ class Precision:
 
     parameters: torch.dtype
     autocast: torch.dtype | None
+    is_own: bool = False
+    """Whether the model keeps the types that it has; ``parameters`` is then their default."""
 
     @staticmethod
     def named(name: str | None) -> Precision:
         """Returns the named precision, or the default one of models. Raises ValueError."""
         if name is None:
-            return Precision(torch.get_default_dtype(), None)
+            return Precision(torch.get_default_dtype(), None, is_own=True)
         if name not in PRECISIONS:
             raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, not {name!r}")
         return Precision(*PRECISIONS[name])
@@ -263,9 +265,10 @@ def _fake_call(
             model = maker.construct(make_model)
         if not isinstance(model, nn.Module):
             raise TypeError(f"make_model must return a torch.nn.Module, not {type(model).__name__}")
-    dtype, is_converted = precision.parameters, bool(conversions) or maker.is_converted(model)
+    dtype, keeps_types = precision.parameters, precision.is_own
+    keeps_types = keeps_types or bool(conversions) or maker.is_converted(model)
     model = model_construction.without_memory(model, mode)
-    if is_converted:  # It keeps the types that it would have in training.
+    if keeps_types:  # It keeps the types that it would have in training.
         dtype = model_construction.first_type(model, dtype)
     else:
         with mode:
