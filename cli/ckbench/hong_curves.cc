@@ -12,7 +12,6 @@
 #include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/problem/schedule/timeline.h"
-#include "lib/problem/schedule/unfold.h"
 
 namespace ckplan {
 

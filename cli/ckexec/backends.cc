@@ -12,7 +12,6 @@
 #include "lib/base/text.h"
 #include "lib/base/units.h"
 #include "lib/executor/backend/backend.h"
-#include "lib/executor/backend/forwarding_backend.h"
 #include "lib/problem/cost/cost_model.h"
 #ifdef CKPLAN_HAS_CPU
 #include "lib/executor/cpu/cpu_backend.h"

@@ -8,11 +8,16 @@
 #include "cli/ckexec/options.h"
 #include "cli/common/command_line.h"
 #include "cli/common/exit_code.h"
-#include "cli/common/program_description.h"
+#include "cli/common/guard.h"
+#include "cli/common/self_description.h"
 #include "cli/common/terminal.h"
 #include "lib/base/result.h"
 
 namespace ckplan {
+
+// How ckexec ends where memory runs out: for its main(), and for that of tests.
+inline constexpr GuardedProgram kGuardedExec{"ckexec", ExitCode::kInfeasible,
+                                             "take a smaller batch or model"};
 
 // `arguments` is the command line without the program's name.
 Result<ExitCode> RunExec(std::vector<std::string> arguments);

@@ -14,7 +14,6 @@
 #include <string>
 
 #include "cli/ckexec/commands.h"
-#include "cli/ckexec/guarded_exec.h"
 #include "cli/common/exit_code.h"
 #include "cli/common/guard.h"
 #include "lib/executor/cuda/emulated/emulated_runtime.h"

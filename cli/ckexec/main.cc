@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "cli/ckexec/commands.h"
-#include "cli/ckexec/guarded_exec.h"
 #include "cli/common/exit_code.h"
 #include "cli/common/guard.h"
 #include "lib/base/file.h"

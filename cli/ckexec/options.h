@@ -2,6 +2,8 @@
 // accepts it.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <string>
 
@@ -39,9 +41,11 @@ struct ExecOptions {
   bool has_no_progress = false;
 };
 
-// Formats measured times for people.
-
-// Returns about three digits and a unit: "1.84 s", "12.3 ms", "640 us".
-std::string DurationText(double seconds);
+// Returns a measured time for people: about three digits and a unit: "1.84 s", "12.3 ms", "640 us".
+inline std::string DurationText(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.1f} ms", seconds * 1e3);
+  return fmt::format("{:.0f} us", seconds * 1e6);
+}
 
 }  // namespace ckplan

@@ -19,8 +19,8 @@
 #include "lib/base/text.h"
 #include "lib/executor/backend/backend.h"
 #include "lib/executor/core/element_orders.h"
-#include "lib/executor/core/placed_program.h"
 #include "lib/executor/core/profile.h"
+#include "lib/executor/core/program.h"
 #include "lib/executor/core/step_operators.h"
 #include "lib/files/emit/json_writer.h"
 

@@ -14,7 +14,6 @@
 #include "lib/files/input/load_source.h"
 #include "lib/files/input/plan_file.h"
 #include "lib/files/model/annotate.h"
-#include "lib/files/model/check_markers.h"
 #include "lib/files/model/file_rows.h"
 #include "lib/planning/planner/model_form.h"
 #include "lib/problem/schedule/expand.h"

@@ -1,9 +1,8 @@
 // ckplan apply: writes a saved plan into its model, or in other forms.
 #include <fmt/format.h>
 
-#include "cli/ckplan/annotation.h"
 #include "cli/ckplan/commands.h"
-#include "cli/ckplan/limits.h"
+#include "cli/ckplan/options.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/saved_plan.h"
 #include "lib/files/emit/emitters.h"

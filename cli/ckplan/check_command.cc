@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "cli/ckplan/accounting_text.h"
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/fail_on.h"
-#include "cli/ckplan/limits.h"
-#include "cli/ckplan/plan_paths.h"
+#include "cli/ckplan/options.h"
 #include "cli/ckplan/plan_summary.h"
+#include "cli/ckplan/request_text.h"
+#include "cli/ckplan/saved_plan.h"
 #include "cli/common/files.h"
 #include "cli/common/text_table.h"
 #include "lib/base/file.h"
@@ -22,7 +22,6 @@
 #include "lib/files/emit/json_request.h"
 #include "lib/files/emit/json_writer.h"
 #include "lib/files/input/load_source.h"
-#include "lib/files/input/marked_model.h"
 #include "lib/files/input/plan_file.h"
 
 namespace ckplan {

@@ -7,7 +7,7 @@
 #include "cli/ckplan/options.h"
 #include "cli/common/command_line.h"
 #include "cli/common/exit_code.h"
-#include "cli/common/program_description.h"
+#include "cli/common/self_description.h"
 #include "cli/common/terminal.h"
 #include "lib/base/result.h"
 
@@ -33,7 +33,7 @@ std::string ProgramHelp();
 // The program and all its commands, for completions and manual pages.
 ProgramDescription DescribeProgram();
 
-// Each command has its own file: algos_command.cc and so on.
+// Each command has its own file: apply_command.cc and so on.
 void AddAlgosOptions(CommandLine& line, Options& options);
 void AddApplyOptions(CommandLine& line, Options& options);
 void AddCheckOptions(CommandLine& line, Options& options);

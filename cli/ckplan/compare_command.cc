@@ -11,7 +11,7 @@
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/compare_models.h"
 #include "cli/ckplan/compare_text.h"
-#include "cli/ckplan/limits.h"
+#include "cli/ckplan/options.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/common/memory_limit.h"
 #include "cli/common/message.h"

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/ckplan/chain_remark.h"
-#include "cli/ckplan/limits.h"
+#include "cli/ckplan/options.h"
 #include "cli/ckplan/request_text.h"
+#include "cli/ckplan/suggestions.h"
 #include "lib/base/file.h"
 #include "lib/base/text.h"
 #include "lib/planning/planner/planner.h"

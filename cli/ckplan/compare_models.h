@@ -1,17 +1,67 @@
-// Reads the models of `ckplan compare`, each with every combination of sizes that it has.
+// What `ckplan compare` reads and finds: the models, each with every combination of sizes that it
+// has, and their comparisons.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/ckplan/comparison.h"
 #include "cli/ckplan/options.h"
 #include "cli/common/request_grid.h"
 #include "cli/common/terminal.h"
+#include "lib/base/result.h"
+#include "lib/files/emit/json_compare.h"
+#include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
+
+// What `ckplan compare` has found: the plans of several algorithms, within one budget or several,
+// for one model or several.
+
+// The answer of one algorithm within one budget.
+struct AlgorithmRow : ComparedRow {
+  const SolverInfo* info = nullptr;
+  std::optional<Error> error;  // The reason why there is no plan.
+  double seconds = 0;
+  bool has_time_limit = false;  // Otherwise only the work was limited.
+};
+
+// All answers for one model with one size of each dimension.
+struct Comparison {
+  std::string model;  // The name of its file.
+  DimSizes dims;
+  std::optional<Error> unread;  // The reason why the model was not read; then nothing follows.
+  std::optional<Source> source;
+  PlanRequest request;  // As it was typed, with the first of several budgets.
+  Bytes baseline_peak;
+  bool has_cuts = false;  // Set for algorithms on chains.
+  std::vector<AlgorithmRow> rows;
+
+  bool has_plan() const {
+    return std::any_of(rows.begin(), rows.end(),
+                       [](const AlgorithmRow& row) { return row.plan.has_value(); });
+  }
+};
+
+struct ComparisonSet {
+  std::vector<Comparison> all;       // In the order of the command line; at least one.
+  bool has_several = false;          // Several models or sizes were typed.
+  std::string budget_field;          // "budget"; empty if no budget was typed.
+  std::vector<std::string> budgets;  // The budgets as they were typed; one empty text for none.
+  bool shows_times = false;
+
+  bool has_several_budgets() const { return budgets.size() > 1; }
+  bool is_single() const { return !has_several && !has_several_budgets(); }
+  // The heading of the column of budgets: "added time".
+  std::string BudgetHeading() const {
+    std::string heading = budget_field;
+    std::replace(heading.begin(), heading.end(), '_', ' ');
+    return heading;
+  }
+};
 
 // What is asked for.
 struct CompareJob {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/ckplan/comparison.h"
+#include "cli/ckplan/compare_models.h"
 #include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 #include "lib/base/text.h"

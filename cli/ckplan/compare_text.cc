@@ -1,18 +1,25 @@
 #include "cli/ckplan/compare_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cli/ckplan/compare_table.h"
-#include "cli/ckplan/offload_text.h"
 #include "cli/ckplan/plan_summary.h"
+#include "cli/ckplan/request_text.h"
+#include "cli/common/request_flags.h"
+#include "cli/common/text_table.h"
 #include "lib/base/text.h"
 
 namespace ckplan {
+
 std::string CompareHead(const Comparison& comparison, const Terminal& terminal) {
   const PlanRequest& request = comparison.source->request;
   constexpr size_t kLabelWidth = 11;
@@ -74,6 +81,311 @@ std::string CompareLatex(const Comparison& comparison) {
   return fmt::format("% {}; sizes in {}, times as shares of a training step\n",
                      ModelLine(*comparison.source, comparison.source->request), unit.name) +
          table.Latex();
+}
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+bool AnyComparison(const ComparisonSet& set, bool (*holds)(const Comparison&)) {
+  return std::any_of(set.all.begin(), set.all.end(), holds);
+}
+
+bool HasNeeds(const Comparison& comparison) {
+  return std::any_of(comparison.rows.begin(), comparison.rows.end(),
+                     [](const AlgorithmRow& row) { return row.min_budget.has_value(); });
+}
+
+// Returns the unit of all tables, or nothing if they have different ones.
+std::optional<ByteUnit> CommonUnit(const ComparisonSet& set) {
+  std::optional<ByteUnit> unit;
+  for (const Comparison& comparison : set.all) {
+    if (comparison.unread) continue;
+    const ByteUnit own = UnitOf(comparison.baseline_peak);
+    if (unit && unit->shift != own.shift) return std::nullopt;
+    unit = own;
+  }
+  return unit;
+}
+
+// "x.onnx, N=8", for a heading.
+std::string SubjectOf(const Comparison& comparison) {
+  std::string text = Printable(comparison.model, kLongestName);
+  for (const auto& [name, size] : comparison.dims) {
+    text += fmt::format(", {}={}", Printable(name, kLongestName), size);
+  }
+  return text;
+}
+
+// ---- Why there is no plan ----
+
+// Returns the row of the least budget with a plan, if no algorithm has a plan within this budget;
+// otherwise, or if no least budget is known, returns null.
+const AlgorithmRow* LeastOfUnmet(const Comparison& comparison, const std::string& budget) {
+  const AlgorithmRow* least = nullptr;
+  for (const AlgorithmRow& row : comparison.rows) {
+    if (row.budget_text != budget) continue;
+    if (row.plan) return nullptr;
+    if (row.min_budget && (least == nullptr || *row.min_budget < *least->min_budget)) least = &row;
+  }
+  return least;
+}
+
+// Returns the sentence on all budgets that no algorithm meets; empty if there are none.
+std::string UnmetBudgets(const ComparisonSet& set, const Comparison& comparison) {
+  const AlgorithmRow* least = nullptr;
+  Lines unmet;
+  for (const std::string& budget : set.budgets) {
+    const AlgorithmRow* const own = LeastOfUnmet(comparison, budget);
+    if (own == nullptr) continue;
+    const bool is_share = set.budget_field == "budget" && budget.ends_with('%') && own->budget;
+    unmet.push_back(is_share ? fmt::format("{} ({})", budget, HumanBytes(*own->budget)) : budget);
+    if (least == nullptr || *own->min_budget < *least->min_budget) least = own;
+  }
+  if (least == nullptr) return "";
+  const std::string flag = FlagOf(set.budget_field);
+  return fmt::format("no algorithm has a plan within {} {}; the least is {}, by {}; try {} {}",
+                     flag, fmt::join(unmet, " or "), HumanBytes(*least->min_budget),
+                     least->algorithm, flag, least->min_budget->count());
+}
+
+// Returns the sentences on budgets that nobody meets, and on algorithms of which no least budget is
+// known; each only if it is not among those that were reported before.
+Lines NoPlanLines(const ComparisonSet& set, const Comparison& comparison,
+                  std::set<std::string>* reported) {
+  Lines lines;
+  std::string unmet = UnmetBudgets(set, comparison);
+  if (!unmet.empty()) lines.push_back(std::move(unmet));
+  for (const AlgorithmRow& row : comparison.rows) {
+    const bool is_new = !row.plan && !row.min_budget && reported->insert(row.failure).second;
+    if (is_new) lines.push_back(PrintableMessage(row.failure));
+  }
+  return lines;
+}
+
+// ---- Text and Markdown ----
+
+Lines BudgetCells(const Comparison& comparison) {
+  Lines cells;
+  for (const AlgorithmRow& row : comparison.rows) cells.push_back(row.budget_text);
+  return cells;
+}
+
+// The table for one model, with the budgets in front if there are several.
+TextTable WithBudgets(TextTable table, const ComparisonSet& set, const Comparison& comparison) {
+  if (!set.has_several_budgets()) return table;
+  InsertColumn(&table, {set.BudgetHeading(), true}, BudgetCells(comparison));
+  return table;
+}
+
+// The tables of all models, with the same columns.
+class AlignedTables {
+ public:
+  AlignedTables(const ComparisonSet& set, const Terminal& terminal) : width_(TableWidth(terminal)) {
+    const bool has_bounds = AnyComparison(set, HasBounds);
+    for (const Comparison& comparison : set.all) {
+      if (comparison.unread) continue;
+      TextTable table =
+          CompareTable(comparison, UnitOf(comparison.baseline_peak), {has_bounds, set.shows_times});
+      MarkDroppable(&table, has_bounds, /*drops_paper=*/true, terminal);
+      table = WithBudgets(std::move(table), set, comparison);
+      all_.columns = table.columns;
+      for (auto& row : table.rows) all_.rows.push_back(std::move(row));
+    }
+    const std::string text = all_.Text(0, width_);
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = text.find('\n', begin) + 1;
+      lines_.push_back(text.substr(begin, end - begin));
+      begin = end;
+    }
+  }
+
+  // Returns the table of the next model, which has so many rows.
+  std::string Take(size_t rows) {
+    const size_t first = taken_;
+    taken_ += rows;
+    // A table that is too wide was continued below, so each model's is laid out by itself.
+    if (lines_.size() != all_.rows.size() + 1) {
+      const auto begin = all_.rows.begin() + static_cast<long>(first);
+      const TextTable own = {all_.columns, {begin, begin + static_cast<long>(rows)}};
+      return own.Text(0, width_);
+    }
+    std::string text = lines_.front();
+    for (size_t row = first; row < taken_; ++row) text += lines_[row + 1];
+    return text;
+  }
+
+ private:
+  size_t width_;
+  TextTable all_;
+  std::vector<std::string> lines_;
+  size_t taken_ = 0;
+};
+
+std::string TextBlock(const ComparisonSet& set, const Comparison& comparison,
+                      const std::string& table, const Terminal& terminal,
+                      std::set<std::string>* reported) {
+  if (comparison.unread) {
+    return fmt::format("ckplan {}   {}\n  failed to load (see standard error)\n", CKPLAN_VERSION,
+                       SubjectOf(comparison));
+  }
+  return CompareHead(comparison, terminal) + "\n" + table +
+         NoPlanText(NoPlanLines(set, comparison, reported), terminal);
+}
+
+std::string MarkdownBlock(const ComparisonSet& set, const Comparison& comparison,
+                          std::set<std::string>* reported) {
+  std::string text = fmt::format("### {}\n\n", SubjectOf(comparison));
+  if (comparison.unread) {
+    return text + fmt::format("Not read: {}\n", PrintableMessage(MessageOf(*comparison.unread)));
+  }
+  const ByteUnit unit = UnitOf(comparison.baseline_peak);
+  text += fmt::format("Keep all: peak {}, cost model {}. Sizes in {}.\n\n",
+                      HumanBytes(comparison.baseline_peak), comparison.source->request.cost_model,
+                      unit.name);
+  TextTable table = CompareTable(comparison, unit, {HasBounds(comparison)});
+  NamePaperColumns(&table);
+  text += WithBudgets(std::move(table), set, comparison).Markdown();
+  const Lines lines = NoPlanLines(set, comparison, reported);
+  if (!lines.empty()) text += "\n";
+  for (const std::string& line : lines) text += fmt::format("- {}\n", line);
+  return text;
+}
+
+constexpr std::string_view kNeedsNote =
+    "needs: the least budget for which the algorithm has a plan";
+
+// Explains all tables as they are shown.
+std::string SharedLegend(const ComparisonSet& set, std::string_view tables) {
+  const std::optional<ByteUnit> unit = CommonUnit(set);
+  const std::string text =
+      CompareLegend(unit ? unit->name : "the unit of the model's keep all", tables);
+  return AnyComparison(set, HasNeeds) ? text + fmt::format("{}\n", kNeedsNote) : text;
+}
+
+// ---- LaTeX ----
+
+// What the rows of a table for a paper are about; a column that all rows leave empty is left out.
+class LatexTable {
+ public:
+  explicit LatexTable(const ComparisonSet& set) : set_(set), unit_(CommonUnit(set)) {
+    for (const Comparison& comparison : set.all) {
+      has_bounds_ = has_bounds_ || HasBounds(comparison);
+      has_dims_ = has_dims_ || !comparison.dims.empty();
+    }
+    for (const Comparison& comparison : set.all) Append(comparison);
+  }
+
+  std::string Text() const { return table_.rows.empty() ? "" : table_.Latex(rules_); }
+
+ private:
+  void Append(const Comparison& comparison) {
+    if (comparison.unread) return;
+    const ByteUnit unit = UnitOf(comparison.baseline_peak);
+    TextTable own = CompareTable(comparison, unit, {has_bounds_});
+    KeepColumnsOfPapers(&own);
+    NamePeaks(unit, &own);
+    if (set_.has_several_budgets()) {
+      InsertColumn(&own, {set_.BudgetHeading(), true}, GroupedBudgets(comparison));
+    }
+    if (has_dims_) InsertColumn(&own, {"size"}, InFirstRow(own, DimsText(comparison)));
+    const bool is_new = comparison.model != last_model_;
+    InsertColumn(&own, {"model"}, InFirstRow(own, is_new ? comparison.model : ""));
+    if (is_new && !table_.rows.empty()) rules_.insert(table_.rows.size());
+    last_model_ = comparison.model;
+    table_.columns = own.columns;
+    for (auto& row : own.rows) table_.rows.push_back(std::move(row));
+  }
+
+  // Peaks of one unit have it in the heading, others in each cell.
+  void NamePeaks(const ByteUnit& unit, TextTable* own) const {
+    for (size_t c = 0; c < own->columns.size(); ++c) {
+      if (own->columns[c].name != "peak") continue;
+      if (unit_) own->columns[c].name += fmt::format(" ({})", unit.name);
+      for (auto& row : own->rows) {
+        if (!unit_ && row[c] != "-") row[c] += " " + unit.name;
+      }
+    }
+  }
+
+  static Lines GroupedBudgets(const Comparison& comparison) {
+    Lines cells;
+    std::string last;
+    for (const AlgorithmRow& row : comparison.rows) {
+      cells.push_back(row.budget_text == last ? "" : row.budget_text);
+      last = row.budget_text;
+    }
+    return cells;
+  }
+
+  static Lines InFirstRow(const TextTable& own, const std::string& text) {
+    Lines cells(own.rows.size());
+    if (!cells.empty()) cells.front() = text;
+    return cells;
+  }
+
+  static std::string DimsText(const Comparison& comparison) {
+    Lines parts;
+    for (const auto& [name, size] : comparison.dims)
+      parts.push_back(fmt::format("{}={}", name, size));
+    return fmt::format("{}", fmt::join(parts, ", "));
+  }
+
+  const ComparisonSet& set_;
+  const std::optional<ByteUnit> unit_;
+  bool has_bounds_ = false;
+  bool has_dims_ = false;
+  TextTable table_;
+  std::set<size_t> rules_;
+  std::string last_model_;
+};
+
+}  // namespace
+
+std::string CompareSeveralText(const ComparisonSet& set, const Terminal& terminal) {
+  AlignedTables aligned(set, terminal);
+  std::string text, tables;
+  std::set<std::string> reported;
+  for (const Comparison& comparison : set.all) {
+    const std::string table = comparison.unread ? "" : aligned.Take(comparison.rows.size());
+    text += TextBlock(set, comparison, table, terminal, &reported) + "\n";
+    tables += table;
+  }
+  if (tables.empty()) text.pop_back();
+  return tables.empty() ? text : text + Folded(SharedLegend(set, tables), terminal.table_width());
+}
+
+std::string CompareSeveralMarkdown(const ComparisonSet& set) {
+  std::string text;
+  std::set<std::string> reported;
+  for (const Comparison& comparison : set.all) {
+    text += MarkdownBlock(set, comparison, &reported) + "\n";
+  }
+  text += "Times are shares of a training step.\n";
+  if (AnyComparison(set, HasNeeds)) text += fmt::format("\nThe status {}.\n", kNeedsNote);
+  if (AnyComparison(set, HasStopped)) text += "\n" + std::string(kStoppedNote);
+  if (AnyComparison(set, HasProvenClass)) text += "\n\\" + std::string(kProvenNote);
+  return text;
+}
+
+std::string CompareSeveralLatex(const ComparisonSet& set) {
+  std::string text = "% times as shares of a training step";
+  if (!set.has_several_budgets() && !set.budget_field.empty()) {
+    text += fmt::format("; {} {}", FlagOf(set.budget_field), set.budgets.front());
+  }
+  text += "\n";
+  for (const Comparison& comparison : set.all) {
+    if (comparison.unread) {
+      text += fmt::format("% {}: not read: {}\n", SubjectOf(comparison),
+                          PrintableMessage(MessageOf(*comparison.unread)));
+      continue;
+    }
+    const PlanRequest& request = comparison.source->request;
+    text += fmt::format("% {}; keep all needs {} (cost model {})\n",
+                        ModelLine(*comparison.source, request),
+                        HumanBytes(comparison.baseline_peak), request.cost_model);
+  }
+  return text + LatexTable(set).Text();
 }
 
 }  // namespace ckplan

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/ckplan/comparison.h"
+#include "cli/ckplan/compare_models.h"
 #include "cli/common/terminal.h"
 
 namespace ckplan {

@@ -7,7 +7,7 @@
 
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/diff_text.h"
-#include "cli/ckplan/limits.h"
+#include "cli/ckplan/options.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/saved_plan.h"
 #include "cli/common/memory_limit.h"

@@ -7,11 +7,11 @@
 
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/explain_text.h"
-#include "cli/ckplan/limits.h"
+#include "cli/ckplan/options.h"
 #include "cli/ckplan/saved_plan.h"
 #include "lib/files/input/plan_file.h"
 #include "lib/planning/explain/what_if.h"
-#include "lib/problem/parallel/pipeline.h"
+#include "lib/problem/parallel/division.h"
 #include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "cli/ckplan/explain_text.h"
-#include "cli/ckplan/explanation_writer.h"
 #include "cli/ckplan/plan_summary.h"
 #include "lib/base/text.h"
 #include "lib/planning/plan/diff.h"

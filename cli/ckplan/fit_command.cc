@@ -8,7 +8,7 @@
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/config.h"
 #include "cli/ckplan/fit_text.h"
-#include "cli/ckplan/limits.h"
+#include "cli/ckplan/options.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/common/memory_limit.h"
 #include "cli/common/size_arg.h"

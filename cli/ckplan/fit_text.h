@@ -1,6 +1,8 @@
-// What `ckplan fit` prints: one row for keeping everything, and one for each added time.
+// What `ckplan fit` prints: one row for keeping everything, and one for each added time. Sizes have
+// a rate as well: samples, tokens or sizes per second.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,6 +10,27 @@
 #include "lib/planning/planner/fit.h"
 
 namespace ckplan {
+
+// What the rate of a fit counts: samples, tokens, or sizes of the dimension.
+//
+// Models do not say what their dimensions are, so this goes by their names: N, B or batch is a
+// batch of samples, L, S, T, seq or sequence_length a sequence of tokens. Only if both are open
+// dimensions of the model, and no other one is a sequence, is the product a number of tokens. In
+// case of doubt a rate counts sizes.
+struct FitRate {
+  std::string name;          // For the heading of a column: "samples/s", "tokens/s", "H/s".
+  std::string unit;          // For programs: "samples/s", "tokens/s", "1/s".
+  int64_t count_of_one = 1;  // How many samples or tokens one of the dimension's size is.
+};
+
+// Rates are per second, or "/cost" per unit of cost for costs without a unit of time.
+FitRate RateOf(const Fit& fit);
+
+// Returns the rate of a row that has a size.
+double Throughput(const Fit& fit, const FitRow& row);
+
+// Whether a dimension of this name is a batch of samples.
+bool IsBatchName(const std::string& dim);
 
 // A fit with its question.
 struct FitReport {

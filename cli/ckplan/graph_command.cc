@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/ckplan/commands.h"
-#include "cli/ckplan/limits.h"
+#include "cli/ckplan/options.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/request_text.h"
 #include "cli/common/files.h"

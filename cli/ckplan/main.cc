@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "cli/ckplan/commands.h"
+#include "cli/common/command_line.h"
 #include "cli/common/guard.h"
 #include "cli/common/message.h"
-#include "cli/common/other_tool_names.h"
 #include "lib/base/text.h"
 
 namespace ckplan {

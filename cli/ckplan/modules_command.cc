@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cli/ckplan/commands.h"
-#include "cli/ckplan/limits.h"
+#include "cli/ckplan/options.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/runtime_output.h"
 #include "cli/ckplan/saved_plan.h"

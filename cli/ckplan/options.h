@@ -1,17 +1,52 @@
 // All options of all commands of ckplan. An option has the same meaning in every command that
-// accepts it.
+// accepts it. With what was typed, and the limits that commands work under.
 #pragma once
 
+#include <chrono>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cli/ckplan/typed_arguments.h"
 #include "cli/common/command_line.h"
+#include "cli/common/exit_code.h"
+#include "cli/common/interrupt.h"
 #include "cli/common/request_flags.h"
+#include "cli/common/terminal.h"
+#include "lib/files/input/load_source.h"
+#include "lib/planning/planner/source.h"
 
 namespace ckplan {
+
+// The words that were typed after a command, so that messages can suggest a command that differs
+// from the typed one only where it must.
+class TypedArguments {
+ public:
+  TypedArguments() = default;
+  TypedArguments(const std::vector<std::string>& words, const CommandDescription& command);
+
+  // Returns all words as a shell takes them, each after a blank, with `added` after the last
+  // option. `added` starts with a blank: " -D N=8".
+  std::string With(std::string_view added) const;
+  // Returns the words of these options, named by their long flags: " --memory-limit 2GiB".
+  std::string Of(std::initializer_list<std::string_view> flags) const;
+  // Returns the words without those of these options.
+  TypedArguments Without(std::initializer_list<std::string_view> flags) const;
+  // False if an input is standard input or a pipe: the same command would find it empty.
+  bool CanRepeat() const;
+  // Returns `stem`.json, or a numbered name if a typed word names that file: "plan2.json".
+  std::string NewFile(std::string_view stem) const;
+
+ private:
+  struct Item {
+    std::string flag;  // The long flag of an option; empty for other arguments.
+    std::string text;  // As a shell takes it: "-D N=8".
+    std::string path;  // The file that its value names, if it is one: "costs.json".
+  };
+  std::vector<Item> items_;
+  size_t option_end_ = 0;  // The number of items before "--".
+};
 
 struct Options {
   TypedArguments typed;  // The arguments after the command.
@@ -66,5 +101,29 @@ struct Options {
 inline constexpr std::string_view kGlobalSection = "Global";
 
 void AddScreenOptions(CommandLine& line, Options& options);  // --color, -q, --no-progress
+
+// Limits of ckplan's commands: --time-limit, --memory-limit and Ctrl-C.
+void AddMemoryOption(CommandLine& line, Options& options);  // --memory-limit
+
+// Returns the value of --time-limit, or nothing if it is not given.
+Result<std::optional<std::chrono::milliseconds>> TimeLimitOf(const Options& options);
+
+// Says that the time limit passed; `rest` ends the sentence and says what to do. Without a time
+// limit nothing may end like that, so then it is kInternal.
+Error TimeLimitPassed(const Options& options, std::string_view rest = "; give more time");
+
+// Returns the result of work under a time limit; its kTimeout says that the limit has passed.
+template <typename T>
+Result<T> InTime(Result<T> result, const Options& options) {
+  if (result.ok() || result.error().code != ErrorCode::kTimeout) return result;
+  return TimeLimitPassed(options);
+}
+
+// Calls LoadSource; its kTimeout says that the time limit has passed.
+Result<Source> LoadInTime(const std::string& path, const PlanRequest& request,
+                          const Options& options);
+
+// Reports that Ctrl-C has ended the command.
+ExitCode Interrupted();
 
 }  // namespace ckplan

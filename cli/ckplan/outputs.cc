@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "lib/base/text.h"
+#include "lib/files/input/plan_file.h"
+#include "lib/files/model/annotate.h"
 #include "lib/planning/algorithms/feng/division_tree_dot.h"
 #include "lib/planning/algorithms/hong/step_prediction.h"
 #include "lib/planning/planner/model_form.h"
@@ -206,6 +208,17 @@ std::string Outputs::FileOf(std::string_view emitter) const {
     if (item.emitter->name == emitter && item.path != kStandardStream) return item.path;
   }
   return "";
+}
+
+Annotator AnnotatorOf(const Source& source, const Plan& plan, const std::string& model_path) {
+  if (!source.is_model) return {};
+  return [&source, &plan, model_path](const std::string& plan_json,
+                                      const std::string& path) -> Result<Emitted> {
+    CKPLAN_ASSIGN_OR_RETURN(const Annotation annotation,
+                            AnnotationOf(source, plan, model_path, plan_json));
+    CKPLAN_ASSIGN_OR_RETURN(AnnotateOutcome outcome, AnnotateModel(model_path, annotation, path));
+    return Emitted{{}, std::move(outcome.file), std::move(outcome.warnings)};
+  };
 }
 
 }  // namespace ckplan

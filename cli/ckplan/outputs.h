@@ -12,6 +12,7 @@
 #include "cli/common/files.h"
 #include "cli/common/terminal.h"
 #include "lib/files/emit/emitters.h"
+#include "lib/planning/plan/plan.h"
 #include "lib/planning/planner/source.h"
 
 namespace ckplan {
@@ -59,5 +60,12 @@ class Outputs {
 // the result in a form: "text" or "json".
 Result<Done> ReportTable(const Options& options, const Outputs& outputs, const Screen& screen,
                          const std::function<std::string(std::string_view format)>& render);
+
+// Writes a plan as markers into its model's file; docs/onnx-markers.md explains them.
+
+// Returns a function that writes the model at `model_path`, from which `source` was read, with the
+// plan and its JSON to a file. Returns an empty function if the source is a graph file. The
+// function refers to `source` and `plan`, which must outlive it.
+Annotator AnnotatorOf(const Source& source, const Plan& plan, const std::string& model_path);
 
 }  // namespace ckplan

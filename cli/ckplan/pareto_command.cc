@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/ckplan/commands.h"
-#include "cli/ckplan/limits.h"
+#include "cli/ckplan/options.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/pareto_text.h"
 #include "cli/ckplan/request_text.h"

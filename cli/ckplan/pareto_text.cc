@@ -8,7 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "cli/ckplan/offload_text.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/request_text.h"
 #include "cli/common/text_table.h"

@@ -6,15 +6,12 @@
 #include <cmath>
 #include <filesystem>
 
-#include "cli/ckplan/accounting_text.h"
-#include "cli/ckplan/annotation.h"
-#include "cli/ckplan/chain_remark.h"
 #include "cli/ckplan/commands.h"
-#include "cli/ckplan/limits.h"
-#include "cli/ckplan/memory_refusal.h"
+#include "cli/ckplan/options.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/request_text.h"
+#include "cli/ckplan/suggestions.h"
 #include "cli/common/memory_limit.h"
 #include "lib/base/stop.h"
 #include "lib/base/text.h"

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/ckplan/offload_text.h"
 #include "cli/ckplan/request_text.h"
 #include "cli/common/command_line.h"
 #include "cli/common/request_flags.h"

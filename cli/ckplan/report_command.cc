@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "cli/ckplan/commands.h"
-#include "cli/ckplan/limits.h"
+#include "cli/ckplan/options.h"
 #include "cli/ckplan/outputs.h"
-#include "cli/ckplan/plan_paths.h"
 #include "cli/ckplan/saved_plan.h"
 #include "cli/common/memory_limit.h"
 #include "lib/files/emit/report.h"

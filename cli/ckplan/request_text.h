@@ -1,15 +1,22 @@
 // What commands say of a model that was read, and the parts of a request that tables show besides
 // its model, sizes and algorithm: the patterns of its constraints, how gradients are counted, and
-// which of several devices the figures are for.
+// which of several devices the figures are for. Then copies to the host, and the memory that
+// training needs.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/common/terminal.h"
+#include "cli/common/text_table.h"
+#include "lib/planning/plan/accounting.h"
+#include "lib/planning/plan/plan.h"
 #include "lib/planning/plan/request.h"
 #include "lib/planning/planner/source.h"
+#include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
 
@@ -34,5 +41,31 @@ std::string DimsCell(const DimSizes& dims);
 
 // Name and value of each of these columns in a CSV table; none if the request uses none of them.
 std::vector<std::pair<std::string, std::string>> RequestCells(const PlanRequest& request);
+
+// What a plan's summary says about values that are moved to the host.
+
+// Returns the lines, the first of which says the link; none for a plan without `offload`.
+std::vector<std::string> OffloadTexts(const TrainingStep& step, const Plan& plan);
+
+// "pcie4, 25 GB/s out and 20 GB/s in, half duplex, 10 us a copy"
+std::string LinkText(const Link& link);
+
+// Returns a line for the head of a table of plans with this request: the label, padded to
+// `label_width`, the link and the limit on the host's memory. Returns nothing without a link.
+std::string LinkLine(const PlanRequest& request, size_t label_width);
+
+// What training needs of a device, for people: docs/accounting.md.
+
+// Returns a table with a row for each line and each sum. `title` heads the first column.
+TextTable AccountingTable(const Accounting& accounting, const std::string& title);
+
+// The answer in one line: "fits as it is, 1.20 GiB of 8.00 GiB to spare", or "fits with a plan, 3.2
+// % slower, ...". `added_share` is what the plan adds to a step, as a share of it; none if keeping
+// everything fits.
+std::string FitLine(const Accounting& accounting, const Budget& memory,
+                    std::optional<double> added_share);
+
+// "8.00 GiB", or "24.00 GiB (rtx4090-24g)".
+std::string MemoryText(const Budget& memory);
 
 }  // namespace ckplan

@@ -11,6 +11,14 @@
 
 namespace ckplan {
 
+// What a runtime is to be given so that it runs a plan: flags, JSON or Python.
+
+// Lines to paste. Python code takes the model as `model`.
+std::string RuntimeSettings(const RuntimePlan& plan);
+
+// Whether the plan recomputes nothing.
+bool KeepsEverything(const RuntimePlan& plan);
+
 // Returns what a plan with this overhead adds to a step, as a share of the plan's step without
 // recomputation.
 double AddedShare(const Plan& plan, Cost overhead);

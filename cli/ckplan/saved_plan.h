@@ -1,9 +1,13 @@
-// Checks of a saved plan before a command writes other files from it.
+// Saved plans that a command reads: which files they are, and the checks of a plan before other
+// files are written from it.
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "cli/ckplan/options.h"
 #include "cli/ckplan/outputs.h"
+#include "lib/base/result.h"
 #include "lib/files/input/plan_file.h"
 
 namespace ckplan {
@@ -15,5 +19,15 @@ Result<Done> CheckSavedPlan(const PlanFile& file, const std::string& path);
 // an output is the plan's model, which may have been found beside it, or needs a model but there is
 // a graph file. Returns kCheckFailed if the plan does not pass the checker.
 Result<Done> CheckSavedPlan(const PlanFile& file, const std::string& path, const Outputs& outputs);
+
+// The plans of a command that takes several, each with its model.
+struct PlanPath {
+  std::string plan;
+  std::string model;  // Empty if the model is beside the plan.
+};
+
+// A single plan may be followed by its model; two paths are two plans. --model names one model for
+// all plans or one for each. Returns kUsage if the number of models fits neither.
+Result<std::vector<PlanPath>> PlanPathsOf(const Options& options);
 
 }  // namespace ckplan

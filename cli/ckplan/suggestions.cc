@@ -1,17 +1,30 @@
 #include "cli/ckplan/suggestions.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "cli/ckplan/fit_text.h"
+#include "cli/ckplan/request_text.h"
+#include "cli/common/command_line.h"
 #include "cli/common/request_grid.h"
 #include "cli/common/request_values.h"
+#include "cli/common/size_arg.h"
+#include "lib/base/text.h"
 #include "lib/files/input/load_source.h"
 #include "lib/planning/plan/request.h"
+#include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/fit.h"
 #include "lib/planning/planner/registry.h"
 #include "lib/planning/planner/source.h"
+#include "lib/problem/graph/vertex_graph.h"
 
 namespace ckplan {
 namespace {
@@ -128,6 +141,94 @@ std::string SuggestedComparison(const Options& options) {
   if (!source.ok() && added.empty()) return "";
   if (!algorithms) added += " -a best";
   return options.typed.Without({"--output", "--emit"}).With(added);
+}
+
+namespace {
+
+// Those that decide themselves, and need neither a budget to do so nor a link to the host.
+std::vector<std::string_view> AlgorithmsForAnyGraph() {
+  std::vector<std::string_view> names;
+  for (const SolverInfo* info : ListedAlgorithms()) {
+    const bool decides =
+        info->guarantee == Guarantee::kHeuristic || info->guarantee == Guarantee::kOptimalInClass;
+    const bool takes_any = info->graphs == GraphClass::kAnyDag && info->name != kAutoAlgorithm;
+    const bool needs_link = info->prepare_offload != nullptr;
+    if (decides && takes_any && !needs_link) names.push_back(info->name);
+  }
+  return names;
+}
+
+}  // namespace
+
+// The first block is one vertex and the last is kept anyway, so a cut needs a block between them.
+bool CanBeCut(const TensorGraph& graph) {
+  constexpr int32_t kFirstAndLast = 2;
+  return FindChain(graph, VertexGraph(graph)).block_count > kFirstAndLast;
+}
+
+std::string WhyNothingToCut(const Source& source, const Plan& plan) {
+  if (plan.figures.overhead != Cost(0)) return "";
+  const auto info = FindSolver(plan.request.algorithm);
+  const bool is_for_chains = info.ok() && (*info)->graphs == GraphClass::kChainOfSplittingVertices;
+  if (!is_for_chains || CanBeCut(source.graph)) return "";
+  return fmt::format(
+      "{0} keeps everything: no single tensor splits this graph in two; algorithms for any graph: "
+      "{1}",
+      plan.request.algorithm, fmt::join(AlgorithmsForAnyGraph(), ", "));
+}
+
+namespace {
+
+// Plans that slow a step by more are rarely worth a larger batch.
+constexpr double kMostAddedPercent = 30;
+
+// The dimension that people make smaller when training does not fit. Empty for the batch in the
+// file; nothing if it is not clear.
+std::optional<std::string> DimToShrink(const Source& source) {
+  const DimSizes& dims = source.request.dims;
+  if (dims.size() == 1) return dims.begin()->first;
+  if (dims.empty() && source.constant_batch) return "";
+  const auto batch = std::find_if(dims.begin(), dims.end(),
+                                  [](const auto& dim) { return IsBatchName(dim.first); });
+  if (batch != dims.end()) return batch->first;
+  return std::nullopt;
+}
+
+// Returns the largest size that fits, such as "N=12".
+std::optional<std::string> SizeThatFits(const Source& source, const PlanRequest& request,
+                                        const std::string& path, const SolveLimits& limits) {
+  const std::optional<std::string> dim = DimToShrink(source);
+  if (!source.is_model || !dim || !request.workspaces.empty()) return std::nullopt;
+  FitRequest sought;
+  sought.read = ReaderOf(path);
+  sought.plan = request;
+  sought.plan.effort = SearchEffort::kQuick;
+  sought.plan.batch = 0;
+  if (!dim->empty()) sought.plan.dims.erase(*dim);
+  sought.dim = *dim;
+  sought.added_percents = {kMostAddedPercent};
+  const Result<Fit> fit = FindFit(sought, limits);
+  if (!fit.ok() || fit->rows.empty() || fit->rows.back().size == 0) return std::nullopt;
+  return fmt::format("{}={}", Printable(fit->dim, kLongestName), fit->rows.back().size);
+}
+
+}  // namespace
+
+Error RefusalOfMemory(const Source& source, const PlanRequest& request, const Options& options,
+                      const SolveLimits& limits, Error error) {
+  const auto least =
+      std::find_if(error.remedy.settings.begin(), error.remedy.settings.end(),
+                   [](const Remedy::Setting& setting) { return setting.name == "memory"; });
+  if (error.code != ErrorCode::kInfeasible || least == error.remedy.settings.end()) return error;
+  const Result<Bytes> bytes = ParseSize(least->value, "--memory");
+  if (!bytes.ok()) return error;
+  error.notes.insert(error.notes.begin(), std::move(error.message));
+  error.message = fmt::format("doesn't fit in {}: the least is {}", MemoryText(request.memory),
+                              HumanBytes(*bytes));
+  if (const auto size = SizeThatFits(source, request, options.source, limits)) {
+    error.message += fmt::format("; {} would fit", *size);
+  }
+  return error;
 }
 
 }  // namespace ckplan

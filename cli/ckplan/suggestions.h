@@ -1,4 +1,5 @@
-// Commands that messages suggest, which run as they are printed.
+// What ckplan suggests: commands that run as they are printed, other algorithms where one has
+// nothing to cut, and what would fit the memory.
 #pragma once
 
 #include <string>
@@ -6,6 +7,10 @@
 
 #include "cli/ckplan/options.h"
 #include "lib/base/result.h"
+#include "lib/planning/plan/plan.h"
+#include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/source.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 
@@ -26,5 +31,24 @@ std::string SuggestedSizes(const Options& options, const Error& error);
 // where one plan is made: " m.onnx -D N=8,16 -a best". Returns "" if no list was typed, or if it
 // could not run.
 std::string SuggestedComparison(const Options& options);
+
+// The remark on a plan that an algorithm for chains made for a graph with nowhere to cut.
+
+// Returns whether the graph has a splitting vertex at which algorithms for chains can cut
+// (lib/problem/graph/vertex_graph.h).
+bool CanBeCut(const TensorGraph& graph);
+
+// Explains why a plan by an algorithm for chains keeps everything, and which algorithms take any
+// graph. Empty if the plan runs something again, if the graph can be cut, and for all other
+// algorithms.
+std::string WhyNothingToCut(const Source& source, const Plan& plan);
+
+// The answer to --memory if no plan fits.
+
+// Turns an error that no plan fits the memory of a request into "doesn't fit: the least is 8.61
+// GiB; N=12 would". Other errors stay as they are. Searches for the largest size that fits, unless
+// the model has none to choose; a stop leaves it out.
+Error RefusalOfMemory(const Source& source, const PlanRequest& request, const Options& options,
+                      const SolveLimits& limits, Error error);
 
 }  // namespace ckplan

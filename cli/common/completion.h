@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/common/program_description.h"
+#include "cli/common/self_description.h"
 
 namespace ckplan {
 

@@ -2,6 +2,8 @@
 // docs/plan-format.md lists them, --help prints them, and tests reach each of them.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <array>
 #include <span>
 #include <string>
@@ -43,7 +45,14 @@ inline constexpr std::array kExitCodeMeanings = {
 };
 
 // Returns the table at the end of a program's help, without a final line feed.
-std::string ExitCodeLines(std::span<const ExitCodeMeaning> meanings);
+inline std::string ExitCodeLines(std::span<const ExitCodeMeaning> meanings) {
+  std::string text = "Exit codes:\n";
+  for (const ExitCodeMeaning& row : meanings) {
+    text += fmt::format("  {:>3}  {}\n", static_cast<int>(row.code), row.meaning);
+  }
+  text.pop_back();
+  return text;
+}
 
 constexpr ExitCode ExitCodeOf(ErrorCode code) {
   switch (code) {

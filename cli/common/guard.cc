@@ -185,7 +185,7 @@ int RunGuarded(const GuardedProgram& guarded, const std::function<int()>& progra
   }
 }
 
-int RunProgram(const GuardedProgram& guarded, Program program, int argc, char** argv) {
+int RunProgram(const GuardedProgram& guarded, MainProgram program, int argc, char** argv) {
   return RunGuarded(guarded, [&] {
     const Result<ExitCode> code = program(std::vector<std::string>(argv + 1, argv + argc));
     if (code.ok()) return static_cast<int>(*code);

@@ -29,7 +29,7 @@ int RunGuarded(const GuardedProgram& guarded, const std::function<int()>& progra
 
 // Does the work of main(): runs `program` with the arguments under RunGuarded, prints its error,
 // and returns its exit status.
-using Program = Result<ExitCode> (*)(std::vector<std::string> arguments);
-int RunProgram(const GuardedProgram& guarded, Program program, int argc, char** argv);
+using MainProgram = Result<ExitCode> (*)(std::vector<std::string> arguments);
+int RunProgram(const GuardedProgram& guarded, MainProgram program, int argc, char** argv);
 
 }  // namespace ckplan

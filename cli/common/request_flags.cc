@@ -9,7 +9,6 @@
 
 #include "cli/common/memory_limit.h"
 #include "cli/common/request_values.h"
-#include "cli/common/request_words.h"
 #include "cli/common/size_arg.h"
 #include "lib/base/text.h"
 #include "lib/files/emit/json_decisions.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/common/command_line.h"
-#include "cli/common/request_words.h"
+#include "cli/common/request_values.h"
 #include "lib/base/name_patterns.h"
 #include "lib/base/result.h"
 #include "lib/base/units.h"

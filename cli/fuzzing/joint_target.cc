@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "cli/fuzzing/fuzz_targets.h"
-#include "cli/fuzzing/plan_targets.h"
 #include "cli/fuzzing/testdata_graphs.h"
 #include "lib/base/check.h"
 #include "lib/base/rng.h"

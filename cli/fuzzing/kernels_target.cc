@@ -14,10 +14,9 @@
 #include "lib/base/rng.h"
 #include "lib/executor/cpu/cpu_backend.h"
 #include "lib/executor/reference/check_run.h"
-#include "lib/executor/reference/families.h"
 #include "lib/executor/reference/op_case.h"
 #include "lib/problem/ops/families.h"
-#include "lib/problem/ops/op_rules.h"
+#include "lib/problem/ops/op_table.h"
 
 namespace ckplan {
 namespace {

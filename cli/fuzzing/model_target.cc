@@ -7,7 +7,6 @@
 #include "lib/files/emit/json_plan.h"
 #include "lib/files/input/load_source.h"
 #include "lib/files/model/annotate.h"
-#include "lib/files/model/check_markers.h"
 #include "lib/files/model/step_graph.h"
 #include "lib/files/model/weights.h"
 #include "lib/planning/planner/planner.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/fuzzing/fuzz_targets.h"
-#include "cli/fuzzing/plan_targets.h"
+#include "cli/fuzzing/testdata_graphs.h"
 #include "lib/base/file.h"
 #include "lib/testing/bundle.h"
 

@@ -8,7 +8,6 @@
 #include "lib/problem/cost/link.h"
 #include "lib/problem/graph/joint_graph.h"
 #include "lib/problem/graph/tensor_graph.h"
-#include "lib/problem/schedule/backward_order.h"
 #include "lib/problem/schedule/schedule.h"
 
 namespace ckplan {
@@ -34,7 +33,7 @@ inline KeptSet RandomKeptSet(Rng& rng, const TensorGraph& graph) {
   return kept;
 }
 
-// Training steps in random orders that lib/problem/schedule/backward_order.h allows, with random
+// Training steps in random orders that lib/problem/schedule/schedule.h allows, with random
 // recomputation.
 class RandomSchedule {
  public:

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "lib/executor/backend/forwarding_backend.h"
+#include "lib/executor/backend/backend.h"
 #include "lib/executor/core/testing.h"
 
 namespace ckplan {

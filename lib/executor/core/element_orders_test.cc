@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/executor/backend/forwarding_backend.h"
+#include "lib/executor/backend/backend.h"
 #include "lib/executor/core/testing.h"
 
 namespace ckplan {

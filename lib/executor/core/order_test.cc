@@ -1,4 +1,4 @@
-// Tests that plans in any order (lib/problem/schedule/backward_order.h) compute the same gradients,
+// Tests that plans in any order (lib/problem/schedule/schedule.h) compute the same gradients,
 // bit for bit.
 #include "lib/executor/core/testing.h"
 #include "lib/testing/random_schedule.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/executor/core/placed_program.h"
+#include "lib/executor/core/program.h"
 #include "lib/executor/core/runner.h"
 
 namespace ckplan {

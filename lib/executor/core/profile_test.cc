@@ -1,6 +1,6 @@
 #include "lib/executor/core/profile.h"
 
-#include "lib/executor/backend/forwarding_backend.h"
+#include "lib/executor/backend/backend.h"
 #include "lib/executor/core/testing.h"
 
 namespace ckplan {

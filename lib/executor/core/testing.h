@@ -10,7 +10,7 @@
 #include "lib/base/rng.h"
 #include "lib/executor/backend/backend.h"
 #include "lib/executor/core/constant_store.h"
-#include "lib/executor/core/placed_program.h"
+#include "lib/executor/core/program.h"
 #include "lib/executor/core/runner.h"
 #include "lib/executor/core/step_operators.h"
 #include "lib/executor/core/test_backend.h"
@@ -56,7 +56,7 @@ class SmallStep {
   // As Random, and moves tensors and gradients to the host and back at random.
   PlacedProgram RandomMoves(Rng& rng, int percent) const;
   // Makes steps in a random order that need not be mirrored
-  // (lib/problem/schedule/backward_order.h). After each step, results are dropped with a
+  // (lib/problem/schedule/schedule.h). After each step, results are dropped with a
   // probability of `percent` %.
   PlacedProgram RandomOrder(Rng& rng, int percent) const;
 

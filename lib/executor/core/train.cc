@@ -4,10 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "lib/executor/core/buffer_memory.h"
 #include "lib/executor/core/constant_store.h"
 #include "lib/executor/core/profile.h"
 #include "lib/executor/core/runner.h"
-#include "lib/files/model/tensor_file.h"
+#include "lib/files/model/weights.h"
 
 namespace ckplan {
 

@@ -10,7 +10,7 @@
 #include "lib/executor/backend/backend.h"
 #include "lib/executor/core/constant_store.h"
 #include "lib/executor/core/loss.h"
-#include "lib/executor/core/placed_program.h"
+#include "lib/executor/core/program.h"
 #include "lib/executor/core/step_operators.h"
 #include "lib/files/model/step_graph.h"
 

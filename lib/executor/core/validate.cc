@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "lib/executor/core/buffer_memory.h"
 #include "lib/executor/core/buffer_watch.h"
 #include "lib/executor/core/constant_store.h"
 #include "lib/executor/core/profile.h"

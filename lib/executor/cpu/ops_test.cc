@@ -6,7 +6,6 @@
 #include "lib/executor/cpu/registry.h"
 #include "lib/executor/reference/check_op.h"
 #include "lib/executor/reference/check_run.h"
-#include "lib/executor/reference/families.h"
 #include "lib/executor/reference/op_case.h"
 #include "lib/executor/reference/random_checks.h"
 #include "lib/executor/scalar/random.h"

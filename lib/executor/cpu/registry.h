@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "lib/base/result.h"
+#include "lib/executor/backend/backend.h"
 #include "lib/executor/backend/op_rows.h"
 
 namespace ckplan::cpu {
@@ -22,5 +24,8 @@ Error Unsupported(const OpSpec& spec, std::string_view what);
 #define CKPLAN_FAMILY(Name) std::span<const OpRow> Name##Ops();
 #include "lib/problem/ops/families.def"
 #undef CKPLAN_FAMILY
+
+// FusedAttention (lib/problem/ops/attention.h), of the family of attention.
+Result<std::unique_ptr<PreparedOp>> PrepareFusedAttention(const OpSpec& spec);
 
 }  // namespace ckplan::cpu

@@ -4,12 +4,13 @@
 // when it runs, so one kernel serves all chains, and nvcc cannot join a product of one link and a
 // sum of the next into an operation that rounds once: each link rounds as its operator does.
 #include "lib/executor/cuda/channels.h"
-#include "lib/executor/cuda/fused.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
+#include "lib/executor/cuda/lines.h"
 #include "lib/executor/cuda/ops/moments.h"
-#include "lib/executor/cuda/register_row.h"
+#include "lib/executor/cuda/registry.h"
+#include "lib/executor/cuda/traffic/shape_rules.h"
 #include "lib/executor/scalar/binary.h"
 #include "lib/executor/scalar/random.h"
 #include "lib/executor/scalar/unary.h"

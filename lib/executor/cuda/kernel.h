@@ -1,7 +1,7 @@
 // The language of kernels: C++ that nvcc compiles for the GPU, and any compiler for the host, where
 // tests run the identical kernels without a GPU (host/host_device.h).
 //
-// CKPLAN_DEVICE (lib/executor/scalar/device_function.h) marks functions that kernels call,
+// CKPLAN_DEVICE (lib/executor/scalar/integers.h) marks functions that kernels call,
 // CKPLAN_KERNEL the lambdas that are kernels.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "lib/executor/scalar/device_function.h"
+#include "lib/executor/scalar/integers.h"
 #include "lib/problem/ops/op_spec.h"
 
 // CKPLAN_UNROLL stands before loops over values that shall stay in registers: nvcc might not unroll
@@ -199,7 +199,7 @@ struct SmallerOf {
 
 namespace ckplan::cuda {
 
-// Which rows a warp can hold in its registers (register_row.h).
+// Which rows a warp can hold in its registers (lines.h).
 
 // Numbers of groups of kVector elements for each thread for which kernels are compiled, and the
 // longest rows that fit into them.

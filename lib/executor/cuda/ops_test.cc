@@ -8,7 +8,7 @@
 #include "lib/executor/cuda/test_backend.h"
 #include "lib/executor/reference/check_bfloat16.h"
 #include "lib/executor/reference/check_op.h"
-#include "lib/executor/reference/families.h"
+#include "lib/executor/reference/op_case.h"
 #include "lib/executor/reference/random_checks.h"
 #include "lib/executor/scalar/random.h"
 #include "lib/problem/ops/families.h"

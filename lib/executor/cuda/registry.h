@@ -1,10 +1,11 @@
-// The table of operators of the CUDA backend, which registry.cc joins.
+// The table of operators of the CUDA backend, which registry.cc joins, and its fused operators.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <string_view>
 
+#include "lib/executor/backend/backend.h"
 #include "lib/executor/backend/op_rows.h"
 #include "lib/executor/cuda/device.h"
 
@@ -24,5 +25,16 @@ Error Unsupported(const OpSpec& spec, std::string_view what);
 #define CKPLAN_FAMILY(Name) std::span<const OpRow> Name##Ops();
 #include "lib/problem/ops/families.def"
 #undef CKPLAN_FAMILY
+
+// FusedAttention (lib/problem/ops/attention.h), of the family of attention.
+Result<std::unique_ptr<PreparedOp>> PrepareFusedAttention(const OpSpec& spec, Device& device);
+
+// Operators that follow each other, run as one kernel (fused.cu): chains, and scores of attention
+// with their softmax. traffic/shape_rules.h says which. `ops` is accepted by FusibleLength.
+std::unique_ptr<FusedForward> MakeFused(std::span<const ChainedOp> ops, Device& device);
+
+// The two kinds of fused operators.
+std::unique_ptr<FusedForward> MakeFusedChain(std::span<const ChainedOp> ops, Device& device);
+std::unique_ptr<FusedForward> MakeFusedScores(std::span<const ChainedOp> ops, Device& device);
 
 }  // namespace ckplan::cuda

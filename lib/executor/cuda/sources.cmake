@@ -30,6 +30,5 @@ set(ckplan_cuda_sources
   ops/reduce.cu
   ops/rotary.cu
   ops/scan.cu
-  traffic/element_orders.cc
-  traffic/fusion_rules.cc
+  traffic/shape_rules.cc
 )

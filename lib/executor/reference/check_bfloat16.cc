@@ -12,7 +12,7 @@
 #include "lib/executor/reference/op_case.h"
 #include "lib/problem/ops/bfloat16.h"
 #include "lib/problem/ops/layout.h"
-#include "lib/problem/ops/op_rules.h"
+#include "lib/problem/ops/op_table.h"
 
 namespace ckplan::reference {
 

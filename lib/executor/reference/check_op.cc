@@ -8,9 +8,8 @@
 
 #include "lib/base/rng.h"
 #include "lib/executor/reference/check_run.h"
-#include "lib/executor/reference/families.h"
 #include "lib/executor/reference/op_case.h"
-#include "lib/problem/ops/op_rules.h"
+#include "lib/problem/ops/op_table.h"
 
 namespace ckplan::reference {
 

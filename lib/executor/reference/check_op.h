@@ -31,7 +31,7 @@ std::vector<std::string> CheckOp(Backend& backend, const CaseRow& row, uint64_t 
 namespace ckplan {
 
 // Tests the reasons for which operators are refused. Each row has an operator in the grammar of
-// op_case.h and a part of the message. The rows of families.h hold operators that are accepted.
+// op_case.h and a part of the message. The rows of op_case.h hold operators that are accepted.
 struct Refusal {
   reference::CaseRow op;
   std::string_view message;

@@ -1,7 +1,7 @@
 // Gather, GatherND and ScatterND.
 #include <algorithm>
 
-#include "lib/executor/reference/families.h"
+#include "lib/executor/reference/op_case.h"
 #include "lib/executor/reference/tensor.h"
 
 namespace ckplan::reference {

@@ -1,5 +1,5 @@
 // Tensors made from shapes and a few numbers.
-#include "lib/executor/reference/families.h"
+#include "lib/executor/reference/op_case.h"
 
 namespace ckplan::reference {
 

@@ -1,7 +1,7 @@
 // Transposes, slices, blocks, repetitions and views.
 #include <algorithm>
 
-#include "lib/executor/reference/families.h"
+#include "lib/executor/reference/op_case.h"
 #include "lib/executor/reference/tensor.h"
 
 namespace ckplan::reference {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <map>
 
-#include "lib/executor/reference/families.h"
+#include "lib/executor/reference/op_case.h"
 #include "lib/executor/reference/tensor.h"
 
 namespace ckplan::reference {

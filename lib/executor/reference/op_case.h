@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,5 +86,18 @@ void SetGradientRoles(OpSpec& spec, const std::vector<bool>& wants,
 // Returns the spec of a case. The roles of the operands decide which gradients are requested; the
 // gradients of all float outputs arrive.
 OpSpec SpecOfCase(const CaseRow& row, Autograd autograd = Autograd::kMinimal);
+
+// The references of all operators, and the cases with which kernels are checked. Each family has
+// one file in this folder.
+#define CKPLAN_FAMILY(Name)                        \
+  std::span<const FunctionRow> Name##References(); \
+  std::span<const CaseRow> Name##Cases();
+#include "lib/problem/ops/families.def"
+#undef CKPLAN_FAMILY
+
+// Returns null for an operator without a reference.
+Function FindFunction(std::string_view type);
+// Returns the number of this operator's cases, in all families.
+int CountCases(std::string_view type);
 
 }  // namespace ckplan::reference

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "lib/executor/reference/families.h"
+#include "lib/executor/reference/op_case.h"
 #include "lib/executor/reference/tensor.h"
 
 namespace ckplan::reference {

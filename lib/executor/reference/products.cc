@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "lib/executor/reference/families.h"
+#include "lib/executor/reference/op_case.h"
 
 namespace ckplan::reference {
 

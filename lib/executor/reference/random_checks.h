@@ -14,7 +14,7 @@
 
 #include "lib/executor/reference/check_run.h"
 #include "lib/executor/reference/op_case.h"
-#include "lib/problem/ops/op_rules.h"
+#include "lib/problem/ops/op_table.h"
 
 namespace ckplan::reference {
 

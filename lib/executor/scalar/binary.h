@@ -5,7 +5,6 @@
 
 #include <type_traits>
 
-#include "lib/executor/scalar/device_function.h"
 #include "lib/executor/scalar/integers.h"
 #include "lib/executor/scalar/unary.h"
 

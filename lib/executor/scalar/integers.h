@@ -1,10 +1,17 @@
-// Integer arithmetic that is defined for all operands: it wraps, and a division by 0 gives 0.
+// Integer arithmetic that is defined for all operands: it wraps, and a division by 0 gives 0. Below
+// it the mark of functions that kernels call.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
-#include "lib/executor/scalar/device_function.h"
+// Marks functions that kernels call: nvcc compiles them for the host and for the GPU, and for other
+// compilers they are ordinary functions.
+#ifdef __CUDACC__
+#define CKPLAN_DEVICE __host__ __device__
+#else
+#define CKPLAN_DEVICE
+#endif
 
 namespace ckplan::scalar {
 

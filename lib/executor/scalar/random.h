@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "lib/executor/scalar/device_function.h"
+#include "lib/executor/scalar/integers.h"
 
 namespace ckplan {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/executor/scalar/device_function.h"
+#include "lib/executor/scalar/integers.h"
 #include "lib/executor/scalar/random.h"
 
 namespace ckplan::scalar {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "lib/executor/scalar/device_function.h"
+#include "lib/executor/scalar/integers.h"
 #include "lib/problem/ops/elementwise.h"
 #include "lib/problem/ops/op_spec.h"
 

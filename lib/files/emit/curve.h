@@ -1,6 +1,6 @@
 // The memory of a training step over the steps of its schedule, as data and as a picture.
 //
-//   simulated   the simulator's figures, by kind (schedule/memory_curve.h); the maximum is the
+//   simulated   the simulator's figures, by kind (schedule/timeline.h); the maximum is the
 //               plan's peak
 //   predicted   a paper's figures, for the plans that the paper is about
 //
@@ -37,7 +37,7 @@
 #include "lib/planning/plan/plan.h"
 #include "lib/problem/graph/joint_graph.h"
 #include "lib/problem/graph/tensor_graph.h"
-#include "lib/problem/schedule/memory_curve.h"
+#include "lib/problem/schedule/timeline.h"
 #include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {

@@ -12,13 +12,68 @@
 // distinct integers from 0 to 2^63 - 1.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/files/emit/json_reader.h"
+#include "lib/files/emit/json_writer.h"
 #include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
+
+// What graphs of both kinds have in their JSON: the numbers of nodes in files, and what is
+// trained.
+
+// Maps the ids in a file, any distinct integers from 0 to 2^63 - 1, to positions in the graph that
+// is read from the file.
+template <typename IdType>
+class FileIds {
+ public:
+  // `kind` names the kind of thing in faults, such as "tensor".
+  void Add(const JsonView& id, std::string_view kind, IdType position) {
+    if (!id.is_file_id()) return;  // This fault was reported when the id was read.
+    if (!positions_.emplace(id.Integer(), position).second) {
+      id.Fault(fmt::format("another {} has the id {} too; ids must be unique", kind, id.Integer()));
+    }
+  }
+  // Returns none and records a fault if the id is unknown.
+  IdType Find(const JsonView& id, std::string_view kind) const {
+    const int64_t number = id.Integer();
+    if (!id.is_file_id()) return IdType();
+    const auto found = positions_.find(number);
+    if (found != positions_.end()) return found->second;
+    id.Fault(fmt::format("no {} has the id {}", kind, number));
+    return IdType();
+  }
+
+ private:
+  std::unordered_map<int64_t, IdType> positions_;
+};
+
+// Returns whether the value is an array of two. If not, a fault says what the two must be:
+// "[output, input]".
+inline bool ExpectPair(const JsonView& json, std::string_view what) {
+  if (json.is_array() && json.size() == 2) return true;
+  json.Fault(fmt::format("must be a pair {}", what));
+  return false;
+}
+
+// The tensors that an optimizer keeps state for, in graph files:
+// "optimized_tensors": [[elements, bytes of an element, how many], ...]
+void WriteOptimizedTensors(const std::vector<OptimizedTensors>& tensors, JsonWriter* json);
+
+// Reads them from the file's outermost object; nothing if the key is absent. It is a fault if they
+// need more than `gradients`, the bytes of what may hold gradients.
+std::optional<std::vector<OptimizedTensors>> ReadOptimizedTensors(const JsonView& root,
+                                                                  Bytes gradients);
 
 class JsonDocument;
 

@@ -9,7 +9,6 @@
 
 #include "lib/base/stop.h"
 #include "lib/files/emit/json_graph.h"
-#include "lib/files/emit/json_graph_parts.h"
 #include "lib/files/emit/json_reader.h"
 #include "lib/files/emit/json_writer.h"
 #include "lib/problem/graph/joint_graph.h"

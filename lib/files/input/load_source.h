@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "lib/base/result.h"
-#include "lib/files/input/load_source.h"
 #include "lib/files/model/model.h"
 #include "lib/planning/plan/plan.h"
 #include "lib/planning/plan/request.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/base/result.h"
+#include "lib/files/model/annotate.h"
 #include "lib/planning/plan/diff.h"
 #include "lib/planning/plan/plan.h"
 #include "lib/planning/planner/source.h"
@@ -52,5 +53,21 @@ bool IsPlanBeside(const std::string& path, const std::string& earlier);
 
 // Reads the part of a plan file or annotated model that needs no graph.
 Result<PlanDigest> ReadPlanDigestFile(const std::string& plan_path);
+
+// Makes the markers of an annotated model (docs/onnx-markers.md) from a plan, and compares the
+// markers of a model with its plan.
+
+// Returns the markers that a plan without faults gives to the model at `model_path`, from which
+// `source` was read. Reads the model once more, because a source does not say which inputs and
+// outputs of the file's nodes its tensors are. `plan_json` is the plan's text. Errors are those of
+// reading the model.
+Result<Annotation> AnnotationOf(const Source& source, const Plan& plan,
+                                const std::string& model_path, std::string plan_json);
+
+// Returns the faults in the markers of the model at `plan_path`, in which the plan of `file` was
+// found; one line for each. The plan itself must have no faults. Returns nothing if `plan_path` is
+// a plan file. kIo, kInvalidInput: the model cannot be read again.
+Result<std::vector<std::string>> ValidateMarkers(const PlanFile& file,
+                                                 const std::string& plan_path);
 
 }  // namespace ckplan

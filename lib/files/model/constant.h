@@ -44,4 +44,15 @@ onnx::TensorProto MakeTensor(const ConstantValue& value);
 // Wraps integers to the width of their type and rounds floats, as the type itself would.
 void NormalizeToType(ConstantValue& value);
 
+// Sparse initializers and constants: tensors of zeros, with some elements listed by position. They
+// are planned, and run, as the dense tensors that they stand for.
+
+// Returns the row-major position of each listed element. Nothing if positions are absent (external,
+// left out), are not int64[n] or int64[n,rank], or lie outside the tensor.
+std::optional<std::vector<int64_t>> SparsePositions(const onnx::SparseTensorProto& sparse);
+
+// Returns the dense contents; nothing where ReadTensor would return nothing, or SparsePositions
+// does.
+std::optional<ConstantValue> ReadSparse(const onnx::SparseTensorProto& sparse);
+
 }  // namespace ckplan

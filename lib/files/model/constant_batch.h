@@ -1,5 +1,6 @@
 // The batch of a model whose file has one size of it burnt in: the first dimension of its inputs,
 // if that is a number, and the same one for all of them. Inputs without dimensions have none.
+// And the model with another batch.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "lib/base/result.h"
 #include "lib/files/model/bind_dims.h"
+#include "lib/files/model/model_impl.h"
 
 namespace ckplan {
 
@@ -37,5 +39,15 @@ struct BatchVariants {
 // batch in the file is 0: it stands for an open one. kUsage: the batch is open
 // (the remedy would give its size), inputs differ in it, or an overridden shape has another one.
 Result<BatchVariants> WithBatch(const BoundDims& bound, int64_t wanted, const std::string& file);
+
+// Reads a model with another batch than the one that is burnt into its file.
+
+// Does what ExpandGraph does, with inputs that have this batch: see follow_batch.h. It reads the
+// model first as it is. Errors are those of ExpandGraph and of WithBatch.
+Result<Done> ExpandWithBatch(Model::Impl& model, const BoundDims& bound, int64_t batch,
+                             const std::string& file);
+
+// Removes what ExpandGraph has made, so that the graph can be read again.
+void ClearGraph(Model::Impl* model);
 
 }  // namespace ckplan

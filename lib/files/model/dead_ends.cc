@@ -8,7 +8,7 @@
 
 #include "lib/files/model/bind_dims.h"
 #include "lib/files/model/infer_types.h"
-#include "lib/files/model/suggested_patterns.h"
+#include "lib/files/model/input_uses.h"
 
 namespace ckplan {
 

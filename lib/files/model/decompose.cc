@@ -6,8 +6,6 @@
 #include <span>
 #include <string_view>
 
-#include "lib/files/model/decompose_attention.h"
-#include "lib/files/model/decomposition_builder.h"
 #include "onnx/defs/schema.h"
 
 namespace ckplan {

@@ -1,11 +1,11 @@
-#include "lib/files/model/decompose_attention.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "lib/files/model/decompose.h"
 
 namespace ckplan {
 

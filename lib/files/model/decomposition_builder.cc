@@ -1,9 +1,9 @@
-#include "lib/files/model/decomposition_builder.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+
+#include "lib/files/model/decompose.h"
 
 namespace ckplan {
 

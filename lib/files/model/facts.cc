@@ -5,9 +5,9 @@
 #include "lib/base/lists.h"
 #include "lib/files/model/detached.h"
 #include "lib/files/model/op_spec_of.h"
-#include "lib/files/model/plain_numbers.h"
-#include "lib/problem/ops/op_rules.h"
+#include "lib/files/model/parameters.h"
 #include "lib/problem/ops/op_spec.h"
+#include "lib/problem/ops/op_table.h"
 
 namespace ckplan {
 

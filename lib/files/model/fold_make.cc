@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "lib/base/units.h"
+#include "lib/files/model/constant.h"
 #include "lib/files/model/fold_rules.h"
-#include "lib/files/model/sparse.h"
 
 namespace ckplan::folding {
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "lib/files/model/attention_pattern.h"
-#include "lib/files/model/head_axes.h"
 #include "lib/files/model/origin.h"
 #include "lib/problem/ops/attention.h"
 

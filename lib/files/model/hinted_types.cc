@@ -11,7 +11,7 @@
 #include "lib/base/text.h"
 #include "lib/files/model/bind_dims.h"
 #include "lib/files/model/infer_types.h"
-#include "lib/files/model/used_settings.h"
+#include "lib/files/model/model.h"
 #include "onnx/defs/schema.h"
 
 namespace ckplan {

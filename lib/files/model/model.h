@@ -22,7 +22,6 @@
 #include "lib/planning/plan/model_variant.h"
 #include "lib/problem/cost/cost_model.h"
 #include "lib/problem/graph/origins.h"
-#include "lib/problem/graph/parameters.h"
 #include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
@@ -113,5 +112,15 @@ struct ModelGraph {
 };
 
 Result<ModelGraph> LowerModel(const Model& model, const LowerOptions& options);
+
+// Settings of a file that serves several models (ckplan.toml): a model ignores what it lacks.
+//
+// LoadOptions::optional_dims has the names of such settings: "N" for a dimension, "mask=" for an
+// input that is set, "acme::Norm=" for an operator that is described. A plan stores only those that
+// its model has.
+
+// Returns the texts whose input, or operator, the model's file has.
+std::vector<std::string> UsedSetInputs(const Model& model, const std::vector<std::string>& texts);
+std::vector<std::string> UsedOpShapes(const Model& model, const std::vector<std::string>& texts);
 
 }  // namespace ckplan

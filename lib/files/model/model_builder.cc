@@ -1,15 +1,14 @@
-#include "lib/files/model/model_builder.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
 
+#include "lib/files/model/constant.h"
+#include "lib/files/model/expander.h"
 #include "lib/files/model/fold.h"
 #include "lib/files/model/infer_types.h"
 #include "lib/files/model/operation_faults.h"
-#include "lib/files/model/sparse.h"
 #include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {

@@ -9,10 +9,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "lib/files/model/constant.h"
-#include "lib/files/model/functions.h"
 #include "lib/files/model/model.h"
 #include "lib/files/model/step_part.h"
 #include "lib/problem/ops/op_hint.h"
@@ -20,6 +20,33 @@
 #include "onnx/onnx_pb.h"
 
 namespace ckplan {
+
+// The functions that a model defines, by name.
+class ModelFunctions {
+ public:
+  explicit ModelFunctions(const onnx::ModelProto& model);
+
+  // Returns the function that the node calls; null if the node is an operator.
+  const onnx::FunctionProto* Find(const onnx::NodeProto& node) const;
+  bool empty() const { return functions_.empty(); }
+
+ private:
+  std::unordered_map<std::string, const onnx::FunctionProto*> functions_;
+};
+
+using CallAttributes = std::unordered_map<std::string, const onnx::AttributeProto*>;
+
+// Returns whether one of the node's attributes is a graph: a branch or the body of a loop.
+bool HoldsGraph(const onnx::NodeProto& node);
+// Returns whether the node, which is in a function, may refer to attributes of the function's call.
+bool NeedsBinding(const onnx::NodeProto& node);
+// Fills in the attributes from the enclosing function's call, and removes those that the call
+// leaves out.
+void BindAttributes(onnx::NodeProto& node, const CallAttributes& attributes);
+
+// Returns the domain with "ai.onnx" replaced by the empty name, which means the same.
+const std::string& PlainDomain(const std::string& domain);
+bool IsStandard(const onnx::NodeProto& node);
 
 using ValueIndex = int32_t;
 inline constexpr ValueIndex kNoValue = -1;  // An optional input or output that is left out.

@@ -9,7 +9,6 @@
 
 #include "lib/files/model/graph_hash.h"
 #include "lib/files/model/other_format.h"
-#include "lib/files/model/rewrite.h"
 #include "lib/files/model/wire.h"
 #include "onnx/defs/parser.h"
 

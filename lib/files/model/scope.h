@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "lib/files/model/model_impl.h"
+#include "onnx/onnx_pb.h"
 
 namespace ckplan {
 

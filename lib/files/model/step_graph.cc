@@ -11,9 +11,9 @@
 #include "lib/files/model/facts.h"
 #include "lib/files/model/model_impl.h"
 #include "lib/files/model/op_spec_of.h"
-#include "lib/files/model/parameter_use.h"
+#include "lib/files/model/parameters.h"
 #include "lib/problem/ops/backward_reads.h"
-#include "lib/problem/ops/op_rules.h"
+#include "lib/problem/ops/op_table.h"
 
 namespace ckplan {
 

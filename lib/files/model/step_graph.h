@@ -18,7 +18,7 @@
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/files/model/model.h"
-#include "lib/files/model/parameter_use.h"
+#include "lib/files/model/parameters.h"
 #include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/ops/autograd.h"
 #include "lib/problem/ops/op_spec.h"

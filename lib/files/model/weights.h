@@ -1,8 +1,10 @@
-// The contents of a model's weights, from its file or the files beside it. The executor reads them;
-// the planner never does.
+// The contents of a model's weights, from its file or the files beside it, and files of tensors for
+// other programs. The executor reads and writes them; the planner never does.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,5 +48,24 @@ class WeightFile {
   explicit WeightFile(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+// Returns the paths of all files that the model's tensors refer to, sorted, each once, whether they
+// exist or not. Returns none if the model cannot be read. Only the fields of the file are read, not
+// their contents.
+std::vector<std::string> ExternalFiles(const std::string& model_path);
+
+struct NamedTensor {
+  std::string name;
+  ElementType type = ElementType::kFloat32;
+  std::vector<int64_t> dims;
+  std::string contents;  // Row-major, little-endian.
+};
+
+// Protobuf cannot read messages larger than this.
+inline constexpr int64_t kMaxTensorFileBytes = std::numeric_limits<int32_t>::max();
+
+// Returns the bytes of an ONNX model without nodes, whose initializers are `tensors`, in their
+// order. Their contents together must not exceed kMaxTensorFileBytes.
+std::string TensorFileBytes(const std::string& graph_name, std::vector<NamedTensor> tensors);
 
 }  // namespace ckplan

@@ -1,10 +1,12 @@
 #include "lib/files/model/weights.h"
 
+#include <doctest/doctest.h>
 #include <sys/stat.h>
 
 #include <cmath>
 #include <cstring>
 
+#include "lib/files/model/constant.h"
 #include "lib/files/model/testing_proto.h"
 
 namespace ckplan {
@@ -233,5 +235,68 @@ TEST_CASE("weights: an operand of more elements than the file has bytes takes no
     CheckAbsent(file, "w", Shaped(ElementType::kFloat32, {dim}), AbsentWeight::kUnreadable);
   }
 }
+
+TEST_CASE("external files: tensors anywhere in the model are found") {
+  onnx::ModelProto proto = ParseGraph("g (float[2] x) => (float[2] y) { y = Relu(x) }");
+  const auto refer = [](onnx::TensorProto* tensor, const char* location) {
+    tensor->set_data_location(onnx::TensorProto::EXTERNAL);
+    auto& length = *tensor->add_external_data();
+    length.set_key("length");
+    length.set_value("8");
+    auto& pair = *tensor->add_external_data();
+    pair.set_key("location");
+    pair.set_value(location);
+  };
+  onnx::GraphProto& graph = *proto.mutable_graph();
+  refer(graph.add_initializer(), "c.data");
+  refer(graph.add_initializer(), "a.data");
+  refer(graph.add_initializer(), "a.data");
+  refer(graph.add_sparse_initializer()->mutable_values(), "sub/d.data");
+  refer(graph.mutable_node(0)->add_attribute()->mutable_t(), "b.data");
+  onnx::GraphProto& branch = *graph.mutable_node(0)->add_attribute()->mutable_g();
+  refer(branch.add_node()->add_attribute()->add_tensors(), "e.data");
+  refer(proto.add_functions()->add_node()->add_attribute()->mutable_t(), "f.data");
+  const TemporaryFile path("external.onnx");
+  path.Write(proto.SerializeAsString());
+  const std::filesystem::path folder = std::filesystem::path(path.path()).parent_path();
+  std::vector<std::string> expected;
+  for (const char* const name : {"a.data", "b.data", "c.data", "e.data", "f.data", "sub/d.data"}) {
+    expected.push_back((folder / name).string());
+  }
+  CHECK(ExternalFiles(path.path()) == expected);
+  CHECK(ExternalFiles("/no/such/model.onnx").empty());
+}
+
+namespace {
+
+std::string Bytes32(const std::vector<int32_t>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int32_t)};
+}
+
+TEST_CASE("tensor file: an ONNX model whose initializers are the tensors, in their order") {
+  const std::string bytes = TensorFileBytes(
+      "tensors", {{"a", ElementType::kInt32, {2, 1}, Bytes32({7, -3})},
+                  {"b", ElementType::kBool, {}, std::string(1, '\1')},
+                  {"c", ElementType::kBFloat16, {2}, {'\x80', '\x3F', '\x20', '\xC0'}}});
+  onnx::ModelProto model;
+  REQUIRE(model.ParseFromString(bytes));
+  CHECK(model.graph().name() == "tensors");
+  CHECK(model.graph().node_size() == 0);
+  REQUIRE(model.graph().initializer_size() == 3);
+  CHECK(model.graph().initializer(0).name() == "a");
+  const auto a = ReadTensor(model.graph().initializer(0));
+  REQUIRE(a.has_value());
+  CHECK(a->dims == Dims{2, 1});
+  CHECK(a->ints == std::vector<int64_t>{7, -3});
+  const auto b = ReadTensor(model.graph().initializer(1));
+  REQUIRE(b.has_value());
+  CHECK(b->dims.empty());
+  CHECK(b->ints == std::vector<int64_t>{1});
+  const auto c = ReadTensor(model.graph().initializer(2));
+  REQUIRE(c.has_value());
+  CHECK(c->reals == std::vector<double>{1, -2.5});
+}
+
+}  // namespace
 
 }  // namespace ckplan

@@ -10,7 +10,7 @@
 #include "lib/base/stop.h"
 #include "lib/planning/explain/what_if.h"
 #include "lib/planning/plan/offload_terms.h"
-#include "lib/problem/schedule/memory_curve.h"
+#include "lib/problem/schedule/timeline.h"
 #include "lib/problem/schedule/training_step.h"
 #include "lib/problem/schedule/transfers.h"
 

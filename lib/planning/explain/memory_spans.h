@@ -7,7 +7,7 @@
 //        0              1              2               3            4            5
 //
 // A buffer that is handed on to an output written in place is a span of its own from the beginning
-// of the step that writes it, as in memory_curve.h.
+// of the step that writes it, as in timeline.h.
 #pragma once
 
 #include <cstddef>

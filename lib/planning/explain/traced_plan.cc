@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "lib/base/stop.h"
-#include "lib/problem/schedule/memory_curve.h"
+#include "lib/problem/schedule/timeline.h"
 #include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {

@@ -13,7 +13,6 @@
 #include "lib/planning/plan/plan.h"
 #include "lib/problem/graph/joint_graph.h"
 #include "lib/problem/graph/tensor_graph.h"
-#include "lib/problem/schedule/memory_curve.h"
 #include "lib/problem/schedule/timeline.h"
 #include "lib/problem/schedule/training_step.h"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/problem/schedule/memory_curve.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/problem/schedule/static_allocation.h"
 #include "lib/problem/schedule/timeline.h"

@@ -1,5 +1,5 @@
 // Checks the order of forward and backward steps, as a part of check.cc, which calls it before it
-// replays each step. It shares no code with lib/problem/schedule/backward_order.h, which states the
+// replays each step. It shares no code with lib/problem/schedule/schedule.h, which states the
 // rules.
 #pragma once
 

@@ -10,7 +10,7 @@
 #include "lib/base/rng.h"
 #include "lib/planning/plan/assemble.h"
 #include "lib/planning/plan/check.h"
-#include "lib/problem/schedule/backward_order.h"
+#include "lib/problem/schedule/schedule.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"

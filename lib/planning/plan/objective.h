@@ -17,7 +17,7 @@ inline std::string_view NameOf(Objective objective) {
 
 // The orders in which the steps of a plan may come: forward in one order and backward in its
 // reverse, or in any order in which everything that is read is there and sums of gradients keep
-// their bits (lib/problem/schedule/backward_order.h).
+// their bits (lib/problem/schedule/schedule.h).
 enum class StepOrder { kModel, kFree };
 
 inline constexpr std::string_view kStepOrderWords[] = {"model", "free"};

@@ -17,7 +17,7 @@
 
 #include "lib/base/units.h"
 #include "lib/planning/plan/request.h"
-#include "lib/problem/graph/parameters.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 

@@ -11,7 +11,7 @@
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/warm_starts.h"
-#include "lib/problem/schedule/backward_order.h"
+#include "lib/problem/schedule/schedule.h"
 #include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {

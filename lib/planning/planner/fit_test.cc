@@ -12,7 +12,7 @@
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/planning/planner/best_planner.h"
 #include "lib/planning/planner/planner.h"
-#include "lib/problem/schedule/backward_order.h"
+#include "lib/problem/schedule/schedule.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"

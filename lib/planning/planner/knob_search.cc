@@ -9,7 +9,6 @@
 #include "lib/problem/schedule/canonical_strategy.h"
 #include "lib/problem/schedule/expand.h"
 #include "lib/problem/schedule/lower.h"
-#include "lib/problem/schedule/unfold.h"
 
 namespace ckplan {
 namespace {

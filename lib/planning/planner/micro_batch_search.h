@@ -1,5 +1,5 @@
 // The search of `best` in a pipeline, where the bytes that a plan saves count once for each
-// micro-batch in flight (lib/problem/parallel/pipeline.h).
+// micro-batch in flight (lib/problem/parallel/division.h).
 //
 // `best` itself limits only the peak of one micro-batch. So it solves for several such limits, and
 // this search takes the plans whose memory with all micro-batches is within the budget:

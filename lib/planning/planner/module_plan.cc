@@ -11,7 +11,7 @@
 
 #include "lib/base/stop.h"
 #include "lib/problem/schedule/expand.h"
-#include "lib/problem/schedule/lower_checkpoints.h"
+#include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {

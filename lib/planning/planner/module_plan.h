@@ -2,7 +2,7 @@
 //
 // A plan decides for every operation, but torch.utils.checkpoint takes whole modules. So this
 // search keeps the plan's budget, and looks for the modules that meet it in the least time. It
-// lowers (lib/problem/schedule/lower_checkpoints.h) and simulates each choice. It starts from no
+// lowers (lib/problem/schedule/lower.h) and simulates each choice. It starts from no
 // module, from all modules of one class, and from those that the plan mostly recomputes. Then it
 // adds, removes, merges and splits modules, or exchanges two, as long as the choice improves: first
 // by what exceeds the budget, in percent, then by time, by the peak, and by the number of modules.

@@ -10,7 +10,6 @@
 #include "lib/base/rng.h"
 #include "lib/planning/plan/assemble.h"
 #include "lib/problem/schedule/lower.h"
-#include "lib/problem/schedule/lower_checkpoints.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"

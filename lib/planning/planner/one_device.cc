@@ -9,8 +9,7 @@
 #include "lib/base/text.h"
 #include "lib/planning/plan/constraints.h"
 #include "lib/planning/plan/request_fields.h"
-#include "lib/problem/parallel/pipeline.h"
-#include "lib/problem/parallel/sharding.h"
+#include "lib/problem/parallel/division.h"
 
 namespace ckplan {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "lib/base/result.h"
 #include "lib/planning/planner/source.h"
-#include "lib/problem/graph/parameters.h"
+#include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
 

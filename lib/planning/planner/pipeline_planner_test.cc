@@ -13,7 +13,7 @@
 #include "lib/planning/plan/check.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/planning/planner/registry.h"
-#include "lib/problem/parallel/pipeline.h"
+#include "lib/problem/parallel/division.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/problem/schedule/timeline.h"
 #include "lib/testing/graph_text.h"

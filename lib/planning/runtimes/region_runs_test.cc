@@ -9,7 +9,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/problem/schedule/expand.h"
-#include "lib/problem/schedule/lower_checkpoints.h"
+#include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"

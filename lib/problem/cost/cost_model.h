@@ -4,12 +4,13 @@
 //              in nanoseconds, rounded to the nearest, at least 1. Devices: devices.json.
 //   paper      10 for a convolution, 1 for anything else (Kusumoto et al. 2019, section 5)
 //   unit       1 for everything
-//   file:PATH  measured, from a costs.json (see lib/problem/cost/table.h)
+//   file:PATH  measured, from a costs.json (see CostTable below)
 //
 // Rounding happens here, once; no algorithm ever sees a double.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
+#include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/ops/work.h"
 
 namespace ckplan {
@@ -95,5 +97,47 @@ OpCost CostOf(const CostModel& model, const OpWork& work);
 // but that of FP8, and a memory size. Rates and sizes are above 0. A link to the host needs a name
 // and a rate.
 Result<std::vector<Device>> ReadDevices(std::string_view json);
+
+// Measured costs: the file that `ckexec profile` writes and `--cost file:costs.json` reads.
+//
+//   {"schema_version": "1.0", "unit": "ns", "nodes": [
+//     {"name": "conv1", "forward_cost": 41234, "backward_cost": 90210,
+//      "forward_workspace_bytes": 0, "backward_workspace_bytes": 1048576}, ...]}
+//
+// A node is found by its name in the graph; schemas/costs.schema.json describes the file.
+// Workspaces alone are read from such a file, too, and from what `ckexec profile --device` writes,
+// which has no costs: schemas/workspaces.schema.json. Costs may be fractions in the file: they are
+// rounded to the nearest integer here, at least 1.
+struct MeasuredCost {
+  Cost forward;
+  Cost backward;
+  Bytes forward_workspace;
+  Bytes backward_workspace;
+
+  bool operator==(const MeasuredCost&) const = default;
+};
+
+using CostTable = std::map<std::string, MeasuredCost, std::less<>>;
+
+// kIo: the file cannot be read. kInvalidInput: the text is not a cost file; the message lists every
+// fault.
+Result<CostTable> ReadCostTable(const std::string& path);
+Result<CostTable> ParseCostTable(std::string_view text, const std::string& path);
+
+// Returns the costs of the nodes with these names, in their order. kInvalidInput: names are missing
+// from the table; the message lists them.
+Result<std::vector<MeasuredCost>> LookUpCosts(const CostTable& table,
+                                              const std::vector<std::string>& names,
+                                              const std::string& path);
+
+// Sets each node's costs and workspaces to the values that the file at `path` has for its name.
+// Errors are those of ReadCostTable and LookUpCosts.
+Result<Done> SetMeasuredCosts(const std::string& path, IdVector<NodeId, Node>& nodes);
+
+// Sets each node's workspaces to the values that the file at `path` has for its name, which is a
+// file of workspaces or of costs.
+Result<Done> SetWorkspaces(const std::string& path, IdVector<NodeId, Node>& nodes);
+// As ParseCostTable, for the workspaces alone; the costs in the table are 0.
+Result<CostTable> ParseWorkspaceTable(std::string_view text, const std::string& path);
 
 }  // namespace ckplan

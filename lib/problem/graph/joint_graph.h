@@ -20,7 +20,6 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/problem/graph/parameters.h"
 #include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {

@@ -16,7 +16,7 @@
 //
 // Solvers decide on the folded graph. A layer's memory is that of its result, as in the papers;
 // saved statistics and tensors that are overwritten inside the layer do not count. A solver's
-// answer is translated back to the nodes (lib/problem/schedule/unfold.h), and measured there
+// answer is translated back to the nodes (lib/problem/schedule/lower.h), and measured there
 // exactly.
 #pragma once
 

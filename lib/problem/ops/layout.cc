@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/base/check.h"
-#include "lib/problem/ops/op_rules.h"
+#include "lib/problem/ops/op_table.h"
 
 namespace ckplan {
 

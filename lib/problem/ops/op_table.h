@@ -1,15 +1,16 @@
 // What ckplan knows of each ONNX operator; the facts themselves are the rows of op_table.def.
 //
-// Other files derive more from a row and the operands of one operator: op_rules.h,
-// backward_reads.h, backward_reads.h, work.h. The planner, the executor and the tests all use
-// these.
+// backward_reads.h and work.h derive more from a row and the operands of one operator. The planner,
+// the executor and the tests all use these.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
 #include "lib/problem/ops/autograd.h"
+#include "lib/problem/ops/op_spec.h"
 
 namespace ckplan {
 
@@ -157,5 +158,23 @@ const OpRule& RuleOfSpelling(std::string_view name);
 
 // Returns whether backends that can run the operator can also compute its gradient.
 bool HasGradient(std::string_view type);
+
+// Properties of one operator that follow from its row in the table and its operands.
+
+// Returns whether the operator reads the contents of this input, not only its shape or type.
+bool ReadsContents(const OpRule& rule, size_t input);
+
+// Returns whether gradients flow to this input: it is a float and not a ratio, a size or a running
+// statistic.
+bool IsDifferentiable(const OpRule& rule, const OpSpec& spec, size_t input);
+bool IsDifferentiable(const OpSpec& spec, size_t input);
+
+// Returns whether a gradient that arrives at this output flows on. The gradient of a Dropout's
+// mask, which is a float before opset 10, does not.
+bool PassesGradient(const OpRule& rule, size_t output);
+
+// Returns whether the output shares the memory of the input, unchanged: views, casts to the same
+// type, Dropout with ratio 0, and data movements that move nothing.
+bool IsView(const OpRule& rule, const OpSpec& spec);
 
 }  // namespace ckplan

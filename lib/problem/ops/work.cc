@@ -7,7 +7,7 @@
 #include "lib/problem/ops/backward_reads.h"
 #include "lib/problem/ops/op_checks.h"
 #include "lib/problem/ops/op_hint.h"
-#include "lib/problem/ops/op_rules.h"
+#include "lib/problem/ops/op_table.h"
 
 namespace ckplan {
 

@@ -2,6 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "lib/base/text.h"
+#include "lib/base/units.h"
+
 namespace ckplan {
 
 std::string TextOf(const Sharding& sharding) {
@@ -11,6 +18,346 @@ std::string TextOf(const Sharding& sharding) {
 
 std::string TextOf(const PipelineStage& stage) {
   return fmt::format("{}/{}", stage.stages, stage.index);
+}
+
+namespace {
+
+// DeepSpeed's nccl_start_alignment_factor.
+constexpr int64_t kFlatAlignment = 2;
+
+// A sum of sizes that remembers whether it overflowed.
+class ByteSum {
+ public:
+  void Add(std::optional<int64_t> amount) {
+    sum_ = sum_ && amount ? CheckedAdd(*sum_, *amount) : std::nullopt;
+  }
+  bool overflows() const { return !sum_.has_value(); }
+  Bytes bytes() const { return Bytes(sum_.value_or(0)); }
+
+ private:
+  std::optional<int64_t> sum_ = 0;
+};
+
+int64_t RoundedQuotient(int64_t amount, int64_t by) { return amount / by + (amount % by != 0); }
+
+// Which constants a system divides: see the table in the header.
+struct Divided {
+  bool parameters = false;
+  bool gradients = false;
+};
+Divided DividedBy(ShardingSystem system) {
+  switch (system) {
+    case ShardingSystem::kZero1:
+      return {false, false};
+    case ShardingSystem::kZero2:
+      return {false, true};
+    case ShardingSystem::kZero3:
+    case ShardingSystem::kFsdp:
+      break;
+  }
+  return {true, true};
+}
+
+class Sharder {
+ public:
+  explicit Sharder(const Sharding& sharding)
+      : sharding_(sharding), divided_(DividedBy(sharding.system)) {}
+
+  void Add(const Parameter& parameter) {
+    const int64_t bytes = parameter.bytes.count();
+    if (parameter.kind == Parameter::Kind::kBuffer || parameter.elements == 0) {
+      return parameters_.Add(bytes);
+    }
+    const bool is_trained = parameter.kind == Parameter::Kind::kTrained;
+    if (is_trained && divided_.gradients) AddWhole(parameter.readers, bytes);
+    if (divided_.parameters) return AddDividedByItself(parameter, is_trained);
+    parameters_.Add(bytes);
+    if (!is_trained) return;
+    flat_elements_[bytes / parameter.elements].Add(parameter.elements);
+    if (!divided_.gradients) gradients_.Add(bytes);
+  }
+
+  Result<ShardedConstants> Finish() && {
+    for (const auto& [element_bytes, elements] : flat_elements_) AddFlat(element_bytes, elements);
+    for (const auto& [element_bytes, bytes] : flat_parts_) {
+      AddOptimized(bytes.bytes().count(), element_bytes);
+    }
+    ByteSum unsharded = persistent_;
+    Bytes most;
+    for (const auto& [node, whole] : whole_) {
+      most = std::max(most, whole.bytes());
+      if (whole.overflows()) unsharded.Add(std::nullopt);
+    }
+    unsharded.Add(most.count());
+    for (const ByteSum* sum : {&parameters_, &gradients_, &optimized_, &unsharded}) {
+      if (!sum->overflows()) continue;
+      return MakeError(ErrorCode::kInvalidInput,
+                       fmt::format("what {} pads the parameters to overflows", TextOf(sharding_)));
+    }
+    return ShardedConstants{parameters_.bytes(), gradients_.bytes(), optimized_.bytes(),
+                            unsharded.bytes(), Merged(std::move(tensors_))};
+  }
+
+ private:
+  void AddWhole(const std::vector<NodeId>& readers, std::optional<int64_t> bytes) {
+    for (const NodeId reader : readers) whole_[reader].Add(bytes);
+  }
+
+  // Each device holds as many elements (or rows) as the first one needs; gathering from all devices
+  // includes the padding of the last one.
+  void AddDividedByItself(const Parameter& parameter, bool is_trained) {
+    const bool is_by_rows = sharding_.system == ShardingSystem::kFsdp;
+    const int64_t units = is_by_rows ? parameter.rows : parameter.elements;
+    const int64_t unit_bytes = parameter.bytes.count() / units;
+    const int64_t held = RoundedQuotient(units, sharding_.devices) * unit_bytes;
+    const std::optional<int64_t> gathered = CheckedMul(held, sharding_.devices);
+    parameters_.Add(held);
+    if (is_trained) {
+      const int64_t element_bytes = parameter.AsOptimized().element_bytes;
+      gradients_.Add(held);
+      optimized_.Add(held);
+      if (is_by_rows) {
+        AddOptimized(held, element_bytes);
+      } else {
+        flat_parts_[element_bytes].Add(held);
+      }
+    }
+    const bool persists =
+        sharding_.system == ShardingSystem::kZero3 && parameter.elements <= kPersistentElements;
+    if (persists) return persistent_.Add(gathered);
+    AddWhole(parameter.readers, gathered);
+  }
+
+  // All trained parameters of one type are laid out one after the other, and padded so that the
+  // parts are equal.
+  void AddFlat(int64_t element_bytes, const ByteSum& elements) {
+    const int64_t parts =
+        RoundedQuotient(elements.bytes().count(), kFlatAlignment * sharding_.devices);
+    const std::optional<int64_t> held = CheckedMul(kFlatAlignment * parts, element_bytes);
+    optimized_.Add(held);
+    AddOptimized(held.value_or(0), element_bytes);
+    if (divided_.gradients) gradients_.Add(held);
+    if (elements.overflows()) optimized_.Add(std::nullopt);
+  }
+
+  // Adds one tensor of what the optimizer keeps state for.
+  void AddOptimized(int64_t bytes, int64_t element_bytes) {
+    tensors_.push_back({bytes / element_bytes, element_bytes, 1});
+  }
+
+  const Sharding sharding_;
+  const Divided divided_;
+  ByteSum parameters_;
+  ByteSum gradients_;
+  ByteSum optimized_;
+  ByteSum persistent_;
+  std::map<NodeId, ByteSum> whole_;           // Bytes that are whole while a node runs.
+  std::map<int64_t, ByteSum> flat_elements_;  // Elements by the bytes of one element.
+  // The bytes of a device's parts of all parameters, which DeepSpeed keeps as one list, by the
+  // bytes of one element.
+  std::map<int64_t, ByteSum> flat_parts_;
+  std::vector<OptimizedTensors> tensors_;
+};
+
+}  // namespace
+
+Result<ShardedConstants> ShardConstants(std::span<const Parameter> parameters,
+                                        const Sharding& sharding) {
+  Sharder sharder(sharding);
+  for (const Parameter& parameter : parameters) sharder.Add(parameter);
+  return std::move(sharder).Finish();
+}
+
+namespace {
+
+Cost StepCostOf(const Node& node) { return node.forward_cost + node.backward_cost; }
+
+// Returns the first node of each stage if no stage may cost more than `limit` and each takes as
+// many nodes as it can. Returns nothing if that needs more stages. Each stage has at least one
+// node.
+std::optional<std::vector<NodeId>> FillStages(const TensorGraph& graph, int64_t stages,
+                                              Cost limit) {
+  std::vector<NodeId> starts;
+  Cost filled;
+  const auto count = static_cast<int64_t>(graph.nodes().size());
+  for (const NodeId id : graph.nodes().ids()) {
+    const Cost cost = StepCostOf(graph.node(id));
+    if (cost > limit) return std::nullopt;
+    const auto begun = static_cast<int64_t>(starts.size());
+    // The nodes left are just enough to give each remaining stage one.
+    const bool must_begin = count - id.index() <= stages - begun;
+    if (starts.empty() || must_begin || filled + cost > limit) {
+      if (begun == stages) return std::nullopt;
+      starts.push_back(id);
+      filled = Cost(0);
+    }
+    filled += cost;
+  }
+  return starts;
+}
+
+std::vector<NodeId> BalancedStarts(const TensorGraph& graph, int64_t stages) {
+  Cost low;  // A lower bound of the least limit.
+  Cost high = graph.forward_cost() + graph.backward_cost();
+  while (low < high) {
+    const Cost middle(low.count() + (high.count() - low.count()) / 2);
+    if (FillStages(graph, stages, middle)) {
+      high = middle;
+    } else {
+      low = middle + Cost(1);
+    }
+  }
+  return *FillStages(graph, stages, high);
+}
+
+bool IsPartOf(std::string_view path, std::string_view module) {
+  return path.starts_with(module) && (path.size() == module.size() || path[module.size()] == '.');
+}
+
+Result<NodeId> FindCut(const TensorGraph& graph, const ModuleCalls& modules,
+                       const std::string& cut) {
+  for (const NodeId id : graph.nodes().ids()) {
+    if (graph.node(id).name == cut) return id;
+  }
+  for (size_t i = 0; i < modules.call_of.size(); ++i) {
+    const int32_t call = modules.call_of[NodeId(i)];
+    if (call >= 0 && IsPartOf(modules.call(call).path, cut)) return NodeId(i);
+  }
+  std::vector<std::string_view> names;
+  for (const Node& node : graph.nodes()) names.push_back(node.name);
+  for (const ModuleCall& call : modules.calls) names.push_back(call.path);
+  const std::string meant = DidYouMean(cut, names);
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("stages: no node or module is called \"{}\"{}", Printable(cut, 200), meant),
+      {},
+      {}};
+}
+
+Result<std::vector<NodeId>> NamedStarts(const TensorGraph& graph, const ModuleCalls& modules,
+                                        int64_t stages, std::span<const std::string> cuts) {
+  if (static_cast<int64_t>(cuts.size()) != stages - 1) {
+    return MakeError(ErrorCode::kUsage, fmt::format("{} stages have {} cuts between them, not {}",
+                                                    stages, stages - 1, cuts.size()));
+  }
+  std::vector<NodeId> starts = {NodeId(0)};
+  for (const std::string& cut : cuts) {
+    CKPLAN_ASSIGN_OR_RETURN(const NodeId start, FindCut(graph, modules, cut));
+    if (start <= starts.back()) {
+      return MakeError(
+          ErrorCode::kUsage,
+          fmt::format("stages: \"{}\" is no later in the graph than where the stage before it "
+                      "begins, at \"{}\"",
+                      Printable(cut, 200), Printable(graph.node(starts.back()).name, 200)));
+    }
+    starts.push_back(start);
+  }
+  return starts;
+}
+
+class StageCutter {
+ public:
+  StageCutter(const TensorGraph& graph, const NodeRange& nodes) : graph_(graph), nodes_(nodes) {
+    stage_.tensor_of.resize(graph.tensors().size());
+    stage_.parts.name = graph.name();
+  }
+
+  StageGraph Cut() && {
+    MarkTensors();
+    for (const TensorId id : graph_.tensors().ids()) {
+      if (is_used_[id]) AddTensor(id);
+    }
+    for (NodeId id = nodes_.begin; id < nodes_.end; ++id) AddNode(graph_.node(id));
+    AddOutputs();
+    return std::move(stage_);
+  }
+
+ private:
+  bool IsMadeHere(TensorId id) const {
+    const NodeId producer = graph_.tensor(id).producer;
+    return !producer.is_none() && nodes_.Has(producer);
+  }
+
+  void MarkTensors() {
+    is_used_.resize(graph_.tensors().size(), false);
+    for (NodeId id = nodes_.begin; id < nodes_.end; ++id) {
+      const Node& node = graph_.node(id);
+      for (const auto* list : {&node.inputs, &node.outputs}) {
+        for (const TensorId tensor : *list) is_used_[tensor] = true;
+      }
+    }
+  }
+
+  void AddTensor(TensorId id) {
+    Tensor tensor = graph_.tensor(id);
+    if (!IsMadeHere(id)) tensor.kind = TensorKind::kInput;
+    stage_.tensor_of[id] = stage_.parts.tensors.push_back(std::move(tensor));
+  }
+
+  std::vector<TensorId> Mapped(const std::vector<TensorId>& whole) const {
+    std::vector<TensorId> mapped;
+    for (const TensorId id : whole) mapped.push_back(stage_.tensor_of[id]);
+    return mapped;
+  }
+
+  void AddNode(const Node& whole) {
+    Node node = whole;
+    node.inputs = Mapped(whole.inputs);
+    node.outputs = Mapped(whole.outputs);
+    node.backward_reads = Mapped(whole.backward_reads);
+    node.gradient_passthrough = Mapped(whole.gradient_passthrough);
+    node.in_place.clear();
+    for (const auto& [output, input] : whole.in_place) {
+      // A received tensor stays unchanged until it is read again, so it is never overwritten in
+      // place.
+      if (!IsMadeHere(input)) continue;
+      node.in_place.push_back({stage_.tensor_of[output], stage_.tensor_of[input]});
+    }
+    stage_.parts.nodes.push_back(std::move(node));
+  }
+
+  void AddOutputs() {
+    IdVector<TensorId, bool> is_output(graph_.tensors().size(), false);
+    for (const TensorId id : graph_.outputs()) is_output[id] = true;
+    for (const TensorId id : graph_.tensors().ids()) {
+      if (!IsMadeHere(id)) continue;
+      const std::vector<NodeId>& consumers = graph_.tensor(id).consumers;
+      const bool is_sent = !consumers.empty() && consumers.back() >= nodes_.end;
+      if (is_sent || is_output[id]) stage_.parts.outputs.push_back(stage_.tensor_of[id]);
+    }
+  }
+
+  const TensorGraph& graph_;
+  const NodeRange nodes_;
+  IdVector<TensorId, bool> is_used_;
+  StageGraph stage_;
+};
+
+}  // namespace
+
+int64_t MicroBatchesInFlight(const PipelineStage& stage, int64_t micro_batches,
+                             PipelineSchedule schedule) {
+  if (schedule == PipelineSchedule::kGPipe) return micro_batches;
+  return std::min(micro_batches, stage.stages - stage.index);
+}
+
+Result<std::vector<NodeId>> StartsOfStages(const TensorGraph& graph, const ModuleCalls& modules,
+                                           int64_t stages, std::span<const std::string> cuts) {
+  if (graph.nodes().size() < static_cast<size_t>(stages)) {
+    return MakeError(ErrorCode::kUsage, fmt::format("\"{}\" has {} nodes, too few for {} stages",
+                                                    graph.name(), graph.nodes().size(), stages));
+  }
+  if (cuts.empty()) return BalancedStarts(graph, stages);
+  return NamedStarts(graph, modules, stages, cuts);
+}
+
+NodeRange NodesOfStage(std::span<const NodeId> starts, int64_t index, size_t node_count) {
+  const auto at = static_cast<size_t>(index);
+  return {starts[at], at + 1 < starts.size() ? starts[at + 1] : NodeId(node_count)};
+}
+
+StageGraph CutStage(const TensorGraph& graph, const NodeRange& nodes) {
+  return StageCutter(graph, nodes).Cut();
 }
 
 }  // namespace ckplan

@@ -9,8 +9,8 @@
 
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
-#include "lib/problem/schedule/backward_order.h"
 #include "lib/problem/schedule/gradients.h"
+#include "lib/problem/schedule/schedule.h"
 
 namespace ckplan {
 namespace {

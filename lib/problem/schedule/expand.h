@@ -44,7 +44,7 @@ Expansion ExpandTensorGraph(const TensorGraph& graph);
 Expansion ExpandTensorGraph(const TensorGraph& graph, const std::vector<NodeId>& order);
 
 // Expands the graph for plans in any order. Their runs are the schedules that
-// lib/problem/schedule/backward_order.h allows, without those that are mirrored in another order
+// lib/problem/schedule/schedule.h allows, without those that are mirrored in another order
 // than the graph's. A plan never needs more memory at a step than its schedule. It may need less,
 // by the size of a contribution, if a node adds to the gradients of several inputs and one of these
 // gradients is shared at that time; otherwise it needs the same.

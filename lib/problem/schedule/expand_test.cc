@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/problem/schedule/backward_order.h"
 #include "lib/problem/schedule/lower.h"
+#include "lib/problem/schedule/schedule.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"

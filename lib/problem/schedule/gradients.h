@@ -8,7 +8,7 @@
 //   - a pass-through contribution (Add) shares the buffer of the output's gradient by reference
 //     count, and a shared buffer is copied before anything is added to it.
 // The result depends on the order in which nodes run backward, and on no other decision of a plan.
-// In every order that lib/problem/schedule/backward_order.h allows, each gradient is the same sum.
+// In every order that lib/problem/schedule/schedule.h allows, each gradient is the same sum.
 //
 // That is how a graph goes backward by node. By input (WithBackwardByInput), every gradient has one
 // buffer, made by the step of the node whose output it belongs to. It is released once that node

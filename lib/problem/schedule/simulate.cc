@@ -254,7 +254,7 @@ Result<Done> Simulator::CheckOrder(const Schedule& schedule) {
   return is_mirrored ? Done{} : CheckFreeOrder(schedule);
 }
 
-// Applies the rules of backward_order.h to a schedule that is not mirrored.
+// Applies the rules of schedule.h to a schedule that is not mirrored.
 Result<Done> Simulator::CheckFreeOrder(const Schedule& schedule) {
   const TensorGraph& graph = of_.forward();
   if (!precedence_) precedence_.emplace(graph);

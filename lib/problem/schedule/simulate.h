@@ -25,7 +25,6 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/problem/schedule/backward_order.h"
 #include "lib/problem/schedule/replay.h"
 #include "lib/problem/schedule/schedule.h"
 #include "lib/problem/schedule/step_table.h"
@@ -55,7 +54,7 @@ class Simulator {
 
   // Returns kInvalidInput if the schedule is not a training step of the graph: a step that the
   // graph does not have or that must not run twice, a read of an absent tensor, something needed
-  // that never runs, a backward in an order that backward_order.h does not allow, memory that is
+  // that never runs, a backward in an order that schedule.h does not allow, memory that is
   // still live at the end, or a transfer against the rules of transfers.h. The error names the step
   // and the tensor.
   Result<Simulation> Run(const Schedule& schedule);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,6 @@
 #include "lib/problem/schedule/step_table.h"
 
 namespace ckplan {
-
 namespace {
 
 // The sink of a replay (replay.h) that records the timeline.
@@ -192,6 +192,239 @@ Timeline BuildTimeline(const TrainingStep& step, const Schedule& schedule) {
 
 Timeline BuildTimeline(const TrainingStep& step, std::span<const NodeId> runs) {
   return BuildTimeline(step, ScheduleOfRuns(runs));
+}
+
+namespace {
+
+// Returns the tick of the peak step at which memory use is highest. Buffers of earlier steps that
+// are still live are there at all of its ticks, so only ticks at which a buffer begins matter.
+int64_t PeakTick(const Timeline& timeline) {
+  const auto step = static_cast<int32_t>(timeline.peak_step);
+  std::vector<std::pair<int64_t, int64_t>> changes;  // Tick, bytes.
+  for (const Buffer& buffer : timeline.buffers) {
+    if (buffer.first_step > step || buffer.last_step < step) continue;
+    changes.emplace_back(buffer.begin, buffer.bytes.count());
+    changes.emplace_back(buffer.end, -buffer.bytes.count());
+  }
+  std::sort(changes.begin(), changes.end());
+  int64_t live = 0;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    live += changes[i].second;
+    const bool is_last_of_tick = i + 1 == changes.size() || changes[i + 1].first > changes[i].first;
+    if (is_last_of_tick && live == timeline.peak.count()) return changes[i].first;
+  }
+  return changes.empty() ? 0 : changes.front().first;
+}
+
+// What each buffer holds at the peak step: the last version made in it so far.
+std::vector<int32_t> VersionsAtPeak(const Timeline& timeline) {
+  std::vector<int32_t> versions(timeline.buffers.size(), -1);
+  for (size_t v = 0; v < timeline.versions.size(); ++v) {
+    const Version& version = timeline.versions[v];
+    if (version.made_at > static_cast<int32_t>(timeline.peak_step)) break;
+    versions[static_cast<size_t>(version.buffer)] = static_cast<int32_t>(v);
+  }
+  return versions;
+}
+
+}  // namespace
+
+std::vector<PeakBuffer> FindPeakBuffers(const Timeline& timeline) {
+  const std::vector<int32_t> versions = VersionsAtPeak(timeline);
+  const int64_t tick = PeakTick(timeline);
+  std::vector<PeakBuffer> live;
+  for (size_t i = 0; i < timeline.buffers.size(); ++i) {
+    const Buffer& buffer = timeline.buffers[i];
+    if (buffer.bytes == Bytes(0) || buffer.begin > tick || tick >= buffer.end) continue;
+    live.push_back({static_cast<int32_t>(i), versions[i]});
+  }
+  return live;
+}
+
+namespace {
+
+MemoryKind KindOf(const Buffer& buffer) {
+  return buffer.kind == BufferKind::kGradient ? MemoryKind::kGradients : MemoryKind::kWorkspace;
+}
+
+// The allocation or release at each tick.
+struct Event {
+  size_t buffer = 0;
+  bool is_release = false;
+};
+
+std::vector<Event> EventsOf(const Timeline& timeline) {
+  std::vector<Event> events(2 * timeline.buffers.size());
+  for (size_t i = 0; i < timeline.buffers.size(); ++i) {
+    events[static_cast<size_t>(timeline.buffers[i].begin)] = {i, false};
+    events[static_cast<size_t>(timeline.buffers[i].end)] = {i, true};
+  }
+  return events;
+}
+
+class MemoryTrace {
+ public:
+  MemoryTrace(const Timeline& timeline, std::span<const MemoryKind> kinds)
+      : timeline_(timeline),
+        kinds_(kinds),
+        events_(EventsOf(timeline)),
+        kind_of_(timeline.buffers.size()) {
+    for (size_t i = 0; i < kind_of_.size(); ++i) kind_of_[i] = KindOf(timeline.buffers[i]);
+  }
+
+  std::vector<StepMemory> Run() && {
+    std::vector<StepMemory> steps;
+    steps.reserve(timeline_.step_bytes.size());
+    for (size_t step = 0; step < timeline_.step_bytes.size(); ++step) {
+      HoldVersions(static_cast<int32_t>(step));
+      StepMemory memory{live_, {}};
+      for (; next_event_ < events_.size() && StepOf(events_[next_event_]) == step; ++next_event_) {
+        Apply(events_[next_event_]);
+        if (live_bytes_ > memory.total()) memory.by_kind = live_;
+      }
+      memory.after = live_bytes_;
+      steps.push_back(memory);
+    }
+    return steps;
+  }
+
+ private:
+  size_t StepOf(const Event& event) const {
+    const Buffer& buffer = timeline_.buffers[event.buffer];
+    return static_cast<size_t>(event.is_release ? buffer.last_step : buffer.first_step);
+  }
+
+  Bytes& LiveOf(size_t buffer) { return live_[static_cast<size_t>(kind_of_[buffer])]; }
+
+  // Updates what the buffers hold from this step on; some were already in use for an earlier
+  // version.
+  void HoldVersions(int32_t step) {
+    for (; next_version_ < timeline_.versions.size() &&
+           timeline_.versions[next_version_].made_at == step;
+         ++next_version_) {
+      const Version& version = timeline_.versions[next_version_];
+      const auto b = static_cast<size_t>(version.buffer);
+      const Buffer& buffer = timeline_.buffers[b];
+      const bool is_in_use = buffer.first_step < step;
+      if (is_in_use) LiveOf(b) -= buffer.bytes;
+      kind_of_[b] = kinds_[next_version_];
+      if (is_in_use) LiveOf(b) += buffer.bytes;
+    }
+  }
+
+  void Apply(const Event& event) {
+    const Bytes bytes = timeline_.buffers[event.buffer].bytes;
+    if (event.is_release) {
+      LiveOf(event.buffer) -= bytes;
+      live_bytes_ -= bytes;
+    } else {
+      LiveOf(event.buffer) += bytes;
+      live_bytes_ += bytes;
+    }
+  }
+
+  const Timeline& timeline_;
+  const std::span<const MemoryKind> kinds_;  // The kind of each version.
+  std::vector<Event> events_;
+  std::vector<MemoryKind> kind_of_;  // What each buffer holds now.
+  std::array<Bytes, kMemoryKinds> live_;
+  Bytes live_bytes_;
+  size_t next_event_ = 0;
+  size_t next_version_ = 0;
+};
+
+}  // namespace
+
+std::string_view NameOf(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::kKept:
+      return "kept";
+    case MemoryKind::kPassing:
+      return "passing";
+    case MemoryKind::kRecomputed:
+      return "recomputed";
+    case MemoryKind::kGradients:
+      return "gradients";
+    case MemoryKind::kWorkspace:
+      return "workspace";
+    case MemoryKind::kLoaded:
+      return "loaded";
+  }
+  CKPLAN_CHECK(false, "every kind has a name");
+}
+
+MemoryKind KindOf(const Timeline& timeline, const Version& version) {
+  const auto loss = static_cast<int32_t>(timeline.loss_step);
+  if (version.made_at > loss) return MemoryKind::kRecomputed;
+  return version.last_read > loss ? MemoryKind::kKept : MemoryKind::kPassing;
+}
+
+namespace {
+
+// Returns the first step of the backward pass of a joint graph, which stands for the loss.
+int32_t FirstBackward(const TrainingStep& of, const Schedule& schedule) {
+  const auto first = std::find_if(schedule.steps.begin(), schedule.steps.end(),
+                                  [&](const Step& step) { return of.IsBackward(step); });
+  return static_cast<int32_t>(first - schedule.steps.begin());
+}
+
+// Returns the kind of a version that the first run of an operation of a joint graph makes. What is
+// read from the first backward step on is kept, also where another run of a forward operation reads
+// it.
+MemoryKind KindOfFirst(const TrainingStep& of, const Schedule& schedule, const Version& version,
+                       int32_t first_backward) {
+  if (of.IsBackward(schedule.steps[static_cast<size_t>(version.made_at)])) {
+    return MemoryKind::kGradients;
+  }
+  return version.last_read >= first_backward ? MemoryKind::kKept : MemoryKind::kPassing;
+}
+
+}  // namespace
+
+std::vector<MemoryKind> MemoryKindsOf(const TrainingStep& of, const Schedule& schedule,
+                                      const Timeline& timeline) {
+  std::vector<MemoryKind> kinds;
+  kinds.reserve(timeline.versions.size());
+  if (!of.is_joint()) {
+    for (const Version& version : timeline.versions) kinds.push_back(KindOf(timeline, version));
+    return kinds;
+  }
+  IdVector<NodeId, bool> has_run(of.node_count());
+  std::vector<bool> is_first;  // For each step, whether its operation runs for the first time.
+  for (const Step& step : schedule.steps) {
+    is_first.push_back(!step.is_transfer() && !has_run[step.node()]);
+    if (!step.is_transfer()) has_run[step.node()] = true;
+  }
+  const bool has_backward = of.HasBackward();
+  const int32_t first_backward = FirstBackward(of, schedule);
+  for (const Version& version : timeline.versions) {
+    if (schedule.steps[static_cast<size_t>(version.made_at)].is_transfer()) {
+      kinds.push_back(MemoryKind::kLoaded);
+    } else if (!is_first[static_cast<size_t>(version.made_at)]) {
+      kinds.push_back(MemoryKind::kRecomputed);
+    } else {
+      kinds.push_back(has_backward ? KindOfFirst(of, schedule, version, first_backward)
+                                   : MemoryKind::kKept);
+    }
+  }
+  return kinds;
+}
+
+size_t ShownKinds(const Schedule& schedule) {
+  return HasTransfers(schedule) ? kMemoryKinds : static_cast<size_t>(MemoryKind::kLoaded);
+}
+
+Bytes StepMemory::total() const { return std::accumulate(by_kind.begin(), by_kind.end(), Bytes()); }
+
+std::vector<StepMemory> TraceMemory(const Timeline& timeline) {
+  std::vector<MemoryKind> kinds;
+  kinds.reserve(timeline.versions.size());
+  for (const Version& version : timeline.versions) kinds.push_back(KindOf(timeline, version));
+  return TraceMemory(timeline, kinds);
+}
+
+std::vector<StepMemory> TraceMemory(const Timeline& timeline, std::span<const MemoryKind> kinds) {
+  return MemoryTrace(timeline, kinds).Run();
 }
 
 }  // namespace ckplan

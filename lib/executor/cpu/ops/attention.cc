@@ -13,7 +13,6 @@
 
 #include "lib/executor/cpu/dnnl_support.h"
 #include "lib/executor/cpu/matmul_kernel.h"
-#include "lib/executor/cpu/ops/fused_attention.h"
 #include "lib/executor/cpu/ops/softmax.h"
 #include "lib/executor/cpu/parallel.h"
 #include "lib/executor/cpu/registry.h"

@@ -8,8 +8,6 @@
 // saved statistic. With a dropout, what is left of P takes its place in Y and dV, and dP is dropped
 // alike; the numbers are drawn again. The first of the gradients of Q, K and V that is asked for
 // computes all three in one pass, and leaves the others in the workspace.
-#include "lib/executor/cpu/ops/fused_attention.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,6 +20,7 @@
 #include "lib/executor/cpu/matmul_kernel.h"
 #include "lib/executor/cpu/ops/softmax.h"
 #include "lib/executor/cpu/parallel.h"
+#include "lib/executor/cpu/registry.h"
 #include "lib/executor/cpu/vector_math.h"
 #include "lib/executor/scalar/random.h"
 #include "lib/problem/ops/attention.h"

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "lib/base/check.h"
-#include "lib/executor/cuda/emulated/emulated_library.h"
 #include "lib/executor/cuda/emulated/emulated_runtime.h"
 #include "lib/executor/cuda/kernel.h"
 

@@ -18,7 +18,6 @@
 #include "lib/executor/cuda/emulated/emulated_convolution.h"
 #include "lib/executor/cuda/emulated/emulated_descriptors.h"
 #include "lib/executor/cuda/emulated/emulated_graph.h"
-#include "lib/executor/cuda/emulated/emulated_library.h"
 #include "lib/executor/cuda/emulated/emulated_runtime.h"
 
 namespace ckplan::cuda {

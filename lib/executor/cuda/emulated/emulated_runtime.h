@@ -17,8 +17,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
+
+#include "lib/base/check.h"
 
 namespace ckplan::cuda {
 
@@ -81,5 +84,33 @@ EmulatedRange FindEmulatedRange(const void* memory);
 // Changes the number of handles and descriptors that are alive.
 void CountEmulatedObjects(int64_t change);
 bool IsPlanted(const std::string& fault);
+
+// Handles and descriptors of the replaced libraries, which are watched: each is alive when it is
+// used, and those that are left are counted (EmulatedUse::objects).
+template <typename Object>
+class EmulatedObjects {
+ public:
+  template <typename Handle>
+  Handle Add() {
+    auto object = std::make_unique<Object>();
+    auto* const handle = reinterpret_cast<Handle>(object.get());
+    alive_.emplace(handle, std::move(object));
+    CountEmulatedObjects(1);
+    return handle;
+  }
+  void Remove(const void* handle) {
+    if (IsPlanted("descriptors are kept")) return;
+    CKPLAN_CHECK(alive_.erase(handle) == 1, "what is destroyed was created");
+    CountEmulatedObjects(-1);
+  }
+  Object& Find(const void* handle) {
+    const auto found = alive_.find(handle);
+    CKPLAN_CHECK(found != alive_.end(), "a library is called with a handle that is alive");
+    return *found->second;
+  }
+
+ private:
+  std::map<const void*, std::unique_ptr<Object>> alive_;
+};
 
 }  // namespace ckplan::cuda

@@ -15,7 +15,6 @@
 #include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/libraries.h"
-#include "lib/executor/cuda/ops/fused_attention.h"
 #include "lib/executor/cuda/registry.h"
 #include "lib/problem/ops/attention.h"
 #include "lib/problem/ops/op_spec.h"

@@ -12,7 +12,6 @@
 #include "lib/executor/backend/backend.h"
 #include "lib/executor/cuda/convert.h"
 #include "lib/executor/cuda/ops/flash_kernels.h"
-#include "lib/executor/cuda/ops/fused_attention.h"
 #include "lib/executor/cuda/ops/library_attention.h"
 #include "lib/executor/cuda/registry.h"
 #include "lib/problem/ops/op_checks.h"

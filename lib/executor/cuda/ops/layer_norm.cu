@@ -1,8 +1,8 @@
 // LayerNormalization and RMSNormalization: rows normalised by their own moments.
 #include "lib/executor/cuda/kernel.h"
+#include "lib/executor/cuda/lines.h"
 #include "lib/executor/cuda/ops/moments.h"
 #include "lib/executor/cuda/reduce.h"
-#include "lib/executor/cuda/register_row.h"
 #include "lib/executor/cuda/registry.h"
 #include "lib/problem/ops/norms.h"
 

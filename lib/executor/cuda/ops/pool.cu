@@ -8,7 +8,6 @@
 #include "lib/executor/cuda/reduce.h"
 #include "lib/executor/cuda/registry.h"
 #include "lib/problem/ops/sliding.h"
-#include "lib/problem/ops/window.h"
 
 namespace ckplan::cuda {
 
@@ -16,7 +15,7 @@ namespace {
 
 // Code shared by the pools: which inputs a window covers, and which windows cover an input.
 
-// One axis of sliding windows (lib/problem/ops/window.h) for kernels: which elements a window
+// One axis of sliding windows (lib/problem/ops/sliding.h) for kernels: which elements a window
 // covers, and which windows cover an element.
 struct DeviceWindowAxis {
   Divider in, out, stride;

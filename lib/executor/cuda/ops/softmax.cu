@@ -7,7 +7,6 @@
 #include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/lines.h"
 #include "lib/executor/cuda/reduce.h"
-#include "lib/executor/cuda/register_row.h"
 #include "lib/executor/cuda/registry.h"
 #include "lib/problem/ops/softmax.h"
 

@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/executor/cuda/ptx/matrix_product.h"
-#include "lib/executor/cuda/ptx/opcodes.h"
+#include "lib/executor/cuda/ptx/compute.h"
 
 namespace ckplan::ptx {
 

@@ -8,7 +8,6 @@
 
 #include "lib/executor/cuda/ptx/compute.h"
 #include "lib/executor/cuda/ptx/lanes.h"
-#include "lib/executor/cuda/ptx/matrix_product.h"
 
 namespace ckplan::ptx {
 

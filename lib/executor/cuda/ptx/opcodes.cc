@@ -1,8 +1,8 @@
-#include "lib/executor/cuda/ptx/opcodes.h"
-
 #include <array>
 #include <string>
 #include <unordered_map>
+
+#include "lib/executor/cuda/ptx/decoder.h"
 
 namespace ckplan::ptx {
 

@@ -2,7 +2,7 @@
 //
 // The peak equals that of lib/problem/schedule/simulate.h on a graph without aliases whose writes
 // have at most one in-place read each. With several in-place reads it is that peak or more; the
-// same holds with aliases, once the aliases are made again (lib/problem/runs/rerun_aliases.h).
+// same holds with aliases, once the aliases are made again (lib/problem/runs/run_problem.h).
 #pragma once
 
 #include <cstddef>

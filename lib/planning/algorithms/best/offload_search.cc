@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lib/base/stop.h"
-#include "lib/problem/runs/rerun_aliases.h"
+#include "lib/problem/runs/run_problem.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/problem/schedule/transfers.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lib/problem/runs/rerun_aliases.h"
+#include "lib/problem/runs/run_problem.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/best/random_steps.h"
 

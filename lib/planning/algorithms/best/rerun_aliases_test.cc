@@ -1,9 +1,8 @@
-#include "lib/problem/runs/rerun_aliases.h"
-
 #include <doctest/doctest.h>
 
 #include "lib/base/stop.h"
 #include "lib/planning/algorithms/best/flat_simulation.h"
+#include "lib/problem/runs/run_problem.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/best/random_steps.h"
 

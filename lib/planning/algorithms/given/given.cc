@@ -14,10 +14,9 @@
 #include "lib/planning/algorithms/given/decided_names.h"
 #include "lib/planning/plan/fixed_plan.h"
 #include "lib/problem/runs/run_problem.h"
-#include "lib/problem/schedule/backward_order.h"
 #include "lib/problem/schedule/canonical_strategy.h"
 #include "lib/problem/schedule/lower.h"
-#include "lib/problem/schedule/lower_checkpoints.h"
+#include "lib/problem/schedule/schedule.h"
 #include "lib/problem/schedule/simulate.h"
 
 namespace ckplan {

@@ -9,7 +9,7 @@
 //   checkpoints    lower sets: L_i holds the first i checkpoints and everything that they depend
 //                  on; the remaining nodes are the last segment. So the other tensors that cross a
 //                  cut are kept as well as the checkpoint, and the whole last segment is kept
-//   mirror_counts  Alg. 2 of Chen (lib/problem/schedule/lower_checkpoints.h); nodes that are not
+//   mirror_counts  Alg. 2 of Chen (lib/problem/schedule/lower.h); nodes that are not
 //   named have 0 lower_sets     as they are; each is written whole, or as the nodes it adds to the
 //   one before.
 //                  V is added if it is missing

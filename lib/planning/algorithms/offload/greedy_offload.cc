@@ -9,7 +9,6 @@
 
 #include "lib/base/stop.h"
 #include "lib/problem/runs/copy_schedule.h"
-#include "lib/problem/runs/rerun_aliases.h"
 #include "lib/problem/runs/run_problem.h"
 #include "lib/problem/runs/runs_and_loads.h"
 #include "lib/problem/schedule/simulate.h"

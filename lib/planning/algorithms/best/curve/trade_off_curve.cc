@@ -11,7 +11,7 @@
 #include "lib/planning/algorithms/best/best.h"
 #include "lib/planning/algorithms/best/curve/cut_rounding.h"
 #include "lib/planning/algorithms/best/moment_loop.h"
-#include "lib/problem/runs/rerun_aliases.h"
+#include "lib/problem/runs/run_problem.h"
 
 namespace ckplan {
 namespace {

@@ -1,0 +1,203 @@
+#include "lib/files/model/expand.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "lib/files/model/testing.h"
+#include "lib/files/model/testing_proto.h"
+
+namespace ckplan {
+namespace {
+
+TEST_CASE("node order: nodes that are read before they are made are sorted, with a warning") {
+  const auto model =
+      LoadText("g (float[4,8] x) => (float[4,8] y) { y = Add(a, b) b = Sigmoid(a) a = Relu(x) }");
+  REQUIRE(model.ok());
+  REQUIRE(model->warnings().size() == 1);
+  CHECK(model->warnings()[0].find("read before they are made") != std::string::npos);
+  const ModelGraph sorted =
+      LowerText("g (float[4,8] x) => (float[4,8] y) { a = Relu(x) b = Sigmoid(a) y = Add(a, b) }");
+  const ModelGraph lowered =
+      LowerText("g (float[4,8] x) => (float[4,8] y) { y = Add(a, b) b = Sigmoid(a) a = Relu(x) }");
+  CHECK(lowered.graph.nodes().size() == sorted.graph.nodes().size());
+}
+
+TEST_CASE("node order: a sorted graph stays as it is, and a cycle is refused") {
+  const auto model =
+      LoadText("g (float[4,8] x) => (float[4,8] y) { b = Relu(x) a = Relu(x) y = Add(a, b) }");
+  REQUIRE(model.ok());
+  CHECK(model->warnings().empty());
+  for (const char* const nodes :
+       {"a = Add(x, y) y = Relu(a)", "a = Add(b, y) y = Relu(a) b = Relu(x)"}) {
+    const auto cycle =
+        LoadText(std::string("g (float[4,8] x) => (float[4,8] y) { ") + nodes + " }");
+    REQUIRE_FALSE(cycle.ok());
+    CHECK(cycle.error().message.find("(Add) reads \"y\", which needs its result in turn") !=
+          std::string::npos);
+  }
+}
+
+}  // namespace
+
+// Tests of loops with a known number of rounds, and of sequences with known parts.
+
+namespace {
+
+std::string OpsOf(const std::string& graph, const LoadOptions& options = BatchOf(2)) {
+  std::string ops;
+  const ModelGraph lowered = LowerText(graph, options);
+  for (const Node& node : lowered.graph.nodes()) {
+    ops += (ops.empty() ? "" : " ") + node.op;
+  }
+  return ops;
+}
+
+// A loop of `trips` rounds around a layer, which collects each round's result.
+std::string LoopOf(const std::string& trips, const std::string& condition = "c") {
+  return "g (float[N,4] x, int64 n) => (float[N,4] y, float[R,N,4] all) <float[4,4] w = "
+         "{1,2,3,4,1,2,3,4,1,2,3,4,1,2,3,4}, int64 trip = {" +
+         trips +
+         "}, bool yes = {1}> "
+         "{ y, all = Loop(trip, yes, x) <body = b (int64 i, bool c, float[N,4] h) => (bool d, "
+         "float[N,4] o, float[N,4] s) { d = Identity(" +
+         condition +
+         ") m = MatMul(h, w) o = "
+         "Relu(m) s = Neg(o) }> }";
+}
+
+TEST_CASE("loops: a known number of rounds is unrolled, and shares its weights") {
+  CHECK(OpsOf(LoopOf("3")) == "MatMul Relu Neg MatMul Relu Neg MatMul Relu Neg Concat");
+  CHECK(LowerText(LoopOf("3"), BatchOf(2)).graph.constants().parameters == Bytes(64));
+  CHECK(OpsOf(LoopOf("1")) == "MatMul Relu Neg");
+}
+
+TEST_CASE("loops: results that are collected in no round end a step only if it needs them") {
+  LoadOptions options = BatchOf(2);
+  options.outputs = {"all"};
+  CheckFails(LoadText(LoopOf("0"), options), ErrorCode::kUnsupported,
+             "Loop \"Loop:all\": it has no round, and collects results");
+  std::string graph = LoopOf("0");
+  graph.insert(graph.find("y, all = "), "e = MatMul(x, w) ");
+  graph.replace(graph.find("yes, x) <"), 9, "yes, e) <");
+  options.outputs = {"y"};
+  CHECK(OpsOf(graph, options) == "MatMul");
+  options.outputs = {};
+  CHECK(OpsOf(graph, options) == "MatMul");  // The other output is left out.
+}
+
+TEST_CASE("loops: an attempt to unroll one leaves its name as it is") {
+  const std::string graph = LoopOf("3", "n");
+  LoadOptions options = BatchOf(2);
+  std::string open = LoopOf("3");
+  open.replace(open.find("Loop(trip"), 9, "Loop(n");
+  onnx::ModelProto proto = ParseGraph(open);
+  proto.mutable_graph()->mutable_node(0)->set_name("loop");
+  CheckFails(LoadProto(proto, options), ErrorCode::kUnsupported, "Loop \"loop\": its number");
+  proto = ParseGraph(LoopOf("3", "c2"));
+  auto& loop = *proto.mutable_graph()->mutable_node(0);
+  loop.set_name("loop");
+  // Whether it goes on depends on the batch.
+  auto& body = *loop.mutable_attribute(0)->mutable_g();
+  body.mutable_node(0)->set_op_type("IsNaN");
+  body.mutable_node(0)->set_input(0, "one");
+  auto& sum = *body.add_node();
+  sum.set_op_type("ReduceSum");
+  sum.add_input("h");
+  sum.add_output("one");
+  body.mutable_node()->SwapElements(0, body.node_size() - 1);
+  CheckFails(LoadProto(proto, options), ErrorCode::kUnsupported,
+             "Loop \"loop\": whether it goes on");
+}
+
+TEST_CASE("loops: what decides the rounds may be computed, and sequences may be carried") {
+  const std::string weight = "float[4,4] w = {1,2,3,4,1,2,3,4,1,2,3,4,1,2,3,4}, bool yes = {1}, ";
+  // The condition of the next round is computed from the number of this one.
+  CHECK(OpsOf("g (float[N,4] x) => (float[N,4] y) <" + weight +
+              "int64 two = {2}> { y = Loop(, yes, x) <body = b (int64 i, bool c, float[N,4] s) => "
+              "(bool d, float[N,4] o) { d = Less(i, two) o = MatMul(s, w) }> }") ==
+        "MatMul MatMul MatMul");
+  // As many rounds as the batch has steps.
+  CHECK(OpsOf("g (float[N,3,4] x, float[N,4] z) => (float[N,4] y) <" + weight +
+              "int64 one = {1}> { sh = Shape(x) n = Gather(sh, one) s = SplitToSequence<axis = 1, "
+              "keepdims = 0>(x) y = Loop(n, yes, z) <body = b (int64 i, bool c, float[N,4] h) => "
+              "(bool d, float[N,4] o) { d = Identity(c) t = SequenceAt(s, i) a = Add(h, t) o = "
+              "MatMul(a, w) }> }") == "Split Add MatMul Add MatMul Add MatMul");
+  CHECK(
+      OpsOf("g (float[N,4] x) => (float[R,4] y) <" + weight +
+            "int64 n = {2}> { e = SequenceEmpty() h, s = Loop(n, yes, x, e) <body = b (int64 i, "
+            "bool c, float[N,4] h0, seq(float[N,4]) s0) => (bool d, float[N,4] o, seq(float[N,4]) "
+            "s1) { d = Identity(c) o = MatMul(h0, w) s1 = SequenceInsert(s0, o) }> y = "
+            "ConcatFromSequence<axis = 0>(s) }") == "MatMul MatMul Concat");
+  CHECK(OpsOf("g (float[N,4] x) => (float[N,4] y) <" + weight +
+              "int64 n = {0}> { z = MatMul(x, w) y = Loop(n, yes, z) <body = b (int64 i, bool c, "
+              "float[N,4] s) => (bool d, float[N,4] o) { d = Identity(c) o = MatMul(s, w) }> }") ==
+        "MatMul");
+}
+
+TEST_CASE("loops: what is unknown is said, and too many rounds are refused") {
+  std::string unknown = LoopOf("3");
+  unknown.replace(unknown.find("Loop(trip"), 9, "Loop(n");
+  const Result<Model> model = LoadText(unknown, BatchOf(2));
+  CheckFails(model, ErrorCode::kUnsupported, "Loop \"Loop:y\": its number of rounds is unknown");
+  REQUIRE(model.error().remedy.settings.size() == 1);
+  CHECK(model.error().remedy.settings[0].name == "set_inputs");
+  CHECK(model.error().remedy.settings[0].value == "n=...");
+  LoadOptions set = BatchOf(2);
+  set.set_inputs = {"n=2"};
+  CHECK(OpsOf(unknown, set) == "MatMul Relu Neg MatMul Relu Neg Concat");
+  CheckFails(LoadText(LoopOf("1000000000000"), BatchOf(2)), ErrorCode::kUnsupported,
+             "its rounds unroll to more than 250000 operations");
+}
+
+TEST_CASE("loops: a nested loop counts with its rounds") {
+  const std::string nested =
+      "g (float[N,4] x) => (float[N,4] y) <int64 trip = {100000}, bool yes = {1}> "
+      "{ y = Loop(trip, yes, x) <body = b (int64 i, bool c, float[N,4] h) => (bool d, float[N,4] "
+      "o) "
+      "{ d = Identity(c) o = Loop(trip, yes, h) <body = b2 (int64 j, bool e, float[N,4] k) => "
+      "(bool f, float[N,4] p) { f = Identity(e) p = Relu(k) }> }> }";
+  CheckFails(LoadText(nested, BatchOf(2)), ErrorCode::kUnsupported, "more than 250000 operations");
+}
+
+TEST_CASE("scans: each round takes its slice, along any axis and in either direction") {
+  const std::string scan =
+      "g (float[N,4] h0, float[3,N,4] x) => (float[N,4] hT, float[3,N,4] ys) <float[4,4] w = "
+      "{1,2,3,4,1,2,3,4,1,2,3,4,1,2,3,4}> { hT, ys = Scan<num_scan_inputs = 1, body = b "
+      "(float[N,4] "
+      "h, float[N,4] t) => (float[N,4] o, float[N,4] s) { m = MatMul(h, w) o = Add(m, t) s = "
+      "Identity(o) }>(h0, x) }";
+  CHECK(OpsOf(scan) == "Split MatMul Add MatMul Add MatMul Add Concat");
+}
+
+constexpr const char* kParts =
+    "g (float[N,4] x) => (float[N,8] y) <float[4,4] w = {1,2,3,4,1,2,3,4,1,2,3,4,1,2,3,4}, int64 "
+    "zero = {0}, int64 last = {-1}> { a = MatMul(x, w) b = Relu(x) s = SequenceConstruct(a, b) ";
+
+TEST_CASE("sequences: built, changed and joined, they are the operators that they stand for") {
+  const std::string parts = kParts;
+  CHECK(OpsOf(parts + "y = ConcatFromSequence<axis = 1>(s) }") == "MatMul Relu Concat");
+  CHECK(OpsOf(parts + "t = SequenceErase(s, zero) u = SequenceInsert(t, a) y = "
+                      "ConcatFromSequence<axis = 1>(u) }") == "MatMul Relu Concat");
+  CHECK(OpsOf(parts + "z = SequenceAt(s, last) y = Concat<axis = 1>(z, z) }") == "Relu Concat");
+  CHECK(OpsOf(parts + "n = SequenceLength(s) z = SequenceAt(s, zero) f = Cast<to = 1>(n) m = "
+                      "Mul(z, f) y = Concat<axis = 1>(m, z) }") == "MatMul Mul Concat");
+  CHECK(OpsOf(parts + "e = SequenceEmpty() t = SequenceInsert(e, a) u = SequenceInsert(t, b, zero) "
+                      "y = ConcatFromSequence<axis = 1>(u) }") == "MatMul Relu Concat");
+  CHECK(OpsOf(parts +
+              "t = SequenceMap(s) <body = m (float[N,4] p) => (float[N,4] q) { q = Sigmoid(p) "
+              "}> y = ConcatFromSequence<axis = 1>(t) }") == "MatMul Relu Sigmoid Sigmoid Concat");
+}
+
+TEST_CASE("sequences: a position that is not there is an error") {
+  CheckFails(
+      LoadText(std::string(kParts) +
+                   "two = Constant<value_int = 2>() z = SequenceAt(s, two) y = Concat<axis = "
+                   "1>(z, z) }",
+               BatchOf(2)),
+      ErrorCode::kInvalidInput, "reads position 2 of a sequence of 2");
+}
+
+}  // namespace
+
+}  // namespace ckplan
