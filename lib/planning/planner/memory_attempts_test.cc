@@ -140,7 +140,7 @@ TEST_CASE("memory: plans use the memory of gradients that have not arrived yet")
       better += overhead < with_all->figures.overhead ? 1 : 0;
     }
   }
-  CHECK(better > 2);
+  CHECK(better > Instances(2));
 }
 
 TEST_CASE("memory: whatever keeps everything within it is never refused") {

@@ -15,7 +15,8 @@
 //            not kept.
 // Differs    the paper leaves the cuts open: we cut at the first splitting vertex at or past each
 //            multiple of the graph's memory / k. Kusumoto et al. 2019 cut in the same way, at the
-//            boundaries of one vertex; their k is floor(sqrt(c + 1)) for c splitting vertices, which
+//            boundaries of one vertex; their k is floor(sqrt(c + 1)) for c splitting vertices,
+//            which
 //            `--knob segments=K` sets (`ckbench kusumoto`).
 #pragma once
 
