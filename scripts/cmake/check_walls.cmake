@@ -12,7 +12,7 @@ set(walls
   "onnx/|google/protobuf/"   "^lib/files/model/"                 "the sources and private headers of lib/files/model"
   "nlohmann/"                "^lib/(files/emit|problem/cost|testing)/|_test\\.cc$" "lib/files/emit, lib/problem/cost, lib/testing and tests"
   "CLI/"                     "^cli/common/command_line\\.cc$" "cli/common/command_line.cc"
-  "toml"                     "^cli/common/toml\\.h$" "cli/common/toml.h"
+  "toml"                     "^cli/common/config_file\\.cc$" "cli/common/config_file.cc"
   "oneapi/|dnnl"             "^lib/executor/cpu/"                   "lib/executor/cpu"
   "highs/|interfaces/highs"  "^lib/planning/mip/[a-z_]+\\.cc$"       "the sources of lib/planning/mip"
   "cuda[_.]|cublas|cudnn"    "^lib/executor/cuda/"                  "lib/executor/cuda"

@@ -193,6 +193,21 @@ constexpr std::array kAliases = {
     Alias{"vanilla", "keep-all"},
 };
 
+struct Containment {
+  std::string_view larger;
+  std::string_view smaller;
+};
+
+constexpr std::array kContainments = {
+    // chen-search has seven of chen-greedy's settings.
+    Containment{"chen-greedy", "chen-search"},
+    // Closures are lower sets.
+    Containment{"exact-dp", "approx-dp"},
+    // The nodes between two splitting vertices are a close set.
+    Containment{"feng-acg", "feng-linear"},
+    Containment{"kusumoto-exhaustive", "approx-dp"},
+};
+
 }  // namespace
 
 std::span<const SolverInfo> AllSolvers() { return kSolvers; }
@@ -247,6 +262,14 @@ std::vector<std::string_view> AliasesOf(std::string_view name) {
     if (row.name == name) aliases.push_back(row.alias);
   }
   return aliases;
+}
+
+std::vector<const SolverInfo*> ContainedIn(std::string_view algorithm) {
+  std::vector<const SolverInfo*> contained;
+  for (const Containment& row : kContainments) {
+    if (row.larger == algorithm) contained.push_back(FindSolver(row.smaller).value());
+  }
+  return contained;
 }
 
 }  // namespace ckplan

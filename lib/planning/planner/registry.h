@@ -36,6 +36,14 @@ bool NeedsLink(const SolverInfo& info);
 // Returns whether the algorithm searches for so long that a time limit may end it: the dynamic
 // programs over lower sets, and the integer program.
 bool IsSlow(const SolverInfo& info);
+// Returns the algorithms with the same objective whose classes of plans this algorithm's class
+// contains. Each takes little time compared with it.
+//
+// By a paper's own objective, the larger class never has a worse optimum. But no paper's objective
+// is the simulated peak, which a budget limits. A search of the larger class alone may therefore
+// miss plans that a search of the smaller class finds, so the planner runs both and takes the
+// better plan.
+std::vector<const SolverInfo*> ContainedIn(std::string_view algorithm);
 // Returns AllSolvers, OffloadSolvers, kAutoAlgorithm, kBestAlgorithm and kGivenAlgorithm, in
 // alphabetical order.
 // kBestAlgorithm (lib/planning/plan/request.h) is not among AllSolvers, since it starts from their

@@ -12,10 +12,10 @@
 #include "lib/base/stop.h"
 #include "lib/planning/plan/constraints.h"
 #include "lib/planning/planner/choose_plan.h"
-#include "lib/planning/planner/containment.h"
 #include "lib/planning/planner/knob_search.h"
 #include "lib/planning/planner/out_of_memory.h"
 #include "lib/planning/planner/peak_budget.h"
+#include "lib/planning/planner/registry.h"
 #include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/simulate.h"
 

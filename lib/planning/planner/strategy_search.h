@@ -12,7 +12,7 @@
 namespace ckplan {
 
 // Returns the best plan, for any objective that the request allows, by the algorithm or one that it
-// contains (containment.h). If nothing fits the budget, returns the plan of least peak.
+// contains (registry.h). If nothing fits the budget, returns the plan of least peak.
 //
 // For the objective kAuto, returns the time-centric plan, or the memory-centric plan if the first
 // does not fit the budget: Kusumoto et al. 2019, section 4.4. If the least peak is asked for,
