@@ -151,7 +151,7 @@ TextTable CountTable(const std::vector<Reproduction>& reproductions) {
     text.columns.push_back({title, true});
   }
   for (const Reproduction& reproduction : reproductions) {
-    const size_t year = reproduction.paper.rfind(", ") + 2;
+    const size_t year = reproduction.paper.rfind(' ') + 1;  // The last word.
     std::vector<std::string> cells = {
         fmt::format("{} {}", reproduction.paper.substr(0, reproduction.paper.find(',')),
                     reproduction.paper.substr(year))};
