@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "lib/base/stop.h"
-#include "lib/files/emit/json_plan.h"
+#include "lib/files/emit/json_plan_words.h"
 
 namespace ckplan {
 namespace {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lib/files/emit/json_plan_words.h"
 #include "lib/files/emit/json_reader.h"
 #include "lib/files/emit/json_request.h"
 #include "lib/planning/plan/request_fields.h"

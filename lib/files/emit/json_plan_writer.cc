@@ -3,6 +3,7 @@
 
 #include "lib/base/check.h"
 #include "lib/files/emit/json_plan.h"
+#include "lib/files/emit/json_plan_words.h"
 #include "lib/files/emit/json_reader.h"
 #include "lib/files/emit/json_request.h"
 #include "lib/files/emit/json_writer.h"
