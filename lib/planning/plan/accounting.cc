@@ -184,9 +184,10 @@ class EventReader {
 
 // What is in memory around the steps, as sizes of buffers.
 struct Surroundings {
-  std::vector<Bytes> constants;  // Throughout: parameters, inputs, cuBLAS's workspace.
-  std::vector<Bytes> state;      // From the end of the first step.
-  std::vector<Bytes> temporaries;
+  std::vector<Bytes> constants;      // Throughout: parameters, inputs, cuBLAS's workspace.
+  std::vector<Bytes> state;          // From the end of the first step.
+  std::vector<Bytes> micro_batches;  // The others in flight, until the optimizer's step.
+  std::vector<Bytes> temporaries;    // Of the optimizer's step.
 };
 
 Surroundings SurroundingsOf(const TrainingStep& step, const PlanRequest& request, Bytes cublas,
@@ -207,9 +208,10 @@ Surroundings SurroundingsOf(const TrainingStep& step, const PlanRequest& request
   } else if (throughout > Bytes(0)) {
     found.constants.push_back(throughout);
   }
-  for (const Bytes bytes : {constants.inputs, constants.unsharded, other_micro_batches, cublas}) {
+  for (const Bytes bytes : {constants.inputs, constants.unsharded, cublas}) {
     found.constants.push_back(bytes);
   }
+  if (other_micro_batches > Bytes(0)) found.micro_batches = {other_micro_batches};
   found.state = OptimizerStateBuffers(request, optimized);
   found.temporaries = OptimizerStepBuffers(request, optimized);
   return found;
@@ -242,7 +244,9 @@ class Rehearsal {
   bool RunSteps() {
     if (!AllocateAll(around_.constants)) return false;
     for (int i = 0; i < kRehearsedSteps; ++i) {
-      if (!RunStep()) return false;
+      const auto others = AllocateAll(around_.micro_batches);
+      if (!others || !RunStep()) return false;
+      for (const auto block : *others) allocator_.Release(block);
       if (i == 0 && !AllocateAll(around_.state)) return false;
       const auto temporaries = AllocateAll(around_.temporaries);
       if (!temporaries) return false;
