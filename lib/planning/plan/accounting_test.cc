@@ -261,6 +261,26 @@ TEST_CASE("accounting: the least memory is exact, also where a larger one is not
   CHECK(falling > 0);
 }
 
+TEST_CASE("accounting: other micro-batches in flight are gone when the optimizer's step begins") {
+  TensorGraphParts parts = PartsOf(ChainOf({20 << 20, 20 << 20, 20 << 20}));
+  parts.micro_batches = 4;
+  parts.parameters = MiB(200);
+  parts.parameter_gradients = MiB(200);
+  parts.optimized = MiB(200);
+  parts.optimized_tensors = {{50 << 20, 4, 1}};
+  const TensorGraph graph = TensorGraph::Create(std::move(parts)).value();
+  const TrainingStep step(graph);
+  PlanRequest request = By(Optimizer::kAdamW);
+  const Accounting free = OfKeepAll(graph, request);
+  // The root of AdamW's second moment needs as much as all micro-batches in flight.
+  CHECK(LineOf(free, "step").bytes == MiB(200) + KeepAllPeak(step));
+  for (Bytes memory = free.need() - MiB(300); memory <= free.need(); memory += MiB(2)) {
+    request.memory = Budget::Of(memory);
+    const bool fits = FitsMemory({step, request, Bytes(0)}, step.KeepAll(), KeepAllPeak(step));
+    CHECK(fits == (OfKeepAll(graph, request).need() <= memory));
+  }
+}
+
 TEST_CASE("accounting: no memory that is below the least need fits any plan") {
   const TensorGraph graph = ChainWithParameters(Bytes(1000));
   const PlanRequest request = By(Optimizer::kAdamW);
