@@ -166,8 +166,7 @@ FigureTable WithLivenessTable() {
       "least feasible one of Eq. 2; MC is memory-centric, TC time-centric; costs are 10 for a "
       "convolution and 1 for all else, 2,006 in all for DenseNet161, the largest. Chen's has no "
       "budget: it is `chen-sqrt` with floor(sqrt(c)) segments, where c counts the lower sets with "
-      "a "
-      "boundary of one vertex, the empty one and V included, as the authors' program does. "
+      "a boundary of one vertex, the empty one and V included, as the authors' program does. "
       "Backward steps are by input (`--backward by-input`), as in that program. A segment is "
       "recomputed at once; liveness frees what it can. The "
       "paper's percentages are the printed ones, which have no decimals, where its gigabytes, "
@@ -184,8 +183,7 @@ FigureTable WithoutLivenessTable() {
   table.title = "Table 2, peak memory without liveness analysis";
   table.intro =
       "The same strategies, with frees a segment at a time (`--no-liveness`), which is Eq. 2 and "
-      "what "
-      "operations after a cut read of their own results. Where the paper's "
+      "what operations after a cut read of their own results. Where the paper's "
       "ran out of memory, \">= 11.4 GB\", its figure is by how much that is above its vanilla "
       "run. Of the percentages printed in this table of the paper only GoogLeNet's follow from "
       "its gigabytes (VGG19: 5.5 of 7.0 GB, printed as -34 %); those below do, but for the rows "

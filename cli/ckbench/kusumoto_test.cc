@@ -1,9 +1,15 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <string_view>
+
 #include "cli/ckbench/all_reproductions.h"
 #include "cli/ckbench/kusumoto_networks.h"
 #include "lib/problem/graph/vertex_graph.h"
 #include "lib/problem/schedule/simulate.h"
+#include "lib/testing/temporary_folder.h"
 
 namespace ckplan {
 namespace {
@@ -148,6 +154,38 @@ TEST_CASE("kusumoto: every percentage has a row as the paper prints it") {
   }
   // 5.5 of 7.0 GB are 21 % less.
   CHECK(RowOf(Table("Table 2"), "VGG19", "ExactDP + MC, as printed").paper == -340);
+}
+
+TEST_CASE("kusumoto: the authors' graphs are read from a folder, and a missing one is named") {
+  // x → A → a → B → b. The backward steps read x and the results, 1 MiB each.
+  constexpr std::string_view kGraph =
+      "3 4\n"
+      "0 1048576 0\n"
+      "1 1048576 _\n"
+      "2 1048576 _\n"
+      "forward\n1 1\n0 _\n1\nTanh\n{}\n"
+      "forward\n1 1\n1 _\n2\nTanh\n{}\n"
+      "backward\n2 1\n1 gradient\n1 output\n0\nTanh\n{}\n"
+      "backward\n2 1\n2 gradient\n2 output\n1\nTanh\n{}\n";
+  const TemporaryFolder folder;
+  const auto missing = ReproduceKusumotoOn(folder.path().string());
+  REQUIRE(!missing.ok());
+  CHECK(missing.error().message.find("cg_") != std::string::npos);
+  for (const KusumotoNetwork& network : KusumotoNetworks()) {
+    std::ofstream(folder / std::string(network.graph)) << kGraph;
+  }
+  const auto read = ReproduceKusumotoOn(folder.path().string());
+  REQUIRE_MESSAGE(read.ok(), read.error().message);
+  REQUIRE(read->tables.size() == 3);
+  const FigureTable& with = read->tables.front();
+  for (const KusumotoNetwork& network : KusumotoNetworks()) {
+    CAPTURE(network.name);
+    CHECK(RowOf(with, network.name, "#V").ours == 2);
+    const auto& times = read->tables.back().figures;
+    CHECK(std::count_if(times.begin(), times.end(), [&](const Figure& figure) {
+            return figure.subject == network.name && figure.ours.has_value();
+          }) == 2);
+  }
 }
 
 }  // namespace ckplan
