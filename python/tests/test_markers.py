@@ -80,6 +80,8 @@ def steps_of_plan(plan, model):
     kinds = {"f": "forward", "b": "backward", "loss": "loss", "free": "free"}
     steps = []
     for kind, *what in plan["schedule"]["steps"]:
+        if kind == "free-gradient":
+            continue  # Markers leave gradients to the reader.
         if kind == "free":
             steps.append(("free", *place[what[0]]))
         else:

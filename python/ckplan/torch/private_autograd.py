@@ -57,8 +57,9 @@ def whole_resizing() -> Iterator[None]:
 def _resizing() -> list[Any]:
     kinds = ("linear1d", "bilinear2d", "trilinear3d", "bicubic2d", "bilinear2d_aa", "bicubic2d_aa")
     nearest = ("nearest1d", "nearest2d", "nearest3d")
-    nearest += tuple(name.replace("nearest", "nearest_exact") for name in nearest)
-    names = [f"{prefix}upsample_{kind}" for prefix in ("", "_") for kind in (*kinds, *nearest)]
+    exact = (name.replace("nearest", "nearest_exact") for name in nearest)
+    every = (*kinds, *nearest, *exact)
+    names = [f"{prefix}upsample_{kind}" for prefix in ("", "_") for kind in every]
     packets = [getattr(torch.ops.aten, name, None) for name in names]
     overloads = [(packet, name) for packet in packets if packet for name in ("default", "vec")]
     return [getattr(packet, name) for packet, name in overloads if hasattr(packet, name)]
