@@ -59,16 +59,18 @@ Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_perce
   CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, PlanWithinBudget(*sized, request, enough, limits));
   if (!found.plan) return found;
   MemoryAttempts attempts(step, request);
+  bool fits = attempts.Fits(*found.plan);
   if (request.algorithm == kBestAlgorithm) {
     CKPLAN_ASSIGN_OR_RETURN(std::optional<Plan> sure, FindFallbackPlan(step, request, limits));
     if (!sure) return PlanWithin();
     const Cost added = sure->figures.overhead;
-    if (!attempts.Fits(*found.plan) && added <= enough) return PlanWithin{std::move(sure), added};
+    if (!fits && added <= enough) return PlanWithin{std::move(sure), added};
   }
-  while (!found.plan || !attempts.Fits(*found.plan)) {
+  while (!fits) {
     const std::optional<PlanRequest> next = attempts.After(found.plan ? &*found.plan : nullptr);
     if (!next) return PlanWithin{std::nullopt, found.least_found};
     CKPLAN_ASSIGN_OR_RETURN(found, PlanWithinBudget(*sized, *next, enough, limits));
+    fits = found.plan && attempts.Fits(*found.plan);
   }
   return found;
 }

@@ -174,8 +174,9 @@ Result<Done> Simulator::CheckRuns(const Schedule& schedule) {
       const bool is_free_here = step.kind == StepKind::kFree ||
                                 (!of_.is_joint() && FreesGradients(of_.forward(), schedule.frees));
       const bool may_free = schedule.frees == FreePolicy::kExplicit && index < of_.tensor_count();
-      if (!may_free || !is_free_here)
+      if (!may_free || !is_free_here) {
         return StepError(schedule, k, "frees what this schedule may not free");
+      }
       continue;
     }
     if (step.is_transfer()) {
