@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-constexpr int64_t kMostItems = 1'000'000;
+constexpr int64_t kMaxItems = 1'000'000;
 
 // A function of the file, forward or backward.
 struct ChainerFunction {
@@ -84,7 +84,7 @@ class ChainerReader {
   ChainerReader(std::string_view text, const std::string& where) : lines_(text, where) {}
 
   Result<TensorGraph> Read(const std::string& name) && {
-    const auto [variables, functions] = ReadPair(kMostItems);
+    const auto [variables, functions] = ReadPair(kMaxItems);
     variables_.resize(static_cast<size_t>(variables));
     for (int64_t i = 0; i < variables && lines_.is_good(); ++i) ReadVariable();
     for (int64_t i = 0; i < functions && lines_.is_good(); ++i) ReadFunction();
@@ -120,7 +120,7 @@ class ChainerReader {
     if (!function.is_forward && direction != "backward") {
       return lines_.Fault(fmt::format("\"{}\" must be forward or backward", direction));
     }
-    const auto [inputs, outputs] = ReadPair(kMostItems);
+    const auto [inputs, outputs] = ReadPair(kMaxItems);
     for (int64_t i = 0; i < inputs && lines_.is_good(); ++i) {
       const std::vector<std::string_view> parts = lines_.Parts(2);
       if (parts.size() != 2) return lines_.Fault("must have a variable and what it is");

@@ -15,17 +15,17 @@ namespace {
 constexpr std::string_view kResidualPrefix = "resnet-";
 constexpr std::string_view kLstmPrefix = "lstm-";
 constexpr int64_t kFewestLayers = 14;  // One unit in each of the four stages.
-constexpr int64_t kMostLayers = 10'000;
-constexpr int64_t kMostSteps = 1'000;
+constexpr int64_t kMaxLayers = 10'000;
+constexpr int64_t kMaxSteps = 1'000;
 
 Result<TensorGraph> ResidualOf(std::string_view depth) {
   CKPLAN_ASSIGN_OR_RETURN(const int64_t layers,
-                          ParseInteger(depth, "the depth", kFewestLayers, kMostLayers));
+                          ParseInteger(depth, "the depth", kFewestLayers, kMaxLayers));
   return ResidualNetwork(StagesOfDepth(layers), 32, 224);
 }
 
 Result<TensorGraph> LstmOf(std::string_view count) {
-  CKPLAN_ASSIGN_OR_RETURN(const int64_t steps, ParseInteger(count, "the steps", 1, kMostSteps));
+  CKPLAN_ASSIGN_OR_RETURN(const int64_t steps, ParseInteger(count, "the steps", 1, kMaxSteps));
   return UnrollLstm(4, 1024, 50, 5000, 64, steps);
 }
 

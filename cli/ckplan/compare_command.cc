@@ -80,13 +80,13 @@ Bytes BudgetOf(const TrainingStep& step, const PlanRequest& request, const Plan&
   const PlanFigures& figures = plan.figures;
   if (request.paper_budget.is_given()) return *figures.paper.budget;
   if (request.memory.is_given()) {
-    return LeastMemoryFor({step, request, Bytes(0)}, plan.schedule, figures.peak);
+    return MinMemoryFor({step, request, Bytes(0)}, plan.schedule, figures.peak);
   }
   return figures.peak + (request.total_budget.is_given() ? TotalConstants(figures) : Bytes(0));
 }
 
 // The request for the plan of the smallest budget, of the same kind.
-PlanRequest WithLeastBudget(PlanRequest request) {
+PlanRequest WithMinBudget(PlanRequest request) {
   const bool is_of_paper = request.paper_budget.is_given();
   Budget& budget = is_of_paper ? request.paper_budget : PeakBudgetIn(&request);
   budget.kind = Budget::Kind::kMin;
@@ -209,7 +209,7 @@ class ComparisonPlanner {
                                 const PlanRequest& request, const Interrupt& interrupt) {
     const auto found = least_.find(algorithm);
     if (found != least_.end()) return found->second;
-    const Result<Plan> plan = WithinLimits(info, WithLeastBudget(request), interrupt);
+    const Result<Plan> plan = WithinLimits(info, WithMinBudget(request), interrupt);
     if (!plan.ok() || plan->figures.guarantee.starts_with(kStoppedEarly)) return std::nullopt;
     const Bytes least = BudgetOf(comparison_->source->step(), request, *plan);
     return least_.emplace(algorithm, least).first->second;

@@ -158,19 +158,19 @@ class ExplanationJson {
   }
 
   void WriteTensor(TensorId asked, const TensorExplanation& tensor) {
-    const NodeId maker = graph_.MakerOf(tensor.tensor);
+    const NodeId producer = graph_.ProducerOf(tensor.tensor);
     json_.BeginObject(JsonLayout::kLines);
     json_.Key("name").Text(graph_.NameOf(tensor.tensor));
     json_.Key("alias");
     asked == tensor.tensor ? json_.Null() : json_.Text(graph_.NameOf(asked));
     json_.Key("bytes").Amount(graph_.BytesOf(tensor.tensor));
     json_.Key("node");
-    maker.is_none() ? json_.Null() : json_.Text(graph_.NameOf(maker));
-    json_.Key("op").Text(maker.is_none() ? "" : graph_.OpOf(maker));
-    WriteModules(maker);
+    producer.is_none() ? json_.Null() : json_.Text(graph_.NameOf(producer));
+    json_.Key("op").Text(producer.is_none() ? "" : graph_.OpOf(producer));
+    WriteModules(producer);
     json_.Key("action");
-    maker.is_none() ? json_.Null() : json_.Text(NameOf(traced_.plan.decisions[maker].action));
-    json_.Key("run_cost").Amount(maker.is_none() ? Cost(0) : graph_.RunCostOf(maker));
+    producer.is_none() ? json_.Null() : json_.Text(NameOf(traced_.plan.decisions[producer].action));
+    json_.Key("run_cost").Amount(producer.is_none() ? Cost(0) : graph_.RunCostOf(producer));
     json_.Key("reason").Text(NameOf(tensor.reason));
     json_.Key("stays").BeginArray(JsonLayout::kLines);
     for (const Stay& stay : tensor.stays) WriteStay(stay);

@@ -68,8 +68,8 @@ class SubjectsWriter : ExplanationWriter {
                                  graph_.NameOf(tensor.tensor)));
       }
       if (is_node) Row("output", graph_.NameOf(tensor.tensor));
-      const NodeId maker = graph_.MakerOf(tensor.tensor);
-      if (!is_node && !maker.is_none()) WriteNode(maker, false);
+      const NodeId producer = graph_.ProducerOf(tensor.tensor);
+      if (!is_node && !producer.is_none()) WriteNode(producer, false);
       WriteTensor(tensor);
     }
   }
@@ -266,21 +266,22 @@ class SubjectsWriter : ExplanationWriter {
     return {subject.name, "-", std::string(action), "-", "no", "-", "-", "-"};
   }
 
-  std::string ActionWord(const TensorExplanation& tensor, NodeId maker) const {
+  std::string ActionWord(const TensorExplanation& tensor, NodeId producer) const {
     if (!tensor.copies.empty()) return "move";
-    return maker.is_none() ? "given" : std::string(NameOf(traced_.plan.decisions[maker].action));
+    return producer.is_none() ? "given"
+                              : std::string(NameOf(traced_.plan.decisions[producer].action));
   }
 
   std::vector<std::string> RowOf(const ExplainedSubject& explained, size_t i) const {
     const TensorExplanation& tensor = explained.tensors[i];
-    const NodeId maker = graph_.MakerOf(tensor.tensor);
+    const NodeId producer = graph_.ProducerOf(tensor.tensor);
     const std::optional<Simulation>& then = tensor.if_kept ? tensor.if_kept : tensor.if_freed;
     const std::string name = explained.subject.absent != nullptr
                                  ? explained.subject.name
                                  : graph_.NameOf(explained.subject.tensors[i]);
     return {name,
-            maker.is_none() ? "-" : std::string(graph_.OpOf(maker)),
-            ActionWord(tensor, maker),
+            producer.is_none() ? "-" : std::string(graph_.OpOf(producer)),
+            ActionWord(tensor, producer),
             HumanBytes(graph_.BytesOf(tensor.tensor)),
             IsAtPeak(tensor) ? "yes" : "no",
             then ? SignedBytes(then->peak - figures_.peak) : "-",

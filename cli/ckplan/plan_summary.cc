@@ -95,7 +95,7 @@ class SummaryWriter {
         facts_(FactsOfPlan(source, plan)) {}
 
   // Without the plan.
-  std::string WriteCurveAlone() && {
+  std::string WriteCurveOnly() && {
     WriteModel();
     WriteConstants();
     WriteCurve(/*marks_plan=*/false);
@@ -480,7 +480,7 @@ std::string ModelLine(const Source& source, const PlanRequest& request) {
 
 std::string CurveText(const Source& source, const Plan& plan, const Terminal& terminal) {
   const SummaryRequest request;
-  return SummaryWriter(source, plan, request, terminal).WriteCurveAlone();
+  return SummaryWriter(source, plan, request, terminal).WriteCurveOnly();
 }
 
 std::string PlanText(const Source& source, const Plan& plan, const SummaryRequest& request,

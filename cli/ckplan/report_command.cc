@@ -19,7 +19,7 @@
 namespace ckplan {
 namespace {
 
-constexpr size_t kMostPlans = 8;  // The page has letters for this many plans.
+constexpr size_t kMaxPlans = 8;  // The page has letters for this many plans.
 
 // A plan that was read, with everything that it refers to.
 struct ReadPlan {
@@ -40,9 +40,9 @@ Result<std::vector<PlanPath>> PathsOf(const Options& options) {
     return MakeError(ErrorCode::kUsage, "-o is missing; name the page to write: -o report.html");
   }
   CKPLAN_ASSIGN_OR_RETURN(std::vector<PlanPath> paths, PlanPathsOf(options));
-  if (paths.size() <= kMostPlans) return paths;
-  return MakeError(ErrorCode::kUsage, fmt::format("a report shows at most {} plans, not {}",
-                                                  kMostPlans, paths.size()));
+  if (paths.size() <= kMaxPlans) return paths;
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("a report shows at most {} plans, not {}", kMaxPlans, paths.size()));
 }
 
 std::vector<InputFile> InputsOfPlan(const PlanPath& path) {

@@ -180,7 +180,7 @@ std::string WhyNothingToCut(const Source& source, const Plan& plan) {
 namespace {
 
 // Plans that slow a step by more are rarely worth a larger batch.
-constexpr double kMostAddedPercent = 30;
+constexpr double kMaxAddedPercent = 30;
 
 // The dimension that people make smaller when training does not fit. Empty for the batch in the
 // file; nothing if it is not clear.
@@ -206,7 +206,7 @@ std::optional<std::string> SizeThatFits(const Source& source, const PlanRequest&
   sought.plan.batch = 0;
   if (!dim->empty()) sought.plan.dims.erase(*dim);
   sought.dim = *dim;
-  sought.added_percents = {kMostAddedPercent};
+  sought.added_percents = {kMaxAddedPercent};
   const Result<Fit> fit = FindFit(sought, limits);
   if (!fit.ok() || fit->rows.empty() || fit->rows.back().size == 0) return std::nullopt;
   return fmt::format("{}={}", Printable(fit->dim, kLongestName), fit->rows.back().size);

@@ -44,7 +44,7 @@ std::string_view KindOf(const Error& error, ExitCode code) {
 
 // Returns the least budget in bytes, if the error says that the budget is too small and its remedy
 // names the least one.
-std::optional<int64_t> LeastBytes(const Error& error) {
+std::optional<int64_t> MinBytes(const Error& error) {
   if (error.code != ErrorCode::kInfeasible) return std::nullopt;
   for (const Remedy::Setting& setting : error.remedy.settings) {
     const bool is_budget =
@@ -122,7 +122,7 @@ std::string ErrorJson(const Error& error, ExitCode code) {
   json.Key("remedy");
   WriteRemedy(error.remedy, &json);
   json.Key("least_bytes");
-  if (const std::optional<int64_t> least = LeastBytes(error)) {
+  if (const std::optional<int64_t> least = MinBytes(error)) {
     json.Integer(*least);
   } else {
     json.Null();

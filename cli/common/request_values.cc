@@ -28,7 +28,7 @@ namespace {
 
 constexpr int64_t kMaxDim = std::numeric_limits<int64_t>::max();
 // A number without a unit up to this one was meant as gibibytes: no device has so few bytes.
-constexpr int64_t kMostGibibytes = 4096;
+constexpr int64_t kMaxGibibytes = 4096;
 constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxSetFileBytes = size_t{1} << 20;
 
@@ -274,7 +274,7 @@ Result<Budget> ReadMemory(const FlagForm& form, const std::string& text) {
   CKPLAN_ASSIGN_OR_RETURN(const Bytes bytes, ParseSize(text, form.flag));
   const bool is_bare =
       std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (is_bare && bytes.count() <= kMostGibibytes) {
+  if (is_bare && bytes.count() <= kMaxGibibytes) {
     return MakeError(ErrorCode::kUsage,
                      fmt::format("{0}: {1} is {1} bytes; did you mean {1}GiB?", form.flag, text));
   }

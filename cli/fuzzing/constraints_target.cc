@@ -47,7 +47,7 @@ PlanRequest RequestOf(std::string_view text) {
 // A step, reduced to what constraints depend on.
 struct NaiveStep {
   NodeId again;               // The node or operation that the step runs, if it can run again.
-  std::vector<NodeId> reads;  // The makers of its operands, and of those that operands alias.
+  std::vector<NodeId> reads;  // The producers of its operands, and of those that operands alias.
   bool is_backward = false;
 };
 
@@ -72,7 +72,7 @@ std::vector<NaiveStep> StepsOf(const JointGraph& graph, const Schedule& schedule
   for (const Step& step : schedule.steps) {
     const Operation& op = graph.op(step.node());
     NaiveStep& naive = steps.emplace_back(NaiveStep{step.node(), {}, IsOfBackwardPass(op)});
-    for (const ValueId read : op.reads) naive.reads.push_back(graph.value(read).maker);
+    for (const ValueId read : op.reads) naive.reads.push_back(graph.value(read).producer);
   }
   return steps;
 }
@@ -94,12 +94,12 @@ bool SatisfiesNaively(const std::vector<NaiveStep>& steps, const Constraints& co
     const bool is_again = !node.is_none() && runs_in(node, k) > 0;
     if (is_again && constraints.runs_once[node]) return false;
     if (!steps[k].is_backward && !(is_again && k >= end)) continue;
-    for (const NodeId maker : steps[k].reads) {
-      if (maker.is_none() || !constraints.is_recomputed[maker]) continue;
+    for (const NodeId producer : steps[k].reads) {
+      if (producer.is_none() || !constraints.is_recomputed[producer]) continue;
       size_t made = k;
-      while (steps[--made].again != maker) {
+      while (steps[--made].again != producer) {
       }
-      if (made < end || runs_in(maker, made) == 0) return false;
+      if (made < end || runs_in(producer, made) == 0) return false;
     }
   }
   return true;

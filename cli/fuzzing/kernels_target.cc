@@ -204,7 +204,7 @@ void RunOperator(Backend& backend, PreparedOp& op, const KernelRun& run, bool ha
 bool SetRoles(const reference::OpCase& op_case, OpSpec* spec) {
   std::vector<bool> wants, is_constant, arrives;
   for (size_t i = 0; i < op_case.contents.size(); ++i) {
-    wants.push_back(op_case.contents[i].wants_gradient && spec->inputs[i].is_present &&
+    wants.push_back(op_case.contents[i].needs_gradient && spec->inputs[i].is_present &&
                     IsDifferentiable(*spec, i));
     is_constant.push_back(op_case.contents[i].is_constant);
   }

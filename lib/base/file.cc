@@ -186,7 +186,7 @@ int OpenSpecial(const std::string& path) {
 
 // Each file in a folder gets a different name: six letters and digits that are unpredictable, tried
 // until no such file exists.
-std::string WithRandomEnd(const std::string& path) {
+std::string WithRandomSuffix(const std::string& path) {
   constexpr std::string_view kDigits =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
   constexpr int kLength = 6;
@@ -252,7 +252,7 @@ Result<Done> PendingFile::CreateBeside() {
   constexpr mode_t kOwnerAlone = 0600;
   constexpr int kTries = 100;
   for (int i = 0; i < kTries && fd_ < 0; ++i) {
-    temporary_.emplace(WithRandomEnd(target_));
+    temporary_.emplace(WithRandomSuffix(target_));
     fd_ = open(temporary_->path().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kOwnerAlone);
     if (fd_ >= 0) break;
     temporary_->Keep();  // The file belongs to another program, or there is none.

@@ -72,7 +72,7 @@ class NaiveRuns {
     const bool is_kept_apart = base.kind == ValueKind::kConstant ||
                                base.kind == ValueKind::kParameter ||
                                base.kind == ValueKind::kParameterGradient;
-    return !base.maker.is_none() && !is_kept_apart;
+    return !base.producer.is_none() && !is_kept_apart;
   }
 
   // The newest version of the value that a run before k has made.
@@ -172,11 +172,11 @@ class NaiveMoves {
     while (!graph_.value(value).alias_of.is_none()) value = graph_.value(value).alias_of;
     return value;
   }
-  bool IsMade(ValueId value) const { return !graph_.value(value).maker.is_none(); }
+  bool IsMade(ValueId value) const { return !graph_.value(value).producer.is_none(); }
   bool IsResult(ValueId value) const { return Lists(graph_.results(), value); }
   bool IsCounted(ValueId value) const {
     const Value& root = graph_.value(RootOf(value));
-    return !root.maker.is_none() &&
+    return !root.producer.is_none() &&
            (root.kind == ValueKind::kValue || root.kind == ValueKind::kArrivingGradient);
   }
 

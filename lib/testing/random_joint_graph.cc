@@ -130,8 +130,8 @@ IdVector<OpId, bool> ChooseOperations(Rng& rng, const JointGraph& graph) {
     runs[id] = runs[id] || graph.is_needed(id) || rng.Chance(70);
     if (!runs[id]) continue;
     for (const ValueId read : graph.op(id).reads) {
-      const OpId maker = graph.value(read).maker;
-      if (!maker.is_none()) runs[maker] = true;
+      const OpId producer = graph.value(read).producer;
+      if (!producer.is_none()) runs[producer] = true;
     }
   }
   return runs;
@@ -140,8 +140,8 @@ IdVector<OpId, bool> ChooseOperations(Rng& rng, const JointGraph& graph) {
 bool CanRun(const JointGraph& graph, OpId id, const IdVector<OpId, bool>& has_run) {
   const std::vector<ValueId>& reads = graph.op(id).reads;
   return std::all_of(reads.begin(), reads.end(), [&](ValueId read) {
-    const OpId maker = graph.value(read).maker;
-    return maker.is_none() || has_run[maker];
+    const OpId producer = graph.value(read).producer;
+    return producer.is_none() || has_run[producer];
   });
 }
 

@@ -112,7 +112,7 @@ TEST_CASE("random joint graphs: a hundred of them show every feature, and all pl
     for (const Value& value : graph.values()) {
       alias += value.alias_of.is_none() ? 0 : 1;
       gradients += value.kind == ValueKind::kParameterGradient;
-      given_results += value.is_result && value.maker.is_none();
+      given_results += value.is_result && value.producer.is_none();
     }
     for (const Operation& op : graph.ops()) {
       second_write += op.writes.size() > 1;

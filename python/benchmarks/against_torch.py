@@ -5,7 +5,7 @@
 All plans are for the same joint graph: the one that ``torch.compile`` passes to its partitioner,
 with Inductor's decompositions and its passes over joint graphs. The same code simulates all plans
 (``ckplan.torch.module_replay``), with the same costs: T is added time by the roofline of an A100 (TF32,
-pointwise operations fused with the makers of their inputs), and F is added FLOPs, both in percent
+pointwise operations fused with the producers of their inputs), and F is added FLOPs, both in percent
 of a step that keeps everything. For each peak that PyTorch reaches, ckplan gets that peak as its
 budget, once with each cost. In the last row the budget is half of the least peak of
 ``activation_memory_budget``, whose default in ``torch.compile`` is 1.0. Nothing is trained, so
@@ -159,10 +159,10 @@ def _flops(modules: Modules) -> float:
 
 def _operations(modules: Modules) -> Iterable[list[fx.Node]]:
     for module in (modules.forward, modules.backward):
-        yield [node for node in module.graph.nodes if makes_memory(node)]
+        yield [node for node in module.graph.nodes if allocates(node)]
 
 
-def makes_memory(node: fx.Node) -> bool:
+def allocates(node: fx.Node) -> bool:
     """Returns whether the node is an operation of its own: no view, no item of several results."""
     if node.op != "call_function" or node.target is operator.getitem:
         return False

@@ -43,7 +43,7 @@ class MarkedModel:
         self.of_node = [
             {entry.key: entry.value for entry in node.metadata_props} for node in self.graph.node
         ]
-        self.makers = {
+        self.producers = {
             name: (number, place)
             for number, node in enumerate(self.graph.node)
             for place, name in enumerate(node.output)
@@ -93,13 +93,13 @@ class MarkedModel:
         def provide(node: int) -> None:
             stack = [(node, iter(self._inputs(node)))] if node in again else []
             while stack:
-                maker = next(stack[-1][1], None)
-                if maker is None:
+                producer = next(stack[-1][1], None)
+                if producer is None:
                     made, _ = stack.pop()
                     again.discard(made)
                     steps.append(Step("forward", str(made)))
-                elif int(maker.node) in again:
-                    stack.append((int(maker.node), iter(self._inputs(int(maker.node)))))
+                elif int(producer.node) in again:
+                    stack.append((int(producer.node), iter(self._inputs(int(producer.node)))))
 
         for n in reversed(order):
             for value in self._backward_reads(n):
@@ -109,8 +109,8 @@ class MarkedModel:
 
     def _made(self, name: str) -> Value | None:
         """Returns the result that holds the tensor; None for constants and outside tensors."""
-        while name in self.makers:
-            node, place = self.makers[name]
+        while name in self.producers:
+            node, place = self.producers[name]
             action = self.of_node[node].get("ckplan.action")
             if action != "view":
                 return Value(str(node), f"o{place}") if action else None

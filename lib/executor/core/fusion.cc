@@ -50,12 +50,13 @@ class FusionFinder {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].tensor.is_none()) continue;
       for (const size_t before : chain.actions) {
-        const StepNode& maker = NodeOf(before);
-        if (std::find(maker.outputs.begin(), maker.outputs.end(), inputs[i].tensor) ==
-            maker.outputs.end()) {
+        const StepNode& producer = NodeOf(before);
+        if (std::find(producer.outputs.begin(), producer.outputs.end(), inputs[i].tensor) ==
+            producer.outputs.end()) {
           continue;
         }
-        const bool is_last = before == chain.actions.back() && maker.outputs[0] == inputs[i].tensor;
+        const bool is_last =
+            before == chain.actions.back() && producer.outputs[0] == inputs[i].tensor;
         if (!is_last || carried) return std::nullopt;
         carried = i;
       }

@@ -25,7 +25,7 @@ bool LacksOutput(const OpSpec& spec, Autograd autograd) {
 }
 
 Saving SavingOf(const OpSpec& spec, Autograd autograd) {
-  if (!IsTorch(autograd) || !WantsGradient(spec)) return Saving::kNothing;
+  if (!IsTorch(autograd) || !NeedsGradient(spec)) return Saving::kNothing;
   const bool has_statistic = spec.statistic_bytes > 0;
   switch (RuleOf(spec.type).statistic) {
     case Statistic::kDropoutMask:

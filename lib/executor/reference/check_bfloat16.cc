@@ -159,7 +159,7 @@ class Comparison {
     }
     const bool has_float = std::find(arrives.begin(), arrives.end(), true) != arrives.end();
     for (size_t i = 0; i < wide_.inputs.size(); ++i) {
-      wants.push_back(has_float && case_.contents[i].wants_gradient && IsDifferentiable(wide_, i));
+      wants.push_back(has_float && case_.contents[i].needs_gradient && IsDifferentiable(wide_, i));
       is_constant.push_back(case_.contents[i].is_constant);
     }
     wants_any_ = std::find(wants.begin(), wants.end(), true) != wants.end();

@@ -71,7 +71,7 @@ class Checker {
         std::any_of(output_gradients_.begin(), output_gradients_.end(), is_float);
     std::vector<bool> all;
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      all.push_back(has_float && case_.contents[i].wants_gradient &&
+      all.push_back(has_float && case_.contents[i].needs_gradient &&
                     IsDifferentiable(case_.spec, i));
     }
     const auto count = std::count(all.begin(), all.end(), true);

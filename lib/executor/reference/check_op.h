@@ -46,7 +46,7 @@ inline OpSpec SpecOf(const reference::CaseRow& row) {
   const reference::OpCase parsed = ParseCase(row);
   OpSpec spec = parsed.spec;
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
-    spec.inputs[i].has_gradient = parsed.contents[i].wants_gradient;
+    spec.inputs[i].has_gradient = parsed.contents[i].needs_gradient;
     spec.inputs[i].is_read_by_backward = parsed.contents[i].is_constant;
   }
   spec.statistic_bytes = int64_t{1} << 40;

@@ -121,12 +121,12 @@ Operand ParseOperand(std::string_view text, Contents& contents) {
     for (const std::string_view dim : SplitText(dims, 'x')) operand.dims.push_back(ParseInt(dim));
   }
   text.remove_prefix(end);
-  contents.wants_gradient = operand.type == ElementType::kFloat32;
+  contents.needs_gradient = operand.type == ElementType::kFloat32;
   const char role = text.empty() ? ' ' : text[0];
   if (role == '*' || role == '~' || role == '!') text.remove_prefix(1);
   contents.is_constant = role == '*' || role == '!';
   ParseContents(text, operand, contents);
-  if (role != '!' && (role == '~' || contents.is_constant)) contents.wants_gradient = false;
+  if (role != '!' && (role == '~' || contents.is_constant)) contents.needs_gradient = false;
   return operand;
 }
 
@@ -273,7 +273,7 @@ OpSpec SpecOfCase(const CaseRow& row, Autograd autograd) {
   OpCase parsed = ParseCase(row);
   std::vector<bool> wants, is_constant, arrives;
   for (size_t i = 0; i < parsed.contents.size(); ++i) {
-    wants.push_back(parsed.contents[i].wants_gradient && IsDifferentiable(parsed.spec, i));
+    wants.push_back(parsed.contents[i].needs_gradient && IsDifferentiable(parsed.spec, i));
     is_constant.push_back(parsed.contents[i].is_constant);
   }
   const bool has_any = std::find(wants.begin(), wants.end(), true) != wants.end();

@@ -44,7 +44,7 @@ struct CaseRow {
 struct Contents {
   double low = 0, high = 0;
   std::vector<double> values;  // Used instead of the range if not empty.
-  bool wants_gradient = false;
+  bool needs_gradient = false;
   bool is_constant = false;
 };
 

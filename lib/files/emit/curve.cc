@@ -49,7 +49,7 @@ std::string_view PhaseOf(const TracedPlan& traced, size_t k) {
 std::string NodeOf(const TrainingStep& graph, const Step& step) {
   if (step.kind == StepKind::kLoss) return "";
   const bool is_of_tensor = step.is_free() || step.is_transfer();
-  return graph.NameOf(is_of_tensor ? graph.MakerOf(step.tensor()) : step.node());
+  return graph.NameOf(is_of_tensor ? graph.ProducerOf(step.tensor()) : step.node());
 }
 
 // The curve without a prediction.

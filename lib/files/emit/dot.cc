@@ -118,7 +118,7 @@ class DotWriter {
   // Inputs without readers would be unconnected, so they are left out.
   void WriteInputs() {
     for (const TensorId id : step_.tensor_ids()) {
-      if (!step_.MakerOf(id).is_none() || step_.ReadersOf(id).empty()) continue;
+      if (!step_.ProducerOf(id).is_none() || step_.ReadersOf(id).empty()) continue;
       picture_.Input(InputId(id), step_.RawNameOf(id));
     }
   }
@@ -157,8 +157,9 @@ class DotWriter {
       for (const TensorId moved : MovedValues(plan_->schedule)) is_moved[moved] = true;
     }
     for (const TensorId id : step_.tensor_ids()) {
-      const NodeId maker = step_.MakerOf(id);
-      const std::string from = maker.is_none() ? InputId(id) : fmt::format("n{}", maker.index());
+      const NodeId producer = step_.ProducerOf(id);
+      const std::string from =
+          producer.is_none() ? InputId(id) : fmt::format("n{}", producer.index());
       for (const NodeId reader : step_.ReadersOf(id)) {
         picture_.Edge(from, reader.index(), step_.BytesOf(id), step_.RawNameOf(id),
                       is_moved[step_.StorageOf(id)]);
@@ -324,9 +325,9 @@ class FoldedDot {
     for (size_t i = 0; i < graph_.node_count(); ++i) {
       const NodeId reader(i);
       for (const TensorId read : graph_.ReadsOf(graph_.RunOf(reader))) {
-        const NodeId maker = graph_.MakerOf(read);
-        if (maker.is_none() || boxes_.box_of[maker] == boxes_.box_of[reader]) continue;
-        crossing[{boxes_.box_of[maker], boxes_.box_of[reader]}].insert(graph_.StorageOf(read));
+        const NodeId producer = graph_.ProducerOf(read);
+        if (producer.is_none() || boxes_.box_of[producer] == boxes_.box_of[reader]) continue;
+        crossing[{boxes_.box_of[producer], boxes_.box_of[reader]}].insert(graph_.StorageOf(read));
       }
     }
     for (const auto& [edge, tensors] : crossing) {

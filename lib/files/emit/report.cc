@@ -93,8 +93,8 @@ class GraphText {
               [&](const Module& module) { json_.Integer(module.parent); });
   }
 
-  // The maker is -1 for tensors that the plan does not manage: they are given from outside, count
-  // as constants, or lie in the memory of another tensor.
+  // The producer is -1 for tensors that the plan does not manage: they are given from outside,
+  // count as constants, or lie in the memory of another tensor.
   void WriteTensors() {
     std::vector<TensorId> tensors;
     for (size_t i = 0; i < graph_.tensor_count(); ++i) tensors.emplace_back(i);
@@ -104,7 +104,7 @@ class GraphText {
               [&](TensorId tensor) { json_.Amount(graph_.BytesOf(tensor)); });
     WriteList(&json_, "tensor_maker", tensors, [&](TensorId tensor) {
       const bool is_planned = graph_.StorageOf(tensor) == tensor && graph_.CountsInPeak(tensor);
-      json_.Integer(is_planned ? graph_.MakerOf(tensor).index() : -1);
+      json_.Integer(is_planned ? graph_.ProducerOf(tensor).index() : -1);
     });
   }
 

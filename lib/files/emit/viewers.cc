@@ -319,11 +319,11 @@ class Snapshot {
     if (buffer.kind == BufferKind::kWorkspace) {
       frames.push_back({CategoryOf(index), 0, "workspace of " + graph_.NameOf(node)});
     } else if (buffer.kind == BufferKind::kGradient) {
-      node = graph_.MakerOf(buffer.tensor);
+      node = graph_.ProducerOf(buffer.tensor);
       frames.push_back({CategoryOf(index), 0, "gradient of " + graph_.NameOf(buffer.tensor)});
     } else {
       const std::vector<int32_t>& versions = versions_in_[index];
-      node = graph_.MakerOf(traced_.version(versions.back()).tensor);
+      node = graph_.ProducerOf(traced_.version(versions.back()).tensor);
       for (auto v = versions.rbegin(); v != versions.rend(); ++v) {
         const bool is_last = v == versions.rbegin();
         frames.push_back({is_last ? CategoryOf(index) : "in place of", 0,

@@ -185,7 +185,7 @@ std::vector<std::string> FaultsOfPlan(const TrainingStep& step, const ModelIdent
   if (faults.empty() && !step.is_joint()) CompareStaticAllocations(step.forward(), plan, &faults);
   CompareWithSource(identity, read, plan, &faults);
   const auto solver = FindSolver(plan.request.algorithm);
-  const bool decides_on_runs = solver.ok() && DecidesOnRuns(**solver);
+  const bool decides_on_runs = solver.ok() && PlansRuns(**solver);
   if (step.is_joint() && (decides_on_runs || !step.has_forward())) {
     ValidateRuns(step, plan, decides_on_runs, &faults);
   } else {

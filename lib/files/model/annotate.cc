@@ -42,7 +42,7 @@ class RuleOfOrder {
       PollStop();
       for (const ValuePlace& read : rows_[*it].operations.front().backward_reads) {
         Provide(read.kind == ValuePlace::Kind::kInput
-                    ? MakerOf(*it, static_cast<size_t>(read.position))
+                    ? ProducerOf(*it, static_cast<size_t>(read.position))
                     : *it);
       }
       steps_.push_back(Step::Backward(rows_[*it].node));
@@ -62,10 +62,10 @@ class RuleOfOrder {
   const NodeDecision& DecisionOn(size_t node) const { return decisions_[rows_[node].node]; }
 
   // Returns the node whose memory holds the input; none if it is constant or given from outside.
-  size_t MakerOf(size_t node, size_t input) const {
+  size_t ProducerOf(size_t node, size_t input) const {
     do {
-      if (input >= rows_[node].makers.size() || rows_[node].makers[input] < 0) return kNone;
-      node = static_cast<size_t>(rows_[node].makers[input]);
+      if (input >= rows_[node].producers.size() || rows_[node].producers[input] < 0) return kNone;
+      node = static_cast<size_t>(rows_[node].producers[input]);
       input = 0;
     } while (rows_[node].role == NodeRole::kView);
     return rows_[node].role == NodeRole::kNode ? node : kNone;
@@ -82,8 +82,8 @@ class RuleOfOrder {
     while (!stack.empty()) {
       Frame& frame = stack.back();
       const size_t node = frame.node;
-      if (frame.inputs_done < rows_[node].makers.size()) {
-        Visit(MakerOf(node, frame.inputs_done++), &stack);
+      if (frame.inputs_done < rows_[node].producers.size()) {
+        Visit(ProducerOf(node, frame.inputs_done++), &stack);
         continue;
       }
       PollStop();

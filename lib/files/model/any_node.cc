@@ -24,7 +24,7 @@ using onnx::TensorProto;
 constexpr int kIrVersion = 10;
 constexpr int kOpset = 20;  // ONNX's main domain.
 constexpr size_t kOddsOfOddity = 16;
-constexpr size_t kMostStoredElements = 64;
+constexpr size_t kMaxStoredElements = 64;
 constexpr int kManyNumbers = 2000;
 
 constexpr int64_t kNumbers[] = {0,
@@ -252,8 +252,8 @@ class NodeMaker {
   static size_t CountOf(const std::vector<int64_t>& dims) {
     size_t count = 1;
     for (const int64_t dim : dims) {
-      count = std::min(count * static_cast<size_t>(std::min<int64_t>(dim, kMostStoredElements + 1)),
-                       kMostStoredElements + 1);
+      count = std::min(count * static_cast<size_t>(std::min<int64_t>(dim, kMaxStoredElements + 1)),
+                       kMaxStoredElements + 1);
     }
     return count;
   }
@@ -269,7 +269,7 @@ class NodeMaker {
     const int32_t type = ElementType(parameter);
     const std::vector<int64_t> dims = Dims();
     const size_t count = CountOf(dims);
-    if (choices_.below(2) == 1 && count <= kMostStoredElements) {
+    if (choices_.below(2) == 1 && count <= kMaxStoredElements) {
       TensorProto& tensor = *graph.add_initializer();
       tensor.set_name(name);
       tensor.set_data_type(type);
@@ -318,10 +318,10 @@ class NodeMaker {
     if (choices_.below(2) == 0) return node.set_input(input, "");
     AddOpset(model, "other", 1);
     auto& nodes = *model.mutable_graph()->mutable_node();
-    onnx::NodeProto& maker = *nodes.Add();
-    maker.set_op_type("Opaque");
-    maker.set_domain("other");
-    maker.add_output("untyped");
+    onnx::NodeProto& producer = *nodes.Add();
+    producer.set_op_type("Opaque");
+    producer.set_domain("other");
+    producer.add_output("untyped");
     node.set_input(input, "untyped");
     nodes.SwapElements(0, 1);
   }
@@ -370,7 +370,7 @@ class NodeMaker {
     const std::vector<int64_t> dims = Dims();
     for (const int64_t dim : dims) tensor.add_dims(dim);
     const size_t count = CountOf(dims);
-    FillTensor(tensor, IsOdd() ? choices_.below(4) : std::min(count, kMostStoredElements));
+    FillTensor(tensor, IsOdd() ? choices_.below(4) : std::min(count, kMaxStoredElements));
   }
 
   // A long list repeats its last number.

@@ -213,22 +213,22 @@ class PatternFinder {
 
   // Returns the attention whose scores are this value, with what has been found below it.
   std::optional<FoundAttention> FindScores(ValueIndex scores, FoundAttention found) const {
-    const ModelOperation* maker = ProducerOf(model_, scores);
-    if (maker == nullptr || !readers_.OnlyOf(scores)) return std::nullopt;
-    if (IsOp(maker, "MatMul")) {
-      found.scores = IndexOf(*maker);
+    const ModelOperation* producer = ProducerOf(model_, scores);
+    if (producer == nullptr || !readers_.OnlyOf(scores)) return std::nullopt;
+    if (IsOp(producer, "MatMul")) {
+      found.scores = IndexOf(*producer);
       return found;
     }
-    if (facts_.operations[IndexOf(*maker)].is_view && KeepsRows(*maker)) {
-      return FindScores(maker->inputs[0], std::move(found));
+    if (facts_.operations[IndexOf(*producer)].is_view && KeepsRows(*producer)) {
+      return FindScores(producer->inputs[0], std::move(found));
     }
-    if (const auto factor = FactorOf(model_, facts_, *maker)) {
+    if (const auto factor = FactorOf(model_, facts_, *producer)) {
       found.scale *= factor->factor;
-      return FindScores(maker->inputs[factor->position], std::move(found));
+      return FindScores(producer->inputs[factor->position], std::move(found));
     }
     if (found.scale != 1 || found.terms.size() == 2) return std::nullopt;
-    if (IsOp(maker, "Add")) return FindBelowAdd(*maker, found);
-    if (IsOp(maker, "Where")) return FindBelowWhere(*maker, std::move(found));
+    if (IsOp(producer, "Add")) return FindBelowAdd(*producer, found);
+    if (IsOp(producer, "Where")) return FindBelowWhere(*producer, std::move(found));
     return std::nullopt;
   }
 
@@ -375,17 +375,17 @@ namespace {
 
 // If the term is Where(mask, 0, -infinity) or the other way round: makes it the mask. The two
 // numbers are no parameters, even if an exporter has moved them to initializers.
-bool TakeMask(const Model::Impl& model, const ModelOperation* maker, FoundTerm& term,
+bool TakeMask(const Model::Impl& model, const ModelOperation* producer, FoundTerm& term,
               double* fill) {
-  if (term.is_bool || !IsOp(maker, "Where")) return false;
-  const auto shown = KnownNumber(model, maker->input(1));
-  const auto hidden = KnownNumber(model, maker->input(2));
+  if (term.is_bool || !IsOp(producer, "Where")) return false;
+  const auto shown = KnownNumber(model, producer->input(1));
+  const auto hidden = KnownNumber(model, producer->input(2));
   if (!shown || !hidden) return false;
   const bool hides = *hidden == 0;
   const double other = hides ? *shown : *hidden;
   if ((hides ? *hidden : *shown) != 0 || !(other <= kHides)) return false;
   *fill = other;
-  term.value = maker->inputs[0];
+  term.value = producer->inputs[0];
   term.hides = hides;
   term.is_bool = true;
   return true;
@@ -396,10 +396,10 @@ bool TakeMask(const Model::Impl& model, const ModelOperation* maker, FoundTerm& 
 FoundTerm SimplestTerm(const Model::Impl& model, const ModelFacts& facts, FoundTerm term,
                        double* fill) {
   for (;;) {
-    const ModelOperation* maker = ProducerOf(model, term.value);
-    if (TakeMask(model, maker, term, fill)) continue;
-    if (!IsOp(maker, "Expand") || IsTrainedTerm(facts, term.value)) return term;
-    term.value = maker->inputs[0];
+    const ModelOperation* producer = ProducerOf(model, term.value);
+    if (TakeMask(model, producer, term, fill)) continue;
+    if (!IsOp(producer, "Expand") || IsTrainedTerm(facts, term.value)) return term;
+    term.value = producer->inputs[0];
   }
 }
 

@@ -184,7 +184,7 @@ Result<BatchVariants> WithBatch(const BoundDims& bound, int64_t wanted, const st
 namespace {
 
 // A reading finds all constants that keep its operations from having shapes, so few are needed.
-constexpr int kMostReadings = 16;
+constexpr int kMaxReadings = 16;
 
 }  // namespace
 
@@ -215,7 +215,7 @@ Result<Done> ExpandWithBatch(Model::Impl& model, const BoundDims& bound, int64_t
   BatchFollower follower(in_file, {variants.size_in_file, batch});
   for (int readings = 1;; ++readings) {
     Result<Done> done = ExpandGraph(model, variants.wanted, file, &follower);
-    if (done.ok() || !follower.TookConstants() || readings == kMostReadings) return done;
+    if (done.ok() || !follower.TookConstants() || readings == kMaxReadings) return done;
     ClearGraph(&model);
   }
 }

@@ -280,7 +280,7 @@ bool MakeTorchEmbedding(Maker& m) {
 
 // Operators of com.microsoft.nchwc hold channels in blocks: the same elements in another order.
 
-bool MakeSamePool(Maker& m) {
+bool MakeUnblockedPool(Maker& m) {
   if (!m.Has(0)) return false;
   Maker::Attributes attributes;
   for (const char* name : {"auto_pad", "ceil_mode", "count_include_pad", "dilations",
@@ -337,9 +337,9 @@ constexpr DecompositionRow kRows[] = {{"Attention", MakeAttention},
                                       {"TransposeMatMul", MakeFusedMatMul}};
 
 constexpr DecompositionRow kBlockedRows[] = {
-    {"AveragePool", MakeSamePool},       {"Conv", MakeFusedConv},
-    {"GlobalAveragePool", MakeSamePool}, {"GlobalMaxPool", MakeSamePool},
-    {"MaxPool", MakeSamePool},           {"ReorderInput", MakeReorderInput},
+    {"AveragePool", MakeUnblockedPool},       {"Conv", MakeFusedConv},
+    {"GlobalAveragePool", MakeUnblockedPool}, {"GlobalMaxPool", MakeUnblockedPool},
+    {"MaxPool", MakeUnblockedPool},           {"ReorderInput", MakeReorderInput},
     {"ReorderOutput", MakeReorderOutput}};
 
 const DecompositionRow* RowOf(std::span<const DecompositionRow> rows, const std::string& type) {
@@ -382,9 +382,9 @@ std::optional<Decomposition> Decompose(const Model::Impl& model, const onnx::Nod
                          node.op_type() == "DequantizeLinear" || node.op_type() == "Trilu";
     return is_same ? FromNewestSet(node, inputs) : std::nullopt;
   }
-  DecompositionBuilder maker(model, node, inputs);
-  if (!row->make(maker)) return std::nullopt;
-  return std::move(maker).Take();
+  DecompositionBuilder producer(model, node, inputs);
+  if (!row->make(producer)) return std::nullopt;
+  return std::move(producer).Take();
 }
 
 bool IsDecomposed(const onnx::NodeProto& node) { return RowOf(node) != nullptr; }

@@ -111,17 +111,17 @@ class NoteReader {
     if (!own.is_batch) return false;
     const ModelValue& root = model_.value(own.root);
     if (root.source != ModelValue::Source::kOperation) return false;
-    const auto maker = static_cast<size_t>(root.producer);
-    return facts.operations[maker].rule->is_movement() &&
-           model_.operations[maker].outputs.size() == 1;
+    const auto producer = static_cast<size_t>(root.producer);
+    return facts.operations[producer].rule->is_movement() &&
+           model_.operations[producer].outputs.size() == 1;
   }
 
   // Repeats the movement that made the value, and the views between them, before the reader.
   ValueIndex CopyFor(const ModelFacts& facts, size_t reader, ValueIndex value) {
-    const auto maker = static_cast<size_t>(model_.value(value).producer);
-    const ModelOperation& operation = model_.operations[maker];
+    const auto producer = static_cast<size_t>(model_.value(value).producer);
+    const ModelOperation& operation = model_.operations[producer];
     std::vector<ValueIndex> inputs = operation.inputs;
-    if (facts.operations[maker].is_view) inputs[0] = CopyFor(facts, reader, inputs[0]);
+    if (facts.operations[producer].is_view) inputs[0] = CopyFor(facts, reader, inputs[0]);
     const std::string suffix = " for " + model_.operations[reader].name;
     const onnx::NodeProto node = *operation.node;
     const std::string name = operation.name + suffix;

@@ -43,10 +43,10 @@ struct Waiting {
 };
 
 Waiting FindWaiting(const Nodes& nodes) {
-  std::unordered_map<std::string_view, int> makers;
+  std::unordered_map<std::string_view, int> producers;
   for (int i = 0; i < nodes.size(); ++i) {
     for (const std::string& name : nodes[i].output()) {
-      if (!name.empty()) makers.emplace(name, i);
+      if (!name.empty()) producers.emplace(name, i);
     }
   }
   Waiting waiting;
@@ -55,11 +55,11 @@ Waiting FindWaiting(const Nodes& nodes) {
   for (int i = 0; i < nodes.size(); ++i) {
     PollStop();
     ForEachRead(nodes[i], [&](std::string_view name) {
-      const auto maker = makers.find(name);
-      if (maker == makers.end() || maker->second == i) return;
-      waiting.readers[static_cast<size_t>(maker->second)].push_back(i);
+      const auto producer = producers.find(name);
+      if (producer == producers.end() || producer->second == i) return;
+      waiting.readers[static_cast<size_t>(producer->second)].push_back(i);
       ++waiting.missing[static_cast<size_t>(i)];
-      waiting.is_sorted = waiting.is_sorted && maker->second < i;
+      waiting.is_sorted = waiting.is_sorted && producer->second < i;
     });
   }
   return waiting;

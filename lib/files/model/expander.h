@@ -39,8 +39,9 @@ class ModelBuilder {
   ValueIndex AddValue(const std::string& name, Scope& scope, ModelValue::Source source);
   // Adds values of unknown types, for a node that cannot be an operation.
   void AddUnknownOutputs(const onnx::NodeProto& node, Scope& scope);
-  // Makes `name` stand for a value of an inner scope, which `maker` returns.
-  void AddName(const std::string& name, ValueIndex value, const std::string& maker, Scope& scope);
+  // Makes `name` stand for a value of an inner scope, which `producer` returns.
+  void AddName(const std::string& name, ValueIndex value, const std::string& producer,
+               Scope& scope);
 
   // Returns the node's own name, or "Conv:out" if it has none, with a suffix if that is taken.
   std::string NodeName(const onnx::NodeProto& node, const Scope& scope);

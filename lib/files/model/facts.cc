@@ -345,8 +345,9 @@ class FactFinder {
     if (!is_any_reached) return;
     for (size_t k = 0; k < operation.inputs.size(); ++k) {
       // PyTorch's round() and sign() send zeros back.
-      const bool sends_zeros = k == 0 && own.rule->has(traits::kRounds);
-      if (operation.inputs[k] == kNoValue || (!sends_zeros && !Flows(operation, own, k))) continue;
+      const bool has_zero_gradient = k == 0 && own.rule->has(traits::kRounds);
+      if (operation.inputs[k] == kNoValue || (!has_zero_gradient && !Flows(operation, own, k)))
+        continue;
       (*is_reached)[static_cast<size_t>(operation.inputs[k])] = true;
     }
   }

@@ -31,7 +31,7 @@ class RowReader {
       row.role = NodeRole::kNode;
       row.node = row.operations.back().node;
     }
-    AddMakers(graph, &rows);
+    AddProducers(graph, &rows);
     return rows;
   }
 
@@ -71,16 +71,16 @@ class RowReader {
     return std::nullopt;
   }
 
-  static void AddMakers(const onnx::GraphProto& graph, std::vector<FileRow>* rows) {
-    std::unordered_map<std::string_view, int32_t> maker_of;
+  static void AddProducers(const onnx::GraphProto& graph, std::vector<FileRow>* rows) {
+    std::unordered_map<std::string_view, int32_t> producer_of;
     for (size_t i = 0; i < rows->size(); ++i) {
       const onnx::NodeProto& node = graph.node(static_cast<int>(i));
       for (const std::string& input : node.input()) {
-        const auto maker = maker_of.find(input);
-        (*rows)[i].makers.push_back(maker == maker_of.end() ? -1 : maker->second);
+        const auto producer = producer_of.find(input);
+        (*rows)[i].producers.push_back(producer == producer_of.end() ? -1 : producer->second);
       }
       for (const std::string& output : node.output()) {
-        if (!output.empty()) maker_of.emplace(output, static_cast<int32_t>(i));
+        if (!output.empty()) producer_of.emplace(output, static_cast<int32_t>(i));
       }
     }
   }

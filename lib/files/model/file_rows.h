@@ -32,7 +32,7 @@ struct FileRow {
   bool is_expanded = false;
   std::vector<FileOperation> operations;  // In the order in which they run.
   // For each input, the node of the file's main graph that makes it, or -1.
-  std::vector<int32_t> makers;
+  std::vector<int32_t> producers;
 };
 
 // Returns one row for each node of the file's main graph. A plan for one stage of a pipeline has

@@ -38,7 +38,8 @@ std::optional<Dims> SplitSizes(const NodeProto& node, const Inputs& inputs, int6
 
 }  // namespace
 
-// ---- Shapes and makers ------------------------------------------------------------------------
+// ---- Shapes and producers
+// ------------------------------------------------------------------------
 
 Folded FoldShape(const FoldRule&, const NodeProto& node, const Inputs& inputs) {
   if (inputs.empty() || inputs[0].dims == nullptr) return std::nullopt;

@@ -119,16 +119,16 @@ NodeProto WithInts(const NodeProto& node, std::string_view name, const std::vect
 
 // The operand that is the shape of what such an operator makes of nothing, or of an input that is
 // the same for every sample.
-struct MakerRow {
+struct ProducerRow {
   std::string_view op;
   size_t shape_operand;
 };
-constexpr MakerRow kMakers[] = {{"ConstantOfShape", 0}, {"Expand", 1}, {"Tile", 1}};
+constexpr ProducerRow kProducers[] = {{"ConstantOfShape", 0}, {"Expand", 1}, {"Tile", 1}};
 
-const MakerRow* FindMaker(const NodeProto& node) {
-  const auto found = std::find_if(std::begin(kMakers), std::end(kMakers),
+const ProducerRow* FindProducer(const NodeProto& node) {
+  const auto found = std::find_if(std::begin(kProducers), std::end(kProducers),
                                   [&](const auto& row) { return node.op_type() == row.op; });
-  return found == std::end(kMakers) ? nullptr : found;
+  return found == std::end(kProducers) ? nullptr : found;
 }
 
 bool IsRandomMaker(const NodeProto& node) {
@@ -395,9 +395,9 @@ void BatchFollower::FollowStates(const Model::Impl& model, const NodeProto& node
 void BatchFollower::FollowTaken(const Model::Impl& model, const NodeProto& node,
                                 const std::vector<ValueIndex>& inputs,
                                 FollowedNode* followed) const {
-  const MakerRow* const maker = FindMaker(node);
+  const ProducerRow* const producer = FindProducer(node);
   const ConstantValue* const operand =
-      maker == nullptr ? nullptr : BurntIn(model, inputs, maker->shape_operand);
+      producer == nullptr ? nullptr : BurntIn(model, inputs, producer->shape_operand);
   std::vector<int64_t> shape = IsRandomMaker(node)  ? IntsAttribute(node, "shape")
                                : operand != nullptr ? operand->ints
                                                     : std::vector<int64_t>();
@@ -406,7 +406,7 @@ void BatchFollower::FollowTaken(const Model::Impl& model, const NodeProto& node,
   if (operand == nullptr) {
     followed->node = WithInts(node, "shape", shape);
   } else {
-    followed->lists.push_back({maker->shape_operand, std::move(shape)});
+    followed->lists.push_back({producer->shape_operand, std::move(shape)});
   }
 }
 
@@ -487,15 +487,15 @@ void BatchFollower::TakeConstantsOf(const Model::Impl& model, const ModelOperati
       if (input == kNoValue) continue;
       const ModelValue& value = model.value(input);
       if (value.producer < 0 || !seen.insert(value.producer).second) continue;
-      const ModelOperation& maker = model.operations[static_cast<size_t>(value.producer)];
+      const ModelOperation& producer = model.operations[static_cast<size_t>(value.producer)];
       const bool has_old_batch =
           value.has_shape && !value.dims.empty() && value.dims.front() == sizes_.in_file;
-      const bool makes =
-          maker.is_standard() && (FindMaker(*maker.node) != nullptr || IsRandomMaker(*maker.node));
+      const bool makes = producer.is_standard() &&
+                         (FindProducer(*producer.node) != nullptr || IsRandomMaker(*producer.node));
       if (makes && has_old_batch) {
         took_constants_ = taken_.insert(value.name).second || took_constants_;
       } else if (ChangedAxes(value).empty()) {
-        open.push_back(&maker);
+        open.push_back(&producer);
       }
     }
   }

@@ -68,7 +68,7 @@ class AttentionFuser {
  private:
   const Dims& DimsOf(ValueIndex value) const { return model_.value(value).dims; }
 
-  const ModelOperation* MakerOf(ValueIndex value) const {
+  const ModelOperation* ProducerOf(ValueIndex value) const {
     if (model_.value(value).source != ModelValue::Source::kOperation) return nullptr;
     return &model_.operations[static_cast<size_t>(model_.value(value).producer)];
   }
@@ -120,20 +120,20 @@ class AttentionFuser {
     double scale = 1;
     while (axes) {
       if (const auto order = axes->Order()) best = {value, *order, scale, axes->repeats()};
-      const ModelOperation* maker = MakerOf(value);
-      if (maker == nullptr || !maker->is_standard() || maker->outputs.size() != 1) break;
-      if (maker->type() == "FusedAttention") break;
-      ValueIndex above = maker->input(0);
+      const ModelOperation* producer = ProducerOf(value);
+      if (producer == nullptr || !producer->is_standard() || producer->outputs.size() != 1) break;
+      if (producer->type() == "FusedAttention") break;
+      ValueIndex above = producer->input(0);
       if (above == kNoValue || DimsOf(above).empty()) break;
-      if (maker->type() == "Transpose") {
-        axes = axes->BeforeTransposeBy(OrderOf(*maker, DimsOf(above).size()));
-      } else if (IsView(*maker)) {
+      if (producer->type() == "Transpose") {
+        axes = axes->BeforeTransposeBy(OrderOf(*producer, DimsOf(above).size()));
+      } else if (IsView(*producer)) {
         axes = axes->Reshaped(DimsOf(above));
-      } else if (maker->type() == "Expand" && may_repeat && IsRepeated(*maker)) {
+      } else if (producer->type() == "Expand" && may_repeat && IsRepeated(*producer)) {
         axes = axes->BeforeExpand(DimsOf(above));
-      } else if (const auto factor = FactorOf(model_, facts_, *maker);
-                 factor && IsOfAttention(*maker)) {
-        above = maker->inputs[factor->position];
+      } else if (const auto factor = FactorOf(model_, facts_, *producer);
+                 factor && IsOfAttention(*producer)) {
+        above = producer->inputs[factor->position];
         scale *= factor->factor;
       } else {
         break;
@@ -147,16 +147,16 @@ class AttentionFuser {
   // that makes the tensor. Where PyTorch copies what was moved, both tensors exist, so the result
   // is that from before the movement. Exporters write that copy as a CPU's kernels need it.
   std::optional<RowsOfHeads> RowsBelow(ValueIndex value, const std::string& letters,
-                                       bool has_heads_first, size_t* maker) const {
+                                       bool has_heads_first, size_t* producer) const {
     std::optional<RowsOfHeads> best;
     std::optional<HeadAxes> axes = HeadAxes(DimsOf(value), letters);
     bool is_moved = true;
     std::optional<RowsOfHeads> unmoved;
-    const size_t product = *maker;
+    const size_t product = *producer;
     for (size_t at = product; axes;) {
       if (const auto order = axes->Order(); order && is_moved) {
         best = {value, *order};
-        *maker = at;
+        *producer = at;
         if (at == product) unmoved = best;
       }
       const auto reader = readers_.OnlyOf(value);
@@ -168,7 +168,7 @@ class AttentionFuser {
         axes = axes->TransposedBy(OrderOf(next, DimsOf(value).size()));
       } else if (IsView(next)) {
         if (unmoved && has_heads_first && OriginOf(model_, next).Is("aten.clone")) {
-          *maker = product;
+          *producer = product;
           return unmoved;
         }
         axes = axes->Reshaped(DimsOf(next.outputs[0]));

@@ -160,7 +160,7 @@ bool Describes(const OpHint& hint, const onnx::NodeProto& node) {
 
 // Returns whether nodes of this type are read without a description: ONNX, or a function of the
 // model, says what they do.
-bool IsKnownWithout(const Model::Impl& model, const OpHint& hint) {
+bool IsDefined(const Model::Impl& model, const OpHint& hint) {
   const auto& functions = model.proto->functions();
   return onnx::OpSchemaRegistry::Schema(hint.type, PlainDomain(hint.domain)) != nullptr ||
          std::any_of(functions.begin(), functions.end(), [&](const onnx::FunctionProto& function) {
@@ -181,7 +181,7 @@ Result<Done> CheckIsUsed(const Model::Impl& model, const OpHint& hint,
   const bool is_there = std::any_of(nodes.begin(), nodes.end(), [&](const onnx::NodeProto* node) {
     return Describes(hint, *node);
   });
-  if (is_there && !IsKnownWithout(model, hint)) return Done{};  // The step leaves it out.
+  if (is_there && !IsDefined(model, hint)) return Done{};  // The step leaves it out.
   if (is_there) {
     return MakeError(ErrorCode::kUsage,
                      fmt::format("{}: --op-shape {}: ckplan knows this operator; leave the "

@@ -296,14 +296,14 @@ onnx::TypeProto TypeChooser::Choose(const std::string& name, const Scope& scope,
   return planned;
 }
 
-void TypeChooser::Compare(const std::string& name, const Scope& scope, const std::string& maker,
+void TypeChooser::Compare(const std::string& name, const Scope& scope, const std::string& producer,
                           const onnx::TypeProto& made, const onnx::TypeProto& planned) {
   const onnx::TypeProto* declared = DeclaredAs(name, scope);
   if (!compares_ || declared == nullptr || IsInFunction(scope)) return;
   // Only numbers are compared, since exporters give dimensions of different sizes the same name.
   if (!Contradict(*declared, made)) return;
   contradictions_.push_back(fmt::format("\"{}\" (declared {}, made {} by {}, planned {})",
-                                        ShortName(name), TextOf(*declared), TextOf(made), maker,
+                                        ShortName(name), TextOf(*declared), TextOf(made), producer,
                                         TextOf(planned)));
 }
 

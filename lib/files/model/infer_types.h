@@ -42,8 +42,9 @@ class TypeChooser {
   onnx::TypeProto Choose(const std::string& name, const Scope& scope,
                          const ModelOperation& operation, const onnx::TypeProto& made);
 
-  // Records that a result of `maker` is declared with another type than the made and planned ones.
-  void Compare(const std::string& name, const Scope& scope, const std::string& maker,
+  // Records that a result of `producer` is declared with another type than the made and planned
+  // ones.
+  void Compare(const std::string& name, const Scope& scope, const std::string& producer,
                const onnx::TypeProto& made, const onnx::TypeProto& planned);
 
   // Returns the findings of Compare as one sentence; empty if there are none.

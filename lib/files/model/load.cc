@@ -404,7 +404,7 @@ void WarnOfUntrainedWeights(Model::Impl& model, const std::string& file) {
 // Suggests to exclude the chosen outputs that can't be planned, where nothing better is suggested.
 Error WithoutDeadOutputs(const Model::Impl& model, const std::vector<std::string>& live,
                          const NamePatterns& chosen, Error error) {
-  constexpr size_t kMostExcluded = 8;
+  constexpr size_t kMaxExcluded = 8;
   const bool is_unplanned =
       error.code == ErrorCode::kUnsupported || error.code == ErrorCode::kInvalidInput;
   if (!is_unplanned || !error.remedy.settings.empty()) return error;
@@ -412,7 +412,7 @@ Error WithoutDeadOutputs(const Model::Impl& model, const std::vector<std::string
   for (const std::string& output : model.part.outputs) {
     if (std::find(live.begin(), live.end(), output) != live.end()) continue;
     const std::string pattern = PatternFor(model.proto->graph(), output);
-    if (pattern.empty() || patterns.size() == chosen.size() + kMostExcluded) {
+    if (pattern.empty() || patterns.size() == chosen.size() + kMaxExcluded) {
       error.message += "; name only outputs that can be trained";
       return error;
     }

@@ -479,7 +479,7 @@ class Lowerer {
   // Returns patterns for the inputs that the operators read as weights: " k1,b1,k2", or, if there
   // are many, " '!x,!labels'" for all others. Empty if there are none.
   std::string SuggestedWeights() const {
-    constexpr size_t kMostShown = 6;
+    constexpr size_t kMaxShown = 6;
     std::vector<std::string> weights, others;
     for (const ValueIndex input : model_.graph_inputs) {
       const std::string pattern = AsPattern(model_.value(input).name);
@@ -490,11 +490,11 @@ class Lowerer {
       }
     }
     if (weights.empty()) return "";
-    if (weights.size() <= kMostShown) return fmt::format(" {}", fmt::join(weights, ","));
-    if (!others.empty() && others.size() <= kMostShown) {
+    if (weights.size() <= kMaxShown) return fmt::format(" {}", fmt::join(weights, ","));
+    if (!others.empty() && others.size() <= kMaxShown) {
       return fmt::format(" '{}'", fmt::join(others, ","));
     }
-    weights.resize(kMostShown);
+    weights.resize(kMaxShown);
     return fmt::format(" {} and so on", fmt::join(weights, ","));
   }
 

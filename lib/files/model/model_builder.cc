@@ -139,14 +139,14 @@ std::string ModelBuilder::NodeName(const NodeProto& node, const Scope& scope) {
   return UniqueName(scope.prefix + name, used_node_names_);
 }
 
-void ModelBuilder::AddName(const std::string& name, ValueIndex value, const std::string& maker,
+void ModelBuilder::AddName(const std::string& name, ValueIndex value, const std::string& producer,
                            Scope& scope) {
   if (!scope.names.emplace(name, value).second) {
     AddFault(fmt::format("\"{}\" is produced twice", ShortName(name)));
     return;
   }
   const onnx::TypeProto& type = model_.value(value).type;
-  types_.Compare(name, scope, maker, type, type);
+  types_.Compare(name, scope, producer, type, type);
 }
 
 void ModelBuilder::AddUnknownOutputs(const NodeProto& node, Scope& scope) {

@@ -262,7 +262,7 @@ ModelGraph Frozen(const std::string& graph, NamePatterns patterns) {
   return LowerText(graph, Freezing(std::move(patterns)));
 }
 
-const Node& MakerOf(const TensorGraph& graph, const std::string& tensor) {
+const Node& ProducerOf(const TensorGraph& graph, const std::string& tensor) {
   for (const Tensor& one : graph.tensors()) {
     if (one.name == tensor) return graph.node(one.producer);
   }
@@ -271,7 +271,7 @@ const Node& MakerOf(const TensorGraph& graph, const std::string& tensor) {
 }
 
 std::string ReadsOf(const TensorGraph& graph, const std::string& tensor) {
-  return NamesOf(graph, MakerOf(graph, tensor).backward_reads);
+  return NamesOf(graph, ProducerOf(graph, tensor).backward_reads);
 }
 
 TEST_CASE("freeze: a frozen parameter counts, without a gradient") {
@@ -295,8 +295,8 @@ TEST_CASE("freeze: values that only a frozen parameter's gradient reads are not 
   CHECK(ReadsOf(lora, "high") == "low");
   CHECK(ReadsOf(lora, "h") == "h");
   CHECK(ReadsOf(lora, "y").empty());  // Its gradient needs only head.
-  CHECK(MakerOf(lora, "base").backward_cost == Cost(0));
-  CHECK(MakerOf(lora, "plain").backward_cost == Cost(0));
+  CHECK(ProducerOf(lora, "base").backward_cost == Cost(0));
+  CHECK(ProducerOf(lora, "plain").backward_cost == Cost(0));
   CHECK(lora.backward_cost() < all.backward_cost());
   CHECK(lora.forward_cost() == all.forward_cost());
 }
@@ -321,7 +321,7 @@ TEST_CASE("freeze: statistics of a frozen normalisation are saved for its input'
   CHECK(ReadsOf(within, "y") == ReadsOf(Frozen(graph, {}).graph, "y"));
   CHECK(within.constants().parameters == Bytes(5 * 3 * 4));
   const TensorGraph none = Frozen(graph, {"*"}).graph;
-  CHECK(MakerOf(none, "y").outputs.size() == 1);
+  CHECK(ProducerOf(none, "y").outputs.size() == 1);
   CHECK(ReadsOf(none, "y").empty());
 }
 
@@ -333,7 +333,7 @@ TEST_CASE("freeze: weights that old exporters write as Constants are frozen, and
   const TensorGraph frozen = Frozen(graph, {"w"}).graph;
   CHECK(frozen.constants().parameters == all.constants().parameters);
   CHECK(frozen.constants().parameter_gradients == Bytes(2 * 4));
-  CHECK_FALSE(MakerOf(frozen, "h").outputs.empty());
+  CHECK_FALSE(ProducerOf(frozen, "h").outputs.empty());
   CHECK(ReadsOf(frozen, "h").empty());
 }
 

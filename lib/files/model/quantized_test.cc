@@ -258,8 +258,8 @@ TEST_CASE("rounding: what lies before a rounded activation is trained and saved"
       CHECK(Notes(lowered, "\""));
       const ModelGraph ended = Lowered(graph, Rounding::kNoGradient, autograd);
       // PyTorch's round() and sign() send zeros to w; integers send nothing.
-      const bool sends_zeros = std::string(rounds).starts_with("r = ");
-      CHECK(GradientsOf(ended) == Bytes(sends_zeros ? 2 * 16 : 16));
+      const bool has_zero_gradient = std::string(rounds).starts_with("r = ");
+      CHECK(GradientsOf(ended) == Bytes(has_zero_gradient ? 2 * 16 : 16));
       CHECK(ended.graph.tensor(ended.graph.outputs()[0]).requires_grad);
       CHECK_FALSE(Notes(ended, ""));
     }

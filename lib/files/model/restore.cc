@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kTolerance = 1e-4;           // Relative; exporters round to float32.
 constexpr int64_t kOpsetOfChannelScale = 21;  // GroupNormalization with a scale for each channel.
-constexpr size_t kMostFactors = 4;
+constexpr size_t kMaxFactors = 4;
 
 bool IsNear(double number, double expected) {
   return std::abs(number - expected) <= kTolerance * std::abs(expected);
@@ -72,14 +72,14 @@ class Restorer {
     if (value == kNoValue || model_.value(value).source != ModelValue::Source::kOperation) {
       return nullptr;
     }
-    const auto& maker = model_.operations[static_cast<size_t>(model_.value(value).producer)];
-    return maker.is_standard() && maker.type() == type ? &maker : nullptr;
+    const auto& producer = model_.operations[static_cast<size_t>(model_.value(value).producer)];
+    return producer.is_standard() && producer.type() == type ? &producer : nullptr;
   }
 
   // As Maker, for a value that only the operation `reader` reads.
-  const ModelOperation* OwnMaker(ValueIndex value, std::string_view type, size_t reader) const {
-    const ModelOperation* maker = Maker(value, type);
-    return maker != nullptr && readers_.OnlyOf(value) == reader ? maker : nullptr;
+  const ModelOperation* OwnProducer(ValueIndex value, std::string_view type, size_t reader) const {
+    const ModelOperation* producer = Maker(value, type);
+    return producer != nullptr && readers_.OnlyOf(value) == reader ? producer : nullptr;
   }
 
   // ---- Replacing ------------------------------------------------------------------------------
@@ -114,18 +114,18 @@ class Restorer {
     for (const size_t position : {size_t{0}, size_t{1}}) {
       const ValueIndex x = product.input(1 - position);
       const ValueIndex gate = product.input(position);
-      if (const auto* sigmoid = OwnMaker(gate, "Sigmoid", index)) {
+      if (const auto* sigmoid = OwnProducer(gate, "Sigmoid", index)) {
         if (sigmoid->input(0) != x) continue;
         return Replace({IndexOf(*sigmoid), index}, NodeOfType("Swish"), {x});
       }
-      if (const auto* hard = OwnMaker(gate, "HardSigmoid", index)) {
+      if (const auto* hard = OwnProducer(gate, "HardSigmoid", index)) {
         const bool is_sixth = IsNear(FloatAttribute(*hard->node, "alpha", 0.2), 1.0 / 6) &&
                               IsNear(FloatAttribute(*hard->node, "beta", 0.5), 0.5);
         if (hard->input(0) != x || !is_sixth) continue;
         return Replace({IndexOf(*hard), index}, NodeOfType("HardSwish"), {x});
       }
-      if (const auto* tanh = OwnMaker(gate, "Tanh", index)) {
-        const auto* softplus = OwnMaker(tanh->input(0), "Softplus", IndexOf(*tanh));
+      if (const auto* tanh = OwnProducer(gate, "Tanh", index)) {
+        const auto* softplus = OwnProducer(tanh->input(0), "Softplus", IndexOf(*tanh));
         if (softplus == nullptr || softplus->input(0) != x) continue;
         return Replace({IndexOf(*softplus), IndexOf(*tanh), index}, NodeOfType("Mish"), {x});
       }
@@ -155,12 +155,12 @@ class Restorer {
   }
 
   void CollectFrom(ValueIndex value, size_t reader, Product& product) const {
-    const ModelOperation* maker = OwnMaker(value, "Mul", reader);
-    if (maker == nullptr) maker = OwnMaker(value, "Div", reader);
-    if (maker == nullptr || product.operations.size() + product.factors.size() > kMostFactors) {
+    const ModelOperation* producer = OwnProducer(value, "Mul", reader);
+    if (producer == nullptr) producer = OwnProducer(value, "Div", reader);
+    if (producer == nullptr || product.operations.size() + product.factors.size() > kMaxFactors) {
       product.factors.push_back(value);
     } else {
-      Collect(IndexOf(*maker), product);
+      Collect(IndexOf(*producer), product);
     }
   }
 
@@ -176,7 +176,7 @@ class Restorer {
       const ModelOperation* erf = nullptr;
       for (const size_t term : {size_t{0}, size_t{1}}) {
         if (KnownNumber(model_, add->input(1 - term)) == 1.0) {
-          erf = OwnMaker(add->input(term), "Erf", IndexOf(*add));
+          erf = OwnProducer(add->input(term), "Erf", IndexOf(*add));
         }
       }
       if (erf == nullptr) continue;
@@ -200,17 +200,17 @@ class Restorer {
   std::optional<Scaled> ScaledFrom(ValueIndex value, ValueIndex from, size_t reader) const {
     Scaled scaled;
     while (value != from) {
-      const ModelOperation* maker = Maker(value, "Mul");
-      if (maker == nullptr) maker = Maker(value, "Div");
-      if (maker == nullptr || scaled.operations.size() == kMostFactors) return std::nullopt;
-      const auto factor = FactorOf(model_, facts_, *maker);
+      const ModelOperation* producer = Maker(value, "Mul");
+      if (producer == nullptr) producer = Maker(value, "Div");
+      if (producer == nullptr || scaled.operations.size() == kMaxFactors) return std::nullopt;
+      const auto factor = FactorOf(model_, facts_, *producer);
       const std::vector<size_t> readers = readers_.Of(value);
       const bool is_own = std::find(readers.begin(), readers.end(), reader) != readers.end();
       if (!factor || !is_own) return std::nullopt;
       scaled.number *= factor->factor;
-      scaled.operations.insert(scaled.operations.begin(), IndexOf(*maker));
-      reader = IndexOf(*maker);
-      value = maker->inputs[factor->position];
+      scaled.operations.insert(scaled.operations.begin(), IndexOf(*producer));
+      reader = IndexOf(*producer);
+      value = producer->inputs[factor->position];
     }
     return scaled;
   }
@@ -218,7 +218,7 @@ class Restorer {
   // Where(Greater(b x, t), x, Softplus(b x) / b).
   bool RestoreSoftplus(size_t index) {
     const ModelOperation& choice = model_.operations[index];
-    const ModelOperation* const above = OwnMaker(choice.input(0), "Greater", index);
+    const ModelOperation* const above = OwnProducer(choice.input(0), "Greater", index);
     const ValueIndex x = choice.input(1);
     if (above == nullptr || x == kNoValue || !KnownNumber(model_, above->input(1))) return false;
     Product quotient;
@@ -273,7 +273,7 @@ class Restorer {
     if (last.type() == "Max") {
       return Replace({index}, NodeOfType("Clip"), {last.inputs[0], last.inputs[1]});
     }
-    const ModelOperation* const first = OwnMaker(last.inputs[0], "Max", index);
+    const ModelOperation* const first = OwnProducer(last.inputs[0], "Max", index);
     if (first == nullptr) {
       return Replace({index}, NodeOfType("Clip"), {last.inputs[0], kNoValue, last.inputs[1]});
     }
@@ -311,7 +311,7 @@ class Restorer {
   bool DropGuard(size_t index) {
     const ModelOperation& choice = model_.operations[index];
     const ValueIndex p = choice.input(2);
-    const ModelOperation* const guard = OwnMaker(choice.input(0), "IsNaN", index);
+    const ModelOperation* const guard = OwnProducer(choice.input(0), "IsNaN", index);
     const ModelOperation* const softmax = Maker(p, "Softmax");
     if (!IsTorch(autograd_) || guard == nullptr || softmax == nullptr) return false;
     if (guard->input(0) != p || KnownNumber(model_, choice.input(1)) != 0.0) return false;
@@ -356,7 +356,7 @@ class Restorer {
   bool RestoreGroupNorm(size_t index) {
     const ModelOperation& add = model_.operations[index];
     for (const size_t position : {size_t{0}, size_t{1}}) {
-      const ModelOperation* const mul = OwnMaker(add.input(position), "Mul", index);
+      const ModelOperation* const mul = OwnProducer(add.input(position), "Mul", index);
       if (mul == nullptr) continue;
       for (const size_t factor : {size_t{0}, size_t{1}}) {
         if (RestoreGroupNormOf(*mul, factor, index, add.input(1 - position))) return true;
@@ -367,10 +367,10 @@ class Restorer {
 
   bool RestoreGroupNormOf(const ModelOperation& mul, size_t factor, size_t index,
                           ValueIndex shift) {
-    const ModelOperation* const back = OwnMaker(mul.input(factor), "Reshape", IndexOf(mul));
+    const ModelOperation* const back = OwnProducer(mul.input(factor), "Reshape", IndexOf(mul));
     if (back == nullptr) return false;
     const ModelOperation* const norm =
-        OwnMaker(back->input(0), "InstanceNormalization", IndexOf(*back));
+        OwnProducer(back->input(0), "InstanceNormalization", IndexOf(*back));
     if (norm == nullptr) return false;
     const ModelOperation* const split = Maker(norm->input(0), "Reshape");
     if (split == nullptr || norm->inputs.size() != 3) return false;
@@ -428,12 +428,12 @@ class Restorer {
       if (DimsOf(at) == Dims{channels}) return at;
       const ModelValue& known = model_.value(at);
       if (known.source != ModelValue::Source::kOperation) break;
-      const ModelOperation& maker = model_.operations[static_cast<size_t>(known.producer)];
-      const OpKind kind = facts_.operations[IndexOf(maker)].rule->kind;
+      const ModelOperation& producer = model_.operations[static_cast<size_t>(known.producer)];
+      const OpKind kind = facts_.operations[IndexOf(producer)].rule->kind;
       const bool is_view = kind == OpKind::kView || kind == OpKind::kCastLike;
-      if (!maker.is_standard() || !is_view || maker.input(0) == kNoValue) break;
-      if (model_.value(maker.inputs[0]).elem_type != known.elem_type) break;
-      at = maker.inputs[0];
+      if (!producer.is_standard() || !is_view || producer.input(0) == kNoValue) break;
+      if (model_.value(producer.inputs[0]).elem_type != known.elem_type) break;
+      at = producer.inputs[0];
     }
     const std::string name = model_.value(value).name + ":vector";
     const ValueIndex vector = made_.NewValue(name, value);

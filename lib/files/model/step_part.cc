@@ -98,10 +98,10 @@ void AppendReads(const NodeProto& node, std::vector<std::string>* names) {
 }
 
 StepPart PartOf(const GraphProto& graph, std::vector<std::string> outputs, bool is_chosen) {
-  std::unordered_map<std::string, int> maker_of;
+  std::unordered_map<std::string, int> producer_of;
   for (int i = 0; i < graph.node_size(); ++i) {
     for (const std::string& output : graph.node(i).output()) {
-      if (!output.empty()) maker_of.emplace(output, i);
+      if (!output.empty()) producer_of.emplace(output, i);
     }
   }
   StepPart part;
@@ -113,11 +113,11 @@ StepPart PartOf(const GraphProto& graph, std::vector<std::string> outputs, bool 
   while (!pending.empty()) {
     std::string name = std::move(pending.back());
     pending.pop_back();
-    const auto maker = maker_of.find(name);
-    if (!part.names.insert(std::move(name)).second || maker == maker_of.end()) continue;
-    if (has_node[static_cast<size_t>(maker->second)]) continue;
-    has_node[static_cast<size_t>(maker->second)] = true;
-    AppendReads(graph.node(maker->second), &pending);
+    const auto producer = producer_of.find(name);
+    if (!part.names.insert(std::move(name)).second || producer == producer_of.end()) continue;
+    if (has_node[static_cast<size_t>(producer->second)]) continue;
+    has_node[static_cast<size_t>(producer->second)] = true;
+    AppendReads(graph.node(producer->second), &pending);
   }
   std::vector<std::string> others;
   for (int i = 0; i < graph.node_size(); ++i) {

@@ -41,7 +41,8 @@ class PeakLister {
     item.since = buffer.first_step;
     item.until = buffer.last_step;
     item.tensor = buffer.tensor;
-    item.node = buffer.kind == BufferKind::kWorkspace ? buffer.node : graph_.MakerOf(buffer.tensor);
+    item.node =
+        buffer.kind == BufferKind::kWorkspace ? buffer.node : graph_.ProducerOf(buffer.tensor);
     item.kind =
         buffer.kind == BufferKind::kWorkspace ? MemoryKind::kWorkspace : MemoryKind::kGradients;
     item.is_used = buffer.kind == BufferKind::kWorkspace;
@@ -53,7 +54,7 @@ class PeakLister {
     const auto index = static_cast<size_t>(v);
     item->version = v;
     item->tensor = graph_.StorageOf(traced_.version(v).tensor);
-    item->node = graph_.MakerOf(item->tensor);
+    item->node = graph_.ProducerOf(item->tensor);
     item->kind = traced_.kinds[index];
     item->until = traced_.until[index];
     item->since = traced_.version(v).made_at;
@@ -122,7 +123,7 @@ class PeakExplainer {
     for (size_t i = 0; i < found_.live.size(); ++i) {
       const LiveAtPeak& item = found_.live[i];
       if (item.version < 0 || item.is_used || item.next_read < 0) continue;
-      const bool may_run_again = traced_.MayRunAgain(graph_.MakerOf(item.tensor));
+      const bool may_run_again = traced_.MayRunAgain(graph_.ProducerOf(item.tensor));
       const bool may_move = !may_move_.empty() && may_move_[item.tensor];
       if (!may_run_again && !may_move) continue;
       if (measured_steps_ > kWhatIfSteps) {

@@ -19,7 +19,7 @@ struct LiveAtPeak {
   BufferKind holds = BufferKind::kTensor;
   MemoryKind kind = MemoryKind::kKept;
   TensorId tensor;  // For kGradient, the tensor whose gradient it is; none for kWorkspace.
-  NodeId node;  // The node that made it or works in it; for a gradient, the maker of its tensor.
+  NodeId node;  // The node that made it or works in it; for a gradient, the producer of its tensor.
   int32_t version = -1;  // Index into the timeline's versions; -1 if it holds no tensor.
   Bytes bytes;
   int32_t since = 0;  // The first and the last step at which it is in memory.

@@ -27,7 +27,7 @@ class TensorExplainer {
   }
 
  private:
-  NodeId maker() const { return graph_.MakerOf(found_.tensor); }
+  NodeId producer() const { return graph_.ProducerOf(found_.tensor); }
   int32_t peak_step() const { return static_cast<int32_t>(traced_.timeline.peak_step); }
 
   // Lists one stay for each version of the storage itself; versions of its aliases join that stay.
@@ -124,13 +124,14 @@ class TensorExplainer {
       return Reason::kNotMeasured;
     }
     if (!found_.gap) return Reason::kUsedAtOnce;
-    if (traced_.constraints && traced_.constraints->is_kept[maker()]) return Reason::kToBeKept;
-    if (traced_.constraints && traced_.constraints->runs_once[maker()]) return Reason::kToRunOnce;
+    if (traced_.constraints && traced_.constraints->is_kept[producer()]) return Reason::kToBeKept;
+    if (traced_.constraints && traced_.constraints->runs_once[producer()])
+      return Reason::kToRunOnce;
     return may_be_freed ? ReasonToKeep() : Reason::kMustNotRepeat;
   }
 
   Reason ReasonToRecompute() const {
-    if (traced_.constraints && traced_.constraints->is_recomputed[maker()]) {
+    if (traced_.constraints && traced_.constraints->is_recomputed[producer()]) {
       return Reason::kToBeRecomputed;
     }
     const std::optional<Bytes> budget = traced_.plan.request.budget.in_bytes();

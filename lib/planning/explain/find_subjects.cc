@@ -61,7 +61,7 @@ class Finder {
  private:
   std::vector<Subject> ByName(const IsMeant& is_meant, const Wanted& wanted) const {
     std::vector<Subject> found;
-    std::set<int32_t> with_node;  // Tensors whose makers were found.
+    std::set<int32_t> with_node;  // Tensors whose producers were found.
     for (size_t i = 0; i < node_names_.size() && wanted.nodes; ++i) {
       if (!is_meant(node_names_[i])) continue;
       found.push_back(NodeSubject(NodeId(i)));

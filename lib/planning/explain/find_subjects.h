@@ -25,7 +25,7 @@ struct Subject {
 
 // Finds all nodes, tensors and absent values of exactly that name. If there are none, finds the
 // nodes of the module with that path, or else those that match the name as a pattern
-// (lib/base/name_patterns.h). A tensor is left out if its maker is found as well. The prefixes
+// (lib/base/name_patterns.h). A tensor is left out if its producer is found as well. The prefixes
 // "node:", "tensor:" and "module:" restrict the search. Results are in the order of the graph.
 // Returns kUsage if there are none, with similar names in the notes.
 Result<std::vector<Subject>> FindSubjects(const TrainingStep& graph,

@@ -40,8 +40,9 @@ std::vector<OperatorRow> OperatorsOf(const TrainingStep& step) {
 std::vector<TensorRow> LargestTensors(const TrainingStep& step) {
   std::vector<TensorRow> rows;
   for (const TensorId id : step.tensor_ids()) {
-    const NodeId maker = step.MakerOf(id);
-    rows.push_back({step.RawNameOf(id), maker.is_none() ? "" : step.OpOf(maker), step.BytesOf(id)});
+    const NodeId producer = step.ProducerOf(id);
+    rows.push_back(
+        {step.RawNameOf(id), producer.is_none() ? "" : step.OpOf(producer), step.BytesOf(id)});
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const TensorRow& a, const TensorRow& b) { return a.bytes > b.bytes; });
@@ -56,9 +57,9 @@ Bytes SavedForBackward(const JointGraph& graph) {
     if (op.phase == Phase::kForward) continue;
     for (const ValueId read : op.reads) {
       const ValueId storage = graph.value(read).storage;
-      const OpId maker = graph.value(storage).maker;
+      const OpId producer = graph.value(storage).producer;
       is_saved[storage] =
-          is_saved[storage] || (!maker.is_none() && graph.op(maker).phase == Phase::kForward);
+          is_saved[storage] || (!producer.is_none() && graph.op(producer).phase == Phase::kForward);
     }
   }
   Bytes saved;

@@ -18,7 +18,7 @@ class Freeing {
       : traced_(traced),
         graph_(traced.graph),
         after_(step),
-        freed_(graph_.MakerOf(traced.version(version).tensor)),
+        freed_(graph_.ProducerOf(traced.version(version).tensor)),
         newest_(graph_.tensor_count(), kNoRun),
         is_gone_(graph_.tensor_count()),
         is_again_(graph_.tensor_count()) {
@@ -36,7 +36,7 @@ class Freeing {
       step_ = static_cast<int32_t>(k);
       if (step_ > after_) {
         for (const TensorId read : graph_.ReadsOf(steps[k])) {
-          if (is_gone_[read] && !RunAgain(graph_.MakerOf(read))) return std::nullopt;
+          if (is_gone_[read] && !RunAgain(graph_.ProducerOf(read))) return std::nullopt;
         }
       }
       schedule_.steps.push_back(steps[k]);
@@ -79,7 +79,7 @@ class Freeing {
       if (!may_run) return false;
       if (frame.reads_done < reads.size()) {
         const TensorId read = reads[frame.reads_done++];
-        if (!IsThere(read)) stack.push_back({graph_.MakerOf(read)});
+        if (!IsThere(read)) stack.push_back({graph_.ProducerOf(read)});
         continue;
       }
       for (const TensorId made : graph_.MakesOf(run)) {

@@ -15,9 +15,9 @@
 namespace ckplan {
 
 // Releases the memory of the version after `step`, where it must be in memory. Later readers get it
-// from another run of its maker. Whatever that run reads that is no longer in memory runs again as
-// well, just before it. Returns nothing if that would run an operation twice that the graph or a
-// constraint forbids; the constraints do not apply to the maker itself.
+// from another run of its producer. Whatever that run reads that is no longer in memory runs again
+// as well, just before it. Returns nothing if that would run an operation twice that the graph or a
+// constraint forbids; the constraints do not apply to the producer itself.
 std::optional<Schedule> FreedAfter(const TracedPlan& traced, int32_t version, int32_t step);
 
 // Leaves out the run that makes the version, which is a run beyond the first, and the runs that

@@ -267,7 +267,7 @@ MipOutcome WithoutColumns(const MipModel& model) {
 }
 
 // Returns whether the bounds of the columns alone keep the cost from falling without end.
-bool HasLeastCost(const MipModel& model) {
+bool HasMinCost(const MipModel& model) {
   return std::all_of(model.columns().begin(), model.columns().end(), [](const MipColumn& column) {
     if (column.cost == 0) return true;
     return std::isfinite(column.cost > 0 ? column.lower : column.upper);
@@ -287,7 +287,7 @@ Result<MipStatus> StatusOf(HighsInt model_status, const MipModel& model) {
     case kHighsModelStatusInterrupt:
       return MipStatus::kStopped;
     case kHighsModelStatusUnboundedOrInfeasible:
-      if (HasLeastCost(model)) return MipStatus::kInfeasible;
+      if (HasMinCost(model)) return MipStatus::kInfeasible;
       [[fallthrough]];
     case kHighsModelStatusUnbounded:
       return MakeError(ErrorCode::kInvalidInput,

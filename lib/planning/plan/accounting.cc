@@ -19,7 +19,7 @@ constexpr int kRehearsedSteps = 3;
 // in a larger one: each attempt says at which size it would have gone otherwise. After this many
 // allocations in all attempts, the search goes on among a few sizes, and the gap below the one that
 // is found is halved.
-constexpr int64_t kMostAllocations = 2'000'000;
+constexpr int64_t kMaxAllocations = 2'000'000;
 constexpr int kSizesTried = 16;
 constexpr int kHalvings = 6;
 
@@ -287,17 +287,16 @@ class Rehearsal {
 };
 
 // Seeks the least capacity for the steps.
-class LeastCapacity {
+class MinCapacity {
  public:
-  LeastCapacity(const Surroundings& around, const StepEvents& step)
-      : around_(around), step_(step) {}
+  MinCapacity(const Surroundings& around, const StepEvents& step) : around_(around), step_(step) {}
 
   // Returns the steps within the least capacity above `too_little`; `ample` has them within one
   // that is enough.
   Rehearsed Above(Bytes too_little, const Rehearsed& ample) const {
     too_little = std::max(too_little, ample.requested - Bytes(1));
     const auto events = static_cast<int64_t>(step_.events.size());
-    const int64_t most_attempts = kMostAllocations / (kRehearsedSteps * (events + 1));
+    const int64_t most_attempts = kMaxAllocations / (kRehearsedSteps * (events + 1));
     for (int64_t i = 0; i < most_attempts; ++i) {
       const Rehearsed held = Run(too_little + Bytes(1));
       if (held.has_room) return held;
@@ -347,7 +346,7 @@ Bytes KeptByAllocator(const Surroundings& around, const StepEvents& step,
   }
   Rehearsed held = Rehearsal(around, step, CachingAllocator::kNoLimit).Run();
   if (!held.has_room) return Bytes(0);
-  if (capacity && seeks_least) held = LeastCapacity(around, step).Above(*capacity, held);
+  if (capacity && seeks_least) held = MinCapacity(around, step).Above(*capacity, held);
   return held.reserved - held.requested;
 }
 
@@ -459,7 +458,7 @@ Accounting AccountFor(const AccountedStep& of, const Schedule& schedule, Bytes p
   return Accountant(of, events, peak).Account();
 }
 
-Bytes LeastMemoryFor(const AccountedStep& of, const Schedule& schedule, Bytes peak) {
+Bytes MinMemoryFor(const AccountedStep& of, const Schedule& schedule, Bytes peak) {
   PlanRequest request = of.request;
   request.memory = Budget::Of(Bytes(1));  // Too little, so that the need is the least.
   return AccountFor({of.step, request, of.buffers}, schedule, peak).need();
@@ -477,7 +476,7 @@ Bytes ArrivingGradients(const TrainingStep& step, const PlanRequest& request) {
     for (const Node& node : step.forward().nodes()) arriving += node.parameter_gradients;
   } else {
     for (const ValueId value : step.joint().values().ids()) {
-      const bool is_made = !step.joint().value(value).maker.is_none();
+      const bool is_made = !step.joint().value(value).producer.is_none();
       if (is_made && IsConstantGradient(step.joint(), value)) {
         arriving += step.joint().value(value).bytes;
       }

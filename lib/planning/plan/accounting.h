@@ -50,7 +50,7 @@ struct AccountedStep {
 Accounting AccountFor(const AccountedStep& of, const Schedule& schedule, Bytes peak);
 
 // Returns the least memory that is found to be enough for a schedule, as programs get it.
-Bytes LeastMemoryFor(const AccountedStep& of, const Schedule& schedule, Bytes peak);
+Bytes MinMemoryFor(const AccountedStep& of, const Schedule& schedule, Bytes peak);
 
 // Returns whether the schedule's need is within the request's memory, without seeking the least.
 bool FitsMemory(AccountedStep of, const Schedule& schedule, Bytes peak);

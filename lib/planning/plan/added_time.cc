@@ -9,7 +9,7 @@ Cost MostAdded(double percent, Cost step) {
   return Cost(static_cast<int64_t>(std::floor(static_cast<double>(step.count()) * percent / 100)));
 }
 
-const CurvePoint& LeastPeakWithin(std::span<const CurvePoint> front, Cost most) {
+const CurvePoint& MinPeakWithin(std::span<const CurvePoint> front, Cost most) {
   const auto first = std::find_if(front.begin(), front.end(), [most](const CurvePoint& point) {
     return point.overhead <= most;
   });
@@ -21,7 +21,7 @@ std::vector<CurvePoint> ShownPoints(std::span<const CurvePoint> front, Cost step
   if (front.empty()) return shown;
   shown = {front.front(), front.back()};
   for (const double percent : kShownAddedPercents) {
-    shown.push_back(LeastPeakWithin(front, MostAdded(percent, step)));
+    shown.push_back(MinPeakWithin(front, MostAdded(percent, step)));
   }
   return FrontOf(std::move(shown));
 }

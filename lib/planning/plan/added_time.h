@@ -26,7 +26,7 @@ Cost MostAdded(double percent, Cost step);
 
 // The point of the least peak that adds no more, on a curve (FrontOf) that is not empty; if every
 // point adds more, the point of the least time.
-const CurvePoint& LeastPeakWithin(std::span<const CurvePoint> front, Cost most);
+const CurvePoint& MinPeakWithin(std::span<const CurvePoint> front, Cost most);
 
 // The points of a curve that are shown: see kShownAddedPercents.
 std::vector<CurvePoint> ShownPoints(std::span<const CurvePoint> front, Cost step);

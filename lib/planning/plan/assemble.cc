@@ -90,7 +90,7 @@ Plan AssemblePlan(const TrainingStep& step, const Schedule& schedule,
   plan.figures.baseline_peak = KeepAllPeak(step);
   plan.figures.arena = arena.bytes;
   plan.figures.overhead = simulation.overhead;
-  if (simulation.overhead == step.LeastOverhead()) {
+  if (simulation.overhead == step.MinOverhead()) {
     plan.figures.lower_bound_cost = simulation.overhead;
   }
   plan.figures.forward_cost = step.forward_cost();

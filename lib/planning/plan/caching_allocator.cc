@@ -6,25 +6,25 @@ namespace ckplan {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
-constexpr int64_t kLeastBlock = 512;
+constexpr int64_t kMinBlock = 512;
 constexpr int64_t kLargestSmallBlock = kMiB;
 constexpr int64_t kSmallSegment = 2 * kMiB;
 constexpr int64_t kSharedSegment = 20 * kMiB;
-constexpr int64_t kLeastOwnSegment = 10 * kMiB;
+constexpr int64_t kMinOwnSegment = 10 * kMiB;
 constexpr int64_t kSegmentStep = 2 * kMiB;
 
 int64_t RoundedUp(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
 int64_t SegmentFor(int64_t size) {
   if (size <= kLargestSmallBlock) return kSmallSegment;
-  return size < kLeastOwnSegment ? kSharedSegment : RoundedUp(size, kSegmentStep);
+  return size < kMinOwnSegment ? kSharedSegment : RoundedUp(size, kSegmentStep);
 }
 
 }  // namespace
 
 std::optional<CachingAllocator::BlockId> CachingAllocator::Allocate(Bytes size) {
   if (size == Bytes(0)) return kNoBlock;
-  const int64_t rounded = RoundedUp(size.count(), kLeastBlock);
+  const int64_t rounded = RoundedUp(size.count(), kMinBlock);
   const bool is_small = rounded <= kLargestSmallBlock;
   std::optional<BlockId> block = TakeFree(rounded, is_small);
   if (!block) block = NewSegment(rounded, is_small);
@@ -93,7 +93,7 @@ void CachingAllocator::GiveBack() {
 void CachingAllocator::Split(BlockId id, int64_t size) {
   const Block block = blocks_[static_cast<size_t>(id)];
   const int64_t left = block.bytes - size;
-  if (block.is_small ? left < kLeastBlock : left <= kLargestSmallBlock) return;
+  if (block.is_small ? left < kMinBlock : left <= kLargestSmallBlock) return;
   Block rest;
   rest.address = block.address + static_cast<uint64_t>(size);
   rest.bytes = left;

@@ -24,7 +24,7 @@ struct Nameable {
 // No pattern with wildcards is longer, and no list has more patterns: docs/constraints.md. lib/base
 // has the same limits, but this file does not share them.
 constexpr size_t kLongestForm = 1000;
-constexpr size_t kMostPatterns = 100'000;
+constexpr size_t kMaxPatterns = 100'000;
 
 // A pattern: "*" stands for any bytes, "?" for any one byte. Bit i of
 // `Places` says that the first i bytes of the pattern, without stars, may match the text read so
@@ -104,7 +104,7 @@ struct Asked {
 // pattern begins with "!", everything that no pattern matches is included.
 std::vector<bool> Chosen(std::string_view field, const std::vector<std::string>& patterns,
                          const std::vector<Nameable>& things, std::vector<std::string>* faults) {
-  if (patterns.size() > kMostPatterns) {
+  if (patterns.size() > kMaxPatterns) {
     faults->push_back(
         fmt::format("constraints: request.{}: {} patterns are too many", field, patterns.size()));
     return std::vector<bool>(things.size());
@@ -129,12 +129,12 @@ std::vector<bool> Chosen(std::string_view field, const std::vector<std::string>&
   return chosen;
 }
 
-// `makers` are the nodes that may be kept or recomputed, with the names of their results, and
+// `producers` are the nodes that may be kept or recomputed, with the names of their results, and
 // nothing for others. `runners` are the nodes that may be required to run once.
-Asked RequestedConstraints(const PlanRequest& request, const std::vector<Nameable>& makers,
+Asked RequestedConstraints(const PlanRequest& request, const std::vector<Nameable>& producers,
                            const std::vector<Nameable>& runners, std::vector<std::string>* faults) {
-  return {Chosen("keep", request.keep, makers, faults),
-          Chosen("recompute", request.recompute, makers, faults),
+  return {Chosen("keep", request.keep, producers, faults),
+          Chosen("recompute", request.recompute, producers, faults),
           Chosen("never_rerun", request.never_rerun, runners, faults)};
 }
 
@@ -193,18 +193,18 @@ size_t StepsOfForwardPass(const JointGraph& graph, const Schedule& schedule,
 
 // Whether each value, or the base whose memory it shares, must be recomputed. Values given from
 // outside and their aliases need not be.
-IdVector<ValueId, bool> ValuesToMakeAgain(const JointGraph& graph,
+IdVector<ValueId, bool> ValuesToRecompute(const JointGraph& graph,
                                           const std::vector<bool>& is_recomputed) {
-  IdVector<ValueId, bool> is_made_again(graph.values().size());
+  IdVector<ValueId, bool> must_recompute(graph.values().size());
   for (const OpId id : graph.ops().ids()) {
     PollStop();
     for (const ValueId write : graph.op(id).writes) {
       const ValueId base = graph.value(write).alias_of;
-      is_made_again[write] = is_recomputed[static_cast<size_t>(id.index())] ||
-                             (!base.is_none() && is_made_again[base]);
+      must_recompute[write] = is_recomputed[static_cast<size_t>(id.index())] ||
+                              (!base.is_none() && must_recompute[base]);
     }
   }
-  return is_made_again;
+  return must_recompute;
 }
 
 std::vector<std::string> BrokenInNodes(const TensorGraph& graph, const PlanRequest& request,
@@ -212,15 +212,15 @@ std::vector<std::string> BrokenInNodes(const TensorGraph& graph, const PlanReque
   std::vector<std::string> faults;
   if (HasNone(request)) return faults;
   std::vector<Nameable> nodes;
-  std::vector<Nameable> makers;
+  std::vector<Nameable> producers;
   for (const Node& node : graph.nodes()) {
     nodes.push_back({{node.name}, node.op});
-    makers.push_back(nodes.back());
+    producers.push_back(nodes.back());
     for (const TensorId output : node.outputs) {
-      makers.back().names.push_back(graph.tensor(output).name);
+      producers.back().names.push_back(graph.tensor(output).name);
     }
   }
-  const Asked asked = RequestedConstraints(request, makers, nodes, &faults);
+  const Asked asked = RequestedConstraints(request, producers, nodes, &faults);
   const auto loss = std::find_if(schedule.steps.begin(), schedule.steps.end(),
                                  [](const Step& step) { return step.kind == StepKind::kLoss; });
   const auto loss_at = static_cast<size_t>(loss - schedule.steps.begin());
@@ -235,9 +235,9 @@ std::vector<std::string> BrokenInNodes(const TensorGraph& graph, const PlanReque
     for (const TensorId read : is_forward ? node.inputs : node.backward_reads) {
       const NodeId producer = graph.tensor(read).producer;
       if (!is_late || producer.is_none()) continue;
-      const auto maker = static_cast<size_t>(producer.index());
-      const bool is_made_late = count.runs[maker] > 1 && count.last[maker] > loss_at;
-      if (!asked.is_recomputed[maker] || is_made_late) continue;
+      const auto made = static_cast<size_t>(producer.index());
+      const bool is_made_late = count.runs[made] > 1 && count.last[made] > loss_at;
+      if (!asked.is_recomputed[made] || is_made_late) continue;
       faults.push_back(ReadsKept(k, node.name, graph.tensor(read).name));
     }
     if (!is_forward) continue;
@@ -254,18 +254,18 @@ void ValidateTransfers(const JointGraph& graph, const Asked& asked, const PlanRe
   std::vector<Nameable> values;
   for (const Value& value : graph.values()) {
     values.emplace_back();
-    if (value.maker.is_none()) continue;
-    const Operation& maker = graph.op(value.maker);
-    values.back() = {{value.name, maker.name}, maker.op};
+    if (value.producer.is_none()) continue;
+    const Operation& producer = graph.op(value.producer);
+    values.back() = {{value.name, producer.name}, producer.op};
   }
   const std::vector<bool> is_named = Chosen("never_offload", request.never_offload, values, faults);
   IdVector<ValueId, std::string_view> stays(graph.values().size());  // Why; empty if it may move.
   for (const ValueId v : graph.values().ids()) {
     const Value& value = graph.value(v);
-    if (value.maker.is_none()) continue;
-    const auto maker = static_cast<size_t>(value.maker.index());
-    if (asked.is_kept[maker]) stays[value.storage] = "to be kept";
-    if (asked.is_recomputed[maker]) stays[value.storage] = "to be recomputed";
+    if (value.producer.is_none()) continue;
+    const auto producer = static_cast<size_t>(value.producer.index());
+    if (asked.is_kept[producer]) stays[value.storage] = "to be kept";
+    if (asked.is_recomputed[producer]) stays[value.storage] = "to be recomputed";
     if (is_named[static_cast<size_t>(v.index())]) stays[value.storage] = "never to be on the host";
   }
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
@@ -282,26 +282,26 @@ std::vector<std::string> BrokenInRuns(const JointGraph& graph, const PlanRequest
   std::vector<std::string> faults;
   if (HasNone(request)) return faults;
   std::vector<Nameable> ops;
-  std::vector<Nameable> makers;
+  std::vector<Nameable> producers;
   std::vector<bool> is_backward;
   for (const Operation& op : graph.ops()) {
     ops.push_back({{op.name}, op.op});
-    makers.emplace_back();
+    producers.emplace_back();
     is_backward.push_back(op.phase == Phase::kBackward && op.op != "Loss");
     if (op.phase == Phase::kBackward) continue;
-    makers.back() = ops.back();
-    for (const ValueId write : op.writes) makers.back().names.push_back(graph.value(write).name);
+    producers.back() = ops.back();
+    for (const ValueId write : op.writes) producers.back().names.push_back(graph.value(write).name);
   }
-  const Asked asked = RequestedConstraints(request, makers, ops, &faults);
+  const Asked asked = RequestedConstraints(request, producers, ops, &faults);
   const size_t end = StepsOfForwardPass(graph, schedule, is_backward);
   RunCount count(graph.ops().size());
-  const IdVector<ValueId, bool> is_made_again = ValuesToMakeAgain(graph, asked.is_recomputed);
+  const IdVector<ValueId, bool> must_recompute = ValuesToRecompute(graph, asked.is_recomputed);
   // Whether the value has been made after the forward pass, or need not be.
   const auto may_be_read = [&](ValueId value) {
-    const OpId maker = graph.value(value).maker;
-    if (maker.is_none() || is_backward[static_cast<size_t>(maker.index())]) return true;
-    const auto at = static_cast<size_t>(maker.index());
-    return (count.runs[at] > 1 && count.last[at] >= end) || !is_made_again[value];
+    const OpId producer = graph.value(value).producer;
+    if (producer.is_none() || is_backward[static_cast<size_t>(producer.index())]) return true;
+    const auto at = static_cast<size_t>(producer.index());
+    return (count.runs[at] > 1 && count.last[at] >= end) || !must_recompute[value];
   };
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
     if (schedule.steps[k].kind != StepKind::kRun) continue;

@@ -127,7 +127,7 @@ class MovesReplay {
     const bool is_counted =
         value.kind == ValueKind::kValue || value.kind == ValueKind::kArrivingGradient;
     if (!value.alias_of.is_none()) return Named(v) + " has no memory of its own to move";
-    if (value.maker.is_none() || !is_counted) return Named(v) + " is counted with the constants";
+    if (value.producer.is_none() || !is_counted) return Named(v) + " is counted with the constants";
     if (holds_result_.count(v) != 0) return Named(v) + " holds a result, which stays";
     return std::nullopt;
   }

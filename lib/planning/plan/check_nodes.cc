@@ -324,14 +324,14 @@ class ScheduleReplay {
       const int block = blocks_.at(input);
       blocks_.erase(input);
       dying->erase(it);
-      if (blocks_.count(output) != 0) return StillThere(output);
+      if (blocks_.count(output) != 0) return StillInMemory(output);
       blocks_[output] = block;
       slab_.HandOver(block, output);
       break;
     }
     for (const TensorId t : node.outputs) {
       if (t == written_in_place) continue;
-      if (blocks_.count(t) != 0) return StillThere(t);
+      if (blocks_.count(t) != 0) return StillInMemory(t);
       const Tensor& tensor = graph_.tensor(t);
       blocks_[t] = slab_.Allocate(LiveBuffer::Tensor(t, tensor.bytes), "\"" + tensor.name + "\"");
     }
@@ -341,7 +341,7 @@ class ScheduleReplay {
     return std::nullopt;
   }
 
-  std::string StillThere(TensorId t) const {
+  std::string StillInMemory(TensorId t) const {
     return fmt::format("\"{}\" is made again while it is in memory", graph_.tensor(t).name);
   }
 

@@ -43,7 +43,7 @@ bool OrderCheck::Receives(NodeId id) const {
   });
 }
 
-// Nodes are in an order in which readers come after the makers of what they read.
+// Nodes are in an order in which readers come after the producers of what they read.
 void OrderCheck::CountContributors() {
   for (size_t n = graph_.nodes().size(); n-- > 0;) {
     if (!Receives(NodeId(n))) continue;

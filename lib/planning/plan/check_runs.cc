@@ -75,14 +75,14 @@ class RunsReplay {
     return {steps_[k].tensor()};
   }
 
-  bool IsMade(ValueId v) const { return !graph_.value(v).maker.is_none(); }
+  bool IsMade(ValueId v) const { return !graph_.value(v).producer.is_none(); }
 
   const Value& StorageOf(ValueId v) const { return graph_.value(graph_.value(v).storage); }
 
   // Returns whether the value, or the value whose memory it shares, is counted in the peak.
   bool HasMemory(ValueId v) const {
     const Value& storage = StorageOf(v);
-    return !storage.maker.is_none() && Counts(storage.kind);
+    return !storage.producer.is_none() && Counts(storage.kind);
   }
 
   // Checks everything except memory.
@@ -92,7 +92,7 @@ class RunsReplay {
       if (!IsRun(k)) continue;
       const Operation& op = OpAt(k);
       for (const ValueId read : op.reads) {
-        if (IsMade(read) && run_count_[graph_.value(read).maker] == 0) {
+        if (IsMade(read) && run_count_[graph_.value(read).producer] == 0) {
           return fmt::format("step {}: \"{}\" reads \"{}\", which has not been made", k, op.name,
                              graph_.value(read).name);
         }
@@ -108,7 +108,7 @@ class RunsReplay {
       for (const ValueId write : op.writes) {
         const Value& value = graph_.value(write);
         const bool is_wanted = value.is_result || IsGradientOfParameters(value.kind);
-        if (is_wanted && run_count_[value.maker] == 0) {
+        if (is_wanted && run_count_[value.producer] == 0) {
           return fmt::format("\"{}\" never runs, but makes \"{}\"", op.name, value.name);
         }
       }
@@ -144,7 +144,7 @@ class RunsReplay {
       if (!HasMemory(write)) continue;
       const ValueId base = graph_.value(write).alias_of;
       const std::optional<int> block =
-          base.is_none() ? BlockToTakeOver(write, k) : std::optional(block_of_.at(base));
+          base.is_none() ? ReusableBlock(write, k) : std::optional(block_of_.at(base));
       if (!block) {
         with_memory_of_their_own.push_back(write);
         continue;
@@ -171,7 +171,7 @@ class RunsReplay {
   }
 
   // Returns the block of a read that dies here and is alone in it, if `write` may take it over.
-  std::optional<int> BlockToTakeOver(ValueId write, size_t k) const {
+  std::optional<int> ReusableBlock(ValueId write, size_t k) const {
     for (const ValueId from : may_replace_[write]) {
       if (!HasMemory(from) || last_death_[from] != k) continue;
       const int block = block_of_.at(from);
@@ -277,7 +277,7 @@ GraphFigures FiguresOf(const JointGraph& graph) {
     if (IsGradientOfParameters(value.kind)) figures.optimized.bytes += value.bytes;
     const bool is_gradient = value.kind == ValueKind::kParameterGradient;
     const bool is_parameter = value.kind == ValueKind::kParameter;
-    const bool is_counted = Counts(value.kind) && !value.maker.is_none();
+    const bool is_counted = Counts(value.kind) && !value.producer.is_none();
     if (is_gradient) figures.constants.parameter_gradients += value.bytes;
     if (is_parameter) figures.constants.parameters += value.bytes;
     if (!is_gradient && !is_parameter && !is_counted) figures.constants.inputs += value.bytes;
@@ -296,11 +296,11 @@ GraphFigures FiguresOf(const JointGraph& graph) {
   }
   IdVector<OpId, bool> is_needed(graph.ops().size());
   while (!wanted.empty()) {
-    const OpId maker = graph.value(wanted.back()).maker;
+    const OpId producer = graph.value(wanted.back()).producer;
     wanted.pop_back();
-    if (maker.is_none() || is_needed[maker]) continue;
-    is_needed[maker] = true;
-    const std::vector<ValueId>& reads = graph.op(maker).reads;
+    if (producer.is_none() || is_needed[producer]) continue;
+    is_needed[producer] = true;
+    const std::vector<ValueId>& reads = graph.op(producer).reads;
     wanted.insert(wanted.end(), reads.begin(), reads.end());
   }
   for (const OpId id : graph.ops().ids()) {

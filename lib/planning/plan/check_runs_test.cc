@@ -67,7 +67,7 @@ class LiveRuns {
 
   bool IsCounted(ValueId value) const {
     const Value& storage = graph_.value(graph_.value(value).storage);
-    return storage.kind == ValueKind::kValue && !storage.maker.is_none();
+    return storage.kind == ValueKind::kValue && !storage.producer.is_none();
   }
 
   TwinVersion* Newest(ValueId value) {
@@ -188,7 +188,7 @@ TEST_CASE(
   JointGraphParts parts = PartsOf(Chain());
   parts.results = {ValueId(2)};  // b: h and its cost of 4 are not needed.
   const JointGraph graph = JointGraph::Create(std::move(parts)).value();
-  CHECK(LeastOverhead(graph) == Cost(-4));
+  CHECK(MinOverhead(graph) == Cost(-4));
   const Plan dropped = PlanOf(graph, std::vector<OpId>{OpId(0), OpId(1)});
   CHECK(FaultsOf(graph, dropped).empty());
   CHECK(dropped.figures.overhead == Cost(-4));
@@ -215,7 +215,7 @@ TEST_CASE("joint plans: the checker accepts random plans, whose peak equals the 
     CHECK(plan.peak->step == static_cast<int32_t>(step));
     with_peak_after_start += step > 0;
     CHECK(RunsOf(plan.schedule) == runs);
-    CHECK(plan.figures.overhead >= LeastOverhead(graph));
+    CHECK(plan.figures.overhead >= MinOverhead(graph));
   }
   CHECK(with_peak_after_start > 500);
 }

@@ -111,7 +111,7 @@ void CheckCurve(const Plan& plan, Cost step, std::vector<std::string>* faults) {
   if (!has_own) return faults->push_back("curve: the plan is not on it");
   if (!is_monotone) return;
   const Cost most = MostAdded(kAddedPercentWithoutBudget, step);
-  if (LeastPeakWithin(figures.curve, most) == own) return;
+  if (MinPeakWithin(figures.curve, most) == own) return;
   faults->push_back(
       fmt::format("curve: the plan has not the least peak of those that add at most {:g} %",
                   kAddedPercentWithoutBudget));

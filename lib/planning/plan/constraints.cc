@@ -13,8 +13,8 @@ namespace {
 
 using Flags = IdVector<NodeId, bool>;
 
-constexpr std::string_view kMakers = "node or tensor";
-constexpr std::string_view kForwardMakers = "operation or value of the forward pass";
+constexpr std::string_view kProducers = "node or tensor";
+constexpr std::string_view kForwardProducers = "operation or value of the forward pass";
 
 bool HasAny(const Flags& flags) {
   return std::any_of(flags.begin(), flags.end(), [](bool flag) { return flag; });
@@ -57,12 +57,12 @@ NodeId FirstOf(const Flags& a, const Flags& b) {
   return {};
 }
 
-Result<Constraints> ConstraintsOf(const PlanRequest& request, const Names& makers,
+Result<Constraints> ConstraintsOf(const PlanRequest& request, const Names& producers,
                                   std::string_view what, const Names& operations, size_t count) {
   CKPLAN_ASSIGN_OR_RETURN(Flags kept,
-                          Chosen(request.keep, makers.nodes, makers.things, what, count));
-  CKPLAN_ASSIGN_OR_RETURN(Flags recomputed,
-                          Chosen(request.recompute, makers.nodes, makers.things, what, count));
+                          Chosen(request.keep, producers.nodes, producers.things, what, count));
+  CKPLAN_ASSIGN_OR_RETURN(
+      Flags recomputed, Chosen(request.recompute, producers.nodes, producers.things, what, count));
   CKPLAN_ASSIGN_OR_RETURN(Flags once, Chosen(request.never_rerun, operations.nodes,
                                              operations.things, "operation", count));
   for (const auto& [flags, why] : {std::pair(&kept, "to be kept"), {&once, "never to run again"}}) {
@@ -83,8 +83,8 @@ Result<Done> RecomputeAliases(const JointGraph& graph, Constraints* constraints)
     const Operation& op = graph.op(id);
     const bool is_alias = std::any_of(op.writes.begin(), op.writes.end(), [&](ValueId write) {
       const ValueId base = graph.value(write).alias_of;
-      const OpId maker = base.is_none() ? OpId() : graph.value(base).maker;
-      return !maker.is_none() && constraints->is_recomputed[maker];
+      const OpId producer = base.is_none() ? OpId() : graph.value(base).producer;
+      return !producer.is_none() && constraints->is_recomputed[producer];
     });
     if (is_alias && !IsOfBackwardPass(op)) constraints->is_recomputed[id] = true;
     if (!constraints->is_recomputed[id]) continue;
@@ -104,18 +104,19 @@ bool HasConstraints(const PlanRequest& request) {
 }
 
 Result<Constraints> ConstraintsOf(const TrainingStep& step, const PlanRequest& request) {
-  Names makers;
+  Names producers;
   Names operations;
   for (const NodeId id : step.node_ids()) {
     NamedThing thing{{step.RawNameOf(id)}, step.OpOf(id)};
     operations.Add(id, thing);
     if (step.IsBackward(step.RunOf(id))) continue;
     for (const TensorId output : step.OutputsOf(id)) thing.names.push_back(step.RawNameOf(output));
-    makers.Add(id, std::move(thing));
+    producers.Add(id, std::move(thing));
   }
-  CKPLAN_ASSIGN_OR_RETURN(Constraints constraints,
-                          ConstraintsOf(request, makers, step.is_joint() ? kForwardMakers : kMakers,
-                                        operations, step.node_count()));
+  CKPLAN_ASSIGN_OR_RETURN(
+      Constraints constraints,
+      ConstraintsOf(request, producers, step.is_joint() ? kForwardProducers : kProducers,
+                    operations, step.node_count()));
   if (!step.is_joint()) return constraints;
   const JointGraph& graph = step.joint();
   const bool has_backward = std::any_of(graph.ops().begin(), graph.ops().end(), IsOfBackwardPass);
@@ -148,13 +149,14 @@ Expansion WithRunsOnce(const Expansion& expansion, const IdVector<NodeId, bool>&
 ScheduleRules::ScheduleRules(const TensorGraph& graph, const Constraints& constraints)
     : node_count_(static_cast<int32_t>(graph.nodes().size())) {
   const auto nodes = static_cast<size_t>(node_count_);
-  rules_.makers.resize(2 * nodes + 1);
+  rules_.producers.resize(2 * nodes + 1);
   rules_.is_backward.resize(2 * nodes + 1);
   rules_.runs_once.resize(2 * nodes + 1);
   rules_.is_recomputed.resize(2 * nodes + 1);
   const auto add = [&](size_t op, const std::vector<TensorId>& reads) {
     for (const TensorId read : reads) {
-      if (!graph.is_input(read)) rules_.makers[op].push_back(graph.tensor(read).producer.index());
+      if (!graph.is_input(read))
+        rules_.producers[op].push_back(graph.tensor(read).producer.index());
     }
   };
   for (const NodeId id : graph.nodes().ids()) {

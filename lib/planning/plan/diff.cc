@@ -255,8 +255,8 @@ PlanDigest DigestOf(const TrainingStep& step, const Plan& plan) {
     digest.rows.push_back(std::move(row));
   }
   for (const TensorId moved : MovedValues(plan.schedule)) {
-    const NodeId maker = step.MakerOf(moved);
-    digest.rows[static_cast<size_t>(maker.index())].moved += step.BytesOf(moved);
+    const NodeId producer = step.ProducerOf(moved);
+    digest.rows[static_cast<size_t>(producer.index())].moved += step.BytesOf(moved);
   }
   if (!plan.peak) return digest;
   digest.rest.emplace();
@@ -264,8 +264,8 @@ PlanDigest DigestOf(const TrainingStep& step, const Plan& plan) {
     if (buffer.kind == BufferKind::kGradient) digest.rest->gradients += buffer.bytes;
     if (buffer.kind == BufferKind::kWorkspace) digest.rest->workspace += buffer.bytes;
     if (buffer.kind != BufferKind::kTensor) continue;
-    const NodeId maker = step.MakerOf(buffer.tensor());
-    digest.rows[static_cast<size_t>(maker.index())].at_peak += buffer.bytes;
+    const NodeId producer = step.ProducerOf(buffer.tensor());
+    digest.rows[static_cast<size_t>(producer.index())].at_peak += buffer.bytes;
   }
   return digest;
 }

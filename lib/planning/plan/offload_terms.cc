@@ -21,9 +21,9 @@ Result<Done> LeaveNamed(const JointGraph& graph, const PlanRequest& request, Off
   std::vector<ValueId> values;
   for (const ValueId id : graph.values().ids()) {
     const Value& value = graph.value(id);
-    if (value.maker.is_none()) continue;
-    const Operation& maker = graph.op(value.maker);
-    things.push_back({{value.name, maker.name}, maker.op});
+    if (value.producer.is_none()) continue;
+    const Operation& producer = graph.op(value.producer);
+    things.push_back({{value.name, producer.name}, producer.op});
     values.push_back(value.storage);
   }
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<bool> is_named,

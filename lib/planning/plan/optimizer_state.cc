@@ -17,7 +17,7 @@ int64_t SixteenBitElements(const Optimized& optimized) {
 }
 
 int64_t EightBitState(int64_t elements) {
-  if (elements < kLeastEightBitElements) return 2 * kFloat32 * elements;
+  if (elements < kMinEightBitElements) return 2 * kFloat32 * elements;
   const int64_t blocks = elements / kEightBitBlock + (elements % kEightBitBlock != 0);
   return 2 * (elements + kFloat32 * blocks);
 }

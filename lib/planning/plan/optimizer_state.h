@@ -24,7 +24,7 @@ namespace ckplan {
 // adam8bit scales this many elements of a tensor together.
 inline constexpr int64_t kEightBitBlock = 256;
 // adam8bit keeps the state of smaller tensors in float32.
-inline constexpr int64_t kLeastEightBitElements = 4096;
+inline constexpr int64_t kMinEightBitElements = 4096;
 
 // Returns the size of the state that the request's optimizer keeps for these gradients. If only the
 // sum of the gradients is known, adam8bit takes it for that of one float32 tensor, and no parameter

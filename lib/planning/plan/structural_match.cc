@@ -15,7 +15,7 @@ using Rows = std::vector<Row>;
 using Indices = std::vector<size_t>;
 
 // The most nodes of either plan that one run of Myers' algorithm leaves without a partner.
-constexpr size_t kMostEdits = 500;
+constexpr size_t kMaxEdits = 500;
 // Operators alone decide if they pair a tenth more nodes than operators and sizes together.
 constexpr double kClearlyMore = 1.1;
 
@@ -80,7 +80,7 @@ class Alignment {
   Alignment(const Indices& older, const Indices& newer, const Numbered& kinds)
       : older_(older), newer_(newer), kinds_(kinds) {}
 
-  // Appends the pairs. After kMostEdits, the furthest path so far is taken and the rest aligned
+  // Appends the pairs. After kMaxEdits, the furthest path so far is taken and the rest aligned
   // anew.
   void Run(std::vector<Pair>* pairs) {
     while (begin_older_ < older_.size() && begin_newer_ < newer_.size()) Advance(pairs);
@@ -94,7 +94,7 @@ class Alignment {
   void Advance(std::vector<Pair>* pairs) {
     const size_t width = older_.size() - begin_older_;
     const size_t height = newer_.size() - begin_newer_;
-    const size_t most = std::min(width + height, kMostEdits);
+    const size_t most = std::min(width + height, kMaxEdits);
     const size_t middle = most + 1;
     // The x that each diagonal k = x - y reaches, at index middle + k.
     std::vector<size_t> reach(2 * middle + 1);

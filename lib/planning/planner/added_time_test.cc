@@ -124,7 +124,7 @@ TEST_CASE("added time: a knob without a grid is searched to the byte") {
     for (const double percent : {1, 3, 7, 15, 30}) {
       CAPTURE(seed);
       CAPTURE(percent);
-      const CurvePoint least = LeastPeakWithin(front, MostAdded(percent, step));
+      const CurvePoint least = MinPeakWithin(front, MostAdded(percent, step));
       const Plan plan = MakePlan(graph, AtMost("dtr", percent), {}).value();
       CHECK(plan.figures.peak == least.peak);
       recomputing += least.overhead > Cost(0);

@@ -48,7 +48,7 @@ Result<Reach> LeastBy(std::string_view algorithm, const TrainingStep& step,
   CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(step, request, limits));
   const Bytes reached =
       refused.memory.is_given()
-          ? LeastMemoryFor({step, refused, Bytes(0)}, plan.schedule, plan.figures.peak)
+          ? MinMemoryFor({step, refused, Bytes(0)}, plan.schedule, plan.figures.peak)
           : plan.figures.peak + CoveredByBudget(step, refused);
   return Reach{reached, std::string(algorithm)};
 }

@@ -121,7 +121,7 @@ TEST_CASE("balanced: a joint graph has the least product of its curve as well") 
     source.joint = ExpandTensorGraph(graph).graph;
     const TrainingStep step = source.step();
     for (const SolverInfo* info : Choosing()) {
-      if (!DecidesOnRuns(*info)) continue;
+      if (!PlansRuns(*info)) continue;
       const std::string name(info->name);
       CAPTURE(seed);
       CAPTURE(name);

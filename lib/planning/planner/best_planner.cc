@@ -39,7 +39,7 @@ Answer AnswerOf(const PlanProblem& problem, const BestSolution& solution,
     const bool has_least_peak = peak == solution.least_peak.bytes;
     answer.is_optimal &= has_least_peak;
     if (has_least_peak) {
-      answer.guarantee.insert(0, LeastPeakProven(solution.least_peak.scope, problem.request));
+      answer.guarantee.insert(0, MinPeakProven(solution.least_peak.scope, problem.request));
     }
   }
   if (problem.balance) MarkBalanced(&answer);
@@ -53,7 +53,7 @@ Answer AnswerOf(const PlanProblem& problem, const BestSolution& solution,
 // Returns the answer of least peak, which is above the budget, with what is proven about that peak.
 template <typename Search>
 Result<Answer> LeastOf(const PlanProblem& problem, const PeakBound& known, Search* search) {
-  CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, search->FindLeast());
+  CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, search->FindMin());
   Answer answer = AnswerOf(problem, least, {});
   answer.note = ProofText(known.bytes > *problem.budget ? known : least.least_peak, problem);
   return answer;
@@ -61,12 +61,12 @@ Result<Answer> LeastOf(const PlanProblem& problem, const PeakBound& known, Searc
 
 // Looks for plans of less memory that add no more than the problem allows, until it is proven that
 // there are none, or a search ends without either.
-Result<Answer> WithLeastPeakProven(const PlanProblem& problem, Answer answer,
-                                   const SolveLimits& limits) {
-  constexpr int kMostRounds = 4;
+Result<Answer> WithMinPeakProven(const PlanProblem& problem, Answer answer,
+                                 const SolveLimits& limits) {
+  constexpr int kMaxRounds = 4;
   Simulator simulator(problem.step);
   bool is_least_time = std::exchange(answer.is_optimal, false);
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < kMaxRounds; ++round) {
     PlanProblem below = problem;
     below.most_added.reset();
     below.budget = simulator.Run(answer.schedule).value().peak - Bytes(1);
@@ -97,7 +97,7 @@ Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limi
     const StopScope scope(limits.stop);
     search.emplace(problem.step.forward(), problem.request, limits);
     if (problem.budget) return search->Solve(*problem.budget);
-    if (problem.wants_least_peak) return search->SolveForLeastPeak();
+    if (problem.wants_least_peak) return search->SolveForMinPeak();
     if (problem.balance) return search->SolveForBalance(*problem.balance);
     return search->SolveWithinAddedTime(AllowedAddition(problem));
   };
@@ -128,7 +128,7 @@ Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits
                               : SolveBySearch<BestSearch>(problem, limits);
   if (!answer.ok() || !problem.most_added || limits.stop.stop_requested()) return answer;
   Result<Answer> proven =
-      UnlessStopped([&] { return WithLeastPeakProven(problem, *answer, limits); });
+      UnlessStopped([&] { return WithMinPeakProven(problem, *answer, limits); });
   return proven.ok() ? proven : answer;
 }
 

@@ -57,18 +57,18 @@ Result<Done> ReadShownPoints(Cost most_added, Cost step, const CurveWork& work,
   return Done{};
 }
 
-void AddLeastPeaks(const TradeOffCurve& curve, std::vector<CurvePoint>* points) {
+void AddMinPeaks(const TradeOffCurve& curve, std::vector<CurvePoint>* points) {
   for (CurvePoint& point : *points) {
-    const Bytes least(curve.LeastPeakWithin(point.overhead.count()));
+    const Bytes least(curve.MinPeakWithin(point.overhead.count()));
     if (least <= point.peak) point.least_peak = least;
   }
 }
 
 void ReadBetweenPoints(const CurveWork& work, TradeOffCurve* curve) {
-  constexpr int kMostReadings = 64;
+  constexpr int kMaxReadings = 64;
   constexpr size_t kManyPoints = 16;
   Bytes at = Bytes(std::numeric_limits<int64_t>::max());
-  for (int reading = 0; reading < kMostReadings; ++reading) {
+  for (int reading = 0; reading < kMaxReadings; ++reading) {
     const std::vector<CurvePoint> known = curve->Points();
     if (known.size() >= kManyPoints) return;
     // The point of the largest peak below the last one that was looked at.
@@ -177,8 +177,8 @@ Result<Done> BestSearch::SolveAt(SearchEffort effort, Bytes budget, Progress* pr
   return SolveInAnyOrder(effort, budget, progress);
 }
 
-Result<BestSolution> BestSearch::SolveForLeastPeak() {
-  CKPLAN_ASSIGN_OR_RETURN(BestSolution least, FindLeast());
+Result<BestSolution> BestSearch::SolveForMinPeak() {
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution least, FindMin());
   KeepInCaseOfStop(least);
   CKPLAN_ASSIGN_OR_RETURN(BestSolution again, Solve(PeakOf(least), least.schedule));
   // In another forward order, gradients are added in another order. A bound for the graph's own
@@ -190,14 +190,14 @@ Result<BestSolution> BestSearch::SolveForLeastPeak() {
   return again;
 }
 
-Result<BestSolution> BestSearch::FindLeast() {
+Result<BestSolution> BestSearch::FindMin() {
   BestSolution least = LeastWarmStart();
   KeepInCaseOfStop(least);
   BestOptions options;
   options.work = kQuickWork;
   options.is_order_free = false;
   CKPLAN_ASSIGN_OR_RETURN(const LeastPeak lower,
-                          FindLeastPeak(&own_problem_, std::move(options), PeakOf(least).count()));
+                          FindMinPeak(&own_problem_, std::move(options), PeakOf(least).count()));
   if (lower.runs) least = SolutionOf(ScheduleOf(expansion_, *lower.runs));
   least.least_peak = lower.bound;
   return any_order_ ? FindLeastInAnyOrder(least) : least;
@@ -247,7 +247,7 @@ Result<BestSolution> BestSearch::SolveForBalance(const Balance& balance) {
     throw;
   }
   KeepInCaseOfStop(BalancedFound());
-  CKPLAN_ASSIGN_OR_RETURN(BestSolution least, SolveForLeastPeak());
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution least, SolveForMinPeak());
   if (IsBetterBalanced(least, best)) best = std::move(least);
   const BestSolution found = BalancedFound();
   if (!IsBetterBalanced(found, best)) return best;
@@ -269,7 +269,7 @@ std::vector<CurvePoint> BestSearch::CurveWith(const BestSolution& chosen) {
   std::vector<CurvePoint> points = curve().Points();
   points.push_back(PointOf(chosen));
   points = ShownPoints(FrontOf(std::move(points)), StepCost());
-  AddLeastPeaks(curve(), &points);
+  AddMinPeaks(curve(), &points);
   return points;
 }
 
@@ -282,7 +282,7 @@ Result<std::vector<CurvePoint>> BestSearch::TraceCurve(Cost most_added) {
   points.push_back(PointOf(chosen));
   if (own_problem_.flat().op_count <= kFewProgramOps) {
     // The search for the least peak also starts from other algorithms' plans.
-    CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, SolveForLeastPeak());
+    CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, SolveForMinPeak());
     points.push_back(PointOf(least));
   }
   return FrontOf(std::move(points));
@@ -407,7 +407,7 @@ Result<BestSolution> BestSearch::FindLeastInAnyOrder(const BestSolution& known) 
   options.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(
       const LeastPeak lower,
-      FindLeastPeak(&*any_order_problem_, std::move(options), PeakOf(known).count()));
+      FindMinPeak(&*any_order_problem_, std::move(options), PeakOf(known).count()));
   BestSolution least = known;
   // The expanded graph may need less memory: see ExpandForAnyOrder.
   if (lower.runs) {

@@ -58,7 +58,7 @@ Result<Done> ReadShownPoints(Cost most_added, Cost step, const CurveWork& work,
 void ReadBetweenPoints(const CurveWork& work, TradeOffCurve* curve);
 
 // Adds to each point what the curve proves about plans that add no more.
-void AddLeastPeaks(const TradeOffCurve& curve, std::vector<CurvePoint>* points);
+void AddMinPeaks(const TradeOffCurve& curve, std::vector<CurvePoint>* points);
 
 // Looks for better plans beside the one that the balance prefers, as long as that finds any.
 void ReadForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve);
@@ -77,11 +77,11 @@ class BestSearch {
   Result<BestSolution> Solve(Bytes budget, const std::optional<Schedule>& known = std::nullopt);
 
   // Returns the plan of the least peak found, with the least time for that peak.
-  Result<BestSolution> SolveForLeastPeak();
+  Result<BestSolution> SolveForMinPeak();
 
   // Returns a plan of the least peak found, and what is proven about the least peak in the graph's
   // own order or, if the request allows any order, in any.
-  Result<BestSolution> FindLeast();
+  Result<BestSolution> FindMin();
 
   // Returns the plan of the least peak found that adds at most `most_added`, with little time for
   // that peak. On the way, finds the plan of the least peak, and plans for the other added times
@@ -93,7 +93,7 @@ class BestSearch {
   std::vector<CurvePoint> CurveWith(const BestSolution& chosen);
 
   // Returns the plan that the balance prefers to all that are found by the searches of TraceCurve
-  // and SolveForLeastPeak, and beside the best of these.
+  // and SolveForMinPeak, and beside the best of these.
   Result<BestSolution> SolveForBalance(const Balance& balance);
 
   // Does the search of SolveWithinAddedTime. Returns the Pareto front of all plans found.

@@ -219,8 +219,8 @@ Result<Done> CheckForJoint(const SolverInfo& info, const TrainingStep& step,
   if (info.name == kAutoAlgorithm) {
     CKPLAN_RETURN_IF_ERROR(CheckSetting(info, request));
   } else {
-    CKPLAN_RETURN_IF_ERROR(DecidesOnRuns(info) ? CheckForRuns(request)
-                                               : CheckForNodes(info, step.forward(), request));
+    CKPLAN_RETURN_IF_ERROR(PlansRuns(info) ? CheckForRuns(request)
+                                           : CheckForNodes(info, step.forward(), request));
   }
   CKPLAN_RETURN_IF_ERROR(CheckDecider(info, request));
   if (!request.uses_liveness) {

@@ -82,7 +82,7 @@ Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const Pl
   CKPLAN_CHECK(knob.kind == info.knob, "the registry says what an algorithm's knob is");
   if (problem.request.setting) return SolveForSetting(info, problem, knob, &search);
   if (problem.most_added) {
-    CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search.LeastPeakAdding(*problem.most_added));
+    CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search.MinPeakAdding(*problem.most_added));
     return ChosenOf(*least, problem, search);
   }
   if (problem.balance) {

@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-constexpr int64_t kMostDevices = 1024;
+constexpr int64_t kMaxDevices = 1024;
 
 Bytes StateOf(const Source& source) {
   return OptimizerState(source.request, source.step().optimized());
@@ -41,7 +41,7 @@ class RemedySearch {
     if (request.gradients == ParameterGradients::kArriving) return Done{};
     int64_t devices = kMinShardingDevices;
     if (request.sharding) devices = std::max(devices, 2 * request.sharding->devices);
-    for (; devices <= kMostDevices; devices *= 2) {
+    for (; devices <= kMaxDevices; devices *= 2) {
       request.sharding = Sharding{ShardingSystem::kFsdp, devices};
       CKPLAN_ASSIGN_OR_RETURN(const Bytes constants, ConstantsWith(request));
       if (constants > memory_) continue;

@@ -54,9 +54,9 @@ bool BreaksNone(const TensorGraph& graph, const PlanRequest& request, const Sche
     const bool is_forward = step.kind == StepKind::kForward;
     const bool is_again = is_forward && runs[node.name] > 0;
     for (const TensorId read : is_forward ? node.inputs : node.backward_reads) {
-      const NodeId maker = graph.tensor(read).producer;
-      if (maker.is_none()) continue;
-      const std::string& name = graph.node(maker).name;
+      const NodeId producer = graph.tensor(read).producer;
+      if (producer.is_none()) continue;
+      const std::string& name = graph.node(producer).name;
       const bool is_for_backward = !is_forward || (is_again && has_loss);
       if (!is_for_backward || !is_in(request.recompute, name)) continue;
       if (made_for_backward.count(name) == 0) return false;

@@ -19,7 +19,7 @@ std::string GuaranteeOf(const PlanProblem& problem, BoundScope scope, bool is_op
                      once > 0 ? 100 * static_cast<double>(gap) / once : 0);
 }
 
-std::string LeastPeakProven(BoundScope scope, const PlanRequest& request) {
+std::string MinPeakProven(BoundScope scope, const PlanRequest& request) {
   return fmt::format("no plan {}{} has a lower peak; ", DescriptionOf(scope),
                      UnderConstraints(request));
 }

@@ -18,7 +18,7 @@ std::string GuaranteeOf(const PlanProblem& problem, BoundScope scope, bool is_op
 
 // Returns the beginning of the guarantee of a plan that has the least peak of all plans within the
 // scope.
-std::string LeastPeakProven(BoundScope scope, const PlanRequest& request);
+std::string MinPeakProven(BoundScope scope, const PlanRequest& request);
 
 // Returns what the refusal of a budget on the peak adds: whether it is proven that no plan fits.
 // Sizes include the constants that the budget covers.

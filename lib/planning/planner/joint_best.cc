@@ -36,13 +36,13 @@ Answer OutcomeOf(const PlanProblem& problem, const BestOutcome& best) {
 }
 
 // Returns a plan of the least peak that is found.
-Result<Answer> SolveBestForLeastPeak(const PlanProblem& problem, BestProblem* shared,
-                                     const BestOptions& options, const SolveLimits& limits) {
+Result<Answer> SolveBestForMinPeak(const PlanProblem& problem, BestProblem* shared,
+                                   const BestOptions& options, const SolveLimits& limits) {
   const JointGraph& graph = problem.step.joint();
   BestOptions probe = options;
   probe.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(const LeastPeak least,
-                          FindLeastPeak(shared, probe, KeepAllPeak(graph).count()));
+                          FindMinPeak(shared, probe, KeepAllPeak(graph).count()));
   std::vector<OpId> runs = least.runs.value_or(problem.Constrained(OwnOrder(graph)));
   Simulator simulator(graph);
   const auto peak_of = [&](const std::vector<OpId>& plan) {
@@ -68,8 +68,7 @@ Result<Answer> SolveBestForLeastPeak(const PlanProblem& problem, BestProblem* sh
   if (least.bound.bytes > bound.bytes) bound = least.bound;
   const bool is_least = bound.bytes.count() == again.budget;
   outcome.is_optimal &= is_least;
-  if (is_least)
-    outcome.guarantee = LeastPeakProven(bound.scope, problem.request) + outcome.guarantee;
+  if (is_least) outcome.guarantee = MinPeakProven(bound.scope, problem.request) + outcome.guarantee;
   return outcome;
 }
 
@@ -98,7 +97,7 @@ class CurveSearch {
                             SolveFrom(curve_->LeastWithin(most_added_.count()), limits));
     TakeLeastWithin(&outcome);
     outcome.curve = ShownPoints(PointsWith(outcome), problem_.step.cost());
-    AddLeastPeaks(*curve_, &outcome.curve);
+    AddMinPeaks(*curve_, &outcome.curve);
     return outcome;
   }
 
@@ -108,7 +107,7 @@ class CurveSearch {
     CKPLAN_ASSIGN_OR_RETURN(Answer best, Solve(limits));
     const Result<Answer> least = UnlessStopped([&]() -> Result<Answer> {
       ReadForBalance(balance, options_.work.curve, curve_);
-      return SolveBestForLeastPeak(problem_, shared_, options_, limits);
+      return SolveBestForMinPeak(problem_, shared_, options_, limits);
     });
     // After a stop, the best plan that was found by then is returned.
     if (!least.ok() && !limits.stop.stop_requested()) return least;
@@ -130,7 +129,7 @@ class CurveSearch {
     std::vector<CurvePoint> points = PointsWith(outcome);
     // The search for the least peak also starts from other algorithms' plans.
     CKPLAN_ASSIGN_OR_RETURN(const Answer least,
-                            SolveBestForLeastPeak(problem_, shared_, options_, limits));
+                            SolveBestForMinPeak(problem_, shared_, options_, limits));
     points.push_back(PointOf(least));
     return FrontOf(std::move(points));
   }
@@ -197,7 +196,7 @@ Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& l
   BestProblem shared(problem.step.joint(), problem.is_recomputed);
   BestOptions options;
   options.work = WorkOf(problem.request.effort);
-  if (problem.wants_least_peak) return SolveBestForLeastPeak(problem, &shared, options, limits);
+  if (problem.wants_least_peak) return SolveBestForMinPeak(problem, &shared, options, limits);
   if (problem.balance) {
     PlanProblem of_curve = problem;
     of_curve.balance.reset();
@@ -209,7 +208,7 @@ Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& l
                           SolveBestWithin(problem, &shared, options, limits));
   if (best.runs) return OutcomeOf(problem, best);
   options.work = kQuickWork;
-  CKPLAN_ASSIGN_OR_RETURN(Answer least, SolveBestForLeastPeak(problem, &shared, options, limits));
+  CKPLAN_ASSIGN_OR_RETURN(Answer least, SolveBestForMinPeak(problem, &shared, options, limits));
   const bool is_proven = best.least_peak.bytes > *problem.budget;
   least.note = ProofText(is_proven ? best.least_peak : least.certificate->peak, problem);
   return least;

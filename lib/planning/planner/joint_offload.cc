@@ -25,7 +25,7 @@ namespace ckplan {
 namespace {
 
 // The least peak is found to within the keep-all peak divided by this.
-constexpr int64_t kLeastParts = 1024;
+constexpr int64_t kMinParts = 1024;
 
 std::vector<Schedule> SchedulesOf(const BestOutcome& outcome) {
   if (!outcome.runs) return {};
@@ -60,7 +60,7 @@ std::vector<Schedule> SchedulesOfGreedyOffload(const PlanProblem& problem,
                                                const SolveLimits& limits) {
   std::vector<Schedule> schedules;
   for (const SolverInfo& info : OffloadSolvers()) {
-    Result<Answer> answer = UnlessStopped([&] { return SolveByPaper(info, problem, limits); });
+    Result<Answer> answer = UnlessStopped([&] { return SolveWith(info, problem, limits); });
     if (answer.ok()) schedules.push_back(std::move(answer->schedule));
   }
   return schedules;
@@ -276,7 +276,7 @@ Result<Done> SearchShownPoints(Cost most_added, Cost step, TradeOff* trade_off) 
     CKPLAN_RETURN_IF_ERROR(
         trade_off->SearchWithin(MostAdded(percent, step).count(), TradeOff::kNear));
   }
-  return trade_off->SearchLeast(TradeOff::kNear);
+  return trade_off->SearchMin(TradeOff::kNear);
 }
 
 // Calls `search`. After a stop, what was found by then is kept.
@@ -290,17 +290,17 @@ Result<Done> UntilStopped(const Search& search) {
 }
 
 // Returns the plan of least peak that is found, with the least time found for that peak.
-Result<Answer> SolveOffloadForLeastPeak(const PlanProblem& problem, const Schedule& known,
-                                        const SolveLimits& limits) {
+Result<Answer> SolveOffloadForMinPeak(const PlanProblem& problem, const Schedule& known,
+                                      const SolveLimits& limits) {
   OffloadCurve curve(problem, known);
-  CKPLAN_RETURN_IF_ERROR(UntilStopped([&] { return curve.plans().SearchLeast(kLeastParts); }));
+  CKPLAN_RETURN_IF_ERROR(UntilStopped([&] { return curve.plans().SearchMin(kMinParts); }));
   const PricedPlan& least = curve.plans().Least();
   CKPLAN_ASSIGN_OR_RETURN(Answer answer, curve.SolveFrom(least, limits));
   PeakBound& bound = answer.certificate->peak;
   if (curve.bound().bytes > bound.bytes) bound = curve.bound();
   const bool is_least = bound.bytes.count() == least.peak;
   answer.is_optimal &= is_least;
-  if (is_least) answer.guarantee.insert(0, LeastPeakProven(bound.scope, problem.request));
+  if (is_least) answer.guarantee.insert(0, MinPeakProven(bound.scope, problem.request));
   return answer;
 }
 
@@ -314,7 +314,7 @@ Result<Answer> SolveOffloadOnCurve(const PlanProblem& problem, const Schedule& k
   const auto search = [&]() -> Result<Done> {
     if (!problem.balance) return SearchShownPoints(most_added, problem.step.cost(), &plans);
     CKPLAN_RETURN_IF_ERROR(plans.SearchEvenly(kCurveBudgets));
-    CKPLAN_RETURN_IF_ERROR(plans.SearchLeast(TradeOff::kNear));
+    CKPLAN_RETURN_IF_ERROR(plans.SearchMin(TradeOff::kNear));
     return plans.SearchForBalance(*problem.balance);
   };
   CKPLAN_RETURN_IF_ERROR(UntilStopped(search));
@@ -339,7 +339,7 @@ Result<Answer> NearerTo(const PlanProblem& problem, Answer nearest) {
   OffloadCurve curve(problem, nearest.schedule);
   curve.plans().Refuse(problem.budget->count());
   CKPLAN_RETURN_IF_ERROR(
-      UntilStopped([&] { return curve.plans().SearchWithin(TradeOff::kAnyTime, kLeastParts); }));
+      UntilStopped([&] { return curve.plans().SearchWithin(TradeOff::kAnyTime, kMinParts); }));
   nearest.schedule = curve.plans().Least().schedule;
   return nearest;
 }
@@ -380,7 +380,7 @@ Result<Answer> SolveOffloadWithin(const PlanProblem& problem, const SolveLimits&
 
 Result<Answer> SolveOffloadFrom(const Schedule& without, const PlanProblem& problem,
                                 const SolveLimits& limits) {
-  return problem.wants_least_peak ? SolveOffloadForLeastPeak(problem, without, limits)
+  return problem.wants_least_peak ? SolveOffloadForMinPeak(problem, without, limits)
                                   : SolveOffloadOnCurve(problem, without, limits);
 }
 

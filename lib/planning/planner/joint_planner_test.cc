@@ -100,7 +100,7 @@ TEST_CASE("joint planner: no other algorithm is better than best within the same
     request.algorithm = kBestAlgorithm;
     const Plan least = MakePlan(graph, request, {}).value();
     for (const SolverInfo* info : ListedAlgorithms()) {
-      if (!DecidesOnRuns(*info) || info->name == kBestAlgorithm) continue;
+      if (!PlansRuns(*info) || info->name == kBestAlgorithm) continue;
       if (info->name == kGivenAlgorithm) continue;     // It needs decisions.
       if (info->prepare_offload != nullptr) continue;  // It needs a link.
       if (info->name == "checkmate" && !HasMipSolver()) continue;
@@ -185,7 +185,7 @@ void CheckEveryBudget(const JointGraph& graph, PlanRequest request) {
 
 TEST_CASE("joint planner: every algorithm's least budget is the least of all, tried one by one") {
   for (const SolverInfo* info : ListedAlgorithms()) {
-    if (!DecidesOnRuns(*info) || info->name == kGivenAlgorithm) continue;
+    if (!PlansRuns(*info) || info->name == kGivenAlgorithm) continue;
     if (info->prepare_offload != nullptr) continue;  // It needs a link.
     const bool is_program = info->name == "checkmate" || info->name == kBestAlgorithm;
     if (info->name == "checkmate" && !HasMipSolver()) continue;
@@ -242,7 +242,7 @@ TEST_CASE("joint planner: algorithms of forward graphs are refused by name") {
     const Error error = MakePlan(graph, request, {}).error();
     CHECK(error.code == ErrorCode::kUsage);
     CHECK(error.message.starts_with(std::string(info->name) + " is for forward graphs"));
-    CHECK(DecidesOnRuns(*FindSolver(error.remedy.settings.front().value).value()));
+    CHECK(PlansRuns(*FindSolver(error.remedy.settings.front().value).value()));
     ++refused;
   }
   CHECK(refused > 10);

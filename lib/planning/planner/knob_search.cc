@@ -135,7 +135,7 @@ Result<const Candidate*> KnobSearch::MinPeak() {
   return UnlessCutShort(std::move(found), LeastOf(settings));
 }
 
-Result<const Candidate*> KnobSearch::LeastPeakAdding(Cost most) {
+Result<const Candidate*> KnobSearch::MinPeakAdding(Cost most) {
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, MinPeak());
   // More memory costs less time, nearly always: halve the range of budgets.
   Bytes low = least->simulation.peak;

@@ -92,7 +92,7 @@ class KnobSearch {
   Result<const Candidate*> MinPeak();
   // Returns the plan of the least peak found that adds at most `most` or, if there is none, that of
   // the least overhead. A stop ends the search likewise.
-  Result<const Candidate*> LeastPeakAdding(Cost most);
+  Result<const Candidate*> MinPeakAdding(Cost most);
   // Returns the plan that the balance prefers to all that are found for the least peak, for the
   // budgets of a curve (CurveBudgets in peak_budget.h) and beside the best of these. A stop ends
   // the search likewise.

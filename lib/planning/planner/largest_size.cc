@@ -9,7 +9,7 @@ namespace {
 // A guess beyond all measured counts is at most this many times the largest that fits.
 constexpr int64_t kMaxGrowth = 16;
 // This many guesses by the line may lie on the same side of the edge before the gap is halved.
-constexpr int kMostInARow = 3;
+constexpr int kMaxInARow = 3;
 // Counts beyond the edge are tried up to one part in this many further.
 constexpr int64_t kPartBeyond = 16;
 
@@ -79,7 +79,7 @@ class LargestSizeFinder {
 
   int64_t GuessByLine() {
     // If the values are not on a line, guesses may lie on the same side again and again.
-    const bool is_misled = in_a_row_ >= kMostInARow;
+    const bool is_misled = in_a_row_ >= kMaxInARow;
     if (is_misled) in_a_row_ = 0;
     const std::optional<MeasuredCount>& other = high_ ? high_ : before_;
     const std::optional<int64_t> guess = other ? CountAtOne(low_, *other) : std::nullopt;

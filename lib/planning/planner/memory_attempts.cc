@@ -54,7 +54,7 @@ Error AllocatorNeedsMore(Bytes need, const PlanRequest& request) {
                                BytesText(request.memory.bytes), BytesText(need)));
 }
 
-PlanRequest ForLeastPeak(PlanRequest request) {
+PlanRequest ForMinPeak(PlanRequest request) {
   request.memory = {};
   request.reserve.reset();
   request.budget.kind = Budget::Kind::kMin;
@@ -82,14 +82,14 @@ Result<Plan> FirstThatFits(const TrainingStep& step, const PlanRequest& request,
 Result<Plan> LeastOrRefusal(const TrainingStep& step, const PlanRequest& request,
                             const std::function<Result<Plan>(const PlanRequest&)>& make,
                             Error refusal) {
-  Result<Plan> least = make(ForLeastPeak(request));
+  Result<Plan> least = make(ForMinPeak(request));
   if (!least.ok()) {
     // Not every algorithm can be asked for its least peak.
     return least.error().code == ErrorCode::kTimeout ? std::move(least).error() : refusal;
   }
   if (MemoryAttempts(step, request).Fits(*least)) return least;
   const Bytes enough =
-      LeastMemoryFor({step, request, Bytes(0)}, least->schedule, least->figures.peak);
+      MinMemoryFor({step, request, Bytes(0)}, least->schedule, least->figures.peak);
   refusal.remedy = {"try", {{"memory", std::to_string(enough.count())}}};
   return refusal;
 }

@@ -86,7 +86,7 @@ void MicroBatchSearch::AddWarmStarts(std::optional<Bytes> budget) {
 
 Result<Done> MicroBatchSearch::TryGrid() {
   if (!found_.empty()) return Done{};
-  CKPLAN_ASSIGN_OR_RETURN(BestSolution least, quick_.SolveForLeastPeak());
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution least, quick_.SolveForMinPeak());
   least_peak_ = least.least_peak;
   const Bytes low = Simulator(one_).Run(*least.schedule).value().peak;
   const Bytes high = KeepAllPeak(one_);
@@ -101,7 +101,7 @@ Result<Done> MicroBatchSearch::TryGrid() {
 }
 
 // Lowers the least peak found as long as one search for a byte less succeeds. Otherwise Solve,
-// which begins with such a search, could find less than FindLeast.
+// which begins with such a search, could find less than FindMin.
 Result<Done> MicroBatchSearch::GoBelowLeast() {
   for (Bytes least = LeastFound().point.peak;;) {
     CKPLAN_RETURN_IF_ERROR(Try(least - Bytes(1), &search_));
@@ -201,7 +201,7 @@ bool MicroBatchSearch::IsOf(BoundScope scope, const Found& found) const {
 }
 
 // A plan that adds up gradients in another order may be below the bound.
-PeakBound MicroBatchSearch::LeastPeakOf(const Found& found) const {
+PeakBound MicroBatchSearch::MinPeakOf(const Found& found) const {
   const bool is_bound = IsOf(least_peak_.scope, found) && least_peak_.bytes <= found.own_peak;
   return is_bound ? least_peak_ : PeakBound();
 }
@@ -209,7 +209,7 @@ PeakBound MicroBatchSearch::LeastPeakOf(const Found& found) const {
 BestSolution MicroBatchSearch::Unproven(const Found& found) const {
   BestSolution solution = found.solution;
   ProveNothing(&solution);
-  solution.least_peak = LeastPeakOf(found);
+  solution.least_peak = MinPeakOf(found);
   return solution;
 }
 
@@ -240,7 +240,7 @@ Result<BestSolution> MicroBatchSearch::Solve(Bytes budget) {
   return solution;
 }
 
-Result<BestSolution> MicroBatchSearch::FindLeast() {
+Result<BestSolution> MicroBatchSearch::FindMin() {
   CKPLAN_RETURN_IF_ERROR(TryGrid());
   return Unproven(LeastFound());
 }

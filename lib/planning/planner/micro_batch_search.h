@@ -46,8 +46,8 @@ class MicroBatchSearch {
   // together, or a solution without a schedule if none is found.
   Result<BestSolution> Solve(Bytes budget);
   // Returns the plan of the least memory that is found.
-  Result<BestSolution> FindLeast();
-  Result<BestSolution> SolveForLeastPeak() { return FindLeast(); }
+  Result<BestSolution> FindMin();
+  Result<BestSolution> SolveForMinPeak() { return FindMin(); }
   // Returns the plan of the least memory that is found among those that add no more.
   Result<BestSolution> SolveWithinAddedTime(Cost most_added);
   // Returns the plan that the balance prefers to all that are found.
@@ -84,7 +84,7 @@ class MicroBatchSearch {
   Result<Done> HalveBesideBalanced();
   const Found* BestWithin(Bytes budget) const;
   bool IsOf(BoundScope scope, const Found& found) const;
-  PeakBound LeastPeakOf(const Found& found) const;
+  PeakBound MinPeakOf(const Found& found) const;
   BestSolution Unproven(const Found& found) const;
 
   const TensorGraph& graph_;

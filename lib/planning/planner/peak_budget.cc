@@ -121,8 +121,8 @@ Error Infeasible(const PlanProblem& problem, std::string_view subject, const Pla
   const Bytes covered = CoveredByBudget(problem.step, request);
   const Bytes whole = *problem.budget + covered;
   const bool is_of_device = request.memory.is_given();
-  const Bytes needed = is_of_device ? LeastMemoryFor({problem.step, request, Bytes(0)},
-                                                     least.schedule, least.figures.peak)
+  const Bytes needed = is_of_device ? MinMemoryFor({problem.step, request, Bytes(0)},
+                                                   least.schedule, least.figures.peak)
                                     : least.figures.peak + covered;
   const std::vector<Step>& steps = least.schedule.steps;
   // With gradients that arrive, training may need the most at another step than the peak's.

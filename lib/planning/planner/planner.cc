@@ -119,7 +119,7 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
                            const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const Answer answer, info.name == kBestAlgorithm
                                                    ? SolveByBest(problem, limits)
-                                                   : SolveByPaper(info, problem, limits));
+                                                   : SolveWith(info, problem, limits));
   if (problem.request.decisions) {
     CKPLAN_RETURN_IF_ERROR(
         CheckDecided(BrokenConstraints(problem.step, problem.request, answer.schedule)));

@@ -213,13 +213,13 @@ constexpr std::array kContainments = {
 std::span<const SolverInfo> AllSolvers() { return kSolvers; }
 std::span<const SolverInfo> OffloadSolvers() { return kOffloadSolvers; }
 
-bool DecidesOnRuns(const SolverInfo& info) {
+bool PlansRuns(const SolverInfo& info) {
   return info.prepare_runs != nullptr || info.prepare_offload != nullptr ||
          info.name == kBestAlgorithm || info.name == kGivenAlgorithm;
 }
 
 bool CanPlan(const SolverInfo& info, const TrainingStep& step) {
-  return step.has_forward() || DecidesOnRuns(info) || info.name == kAutoAlgorithm;
+  return step.has_forward() || PlansRuns(info) || info.name == kAutoAlgorithm;
 }
 
 bool NeedsLink(const SolverInfo& info) {

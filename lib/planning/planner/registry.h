@@ -26,7 +26,7 @@ inline constexpr std::string_view kAutoAlgorithm = "auto";
 inline constexpr std::string_view kGivenAlgorithm = "given";
 // Returns whether the algorithm decides on the runs of a training step, and so plans joint graphs
 // as well as models. All others decide on the nodes of a forward graph.
-bool DecidesOnRuns(const SolverInfo& info);
+bool PlansRuns(const SolverInfo& info);
 // Returns whether the algorithm can plan this form of step: if it decides on nodes, the step needs
 // a forward graph.
 bool CanPlan(const SolverInfo& info, const TrainingStep& step);

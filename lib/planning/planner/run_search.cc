@@ -108,8 +108,8 @@ Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLim
 
 }  // namespace
 
-Result<Answer> SolveByRuns(const PlanProblem& problem, const SolveLimits& limits,
-                           const SolverInfo& info) {
+Result<Answer> SolveRuns(const PlanProblem& problem, const SolveLimits& limits,
+                         const SolverInfo& info) {
   const JointGraph& graph = problem.step.joint();
   const bool moves = problem.offload != nullptr && info.prepare_offload != nullptr;
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedRunSolver> solver,

@@ -11,7 +11,7 @@ namespace ckplan {
 
 // Returns the best plan of all settings of the algorithm's knob or, if nothing fits the budget, its
 // plan of least peak. Errors are those of the algorithm.
-Result<Answer> SolveByRuns(const PlanProblem& problem, const SolveLimits& limits,
-                           const SolverInfo& info);
+Result<Answer> SolveRuns(const PlanProblem& problem, const SolveLimits& limits,
+                         const SolverInfo& info);
 
 }  // namespace ckplan

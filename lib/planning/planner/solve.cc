@@ -23,15 +23,14 @@ Result<Answer> SolveGivenRuns(const PlanProblem& problem) {
 
 }  // namespace
 
-Result<Answer> SolveByPaper(const SolverInfo& info, const PlanProblem& problem,
-                            const SolveLimits& limits) {
-  if (!problem.step.is_joint() || !DecidesOnRuns(info)) {
-    return SolveByStrategies(info, problem, limits);
+Result<Answer> SolveWith(const SolverInfo& info, const PlanProblem& problem,
+                         const SolveLimits& limits) {
+  if (!problem.step.is_joint() || !PlansRuns(info)) {
+    return SolveStrategies(info, problem, limits);
   }
   const StopScope scope(limits.stop);
   PollStop();
-  return info.name == kGivenAlgorithm ? SolveGivenRuns(problem)
-                                      : SolveByRuns(problem, limits, info);
+  return info.name == kGivenAlgorithm ? SolveGivenRuns(problem) : SolveRuns(problem, limits, info);
 }
 
 }  // namespace ckplan

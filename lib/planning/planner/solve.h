@@ -11,7 +11,7 @@ namespace ckplan {
 // Returns the best answer within the problem's budget or, if nothing fits, that of least peak. The
 // request must have passed CheckRequest (check_request.h). Errors are those of MakePlan
 // (planner.h).
-Result<Answer> SolveByPaper(const SolverInfo& info, const PlanProblem& problem,
-                            const SolveLimits& limits);
+Result<Answer> SolveWith(const SolverInfo& info, const PlanProblem& problem,
+                         const SolveLimits& limits);
 
 }  // namespace ckplan

@@ -28,7 +28,7 @@ TensorGraph BranchedChain() {
   return GraphFromVertices("branched chain", vertices, edges);
 }
 
-PlanRequest LeastPeakBy(const SolverInfo& info) {
+PlanRequest MinPeakBy(const SolverInfo& info) {
   PlanRequest request;
   request.algorithm = std::string(info.name);
   request.budget.kind = Budget::Kind::kMin;
@@ -48,7 +48,7 @@ StoppedRun PlanUntil(const TensorGraph& graph, const SolverInfo& info, int64_t l
   const StopScope scope(everything.get_token(), [&](int64_t) {
     if (++run.polls == last_poll) (ends_everything ? everything : searches).request_stop();
   });
-  run.plan = MakePlan(graph, LeastPeakBy(info), {searches.get_token()});
+  run.plan = MakePlan(graph, MinPeakBy(info), {searches.get_token()});
   return run;
 }
 

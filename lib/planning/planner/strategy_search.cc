@@ -181,8 +181,8 @@ Result<Done> AddAnswersBy(const SolverInfo& info, const View& view, const PlanPr
 
 }  // namespace
 
-Result<Answer> SolveByStrategies(const SolverInfo& info, const PlanProblem& problem,
-                                 const SolveLimits& limits) {
+Result<Answer> SolveStrategies(const SolverInfo& info, const PlanProblem& problem,
+                               const SolveLimits& limits) {
   return StrategySearch(info, problem, limits).Run();
 }
 

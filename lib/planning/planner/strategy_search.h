@@ -17,8 +17,8 @@ namespace ckplan {
 // For the objective kAuto, returns the time-centric plan, or the memory-centric plan if the first
 // does not fit the budget: Kusumoto et al. 2019, section 4.4. If the least peak is asked for,
 // returns the one of less peak.
-Result<Answer> SolveByStrategies(const SolverInfo& info, const PlanProblem& problem,
-                                 const SolveLimits& limits);
+Result<Answer> SolveStrategies(const SolverInfo& info, const PlanProblem& problem,
+                               const SolveLimits& limits);
 
 // Returns the algorithm's plans for its least peak and the budgets of its curve (CurveBudgets in
 // peak_budget.h), after one preparation. The objective kAuto includes the plans of both objectives.

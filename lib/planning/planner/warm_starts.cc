@@ -46,7 +46,7 @@ std::vector<Schedule> WarmStarts(const PlanProblem& problem, const WarmStartLimi
       CKPLAN_RETURN_IF_ERROR(CheckRequest(info, own.step, request));
       SolveLimits own_limits = limits;
       own_limits.stop = stop;
-      return SolveByPaper(info, own, own_limits);
+      return SolveWith(info, own, own_limits);
     });
     if (!answer || !answer->ok()) return;
     const Schedule& schedule = (*answer)->schedule;
@@ -57,7 +57,7 @@ std::vector<Schedule> WarmStarts(const PlanProblem& problem, const WarmStartLimi
     if (is_slow && !work.wants_slow) break;
     for (const SolverInfo& info : AllSolvers()) {
       if (IsSlow(info) != is_slow || !CanPlan(info, problem.step)) continue;
-      if (!work.wants_own_order && DecidesOnRuns(info)) continue;
+      if (!work.wants_own_order && PlansRuns(info)) continue;
       // On a joint graph, the search starts from keeping everything anyway.
       const bool is_start = problem.step.is_joint() && info.guarantee == Guarantee::kBaseline;
       if (!is_start) add(info);

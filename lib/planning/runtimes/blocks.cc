@@ -12,7 +12,7 @@ namespace {
 
 // Elements of nested lists that have fewer forward operations are parts of blocks: the linear
 // layers of an nn.Sequential, for example.
-constexpr double kLeastOps = 8.0;
+constexpr double kMinOps = 8.0;
 
 bool IsNumber(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -55,7 +55,7 @@ int DepthOfBlocks(const JointGraph& graph) {
     }
     if (counts.empty()) return chosen;
     const double average = static_cast<double>(sum) / static_cast<double>(counts.size());
-    if (average >= kLeastOps) chosen = depth;
+    if (average >= kMinOps) chosen = depth;
   }
 }
 

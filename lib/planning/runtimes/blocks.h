@@ -6,7 +6,7 @@
 //   head                                              not repeated
 //
 // Where lists are nested, as the stages of a ResNet and their blocks, the elements of the innermost
-// list are taken that have at least kLeastOps forward operations on average.
+// list are taken that have at least kMinOps forward operations on average.
 #pragma once
 
 #include <string>

@@ -32,10 +32,10 @@ std::vector<ValueId> GradientsRead(const JointGraph& graph, OpId id) {
   if (op.phase != Phase::kBackward || !op.op.starts_with("aten.")) return gradients;
   for (const ValueId read : op.reads) {
     const ValueId storage = graph.value(read).storage;
-    const OpId maker = graph.value(storage).maker;
-    if (maker.is_none()) continue;
-    const bool is_first = IsBetweenPasses(graph.op(maker));
-    if (is_first || graph.op(maker).phase == Phase::kBackward) gradients.push_back(storage);
+    const OpId producer = graph.value(storage).producer;
+    if (producer.is_none()) continue;
+    const bool is_first = IsBetweenPasses(graph.op(producer));
+    if (is_first || graph.op(producer).phase == Phase::kBackward) gradients.push_back(storage);
   }
   return gradients;
 }
@@ -68,7 +68,7 @@ class RegionRuns::Reader {
   }
 
  private:
-  OpId MakerOf(ValueId value) const { return graph_.value(StorageOf(value)).maker; }
+  OpId ProducerOf(ValueId value) const { return graph_.value(StorageOf(value)).producer; }
   ValueId StorageOf(ValueId value) const { return graph_.value(value).storage; }
   // Whether it belongs to the forward pass, or reads what that returns.
   bool IsForward(OpId id) const {
@@ -86,9 +86,9 @@ class RegionRuns::Reader {
   // Whether autograd saves the value, if a gradient is computed from it: it is given, or the
   // forward pass has made it. Values without bytes only order operations.
   bool IsSavedKind(ValueId value) const {
-    const OpId maker = MakerOf(value);
-    if (maker.is_none()) return true;
-    return HasBytes(value) && IsForward(maker) && !IsBetweenPasses(graph_.op(maker));
+    const OpId producer = ProducerOf(value);
+    if (producer.is_none()) return true;
+    return HasBytes(value) && IsForward(producer) && !IsBetweenPasses(graph_.op(producer));
   }
   bool HasBytes(ValueId value) const { return graph_.counted_bytes(StorageOf(value)) > Bytes(0); }
 
@@ -97,7 +97,7 @@ class RegionRuns::Reader {
   bool IsSavedRead(OpId id, ValueId value) const {
     if (IsForward(id)) return false;
     if (IsIn(is_own_backward_, id)) return IsSavedKind(value);
-    return HasBytes(value) && IsIn(is_inside_, MakerOf(value)) && !IsResult(value);
+    return HasBytes(value) && IsIn(is_inside_, ProducerOf(value)) && !IsResult(value);
   }
 
   bool HasSavedRead(OpId id) const {
@@ -147,7 +147,7 @@ class RegionRuns::Reader {
   void FindHeld(Moments& moments) {
     for (const OpId id : region_.forward) {
       for (const ValueId read : graph_.op(id).reads) {
-        if (!IsIn(is_inside_, MakerOf(read))) Hold(read, moments);
+        if (!IsIn(is_inside_, ProducerOf(read))) Hold(read, moments);
       }
     }
     if (region_.rerun == Rerun::kUpToLastSaved) return;
@@ -158,16 +158,16 @@ class RegionRuns::Reader {
     }
     for (const OpId id : region_.backward) {
       for (const ValueId read : graph_.op(id).reads) {
-        const OpId maker = MakerOf(read);
-        const bool is_gradient = !maker.is_none() && !IsSavedKind(read);
-        if (is_gradient && !IsIn(is_own_backward_, maker)) Hold(read, moments);
+        const OpId producer = ProducerOf(read);
+        const bool is_gradient = !producer.is_none() && !IsSavedKind(read);
+        if (is_gradient && !IsIn(is_own_backward_, producer)) Hold(read, moments);
       }
     }
   }
 
   void Hold(ValueId value, Moments& moments) const {
     const ValueId storage = StorageOf(value);
-    if (graph_.value(storage).maker.is_none()) return;
+    if (graph_.value(storage).producer.is_none()) return;
     std::vector<ValueId>& held = moments.held;
     if (std::find(held.begin(), held.end(), storage) == held.end()) held.push_back(storage);
   }
@@ -235,7 +235,7 @@ std::vector<std::pair<OpId, std::vector<ValueId>>> RegionRuns::BackwardsOfSevera
     if (count == 0) common = gradients;
     for (const ValueId read : graph_.op(id).reads) {
       const ValueId storage = graph_.value(read).storage;
-      if (!graph_.value(storage).maker.is_none()) reads.push_back(storage);
+      if (!graph_.value(storage).producer.is_none()) reads.push_back(storage);
     }
     ++count;
   }

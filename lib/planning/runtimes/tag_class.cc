@@ -42,19 +42,19 @@ class TaggedRuns {
       const OpId id = open.back();
       open.pop_back();
       for (const ValueId read : graph_.op(id).reads) {
-        Need(graph_.value(read).maker, needed, open);
-        Need(graph_.value(graph_.value(read).storage).maker, needed, open);
+        Need(graph_.value(read).producer, needed, open);
+        Need(graph_.value(graph_.value(read).storage).producer, needed, open);
       }
     }
     std::sort(needed.begin(), needed.end());
     runs_.insert(runs_.end(), needed.begin(), needed.end());
   }
 
-  void Need(OpId maker, std::vector<OpId>& needed, std::vector<OpId>& open) {
-    if (maker.is_none() || !is_missing_[maker]) return;
-    is_missing_[maker] = false;
-    needed.push_back(maker);
-    open.push_back(maker);
+  void Need(OpId producer, std::vector<OpId>& needed, std::vector<OpId>& open) {
+    if (producer.is_none() || !is_missing_[producer]) return;
+    is_missing_[producer] = false;
+    needed.push_back(producer);
+    open.push_back(producer);
   }
 
   const JointGraph& graph_;

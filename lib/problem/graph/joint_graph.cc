@@ -20,7 +20,7 @@ namespace ckplan {
 
 namespace {
 
-// Finds the faults of the parts, and derives the makers of values and the storages of aliases.
+// Finds the faults of the parts, and derives the producers of values and the storages of aliases.
 class Validator {
  public:
   explicit Validator(JointGraphParts* parts) : values_(parts->values), ops_(parts->ops) {}
@@ -46,7 +46,7 @@ class Validator {
     std::set<int64_t> ids;
     for (const ValueId id : values_.ids()) {
       Value& value = values_[id];
-      value.maker = OpId();
+      value.producer = OpId();
       value.storage = id;
       if (value.bytes < Bytes(0)) {
         faults_.Add("value \"{}\" has {} bytes", value.name, value.bytes.count());
@@ -77,12 +77,12 @@ class Validator {
       }
     }
     for (const ValueId read : op.reads) {
-      if (values_[read].maker.is_none()) is_read_early_[read] = true;
+      if (values_[read].producer.is_none()) is_read_early_[read] = true;
       last_reader_[read] = id;
     }
     for (const ValueId write : op.writes) CheckWrite(id, write);
     for (const auto& [write, read] : op.in_place) {
-      const bool is_write = Exists(write) && values_[write].maker == id;
+      const bool is_write = Exists(write) && values_[write].producer == id;
       const bool is_read = Exists(read) && last_reader_[read] == id;
       if (!is_write || !is_read) {
         faults_.Add("operation \"{}\" has an in-place pair that is not a write and a read of it",
@@ -93,14 +93,14 @@ class Validator {
 
   void CheckWrite(OpId id, ValueId write) {
     Value& value = values_[write];
-    if (!value.maker.is_none()) {
+    if (!value.producer.is_none()) {
       faults_.Add("value \"{}\" is made twice, by \"{}\" and by \"{}\"", value.name,
-                  ops_[value.maker].name, ops_[id].name);
+                  ops_[value.producer].name, ops_[id].name);
     }
     if (is_read_early_[write]) {
       faults_.Add("value \"{}\" is read before \"{}\" makes it", value.name, ops_[id].name);
     }
-    value.maker = id;
+    value.producer = id;
     sees_base_[write] = !value.alias_of.is_none() && last_reader_[value.alias_of] == id;
   }
 
@@ -109,8 +109,8 @@ class Validator {
     Value& value = values_[id];
     if (value.alias_of.is_none()) return;
     const Value& base = values_[value.alias_of];
-    if (value.maker.is_none()) {
-      if (!base.maker.is_none() || id < value.alias_of) {
+    if (value.producer.is_none()) {
+      if (!base.producer.is_none() || id < value.alias_of) {
         faults_.Add("value \"{}\" is made by no operation, but is in the memory of \"{}\"",
                     value.name, base.name);
       }
@@ -118,7 +118,7 @@ class Validator {
     }
     if (!sees_base_[id]) {
       faults_.Add("value \"{}\" is in the memory of \"{}\", which \"{}\" does not read", value.name,
-                  base.name, ops_[value.maker].name);
+                  base.name, ops_[value.producer].name);
     }
   }
 
@@ -143,9 +143,10 @@ class Validator {
 
   IdVector<ValueId, Value>& values_;
   const IdVector<OpId, Operation>& ops_;
-  IdVector<ValueId, bool> is_read_early_{values_.size()};  // Read by an operation before its maker.
-  IdVector<ValueId, OpId> last_reader_{values_.size()};    // Among the operations visited so far.
-  IdVector<ValueId, bool> sees_base_{values_.size()};      // For aliases: the maker reads the base.
+  IdVector<ValueId, bool> is_read_early_{
+      values_.size()};  // Read by an operation before its producer.
+  IdVector<ValueId, OpId> last_reader_{values_.size()};  // Among the operations visited so far.
+  IdVector<ValueId, bool> sees_base_{values_.size()};  // For aliases: the producer reads the base.
   Faults faults_;
 };
 
@@ -157,7 +158,7 @@ void DeriveStorage(const IdVector<OpId, Operation>& ops, IdVector<ValueId, Value
     value.storage = value.alias_of.is_none() ? id : (*values)[value.alias_of].storage;
   };
   for (const ValueId id : values->ids()) {
-    if ((*values)[id].maker.is_none()) derive(id);
+    if ((*values)[id].producer.is_none()) derive(id);
   }
   for (const Operation& op : ops) {
     for (const ValueId write : op.writes) derive(write);
@@ -217,7 +218,7 @@ Result<JointGraph> JointGraph::Create(JointGraphParts parts) {
 Bytes JointGraph::counted_bytes(ValueId id) const {
   const Value& value = values_[id];
   const bool is_counted =
-      IsCountedInPeak(value.kind) && !value.maker.is_none() && value.alias_of.is_none();
+      IsCountedInPeak(value.kind) && !value.producer.is_none() && value.alias_of.is_none();
   return is_counted ? value.bytes : Bytes(0);
 }
 
@@ -240,7 +241,7 @@ Result<JointGraph> AlignSizes(const JointGraph& graph, int64_t alignment_bytes) 
 JointGraph WithArrivingGradients(const JointGraph& graph) {
   JointGraphParts parts = PartsOf(graph);
   for (Value& value : parts.values) {
-    const bool is_made = !value.maker.is_none();
+    const bool is_made = !value.producer.is_none();
     if (is_made && value.kind == ValueKind::kParameterGradient) {
       value.kind = ValueKind::kArrivingGradient;
     }
@@ -267,7 +268,7 @@ ConstantMemory ConstantsOf(const JointGraph& graph) {
       constants.parameter_gradients += value.bytes;
     } else if (value.kind == ValueKind::kParameter) {
       constants.parameters += value.bytes;
-    } else if (value.kind == ValueKind::kConstant || value.maker.is_none()) {
+    } else if (value.kind == ValueKind::kConstant || value.producer.is_none()) {
       constants.inputs += value.bytes;
     }
   }
@@ -291,7 +292,7 @@ Optimized OptimizedOf(const JointGraph& graph) {
   return optimized;
 }
 
-Cost LeastOverhead(const JointGraph& graph) {
+Cost MinOverhead(const JointGraph& graph) {
   IdVector<OpId, bool> is_needed(graph.ops().size());
   Cost dropped;
   for (size_t i = graph.ops().size(); i-- > 0;) {
@@ -302,8 +303,8 @@ Cost LeastOverhead(const JointGraph& graph) {
       continue;
     }
     for (const ValueId read : graph.op(id).reads) {
-      const OpId maker = graph.value(read).maker;
-      if (!maker.is_none()) is_needed[maker] = true;
+      const OpId producer = graph.value(read).producer;
+      if (!producer.is_none()) is_needed[producer] = true;
     }
   }
   return Cost(0) - dropped;

@@ -54,7 +54,7 @@ struct Value {
   ValueId alias_of;
 
   // Derived by JointGraph::Create.
-  OpId maker;                 // None if the value is given from outside.
+  OpId producer;              // None if the value is given from outside.
   std::vector<OpId> readers;  // Ascending, each once.
   ValueId storage;            // The value itself, or the end of its chain of aliases.
   bool is_result = false;     // A result of the graph: its last version lives to the end.
@@ -96,12 +96,12 @@ struct JointGraphParts {
 };
 
 // Invariants: an operation reads only values that are given from outside or made by an earlier
-// operation; a value has at most one maker; no sum of sizes or of costs over the whole graph
+// operation; a value has at most one producer; no sum of sizes or of costs over the whole graph
 // exceeds kMaxTotalBytes or kMaxTotalCost.
 class JointGraph {
  public:
   // Returns kInvalidInput for a value that is read before it is made or is made twice; a read,
-  // write or alias that does not exist; an alias whose maker does not read its base; a negative
+  // write or alias that does not exist; an alias whose producer does not read its base; a negative
   // size or cost; and totals beyond the limits. The message lists all faults, not only the first.
   static Result<JointGraph> Create(JointGraphParts parts);
 
@@ -164,7 +164,7 @@ Optimized OptimizedOf(const JointGraph& graph);
 
 // The overhead of running only what some result needs, each once: no plan of the graph has less. It
 // is zero or, where there are operations that nothing needs, below.
-Cost LeastOverhead(const JointGraph& graph);
+Cost MinOverhead(const JointGraph& graph);
 
 // Returns the cost of running each operation of the phase once.
 Cost PhaseCost(const JointGraph& graph, Phase phase);

@@ -45,11 +45,11 @@ Result<Done> RequireRank(const OpSpec& spec, size_t input, size_t rank) {
 }
 
 // Sums of a few such numbers cannot overflow.
-constexpr int64_t kMostOfAttribute = int64_t{1} << 40;
+constexpr int64_t kMaxOfAttribute = int64_t{1} << 40;
 
 Result<int64_t> PositiveAttribute(const OpSpec& spec, std::string_view name) {
   const int64_t value = spec.Int(name, 0);
-  if (value >= 1 && value <= kMostOfAttribute) return value;
+  if (value >= 1 && value <= kMaxOfAttribute) return value;
   if (!spec.Has(name)) return InvalidOp(spec, fmt::format("attribute {} is missing", name));
   return InvalidOp(spec, fmt::format("attribute {} is {}; it must be {}", name, value,
                                      value < 1 ? "at least 1" : "smaller"));

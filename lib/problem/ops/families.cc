@@ -37,7 +37,7 @@ constexpr AxisList kAxisLists[] = {
 };
 
 // Far above what runtimes allow. Pads and regions have two numbers for each axis.
-constexpr int64_t kMostAxisNumbers = 1024;
+constexpr int64_t kMaxAxisNumbers = 1024;
 
 // Rules of shape inference loop over these numbers even where their values are unknown.
 Result<Done> ValidateAxisLists(const OpSpec& spec) {
@@ -45,10 +45,10 @@ Result<Done> ValidateAxisLists(const OpSpec& spec) {
     if (list.type != spec.type) continue;
     const Operand& operand = spec.input(list.operand);
     if (!operand.is_present || operand.dims.size() != 1) continue;
-    if (operand.dims[0] <= kMostAxisNumbers) continue;
+    if (operand.dims[0] <= kMaxAxisNumbers) continue;
     return InvalidOp(spec, fmt::format("input {} has {} numbers, one for each axis; at most {} "
                                        "are allowed",
-                                       list.operand, operand.dims[0], kMostAxisNumbers));
+                                       list.operand, operand.dims[0], kMaxAxisNumbers));
   }
   return Done{};
 }
@@ -67,9 +67,9 @@ Result<Done> ValidateLengths(const OpSpec& spec) {
   if (IsContents(spec.type)) return Done{};
   for (const auto& [name, value] : spec.attributes) {
     const auto* list = std::get_if<std::vector<int64_t>>(&value);
-    if (list == nullptr || list->size() <= static_cast<size_t>(kMostAxisNumbers)) continue;
+    if (list == nullptr || list->size() <= static_cast<size_t>(kMaxAxisNumbers)) continue;
     return InvalidOp(spec, fmt::format("attribute {} has {} numbers; at most {} are allowed", name,
-                                       list->size(), kMostAxisNumbers));
+                                       list->size(), kMaxAxisNumbers));
   }
   return Done{};
 }
@@ -82,7 +82,7 @@ Result<Done> ValidateAxes(const OpSpec& spec) {
     if (found == spec.attributes.end()) continue;
     const std::vector<int64_t> axes = IntegersOf(found->second);
     const auto rank =
-        operand.is_present ? static_cast<int64_t>(operand.dims.size()) : kMostAxisNumbers;
+        operand.is_present ? static_cast<int64_t>(operand.dims.size()) : kMaxAxisNumbers;
     const int64_t most = rank + static_cast<int64_t>(axes.size());
     for (const int64_t axis : axes) {
       if (axis >= -most && axis <= most) continue;
@@ -109,16 +109,16 @@ constexpr CountRule kCounts[] = {
     {"num_heads", 0},       {"num_outputs", 1},  {"q_num_heads", 0},  {"rotary_embedding_dim", 0},
     {"num_scan_inputs", 1}, {"strides", 1},
 };
-constexpr int64_t kMostCount = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 
 Result<Done> ValidateCounts(const OpSpec& spec) {
   for (const CountRule& rule : kCounts) {
     const auto found = spec.attributes.find(rule.name);
     if (found == spec.attributes.end()) continue;
     for (const int64_t number : IntegersOf(found->second)) {
-      if (number >= rule.least && number <= kMostCount) continue;
+      if (number >= rule.least && number <= kMaxCount) continue;
       return InvalidOp(spec, fmt::format("attribute {} is {}; it must be from {} to {}", rule.name,
-                                         number, rule.least, kMostCount));
+                                         number, rule.least, kMaxCount));
     }
   }
   return Done{};

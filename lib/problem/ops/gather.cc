@@ -104,8 +104,8 @@ Result<GatherShape> ReadScatterNdShape(const OpSpec& spec) {
 Result<Scattering> ReadScattering(const OpSpec& spec) {
   const std::string reduction = spec.String("reduction", "none");
   if (reduction == "none") return Scattering::kSet;
-  const bool wants_gradient = spec.input(0).has_gradient || spec.input(2).has_gradient;
-  if (wants_gradient && reduction != "add") {
+  const bool needs_gradient = spec.input(0).has_gradient || spec.input(2).has_gradient;
+  if (needs_gradient && reduction != "add") {
     return UnsupportedOp(
         spec, fmt::format("it has no gradient of reduction \"{}\", for which backward would have "
                           "to read more than the indices",

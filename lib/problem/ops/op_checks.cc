@@ -186,7 +186,7 @@ Result<Done> RequireStatistic(const OpSpec& spec, std::initializer_list<int64_t>
   if (!bytes.has_value()) {
     return UnsupportedOp(spec, "the bytes that it saves for backward do not fit 64 bits");
   }
-  if (spec.statistic_bytes == 0 && WantsGradient(spec)) {
+  if (spec.statistic_bytes == 0 && NeedsGradient(spec)) {
     return UnsupportedOp(spec, "what it saves for backward is not kept");
   }
   if (spec.statistic_bytes != 0 && spec.statistic_bytes < *bytes) {
@@ -201,7 +201,7 @@ Result<Done> RequireKeptScale(const OpSpec& spec) {
   return UnsupportedOp(spec, "its scale is computed in the step, and not kept for backward");
 }
 
-bool WantsGradient(const OpSpec& spec) {
+bool NeedsGradient(const OpSpec& spec) {
   return std::any_of(spec.inputs.begin(), spec.inputs.end(),
                      [](const Operand& input) { return input.has_gradient; });
 }

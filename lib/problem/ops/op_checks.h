@@ -95,7 +95,7 @@ Result<Done> RequireStatistic(const OpSpec& spec, std::initializer_list<int64_t>
 // 1), which backward cannot read.
 Result<Done> RequireKeptScale(const OpSpec& spec);
 
-bool WantsGradient(const OpSpec& spec);  // Whether any input's gradient is requested.
+bool NeedsGradient(const OpSpec& spec);  // Whether any input's gradient is requested.
 
 // Sizes from which work and saved statistics are counted, read from the operands of an operator.
 //

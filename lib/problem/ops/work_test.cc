@@ -138,7 +138,7 @@ TEST_CASE("work: sizes beyond any machine saturate") {
 struct TemporariesRow {
   std::string type;
   std::vector<int64_t> a, b;
-  bool wants_a, wants_b;
+  bool needs_a, needs_b;
   int64_t tensors;  // In tensors of the result's size.
 };
 
@@ -166,7 +166,7 @@ TEST_CASE("eager temporaries: gradients that PyTorch composes have the tensors o
       made.has_gradient = has_gradient;
       return made;
     };
-    spec.inputs = {operand(one.a, one.wants_a), operand(one.b, one.wants_b)};
+    spec.inputs = {operand(one.a, one.needs_a), operand(one.b, one.needs_b)};
     spec.outputs = {operand(whole, true)};
     CHECK(EagerTemporaries(spec) == Bytes(one.tensors * 4 * 32));
   }

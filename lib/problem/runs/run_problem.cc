@@ -41,7 +41,7 @@ namespace {
 
 using Lists = std::vector<std::vector<int32_t>>;
 
-bool IsMade(const JointGraph& graph, ValueId id) { return !graph.value(id).maker.is_none(); }
+bool IsMade(const JointGraph& graph, ValueId id) { return !graph.value(id).producer.is_none(); }
 
 // Returns, for each operation, the values that it reads, and the storages of those that are
 // aliases.
@@ -119,7 +119,7 @@ RunProblem::RunProblem(const JointGraph& graph)
       total_cost(graph.cost().count()) {
   for (const ValueId id : graph.values().ids()) {
     bytes.push_back(graph.counted_bytes(id).count());
-    maker.push_back(graph.value(id).maker.index());
+    producer.push_back(graph.value(id).producer.index());
     is_result.push_back(graph.value(id).is_result);
   }
   // A value whose memory holds a result stays as well.
@@ -152,9 +152,9 @@ void LazyRuns::Run(OpId op) {
 }
 
 void LazyRuns::Provide(int32_t value) {
-  const int32_t maker = problem_.maker[static_cast<size_t>(value)];
-  if (maker < 0 || IsThere(value)) return;
-  stack_.push_back({maker});
+  const int32_t producer = problem_.producer[static_cast<size_t>(value)];
+  if (producer < 0 || IsThere(value)) return;
+  stack_.push_back({producer});
   RunAll();
 }
 
@@ -175,7 +175,7 @@ void LazyRuns::RunAll() {
     const std::span<const int32_t> reads = problem_.reads[frame.op];
     if (frame.reads_done < reads.size()) {
       const int32_t read = reads[frame.reads_done++];
-      if (!IsThere(read)) stack_.push_back({problem_.maker[static_cast<size_t>(read)]});
+      if (!IsThere(read)) stack_.push_back({problem_.producer[static_cast<size_t>(read)]});
       continue;
     }
     const int32_t op = frame.op;
@@ -229,8 +229,8 @@ class AliasRuns {
       PollStop();
       const Value& made = graph_.value(*alias);
       const bool is_stale = base_[*alias] != made_[made.alias_of];
-      if (is_stale && !made.maker.is_none() && IsViewOf(made.maker, made.alias_of)) {
-        Append(made.maker);
+      if (is_stale && !made.producer.is_none() && IsViewOf(made.producer, made.alias_of)) {
+        Append(made.producer);
       }
     }
     for (const ValueId alias : chain) settled_at_[alias] = remade;
@@ -271,7 +271,7 @@ class AliasRuns {
            std::all_of(op.writes.begin(), op.writes.end(),
                        [&](ValueId write) { return !graph_.value(write).alias_of.is_none(); }) &&
            std::all_of(op.reads.begin(), op.reads.end(), [&](ValueId read) {
-             return read == base || graph_.value(read).maker.is_none();
+             return read == base || graph_.value(read).producer.is_none();
            });
   }
 

@@ -4,7 +4,7 @@
 // shares. A sequence of runs that is valid here is a plan of the joint graph. Its peak there is no
 // higher than here, unless memory is made anew while an alias still holds the old version, so
 // lib/problem/schedule/simulate.h measures the plan in the end. No plan of the joint graph is
-// better than all sequences that are valid here, since running the maker of memory that an alias
+// better than all sequences that are valid here, since running the producer of memory that an alias
 // holds gains nothing. Values given from outside are removed too: they are always there and count
 // nowhere.
 #pragma once
@@ -52,10 +52,10 @@ struct RunProblem {
   std::vector<bool> is_needed;  // It must run, because it makes a result or a parameter gradient.
 
   // Indexed by value.
-  std::vector<int64_t> bytes;   // What it occupies while it is in memory.
-  std::vector<int32_t> maker;   // Operation; -1 if the value is given from outside.
-  FlatLists readers;            // Operations, ascending.
-  std::vector<bool> is_result;  // It stays to the end, from its last run on.
+  std::vector<int64_t> bytes;     // What it occupies while it is in memory.
+  std::vector<int32_t> producer;  // Operation; -1 if the value is given from outside.
+  FlatLists readers;              // Operations, ascending.
+  std::vector<bool> is_result;    // It stays to the end, from its last run on.
   // Bytes by which a run of the operation may need less than reads + writes + workspace, since its
   // writes may take over the memory of reads that die there. Bounds must allow for it.
   std::vector<int64_t> in_place_bytes;
@@ -74,7 +74,7 @@ class LazyRuns {
  public:
   explicit LazyRuns(const RunProblem& problem);  // Keeps a reference to `problem`.
 
-  // Runs the operation, preceded by the makers of those reads that are not in memory.
+  // Runs the operation, preceded by the producers of those reads that are not in memory.
   void Run(OpId op);
   // Makes the value unless it is in memory. Values given from outside always are.
   void Provide(int32_t value);

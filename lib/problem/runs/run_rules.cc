@@ -15,14 +15,14 @@ class RunProgress {
       : rules_(rules),
         last_of_forward_(last_of_forward),
         has_ended_(last_of_forward.is_none()),
-        has_run_(rules.makers.size()),
-        is_made_late_(rules.makers.size()) {}
+        has_run_(rules.producers.size()),
+        is_made_late_(rules.producers.size()) {}
 
   bool HasRun(int32_t op) const { return has_run_[At(op)]; }
   // Whether a run of the operation now must not read the value that the forward pass made of
-  // `maker`, which is in memory.
-  bool MustNotRead(int32_t op, int32_t maker) const {
-    if (!rules_.is_recomputed[At(maker)] || is_made_late_[At(maker)]) return false;
+  // `producer`, which is in memory.
+  bool MustNotRead(int32_t op, int32_t producer) const {
+    if (!rules_.is_recomputed[At(producer)] || is_made_late_[At(producer)]) return false;
     return rules_.is_backward[At(op)] || (has_ended_ && has_run_[At(op)]);
   }
   void Add(int32_t op) {
@@ -51,10 +51,10 @@ class ConstrainedRuns {
     while (!stack_.empty()) {
       Frame& frame = stack_.back();
       const int32_t op = frame.op;
-      const std::vector<int32_t>& makers = rules_.makers[At(op)];
-      if (frame.makers_done < makers.size()) {
-        const int32_t maker = makers[frame.makers_done++];
-        if (progress_.MustNotRead(op, maker)) stack_.push_back({maker});
+      const std::vector<int32_t>& producers = rules_.producers[At(op)];
+      if (frame.producers_done < producers.size()) {
+        const int32_t producer = producers[frame.producers_done++];
+        if (progress_.MustNotRead(op, producer)) stack_.push_back({producer});
         continue;
       }
       stack_.pop_back();
@@ -68,7 +68,7 @@ class ConstrainedRuns {
  private:
   struct Frame {
     int32_t op;
-    size_t makers_done = 0;
+    size_t producers_done = 0;
   };
 
   const RunRules& rules_;
@@ -81,19 +81,19 @@ class ConstrainedRuns {
 // operation, or the end.
 Runs WithoutUnread(const RunRules& rules, const Runs& runs) {
   std::vector<bool> is_first(runs.size());
-  std::vector<bool> has_run(rules.makers.size());
+  std::vector<bool> has_run(rules.producers.size());
   for (size_t k = 0; k < runs.size(); ++k) {
     is_first[k] = !has_run[At(runs[k].index())];
     has_run[At(runs[k].index())] = true;
   }
-  std::vector<bool> is_wanted(rules.makers.size());
+  std::vector<bool> is_wanted(rules.producers.size());
   Runs kept;
   for (size_t k = runs.size(); k-- > 0;) {
     const size_t op = At(runs[k].index());
     if (!is_first[k] && !is_wanted[op]) continue;
     kept.push_back(runs[k]);
     is_wanted[op] = false;
-    for (const int32_t maker : rules.makers[op]) is_wanted[At(maker)] = true;
+    for (const int32_t producer : rules.producers[op]) is_wanted[At(producer)] = true;
   }
   std::reverse(kept.begin(), kept.end());
   return kept;
@@ -112,19 +112,19 @@ RunRules RulesOf(const JointGraph& graph, const RunProblem& problem) {
   rules.is_recomputed.resize(count);
   for (const OpId id : graph.ops().ids()) {
     rules.is_backward.push_back(IsOfBackwardPass(graph.op(id)));
-    std::vector<int32_t>& makers = rules.makers.emplace_back();
+    std::vector<int32_t>& producers = rules.producers.emplace_back();
     for (const int32_t read : problem.reads[id.index()]) {
-      makers.push_back(problem.maker[At(read)]);
+      producers.push_back(problem.producer[At(read)]);
     }
-    std::sort(makers.begin(), makers.end());
-    makers.erase(std::unique(makers.begin(), makers.end()), makers.end());
+    std::sort(producers.begin(), producers.end());
+    producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
   }
   return rules;
 }
 
 OpId LastOfForwardPass(const RunRules& rules, const Runs& runs) {
   OpId last;
-  std::vector<bool> has_run(rules.makers.size());
+  std::vector<bool> has_run(rules.producers.size());
   for (const OpId id : runs) {
     const size_t op = At(id.index());
     if (rules.is_backward[op]) break;
@@ -139,8 +139,8 @@ bool Satisfies(const RunRules& rules, const Runs& runs) {
   for (const OpId id : runs) {
     const int32_t op = id.index();
     if (rules.runs_once[At(op)] && progress.HasRun(op)) return false;
-    for (const int32_t maker : rules.makers[At(op)]) {
-      if (progress.MustNotRead(op, maker)) return false;
+    for (const int32_t producer : rules.producers[At(op)]) {
+      if (progress.MustNotRead(op, producer)) return false;
     }
     progress.Add(op);
   }
@@ -155,12 +155,12 @@ Runs ConstrainedTo(const RunRules& rules, const Runs& runs) {
 }
 
 std::vector<bool> ForcedToRunAgain(const RunRules& rules, const std::vector<bool>& is_required) {
-  std::vector<bool> is_forced(rules.makers.size());
-  // Makers come before the operations that read what they make.
-  for (size_t op = rules.makers.size(); op-- > 0;) {
+  std::vector<bool> is_forced(rules.producers.size());
+  // Producers come before the operations that read what they make.
+  for (size_t op = rules.producers.size(); op-- > 0;) {
     if (!is_forced[op] && !(rules.is_backward[op] && is_required[op])) continue;
-    for (const int32_t maker : rules.makers[op]) {
-      if (rules.is_recomputed[At(maker)]) is_forced[At(maker)] = true;
+    for (const int32_t producer : rules.producers[op]) {
+      if (rules.is_recomputed[At(producer)]) is_forced[At(producer)] = true;
     }
   }
   return is_forced;

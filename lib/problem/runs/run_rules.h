@@ -26,8 +26,8 @@ namespace ckplan {
 
 // Indexed by operation.
 struct RunRules {
-  std::vector<std::vector<int32_t>> makers;  // The makers of all its reads, each once.
-  std::vector<bool> is_backward;             // It belongs to the backward pass.
+  std::vector<std::vector<int32_t>> producers;  // The producers of all its reads, each once.
+  std::vector<bool> is_backward;                // It belongs to the backward pass.
   std::vector<bool> runs_once;
   std::vector<bool> is_recomputed;
 };
@@ -46,9 +46,9 @@ OpId LastOfForwardPass(const RunRules& rules, const Runs& runs);
 
 bool Satisfies(const RunRules& rules, const Runs& runs);
 
-// Returns the runs if they obey. Otherwise it leaves out forbidden second runs, runs the makers of
-// recomputed values again just before their reads in the backward pass, and removes runs beyond the
-// first whose values are no longer read. First runs keep their order. O(reads of all runs).
+// Returns the runs if they obey. Otherwise it leaves out forbidden second runs, runs the producers
+// of recomputed values again just before their reads in the backward pass, and removes runs beyond
+// the first whose values are no longer read. First runs keep their order. O(reads of all runs).
 Runs ConstrainedTo(const RunRules& rules, const Runs& runs);
 
 // The operations that run twice in every plan that obeys, because their values must be recomputed

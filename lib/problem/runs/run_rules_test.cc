@@ -16,7 +16,7 @@ namespace {
 // of B.
 RunRules ChainRules() {
   RunRules rules;
-  rules.makers = {{}, {0}, {1}, {1, 2}, {0, 1, 3}};
+  rules.producers = {{}, {0}, {1}, {1, 2}, {0, 1, 3}};
   rules.is_backward = {false, false, false, true, true};
   rules.runs_once.resize(5);
   rules.is_recomputed.resize(5);
@@ -70,7 +70,7 @@ TEST_CASE("run rules: the forward pass ends before the first run of the backward
   CHECK(LastOfForwardPass(rules, LetterRuns("abcbBA")) == OpId(2));
   CHECK(LastOfForwardPass(rules, LetterRuns("")).is_none());
   // B reads nothing and runs first; second runs after it are in the backward pass.
-  rules.makers[3] = {};
+  rules.producers[3] = {};
   rules.is_recomputed[1] = true;
   CHECK(LastOfForwardPass(rules, LetterRuns("BabcA")).is_none());
   CHECK(Constrained(rules, "BabcA") == "BabcbA");
@@ -82,7 +82,7 @@ TEST_CASE("run rules: operations run again if the backward pass reads them, also
   CHECK(ForcedToRunAgain(rules, all) == std::vector<bool>(5));
   rules.is_recomputed = {true, true, false, false, false};
   CHECK(ForcedToRunAgain(rules, all) == rules.is_recomputed);
-  rules.makers[4] = {1, 3};  // No backward operation reads a, but b does, which runs again.
+  rules.producers[4] = {1, 3};  // No backward operation reads a, but b does, which runs again.
   CHECK(ForcedToRunAgain(rules, all) == rules.is_recomputed);
   CHECK(ForcedToRunAgain(rules, {true, true, true, false, false}) == std::vector<bool>(5));
 }
@@ -102,7 +102,7 @@ TEST_CASE("run rules: random plans that are made to obey are plans, and obey") {
     }
     const JointGraph graph = JointGraph::Create(std::move(parts)).value();
     RunRules rules = RulesOf(graph, RunProblem(graph));
-    for (size_t op = 0; op < rules.makers.size(); ++op) {
+    for (size_t op = 0; op < rules.producers.size(); ++op) {
       rules.runs_once[op] = rng.Chance(30);
       rules.is_recomputed[op] = !rules.is_backward[op] && !rules.runs_once[op] && rng.Chance(40);
     }
@@ -114,7 +114,7 @@ TEST_CASE("run rules: random plans that are made to obey are plans, and obey") {
     REQUIRE_MESSAGE(simulation.ok(), simulation.error().message);
     changed += constrained == runs ? 0 : 1;
     // Operations that must run twice do.
-    std::vector<bool> ran(rules.makers.size());
+    std::vector<bool> ran(rules.producers.size());
     for (const OpId op : constrained) ran[static_cast<size_t>(op.index())] = true;
     const std::vector<bool> forced = ForcedToRunAgain(rules, ran);
     for (size_t op = 0; op < forced.size(); ++op) {

@@ -20,8 +20,8 @@ class ChoiceExpansion {
       Add(choice_.order[i].index());
     }
     for (int32_t value = 0; value < problem_.value_count; ++value) {
-      if (!problem_.is_result[At(value)] || problem_.maker[At(value)] < 0) continue;
-      if (!is_there_[At(value)]) Add(problem_.maker[At(value)]);
+      if (!problem_.is_result[At(value)] || problem_.producer[At(value)] < 0) continue;
+      if (!is_there_[At(value)]) Add(problem_.producer[At(value)]);
     }
     return std::move(steps_);
   }
@@ -37,7 +37,7 @@ class ChoiceExpansion {
     for (int32_t value = 0; value < problem_.value_count; ++value) {
       if (!is_there_[At(value)]) continue;
       const bool has_way_back =
-          choice_.loaded[At(value)] || problem_.may_repeat[At(problem_.maker[At(value)])];
+          choice_.loaded[At(value)] || problem_.may_repeat[At(problem_.producer[At(value)])];
       is_there_[At(value)] = choice_.kept[At(value)] || !has_way_back;
     }
     is_after_ = true;
@@ -56,7 +56,7 @@ class ChoiceExpansion {
       if (frame.reads_done < reads.size()) {
         const int32_t read = reads[frame.reads_done++];
         const bool is_made_now = !is_there_[At(read)] && !MayLoad(read);
-        if (is_made_now) stack.push_back({problem_.maker[At(read)]});
+        if (is_made_now) stack.push_back({problem_.producer[At(read)]});
         continue;
       }
       for (const int32_t read : reads) Load(read);

@@ -1,5 +1,6 @@
 // Sequences of runs and loads, the form in which algorithms plan copies to the host. A load brings
-// a value back: it makes the value as a run of its maker does, but reads nothing and costs nothing.
+// a value back: it makes the value as a run of its producer does, but reads nothing and costs
+// nothing.
 //
 //   a  b  c  d  loss  D  load(b)  C        b is copied to the host after its first run, and is away
 //                                          between its last read before the load and the load

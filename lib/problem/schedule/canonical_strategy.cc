@@ -143,8 +143,8 @@ class SegmentwiseLowering {
         if (!p.is_none()) lower(&freed_with_[p], first);
       }
       for (const TensorId read : graph_.node(v).backward_reads) {
-        const NodeId maker = graph_.tensor(read).producer;
-        if (!maker.is_none()) lower(&freed_with_[maker], sequence.segment_of[v]);
+        const NodeId producer = graph_.tensor(read).producer;
+        if (!producer.is_none()) lower(&freed_with_[producer], sequence.segment_of[v]);
       }
     }
     to_free_.resize(segments_.size());

@@ -468,11 +468,11 @@ std::vector<OpId> RunsOf(const std::vector<Step>& step_of, const Schedule& sched
 
 std::vector<OpId> DelayUntilReadable(const JointGraph& graph, const std::vector<OpId>& runs) {
   IdVector<OpId, bool> has_run(graph.ops().size());
-  // Returns the first maker of a read of `op` that has not run, or none if all have.
-  const auto missing_maker = [&](OpId op) {
+  // Returns the first producer of a read of `op` that has not run, or none if all have.
+  const auto missing_producer = [&](OpId op) {
     for (const ValueId read : graph.op(op).reads) {
-      const OpId maker = graph.value(read).maker;
-      if (!maker.is_none() && !has_run[maker]) return maker;
+      const OpId producer = graph.value(read).producer;
+      if (!producer.is_none() && !has_run[producer]) return producer;
     }
     return OpId();
   };
@@ -485,8 +485,8 @@ std::vector<OpId> DelayUntilReadable(const JointGraph& graph, const std::vector<
     ready = {op};
     for (size_t i = 0; i < ready.size(); ++i) {
       const OpId next = ready[i];
-      if (const OpId maker = missing_maker(next); !maker.is_none()) {
-        waiting_for[maker].push_back(next);
+      if (const OpId producer = missing_producer(next); !producer.is_none()) {
+        waiting_for[producer].push_back(next);
         continue;
       }
       ordered.push_back(next);

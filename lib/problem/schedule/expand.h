@@ -66,7 +66,7 @@ std::vector<OpId> RunsOf(const std::vector<Step>& step_of, const Schedule& sched
 // until the value has been made. An expansion for any order adds gradients in the order of the
 // graph, so this turns a schedule that runs forward in another order, and backward in its reverse,
 // into a plan of the expansion. O(reads of all runs), plus the reads of an operation again for each
-// maker that it waits for.
+// producer that it waits for.
 std::vector<OpId> DelayUntilReadable(const JointGraph& graph, const std::vector<OpId>& runs);
 
 // Returns a schedule of the step's forward graph in the form of the step: if that is a joint graph,

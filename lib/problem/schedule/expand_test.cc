@@ -24,8 +24,8 @@ std::vector<OpId> RandomOrder(Rng& rng, const JointGraph& graph) {
     std::vector<OpId> ready;
     for (const OpId id : graph.ops().ids()) {
       const auto is_made = [&](ValueId read) {
-        const OpId maker = graph.value(read).maker;
-        return maker.is_none() || has_run[maker];
+        const OpId producer = graph.value(read).producer;
+        return producer.is_none() || has_run[producer];
       };
       const std::vector<ValueId>& reads = graph.op(id).reads;
       if (!has_run[id] && std::all_of(reads.begin(), reads.end(), is_made)) ready.push_back(id);

@@ -12,7 +12,7 @@
 //
 // That is how a graph goes backward by node. By input (WithBackwardByInput), every gradient has one
 // buffer, made by the step of the node whose output it belongs to. It is released once that node
-// and all makers of that node's inputs have had their steps; with explicit frees, at its free.
+// and all producers of that node's inputs have had their steps; with explicit frees, at its free.
 #pragma once
 
 #include <algorithm>

@@ -89,7 +89,7 @@ Schedule LowerCheckpoints(const TensorGraph& graph, const IdVector<NodeId, int32
 // Mirror counts → Schedule: Alg. 2 of Chen et al. 2016.
 //
 // m(v) copies of node v are added to the graph: 0 keeps the result of v, 1 runs v once more. Copy k
-// of v reads copy min(k, m(u)) of each input's maker u, and backward reads the last copy, number
+// of v reads copy min(k, m(u)) of each input's producer u, and backward reads the last copy, number
 // m(u). Copy 0 is the first run. A copy runs when the first backward step needs it, together with
 // the copies that it reads itself. A chain a → b → c → d with m(a) = 2, m(b) = 1:
 //

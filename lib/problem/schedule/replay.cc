@@ -38,7 +38,7 @@ std::optional<ReplayFault> Replay::ReadStep(int32_t step, FreePolicy frees) {
   if (kind < 0) {
     if (IsOfGradient(kind)) return std::nullopt;
     int32_t& newest = newest_[static_cast<size_t>(FreeOf(kind))];
-    if (newest == kNone) return ReplayFault{Kind::kAbsentFree, k, FreeOf(kind)};
+    if (newest == kNone) return ReplayFault{Kind::kFreesAbsent, k, FreeOf(kind)};
     versions_[static_cast<size_t>(newest)].dies_at = step;
     newest = kNone;
     return std::nullopt;
@@ -46,7 +46,7 @@ std::optional<ReplayFault> Replay::ReadStep(int32_t step, FreePolicy frees) {
   const bool is_explicit = frees == FreePolicy::kExplicit;
   for (const int32_t read : table_.reads[kind]) {
     if (newest_[static_cast<size_t>(read)] == kNone) {
-      return ReplayFault{Kind::kAbsentRead, k, read};
+      return ReplayFault{Kind::kReadsAbsent, k, read};
     }
     Version& version = NewestOf(read);
     version.last_read = step;
@@ -54,7 +54,7 @@ std::optional<ReplayFault> Replay::ReadStep(int32_t step, FreePolicy frees) {
   }
   for (const int32_t write : table_.writes[kind]) {
     int32_t& newest = newest_[static_cast<size_t>(write)];
-    if (is_explicit && newest != kNone) return ReplayFault{Kind::kStillThere, k, write};
+    if (is_explicit && newest != kNone) return ReplayFault{Kind::kNotFreed, k, write};
     newest = static_cast<int32_t>(versions_.size());
     versions_.push_back({is_explicit ? kNone : step, step, kNone});
   }
@@ -95,7 +95,8 @@ std::optional<ReplayFault> Replay::ReadTransfer(int32_t step) {
     BringBack(value, step);
     return std::nullopt;
   }
-  if (newest_[static_cast<size_t>(value)] == kNone) return ReplayFault{Kind::kAbsentRead, k, value};
+  if (newest_[static_cast<size_t>(value)] == kNone)
+    return ReplayFault{Kind::kReadsAbsent, k, value};
   Version& version = NewestOf(value);
   version.last_read = version.dies_at = step;
   place.is_copied = kind == StepKind::kOut;

@@ -37,9 +37,9 @@ namespace ckplan {
 // The reason why a sequence cannot be replayed.
 struct ReplayFault {
   enum class Kind : uint8_t {
-    kAbsentRead,    // The step reads a value that is not in memory.
-    kAbsentFree,    // The step frees a value that is not in memory.
-    kStillThere,    // The step makes a value that has not been freed. Only with explicit frees.
+    kReadsAbsent,   // The step reads a value that is not in memory.
+    kFreesAbsent,   // The step frees a value that is not in memory.
+    kNotFreed,      // The step makes a value that has not been freed. Only with explicit frees.
     kNeverFreed,    // A value is still in memory at the end. Only with explicit frees.
     kCopyUnderWay,  // The step makes, copies or loads a value between its `out` and its `drop`.
     kNoCopy,        // The step drops a value of which no copy is under way.
@@ -47,7 +47,7 @@ struct ReplayFault {
     kNeverDropped,  // A copy is still under way at the end; the step is the number of steps.
     kUnreadLoad,    // No run reads what the step loads.
   };
-  Kind kind = Kind::kAbsentRead;
+  Kind kind = Kind::kReadsAbsent;
   size_t step = 0;  // The number of steps for kNeverFreed and others, which say so.
   int32_t value = -1;
 };

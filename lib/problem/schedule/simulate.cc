@@ -124,11 +124,11 @@ Error Simulator::FaultOf(const Schedule& schedule, const ReplayFault& fault) con
   const std::string tensor =
       fmt::format("{} \"{}\"", of_.tensor_word(), of_.NameOf(TensorId(fault.value)));
   switch (fault.kind) {
-    case ReplayFault::Kind::kAbsentRead:
+    case ReplayFault::Kind::kReadsAbsent:
       return StepError(schedule, fault.step, "reads " + tensor + ", which is not in memory");
-    case ReplayFault::Kind::kAbsentFree:
+    case ReplayFault::Kind::kFreesAbsent:
       return StepError(schedule, fault.step, "frees a tensor that is not in memory");
-    case ReplayFault::Kind::kStillThere:
+    case ReplayFault::Kind::kNotFreed:
       return StepError(schedule, fault.step, "makes a tensor that is in memory already");
     case ReplayFault::Kind::kCopyUnderWay:
       return StepError(schedule, fault.step,

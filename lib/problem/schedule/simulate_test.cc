@@ -392,7 +392,7 @@ TEST_CASE("arriving gradients: they are values that are results, and count as su
     JointGraphParts parts = PartsOf(graph);
     for (const ValueId id : parts.values.ids()) {
       Value& value = parts.values[id];
-      if (value.kind != ValueKind::kParameterGradient || value.maker.is_none()) continue;
+      if (value.kind != ValueKind::kParameterGradient || value.producer.is_none()) continue;
       value.kind = ValueKind::kValue;
       if (!value.is_result) parts.results.push_back(id);
     }

@@ -30,13 +30,13 @@ std::vector<int32_t> PairsOf(const TensorGraph& graph, const Node& node) {
 
 bool IsInMemory(const JointGraph& graph, ValueId id) {
   const Value& storage = graph.value(graph.value(id).storage);
-  return IsCountedInPeak(storage.kind) && !storage.maker.is_none();
+  return IsCountedInPeak(storage.kind) && !storage.producer.is_none();
 }
 
 std::vector<int32_t> Made(const JointGraph& graph, const std::vector<ValueId>& values) {
   std::vector<int32_t> made;
   for (const ValueId id : values) {
-    if (!graph.value(id).maker.is_none()) made.push_back(id.index());
+    if (!graph.value(id).producer.is_none()) made.push_back(id.index());
   }
   return made;
 }
@@ -187,7 +187,7 @@ void AddTransfers(const JointGraph& graph, StepTable* table) {
   for (const ValueId id : graph.values().ids()) {
     const Value& value = graph.value(id);
     table->storage_of.push_back(value.storage.index());
-    const bool is_alias = value.storage != id && !value.maker.is_none();
+    const bool is_alias = value.storage != id && !value.producer.is_none();
     if (is_alias) aliases[static_cast<size_t>(value.storage.index())].push_back(id.index());
     AppendTransfersOf(id.index(), table);
   }

@@ -108,8 +108,8 @@ std::vector<std::string> TrainingStep::ModulesOf(NodeId node) const {
   return call < 0 ? std::vector<std::string>() : ModulesOnPath(modules_->call(call).path);
 }
 
-NodeId TrainingStep::MakerOf(TensorId tensor) const {
-  return is_joint() ? joint_->value(tensor).maker : forward_->tensor(tensor).producer;
+NodeId TrainingStep::ProducerOf(TensorId tensor) const {
+  return is_joint() ? joint_->value(tensor).producer : forward_->tensor(tensor).producer;
 }
 
 TensorId TrainingStep::StorageOf(TensorId tensor) const {
@@ -123,7 +123,7 @@ Bytes TrainingStep::BytesOf(TensorId tensor) const {
 bool TrainingStep::CountsInPeak(TensorId id) const {
   if (!is_joint()) return !forward_->is_input(id);
   const Value& value = joint_->value(id);
-  return value.alias_of.is_none() && IsCountedInPeak(value.kind) && !value.maker.is_none();
+  return value.alias_of.is_none() && IsCountedInPeak(value.kind) && !value.producer.is_none();
 }
 
 const std::vector<NodeId>& TrainingStep::ReadersOf(TensorId tensor) const {
@@ -213,8 +213,8 @@ Cost TrainingStep::backward_cost() const {
   return is_joint() ? PhaseCost(*joint_, Phase::kBackward) : forward_->backward_cost();
 }
 
-Cost TrainingStep::LeastOverhead() const {
-  return is_joint() ? ckplan::LeastOverhead(*joint_) : Cost(0);
+Cost TrainingStep::MinOverhead() const {
+  return is_joint() ? ckplan::MinOverhead(*joint_) : Cost(0);
 }
 
 ConstantMemory TrainingStep::constants() const {

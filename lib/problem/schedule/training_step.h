@@ -73,7 +73,7 @@ class TrainingStep {
   // "layer1.0.conv1". If the graph has no modules, the parts of the node's name before each slash.
   std::vector<std::string> ModulesOf(NodeId node) const;
 
-  NodeId MakerOf(TensorId tensor) const;  // None if the tensor is given from outside.
+  NodeId ProducerOf(TensorId tensor) const;  // None if the tensor is given from outside.
   // The tensor whose memory this one uses: the tensor itself unless it is an alias.
   TensorId StorageOf(TensorId tensor) const;
   Bytes BytesOf(TensorId tensor) const;
@@ -104,7 +104,7 @@ class TrainingStep {
   Cost cost() const { return forward_cost() + backward_cost(); }
   // The overhead of a plan is the cost of its runs beyond one of each node. This is the overhead of
   // running only what is needed: zero, or less if no result needs some operations of a joint graph.
-  Cost LeastOverhead() const;
+  Cost MinOverhead() const;
   ConstantMemory constants() const;
   // The gradients of parameters, wherever they are counted, that optimizers keep state for.
   Optimized optimized() const;

@@ -122,7 +122,7 @@ TEST_CASE("transfers: a copy on the host stays good for another run and a second
   const JointGraph graph =
       GraphOfOps({{"a", 8, 10, {}}, {"b", 2, 20, {0}}, {"c", 1, 30, {0, 1}}, {"d", 2, 5, {0, 2}}});
   const TrainingStep step = TrainingStep(graph).WithLink(&kLink);
-  // b needs a from its maker, c from the host, d from the host once more.
+  // b needs a from its producer, c from the host, d from the host once more.
   const Schedule schedule = InSteps({Op(0), Step::Out(kA), Step::Drop(kA), Op(0), Op(1),
                                      Step::In(kA), Op(2), Step::In(kA), Op(3)});
   const Simulation simulation = Simulator(step).Run(schedule).value();

@@ -115,9 +115,9 @@ class StateSpace {
       return !state.has_ended || (state.ran & backward_) != 0;
     }
     if (!state.has_ended) return !rules_->is_backward[at];
-    for (const int32_t maker : rules_->makers[at]) {
-      const bool is_late = (state.late & Bit(maker)) != 0;
-      if (rules_->is_recomputed[static_cast<size_t>(maker)] && !is_late) return false;
+    for (const int32_t producer : rules_->producers[at]) {
+      const bool is_late = (state.late & Bit(producer)) != 0;
+      if (rules_->is_recomputed[static_cast<size_t>(producer)] && !is_late) return false;
     }
     return true;
   }
@@ -158,7 +158,7 @@ std::optional<int64_t> Shortest(const StateSpace& space, Next next, Extend exten
 
 // The least cost of a plan within the budget; `add_runs` adds the runs that may follow a state.
 template <typename AddRuns>
-std::optional<int64_t> LeastCost(const StateSpace& space, int64_t budget, AddRuns add_runs) {
+std::optional<int64_t> MinCost(const StateSpace& space, int64_t budget, AddRuns add_runs) {
   const auto next = [&](const State& state) {
     std::vector<Move> moves;
     space.AddDrops(state, &moves);
@@ -246,7 +246,7 @@ JointGraph ChainJointGraph(Rng& rng, int layer_count) {
   return JointGraph::Create(std::move(parts)).value();
 }
 
-int64_t ExhaustiveLeastPeak(const RunProblem& problem) {
+int64_t ExhaustiveMinPeak(const RunProblem& problem) {
   const StateSpace space(problem);
   const auto next = [&](const State& state) {
     std::vector<Move> moves;
@@ -260,7 +260,7 @@ int64_t ExhaustiveLeastPeak(const RunProblem& problem) {
   return *Shortest(space, next, extend);
 }
 
-int64_t ExhaustiveLeastPeakOnce(const RunProblem& problem) {
+int64_t ExhaustiveMinPeakOnce(const RunProblem& problem) {
   const StateSpace space(problem);
   const auto next = [&](const State& state) {
     std::vector<Move> moves;
@@ -276,10 +276,10 @@ int64_t ExhaustiveLeastPeakOnce(const RunProblem& problem) {
   return *Shortest(space, next, extend);
 }
 
-std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, std::span<const OpId> order,
-                                           int64_t budget, const RunRules* rules) {
+std::optional<int64_t> ExhaustiveMinCost(const RunProblem& problem, std::span<const OpId> order,
+                                         int64_t budget, const RunRules* rules) {
   const StateSpace space(problem, rules);
-  return LeastCost(space, budget, [&](const State& state, std::vector<Move>* moves) {
+  return MinCost(space, budget, [&](const State& state, std::vector<Move>* moves) {
     for (const OpId op : order) {
       space.AddRuns(state, op.index(), moves);
       if ((state.ran & Bit(op.index())) == 0) break;
@@ -287,11 +287,11 @@ std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, std::span<
   });
 }
 
-std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, int64_t budget,
-                                           const RunRules* rules) {
+std::optional<int64_t> ExhaustiveMinCost(const RunProblem& problem, int64_t budget,
+                                         const RunRules* rules) {
   const StateSpace space(problem, rules);
   const Runs required = RequiredOwnOrder(problem);
-  return LeastCost(space, budget, [&](const State& state, std::vector<Move>* moves) {
+  return MinCost(space, budget, [&](const State& state, std::vector<Move>* moves) {
     for (const OpId op : required) space.AddRuns(state, op.index(), moves);
   });
 }

@@ -23,15 +23,15 @@ JointGraph ChainJointGraph(Rng& rng, int layer_count);
 
 // Returns the least peak of all plans for at most 10 operations and 20 values. A write may take
 // over the memory of any read that it is paired with and that dies at its run.
-int64_t ExhaustiveLeastPeak(const RunProblem& problem);
+int64_t ExhaustiveMinPeak(const RunProblem& problem);
 // The least peak of the plans in which each operation runs at most once.
-int64_t ExhaustiveLeastPeakOnce(const RunProblem& problem);
+int64_t ExhaustiveMinPeakOnce(const RunProblem& problem);
 // The least cost of all plans within the budget in which the first runs of `order`'s operations
 // come in this order, and which obey `rules` if it is given; nothing if there is no such plan.
-std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, std::span<const OpId> order,
-                                           int64_t budget, const RunRules* rules = nullptr);
+std::optional<int64_t> ExhaustiveMinCost(const RunProblem& problem, std::span<const OpId> order,
+                                         int64_t budget, const RunRules* rules = nullptr);
 // The least cost of all plans within the budget, in whatever order.
-std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, int64_t budget,
-                                           const RunRules* rules = nullptr);
+std::optional<int64_t> ExhaustiveMinCost(const RunProblem& problem, int64_t budget,
+                                         const RunRules* rules = nullptr);
 
 }  // namespace ckplan

@@ -50,7 +50,8 @@ class OffloadSearch {
       : problem_(problem), times_(times), order_(order), budget_(budget) {
     CKPLAN_CHECK(problem.value_count <= kMaxValues, "a state has so many values");
     for (int32_t value = 0; value < problem.value_count; ++value) {
-      if (problem.is_result[At(value)] && problem.maker[At(value)] >= 0) results_ |= BitOf(value);
+      if (problem.is_result[At(value)] && problem.producer[At(value)] >= 0)
+        results_ |= BitOf(value);
     }
   }
 

@@ -85,7 +85,7 @@ inline std::vector<OpId> RandomOrder(Rng* rng, const JointGraph& graph) {
     for (const OpId id : graph.ops().ids()) {
       const std::vector<ValueId>& reads = graph.op(id).reads;
       const bool is_ready = std::all_of(reads.begin(), reads.end(), [&](ValueId read) {
-        return has_run[static_cast<size_t>(graph.value(read).maker.index())];
+        return has_run[static_cast<size_t>(graph.value(read).producer.index())];
       });
       if (is_ready && !has_run[static_cast<size_t>(id.index())]) ready.push_back(id);
     }

@@ -218,10 +218,10 @@ def _source(node: Any) -> Any:
         if node.target is operator.getitem and not operators.is_declared_view(sources[0]):
             return node
         keys, is_view = set(_keys(node)), operators.is_declared_view(node)
-        makers = [source for source in sources if is_view or keys.intersection(_keys(source))]
-        if not makers:
+        producers = [source for source in sources if is_view or keys.intersection(_keys(source))]
+        if not producers:
             return node
-        node = makers[0]
+        node = producers[0]
     return node
 
 

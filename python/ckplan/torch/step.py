@@ -162,7 +162,7 @@ class Step(StepPlans):
         replaced that tensor.
         """
         direct = [t.grad_fn for t in tensors_in(list(outputs)) if call.has_made(t)]
-        found = [node for node in nodes if any(node is maker for maker in direct)]
+        found = [node for node in nodes if any(node is producer for producer in direct)]
         if not found and not private_autograd.has_saved_tensor_hooks():
             position = self._replacement.first_made if self._replacement else self._first_made
             found = [node for node in nodes if has_saved(node, position, made)]

@@ -47,8 +47,8 @@ def with_moves(graph: JointGraph, steps: list[int], chance: random.Random) -> li
     inserted: dict[int, list[Transfer]] = defaultdict(list)
     for value in _movable(graph):
         at = [i for i, step in enumerate(steps) if _touches(graph, step, value)]
-        makers = [i for i in at if value in graph.operations[steps[i]].writes]
-        if len(makers) > 1:
+        producers = [i for i in at if value in graph.operations[steps[i]].writes]
+        if len(producers) > 1:
             continue
         copied = False
         for before, after in zip(at, at[1:]):

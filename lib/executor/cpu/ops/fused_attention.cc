@@ -31,9 +31,9 @@ namespace ckplan::cpu {
 namespace {
 
 constexpr float kHiddenKey = -std::numeric_limits<float>::infinity();
-// A block of scores has about kBlockScores elements (1 MiB), but at least kLeastQueries queries.
+// A block of scores has about kBlockScores elements (1 MiB), but at least kMinQueries queries.
 constexpr int64_t kBlockScores = int64_t{1} << 18;
-constexpr int64_t kLeastQueries = 16;
+constexpr int64_t kMinQueries = 16;
 
 // Turns scores into probabilities in place and returns the logarithm of the sum of exponentials.
 // The row of a query without keys becomes zero; its logarithm is infinite, so that backward finds
@@ -174,7 +174,7 @@ class FusedAttentionOp final : public PreparedOp {
   FusedAttentionOp(const OpSpec& spec, const FusedAttentionShape& shape)
       : shape_(shape),
         drop_(shape.dropout),
-        block_(std::clamp(kBlockScores / shape.keys, std::min(kLeastQueries, shape.queries),
+        block_(std::clamp(kBlockScores / shape.keys, std::min(kMinQueries, shape.queries),
                           shape.queries)),
         rest_(shape.queries % block_) {
     products_[0].emplace(shape, block_);
@@ -182,7 +182,7 @@ class FusedAttentionOp final : public PreparedOp {
     const int64_t scratch = WorkspaceOf(products_);
     scores_ = forward_plan_.Add(block_ * shape.keys * kFloatBytes);
     scratch_ = forward_plan_.Add(scratch);
-    if (WantsGradient(spec)) PlanBackward(spec, scratch);
+    if (NeedsGradient(spec)) PlanBackward(spec, scratch);
   }
 
   OpWorkspace workspace() const override { return {forward_plan_.total(), backward_plan_.total()}; }

@@ -294,7 +294,7 @@ cudnnStatus_t Execute(cudnnHandle_t handle, const EmulatedDescriptor& plan,
   };
   const std::function<void()> work =
       is_convolution ? WorkOfEmulatedConvolution(first, pointer_of, is_deterministic)
-                     : WorkOfEmulatedGraph(GraphOf(plan), pointer_of);
+                     : BindEmulatedGraph(GraphOf(plan), pointer_of);
   CheckWorkspace(pack, bytes, is_convolution ? "a convolution" : "an attention");
   CountEmulatedCall(is_convolution ? "convolution" : "attention");
   EnqueueEmulatedWork(Handles().Find(handle).stream, [=] {

@@ -334,8 +334,8 @@ int64_t KeptBytesOfEmulatedGraph(const EmulatedDescriptor& graph) {
   return kept;
 }
 
-std::function<void()> WorkOfEmulatedGraph(const EmulatedDescriptor& graph,
-                                          const EmulatedPointers& pointer_of) {
+std::function<void()> BindEmulatedGraph(const EmulatedDescriptor& graph,
+                                        const EmulatedPointers& pointer_of) {
   std::vector<GraphTensor> tensors;
   std::map<int64_t, int> positions;  // By id.
   std::set<int64_t> made;

@@ -21,7 +21,7 @@ int64_t KeptBytesOfEmulatedGraph(const EmulatedDescriptor& graph);
 
 // Returns the work of a graph. Addresses are asked for at once; the work reads and writes memory
 // when it is done.
-std::function<void()> WorkOfEmulatedGraph(const EmulatedDescriptor& graph,
-                                          const EmulatedPointers& pointer_of);
+std::function<void()> BindEmulatedGraph(const EmulatedDescriptor& graph,
+                                        const EmulatedPointers& pointer_of);
 
 }  // namespace ckplan::cuda

@@ -59,10 +59,10 @@ void EnqueueEmulatedWork(cudaStream_t stream, std::function<void()> work) {
 
 void EnqueueEmulatedKernel(cudaStream_t stream, int64_t blocks, int64_t threads,
                            std::function<void()> work) {
-  constexpr int64_t kMostThreads = 1024;
-  constexpr int64_t kMostBlocks = (int64_t{1} << 31) - 1;
-  CKPLAN_CHECK(threads > 0 && threads <= kMostThreads, "a block has at most 1024 threads");
-  CKPLAN_CHECK(blocks > 0 && blocks <= kMostBlocks, "a launch has at most 2^31 - 1 blocks");
+  constexpr int64_t kMaxThreads = 1024;
+  constexpr int64_t kMaxBlocks = (int64_t{1} << 31) - 1;
+  CKPLAN_CHECK(threads > 0 && threads <= kMaxThreads, "a block has at most 1024 threads");
+  CKPLAN_CHECK(blocks > 0 && blocks <= kMaxBlocks, "a launch has at most 2^31 - 1 blocks");
   CountEmulatedCall("kernel");
   if (IsPlanted("the driver is older than the kernels")) {
     Runtime()->Fail(cudaErrorUnsupportedPtxVersion);

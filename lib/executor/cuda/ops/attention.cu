@@ -391,25 +391,25 @@ class AttentionOp final : public PreparedOp {
   }
 
   void PlanBackward(const OpSpec& spec) {
-    const bool wants_q = spec.input(0).has_gradient;
-    const bool wants_k = spec.input(1).has_gradient;
-    const bool wants_v = spec.input(2).has_gradient;
-    if (!wants_q && !wants_k && !wants_v) return;
+    const bool needs_q = spec.input(0).has_gradient;
+    const bool needs_k = spec.input(1).has_gradient;
+    const bool needs_v = spec.input(2).has_gradient;
+    if (!needs_q && !needs_k && !needs_v) return;
     WorkspacePlan& plan = backward_plan_;
     const int64_t scores = block_units_ * layout_.p.unit_stride;
-    const bool is_read[] = {wants_k, wants_q, wants_q || wants_k};
+    const bool is_read[] = {needs_k, needs_q, needs_q || needs_k};
     for (size_t i = 0; i < 3; ++i) {
       const Operand& input = spec.input(i);
       if (is_read[i]) {
         backward_inputs_[i] = Conversion(input.elements(), input.type, layout_.type, plan);
       }
     }
-    if (wants_q || wants_k) gradients_ = plan.AddFloats(scores);
+    if (needs_q || needs_k) gradients_ = plan.AddFloats(scores);
     if (is_half_) backward_copy_ = plan.Add(scores * SizeOf(layout_.type));
     const auto& products = products_;
     backward_scratch_ =
         plan.Add(ScratchOf({&products.arriving, &products.query, &products.key, &products.value}));
-    keeps_gradients_ = wants_q && layout_.samples == 1 && block_units_ == layout_.units;
+    keeps_gradients_ = needs_q && layout_.samples == 1 && block_units_ == layout_.units;
   }
 
   Device& device_;

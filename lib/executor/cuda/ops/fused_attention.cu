@@ -129,7 +129,7 @@ class FusedAttentionOp final : public PreparedOp, public MayHaveOwnKernels {
     }
     const Operand& y = spec.output(0);
     forward_output_ = Conversion(y.elements(), y.type, type_, forward_plan_);
-    if (WantsGradient(spec)) PlanBackward(spec);
+    if (NeedsGradient(spec)) PlanBackward(spec);
     auto library = AttentionByLibrary::Prepare(spec, device, shape, task_);
     if (library.ok()) {
       library_ = std::move(library).value();

@@ -15,7 +15,7 @@ class KeepAllRuns : public PreparedRunSolver {
   Knob knob() const override { return {}; }
 
   Result<RunOutcome> Solve(int64_t, const SolveLimits&) override {
-    const bool is_optimal = LeastOverhead(graph_) == Cost(0);
+    const bool is_optimal = MinOverhead(graph_) == Cost(0);
     return RunOutcome{OwnOrder(graph_), is_optimal,
                       is_optimal ? "no plan has less overhead: nothing runs twice"
                                  : "nothing runs twice, and nothing is left out"};

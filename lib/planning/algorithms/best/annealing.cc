@@ -26,10 +26,10 @@ constexpr double kWeightGrowth = 1.5;
 constexpr size_t kThresholds = 4096;
 constexpr int kTries = 24;  // Attempts to find a value that suits a move.
 constexpr int kPercentWithAncestors = 20;
-constexpr size_t kMostGenerations = 2;
-constexpr size_t kMostAncestors = 4;  // The most ancestors of one operation.
-constexpr int kRepairs = 2;           // The most runs added in place of a removed one.
-constexpr int64_t kStopPolls = 256;   // Moves between two polls for a stop.
+constexpr size_t kMaxGenerations = 2;
+constexpr size_t kMaxAncestors = 4;  // The most ancestors of one operation.
+constexpr int kRepairs = 2;          // The most runs added in place of a removed one.
+constexpr int64_t kStopPolls = 256;  // Moves between two polls for a stop.
 // A move that changes the memory at more slots than this counts as several: one of a node with
 // thousands of results takes as long as hundreds of others.
 constexpr int64_t kChangesPerMove = 64;
@@ -104,7 +104,7 @@ class Annealer {
     return static_cast<int32_t>(((rng_.Next() >> 32) * static_cast<uint64_t>(count)) >> 32);
   }
   // Returns how many generations of ancestors may run again with an operation.
-  int RandomDepth() { return Chance(kPercentWithAncestors) ? 1 + Below(kMostGenerations) : 0; }
+  int RandomDepth() { return Chance(kPercentWithAncestors) ? 1 + Below(kMaxGenerations) : 0; }
   bool Chance(int percent) { return Below(100) < percent; }
   int32_t FreeSlot(RunSequence::Window window, int32_t wanted) const;
   double Energy() const {
@@ -227,8 +227,8 @@ bool Annealer::SatisfiesAfterChange() const {
   if (options_.rules == nullptr) return true;
   for (const int32_t op : sequence_.Changed()) {
     if (!IsGoneForBackward(op)) return false;
-    for (const int32_t maker : options_.rules->makers[At(op)]) {
-      if (!IsGoneForBackward(maker)) return false;
+    for (const int32_t producer : options_.rules->producers[At(op)]) {
+      if (!IsGoneForBackward(producer)) return false;
     }
   }
   return true;
@@ -305,20 +305,20 @@ bool Annealer::TryShift() {
 }
 
 // Adds a run of the operation, as shortly before the run in the slot as possible. By chance, it
-// also adds runs of those makers whose results would have to be kept for it.
+// also adds runs of those producers whose results would have to be kept for it.
 bool Annealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
   const int32_t last = sequence_.RunsOf(op)[sequence_.VersionAt(op, slot)];
   const int32_t after = std::max(last, sequence_.ReadsReadyAt(op));
   int32_t to = slot - 1;
   while (to > after && sequence_.OpAt(to) >= 0) --to;
   if (to <= after) return false;
-  std::array<int32_t, kMostAncestors> missing{};
+  std::array<int32_t, kMaxAncestors> missing{};
   size_t count = 0;
   for (const int32_t read : problem_.reads[op]) {
-    const int32_t maker = problem_.maker[At(read)];
-    if (depth == 0 || !problem_.may_repeat[At(maker)] || count == missing.size()) continue;
-    if (sequence_.EndOf(read, sequence_.VersionAt(maker, to)) > to || !Chance(50)) continue;
-    missing[count++] = maker;
+    const int32_t producer = problem_.producer[At(read)];
+    if (depth == 0 || !problem_.may_repeat[At(producer)] || count == missing.size()) continue;
+    if (sequence_.EndOf(read, sequence_.VersionAt(producer, to)) > to || !Chance(50)) continue;
+    missing[count++] = producer;
   }
   sequence_.Insert(op, to);
   for (size_t i = 0; i < count; ++i) RunAgainBefore(missing[i], to, depth - 1);
@@ -331,11 +331,11 @@ bool Annealer::TryAdd(double allowed) {
   const std::span<const int32_t> reads = problem_.reads[reader];
   const std::span<const int32_t> runs = sequence_.RunsOf(reader);
   if (reads.empty() || runs.empty()) return false;
-  const int32_t maker = problem_.maker[At(reads[At(Below(reads.size()))])];
-  if (!problem_.may_repeat[At(maker)] || !MayPay(maker, allowed)) return false;
+  const int32_t producer = problem_.producer[At(reads[At(Below(reads.size()))])];
+  if (!problem_.may_repeat[At(producer)] || !MayPay(producer, allowed)) return false;
   const int32_t depth = RandomDepth();
   const int32_t run = runs[At(Below(runs.size()))];
-  return RunAgainBefore(maker, run, depth);
+  return RunAgainBefore(producer, run, depth);
 }
 
 bool Annealer::TryRemove() {
@@ -356,47 +356,47 @@ void Annealer::EraseWithNeeds(int32_t op, size_t k) {
     const auto [reader, slot] = erased_.back();
     erased_.pop_back();
     for (const int32_t read : problem_.reads[reader]) {
-      const int32_t maker = problem_.maker[At(read)];
-      // The maker's run may already be erased for another reader.
-      if (sequence_.RunsOf(maker).front() >= slot) continue;
-      const size_t version = sequence_.VersionAt(maker, slot);
-      if (IsFixed(version) || !sequence_.MayErase(maker, version)) continue;
-      if (sequence_.IsRead(maker, version)) continue;
-      erased_.emplace_back(maker, sequence_.RunsOf(maker)[version]);
+      const int32_t producer = problem_.producer[At(read)];
+      // The producer's run may already be erased for another reader.
+      if (sequence_.RunsOf(producer).front() >= slot) continue;
+      const size_t version = sequence_.VersionAt(producer, slot);
+      if (IsFixed(version) || !sequence_.MayErase(producer, version)) continue;
+      if (sequence_.IsRead(producer, version)) continue;
+      erased_.emplace_back(producer, sequence_.RunsOf(producer)[version]);
       sequence_.Erase(erased_.back().second);
     }
   }
 }
 
-// Shortens a lifetime that spans the peak. The maker runs again before the next use, or, if the
-// order is free, the maker or the last use moves to the other side of the peak.
+// Shortens a lifetime that spans the peak. The producer runs again before the next use, or, if the
+// order is free, the producer or the last use moves to the other side of the peak.
 bool Annealer::RelievePeak(double allowed) {
   const int32_t peak_slot = sequence_.PeakSlot();
   for (int i = 0; i < kTries; ++i) {
     const int32_t value = Below(At(problem_.value_count));
-    const int32_t maker = problem_.maker[At(value)];
-    if (maker < 0 || problem_.bytes[At(value)] == 0) continue;
-    const std::span<const int32_t> runs = sequence_.RunsOf(maker);
+    const int32_t producer = problem_.producer[At(value)];
+    if (producer < 0 || problem_.bytes[At(value)] == 0) continue;
+    const std::span<const int32_t> runs = sequence_.RunsOf(producer);
     if (runs.empty() || runs.front() >= peak_slot) continue;
-    const size_t version = sequence_.VersionAt(maker, peak_slot);
+    const size_t version = sequence_.VersionAt(producer, peak_slot);
     if (sequence_.EndOf(value, version) <= peak_slot + 1) continue;
     const std::span<const int32_t> reads = sequence_.ReadsOf(value);
     const auto next = std::lower_bound(reads.begin(), reads.end(), peak_slot);
     // The run at the peak needs the value; a result without readers can only be made later.
     if (next != reads.end() && *next == peak_slot) continue;
     if (Chance(50) && MoveAwayFromPeak(value, version, peak_slot)) return true;
-    if (next == reads.end() || !problem_.may_repeat[At(maker)]) continue;
-    if (!MayPay(maker, allowed)) continue;
-    return RunAgainBefore(maker, *next, RandomDepth());
+    if (next == reads.end() || !problem_.may_repeat[At(producer)]) continue;
+    if (!MayPay(producer, allowed)) continue;
+    return RunAgainBefore(producer, *next, RandomDepth());
   }
   return false;
 }
 
 bool Annealer::MoveAwayFromPeak(int32_t value, size_t version, int32_t peak_slot) {
-  const int32_t maker = problem_.maker[At(value)];
-  const std::span<const int32_t> runs = sequence_.RunsOf(maker);
+  const int32_t producer = problem_.producer[At(value)];
+  const std::span<const int32_t> runs = sequence_.RunsOf(producer);
   if (!IsFixed(version)) {
-    RunSequence::Window window = sequence_.WindowOf(maker, version);
+    RunSequence::Window window = sequence_.WindowOf(producer, version);
     if (window.before > peak_slot + 1) {
       window.after = std::max(window.after, peak_slot);
       return MoveInto(runs[version], window, window.after + 1);

@@ -35,7 +35,7 @@ TEST_CASE("annealing: finds the optimum of small steps in any order") {
     const RunProblem problem(graph);
     const Runs order = RandomOrder(&rng, graph);
     const int64_t budget = PeakOf(problem, order) * rng.Between(60, 95) / 100;
-    const std::optional<int64_t> least = ExhaustiveLeastCost(problem, budget);
+    const std::optional<int64_t> least = ExhaustiveMinCost(problem, budget);
     AnnealOptions anneal;
     anneal.moves = 20'000;
     // Each of eight runs is a large part of the total time.

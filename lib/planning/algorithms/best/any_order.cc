@@ -21,7 +21,7 @@ std::vector<bool> AncestorsOf(const RunProblem& problem, int32_t op) {
   for (int32_t next = op; next >= 0; --next) {
     if (!is_ancestor[At(next)]) continue;
     for (const int32_t read : problem.reads[next]) {
-      is_ancestor[At(problem.maker[At(read)])] = true;
+      is_ancestor[At(problem.producer[At(read)])] = true;
     }
   }
   is_ancestor[At(op)] = false;
@@ -34,7 +34,7 @@ std::vector<bool> DescendantsOf(const RunProblem& problem, int32_t op) {
   for (int32_t next = op + 1; next < problem.op_count; ++next) {
     const std::span<const int32_t> reads = problem.reads[next];
     is_descendant[At(next)] = std::any_of(reads.begin(), reads.end(), [&](int32_t read) {
-      return is_descendant[At(problem.maker[At(read)])];
+      return is_descendant[At(problem.producer[At(read)])];
     });
   }
   is_descendant[At(op)] = false;
@@ -141,7 +141,7 @@ class AnyOrderProgram {
     for (size_t j = 0; j < chain_.size(); ++j) {
       std::vector<bool>& kept = solution.plan.kept.emplace_back(kept_[j].size());
       for (size_t u = 0; u < kept.size(); ++u) {
-        kept[u] = problem_.bytes[u] == 0 ? IsMade(u) && is_one(has_run_[j][MakerOf(u)])
+        kept[u] = problem_.bytes[u] == 0 ? IsMade(u) && is_one(has_run_[j][ProducerOf(u)])
                                          : is_one(kept_[j][u]);
       }
     }
@@ -150,9 +150,9 @@ class AnyOrderProgram {
 
  private:
   static size_t At(int32_t i) { return static_cast<size_t>(i); }
-  size_t MakerOf(size_t value) const { return At(problem_.maker[value]); }
+  size_t ProducerOf(size_t value) const { return At(problem_.producer[value]); }
   bool IsMade(size_t value) const {
-    return problem_.maker[value] >= 0 && is_required_[MakerOf(value)];
+    return problem_.producer[value] >= 0 && is_required_[ProducerOf(value)];
   }
 
   Flag NewColumn(double cost = 0) {
@@ -182,7 +182,7 @@ class AnyOrderProgram {
 
   // Returns whether a run after moment j may read the value, or it is a result.
   bool IsOfUse(size_t j, size_t u) const {
-    if (problem_.bytes[u] == 0 || !IsMade(u) || has_run_[j][MakerOf(u)].IsKnown(0)) return false;
+    if (problem_.bytes[u] == 0 || !IsMade(u) || has_run_[j][ProducerOf(u)].IsKnown(0)) return false;
     const std::span<const int32_t> readers = problem_.readers[static_cast<int32_t>(u)];
     return problem_.is_result[u] || std::any_of(readers.begin(), readers.end(), [&](int32_t op) {
              return is_required_[At(op)] &&
@@ -216,14 +216,14 @@ class AnyOrderProgram {
 
   // Adds constraint (1) of any_order.h.
   void AddFirstRead(size_t j, int32_t op, int32_t read) {
-    const size_t maker = MakerOf(At(read));
-    // The maker has its first run in this interval or later, where constraint (5) puts it before
+    const size_t producer = ProducerOf(At(read));
+    // The producer has its first run in this interval or later, where constraint (5) puts it before
     // its reader.
-    if (has_run_[j][maker].IsKnown(0)) return;
+    if (has_run_[j][producer].IsKnown(0)) return;
     Row row;
     row.Add(kept_[j][At(read)], 1);
-    row.Add(reruns_[j][maker], 1);
-    AddFirstRun(&row, j, maker, 1);
+    row.Add(reruns_[j][producer], 1);
+    AddFirstRun(&row, j, producer, 1);
     AddFirstRun(&row, j, At(op), -1);
     std::move(row).AddTo(&model_);
   }
@@ -232,24 +232,24 @@ class AnyOrderProgram {
   void AddReread(size_t j, int32_t op, int32_t read) {
     Row row;
     row.Add(kept_[j][At(read)], 1);
-    row.Add(reruns_[j][MakerOf(At(read))], 1);
+    row.Add(reruns_[j][ProducerOf(At(read))], 1);
     row.Add(reruns_[j][At(op)], -1);
     std::move(row).AddTo(&model_);
   }
 
   // Adds constraint (3), and that only values which have been made can be in memory.
   void AddPersistence(size_t j, size_t u) {
-    const size_t maker = MakerOf(u);
+    const size_t producer = ProducerOf(u);
     Row made;
-    made.Add(has_run_[j][maker], 1);
+    made.Add(has_run_[j][producer], 1);
     made.Add(kept_[j][u], -1);
     std::move(made).AddTo(&model_);
     const bool is_last = j + 1 == chain_.size();
     if (is_last && !problem_.is_result[u]) return;
     Row row;
     row.Add(kept_[j][u], 1);
-    row.Add(reruns_[j][maker], 1);
-    AddFirstRun(&row, j, maker, 1);
+    row.Add(reruns_[j][producer], 1);
+    AddFirstRun(&row, j, producer, 1);
     row.Add(is_last ? Flag{kNoColumn, 1} : kept_[j + 1][u], -1);
     std::move(row).AddTo(&model_);
   }
@@ -275,7 +275,7 @@ class AnyOrderProgram {
   // Adds constraint (5).
   void AddPrecedence(size_t j, int32_t op, int32_t read) {
     Row row;
-    row.Add(has_run_[j][MakerOf(At(read))], 1);
+    row.Add(has_run_[j][ProducerOf(At(read))], 1);
     row.Add(has_run_[j][At(op)], -1);
     std::move(row).AddTo(&model_);
   }

@@ -48,10 +48,10 @@ struct AnyOrderPlan {
 
 using AnyOrderOutcome = ProgramOutcome<AnyOrderPlan>;
 
-// `order` has all required operations, each after the makers of its reads; in the plan, operations
-// between the same moments have this order. `chain` is not empty, and each of its operations is an
-// ancestor of the next. `max_work` limits the work. kUnsupported: built without a MIP solver, or
-// too large for it.
+// `order` has all required operations, each after the producers of its reads; in the plan,
+// operations between the same moments have this order. `chain` is not empty, and each of its
+// operations is an ancestor of the next. `max_work` limits the work. kUnsupported: built without a
+// MIP solver, or too large for it.
 Result<AnyOrderOutcome> SolveMomentsInAnyOrder(const RunProblem& problem,
                                                std::span<const OpId> order,
                                                std::span<const OpId> chain, int64_t budget,

@@ -64,7 +64,7 @@ TEST_CASE("any order: no plan costs less than the program says, whatever the mom
     const AnyOrderOutcome outcome = SolveMomentsInAnyOrder(instance.problem, instance.order, chain,
                                                            instance.budget, kAmple.work)
                                         .value();
-    const std::optional<int64_t> best = ExhaustiveLeastCost(instance.problem, instance.budget);
+    const std::optional<int64_t> best = ExhaustiveMinCost(instance.problem, instance.budget);
     if (!best) continue;
     REQUIRE_FALSE(outcome.is_infeasible);
     CHECK(outcome.lower_bound <= *best - instance.OnceCost());
@@ -93,7 +93,7 @@ TEST_CASE("any order: the loop finds plans, and its bound is one of any order") 
     const LoopOutcome loop = SolveAnyOrderLoop(instance.graph, instance.problem, instance.order,
                                                ops, instance.budget, kAmple)
                                  .value();
-    const std::optional<int64_t> best = ExhaustiveLeastCost(instance.problem, instance.budget);
+    const std::optional<int64_t> best = ExhaustiveMinCost(instance.problem, instance.budget);
     if (!best) {
       CHECK_FALSE(loop.runs.has_value());
       continue;
@@ -106,7 +106,7 @@ TEST_CASE("any order: the loop finds plans, and its bound is one of any order") 
     CHECK(Simulator(instance.graph).Run(*loop.runs)->peak.count() <= instance.budget);
     if (loop.cost == *best) ++optimal;
     const std::optional<int64_t> own =
-        ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
+        ExhaustiveMinCost(instance.problem, instance.order, instance.budget);
     if (!own || loop.cost < *own) ++below_own_order;
   }
   CHECK(feasible > kAnyOrderSeeds / 6);
@@ -122,7 +122,7 @@ TEST_CASE("best: in any order its overhead is between its bounds and the proven 
     options.budget = instance.budget;
     options.work.moves = 2'000;
     const BestOutcome outcome = SolveBest(instance.graph, options).value();
-    const std::optional<int64_t> best = ExhaustiveLeastCost(instance.problem, instance.budget);
+    const std::optional<int64_t> best = ExhaustiveMinCost(instance.problem, instance.budget);
     if (outcome.is_infeasible) CHECK_FALSE(best.has_value());
     if (!best) {
       CHECK_FALSE(outcome.runs.has_value());
@@ -159,7 +159,7 @@ TEST_CASE("best: a plan proven the best of its order does not end the search in 
     options.work.orders = 0;  // Otherwise, orders of little memory come first and settle the search
                               // at once.
     const BestOutcome outcome = SolveBest(instance.graph, options).value();
-    const int64_t least = *ExhaustiveLeastCost(instance.problem, instance.budget);
+    const int64_t least = *ExhaustiveMinCost(instance.problem, instance.budget);
     CHECK(outcome.overhead == least - instance.problem.total_cost);
     if (outcome.overhead < own.overhead) ++better;
   }

@@ -387,7 +387,7 @@ class Solver {
   }
 
   // Among plans that take equally long, takes the one with the lowest peak.
-  void TakeLeastPeak() {
+  void TakeMinPeak() {
     const TradeOffCurve::PlanOnCurve* const best = curve_->BestWithin(options_.budget);
     const bool is_as_good = best != nullptr && outcome_.runs && best->overhead == outcome_.overhead;
     if (is_as_good) outcome_.runs = best->runs;
@@ -397,7 +397,7 @@ class Solver {
   // Reports the second if it is at least as high, or if a plan in another order costs less than the
   // first.
   void SettleBound() {
-    TakeLeastPeak();
+    TakeMinPeak();
     outcome_.moments = moments_;
     outcome_.proof_moments = proof_moments_;
     outcome_.any_order_bound = any_order_bound_;

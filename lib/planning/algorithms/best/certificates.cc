@@ -17,7 +17,7 @@ std::vector<bool> RequiredOps(const RunProblem& problem) {
   for (int32_t op = problem.op_count - 1; op >= 0; --op) {
     if (!is_required[static_cast<size_t>(op)]) continue;
     for (const int32_t read : problem.reads[op]) {
-      is_required[static_cast<size_t>(problem.maker[static_cast<size_t>(read)])] = true;
+      is_required[static_cast<size_t>(problem.producer[static_cast<size_t>(read)])] = true;
     }
   }
   return is_required;
@@ -47,9 +47,9 @@ class WorkingSets {
         kept_beside_(static_cast<size_t>(problem.op_count)),
         reader_of_(kept_beside_.size(), kNone),
         before_reader_of_(kept_beside_.size(), kNone),
-        after_maker_of_(kept_beside_.size(), kNone) {}
+        after_producer_of_(kept_beside_.size(), kNone) {}
 
-  // Returns the largest working set, or what the last run of a result's maker needs if that is
+  // Returns the largest working set, or what the last run of a result's producer needs if that is
   // more, with the operation.
   std::pair<int64_t, OpId> Largest(int64_t max_work) {
     const std::vector<int64_t> bytes = Find(max_work);
@@ -72,8 +72,8 @@ class WorkingSets {
     return bytes;
   }
 
-  // The last run among the makers of results needs its own working set, with all results in memory.
-  // Which maker it is, is unknown, so the least of these counts.
+  // The last run among the producers of results needs its own working set, with all results in
+  // memory. Which producer it is, is unknown, so the least of these counts.
   std::pair<int64_t, OpId> AtTheEnd() const {
     int64_t results = 0;
     for (int32_t value = 0; value < problem_.value_count; ++value) {
@@ -108,14 +108,14 @@ class WorkingSets {
     return bytes - problem_.in_place_bytes[at];
   }
 
-  // A value whose maker must not repeat lives from its only run to its last reader: it is in memory
-  // at the first runs of all operations in between. The largest such values come first.
+  // A value whose producer must not repeat lives from its only run to its last reader: it is in
+  // memory at the first runs of all operations in between. The largest such values come first.
   void AddUnrepeatable(int64_t max_work) {
     std::vector<int32_t> values;
     for (int32_t value = 0; value < problem_.value_count; ++value) {
-      const int32_t maker = problem_.maker[static_cast<size_t>(value)];
-      if (maker == kNone || BytesOf(value) == 0) continue;
-      const auto at = static_cast<size_t>(maker);
+      const int32_t producer = problem_.producer[static_cast<size_t>(value)];
+      if (producer == kNone || BytesOf(value) == 0) continue;
+      const auto at = static_cast<size_t>(producer);
       const bool must_stay = !problem_.may_repeat[at] && !may_move_[static_cast<size_t>(value)];
       if (is_required_[at] && must_stay) values.push_back(value);
     }
@@ -128,13 +128,13 @@ class WorkingSets {
     }
   }
 
-  // Adds the value to all descendants of its maker that do not read it and are ancestors of a
+  // Adds the value to all descendants of its producer that do not read it and are ancestors of a
   // reader; if it is a result, to all descendants that do not read it. An operation's number is
-  // above those of its ancestors, so all of these lie between the maker and the last reader.
+  // above those of its ancestors, so all of these lie between the producer and the last reader.
   void AddBetween(int32_t value) {
     const bool is_result = problem_.is_result[static_cast<size_t>(value)];
-    const int32_t maker = problem_.maker[static_cast<size_t>(value)];
-    int32_t last = is_result ? problem_.op_count - 1 : maker;
+    const int32_t producer = problem_.producer[static_cast<size_t>(value)];
+    int32_t last = is_result ? problem_.op_count - 1 : producer;
     for (const int32_t reader : problem_.readers[value]) {
       const auto at = static_cast<size_t>(reader);
       reader_of_[at] = value;
@@ -143,34 +143,34 @@ class WorkingSets {
       last = std::max(last, reader);
     }
     work_ += static_cast<int64_t>(problem_.readers[value].size());
-    if (!is_result) MarkAncestors(value, maker, last);
-    after_maker_of_[static_cast<size_t>(maker)] = value;
-    for (int32_t op = maker + 1; op <= last; ++op) {
+    if (!is_result) MarkAncestors(value, producer, last);
+    after_producer_of_[static_cast<size_t>(producer)] = value;
+    for (int32_t op = producer + 1; op <= last; ++op) {
       const std::span<const int32_t> reads = problem_.reads[op];
       work_ += static_cast<int64_t>(reads.size()) + 1;
-      const bool is_after_maker = std::any_of(reads.begin(), reads.end(), [&](int32_t read) {
-        return after_maker_of_[MakerOf(read)] == value;
+      const bool is_after_producer = std::any_of(reads.begin(), reads.end(), [&](int32_t read) {
+        return after_producer_of_[ProducerOf(read)] == value;
       });
-      if (!is_after_maker) continue;
+      if (!is_after_producer) continue;
       const auto at = static_cast<size_t>(op);
-      after_maker_of_[at] = value;
+      after_producer_of_[at] = value;
       const bool is_kept = is_result || before_reader_of_[at] == value;
       if (is_kept && reader_of_[at] != value) kept_beside_[at] += BytesOf(value);
     }
   }
 
-  // Marks the ancestors of the value's readers, among operations after its maker.
-  void MarkAncestors(int32_t value, int32_t maker, int32_t last_reader) {
-    for (int32_t op = last_reader; op > maker; --op) {
+  // Marks the ancestors of the value's readers, among operations after its producer.
+  void MarkAncestors(int32_t value, int32_t producer, int32_t last_reader) {
+    for (int32_t op = last_reader; op > producer; --op) {
       const std::span<const int32_t> reads = problem_.reads[op];
       work_ += static_cast<int64_t>(reads.size()) + 1;
       if (before_reader_of_[static_cast<size_t>(op)] != value) continue;
-      for (const int32_t read : reads) before_reader_of_[MakerOf(read)] = value;
+      for (const int32_t read : reads) before_reader_of_[ProducerOf(read)] = value;
     }
   }
 
-  size_t MakerOf(int32_t value) const {
-    return static_cast<size_t>(problem_.maker[static_cast<size_t>(value)]);
+  size_t ProducerOf(int32_t value) const {
+    return static_cast<size_t>(problem_.producer[static_cast<size_t>(value)]);
   }
 
   const RunProblem& problem_;
@@ -181,16 +181,16 @@ class WorkingSets {
   // that it or an ancestor makes.
   std::vector<int32_t> reader_of_;
   std::vector<int32_t> before_reader_of_;
-  std::vector<int32_t> after_maker_of_;
+  std::vector<int32_t> after_producer_of_;
   int64_t work_ = 0;
 };
 
 // The nodes of the network are the required operations, by their numbers in the graph; one for each
 // value with several readers; and one for the end. A source side is a downset of operations:
 //
-//   reader ──inf──▶ maker          if an operation has run, the makers of its inputs have
-//   maker ──bytes──▶ value ──inf──▶ reader      live, if the maker has run and a reader has not
-//   maker ──bytes──▶ end           a result, live whenever its maker has run
+//   reader ──inf──▶ producer          if an operation has run, the producers of its inputs have
+//   producer ──bytes──▶ value ──inf──▶ reader      live, if the producer has run and a reader has
+//   not producer ──bytes──▶ end           a result, live whenever its producer has run
 class OrderCuts {
  public:
   OrderCuts(const RunProblem& problem, std::vector<bool> is_required)
@@ -203,7 +203,7 @@ class OrderCuts {
     for (int32_t op = 0; op < problem.op_count; ++op) {
       if (!is_required_[static_cast<size_t>(op)]) continue;
       for (const int32_t read : problem.reads[op]) {
-        network_.AddArc(op, problem.maker[static_cast<size_t>(read)], MaxFlow::kInfinite);
+        network_.AddArc(op, problem.producer[static_cast<size_t>(read)], MaxFlow::kInfinite);
       }
       for (const int32_t write : problem.writes[op]) AddValue(write);
     }
@@ -238,17 +238,17 @@ class OrderCuts {
     const int64_t bytes = problem_.bytes[at];
     if (bytes == 0) return;
     if (problem_.is_result[at]) {
-      network_.AddArc(problem_.maker[at], end_, bytes);
+      network_.AddArc(problem_.producer[at], end_, bytes);
       return;
     }
     std::vector<int32_t> readers;
     for (const int32_t reader : problem_.readers[value]) {
       if (is_required_[static_cast<size_t>(reader)]) readers.push_back(reader);
     }
-    if (readers.size() == 1) network_.AddArc(problem_.maker[at], readers[0], bytes);
+    if (readers.size() == 1) network_.AddArc(problem_.producer[at], readers[0], bytes);
     if (readers.size() <= 1) return;
     const int32_t node = problem_.op_count + value;
-    network_.AddArc(problem_.maker[at], node, bytes);
+    network_.AddArc(problem_.producer[at], node, bytes);
     for (const int32_t reader : readers) network_.AddArc(node, reader, MaxFlow::kInfinite);
   }
 
@@ -285,11 +285,11 @@ class OrderCuts {
     return boundary + OwnBytes(op);
   }
 
-  // Infinite arcs tie all ancestors to the makers of the inputs, and all descendants to the
+  // Infinite arcs tie all ancestors to the producers of the inputs, and all descendants to the
   // operation.
   void SetTerminals(int32_t op, MaxFlow::Terminal inputs, MaxFlow::Terminal itself) {
     for (const int32_t read : problem_.reads[op]) {
-      network_.SetTerminal(problem_.maker[static_cast<size_t>(read)], inputs);
+      network_.SetTerminal(problem_.producer[static_cast<size_t>(read)], inputs);
     }
     network_.SetTerminal(op, itself);
   }
@@ -302,7 +302,7 @@ class OrderCuts {
       const std::span<const int32_t> reads = problem_.reads[op];
       work_ += static_cast<int64_t>(reads.size()) + 1;
       const bool is_next = std::all_of(reads.begin(), reads.end(), [&](int32_t read) {
-        return downset[static_cast<size_t>(problem_.maker[static_cast<size_t>(read)])];
+        return downset[static_cast<size_t>(problem_.producer[static_cast<size_t>(read)])];
       });
       if (is_next) upper_[at] = std::min(upper_[at], boundary + OwnBytes(op));
     }
@@ -328,8 +328,8 @@ Certificates FindCertificates(const RunProblem& problem, int64_t max_work) {
   return found;
 }
 
-std::pair<int64_t, OpId> LeastPeakWithCopies(const RunProblem& problem,
-                                             const std::vector<bool>& may_move, int64_t max_work) {
+std::pair<int64_t, OpId> MinPeakWithCopies(const RunProblem& problem,
+                                           const std::vector<bool>& may_move, int64_t max_work) {
   return WorkingSets(problem, may_move).Largest(max_work);
 }
 

@@ -2,10 +2,10 @@
 // and proofs.
 //
 //   least_peak_any_plan        A working set: while an operation runs, memory holds its reads and
-//                              writes, its workspace, and values that must stay because their maker
-//                              must not run again. The bound is the largest working set over the
-//                              operations that every plan must run, or the memory that the last run
-//                              of a result's maker needs besides all results.
+//                              writes, its workspace, and values that must stay because their
+//                              producer must not run again. The bound is the largest working set
+//                              over the operations that every plan must run, or the memory that the
+//                              last run of a result's producer needs besides all results.
 //   least_peak_once_any_order  A cut: when v runs and nothing runs twice, the operations that have
 //                              run are a downset that holds v's ancestors and neither v nor its
 //                              descendants, and memory holds every value that crosses its boundary.
@@ -44,8 +44,8 @@ Certificates FindCertificates(const RunProblem& problem, int64_t max_work = 100'
 
 // Returns `least_peak_any_plan` and `at` for plans that may copy some values to the host and back:
 // only what may neither move nor be made again must stay. Cuts prove nothing about such plans.
-std::pair<int64_t, OpId> LeastPeakWithCopies(const RunProblem& problem,
-                                             const std::vector<bool>& may_move,
-                                             int64_t max_work = 100'000'000);
+std::pair<int64_t, OpId> MinPeakWithCopies(const RunProblem& problem,
+                                           const std::vector<bool>& may_move,
+                                           int64_t max_work = 100'000'000);
 
 }  // namespace ckplan

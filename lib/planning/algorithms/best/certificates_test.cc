@@ -68,7 +68,7 @@ TEST_CASE("certificates: branches that must wait for one another") {
   const RunProblem problem(GraphOf({{{}, 10}, {{}, 20}, {{0}, 2}, {{1}, 3}, {{2, 3}, 1}}, {4}));
   const Certificates found = FindCertificates(problem);
   CHECK(found.least_peak_once_any_order == 20 + 3);
-  CHECK(ExhaustiveLeastPeakOnce(problem) == 20 + 3);
+  CHECK(ExhaustiveMinPeakOnce(problem) == 20 + 3);
 }
 
 TEST_CASE("certificates: never above the least peak of any plan of a random graph") {
@@ -80,8 +80,8 @@ TEST_CASE("certificates: never above the least peak of any plan of a random grap
     const int op_count = static_cast<int>(rng.Between(2, seed % 10 == 0 ? 8 : 6));
     const RunProblem problem(RandomSmallGraph(rng, op_count));
     const Certificates found = FindCertificates(problem);
-    const int64_t least = ExhaustiveLeastPeak(problem);
-    const int64_t least_once = ExhaustiveLeastPeakOnce(problem);
+    const int64_t least = ExhaustiveMinPeak(problem);
+    const int64_t least_once = ExhaustiveMinPeakOnce(problem);
     CHECK(found.least_peak_any_plan <= least);
     CHECK(found.least_peak_once_any_order <= least_once);
     CHECK(found.least_peak_any_plan <= found.least_peak_once_any_order);
@@ -100,7 +100,7 @@ TEST_CASE("certificates: a search that is cut short still gives a bound") {
     const Certificates cut_short = FindCertificates(problem, 30);
     CHECK(cut_short.least_peak_any_plan <= whole.least_peak_any_plan);
     CHECK(cut_short.least_peak_once_any_order <= whole.least_peak_once_any_order);
-    CHECK(whole.least_peak_once_any_order <= ExhaustiveLeastPeakOnce(problem));
+    CHECK(whole.least_peak_once_any_order <= ExhaustiveMinPeakOnce(problem));
   }
 }
 

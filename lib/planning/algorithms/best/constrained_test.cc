@@ -81,9 +81,8 @@ void Judge(Instance* instance, bool is_order_free, Tally* tally) {
   options.is_order_free = is_order_free;
   const BestOutcome best = SolveBest(&*instance->problem, options).value();
   const std::optional<int64_t> least =
-      is_order_free
-          ? ExhaustiveLeastCost(flat, instance->budget, &instance->rules)
-          : ExhaustiveLeastCost(flat, instance->order, instance->budget, &instance->rules);
+      is_order_free ? ExhaustiveMinCost(flat, instance->budget, &instance->rules)
+                    : ExhaustiveMinCost(flat, instance->order, instance->budget, &instance->rules);
   if (best.is_infeasible) CHECK_FALSE(least.has_value());
   if (!least) {
     CHECK_FALSE(best.runs.has_value());
@@ -93,7 +92,7 @@ void Judge(Instance* instance, bool is_order_free, Tally* tally) {
   const int64_t overhead = *least - flat.total_cost;
   // Bounds are proven for plans in any order, or for the order that was searched.
   const std::optional<int64_t> least_in_any_order =
-      ExhaustiveLeastCost(flat, instance->budget, &instance->rules);
+      ExhaustiveMinCost(flat, instance->budget, &instance->rules);
   CHECK(best.any_order_bound <= *least_in_any_order - flat.total_cost);
   if (!is_order_free) CHECK(best.lower_bound <= overhead);
   if (!best.runs) return;

@@ -157,9 +157,9 @@ class Walk {
   Runs runs_;
 };
 
-// Runs the makers of missing values first, before them the makers of the values that these lack,
-// and so on: depth first, with an explicit stack, since chains may be long. Values that a waiting
-// run has found in memory are locked until it has run.
+// Runs the producers of missing values first, before them the producers of the values that these
+// lack, and so on: depth first, with an explicit stack, since chains may be long. Values that a
+// waiting run has found in memory are locked until it has run.
 bool Walk::RunWithAncestors(int32_t target) {
   std::vector<Frame> waiting = {{target}};
   while (!waiting.empty()) {
@@ -177,9 +177,9 @@ bool Walk::RunWithAncestors(int32_t target) {
       ++frame.locked;
       continue;
     }
-    const int32_t maker = problem_.maker[At(read)];
-    if (!problem_.may_repeat[At(maker)] && has_run_[At(maker)]) return false;
-    waiting.push_back({maker});
+    const int32_t producer = problem_.producer[At(read)];
+    if (!problem_.may_repeat[At(producer)] && has_run_[At(producer)]) return false;
+    waiting.push_back({producer});
   }
   return true;
 }
@@ -261,9 +261,9 @@ void Walk::OfferParked() {
 bool Walk::RestoreResults() {
   now_ = static_cast<int32_t>(order_.size());
   for (int32_t value = 0; value < problem_.value_count; ++value) {
-    const int32_t maker = problem_.maker[At(value)];
-    if (!problem_.is_result[At(value)] || maker < 0) continue;
-    if (!is_in_memory_[At(value)] && !RunWithAncestors(maker)) return false;
+    const int32_t producer = problem_.producer[At(value)];
+    if (!problem_.is_result[At(value)] || producer < 0) continue;
+    if (!is_in_memory_[At(value)] && !RunWithAncestors(producer)) return false;
     Lock(value);
   }
   return true;
@@ -294,7 +294,7 @@ Walk::Candidate Walk::CandidateOf(int32_t value) const {
 
 double Walk::CostToRestore(int32_t value) const {
   const auto cost_of = [&](int32_t id) {
-    return static_cast<double>(problem_.cost[At(problem_.maker[At(id)])]);
+    return static_cast<double>(problem_.cost[At(problem_.producer[At(id)])]);
   };
   double cost = cost_of(value) + least_cost_;
   if (rule_.cost_halves == 0 || !rule_.counts_ancestors) return cost;
@@ -304,7 +304,7 @@ double Walk::CostToRestore(int32_t value) const {
   while (!stack_.empty() && visits < kMaxCostVisits) {
     const int32_t next = stack_.back();
     stack_.pop_back();
-    for (const int32_t read : problem_.reads[problem_.maker[At(next)]]) {
+    for (const int32_t read : problem_.reads[problem_.producer[At(next)]]) {
       if (is_in_memory_[At(read)] || seen_[At(read)] == search_) continue;
       seen_[At(read)] = search_;
       cost += cost_of(read);
@@ -325,10 +325,10 @@ bool Walk::IsRecoverable(int32_t value) const {
   ++search_;
   stack_.assign(1, value);
   for (size_t visits = 0; !stack_.empty(); ++visits) {
-    const int32_t maker = problem_.maker[At(stack_.back())];
+    const int32_t producer = problem_.producer[At(stack_.back())];
     stack_.pop_back();
-    if (!problem_.may_repeat[At(maker)] || visits > rule_.most_ancestors) return false;
-    for (const int32_t read : problem_.reads[maker]) {
+    if (!problem_.may_repeat[At(producer)] || visits > rule_.most_ancestors) return false;
+    for (const int32_t read : problem_.reads[producer]) {
       if (is_in_memory_[At(read)] || seen_[At(read)] == search_) continue;
       seen_[At(read)] = search_;
       stack_.push_back(read);

@@ -32,7 +32,7 @@ struct EvictionRule {
   int size_halves = 2;
   int distance_halves = 2;
   int cost_halves = 2;
-  // The cost includes the operations that must run again before the value's maker because their
+  // The cost includes the operations that must run again before the value's producer because their
   // results are evicted as well.
   bool counts_ancestors = true;
   // A value is not evicted if, for it, more operations than this would have to run again. Fewer
@@ -46,7 +46,7 @@ std::span<const EvictionRule> EvictionRules();
 // kFree: a first run may be dropped in favour of a later run.
 enum class FirstRuns : uint8_t { kKeepOrder, kFree };
 
-// `order` has the operations whose first runs are walked, each once and after the makers of its
+// `order` has the operations whose first runs are walked, each once and after the producers of its
 // reads; it must include all needed operations. `kept` flags values that are evicted only as a last
 // resort; it may be empty. Returns nothing if the walk reaches a run that cannot fit the budget, or
 // recomputes far too much.

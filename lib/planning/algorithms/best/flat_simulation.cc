@@ -40,7 +40,7 @@ bool FlatSimulator::IsValid(std::span<const OpId> runs) {
   for (const OpId id : runs) {
     const int32_t op = id.index();
     for (const int32_t read : problem_.reads[op]) {
-      if (run_count_[At(problem_.maker[At(read)])] == 0) return false;
+      if (run_count_[At(problem_.producer[At(read)])] == 0) return false;
     }
     if (++run_count_[At(op)] > 1 && !problem_.may_repeat[At(op)]) return false;
   }

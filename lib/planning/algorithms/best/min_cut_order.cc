@@ -150,8 +150,8 @@ class Splitting {
     network.SetTerminal(start, MaxFlow::Terminal::kSource);
     for (const int32_t op : part) {
       for (const int32_t read : problem_.reads[op]) {
-        const int32_t maker = NodeOf(problem_.maker[static_cast<size_t>(read)]);
-        if (maker != kUnset) network.AddArc(NodeOf(op), maker, MaxFlow::kInfinite);
+        const int32_t producer = NodeOf(problem_.producer[static_cast<size_t>(read)]);
+        if (producer != kUnset) network.AddArc(NodeOf(op), producer, MaxFlow::kInfinite);
       }
     }
     for (size_t i = 0; i < values.size(); ++i) {
@@ -159,8 +159,8 @@ class Splitting {
     }
     const int32_t pivot = PivotOf(part);
     for (const int32_t read : problem_.reads[pivot]) {
-      const int32_t maker = NodeOf(problem_.maker[static_cast<size_t>(read)]);
-      if (maker != kUnset) network.SetTerminal(maker, MaxFlow::Terminal::kSource);
+      const int32_t producer = NodeOf(problem_.producer[static_cast<size_t>(read)]);
+      if (producer != kUnset) network.SetTerminal(producer, MaxFlow::Terminal::kSource);
     }
     network.SetTerminal(NodeOf(pivot), MaxFlow::Terminal::kSink);
     network.Solve();
@@ -190,8 +190,8 @@ class Splitting {
     return values;
   }
 
-  // A value that outlives the part counts once its maker has run; a value that is also made before
-  // the part counts everywhere.
+  // A value that outlives the part counts once its producer has run; a value that is also made
+  // before the part counts everywhere.
   void AddValue(int32_t value, int32_t node, int32_t start, int32_t end, MaxFlow* network) {
     const auto at = static_cast<size_t>(value);
     bool outlives = problem_.is_result[at];
@@ -200,12 +200,12 @@ class Splitting {
       ++work_;
       if (is_required_[index] && !has_run_[index] && NodeOf(reader) == kUnset) outlives = true;
     }
-    const int32_t maker = NodeOf(problem_.maker[at]);
+    const int32_t producer = NodeOf(problem_.producer[at]);
     if (outlives) {
-      if (maker != kUnset) network->AddArc(maker, end, problem_.bytes[at]);
+      if (producer != kUnset) network->AddArc(producer, end, problem_.bytes[at]);
       return;
     }
-    network->AddArc(maker == kUnset ? start : maker, node, problem_.bytes[at]);
+    network->AddArc(producer == kUnset ? start : producer, node, problem_.bytes[at]);
     for (const int32_t reader : problem_.readers[value]) {
       if (NodeOf(reader) != kUnset) network->AddArc(node, NodeOf(reader), MaxFlow::kInfinite);
     }
@@ -254,7 +254,7 @@ class Splitting {
   bool IsReady(int32_t op) const {
     const std::span<const int32_t> reads = problem_.reads[op];
     return std::all_of(reads.begin(), reads.end(), [&](int32_t read) {
-      return has_run_[static_cast<size_t>(problem_.maker[static_cast<size_t>(read)])];
+      return has_run_[static_cast<size_t>(problem_.producer[static_cast<size_t>(read)])];
     });
   }
 

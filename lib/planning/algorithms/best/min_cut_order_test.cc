@@ -23,7 +23,7 @@ TEST_CASE("min-cut order: a valid order, no worse than the own one, with the rep
     CHECK(simulation.peak.count() == found.peak);
     const int64_t own_peak = Simulator(graph).Run(own)->peak.count();
     CHECK(found.peak <= own_peak);
-    const int64_t optimum = ExhaustiveLeastPeakOnce(problem);
+    const int64_t optimum = ExhaustiveMinPeakOnce(problem);
     CHECK(found.peak >= optimum);
     if (found.peak == optimum) ++least;
     if (found.peak < own_peak) ++better;

@@ -17,7 +17,7 @@ namespace {
 
 // A wait of a whole step is scaled to about this, so that waits and their coefficients have the
 // magnitude of the other columns.
-constexpr double kMostWait = 64;
+constexpr double kMaxWait = 64;
 
 }  // namespace
 
@@ -38,7 +38,7 @@ MomentCopies::MomentCopies(const RunProblem& problem, std::span<const OpId> orde
       made_at_[At(write)] = static_cast<int32_t>(i);
     }
   }
-  while (Units(clock_.back()) > kMostWait * wait_unit_) wait_unit_ *= 2;
+  while (Units(clock_.back()) > kMaxWait * wait_unit_) wait_unit_ *= 2;
   for (size_t j = 0; j <= moments.size(); ++j) {
     waits_.push_back(model->AddColumn({.cost = wait_unit_}));
   }
@@ -270,7 +270,7 @@ class MomentProgram {
 
   int32_t FirstRun(int32_t op) const { return position_[static_cast<size_t>(op)]; }
   int32_t MadeAt(int32_t value) const {
-    return FirstRun(problem_.maker[static_cast<size_t>(value)]);
+    return FirstRun(problem_.producer[static_cast<size_t>(value)]);
   }
   int32_t EndOf(size_t j) const {
     return j + 1 < moments_.size() ? moments_[j + 1] : static_cast<int32_t>(order_.size());
@@ -291,13 +291,13 @@ class MomentProgram {
     }
     for (int32_t u = 0; u < problem_.value_count; ++u) {
       const auto at = static_cast<size_t>(u);
-      if (problem_.is_result[at] && problem_.maker[at] >= 0) add(u);
+      if (problem_.is_result[at] && problem_.producer[at] >= 0) add(u);
     }
     while (!found.empty()) {
-      const int32_t maker = problem_.maker[static_cast<size_t>(found.back())];
+      const int32_t producer = problem_.producer[static_cast<size_t>(found.back())];
       found.pop_back();
-      if (!problem_.may_repeat[static_cast<size_t>(maker)]) continue;
-      for (const int32_t read : problem_.reads[maker]) add(read);
+      if (!problem_.may_repeat[static_cast<size_t>(producer)]) continue;
+      for (const int32_t read : problem_.reads[producer]) add(read);
     }
     return is_needed;
   }
@@ -311,9 +311,9 @@ class MomentProgram {
     for (size_t u = 0; u < is_needed.size(); ++u) {
       if (!is_needed[u]) continue;
       kept[u] = model_.AddColumn({.upper = 1, .is_integer = true});
-      const auto maker = static_cast<size_t>(problem_.maker[u]);
-      if (!problem_.may_repeat[maker] || reruns[maker] != kNoColumn) continue;
-      reruns[maker] = AddRerun(maker);
+      const auto producer = static_cast<size_t>(problem_.producer[u]);
+      if (!problem_.may_repeat[producer] || reruns[producer] != kNoColumn) continue;
+      reruns[producer] = AddRerun(producer);
     }
     if (copies_) copies_->AddMoment(kept);
   }
@@ -332,7 +332,7 @@ class MomentProgram {
   // Adds kept + rerun >= bound for a value made before moment j; it may be loaded as well.
   void AddAvailability(size_t j, int32_t value, double bound, std::vector<MipEntry> entries) {
     entries.push_back({kept_[j][static_cast<size_t>(value)], 1});
-    const int rerun = RerunOf(j, problem_.maker[static_cast<size_t>(value)]);
+    const int rerun = RerunOf(j, problem_.producer[static_cast<size_t>(value)]);
     if (rerun != kNoColumn) entries.push_back({rerun, 1});
     const int load = copies_ ? copies_->LoadOf(j, value) : kNoColumn;
     if (load != kNoColumn) entries.push_back({load, 1});
@@ -407,7 +407,7 @@ class MomentProgram {
     std::vector<MipEntry> entries = {{rerun, Units(WorkingSet(op))}};
     for (const ValueThrough& through : ThroughInterval(j)) {
       const int32_t u = through.value;
-      if (problem_.maker[static_cast<size_t>(u)] == op) continue;
+      if (problem_.producer[static_cast<size_t>(u)] == op) continue;
       if (std::binary_search(reads.begin(), reads.end(), u)) continue;
       entries.push_back({through.column, Units(problem_.bytes[static_cast<size_t>(u)])});
     }
@@ -437,7 +437,7 @@ class MomentProgram {
     }
     for (int32_t u = 0; u < problem_.value_count; ++u) {
       const auto at = static_cast<size_t>(u);
-      const bool is_made = problem_.maker[at] >= 0 && MadeAt(u) <= moments_[j];
+      const bool is_made = problem_.producer[at] >= 0 && MadeAt(u) <= moments_[j];
       if (!is_made || may_move_[at] || problem_.bytes[at] < units_.bytes) continue;
       const int column = AddThrough(j, u);
       if (column != kNoColumn) entry->second.push_back({u, column});
@@ -451,7 +451,7 @@ class MomentProgram {
     const bool is_last = j + 1 == moments_.size();
     const int next = is_last ? kNoColumn : kept_[j + 1][at];
     if (is_last ? !problem_.is_result[at] : next == kNoColumn) return kNoColumn;
-    const int rerun = RerunOf(j, problem_.maker[at]);
+    const int rerun = RerunOf(j, problem_.producer[at]);
     if (rerun == kNoColumn && !is_last) return next;
     const int column = model_.AddColumn({.upper = 1});
     std::vector<MipEntry> entries = {{column, 1}};

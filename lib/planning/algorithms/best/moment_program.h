@@ -98,7 +98,7 @@ class MomentCopies {
   const int64_t unit_;
   MipModel* const model_;
   std::vector<int64_t> clock_;    // The cost of the order's runs before each position.
-  std::vector<int32_t> made_at_;  // By value: the position of its maker's first run.
+  std::vector<int32_t> made_at_;  // By value: the position of its producer's first run.
   std::vector<std::vector<int32_t>> first_reads_;  // By moment and value, at or after the moment.
   double wait_unit_ = 1;                  // The time that a wait of 1 stands for, in units.
   std::vector<int> waits_;                // Columns of s, from s^0 on.
@@ -131,9 +131,9 @@ struct ChargedSteps {
   std::vector<ChargedWindow> windows = {};  // Each belongs to one of the moments.
 };
 
-// `order` has every operation once, each after the makers of its reads. If `times` is given, plans
-// may copy values to the host and back. kUnsupported: built without a MIP solver, or too large for
-// it.
+// `order` has every operation once, each after the producers of its reads. If `times` is given,
+// plans may copy values to the host and back. kUnsupported: built without a MIP solver, or too
+// large for it.
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
                                    const ChargedSteps& charged, int64_t budget,
                                    const ProgramLimits<MomentPlan>& limits,

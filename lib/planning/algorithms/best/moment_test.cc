@@ -85,7 +85,7 @@ TEST_CASE("moments: no plan of the order costs less than the program says, for a
         SolveMoments(instance.problem, instance.order, charged, instance.budget, {kAmple.work})
             .value();
     const std::optional<int64_t> best =
-        ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
+        ExhaustiveMinCost(instance.problem, instance.order, instance.budget);
     if (!best) continue;
     REQUIRE_FALSE(outcome.is_infeasible);
     CHECK(outcome.lower_bound <= *best - instance.OnceCost());
@@ -104,7 +104,7 @@ TEST_CASE("moments: the loop finds the best plan of an order, or says that it di
     const RandomInstance instance(seed, kMomentPercentChains);
     const LoopOutcome loop = SolvedLoop(instance, kAmple);
     const std::optional<int64_t> best =
-        ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
+        ExhaustiveMinCost(instance.problem, instance.order, instance.budget);
     if (!best) {
       CHECK_FALSE(loop.runs.has_value());
       continue;
@@ -251,7 +251,7 @@ TEST_CASE("best: in the own order its overhead is between its bound and that of 
     options.is_order_free = false;
     const BestOutcome outcome = SolveBest(instance.graph, options).value();
     const std::optional<int64_t> best =
-        ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
+        ExhaustiveMinCost(instance.problem, instance.order, instance.budget);
     if (outcome.is_infeasible) CHECK_FALSE(best.has_value());
     if (!outcome.runs) continue;
     REQUIRE(best.has_value());

@@ -19,11 +19,11 @@ constexpr int64_t kOffloadStages = 1 << kOffloadStageRoots;
 constexpr size_t kOffloadThresholds = 4096;
 constexpr int kOffloadTries = 24;
 constexpr int kOffloadRepairs = 3;
-constexpr size_t kMostMissing = 4;
+constexpr size_t kMaxMissing = 4;
 constexpr int64_t kOffloadStopPolls = 64;
 // Temperatures are parts of the time that the sequence adds, but of no less than this part of a
 // step: a plan that adds next to nothing could not change otherwise.
-constexpr double kLeastHeat = 3e-2;
+constexpr double kMinHeat = 3e-2;
 // The charge for memory above the budget is adjusted after this many stages: it rises by the
 // first factor or falls by the second.
 constexpr int64_t kRaiseStages = kOffloadStages / 16;
@@ -219,7 +219,7 @@ void OffloadAnnealer::AdjustCharge(int64_t stage) {
 
 void OffloadAnnealer::Move(double temperature) {
   const double scale = std::max(energy_ - static_cast<double>(problem_.total_cost),
-                                static_cast<double>(problem_.total_cost) * kLeastHeat);
+                                static_cast<double>(problem_.total_cost) * kMinHeat);
   most_ = energy_ + scale * temperature * thresholds_[At(Below(kOffloadThresholds))];
   const bool is_changed = Try(Below(100));
   if (!is_changed && !sequence_.has_changes()) return;
@@ -277,7 +277,7 @@ bool OffloadAnnealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
   if (later == runs.begin()) return false;
   const int32_t to = FreeBefore(slot, std::max(*(later - 1), sequence_.ReadyAt(op)));
   if (to < 0) return false;
-  std::array<int32_t, kMostMissing> missing{};
+  std::array<int32_t, kMaxMissing> missing{};
   size_t count = 0;
   for (const int32_t read : problem_.reads[op]) {
     if (depth == 0 || count == missing.size()) continue;
@@ -291,7 +291,7 @@ bool OffloadAnnealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
     if (choice == 1 && MayMove(missing[i])) {
       LoadBefore(missing[i], to);
     } else {
-      RunAgainBefore(problem_.maker[At(missing[i])], to, depth - 1);
+      RunAgainBefore(problem_.producer[At(missing[i])], to, depth - 1);
     }
   }
   return true;
@@ -347,9 +347,9 @@ bool OffloadAnnealer::TryAddRun() {
   const std::span<const int32_t> reads = problem_.reads[reader];
   const std::span<const int32_t> slots = sequence_.SlotsOf(reader);
   if (reads.empty() || slots.empty()) return false;
-  const int32_t maker = problem_.maker[At(reads[At(Below(reads.size()))])];
+  const int32_t producer = problem_.producer[At(reads[At(Below(reads.size()))])];
   const int depth = RandomDepth();
-  return RunAgainBefore(maker, slots[At(Below(slots.size()))], depth);
+  return RunAgainBefore(producer, slots[At(Below(slots.size()))], depth);
 }
 
 bool OffloadAnnealer::TryRemove() {
@@ -385,7 +385,7 @@ bool OffloadAnnealer::TryToRun() {
   const std::span<const int32_t> reads = sequence_.ReadAt(value);
   const auto next = std::upper_bound(reads.begin(), reads.end(), slot);
   if (next == reads.end()) return true;
-  return RunAgainBefore(problem_.maker[At(value)], *next, Chance(70) ? 1 + Below(3) : 0);
+  return RunAgainBefore(problem_.producer[At(value)], *next, Chance(70) ? 1 + Below(3) : 0);
 }
 
 // Moves a load or a second run.
@@ -428,9 +428,9 @@ bool OffloadAnnealer::RelievePeak() {
     const auto next = std::lower_bound(reads.begin(), reads.end(), peak_slot);
     if (next == reads.end() || *next == peak_slot) continue;
     if (MayMove(value) && Chance(50)) return LoadBefore(value, *next);
-    const int32_t maker = problem_.maker[At(value)];
-    if (static_cast<double>(sequence_.cost() + problem_.cost[At(maker)]) > most_) continue;
-    return RunAgainBefore(maker, *next, RandomDepth());
+    const int32_t producer = problem_.producer[At(value)];
+    if (static_cast<double>(sequence_.cost() + problem_.cost[At(producer)]) > most_) continue;
+    return RunAgainBefore(producer, *next, RandomDepth());
   }
   return false;
 }

@@ -19,7 +19,7 @@ namespace ckplan {
 namespace {
 
 // Programs with new windows that are solved at most.
-constexpr int kMostPrograms = 8;
+constexpr int kMaxPrograms = 8;
 
 class OffloadBounding {
  public:
@@ -33,7 +33,7 @@ class OffloadBounding {
         limits_(limits) {}
 
   Result<OffloadBound> Run() && {
-    const int64_t least = LeastPeakWithCopies(problem_, times_.may_move).first;
+    const int64_t least = MinPeakWithCopies(problem_, times_.may_move).first;
     RaisePeak(least, PeakProof::kWorkingSet, BoundScope::kAnyOrder);
     OffloadCut cut = CutWithOffload(problem_, times_, order_, moment_, budget_, limits_.cuts);
     if (!cut.is_feasible) {
@@ -66,7 +66,7 @@ class OffloadBounding {
     const auto moment = static_cast<int32_t>(moment_);
     ChargedSteps charged{{moment}, {}, {}};
     for (const CopyWindow& window : windows) charged.windows.push_back({moment, window});
-    for (int round = 0; round < kMostPrograms && bound_.work < limits_.work; ++round) {
+    for (int round = 0; round < kMaxPrograms && bound_.work < limits_.work; ++round) {
       ProgramLimits<MomentPlan> limits{limits_.work - bound_.work};
       limits.is_plan_enough = [&](const MomentPlan& plan) {
         bound_.choices.push_back(
@@ -119,7 +119,7 @@ namespace {
 // Choices for less room leave memory for copies under way.
 constexpr std::array<int64_t, 5> kRoomsPerThousand = {1000, 975, 950, 990, 920};
 // Above this many operations, the bound is proven by cuts alone.
-constexpr int32_t kMostProgramOps = 20'000;
+constexpr int32_t kMaxOffloadProgramOps = 20'000;
 // Graphs with fewer operations get less work for programs, in proportion.
 constexpr int32_t kFullOps = 500;
 
@@ -187,7 +187,7 @@ class OffloadSolver {
     const CopyTimes times = CopyTimesOf(bounded, limits_.link, limits_.may_move);
     const size_t moment = Simulator(graph_).Run(order_).value().peak_step;
     const int64_t programs =
-        problem_.op_count > kMostProgramOps
+        problem_.op_count > kMaxOffloadProgramOps
             ? 0
             : effort_.programs / kFullOps * std::min(problem_.op_count, kFullOps);
     CKPLAN_ASSIGN_OR_RETURN(OffloadBound bound,

@@ -248,7 +248,7 @@ TEST_CASE("cut with copies: where nothing may move it bounds as the cut without 
       CAPTURE(moment);
       const std::vector<int32_t> moments = {static_cast<int32_t>(moment)};
       NestedNetwork network(instance.problem, instance.order, moments);
-      const int64_t missing = network.LeastBytes(0) - instance.budget;
+      const int64_t missing = network.MinBytes(0) - instance.budget;
       const OffloadCut with = CutWithOffload(instance.problem, instance.times, instance.order,
                                              moment, instance.budget, kManyCuts);
       CHECK(with.is_feasible == (missing <= 0));
@@ -287,7 +287,7 @@ TEST_CASE("certificates with copies: no plan has a lower peak") {
   for (uint64_t seed = kFirstSeed; seed < kFirstSeed + Instances(uint64_t{80}); ++seed) {
     CAPTURE(seed);
     OffloadInstance instance(seed, 5);
-    const int64_t bound = LeastPeakWithCopies(instance.problem, instance.times.may_move).first;
+    const int64_t bound = MinPeakWithCopies(instance.problem, instance.times.may_move).first;
     CHECK(bound <= FindCertificates(instance.problem).least_peak_any_plan);
     instance.budget = bound - 1;
     const OffloadOptimum below = instance.Optimum();
@@ -306,7 +306,7 @@ TEST_CASE("exhaustive search with copies: never worse than without, and its step
     const OffloadOptimum optimum = instance.Optimum();
     if (!optimum.is_known) continue;
     const std::optional<int64_t> without =
-        ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
+        ExhaustiveMinCost(instance.problem, instance.order, instance.budget);
     if (without) REQUIRE(optimum.is_feasible);
     const int64_t once = CostOf(instance.problem, instance.order);
     if (without) CHECK(optimum.added <= *without - once);

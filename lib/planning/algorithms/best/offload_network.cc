@@ -46,12 +46,12 @@ int64_t MomentNetwork::Solve() {
 }
 
 bool MomentNetwork::IsMadeBefore(int32_t value) const {
-  const int32_t maker = problem_.maker[At(value)];
-  return maker >= 0 && is_before_[At(maker)];
+  const int32_t producer = problem_.producer[At(value)];
+  return producer >= 0 && is_before_[At(producer)];
 }
 
 bool MomentNetwork::MayBeRemade(int32_t value) const {
-  return problem_.may_repeat[At(problem_.maker[At(value)])];
+  return problem_.may_repeat[At(problem_.producer[At(value)])];
 }
 
 void MomentNetwork::FindNeeded(std::span<const OpId> order, size_t moment) {
@@ -84,15 +84,15 @@ void MomentNetwork::Reach(int32_t value) {
 }
 
 void MomentNetwork::AddValue(int32_t value) {
-  const int32_t maker = problem_.maker[At(value)];
-  const int32_t head = MayBeRemade(value) ? NodeOfOp(maker) : sink_;
+  const int32_t producer = problem_.producer[At(value)];
+  const int32_t head = MayBeRemade(value) ? NodeOfOp(producer) : sink_;
   const int64_t bytes = problem_.bytes[At(value)];
   value_arcs_.push_back({network_.AddArc(value, head, bytes), value, head, bytes});
   if (head == sink_ || is_in_network_[At(head)]) return;
   is_in_network_[At(head)] = true;
-  const int64_t cost = problem_.cost[At(maker)];
-  op_arcs_.push_back({network_.AddArc(head, sink_, cost), maker, cost});
-  for (const int32_t read : problem_.reads[maker]) {
+  const int64_t cost = problem_.cost[At(producer)];
+  op_arcs_.push_back({network_.AddArc(head, sink_, cost), producer, cost});
+  for (const int32_t read : problem_.reads[producer]) {
     if (IsFree(read)) continue;
     network_.AddArc(head, read, MaxFlow::kInfinite);
     Reach(read);
@@ -106,17 +106,17 @@ constexpr int64_t kWholePrice = int64_t{1} << kFractionBits;
 constexpr int kMultiplierBits = 40;  // The price of a byte has them.
 // All capacities together are below 2^kCapacityBits.
 constexpr int kCapacityBits = 60;
-constexpr int64_t kMostCapacity = int64_t{1} << kCapacityBits;
-constexpr int kMostShift = 40;
+constexpr int64_t kMaxCapacity = int64_t{1} << kCapacityBits;
+constexpr int kMaxShift = 40;
 
-// Returns amount · 2^exponent, rounded down, or kMostCapacity if that is less.
+// Returns amount · 2^exponent, rounded down, or kMaxCapacity if that is less.
 int64_t ScaledDown(__int128 amount, int exponent) {
   if (exponent <= -127) return 0;
   if (exponent <= 0)
-    return static_cast<int64_t>(std::min<__int128>(amount >> -exponent, kMostCapacity));
-  if (exponent >= kCapacityBits) return amount > 0 ? kMostCapacity : 0;
-  return amount > (kMostCapacity >> exponent) ? kMostCapacity
-                                              : static_cast<int64_t>(amount) << exponent;
+    return static_cast<int64_t>(std::min<__int128>(amount >> -exponent, kMaxCapacity));
+  if (exponent >= kCapacityBits) return amount > 0 ? kMaxCapacity : 0;
+  return amount > (kMaxCapacity >> exponent) ? kMaxCapacity
+                                             : static_cast<int64_t>(amount) << exponent;
 }
 
 // Rounds up instead.
@@ -245,7 +245,7 @@ __int128 OffloadNetwork::CopyPrice(const WholePrices& prices, int32_t value) con
          static_cast<__int128>(prices.in_at[At(FirstReadAt(value))]) * times_.in[At(value)];
 }
 
-// Returns a shift at which all capacities together are below kMostCapacity.
+// Returns a shift at which all capacities together are below kMaxCapacity.
 int OffloadNetwork::ShiftFor(const WholePrices& prices) const {
   double sum = 1;
   for (const ValueArc& arc : network_.value_arcs()) {
@@ -260,7 +260,7 @@ int OffloadNetwork::ShiftFor(const WholePrices& prices) const {
   for (const OpArc& arc : network_.op_arcs()) sum += static_cast<double>(arc.cost);
   int exponent = 0;
   std::frexp(sum, &exponent);
-  return std::min(kMostShift, kCapacityBits - 1 - exponent);
+  return std::min(kMaxShift, kCapacityBits - 1 - exponent);
 }
 
 int64_t OffloadNetwork::CapacityOf(const WholePrices& prices, const ValueArc& arc,

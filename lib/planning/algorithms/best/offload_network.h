@@ -42,7 +42,7 @@ class MomentNetwork {
   struct ValueArc {
     int32_t id;
     int32_t value;
-    int32_t head;  // The maker's node, or the sink.
+    int32_t head;  // The producer's node, or the sink.
     int64_t bytes;
   };
   struct OpArc {
@@ -52,7 +52,7 @@ class MomentNetwork {
   };
 
   // Keeps a reference to `problem`. A value for which `may_move` is set need not be
-  // kept although its maker must not repeat; an empty list sets it for none.
+  // kept although its producer must not repeat; an empty list sets it for none.
   MomentNetwork(const RunProblem& problem, std::span<const OpId> order, size_t moment,
                 const std::vector<bool>& may_move = {});
 
@@ -144,7 +144,7 @@ class OffloadNetwork {
   int64_t LengthOf(const CopyWindow& window) const;
   // The time of the choice's copies that must fit into the window.
   int64_t CopiesIn(const MomentChoice& choice, const CopyWindow& window) const;
-  // The positions of the first run of the value's maker, and of the first read after the moment.
+  // The positions of the first run of the value's producer, and of the first read after the moment.
   int32_t MadeAt(int32_t value) const { return made_at_[At(value)]; }
   int32_t FirstReadAt(int32_t value) const { return first_read_at_[At(value)]; }
   int64_t cost_of_order() const { return clock_.back(); }

@@ -19,7 +19,7 @@ namespace {
 constexpr int kCoarseParts = 8;
 constexpr int kFineParts = 64;
 constexpr size_t kFinePairs = 3;
-constexpr size_t kMostCrossed = 12;
+constexpr size_t kMaxCrossed = 12;
 
 class Crossing {
  public:
@@ -70,7 +70,7 @@ class Crossing {
     if (std::find(measured_.begin(), measured_.end(), taken) != measured_.end()) return;
     measured_.push_back(taken);
     steps_.push_back(std::move(steps));
-    if (choices_.size() < kMostCrossed) choices_.push_back(choice);
+    if (choices_.size() < kMaxCrossed) choices_.push_back(choice);
   }
 
   Pair BestOf(size_t first, size_t second, int parts) {
@@ -92,8 +92,8 @@ class Crossing {
                       int32_t position) const {
     OffloadChoice crossed = first;
     for (int32_t value = 0; value < problem_.value_count; ++value) {
-      const int32_t maker = problem_.maker[At(value)];
-      if (maker < 0 || position_[At(maker)] < position) continue;
+      const int32_t producer = problem_.producer[At(value)];
+      if (producer < 0 || position_[At(producer)] < position) continue;
       crossed.kept[At(value)] = second.kept[At(value)];
       crossed.loaded[At(value)] = second.loaded[At(value)];
     }

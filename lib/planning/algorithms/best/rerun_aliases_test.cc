@@ -29,16 +29,16 @@ class NaiveAliasRuns {
     const Value& value = graph_.value(v);
     if (value.alias_of.is_none()) return;
     Refresh(value.alias_of);
-    if (base_[v] == made_[value.alias_of] || value.maker.is_none()) return;
-    const Operation& maker = graph_.op(value.maker);
-    bool is_view = maker.may_repeat;
-    for (const ValueId write : maker.writes) {
+    if (base_[v] == made_[value.alias_of] || value.producer.is_none()) return;
+    const Operation& producer = graph_.op(value.producer);
+    bool is_view = producer.may_repeat;
+    for (const ValueId write : producer.writes) {
       is_view = is_view && !graph_.value(write).alias_of.is_none();
     }
-    for (const ValueId read : maker.reads) {
-      is_view = is_view && (read == value.alias_of || graph_.value(read).maker.is_none());
+    for (const ValueId read : producer.reads) {
+      is_view = is_view && (read == value.alias_of || graph_.value(read).producer.is_none());
     }
-    if (is_view) Append(value.maker);
+    if (is_view) Append(value.producer);
   }
 
   void Append(OpId op) {

@@ -130,8 +130,8 @@ void RunSequence::Load(std::span<const OpId> runs) {
 
   std::vector<int64_t> bytes(op_at_.size() + 1, 0);
   for (int32_t value = 0; value < problem_.value_count; ++value) {
-    if (problem_.maker[At(value)] < 0) continue;
-    const std::vector<int32_t>& made = runs_of_[At(problem_.maker[At(value)])];
+    if (problem_.producer[At(value)] < 0) continue;
+    const std::vector<int32_t>& made = runs_of_[At(problem_.producer[At(value)])];
     for (size_t k = 0; k < made.size(); ++k) {
       bytes[At(made[k])] += problem_.bytes[At(value)];
       bytes[At(EndOf(value, k))] -= problem_.bytes[At(value)];
@@ -159,7 +159,7 @@ Runs RunSequence::ToRuns() const {
 int32_t RunSequence::ReadsReadyAt(int32_t op) const {
   int32_t ready = -1;
   for (const int32_t read : problem_.reads[op]) {
-    ready = std::max(ready, runs_of_[At(problem_.maker[At(read)])].front());
+    ready = std::max(ready, runs_of_[At(problem_.producer[At(read)])].front());
   }
   return ready;
 }
@@ -205,7 +205,7 @@ bool RunSequence::IsRead(int32_t op, size_t k) const {
 }
 
 int32_t RunSequence::EndOf(int32_t value, size_t k) const {
-  const std::vector<int32_t>& made = runs_of_[At(problem_.maker[At(value)])];
+  const std::vector<int32_t>& made = runs_of_[At(problem_.producer[At(value)])];
   if (k + 1 == made.size() && problem_.is_result[At(value)]) return slot_count();
   const int32_t last = LastReadOf(made, reads_of_[At(value)], k);
   if (last < 0) return made[k] + 1;
@@ -218,14 +218,14 @@ int32_t RunSequence::EndOf(int32_t value, size_t k) const {
 void RunSequence::Count(int32_t value, size_t k, int64_t sign) {
   const int64_t bytes = sign * problem_.bytes[At(value)];
   if (bytes == 0) return;
-  tree_.Add(runs_of_[At(problem_.maker[At(value)])][k], bytes);
+  tree_.Add(runs_of_[At(problem_.producer[At(value)])][k], bytes);
   tree_.Add(EndOf(value, k), -bytes);
 }
 
 // Counts the versions that a run in this slot reads, or would read.
 void RunSequence::CountAround(int32_t op, int32_t slot, int64_t sign) {
   for (const int32_t read : problem_.reads[op]) {
-    Count(read, VersionAt(problem_.maker[At(read)], slot), sign);
+    Count(read, VersionAt(problem_.producer[At(read)], slot), sign);
   }
 }
 
@@ -277,9 +277,9 @@ void RunSequence::Shift(int32_t from, int32_t to) {
   const size_t before = k == 0 ? 0 : k - 1;
   const auto count_reads = [&](int64_t sign) {
     for (const int32_t read : problem_.reads[op]) {
-      const int32_t maker = problem_.maker[At(read)];
-      const size_t old_version = VersionAt(maker, from);
-      const size_t new_version = VersionAt(maker, to);
+      const int32_t producer = problem_.producer[At(read)];
+      const size_t old_version = VersionAt(producer, from);
+      const size_t new_version = VersionAt(producer, to);
       Count(read, old_version, sign);
       if (new_version != old_version) Count(read, new_version, sign);
     }

@@ -156,7 +156,8 @@ class RunSequence {
   // Returns the operations that run more than once, in no particular order.
   std::span<const int32_t> Repeated() const { return repeated_.numbers(); }
 
-  // Returns the slot after which the operation can run: the makers of all its reads have run there.
+  // Returns the slot after which the operation can run: the producers of all its reads have run
+  // there.
   int32_t ReadsReadyAt(int32_t op) const;
   // The operation's run number `k` can be moved to slots strictly between these. It stays at the
   // same place among the operation's runs.

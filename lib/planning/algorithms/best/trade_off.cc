@@ -31,7 +31,7 @@ int64_t WorkOfAllPrograms(const BestWork& work, int32_t op_count) {
 
 }  // namespace
 
-Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64_t reached) {
+Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t reached) {
   Simulator simulator(problem->graph());
   LeastPeak least;
   least.bound.bytes = Bytes(problem->certificates().least_peak_any_plan);
@@ -65,7 +65,7 @@ Result<Done> LowerPeakWithin(int64_t most_added, BestProblem* problem) {
   options.work = kGlanceWork;
   options.is_order_free = false;
   options.enough = std::max(most_added, curve->Fastest().overhead);
-  int64_t refused = curve->LeastPeakWithin(*options.enough) - 1;
+  int64_t refused = curve->MinPeakWithin(*options.enough) - 1;
   for (int trial = 0; trial < kMaxLowerings; ++trial) {
     const int64_t reached = curve->LeastWithin(*options.enough).peak;
     if (reached - refused <= std::max<int64_t>(curve->Fastest().peak / kNearPeaks, 1)) break;
@@ -87,7 +87,7 @@ Result<Done> TradeOff::SearchWithin(int64_t most_added, int64_t close_parts) {
   return HalveFor(std::max(most_added, Fastest().overhead), close_parts);
 }
 
-Result<Done> TradeOff::SearchLeast(int64_t close_parts) {
+Result<Done> TradeOff::SearchMin(int64_t close_parts) {
   // Plans of chains reach the lower bound.
   const int64_t least = search_->LeastPeak();
   if (least < Least().peak) CKPLAN_RETURN_IF_ERROR(Try(least, kAnyTime));

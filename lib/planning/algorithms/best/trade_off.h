@@ -44,7 +44,7 @@ struct LeastPeak {
 // range, at most ten times. The options' budget is ignored. Their work applies to each trial; the
 // programs of all trials together get less on graphs of fewer than `full_ops` operations, but at
 // least as much as one trial.
-Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64_t reached);
+Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t reached);
 
 // Searches for plans on the problem's curve that add at most this and have less memory than the
 // curve knows: halves what is left between its plan and its bound a few times. Only for graphs of
@@ -95,7 +95,7 @@ class TradeOff {
   // `close_parts` of the first plan's peak.
   Result<Done> SearchWithin(int64_t most_added, int64_t close_parts = kClose);
   // Searches for the least peak of all plans.
-  Result<Done> SearchLeast(int64_t close_parts = kClose);
+  Result<Done> SearchMin(int64_t close_parts = kClose);
   // Searches for the plans of least time within `count` amounts of memory, at equal distances from
   // the least that is not excluded up to the peak of the first plan. More memory never costs more
   // time.

@@ -62,11 +62,11 @@ TradeOff InOwnOrder(BestProblem* problem) {
 
 // Returns the least peak of plans in the graph's own order that add at most this much, by searching
 // all states.
-int64_t LeastPeakByBruteForce(const RandomInstance& instance, int64_t most_added) {
+int64_t MinPeakByBruteForce(const RandomInstance& instance, int64_t most_added) {
   int64_t high = PeakOf(instance.problem, instance.order);
   for (int64_t low = 0; low + 1 < high;) {
     const int64_t middle = low + (high - low) / 2;
-    const auto cost = ExhaustiveLeastCost(instance.problem, instance.order, middle);
+    const auto cost = ExhaustiveMinCost(instance.problem, instance.order, middle);
     const bool fits = cost && *cost - instance.problem.total_cost <= most_added;
     (fits ? high : low) = middle;
   }
@@ -86,7 +86,7 @@ TEST_CASE("trade-off: a chain of four, worked by hand") {
   CHECK(trade_off.LeastWithin(5).peak == 16);
   CHECK(trade_off.LeastWithin(5).overhead == 5);
   CHECK(trade_off.LeastWithin(4).peak == 20);
-  REQUIRE(trade_off.SearchLeast().ok());
+  REQUIRE(trade_off.SearchMin().ok());
   CHECK(trade_off.Least().peak == 16);
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("trade-off: the least peak within a time equals that of searching all 
       REQUIRE(trade_off.SearchWithin(most).ok());
       const PricedPlan& found = trade_off.LeastWithin(most);
       CHECK(found.overhead <= most);
-      CHECK(found.peak == LeastPeakByBruteForce(instance, most));
+      CHECK(found.peak == MinPeakByBruteForce(instance, most));
       with_recomputation += found.overhead > nothing;
     }
   }
@@ -119,7 +119,7 @@ TEST_CASE("trade-off: more memory always costs less time, after any searches") {
     BestProblem problem(instance.graph);
     TradeOff trade_off = InOwnOrder(&problem);
     REQUIRE(trade_off.SearchEvenly(5).ok());
-    REQUIRE(trade_off.SearchLeast().ok());
+    REQUIRE(trade_off.SearchMin().ok());
     REQUIRE(trade_off.SearchWithin(instance.OnceCost() / 10).ok());
     const std::vector<CurvePoint> points = trade_off.Points();
     CHECK(points == FrontOf(points));

@@ -111,7 +111,7 @@ class StageProgram::Builder {
  private:
   const Term& Run(int32_t stage, int32_t op) const { return runs_[At(stage)][At(op)]; }
   const Term& Stored(int32_t stage, int32_t value) const { return stored_[At(stage)][At(value)]; }
-  int32_t Maker(int32_t value) const { return problem_.maker[At(value)]; }
+  int32_t Maker(int32_t value) const { return problem_.producer[At(value)]; }
   int32_t StorageOf(int32_t value) const {
     return program_.graph_.value(ValueId(value)).storage.index();
   }
@@ -157,14 +157,14 @@ class StageProgram::Builder {
   // read.
   void AddStorage(int32_t stage) {
     for (int32_t value = 0; value < problem_.value_count; ++value) {
-      const int32_t maker = Maker(value);
-      if (Stored(stage, value).is(0) || maker == stage - 1) continue;
+      const int32_t producer = Maker(value);
+      if (Stored(stage, value).is(0) || producer == stage - 1) continue;
       Row before(0);
       before.Add(1, Stored(stage, value));
-      before.Add(-1, Run(stage - 1, maker)).Add(-1, Stored(stage - 1, value));
+      before.Add(-1, Run(stage - 1, producer)).Add(-1, Stored(stage - 1, value));
       std::move(before).AddTo(&model_);
       Row once(1);
-      once.Add(1, Stored(stage - 1, value)).Add(1, Run(stage - 1, maker));
+      once.Add(1, Stored(stage - 1, value)).Add(1, Run(stage - 1, producer));
       std::move(once).AddTo(&model_);
     }
   }
@@ -326,9 +326,7 @@ StageProgram::StageProgram(const JointGraph& graph, const RunProblem& problem)
   }
 }
 
-Result<StageSolution> StageProgram::LeastTime(int64_t budget) const {
-  return Solve(budget, budget);
-}
+Result<StageSolution> StageProgram::MinTime(int64_t budget) const { return Solve(budget, budget); }
 
 Result<StageSolution> StageProgram::LeastPeak(int64_t highest) const {
   return Solve(std::nullopt, highest);
@@ -400,12 +398,12 @@ class Checkmate : public PreparedRunSolver {
     if (limit >= own_peak_) return OutcomeOf(OwnOrder(graph_), true);
     const auto known = solved_.find(limit);
     if (known != solved_.end()) return known->second;
-    CKPLAN_ASSIGN_OR_RETURN(const StageSolution solution, program_.LeastTime(limit));
+    CKPLAN_ASSIGN_OR_RETURN(const StageSolution solution, program_.MinTime(limit));
     std::optional<Runs> runs = solution.runs;
     bool is_proven = solution.status == MipStatus::kOptimal;
     if (runs && PeakOf(*runs) > limit) {
       CKPLAN_ASSIGN_OR_RETURN(const StageSolution again,
-                              program_.LeastTime(2 * limit - PeakOf(*runs) - 1));
+                              program_.MinTime(2 * limit - PeakOf(*runs) - 1));
       is_proven &= again.runs && CostOf(*again.runs) == CostOf(*runs);
       runs = again.runs;
     }

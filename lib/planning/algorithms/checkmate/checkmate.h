@@ -72,7 +72,7 @@ class StageProgram {
 
   // Finds a plan of least time within the budget; by rounding, it may need slightly more. Errors
   // are those of SolveMip.
-  Result<StageSolution> LeastTime(int64_t budget) const;
+  Result<StageSolution> MinTime(int64_t budget) const;
   // Finds a plan of least peak. That is at most `highest`, the peak of the graph's own order.
   Result<StageSolution> LeastPeak(int64_t highest) const;
 

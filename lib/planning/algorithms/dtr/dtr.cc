@@ -32,10 +32,10 @@ struct Storages {
 
   std::vector<int32_t> of;   // The storage of each value.
   FlatLists values;          // The values in each storage; empty for aliases.
-  FlatLists parents;         // The storages that the makers of its values read, except itself.
+  FlatLists parents;         // The storages that the producers of its values read, except itself.
   FlatLists children;        // The reverse of `parents`.
-  std::vector<double> cost;  // c_0: one run of each maker.
-  std::vector<bool> is_evictable;  // All its makers may run again, and it occupies memory.
+  std::vector<double> cost;  // c_0: one run of each producer.
+  std::vector<bool> is_evictable;  // All its producers may run again, and it occupies memory.
   // The last position in the order at which the storage is needed. For an evictable one, that is
   // its last reader; for any other, the operation after which nothing can require it again. For
   // results, it is the number of operations.
@@ -69,8 +69,8 @@ FlatLists Storages::ParentsOf(const RunProblem& problem) const {
   std::vector<std::vector<int32_t>> lists(of.size());
   for (size_t value = 0; value < of.size(); ++value) {
     std::vector<int32_t>& list = lists[At(of[value])];
-    if (problem.maker[value] < 0) continue;
-    for (const int32_t read : problem.reads[problem.maker[value]]) {
+    if (problem.producer[value] < 0) continue;
+    for (const int32_t read : problem.reads[problem.producer[value]]) {
       if (of[At(read)] != of[value]) list.push_back(of[At(read)]);
     }
   }
@@ -118,7 +118,7 @@ FlatLists Storages::DroppedAfter(const RunProblem& problem) const {
   std::vector<std::vector<int32_t>> lists(At(problem.op_count));
   for (size_t storage = 0; storage < of.size(); ++storage) {
     const bool is_made =
-        of[storage] == static_cast<int32_t>(storage) && problem.maker[storage] >= 0;
+        of[storage] == static_cast<int32_t>(storage) && problem.producer[storage] >= 0;
     if (!is_made || needed_until[storage] >= problem.op_count) continue;
     lists[At(needed_until[storage])].push_back(static_cast<int32_t>(storage));
   }
@@ -133,13 +133,13 @@ Storages::Storages(const JointGraph& graph, const RunProblem& problem)
       cost(of.size()),
       is_evictable(of.size()) {
   for (size_t value = 0; value < of.size(); ++value) {
-    is_evictable[value] = problem.bytes[value] > 0 && problem.maker[value] >= 0;
+    is_evictable[value] = problem.bytes[value] > 0 && problem.producer[value] >= 0;
   }
   for (size_t value = 0; value < of.size(); ++value) {
-    const int32_t maker = problem.maker[value];
-    if (maker < 0) continue;
-    cost[At(of[value])] += static_cast<double>(problem.cost[At(maker)]);
-    if (!problem.may_repeat[At(maker)]) is_evictable[At(of[value])] = false;
+    const int32_t producer = problem.producer[value];
+    if (producer < 0) continue;
+    cost[At(of[value])] += static_cast<double>(problem.cost[At(producer)]);
+    if (!problem.may_repeat[At(producer)]) is_evictable[At(of[value])] = false;
   }
   FindNeeds(problem);
   dropped_after = DroppedAfter(problem);
@@ -235,10 +235,10 @@ bool Walk::RunWithParents(int32_t target) {
     const int32_t op = waiting.back();
     const int32_t missing = FirstMissingRead(op);
     if (missing >= 0) {
-      const int32_t maker = problem_.maker[At(missing)];
-      if (has_run_[At(maker)] && !problem_.may_repeat[At(maker)]) return false;
-      waiting.push_back(maker);
-      Lock(maker, 1);
+      const int32_t producer = problem_.producer[At(missing)];
+      if (has_run_[At(producer)] && !problem_.may_repeat[At(producer)]) return false;
+      waiting.push_back(producer);
+      Lock(producer, 1);
       continue;
     }
     if (!RunOnce(op)) return false;
@@ -391,9 +391,9 @@ double Walk::NeighbourhoodCost(int32_t storage) {
 
 bool Walk::RestoreResults() {
   for (int32_t value = 0; value < problem_.value_count; ++value) {
-    const int32_t maker = problem_.maker[At(value)];
-    if (!problem_.is_result[At(value)] || maker < 0) continue;
-    if (!is_there_[At(value)] && !RunWithParents(maker)) return false;
+    const int32_t producer = problem_.producer[At(value)];
+    if (!problem_.is_result[At(value)] || producer < 0) continue;
+    if (!is_there_[At(value)] && !RunWithParents(producer)) return false;
     ++locks_[At(storages_.of[At(value)])];
   }
   return true;

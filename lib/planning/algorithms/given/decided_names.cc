@@ -33,7 +33,7 @@ DecidedNames::DecidedNames(const TensorGraph& graph) : DecidedNames("node", "ten
 DecidedNames::DecidedNames(const JointGraph& graph) : DecidedNames("operation", "value") {
   for (const ValueId id : graph.values().ids()) {
     const Value& value = graph.value(id);
-    AddTensor(id, value.name, value.file_id, value.maker);
+    AddTensor(id, value.name, value.file_id, value.producer);
   }
   for (const OpId id : graph.ops().ids()) {
     const Operation& op = graph.op(id);
@@ -82,15 +82,15 @@ NodeId DecidedNames::FindNode(const NameOrId& what, std::string_view where) {
   }
   const TensorId tensor = FindTensor(what, where);
   if (tensor.is_none()) return NodeId();
-  const NodeId maker = producers_[tensor];
-  if (maker.is_none()) {
+  const NodeId producer = producers_[tensor];
+  if (producer.is_none()) {
     Fault(where, fmt::format("{} is an input of the graph, which no {} makes",
                              QuotedName(what.name), node_word_));
   }
-  return maker;
+  return producer;
 }
 
-NodeId DecidedNames::FindMaker(const NameOrId& what, std::string_view where) {
+NodeId DecidedNames::FindProducer(const NameOrId& what, std::string_view where) {
   if (!what.name.empty() && !HasTensor(what)) return FindNode(what, where);
   const TensorId tensor = FindTensor(what, where);
   return tensor.is_none() ? NodeId() : producers_[tensor];

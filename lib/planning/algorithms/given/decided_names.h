@@ -28,7 +28,7 @@ class DecidedNames {
   NodeId FindNode(const NameOrId& what, std::string_view where);
   // Finds the node that makes the tensor with this name, or else the node with this name. Returns
   // none without a fault for an input of the graph, which always exists.
-  NodeId FindMaker(const NameOrId& what, std::string_view where);
+  NodeId FindProducer(const NameOrId& what, std::string_view where);
   // Finds the tensor with this name. Returns none and records a fault unless there is exactly one.
   TensorId FindTensor(const NameOrId& what, std::string_view where);
   // Returns whether a tensor has this name or number.

@@ -55,8 +55,8 @@ class DecisionReader {
   Strategy ReadKept() {
     KeptSet kept{IdVector<NodeId, bool>(graph_.nodes().size())};
     for (const NameOrId& what : decisions_.sets.front()) {
-      const NodeId maker = names_.FindMaker(what, "kept");
-      if (!maker.is_none()) kept.is_kept[maker] = true;
+      const NodeId producer = names_.FindProducer(what, "kept");
+      if (!producer.is_none()) kept.is_kept[producer] = true;
     }
     return kept;
   }
@@ -346,7 +346,8 @@ class RunReader {
     }
     for (const ValueId id : graph_.values().ids()) {
       const Value& value = graph_.value(id);
-      const bool may_not_repeat = !value.maker.is_none() && !graph_.op(value.maker).may_repeat;
+      const bool may_not_repeat =
+          !value.producer.is_none() && !graph_.op(value.producer).may_repeat;
       if (value.is_result || may_not_repeat) keep_memory(id);
     }
     std::vector<bool> kept;

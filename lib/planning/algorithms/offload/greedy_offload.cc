@@ -62,8 +62,8 @@ class GreedyOffload : public PreparedRunSolver {
     }
     const auto moment = static_cast<int32_t>(moment_);
     for (int32_t value = 0; value < problem_.value_count; ++value) {
-      const int32_t maker = problem_.maker[At(value)];
-      if (maker < 0 || position[At(maker)] >= moment) continue;
+      const int32_t producer = problem_.producer[At(value)];
+      if (producer < 0 || position[At(producer)] >= moment) continue;
       const std::span<const int32_t> readers = problem_.readers[value];
       // What the moment's own operation reads is in memory there.
       const bool is_read_there = std::any_of(
@@ -72,13 +72,13 @@ class GreedyOffload : public PreparedRunSolver {
                                              [&](int32_t op) { return position[At(op)] > moment; });
       if (problem_.bytes[At(value)] == 0 || is_read_there) continue;
       if (terms_.may_move[ValueId(value)] && is_read_later) movable_.push_back(value);
-      if (problem_.may_repeat[At(maker)] && !problem_.is_result[At(value)]) {
+      if (problem_.may_repeat[At(producer)] && !problem_.is_result[At(value)]) {
         droppable_.push_back(value);
       }
     }
     const auto by_making = [&](int32_t a, int32_t b) {
-      return std::pair(position[At(problem_.maker[At(a)])], a) <
-             std::pair(position[At(problem_.maker[At(b)])], b);
+      return std::pair(position[At(problem_.producer[At(a)])], a) <
+             std::pair(position[At(problem_.producer[At(b)])], b);
     };
     std::sort(movable_.begin(), movable_.end(), by_making);
     std::sort(droppable_.begin(), droppable_.end(), by_making);
@@ -99,7 +99,7 @@ class GreedyOffload : public PreparedRunSolver {
   // Whether making the value takes less time per byte.
   bool IsCheaper(int32_t a, int32_t b) const {
     const auto product = [&](int32_t cost_of, int32_t bytes_of) {
-      return static_cast<__int128>(problem_.cost[At(problem_.maker[At(cost_of)])]) *
+      return static_cast<__int128>(problem_.cost[At(problem_.producer[At(cost_of)])]) *
              problem_.bytes[At(bytes_of)];
     };
     return product(a, b) < product(b, a);

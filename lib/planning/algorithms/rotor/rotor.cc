@@ -182,7 +182,7 @@ int64_t NeedToPass(std::span<const Stage> stages, size_t s, size_t stage, size_t
 
 }  // namespace
 
-int64_t LeastMemory(std::span<const Stage> stages) {
+int64_t MinMemory(std::span<const Stage> stages) {
   const size_t count = stages.size();
   std::vector<std::vector<int64_t>> least(count, std::vector<int64_t>(count));
   for (size_t s = count; s-- > 0;) {
@@ -368,7 +368,7 @@ class Rotor : public PreparedSolver {
   explicit Rotor(const Problem& problem)
       : graph_(problem.graph), chain_(FindStages(problem.graph, problem.vertices)) {
     if (chain_.stages.empty()) return;
-    min_budget_ = LeastBudget(chain_.stages, LeastMemory);
+    min_budget_ = LeastBudget(chain_.stages, MinMemory);
     max_budget_ = std::max(min_budget_, LeastBudget(chain_.stages, MemoryToSaveAll));
   }
 

@@ -95,10 +95,10 @@ struct StageRun {
   bool is_backward = false;
 };
 
-// LeastMemory returns the least memory in which the stages have a persistent schedule;
+// MinMemory returns the least memory in which the stages have a persistent schedule;
 // MemoryToSaveAll returns the memory that F_all of every stage needs. Both are in the unit of the
 // stages.
-int64_t LeastMemory(std::span<const Stage> stages);
+int64_t MinMemory(std::span<const Stage> stages);
 int64_t MemoryToSaveAll(std::span<const Stage> stages);
 
 class PersistentProgram {

@@ -19,22 +19,22 @@ namespace {
 constexpr int64_t kNever = int64_t{1} << 60;
 
 // The recursion as written, without a table.
-int64_t LeastTime(const std::vector<Stage>& stages, size_t s, size_t t, int64_t memory) {
+int64_t MinTime(const std::vector<Stage>& stages, size_t s, size_t t, int64_t memory) {
   if (memory < 0) return kNever;
   const Stage& first = stages[s];
   const int64_t gradient = stages[t].gradient;
   int64_t best = kNever;
   if (memory >= std::max(gradient + first.forward_all, first.backward)) {
     best = first.time;
-    if (s < t) best += LeastTime(stages, s + 1, t, memory - first.saved);
+    if (s < t) best += MinTime(stages, s + 1, t, memory - first.saved);
   }
   int64_t time = 0;
   for (size_t k = s + 1; k <= t; ++k) {
     const int64_t input = k - 1 == s ? 0 : stages[k - 2].output;
     if (memory < gradient + input + stages[k - 1].forward) break;
     time += stages[k - 1].time;
-    best = std::min(best, time + LeastTime(stages, k, t, memory - stages[k - 1].output) +
-                              LeastTime(stages, s, k - 1, memory));
+    best = std::min(best, time + MinTime(stages, k, t, memory - stages[k - 1].output) +
+                              MinTime(stages, s, k - 1, memory));
   }
   return std::min(best, kNever);
 }
@@ -81,11 +81,11 @@ TEST_CASE("rotor: the table equals the paper's recursion, at every amount of mem
     CAPTURE(seed);
     Rng rng(seed);
     const std::vector<Stage> stages = RandomStages(rng);
-    const int64_t least = LeastMemory(stages);
+    const int64_t least = MinMemory(stages);
     for (int64_t memory = std::max<int64_t>(1, least - 2); memory <= least + 30; memory += 3) {
       CAPTURE(memory);
       const PersistentProgram program(stages, memory);
-      const int64_t expected = LeastTime(stages, 0, stages.size() - 1, memory);
+      const int64_t expected = MinTime(stages, 0, stages.size() - 1, memory);
       CHECK(program.is_feasible() == (expected < kNever));
       CHECK(program.is_feasible() == (memory >= least));
       if (!program.is_feasible()) continue;

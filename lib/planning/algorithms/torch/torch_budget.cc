@@ -101,7 +101,7 @@ void SavedValues::FindIntensive(const JointGraph& graph) {
 }
 
 // If Kept(v) is on the sink's side, v is read. If Made(v) is as well, v is recomputed, which reads
-// the inputs of its maker. A cut between the two saves v.
+// the inputs of its producer. A cut between the two saves v.
 void SavedValues::BuildNetwork(const JointGraph& graph) {
   for (int32_t op = 0; op < border_; ++op) {
     PollStop();

@@ -79,8 +79,8 @@ class SavedValues {
   int64_t CostToSave(int32_t value) const;
   // Returns whether the forward pass makes the value.
   bool IsMade(int32_t value) const {
-    const int32_t maker = problem_.maker[static_cast<size_t>(value)];
-    return maker >= 0 && maker < border_;
+    const int32_t producer = problem_.producer[static_cast<size_t>(value)];
+    return producer >= 0 && producer < border_;
   }
   // The two network nodes of a value.
   static int32_t Made(int32_t value) { return 2 * value; }

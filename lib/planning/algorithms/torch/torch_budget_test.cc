@@ -87,8 +87,8 @@ TEST_CASE(
 }
 
 TEST_CASE("torch-budget: the minimum cut is the least of all sets that backward can start from") {
-  // Tries every set of forward values. Every value that is read must be saved, or its maker may run
-  // again and the values that the maker reads are read as well.
+  // Tries every set of forward values. Every value that is read must be saved, or its producer may
+  // run again and the values that the producer reads are read as well.
   int compared = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);

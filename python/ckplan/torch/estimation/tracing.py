@@ -259,14 +259,14 @@ def _fake_call(
         mode,
         _default_type(precision.parameters),
         torch.device("cpu"),
-        model_construction.Construction() as maker,
+        model_construction.Construction() as producer,
     ):
         with values_left_out(), fake_conversions() as conversions:
-            model = maker.construct(make_model)
+            model = producer.construct(make_model)
         if not isinstance(model, nn.Module):
             raise TypeError(f"make_model must return a torch.nn.Module, not {type(model).__name__}")
     dtype, keeps_types = precision.parameters, precision.is_own
-    keeps_types = keeps_types or bool(conversions) or maker.is_converted(model)
+    keeps_types = keeps_types or bool(conversions) or producer.is_converted(model)
     model = model_construction.without_memory(model, mode)
     if keeps_types:  # It keeps the types that it would have in training.
         dtype = model_construction.first_type(model, dtype)
@@ -277,7 +277,7 @@ def _fake_call(
     _check_device(model)
     with mode:
         args, kwargs = fake_inputs(example_inputs, dtype)
-    return _FakeCall(mode, model, args, kwargs, maker.are_assumed)
+    return _FakeCall(mode, model, args, kwargs, producer.are_assumed)
 
 
 def _trace_joint(call: _FakeCall, asked: _Asked) -> Traced:

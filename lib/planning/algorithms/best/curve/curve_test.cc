@@ -60,8 +60,8 @@ std::optional<int64_t> HullAt(const RunProblem& problem, const Runs& order, size
     if (!is_allowed) continue;
     int64_t bytes = 0;
     for (int32_t value = 0; value < problem.value_count; ++value) {
-      const auto maker = static_cast<size_t>(problem.maker[static_cast<size_t>(value)]);
-      if (!is_made[maker]) continue;
+      const auto producer = static_cast<size_t>(problem.producer[static_cast<size_t>(value)]);
+      if (!is_made[producer]) continue;
       bool is_needed = problem.is_result[static_cast<size_t>(value)];
       bool is_read_now = false;
       for (const int32_t reader : problem.readers[value]) {
@@ -71,7 +71,7 @@ std::optional<int64_t> HullAt(const RunProblem& problem, const Runs& order, size
         is_needed = is_needed || position >= moment || is_rerun[static_cast<size_t>(reader)];
         is_read_now = is_read_now || position == moment;
       }
-      const bool is_kept = is_read_now || (is_needed && !is_rerun[maker]);
+      const bool is_kept = is_read_now || (is_needed && !is_rerun[producer]);
       if (is_kept) bytes += problem.bytes[static_cast<size_t>(value)];
     }
     points.emplace_back(bytes, cost);
@@ -125,7 +125,7 @@ TEST_CASE("curve: the cut of a chain of four keeps all, or runs a again") {
   const NestedChoice all = network.KeepAll();
   CHECK(all.cost == 0);
   CHECK(all.bytes[0] + network.fixed_bytes(0) == 20);
-  CHECK(network.LeastBytes(0) == 16);
+  CHECK(network.MinBytes(0) == 16);
   const std::vector<int64_t> dear = {int64_t{2} << network.price_shift()};  // 8 for keeping a.
   network.Cut(dear, NestedNetwork::Ties::kKeep);
   CHECK(network.Choice().cost == 5);
@@ -163,7 +163,7 @@ TEST_CASE("curve: with one moment, the best bound is the value of the linear pro
         CAPTURE(moment);
         CAPTURE(budget);
         const std::optional<int64_t> least = HullAt(problem, order, At(moment), budget);
-        REQUIRE(least.has_value() == (network.LeastBytes(0) <= budget));
+        REQUIRE(least.has_value() == (network.MinBytes(0) <= budget));
         if (least) CHECK(BestBoundOf(&network, budget) == *least);
         if (least.value_or(0) > 0) ++positive;
       }
@@ -195,8 +195,8 @@ TEST_CASE("curve: bounds of amounts near the limits hold") {
       CAPTURE(moment);
       NestedNetwork network(problem, order, std::vector{moment});
       NestedNetwork scaled(large, order, std::vector{moment});
-      REQUIRE(scaled.LeastBytes(0) == kBytes * network.LeastBytes(0));
-      if (network.LeastBytes(0) > budget) continue;
+      REQUIRE(scaled.MinBytes(0) == kBytes * network.MinBytes(0));
+      if (network.MinBytes(0) > budget) continue;
       const int64_t bound = BestBoundOf(&scaled, kBytes * budget);
       CHECK((bound + kCost - 1) / kCost == BestBoundOf(&network, budget));
     }
@@ -214,11 +214,11 @@ TEST_CASE("curve: for whatever moments and prices, no bound is above the optimum
       if (instance.rng.Chance(30)) moments.push_back(static_cast<int32_t>(i));
     }
     if (moments.empty()) continue;
-    const auto least = ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
+    const auto least = ExhaustiveMinCost(instance.problem, instance.order, instance.budget);
     if (!least) continue;
     const int64_t added = *least - instance.OnceCost();
     NestedNetwork network(instance.problem, instance.order, moments);
-    for (size_t i = 0; i < moments.size(); ++i) REQUIRE(network.LeastBytes(i) <= instance.budget);
+    for (size_t i = 0; i < moments.size(); ++i) REQUIRE(network.MinBytes(i) <= instance.budget);
     for (int trial = 0; trial < 4; ++trial) {
       const auto ties = trial % 2 == 0 ? NestedNetwork::Ties::kKeep : NestedNetwork::Ties::kBreak;
       const BoundLine line = network.Cut(RandomPrices(&instance.rng, network), ties);
@@ -252,7 +252,7 @@ TEST_CASE("curve: what it reads is a plan within the budget, and its bound mostl
     const int64_t idle = instance.OnceCost() - instance.problem.total_cost;
     for (const int share : kShares) {
       const int64_t budget = PeakOf(instance.problem, instance.order) * share / 100;
-      const auto least = ExhaustiveLeastCost(instance.problem, instance.order, budget);
+      const auto least = ExhaustiveMinCost(instance.problem, instance.order, budget);
       curve.Read(budget, kNormalCurve);
       const TradeOffCurve::PlanOnCurve* const plan = curve.BestWithin(budget);
       if (!least) {
@@ -262,7 +262,7 @@ TEST_CASE("curve: what it reads is a plan within the budget, and its bound mostl
       CHECK(curve.least_peak() <= budget);
       const int64_t added = idle + *least - instance.OnceCost();
       CHECK(curve.BoundWithin(budget) <= added);
-      CHECK(curve.LeastPeakWithin(added) <= budget);
+      CHECK(curve.MinPeakWithin(added) <= budget);
       ++tested;
       proven += curve.BoundWithin(budget) == added;
       if (plan == nullptr) continue;

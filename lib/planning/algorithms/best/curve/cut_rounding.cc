@@ -13,10 +13,10 @@ namespace {
 
 // A pass over all reruns that leaves out none ends the search; most of what there is to find, the
 // first one finds.
-constexpr int kMostPasses = 2;
+constexpr int kMaxPasses = 2;
 
 // The most runs that are left out together with the one that read their values.
-constexpr int kMostUnread = 64;
+constexpr int kMaxUnread = 64;
 
 class SpareReruns {
  public:
@@ -24,7 +24,7 @@ class SpareReruns {
       : problem_(problem), budget_(budget), sequence_(problem, runs) {}
 
   Runs LeftOut() && {
-    for (int pass = 0; pass < kMostPasses && sequence_.peak() <= budget_; ++pass) {
+    for (int pass = 0; pass < kMaxPasses && sequence_.peak() <= budget_; ++pass) {
       bool is_any = false;
       for (const int32_t op : DearestFirst()) {
         PollStop();
@@ -70,8 +70,8 @@ class SpareReruns {
   // Erases reruns that were there only for the erased run, and those that were there for these.
   void EraseUnreadBefore(int32_t erased) {
     std::vector<int32_t> values(problem_.reads[erased].begin(), problem_.reads[erased].end());
-    for (int i = 0; i < kMostUnread && !values.empty(); ++i) {
-      const int32_t op = problem_.maker[At(values.back())];
+    for (int i = 0; i < kMaxUnread && !values.empty(); ++i) {
+      const int32_t op = problem_.producer[At(values.back())];
       values.pop_back();
       for (size_t k = sequence_.RunsOf(op).size(); k-- > 1;) {
         if (sequence_.IsRead(op, k) || !sequence_.MayErase(op, k)) continue;
@@ -125,14 +125,14 @@ class Staying {
     while (!wanted.empty()) {
       const int32_t value = wanted.back();
       wanted.pop_back();
-      const int32_t maker = problem_.maker[At(value)];
-      if (is_there[At(value)] || position_[At(maker)] >= before) continue;
+      const int32_t producer = problem_.producer[At(value)];
+      if (is_there[At(value)] || position_[At(producer)] >= before) continue;
       is_there[At(value)] = true;
-      if (!problem_.may_repeat[At(maker)]) {
+      if (!problem_.may_repeat[At(producer)]) {
         Add(value);
         continue;
       }
-      wanted.insert(wanted.end(), problem_.reads[maker].begin(), problem_.reads[maker].end());
+      wanted.insert(wanted.end(), problem_.reads[producer].begin(), problem_.reads[producer].end());
     }
   }
 

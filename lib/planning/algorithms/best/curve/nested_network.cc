@@ -73,11 +73,11 @@ class NestedNetwork::Builder {
 
  private:
   bool MayBeRemade(int32_t value) const {
-    return problem_.may_repeat[At(problem_.maker[At(value)])];
+    return problem_.may_repeat[At(problem_.producer[At(value)])];
   }
   bool IsNeeded(int32_t value, int32_t position) const {
-    const int32_t maker = problem_.maker[At(value)];
-    return maker >= 0 && position_[At(maker)] < position &&
+    const int32_t producer = problem_.producer[At(value)];
+    return producer >= 0 && position_[At(producer)] < position &&
            (problem_.is_result[At(value)] || last_read_[At(value)] >= position);
   }
 
@@ -103,7 +103,7 @@ class NestedNetwork::Builder {
     for (size_t next = 0; next < values_.size(); ++next) {
       const int32_t value = values_[next];
       const int32_t head =
-          MayBeRemade(value) ? NodeOfRerun(problem_.maker[At(value)], level) : kSink;
+          MayBeRemade(value) ? NodeOfRerun(problem_.producer[At(value)], level) : kSink;
       value_arcs_.push_back(
           {0, value_node_[At(value)], head, value, moment, IsNeeded(value, position)});
     }
@@ -176,7 +176,7 @@ NestedNetwork::NestedNetwork(const RunProblem& problem, std::span<const int32_t>
 void NestedNetwork::SetPriceShift() {
   int64_t most = 1;
   for (const int64_t bytes : priced_bytes_) most = std::max(most, bytes);
-  price_shift_ = std::clamp(kPriceBits + BitsOf(most) - BitsOf(all_costs_), 0, kMostPriceBits);
+  price_shift_ = std::clamp(kPriceBits + BitsOf(most) - BitsOf(all_costs_), 0, kMaxPriceBits);
 }
 
 int64_t NestedNetwork::Solve() {
@@ -218,7 +218,7 @@ BoundLine NestedNetwork::Cut(std::span<const int64_t> prices, Ties ties) {
   return line;
 }
 
-int64_t NestedNetwork::LeastBytes(size_t moment) {
+int64_t NestedNetwork::MinBytes(size_t moment) {
   for (const ValueArc& arc : value_arcs_) {
     flow_.SetCapacity(arc.id, At(arc.moment) == moment ? BytesOf(arc) : 0);
   }

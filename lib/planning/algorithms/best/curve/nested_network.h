@@ -6,9 +6,9 @@
 //   moment j, after i               source ──inf──▶ N_u ──price·bytes──▶ R_m
 //
 // N_u of a moment: u, made before it, is needed at it or later. R_m: m, which has run before it,
-// runs again after it. A value that is needed is kept across the moment, or its maker runs again,
-// and then the maker's reads are needed, too. What runs again after the later moment runs again
-// after the earlier one, where its cost is paid, once.
+// runs again after it. A value that is needed is kept across the moment, or its producer runs
+// again, and then the producer's reads are needed, too. What runs again after the later moment runs
+// again after the earlier one, where its cost is paid, once.
 //
 // Each moment has a price for a byte kept across it. For any prices, the cheapest choice less the
 // prices of the whole budget is a line in the budget that no plan lies below.
@@ -75,8 +75,8 @@ class NestedNetwork {
   NestedNetwork(const RunProblem& problem, std::span<const OpId> order,
                 std::span<const int32_t> moments);
 
-  // Above a price of 2^kMostPriceBits / 2^price_shift() for a byte, nothing overflows any more.
-  static constexpr int kMostPriceBits = 60;
+  // Above a price of 2^kMaxPriceBits / 2^price_shift() for a byte, nothing overflows any more.
+  static constexpr int kMaxPriceBits = 60;
   // Prices are whole numbers of 2^-price_shift() of a cost for each byte.
   int price_shift() const { return price_shift_; }
 
@@ -95,7 +95,7 @@ class NestedNetwork {
   // Finds the cheapest choice at these prices, and returns the line that it proves.
   BoundLine Cut(std::span<const int64_t> prices, Ties ties);
   // Finds the fewest bytes that any plan has in memory at the moment, the fixed ones included.
-  int64_t LeastBytes(size_t moment);
+  int64_t MinBytes(size_t moment);
 
   // The choice of the last cut.
   NestedChoice Choice() const;

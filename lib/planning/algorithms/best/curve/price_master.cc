@@ -10,11 +10,11 @@ namespace ckplan {
 namespace {
 
 // After this many pivots the prices are taken as they are: any prices give a bound.
-constexpr int kMostPivots = 400;
+constexpr int kMaxPivots = 400;
 // After this many, the first improving column enters instead of the best, which ends cycles.
 constexpr int kPivotsByBest = 200;
-constexpr double kLeastGain = 1e-7;
-constexpr double kLeastPivot = 1e-9;
+constexpr double kMinGain = 1e-7;
+constexpr double kMinPivot = 1e-9;
 // Bytes are counted in units of this part of the largest room.
 constexpr double kUnitParts = 1e3;
 
@@ -41,7 +41,7 @@ class Simplex {
   int Solve() {
     for (int pivot = 0;; ++pivot) {
       UpdateDual();
-      if (pivot == kMostPivots) return pivot;
+      if (pivot == kMaxPivots) return pivot;
       const size_t entering = Entering(pivot > kPivotsByBest);
       if (entering == ColumnCount() || !Exchange(entering)) return pivot;
     }
@@ -97,7 +97,7 @@ class Simplex {
   // Returns the column that reduces the cost most, or the first that does; ColumnCount() if none.
   size_t Entering(bool takes_first) const {
     size_t best = ColumnCount();
-    double least = -kLeastGain * (1 + std::abs(dual_[moments_]));
+    double least = -kMinGain * (1 + std::abs(dual_[moments_]));
     for (size_t column = 0; column < ColumnCount(); ++column) {
       double reduced = CostOf(column);
       for (size_t row = 0; row <= moments_; ++row) reduced -= dual_[row] * Entry(column, row);
@@ -119,7 +119,7 @@ class Simplex {
     size_t leaving = rows;
     double ratio = std::numeric_limits<double>::infinity();
     for (size_t k = 0; k < rows; ++k) {
-      if (change_[k] <= kLeastPivot || level_[k] / change_[k] >= ratio) continue;
+      if (change_[k] <= kMinPivot || level_[k] / change_[k] >= ratio) continue;
       ratio = level_[k] / change_[k];
       leaving = k;
     }

@@ -17,7 +17,7 @@ namespace ckplan {
 namespace {
 
 // A network has at most this many nodes, unless it has a single moment.
-constexpr int64_t kMostNodes = 1'000'000;
+constexpr int64_t kMaxNodes = 1'000'000;
 
 // The most rounds in which moments are added, and the most moments added in one round.
 constexpr int kMomentRounds = 8;
@@ -40,21 +40,21 @@ constexpr double kDearestSteps = 3;
 constexpr double kFirstMultiple = 1.002;
 constexpr double kMultipleGrowth = 1.004;
 constexpr double kLargestMultiple = 16;
-constexpr double kLeastMultiple = 0.995;
+constexpr double kMinMultiple = 0.995;
 constexpr double kNearMultiples = 1e-7;
 
 // Where more operations than this would have to run again for one value, plans seldom pay.
-constexpr size_t kMostCurveAncestors = 64;
+constexpr size_t kMaxCurveAncestors = 64;
 
 // The rules of eviction by how often each gave the best plan, on the models of testdata/models.
-constexpr std::array kEvictions = {EvictionRule{1, 1, 2, true, kMostCurveAncestors},
-                                   EvictionRule{2, 1, 2, true, kMostCurveAncestors},
-                                   EvictionRule{1, 1, 1, true, kMostCurveAncestors},
-                                   EvictionRule{1, 2, 2, true, kMostCurveAncestors},
-                                   EvictionRule{0, 1, 1, false, kMostCurveAncestors},
-                                   EvictionRule{0, 1, 1, true, kMostCurveAncestors},
-                                   EvictionRule{0, 1, 2, true, kMostCurveAncestors},
-                                   EvictionRule{2, 1, 1, true, kMostCurveAncestors}};
+constexpr std::array kEvictions = {EvictionRule{1, 1, 2, true, kMaxCurveAncestors},
+                                   EvictionRule{2, 1, 2, true, kMaxCurveAncestors},
+                                   EvictionRule{1, 1, 1, true, kMaxCurveAncestors},
+                                   EvictionRule{1, 2, 2, true, kMaxCurveAncestors},
+                                   EvictionRule{0, 1, 1, false, kMaxCurveAncestors},
+                                   EvictionRule{0, 1, 1, true, kMaxCurveAncestors},
+                                   EvictionRule{0, 1, 2, true, kMaxCurveAncestors},
+                                   EvictionRule{2, 1, 1, true, kMaxCurveAncestors}};
 constexpr std::array kDeepEvictions = {EvictionRule{1, 1, 2, true}};
 constexpr size_t kUnguided = 2;
 // Rules for budgets on the way to other answers.
@@ -148,7 +148,7 @@ int64_t TradeOffCurve::BoundWithin(int64_t budget) const {
   return least_added_ + bound;
 }
 
-int64_t TradeOffCurve::LeastPeakWithin(int64_t most_added) const {
+int64_t TradeOffCurve::MinPeakWithin(int64_t most_added) const {
   int64_t least = least_peak_;
   for (const BoundLine& line : lines_) {
     least = std::max(least, line.LeastBudget(most_added - least_added_));
@@ -204,7 +204,7 @@ void TradeOffCurve::Rebuild() {
   const bool is_first = network_ == nullptr;
   network_ = std::make_unique<NestedNetwork>(problem, order_, moments_);
   master_ = std::make_unique<PriceMaster>(network_->KeepAll());
-  if (is_first) least_peak_ = std::max(least_peak_, network_->LeastBytes(0));
+  if (is_first) least_peak_ = std::max(least_peak_, network_->MinBytes(0));
   for (const auto& [budget, known] : known_prices_) {
     std::vector<double> prices;
     for (const int32_t moment : moments_) {
@@ -217,7 +217,7 @@ void TradeOffCurve::Rebuild() {
 }
 
 std::vector<int64_t> TradeOffCurve::WholePrices(const std::vector<double>& prices) const {
-  constexpr double kMost = static_cast<double>(int64_t{1} << NestedNetwork::kMostPriceBits);
+  constexpr double kMost = static_cast<double>(int64_t{1} << NestedNetwork::kMaxPriceBits);
   std::vector<int64_t> whole;
   for (const double price : prices) {
     const double scaled = std::ldexp(price, network_->price_shift());
@@ -277,7 +277,7 @@ void TradeOffCurve::CutAtMultiples(const std::vector<double>& prices, int cuts,
     CutAt(raised, NestedNetwork::Ties::kBreak);
     return fits();
   };
-  double low = kLeastMultiple;
+  double low = kMinMultiple;
   double high = 0;
   double growth = kMultipleGrowth;
   int cut = 0;
@@ -329,7 +329,7 @@ bool TradeOffCurve::AddMoments(const std::map<int32_t, int64_t>& excess, const C
   const int64_t nodes_of_one = network_->node_count() / static_cast<int64_t>(moments_.size());
   for (size_t i = 0; i < std::min<size_t>(most_first.size(), kMomentsAtOnce); ++i) {
     const auto count = static_cast<int64_t>(moments_.size()) + 1;
-    if (count > work.moments || count * nodes_of_one > kMostNodes) break;
+    if (count > work.moments || count * nodes_of_one > kMaxNodes) break;
     const int32_t moment = most_first[i].second;
     moments_.insert(std::upper_bound(moments_.begin(), moments_.end(), moment), moment);
     is_any = true;
@@ -456,16 +456,16 @@ void TradeOffCurve::Prove(int64_t budget) {
 void TradeOffCurve::ReadWithin(int64_t most_added, const CurveWork& asked) {
   const CurveWork work = ForSize(asked, order_.size());
   const int64_t near = Fastest().peak / kNearPeakParts;
-  int64_t refused = LeastPeakWithin(most_added) - 1;
+  int64_t refused = MinPeakWithin(most_added) - 1;
   std::optional<int64_t> above_bound;
   // On large graphs, plans near the least peak have the most reruns and take longest to find.
   if (order_.size() > kManyOpsOnCurve && most_added > kHopelessSteps * once_) return;
   for (int reading = 0; reading < work.readings; ++reading) {
     const PlanOnCurve& reached = LeastWithin(most_added);
-    refused = std::max(refused, LeastPeakWithin(most_added) - 1);
+    refused = std::max(refused, MinPeakWithin(most_added) - 1);
     if (reached.overhead > most_added || reached.peak - refused <= near + 1) return;
     if (!above_bound) above_bound = reached.overhead - BoundWithin(reached.peak);
-    int64_t budget = LeastPeakWithin(most_added - *above_bound);
+    int64_t budget = MinPeakWithin(most_added - *above_bound);
     // Plans come in steps where layers equal each other: the next one may be far above.
     if (reading > 1) budget = std::max(budget, refused + near * (int64_t{1} << reading) / 2);
     if (budget <= refused || budget > reached.peak - near) {

@@ -44,7 +44,7 @@ class BestProblem;
 struct CurveWork {
   int64_t settled_parts = 1'000;
   int budgets = 16;     // How many Trace looks at.
-  int moments = 6;      // The most, together with kMostNodes.
+  int moments = 6;      // The most, together with kMaxNodes.
   int cuts = 12;        // For the prices of a budget.
   int evictions = 4;    // Rules of eviction, guided by the cut, for a budget that is read.
   int scaled_cuts = 8;  // Cuts at multiples of the prices, for a budget that is read.
@@ -82,7 +82,7 @@ class TradeOffCurve {
   // No plan of the order adds less within this budget.
   int64_t BoundWithin(int64_t budget) const;
   // No plan of the order that adds at most this has a lower peak.
-  int64_t LeastPeakWithin(int64_t most_added) const;
+  int64_t MinPeakWithin(int64_t most_added) const;
   // The program over moments (docs/bounds.md) whose solution these bounds are at most.
   OverheadProof proof() const {
     return moments_.size() > 1 ? OverheadProof::kMoments : OverheadProof::kOneCut;
