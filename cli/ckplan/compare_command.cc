@@ -85,15 +85,15 @@ Bytes BudgetOf(const TrainingStep& step, const PlanRequest& request, const Plan&
   return figures.peak + (request.total_budget.is_given() ? TotalConstants(figures) : Bytes(0));
 }
 
-// The request for the plan of the smallest budget, of the same kind.
+// Asks for the smallest feasible budget of the requested kind.
 PlanRequest WithMinBudget(PlanRequest request) {
-  const bool is_of_paper = request.paper_budget.is_given();
-  Budget& budget = is_of_paper ? request.paper_budget : PeakBudgetIn(&request);
+  const bool is_paper_budget = request.paper_budget.is_given();
+  Budget& budget = is_paper_budget ? request.paper_budget : PeakBudgetIn(&request);
   budget.kind = Budget::Kind::kMin;
   return request;
 }
 
-// A row for each objective of an algorithm that has two, unless one is asked for.
+// One row for each objective of an algorithm that has two, unless the request names one.
 std::vector<Objective> ObjectivesOf(const SolverInfo& info, const PlanRequest& request) {
   if (!info.takes_objective || request.objective != Objective::kAuto) return {request.objective};
   return {Objective::kTime, Objective::kMemory};

@@ -200,11 +200,11 @@ class AlignedTables {
     }
   }
 
-  // Returns the table of the next model, which has so many rows.
+  // Returns the next `rows` rows as one model's table.
   std::string Take(size_t rows) {
     const size_t first = taken_;
     taken_ += rows;
-    // A table that is too wide was continued below, so each model's is laid out by itself.
+    // The joint table was too wide and wrapped, so each model gets a layout of its own.
     if (lines_.size() != all_.rows.size() + 1) {
       const auto begin = all_.rows.begin() + static_cast<long>(first);
       const TextTable own = {all_.columns, {begin, begin + static_cast<long>(rows)}};

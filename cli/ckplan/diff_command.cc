@@ -212,7 +212,7 @@ void AddDiffOptions(CommandLine& line, Options& options) {
   line.List("--emit", "KIND=FILE",
             fmt::format("write both plans as {}", EmitterNames(EmitSubject::kTwoPlans, " or ")),
             &options.emits);
-  line.Choice("-f,--format", {"text", "json", "md"}, "format of the output", &options.format);
+  line.Choice("-f,--format", {"text", "json", "md"}, "output format", &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
   line.Flag("-v,--verbose", "show every changed node", &options.is_verbose);

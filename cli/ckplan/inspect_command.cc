@@ -214,8 +214,7 @@ void AddInspectOptions(CommandLine& line, Options& options) {
   line.Value("--max-peak", "SIZE", "short for --fail-on 'peak>SIZE'", &options.max_peak);
   options.request.Add(line, "memory", "", "exit with 1 if training needs more: 8GiB, rtx4090");
   options.request.Add(line, "reserve");
-  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
-              &options.format);
+  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "output format", &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
 }

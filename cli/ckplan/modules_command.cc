@@ -90,8 +90,8 @@ std::string VerdictText(const Plan& plan, const ModulePlan& found) {
   }
   const double lost = AddedShare(plan, found.overhead) - StepOverheadRatio(plan.figures);
   return fmt::format(
-      "wrapping these in torch.utils.checkpoint fits in {} and changes the time by {} of a step "
-      "compared with the plan",
+      "wrapping these in torch.utils.checkpoint fits in {} and changes step time by {} compared "
+      "with the plan",
       HumanBytes(found.budget), SignedPercent(lost));
 }
 
@@ -148,7 +148,7 @@ void AddModulesOptions(CommandLine& line, Options& options) {
              &options.runtime);
   options.request.Add(line, "cost_model");
   options.request.Add(line, "workspaces");
-  line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
+  line.Choice("-f,--format", {"text", "json"}, "output format", &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
 }

@@ -190,8 +190,7 @@ void AddPlanOptions(CommandLine& line, Options& options) {
   line.List("--emit", "KIND=FILE",
             fmt::format("write it as {}", EmitterNames(EmitSubject::kPlan, " or ")),
             &options.emits);
-  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
-              &options.format);
+  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "output format", &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
   line.Flag("-v,--verbose", "list everything that is recomputed; print the solve time",

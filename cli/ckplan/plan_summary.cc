@@ -94,7 +94,7 @@ class SummaryWriter {
         terminal_(terminal),
         facts_(FactsOfPlan(source, plan)) {}
 
-  // Without the plan.
+  // Writes the model, its constants and the curve, but no plan.
   std::string WriteCurveOnly() && {
     WriteModel();
     WriteConstants();

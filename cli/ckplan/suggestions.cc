@@ -182,8 +182,8 @@ namespace {
 // Plans that slow a step by more are rarely worth a larger batch.
 constexpr double kMaxAddedPercent = 30;
 
-// The dimension that people make smaller when training does not fit. Empty for the batch in the
-// file; nothing if it is not clear.
+// The dimension to suggest shrinking when training does not fit: "" for a batch fixed in the file,
+// nullopt if none stands out.
 std::optional<std::string> DimToShrink(const Source& source) {
   const DimSizes& dims = source.request.dims;
   if (dims.size() == 1) return dims.begin()->first;
