@@ -1,6 +1,5 @@
-// ckplan devices: the presets of lib/problem/cost/devices.json, for --cost flops:DEVICE, --memory
-// and
-// --offload.
+// ckplan devices: the presets in lib/problem/cost/devices.json for --cost flops:DEVICE, --memory
+// and --offload.
 #include <fmt/format.h>
 
 #include <cmath>
