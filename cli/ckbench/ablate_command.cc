@@ -57,7 +57,7 @@ CommandLine AblateCommandLine(AblateRequest* request) {
   request->flags.Add(line, "dims");
   request->flags.Add(line, "cost_model");
   request->flags.Add(line, "effort");
-  line.Choice("-f,--format", {"text", "md"}, "format of the output", &request->format);
+  line.Choice("-f,--format", {"text", "md"}, "output format", &request->format);
   return line;
 }
 

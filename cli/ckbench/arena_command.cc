@@ -42,7 +42,7 @@ CommandLine ArenaCommandLine(ArenaRequest* request) {
   line.Value("--max-nodes", "N", "placements of a buffer to try (default 10000000)",
              &request->max_nodes);
   line.Value("--seed", "N", "seed of the random choices (default 0)", &request->seed);
-  line.Choice("-f,--format", {"text", "md"}, "format of the output", &request->format);
+  line.Choice("-f,--format", {"text", "md"}, "output format", &request->format);
   return line;
 }
 

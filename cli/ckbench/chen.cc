@@ -231,8 +231,8 @@ constexpr const char* kForwardNote =
     "segments, and the last segment, "
     "need not be computed again.";
 constexpr const char* kFactorNote =
-    "\"A factor of two to three\", read off a logarithmic figure. Ours counts each gradient in "
-    "full under no optimization.";
+    "\"A factor of two to three\" is read from a log-scale figure. Without optimization, ours "
+    "counts each gradient in full.";
 
 void AddResidualCurves(FigureTable* table, int64_t depth, const Curves& curves) {
   const std::string subject = fmt::format("ResNet, {} layers", depth);

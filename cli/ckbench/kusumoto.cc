@@ -160,21 +160,20 @@ FigureTable WithLivenessTable() {
   FigureTable table;
   table.title = "Table 1, graphs and peak memory with liveness analysis";
   table.intro =
-      "#V counts the vertices of the graph that the algorithms see. Peaks: the change, parameters, "
-      "their gradients and the input included, against ordinary training in Chainer, where what "
-      "backward reads stays to the end of the step. The budget of the dynamic programs is the "
-      "least feasible one of Eq. 2; MC is memory-centric, TC time-centric; costs are 10 for a "
-      "convolution and 1 for all else, 2,006 in all for DenseNet161, the largest. Chen's has no "
-      "budget: it is `chen-sqrt` with floor(sqrt(c)) segments, where c counts the lower sets with "
-      "a boundary of one vertex, the empty one and V included, as the authors' program does. "
-      "Backward steps are by input (`--backward by-input`), as in that program. A segment is "
-      "recomputed at once; liveness frees what it can. The "
-      "paper's percentages are the printed ones, which have no decimals, where its gigabytes, "
-      "which have one, allow them; else they are computed from these. No cost on this page is "
-      "rounded. Rounding remains where a graph's costs exceed 100,000 units in all, as nanoseconds "
-      "do: there the dynamic programs find a first plan with rounded costs and refine it with the "
-      "exact ones, until it is proven or a limit is met, which the plan then says "
-      "(docs/algorithms.md).";
+      "#V counts the vertices of the graph that the algorithms see. Peaks include parameters, "
+      "their gradients and the input, and are changes relative to ordinary training in "
+      "Chainer, where what backward reads stays until the end of the step. The dynamic "
+      "programs get the smallest feasible budget of Eq. 2; MC is memory-centric, TC "
+      "time-centric. A convolution costs 10 and everything else 1, at most 2,006 in total "
+      "(DenseNet161). Chen's has no budget: it is `chen-sqrt` with floor(sqrt(c)) segments, "
+      "where c counts the lower sets with a one-vertex boundary, including the empty set and "
+      "V, as in the authors' program. Backward steps are by input (`--backward by-input`), as "
+      "in that program. A segment is recomputed all at once, and liveness frees what it can. "
+      "The paper's percentages are as printed if they agree with its gigabytes, and are "
+      "computed from the gigabytes otherwise. No cost on this page is rounded. Where a graph's "
+      "total cost exceeds 100,000 units, as it does in nanoseconds, the dynamic programs first "
+      "plan with rounded costs, then refine with exact ones until the plan is proven or a "
+      "limit is reached, which the plan reports (docs/algorithms.md).";
   return table;
 }
 

@@ -62,7 +62,7 @@ CommandLine QualityCommandLine(const Benchmark& benchmark, QualityRequest* reque
   request->flags.Add(line, "effort");
   line.Flag("--others", "also the best plan by any other algorithm", &request->has_others);
   line.Flag("--wide", "a row for each file, and a column for each budget", &request->is_wide);
-  line.Choice("-f,--format", {"text", "md"}, "format of the output", &request->format);
+  line.Choice("-f,--format", {"text", "md"}, "output format", &request->format);
   return line;
 }
 

@@ -35,11 +35,11 @@ struct SpeedRequest {
 CommandLine SpeedCommandLine(SpeedRequest* request) {
   CommandLine line("ckbench speed",
                    "ckbench speed testdata/models/resnet50.onnx -D N=32 --format md",
-                   "Counts what the search for plans does in a second of CPU time.");
+                   "Measures annealing moves and simulations per second of CPU time.");
   line.Positionals("FILE", "models, graphs or joint graphs", &request->files);
   request->flags.Add(line, "dims");
-  line.Value("--moves", "N", "moves of the annealing (default 1000000)", &request->moves);
-  line.Choice("-f,--format", {"text", "md"}, "format of the output", &request->format);
+  line.Value("--moves", "N", "annealing moves to run (default 1000000)", &request->moves);
+  line.Choice("-f,--format", {"text", "md"}, "output format", &request->format);
   return line;
 }
 

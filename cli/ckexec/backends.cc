@@ -191,7 +191,7 @@ Result<DescribedBackend> MakeDescribedCuda(const ExecOptions& options, const Dev
 Result<Done> CheckBuiltWithCuda() {
   return MakeError(ErrorCode::kUnsupported,
                    fmt::format("the cuda backend cannot run here: this ckexec was built without "
-                               "it, for want of a CUDA toolkit{}",
+                               "it, because no CUDA toolkit was found{}",
                                kElsewhere));
 }
 
@@ -204,7 +204,7 @@ Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions&) {
 Result<DescribedBackend> MakeDescribedCuda(const ExecOptions&, const Device&) {
   return MakeError(ErrorCode::kUnsupported,
                    "--device needs the operators of the cuda backend, which this ckexec was built "
-                   "without, for want of a CUDA toolkit; build it where there is one");
+                   "without, because no CUDA toolkit was found; build it where there is one");
 }
 
 #endif

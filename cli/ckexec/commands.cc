@@ -221,7 +221,7 @@ TextTable OpsTable(std::span<const OpSupport> operators) {
 
 void AddOpsOptions(CommandLine& line, ExecOptions& options) {
   AddBackendChoice(line, "backend whose operators are listed", &options.backend);
-  line.Choice("-f,--format", {"text", "json", "md"}, "format of the output", &options.format);
+  line.Choice("-f,--format", {"text", "json", "md"}, "output format", &options.format);
   AddExecScreenOptions(line, options);
 }
 

@@ -110,7 +110,7 @@ void AddRunOptions(CommandLine& line, ExecOptions& options) {
   line.Choice("--loss", {"cross-entropy", "given"}, "loss function to minimize", &options.loss);
   line.Value("--tensors", "FILE.onnx",
              "write all inputs and results of the first step to this file", &options.tensors);
-  line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
+  line.Choice("-f,--format", {"text", "json"}, "output format", &options.format);
   AddExecScreenOptions(line, options);
 }
 

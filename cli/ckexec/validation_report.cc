@@ -270,7 +270,7 @@ void AddValidateOptions(CommandLine& line, ExecOptions& options) {
   line.Flag("--graph", "time steps of the cuda backend as CUDA graphs", &options.uses_graphs);
   line.Value("-o,--output", "FILE", "where to write the report as JSON; - for standard output",
              &options.output);
-  line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
+  line.Choice("-f,--format", {"text", "json"}, "output format", &options.format);
   AddExecScreenOptions(line, options);
 }
 

@@ -1,5 +1,4 @@
-// The commands that tell of ckplan itself: its algorithms, the schemas of its files, completion and
-// manual pages.
+// The commands about ckplan itself: algorithms, schemas, shell completion and manual pages.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -148,7 +147,7 @@ Result<ExitCode> RunAlgos(const Options& options, const Screen& screen) {
   return ExitCode::kOk;
 }
 
-// ckplan completion and ckplan man: what is made of the table of commands besides --help.
+// ckplan completion and ckplan man, generated from the table of commands.
 
 void AddCompletionOptions(CommandLine& line, Options& options) {
   AddShellName(line, &options.name);

@@ -1,4 +1,4 @@
-// ckplan check: replays plan files by the independent checker.
+// ckplan check: replays plan files with the independent checker.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,10 +31,10 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kChecker = "checker";
 
-// What was found about one plan.
+// The findings about one plan.
 struct Findings {
   PlanPath path;
-  // The reason why the plan could not be judged; the other members are then empty.
+  // Why the plan could not be judged; the other members are then empty.
   std::optional<Error> error;
   std::string model;  // The model's name in the plan.
   std::string algorithm;
@@ -227,7 +227,7 @@ std::string CheckText(const Findings& findings, bool has_several, const Terminal
               : "");
 }
 
-// What the table says of a plan: "ok", or in a few words why not.
+// The table's verdict on a plan: "ok", or why not in a few words.
 std::string ResultText(const Findings& findings) {
   if (findings.error) return MessageOf(*findings.error);
   if (!findings.faults.empty()) {
@@ -440,7 +440,7 @@ ExitCode ReportFailures(const std::vector<Findings>& all, bool is_reported) {
   return code;
 }
 
-// Says that --against holds none of the plans, as long as that is so.
+// Prints that --against has none of the plans, if so.
 void WarnOfAbsence(const std::string& against, const std::vector<Findings>& all,
                    const Screen& screen) {
   const bool lacks_all =

@@ -80,8 +80,8 @@ CommandLine CommandLineOf(const Command& command, Options& options) {
   return line;
 }
 
-// Adds to an error that asks for the sizes of dimensions, or for one value in place of a list, a
-// command that can be typed as it is.
+// Adds a command to paste to an error about missing dimensions, or about a list where one value is
+// needed.
 Error WithExample(const Command& command, const Options& options, Error error) {
   const std::string sizes = SuggestedSizes(options, error);
   if (!sizes.empty()) {

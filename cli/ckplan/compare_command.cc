@@ -27,13 +27,13 @@ namespace {
 
 constexpr std::string_view kAll = "all";
 
-// What an algorithm of a paper may do without a time limit (stop.h): some ten seconds. `best`
-// limits itself, by --effort.
+// The work limit of a paper's algorithm without a time limit (stop.h), about ten seconds. `best`
+// has its own, --effort.
 constexpr int64_t kWorkOfEach = 40'000'000;
 
 // ---- The command line ----
 
-// The algorithms in the order of the registry, each once; the request's own decisions are one row.
+// The algorithms in registry order, each once; the request's decisions count as one.
 // Returns kUsage for an unknown name.
 Result<std::vector<const SolverInfo*>> AlgorithmsOf(const std::string& list,
                                                     const PlanRequest& request) {
@@ -75,7 +75,7 @@ Result<CompareJob> ReadJob(const Options& options) {
 
 // ---- Planning ----
 
-// The budget, of the requested kind, that a plan just meets.
+// The budget of the requested kind that a plan exactly meets.
 Bytes BudgetOf(const TrainingStep& step, const PlanRequest& request, const Plan& plan) {
   const PlanFigures& figures = plan.figures;
   if (request.paper_budget.is_given()) return *figures.paper.budget;
@@ -85,21 +85,21 @@ Bytes BudgetOf(const TrainingStep& step, const PlanRequest& request, const Plan&
   return figures.peak + (request.total_budget.is_given() ? TotalConstants(figures) : Bytes(0));
 }
 
-// The request for the plan of the smallest budget, of the same kind.
+// Asks for the smallest feasible budget of the requested kind.
 PlanRequest WithMinBudget(PlanRequest request) {
-  const bool is_of_paper = request.paper_budget.is_given();
-  Budget& budget = is_of_paper ? request.paper_budget : PeakBudgetIn(&request);
+  const bool is_paper_budget = request.paper_budget.is_given();
+  Budget& budget = is_paper_budget ? request.paper_budget : PeakBudgetIn(&request);
   budget.kind = Budget::Kind::kMin;
   return request;
 }
 
-// A row for each objective of an algorithm that has two, unless one is asked for.
+// One row for each objective of an algorithm that has two, unless the request names one.
 std::vector<Objective> ObjectivesOf(const SolverInfo& info, const PlanRequest& request) {
   if (!info.takes_objective || request.objective != Objective::kAuto) return {request.objective};
   return {Objective::kTime, Objective::kMemory};
 }
 
-// The parts of a plan that tables show. There may be many plans, of large models.
+// The parts of a plan that tables show, since whole plans of large models add up.
 Plan OnlyFigures(const Plan& plan) {
   Plan rest;
   rest.request = plan.request;
@@ -108,7 +108,7 @@ Plan OnlyFigures(const Plan& plan) {
   return rest;
 }
 
-// Plans for one model by every algorithm within every budget.
+// Plans one model with every algorithm under every budget.
 class ComparisonPlanner {
  public:
   ComparisonPlanner(const CompareJob& job, const std::optional<std::string>& time_limit_text,
@@ -123,7 +123,7 @@ class ComparisonPlanner {
     const TrainingStep step = comparison_->source->step();
     for (const TypedBudget& budget : job_.grid.budgets) {
       for (const SolverInfo* info : job_.algorithms) {
-        // Takes all algorithms that can plan the graph; one that was named reports itself that it
+        // Keeps the algorithms that can plan the graph; one named explicitly reports itself that it
         // cannot.
         if (!job_.names_algorithms && !CanPlan(*info, step)) continue;
         for (const Objective objective : ObjectivesOf(*info, job_.grid.request)) {
@@ -252,7 +252,7 @@ void NoteBareBudgets(const Options& options, const ComparisonSet& set, const Scr
   }
 }
 
-// The reason why a comparison has no plan at all, or null if it has one.
+// Why a comparison has no plan at all; null if it has one.
 const Error* FailureOf(const Comparison& comparison) {
   if (comparison.unread) return &*comparison.unread;
   return comparison.has_plan() ? nullptr : &*comparison.rows.front().error;
@@ -282,7 +282,7 @@ Result<ExitCode> Report(const ComparisonSet& set) {
   if (set.has_several) return ReportSeveral(set);
   const Error* const error = FailureOf(set.all.front());
   if (error == nullptr) return ExitCode::kOk;
-  // The table has it already, for people.
+  // The text table shows it already.
   if (CurrentMessageForm() == MessageForm::kJson) return *error;
   return ExitCodeOf(error->code);
 }

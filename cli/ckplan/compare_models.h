@@ -1,5 +1,5 @@
-// What `ckplan compare` reads and finds: the models, each with every combination of sizes that it
-// has, and their comparisons.
+// The input and results of `ckplan compare`: models, each with every requested combination of
+// sizes, and one comparison for each.
 #pragma once
 
 #include <algorithm>
@@ -18,24 +18,23 @@
 
 namespace ckplan {
 
-// What `ckplan compare` has found: the plans of several algorithms, within one budget or several,
-// for one model or several.
+// The plans of one or more algorithms, under one or more budgets, for one or more models.
 
-// The answer of one algorithm within one budget.
+// The result of one algorithm under one budget.
 struct AlgorithmRow : ComparedRow {
   const SolverInfo* info = nullptr;
-  std::optional<Error> error;  // The reason why there is no plan.
+  std::optional<Error> error;  // Why there is no plan.
   double seconds = 0;
-  bool has_time_limit = false;  // Otherwise only the work was limited.
+  bool has_time_limit = false;  // Otherwise only its work was limited.
 };
 
 // All answers for one model with one size of each dimension.
 struct Comparison {
   std::string model;  // The name of its file.
   DimSizes dims;
-  std::optional<Error> unread;  // The reason why the model was not read; then nothing follows.
+  std::optional<Error> unread;  // Why the model was not read; the rest is then empty.
   std::optional<Source> source;
-  PlanRequest request;  // As it was typed, with the first of several budgets.
+  PlanRequest request;  // As typed, with the first of several budgets.
   Bytes baseline_peak;
   bool has_cuts = false;  // Set for algorithms on chains.
   std::vector<AlgorithmRow> rows;
@@ -50,7 +49,7 @@ struct ComparisonSet {
   std::vector<Comparison> all;       // In the order of the command line; at least one.
   bool has_several = false;          // Several models or sizes were typed.
   std::string budget_field;          // "budget"; empty if no budget was typed.
-  std::vector<std::string> budgets;  // The budgets as they were typed; one empty text for none.
+  std::vector<std::string> budgets;  // The budgets as typed; one empty string for none.
   bool shows_times = false;
 
   bool has_several_budgets() const { return budgets.size() > 1; }
@@ -63,7 +62,7 @@ struct ComparisonSet {
   }
 };
 
-// What is asked for.
+// The request.
 struct CompareJob {
   std::vector<std::string> paths;  // Each once, in the order typed.
   RequestGrid grid;

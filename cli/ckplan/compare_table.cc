@@ -35,8 +35,8 @@ double ChangeOf(Bytes peak, Bytes baseline) {
                                     static_cast<double>(baseline.count());
 }
 
-// The reason why an algorithm cannot serve the request at all: the only usage error that concerns a
-// single row.
+// Why an algorithm cannot handle the request at all: the only usage error that affects a single
+// row.
 std::string MisfitOf(const PlanRequest& request, const SolverInfo& info, const Source& source) {
   if (info.name == kGivenAlgorithm && !request.decisions) return "no decisions";
   if (!CanPlan(info, source.step())) return "no joint graphs";

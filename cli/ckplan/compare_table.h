@@ -14,12 +14,11 @@ namespace ckplan {
 // One word on a row, for programs: "ok", "infeasible".
 std::string_view StatusWord(const AlgorithmRow& row);
 
-// Returns whether a plan of the comparison has a bound on its time. Tables have two more columns
-// then.
+// Whether any plan has a bound on its time, which adds two columns to the tables.
 bool HasBounds(const Comparison& comparison);
 
-// Returns whether an algorithm of the comparison is optimal in its class of plans; the table marks
-// it by kProvenMark, which kProvenNote explains.
+// Whether any algorithm is optimal in its class of plans. The table marks it with kProvenMark,
+// which kProvenNote explains.
 bool HasProvenClass(const Comparison& comparison);
 inline constexpr std::string_view kProvenMark = "optimal*";
 inline constexpr std::string_view kProvenNote =
@@ -51,13 +50,14 @@ void MarkDroppable(TextTable* table, bool has_bounds, bool drops_paper, const Te
 // Explains the columns of tables as they are shown, whose sizes are in `unit`.
 std::string CompareLegend(std::string_view unit, std::string_view tables);
 
-// The width in which a table is printed.
+// The available width.
 size_t TableWidth(const Terminal& terminal);
 
-// Names the two columns of what papers count, which text calls "paper" and "time", by themselves.
+// Gives the two columns of figures as papers count them, "paper" and "time", full names.
 void NamePaperColumns(TextTable* table);
 
-// Leaves the columns that a paper prints. A row that was stopped early says so with its algorithm.
+// Drops all columns except those a paper prints. The algorithm's name marks a row that was stopped
+// early.
 void KeepColumnsOfPapers(TextTable* table);
 
 // Adds a column in front, with a cell for each row.

@@ -49,7 +49,7 @@ std::string CompareText(const Comparison& comparison, bool shows_times, const Te
   MarkDroppable(&table, has_bounds, /*drops_paper=*/false, terminal);
   const std::string shown = table.Text(0, TableWidth(terminal));
   std::vector<std::string> reasons;
-  std::set<std::string> reported;  // Two rows of one algorithm may fail alike.
+  std::set<std::string> reported;  // Two rows of one algorithm may fail in the same way.
   for (const AlgorithmRow& row : comparison.rows) {
     const bool is_new = !row.plan && reported.insert(row.failure).second;
     if (is_new) reasons.push_back(PrintableMessage(row.failure));
@@ -131,7 +131,7 @@ const AlgorithmRow* LeastOfUnmet(const Comparison& comparison, const std::string
   return least;
 }
 
-// Returns the sentence on all budgets that no algorithm meets; empty if there are none.
+// Returns a sentence on the budgets that no algorithm meets; "" if there are none.
 std::string UnmetBudgets(const ComparisonSet& set, const Comparison& comparison) {
   const AlgorithmRow* least = nullptr;
   Lines unmet;
@@ -149,8 +149,8 @@ std::string UnmetBudgets(const ComparisonSet& set, const Comparison& comparison)
                      least->algorithm, flag, least->min_budget->count());
 }
 
-// Returns the sentences on budgets that nobody meets, and on algorithms of which no least budget is
-// known; each only if it is not among those that were reported before.
+// Returns sentences on budgets that no algorithm meets, and on algorithms without a known least
+// budget; skips those already reported.
 Lines NoPlanLines(const ComparisonSet& set, const Comparison& comparison,
                   std::set<std::string>* reported) {
   Lines lines;
@@ -200,11 +200,11 @@ class AlignedTables {
     }
   }
 
-  // Returns the table of the next model, which has so many rows.
+  // Returns the next `rows` rows as one model's table.
   std::string Take(size_t rows) {
     const size_t first = taken_;
     taken_ += rows;
-    // A table that is too wide was continued below, so each model's is laid out by itself.
+    // The joint table was too wide and wrapped, so each model gets a layout of its own.
     if (lines_.size() != all_.rows.size() + 1) {
       const auto begin = all_.rows.begin() + static_cast<long>(first);
       const TextTable own = {all_.columns, {begin, begin + static_cast<long>(rows)}};
@@ -255,7 +255,7 @@ std::string MarkdownBlock(const ComparisonSet& set, const Comparison& comparison
 constexpr std::string_view kNeedsNote =
     "needs: the least budget for which the algorithm has a plan";
 
-// Explains all tables as they are shown.
+// Explains the tables' columns.
 std::string SharedLegend(const ComparisonSet& set, std::string_view tables) {
   const std::optional<ByteUnit> unit = CommonUnit(set);
   const std::string text =

@@ -23,7 +23,7 @@ namespace {
 
 using EntryKind = ConfigEntry::Kind;
 
-// They say what one run writes, or where this file is.
+// These say what one run writes, or where this file is.
 constexpr std::string_view kNotInFile[] = {"--help",   "--config", "--no-config", "--print-config",
                                            "--output", "--emit",   kMessagesFlag};
 
@@ -139,7 +139,7 @@ std::vector<std::string> Without(std::vector<std::string> texts, const OptionDes
   return texts;
 }
 
-// The options that describe the plan to make.
+// The options that describe the plan.
 const CommandDescription& RequestOptions() {
   static const CommandDescription kOptions = [] {
     CommandLine line("", "", "");
@@ -214,7 +214,7 @@ std::vector<const ConfigEntry*> EntriesFor(const ConfigFile& file,
   return entries;
 }
 
-// The values that were set: each key of a table with its own place, or all of them with one.
+// The values set: each key of a table with its own source, or all with one.
 std::vector<ConfiguredValue> ValuesOf(const OptionDescription& option, const ConfigEntry& entry,
                                       const std::vector<std::string>& texts) {
   if (entry.where_of.empty()) return {{option.LongFlag(), texts, entry.where}};

@@ -22,10 +22,10 @@ namespace ckplan {
 // --config, --no-config and --print-config.
 void AddConfigOptions(CommandLine& line, Options& options);
 
-// Returns the file whose settings apply: the one that --config names, or the one that is found.
+// Returns the configuration file: the one --config names, or the one found.
 std::optional<std::string> ConfigFileOf(const Options& options);
 
-// The source of an option's value that was not typed.
+// Where the value of an option that was not typed comes from.
 struct ConfiguredValue {
   std::string flag;  // "--budget"
   std::vector<std::string> texts;

@@ -1,6 +1,5 @@
-// ckplan devices: the presets of lib/problem/cost/devices.json, which --cost flops:DEVICE, --memory
-// and
-// --offload take.
+// ckplan devices: the presets in lib/problem/cost/devices.json for --cost flops:DEVICE, --memory
+// and --offload.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -64,7 +63,7 @@ void WriteLinks(const std::vector<LinkPreset>& links, JsonWriter* json) {
   json->End();
 }
 
-// What training needs of the device besides tensors; a CPU has none of it.
+// Device memory beyond tensors; a CPU needs none.
 void WriteOutside(const Device& device, JsonWriter* json) {
   const std::vector<MemoryLine> none;
   const bool is_cpu = device.name == "cpu";

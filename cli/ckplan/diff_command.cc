@@ -21,7 +21,7 @@
 namespace ckplan {
 namespace {
 
-// A plan with its graph, complete enough for the files to be written.
+// A plan with its graph, complete enough to write files from.
 struct PlanWithGraph {
   Source source;
   Plan plan;
@@ -82,7 +82,7 @@ Result<Side> FromAlgorithm(const Options& options, const Source& source, const P
   Result<Plan> plan = MakePlan(source, request, {interrupt.token(), MemoryLimit()});
   progress->Clear();
   if (interrupt.was_interrupted()) return MakeError(ErrorCode::kTimeout, "interrupted");
-  // A stopped search leaves the best plan so far, which is not the plan that was asked for.
+  // A stopped search returns the best plan so far, which is not the one requested.
   const bool is_whole = plan.ok() && !plan->figures.guarantee.starts_with(kStoppedEarly);
   if (is_whole) {
     Side side{{request.algorithm, DigestOf(source.step(), *plan), ModulesOf(source)}, std::nullopt};
@@ -136,7 +136,7 @@ std::string NameOf(const ModelIdentity& model) {
   return fmt::format("\"{}\" sha256:{}", model.name, model.sha256.substr(0, kShownDigits));
 }
 
-// Warns about what limits the comparison. Returns kInvalidInput for different models with --strict.
+// Warns about what limits the comparison. kInvalidInput: different models with --strict.
 Result<Done> ReportLimits(const ComparedPlans& plans, bool is_strict, const Screen& screen) {
   if (!plans.diff.has_same_model) {
     const std::string text =
@@ -212,7 +212,7 @@ void AddDiffOptions(CommandLine& line, Options& options) {
   line.List("--emit", "KIND=FILE",
             fmt::format("write both plans as {}", EmitterNames(EmitSubject::kTwoPlans, " or ")),
             &options.emits);
-  line.Choice("-f,--format", {"text", "json", "md"}, "format of the output", &options.format);
+  line.Choice("-f,--format", {"text", "json", "md"}, "output format", &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
   line.Flag("-v,--verbose", "show every changed node", &options.is_verbose);

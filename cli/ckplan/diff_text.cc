@@ -257,7 +257,7 @@ TextTable CheckpointsTable(const DiffSummary& summary) {
   return table;
 }
 
-// "needs 312.00 MiB less at the peak, and adds 1.2% of a step more"
+// "needs 312.00 MiB less at the peak, but has 1.2 percentage points more overhead"
 std::string VerdictText(const ComparedPlans& plans) {
   const PlanVerdict& verdict = plans.summary.verdict;
   const auto word = [](Lesser lesser) { return lesser == Lesser::kNewer ? "less" : "more"; };
@@ -274,10 +274,10 @@ std::string VerdictText(const ComparedPlans& plans) {
   text += is_trade ? ", but " : ", and ";
   if (*verdict.time == Lesser::kNeither) return text + "takes as long";
   const double share = std::abs(verdict.longer);
-  return text +
-         (plans.diff.has_same_model
-              ? fmt::format("adds {:.1f}% of a step {}", 100 * share, word(*verdict.time))
-              : fmt::format("takes {:.1f}% {} time a step", 100 * share, word(*verdict.time)));
+  return text + (plans.diff.has_same_model ? fmt::format("has {:.1f} percentage points {} overhead",
+                                                         100 * share, word(*verdict.time))
+                                           : fmt::format("takes {:.1f}% {} time a step",
+                                                         100 * share, word(*verdict.time)));
 }
 
 // The rows of the curves at about equal distances, the first and the last among them.

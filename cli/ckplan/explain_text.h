@@ -18,7 +18,7 @@
 
 namespace ckplan {
 
-// A subject that was asked for by name, with the explanation of each of its tensors.
+// A subject that the user named, with the explanation of each of its tensors.
 struct ExplainedSubject {
   Subject subject;
   std::vector<TensorExplanation> tensors;  // Parallel to Subject::tensors.
@@ -26,7 +26,7 @@ struct ExplainedSubject {
 
 std::string PeakText(const Source& source, const TracedPlan& traced, const PeakExplanation& peak,
                      const Screen& screen);
-// Prints a few subjects one after the other, and many as a table.
+// Prints a few subjects one by one, and many as a table.
 std::string SubjectsText(const Source& source, const TracedPlan& traced,
                          const std::vector<ExplainedSubject>& subjects, const Screen& screen);
 

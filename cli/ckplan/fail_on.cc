@@ -297,7 +297,7 @@ void PrintFailures(const std::string& path, const std::vector<Verdict>& verdicts
     failures.push_back(fmt::format("{}: {}", verdict.threshold, verdict.message));
   }
   Error error = MakeError(ErrorCode::kCheckFailed,
-                          fmt::format("{} fails {} of {} limit{}", path, failures.size(),
+                          fmt::format("{} violates {} of {} limit{}", path, failures.size(),
                                       verdicts.size(), verdicts.size() == 1 ? "" : "s"));
   constexpr size_t kShown = 10;
   if (failures.size() > kShown) failures.resize(kShown);

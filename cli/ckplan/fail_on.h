@@ -1,4 +1,4 @@
-// The flag --fail-on: limits as people type them, and the lines that say which of them hold.
+// The flag --fail-on: parses limits as typed, and prints which of them hold.
 //
 // `ckplan check` takes these for a plan:
 //   peak>16GiB, peak>60%, arena>18GB, total>24GiB, need>24GiB, need>rtx4090, overhead>5%
@@ -25,9 +25,9 @@ namespace ckplan {
 enum class LimitSubject { kPlan, kModel };
 
 // Returns the limits of --fail-on, of --max-peak ("peak>8GiB") and of --memory ("need>8GiB").
-// kUsage: a text is no limit on the subject.
+// kUsage: a text is not a limit on the subject.
 Result<std::vector<Threshold>> ThresholdsIn(const Options& options, LimitSubject subject);
-// kUsage: the text is no limit on the subject.
+// kUsage: the text is not a limit on the subject.
 Result<Threshold> ParseThreshold(const std::string& text,
                                  LimitSubject subject = LimitSubject::kPlan);
 
@@ -47,7 +47,7 @@ std::vector<Verdict> EvaluateFailOn(const std::vector<Threshold>& thresholds,
 // the limit, if it is not empty.
 std::string VerdictLines(const std::vector<Verdict>& verdicts, const std::string& label,
                          const Terminal& terminal);
-// Prints an error that says how many limits `path` fails, and which, unless `is_reported`.
+// Prints how many limits `path` violates, and which unless `is_reported`.
 void PrintFailures(const std::string& path, const std::vector<Verdict>& verdicts, bool is_reported);
 
 }  // namespace ckplan

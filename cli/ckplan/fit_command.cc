@@ -130,8 +130,7 @@ void AddFitOptions(CommandLine& line, Options& options) {
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
              &options.time_limit);
   line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);
-  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
-              &options.format);
+  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "output format", &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
   line.Flag("-v,--verbose", "explain why the model takes no larger size", &options.is_verbose);

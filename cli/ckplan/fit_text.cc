@@ -113,7 +113,7 @@ TextTable TableOf(const FitReport& report, const ByteUnit& unit) {
   if (has_link) table.columns.push_back({"on host", true});
   for (size_t i = 0; i < fit.rows.size(); ++i) {
     const FitRow& row = fit.rows[i];
-    // More time that gains nothing is not worth a row.
+    // A row that adds time without a larger size is dropped.
     if (i > 0 && row.size == fit.rows[i - 1].size) continue;
     std::vector<std::string> cells = {LabelOf(row)};
     if (row.size == 0) {
@@ -135,7 +135,7 @@ TextTable TableOf(const FitReport& report, const ByteUnit& unit) {
   return table;
 }
 
-// What is left for tensors whatever the plan.
+// What remains for tensors under any plan.
 Bytes MemoryForTensors(const Fit& fit) { return fit.plan.memory.bytes - OutsideInMemory(fit.plan); }
 
 std::string MemoryDescription(const Fit& fit) {
@@ -158,7 +158,7 @@ std::string PlannedBy(const PlanRequest& plan) {
                      plan.cost_model);
 }
 
-// What ends a row if memory does not.
+// What limits a row other than memory.
 std::string ModelLimit(const FitReport& report, const FitRow& row) {
   const std::string dim = Printable(report.fit.dim, kLongestName);
   if (!row.is_refused) return fmt::format("{}: {}\n", dim, PrintableMessage(row.model_limit));

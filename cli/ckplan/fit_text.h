@@ -11,7 +11,7 @@
 
 namespace ckplan {
 
-// What the rate of a fit counts: samples, tokens, or sizes of the dimension.
+// The unit of a fit's rate: samples, tokens, or units of the dimension.
 //
 // Models do not say what their dimensions are, so this goes by their names: N, B or batch is a
 // batch of samples, L, S, T, seq or sequence_length a sequence of tokens. Only if both are open
@@ -20,7 +20,7 @@ namespace ckplan {
 struct FitRate {
   std::string name;          // For the heading of a column: "samples/s", "tokens/s", "H/s".
   std::string unit;          // For programs: "samples/s", "tokens/s", "1/s".
-  int64_t count_of_one = 1;  // How many samples or tokens one of the dimension's size is.
+  int64_t count_of_one = 1;  // Samples or tokens per unit of the dimension.
 };
 
 // Rates are per second, or "/cost" per unit of cost for costs without a unit of time.
@@ -32,7 +32,7 @@ double Throughput(const Fit& fit, const FitRow& row);
 // Whether a dimension of this name is a batch of samples.
 bool IsBatchName(const std::string& dim);
 
-// A fit with its question.
+// A fit and its request.
 struct FitReport {
   Fit fit;
   int64_t multiple_of = 1;
@@ -44,7 +44,7 @@ std::string FitMarkdown(const FitReport& report);
 std::string FitCsv(const FitReport& report);
 std::string FitJson(const FitReport& report);  // schemas/fit.schema.json
 
-// The error if no size fits: the reason, and what would help.
+// The error if no size fits: why, and what would help.
 Error NothingFitsError(const FitReport& report);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// ckplan graph: the TensorGraph of a model, as graph.json or as a picture.
+// ckplan graph: the TensorGraph of a model, as graph.json or a drawing.
 #include <fmt/format.h>
 
 #include "cli/ckplan/commands.h"

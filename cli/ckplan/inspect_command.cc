@@ -1,4 +1,4 @@
-// ckplan inspect: what a model consists of.
+// ckplan inspect: shows what a model consists of.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -214,8 +214,7 @@ void AddInspectOptions(CommandLine& line, Options& options) {
   line.Value("--max-peak", "SIZE", "short for --fail-on 'peak>SIZE'", &options.max_peak);
   options.request.Add(line, "memory", "", "exit with 1 if training needs more: 8GiB, rtx4090");
   options.request.Add(line, "reserve");
-  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
-              &options.format);
+  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "output format", &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
 }
@@ -234,7 +233,7 @@ Inspection Inspect(const Source& source) {
   return result;
 }
 
-// Lists the dimensions of a model that nothing else can be shown of until they have sizes.
+// Lists the dimensions to bind before anything else about the model can be shown.
 Result<ExitCode> ListOpenDims(const Options& options, const Error& error, const Screen& screen) {
   const std::vector<std::string> dims = OpenDimsIn(error);
   std::string text =
@@ -249,7 +248,7 @@ Result<ExitCode> ListOpenDims(const Options& options, const Error& error, const 
   return ExitCode::kOk;
 }
 
-// Says which part of a file can be trained that is no training step as a whole.
+// Says which part of a file can be trained if the whole cannot.
 Result<ExitCode> ShowTrainablePart(const Options& options, const Error& error,
                                    const Screen& screen) {
   const std::string ends = SuggestedEnds(error);

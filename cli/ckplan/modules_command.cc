@@ -78,7 +78,7 @@ TextTable ModulesTable(const Plan& plan, const ModulePlan& found) {
   return table;
 }
 
-// A sentence on what is lost by wrapping whole modules.
+// A sentence on the cost of wrapping whole modules.
 std::string VerdictText(const Plan& plan, const ModulePlan& found) {
   if (!found.fits()) {
     return fmt::format("no set of modules fits in {}; the best found needs {} more",
@@ -90,8 +90,8 @@ std::string VerdictText(const Plan& plan, const ModulePlan& found) {
   }
   const double lost = AddedShare(plan, found.overhead) - StepOverheadRatio(plan.figures);
   return fmt::format(
-      "wrapping these in torch.utils.checkpoint fits in {} and changes the time by {} of a step "
-      "compared with the plan",
+      "wrapping these in torch.utils.checkpoint fits in {} and changes step time by {} compared "
+      "with the plan",
       HumanBytes(found.budget), SignedPercent(lost));
 }
 
@@ -106,8 +106,8 @@ std::string ModulesText(const Plan& plan, const ModulePlan& found, const Termina
   return text + "\n" + VerdictText(plan, found) + "\n";
 }
 
-// What plans of other runtimes are searched within: the budget of the plan, or its peak if it has
-// none or if the peak is higher.
+// The memory limit for other runtimes' plans: the plan's budget, or its peak if that is higher or
+// there is no budget.
 Bytes BudgetOf(const Plan& plan) {
   return std::max(plan.figures.peak, plan.request.budget.in_bytes().value_or(Bytes(0)));
 }
@@ -148,7 +148,7 @@ void AddModulesOptions(CommandLine& line, Options& options) {
              &options.runtime);
   options.request.Add(line, "cost_model");
   options.request.Add(line, "workspaces");
-  line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
+  line.Choice("-f,--format", {"text", "json"}, "output format", &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
 }

@@ -19,19 +19,19 @@
 
 namespace ckplan {
 
-// The words that were typed after a command, so that messages can suggest a command that differs
-// from the typed one only where it must.
+// The words typed after a command, from which messages build suggestions that differ from them only
+// where they must.
 class TypedArguments {
  public:
   TypedArguments() = default;
   TypedArguments(const std::vector<std::string>& words, const CommandDescription& command);
 
-  // Returns all words as a shell takes them, each after a blank, with `added` after the last
+  // Returns all words quoted for a shell, each after a blank, with `added` after the last
   // option. `added` starts with a blank: " -D N=8".
   std::string With(std::string_view added) const;
   // Returns the words of these options, named by their long flags: " --memory-limit 2GiB".
   std::string Of(std::initializer_list<std::string_view> flags) const;
-  // Returns the words without those of these options.
+  // Removes the words of these options.
   TypedArguments Without(std::initializer_list<std::string_view> flags) const;
   // False if an input is standard input or a pipe: the same command would find it empty.
   bool CanRepeat() const;
@@ -41,7 +41,7 @@ class TypedArguments {
  private:
   struct Item {
     std::string flag;  // The long flag of an option; empty for other arguments.
-    std::string text;  // As a shell takes it: "-D N=8".
+    std::string text;  // Quoted for a shell: "-D N=8".
     std::string path;  // The file that its value names, if it is one: "costs.json".
   };
   std::vector<Item> items_;
@@ -60,7 +60,7 @@ struct Options {
   std::vector<std::string> models;     // Their models.
   std::string name;                    // Name of the schema to print, or of the device to list.
   std::string what;                    // The subject to explain: "peak" or a name.
-  std::optional<std::string> runtime;  // The kind of runtime that a plan is sought for.
+  std::optional<std::string> runtime;  // The runtime to find a plan for.
 
   // How to read the model, and how to plan:
   RequestFlags request;
@@ -71,7 +71,7 @@ struct Options {
   bool wants_joint = false;  // Expand the graph into a joint graph.
 
   // Fitting into a device's memory:
-  bool finds_one_size = false;   // One dimension needs no size, because it is sought.
+  bool finds_one_size = false;  // One dimension needs no size, because the command searches for it.
   std::string effort = "quick";  // For commands whose default differs from that of plans.
   std::optional<std::string> added_times;
   std::optional<std::string> multiple_of;
@@ -108,7 +108,7 @@ void AddMemoryOption(CommandLine& line, Options& options);  // --memory-limit
 // Returns the value of --time-limit, or nothing if it is not given.
 Result<std::optional<std::chrono::milliseconds>> TimeLimitOf(const Options& options);
 
-// Says that the time limit passed; `rest` ends the sentence and says what to do. Without a time
+// The error for a passed time limit; `rest` ends the sentence and says what to do. Without a time
 // limit nothing may end like that, so then it is kInternal.
 Error TimeLimitPassed(const Options& options, std::string_view rest = "; give more time");
 

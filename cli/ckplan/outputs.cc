@@ -46,7 +46,7 @@ Result<const Emitter*> EmitterFor(std::string_view name, EmitSubject subject) {
                                                   EmitterNames(subject, " or ")));
 }
 
-// A plan, or a picture, under the name of a model would be taken for one.
+// A plan or drawing with a model's file name would be mistaken for one.
 Result<Done> CheckNoModelName(const Emitter& emitter, std::string_view path) {
   if (emitter.needs == Emitter::Needs::kModel) return Done{};
   const std::string lower = LowerCase(path);

@@ -1,4 +1,4 @@
-// The files that a command line asks for: -o FILE, and --emit KIND=FILE any number of times, where
+// The files a command writes: -o FILE, and --emit KIND=FILE any number of times, where
 // KIND is an emitter's name (lib/files/emit/emitters.h).
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace ckplan {
 
-// The source, or the plan for it, that files are written of. Refers to both.
+// The source or plan to write. Refers to both.
 EmitSource EmitSourceOf(const Source& source, const Plan* plan = nullptr, Annotator annotate = {});
 
 class Outputs {

@@ -28,8 +28,8 @@ namespace {
 
 constexpr std::string_view kAllAlgorithms = "all";
 
-// The algorithms in the order of the command line, each once. `all` means best, the papers'
-// algorithms and, if there is a link to the host, those that only move values.
+// The algorithms in command-line order, each once. `all` means best, the papers' algorithms and,
+// with a link to the host, those that only move values.
 Result<std::vector<std::string>> AlgorithmsOf(std::string_view list, bool has_link) {
   std::vector<std::string> names;
   const auto add = [&](std::string_view name) {
@@ -65,7 +65,7 @@ Result<std::vector<Optimizer>> OptimizersOf(std::string_view list) {
 
 struct Grid {
   std::vector<std::string> algorithms;
-  bool wants_all = false;  // If true, algorithms that cannot plan the graph are left out.
+  bool takes_all = false;  // If true, algorithms that cannot plan the graph are left out.
   std::vector<Optimizer> optimizers;
   bool has_named_optimizers = false;
 };
@@ -86,7 +86,7 @@ Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits
                        Progress* progress, std::vector<ParetoSeries>* all) {
   const ConstantMemory constants = source.step().constants();
   for (const std::string& algorithm : grid.algorithms) {
-    if (grid.wants_all && !CanPlan(*FindSolver(algorithm).value(), source.step())) continue;
+    if (grid.takes_all && !CanPlan(*FindSolver(algorithm).value(), source.step())) continue;
     progress->Stage(fmt::format("planning by {}", algorithm));
     ParetoSeries series{
         source.identity, source.request, Bytes(0), KeepAllPeak(source.step()), {}, {}};
@@ -95,7 +95,7 @@ Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits
     if (curve.ok()) {
       series.curve = std::move(curve).value();
     } else if (curve.error().code == ErrorCode::kTimeout ||
-               (curve.error().code == ErrorCode::kUsage && !grid.wants_all)) {
+               (curve.error().code == ErrorCode::kUsage && !grid.takes_all)) {
       return std::move(curve).error();
     } else {
       series.failure = MessageOf(curve.error());
@@ -185,7 +185,7 @@ Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
   const std::string algorithms = options.algorithms.value_or(std::string(kBestAlgorithm));
   CKPLAN_ASSIGN_OR_RETURN(grid.algorithms,
                           AlgorithmsOf(algorithms, options.request.ValueOf("offload").has_value()));
-  grid.wants_all = algorithms == kAllAlgorithms;
+  grid.takes_all = algorithms == kAllAlgorithms;
   grid.has_named_optimizers = options.optimizers.has_value();
   CKPLAN_ASSIGN_OR_RETURN(grid.optimizers, OptimizersOf(options.optimizers.value_or("adamw")));
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
@@ -207,7 +207,7 @@ Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
     return series.failure_code == ErrorCode::kInfeasible;
   });
   const ErrorCode code = is_infeasible ? ErrorCode::kInfeasible : ErrorCode::kUnsupported;
-  // The table has it already, for people.
+  // The text table shows it already.
   if (CurrentMessageForm() == MessageForm::kJson) return MakeError(code, all.front().failure);
   return ExitCodeOf(code);
 }

@@ -153,7 +153,7 @@ std::string Legend(const AllSeries& all, const Labels& labels) {
 // All series are of one command, so they have the same link.
 bool HasLink(const AllSeries& all) { return all.front().request.offload.has_value(); }
 
-// With a memory, what training by the plan of a point needs; without one, the point's peak with the
+// With --memory, what training with a point's plan needs; otherwise the point's peak with the
 // constants.
 Bytes NeedOf(const ParetoSeries& series, size_t at) {
   const ParetoCurve& curve = *series.curve;

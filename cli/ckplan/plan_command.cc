@@ -28,7 +28,7 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Puts the answer before the summary of a plan, and its lines after it.
+// Puts the verdict before the plan's summary, and the accounting after it.
 std::string WithAccounting(const Source& source, const Plan& plan, const std::string& summary,
                            const Terminal& terminal) {
   const Budget& memory = source.request.memory;
@@ -54,8 +54,7 @@ Result<std::string> Rendered(const Options& options, const Source& source, const
   return field == "memory" ? WithAccounting(source, plan, text, screen.out) : text;
 }
 
-// Whether nothing says which plan is wanted, and nothing is written, so that only the choice is
-// shown.
+// True without a budget or an output file: show only the trade-off.
 bool ShowsOnlyCurve(const Options& options, const PlanRequest& request, const Outputs& outputs,
                     const Plan& plan) {
   const bool has_limit = PeakBudgetOf(request).is_given() || request.added_time.is_given();
@@ -63,7 +62,7 @@ bool ShowsOnlyCurve(const Options& options, const PlanRequest& request, const Ou
          options.format == "text" && !options.is_verbose && plan.figures.curve.size() > 1;
 }
 
-// The command that makes a plan of the curve: the one that adds about a tenth.
+// A command for a plan on the curve, the one that adds about 10 %.
 std::string BudgetHint(const TypedArguments& typed, const Plan& plan) {
   const double percent =
       std::ceil(100 * Ratio(plan.figures.peak.count(), plan.figures.baseline_peak.count()));
@@ -78,7 +77,7 @@ std::string NextHint(const Options& options, const Source& source, const Outputs
     return fmt::format("next: add -o {} to write the plan", options.typed.NewFile("plan"));
   }
   if (!options.typed.CanRepeat()) return "";
-  std::string files;  // That a plan needs to be read again.
+  std::string files;  // Needed to read a plan again.
   for (const std::string_view field : {"cost_model", "workspaces"}) {
     if (const auto value = options.request.ValueOf(field)) {
       files += fmt::format(" {} {}", FlagOf(std::string(field)), ShellWord(*value));
@@ -103,7 +102,7 @@ Result<Plan> Solve(const Source& source, const PlanRequest& request, const Inter
   return WithAlternative(std::move(plan).error(), source.step(), request, limits);
 }
 
-// Reports what stopped the search, why it had nothing to choose, and the choice of --algo auto.
+// Reports what stopped the search, why it had no choice, and which algorithm --algo auto took.
 void ReportChoice(const PlanRequest& request, const Source& source, const Plan& plan,
                   const Shortage& shortage, const Interrupt& interrupt, const Options& options,
                   const Screen& screen) {
@@ -190,8 +189,7 @@ void AddPlanOptions(CommandLine& line, Options& options) {
   line.List("--emit", "KIND=FILE",
             fmt::format("write it as {}", EmitterNames(EmitSubject::kPlan, " or ")),
             &options.emits);
-  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
-              &options.format);
+  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "output format", &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
   line.Flag("-v,--verbose", "list everything that is recomputed; print the solve time",

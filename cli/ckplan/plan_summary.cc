@@ -94,7 +94,7 @@ class SummaryWriter {
         terminal_(terminal),
         facts_(FactsOfPlan(source, plan)) {}
 
-  // Without the plan.
+  // Writes the model, its constants and the curve, but no plan.
   std::string WriteCurveOnly() && {
     WriteModel();
     WriteConstants();
@@ -244,7 +244,7 @@ class SummaryWriter {
                                       kAddedPercentWithoutBudget));
   }
 
-  // A setting that the planner chose itself is a detail.
+  // Settings the planner chose are details.
   void WriteSetting() {
     const bool is_given = plan_.request.setting.has_value();
     if (!f_.setting || !(is_given || request_.is_verbose)) return;
@@ -358,7 +358,7 @@ class SummaryWriter {
                              100 * Ratio((f_.arena - peak).count(), peak.count())));
   }
 
-  // What plans with less memory cost; this plan is one of them, as no budget was given.
+  // The cost of less memory; without a budget this plan is one of the points.
   void WriteCurve(bool marks_plan = true) {
     if (f_.curve.empty()) return;
     TextTable table;

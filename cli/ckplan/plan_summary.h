@@ -1,4 +1,4 @@
-// A plan as text: its memory and time, with and without the part that no plan can change.
+// A plan as text: its memory and time, with and without what no plan can change.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,14 @@
 namespace ckplan {
 
 struct SummaryRequest {
-  std::string budget_text;              // The budget as it was typed; empty if there was none.
+  std::string budget_text;              // The budget as typed; empty if there was none.
   bool includes_constants = false;      // --budget-total
   std::optional<double> solve_seconds;  // Shown only on a terminal.
   bool is_verbose = false;              // Shows all groups, and settings that the planner chose.
 };
 
-// Shows what memory costs, without choosing: the step that keeps everything, and the curve on which
-// the plan was found. `plan` was made for no budget by `best`.
+// Shows the trade-off instead of a plan: the step that keeps everything, and the curve. `plan` is
+// `best`'s without a budget.
 std::string CurveText(const Source& source, const Plan& plan, const Terminal& terminal);
 
 // `plan` must be a plan for the source's graph.
@@ -32,12 +32,11 @@ std::string PlanCsv(const Source& source, const Plan& plan);  // A heading and o
 // the source's own.
 std::string ModelLine(const Source& source, const PlanRequest& request);
 
-// Returns a remark if the plan's peak is not below keep-all's although it costs time; otherwise
-// empty.
+// Returns a note if the plan costs time without lowering keep-all's peak, otherwise "".
 std::string SavesNothing(const PlanFigures& figures);
 
-// Two sentences on the lower bounds that the plan's certificate proves, one on time and one on the
-// peak, each with the plan's distance from it. Empty without a certificate.
+// Two sentences on the lower bounds that the plan's certificate proves, on time and on the peak,
+// each with the plan's gap. Empty without a certificate.
 std::vector<std::string> BoundTexts(const PlanFigures& figures);
 
 // Returns 0 if the whole is 0.

@@ -1,4 +1,4 @@
-// ckplan report: plans as a page for a browser.
+// ckplan report: plans as an HTML page.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMaxPlans = 8;  // The page has letters for this many plans.
 
-// A plan that was read, with everything that it refers to.
+// A plan file with everything it refers to.
 struct ReadPlan {
   ReadPlan(std::string file_name, PlanFile read)
       : name(std::move(file_name)), file(std::move(read)) {

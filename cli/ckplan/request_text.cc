@@ -87,7 +87,7 @@ std::vector<std::pair<std::string, std::string>> RequestCells(const PlanRequest&
 
 namespace {
 
-// How much slower a link may turn out than its default rate, which is 85 % of the nominal one.
+// The slowdown of the link to report a time for; its default rate is 85 % of the nominal one.
 constexpr int64_t kSlowerPercent = 15;
 
 std::string GigabytesText(int64_t bytes_per_second) {
@@ -99,7 +99,7 @@ std::string AddedText(const TrainingStep& step, Cost added) {
   return SignedPercent(Ratio(added.count(), step.cost().count()));
 }
 
-// Says why nothing is moved.
+// Explains why nothing is moved.
 std::string NothingMoved(const Plan& plan) {
   const Result<const SolverInfo*> info = FindSolver(plan.request.algorithm);
   const bool moves =

@@ -1,7 +1,6 @@
-// What commands say of a model that was read, and the parts of a request that tables show besides
-// its model, sizes and algorithm: the patterns of its constraints, how gradients are counted, and
-// which of several devices the figures are for. Then copies to the host, and the memory that
-// training needs.
+// Text about a loaded model, and about a request beyond its model, sizes and algorithm: constraint
+// patterns, how gradients are counted, which of several devices the figures are for, copies to the
+// host, and the memory that training needs.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +23,7 @@ namespace ckplan {
 std::string StageText(const PlanRequest& request);     // "stage 4/1, 8 micro-batches (1f1b)"
 std::string InFlightText(const PlanRequest& request);  // "3 of 8 micro-batches (1f1b)"
 
-// Returns the warnings from reading a model, and one if its batch could be another one.
+// Returns the warnings from reading a model, plus one if its fixed batch could be changed.
 std::vector<std::string> WarningsOf(const Source& source);
 // Prints these warnings.
 void WarnOf(const Source& source, const Screen& screen);
@@ -42,9 +41,9 @@ std::string DimsCell(const DimSizes& dims);
 // Name and value of each of these columns in a CSV table; none if the request uses none of them.
 std::vector<std::pair<std::string, std::string>> RequestCells(const PlanRequest& request);
 
-// What a plan's summary says about values that are moved to the host.
+// The part of a plan's summary about values moved to the host.
 
-// Returns the lines, the first of which says the link; none for a plan without `offload`.
+// Returns the lines, starting with the link; none for a plan without `offload`.
 std::vector<std::string> OffloadTexts(const TrainingStep& step, const Plan& plan);
 
 // "pcie4, 25 GB/s out and 20 GB/s in, half duplex, 10 us a copy"
@@ -54,7 +53,7 @@ std::string LinkText(const Link& link);
 // `label_width`, the link and the limit on the host's memory. Returns nothing without a link.
 std::string LinkLine(const PlanRequest& request, size_t label_width);
 
-// What training needs of a device, for people: docs/accounting.md.
+// The device memory that training needs, as text: docs/accounting.md.
 
 // Returns a table with a row for each line and each sum. `title` heads the first column.
 TextTable AccountingTable(const Accounting& accounting, const std::string& title);

@@ -214,8 +214,9 @@ std::string VerdictText(const Plan& plan, const RuntimePlan& found) {
                        HumanBytes(found.budget), HumanBytes(found.peak - found.budget));
   }
   const double lost = AddedShare(plan, found.overhead) - StepOverheadRatio(plan.figures);
-  return fmt::format("{}, this is the fastest that fits in {}: {} of a step compared with the plan",
-                     search, HumanBytes(found.budget), SignedPercent(lost));
+  return fmt::format(
+      "{}, this is the fastest that fits in {}; it changes step time by {} compared with the plan",
+      search, HumanBytes(found.budget), SignedPercent(lost));
 }
 
 void WriteFigures(JsonWriter& json, std::string_view key, Bytes peak, Cost overhead) {

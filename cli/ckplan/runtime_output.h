@@ -1,4 +1,4 @@
-// The output of ckplan modules --for: a plan of another runtime beside the free one.
+// The output of ckplan modules --for: another runtime's plan beside the unrestricted one.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 
 namespace ckplan {
 
-// What a runtime is to be given so that it runs a plan: flags, JSON or Python.
+// What makes a runtime follow a plan: flags, JSON or Python.
 
-// Lines to paste. Python code takes the model as `model`.
+// Lines to paste. Python code calls the model `model`.
 std::string RuntimeSettings(const RuntimePlan& plan);
 
 // Whether the plan recomputes nothing.
 bool KeepsEverything(const RuntimePlan& plan);
 
-// Returns what a plan with this overhead adds to a step, as a share of the plan's step without
+// Returns the added time of a plan with this overhead, as a share of the step without
 // recomputation.
 double AddedShare(const Plan& plan, Cost overhead);
 

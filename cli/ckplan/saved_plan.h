@@ -1,5 +1,4 @@
-// Saved plans that a command reads: which files they are, and the checks of a plan before other
-// files are written from it.
+// Finds the saved plans a command reads, and checks a plan before writing other files from it.
 #pragma once
 
 #include <string>

@@ -42,7 +42,7 @@ std::vector<std::string> ModelsOf(const Options& options) {
   return options.sources.empty() ? std::vector<std::string>{options.source} : options.sources;
 }
 
-// What has to be typed so that models can be read.
+// The flags that make the models readable.
 struct MissingFlags {
   std::vector<std::string> dims;  // Those that need a size.
   std::string ends;               // The values at which the step has to end; empty for outputs.
@@ -80,7 +80,7 @@ std::optional<MissingFlags> FlagsWith(const ExampleSizes& sizes,
   return std::nullopt;
 }
 
-// Whether each of the algorithms that were typed has a name of the registry.
+// Whether the registry has every algorithm typed.
 bool KnowsAlgorithms(const std::string& list) {
   const std::vector<std::string> names = PartsOfList(list);
   return std::all_of(names.begin(), names.end(), [](const std::string& name) {
@@ -182,8 +182,8 @@ namespace {
 // Plans that slow a step by more are rarely worth a larger batch.
 constexpr double kMaxAddedPercent = 30;
 
-// The dimension that people make smaller when training does not fit. Empty for the batch in the
-// file; nothing if it is not clear.
+// The dimension to suggest shrinking when training does not fit: "" for a batch fixed in the file,
+// nullopt if none stands out.
 std::optional<std::string> DimToShrink(const Source& source) {
   const DimSizes& dims = source.request.dims;
   if (dims.size() == 1) return dims.begin()->first;

@@ -1,5 +1,5 @@
-// What ckplan suggests: commands that run as they are printed, other algorithms where one has
-// nothing to cut, and what would fit the memory.
+// What ckplan suggests: commands that run as printed, other algorithms where one has nothing to
+// cut, and what would fit in memory.
 #pragma once
 
 #include <string>
@@ -32,7 +32,7 @@ std::string SuggestedSizes(const Options& options, const Error& error);
 // could not run.
 std::string SuggestedComparison(const Options& options);
 
-// The remark on a plan that an algorithm for chains made for a graph with nowhere to cut.
+// The note on a chain algorithm's plan for a graph it cannot cut.
 
 // Returns whether the graph has a splitting vertex at which algorithms for chains can cut
 // (lib/problem/graph/vertex_graph.h).
@@ -43,7 +43,7 @@ bool CanBeCut(const TensorGraph& graph);
 // algorithms.
 std::string WhyNothingToCut(const Source& source, const Plan& plan);
 
-// The answer to --memory if no plan fits.
+// The message if no plan fits --memory.
 
 // Turns an error that no plan fits the memory of a request into "doesn't fit: the least is 8.61
 // GiB; N=12 would". Other errors stay as they are. Searches for the largest size that fits, unless

@@ -57,7 +57,7 @@ class TomlScanner {
  private:
   TomlFault Fault(std::string what) const {
     const auto lines = std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(at_), '\n');
-    return {lines + 1, what + "; no setting of ckplan needs so many"};
+    return {lines + 1, what + "; ckplan settings never need more"};
   }
 
   void Step() {

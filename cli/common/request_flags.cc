@@ -89,7 +89,7 @@ constexpr std::array kRows = {
     FlagRow{"setting", Group::kPlanning, "--knob", "NAME=N|SIZE",
             "set the algorithm's own parameter: segments=5, B=120MiB"},
     FlagRow{"objective", Group::kPlanning, "--objective", "",
-            "for exact-dp and approx-dp; auto: time, or memory if no plan for time fits"},
+            "what exact-dp and approx-dp minimize; auto: time if such a plan fits, else memory"},
     FlagRow{"granularity", Group::kPlanning, "--granularity", "",
             "decide for each node, or for each layer (conv, bn and relu as one)"},
     FlagRow{"optimizer", Group::kPlanning, "--optimizer", "",

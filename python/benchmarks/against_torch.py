@@ -136,7 +136,7 @@ class Judge:
         self.keep_all_bytes = replay_modules(everything, self._apart).peak_bytes
 
     def point(self, name: str, modules: Modules) -> Point:
-        """Returns the figures of two modules."""
+        """Measures the forward and backward modules."""
         peak = replay_modules(modules, self._apart).peak_bytes
         further_time = _time(modules) / self._time_once - 1
         return Point(name, peak, further_time, _flops(modules) / self._flops_once - 1)

@@ -198,8 +198,8 @@ class Lstm(nn.Module):
         return F.cross_entropy(scores.flatten(0, -2), labels.flatten())
 
 
-class Pictures(nn.Module):
-    """A classifier of transformers, with its own loss."""
+class ImageClassifier(nn.Module):
+    """An image classifier from the transformers package, with its own loss."""
 
     def __init__(self, model: nn.Module):
         super().__init__()
@@ -298,7 +298,7 @@ def _mamba() -> tuple[nn.Module, Batch]:
 
 def _pictures(model: nn.Module, size: int = 96, count: int = 2) -> tuple[nn.Module, Batch]:
     classes = torch.randint(0, model.config.num_labels, (count,))
-    return Pictures(model), (torch.randn(count, 3, size, size), classes)
+    return ImageClassifier(model), (torch.randn(count, 3, size, size), classes)
 
 
 def _resnet50() -> tuple[nn.Module, Batch]:
@@ -333,7 +333,7 @@ def _segformer() -> tuple[nn.Module, Batch]:
     from transformers import SegformerConfig, SegformerForSemanticSegmentation
 
     model = SegformerForSemanticSegmentation(SegformerConfig(num_labels=19, drop_path_rate=0.0))
-    return Pictures(model), (torch.randn(1, 3, 128, 128), torch.randint(0, 19, (1, 128, 128)))
+    return ImageClassifier(model), (torch.randn(1, 3, 128, 128), torch.randint(0, 19, (1, 128, 128)))
 
 
 def _roberta() -> tuple[nn.Module, Batch]:

@@ -99,7 +99,7 @@ def _save_torchscript(model: nn.Module, batch: Batch, path: Path) -> None:
 
 
 def _dynamo_beside(model: nn.Module, batch: Batch, path: Path) -> Path:
-    """Returns the file ``dynamo`` of the network that the file at ``path`` is to be made of."""
+    """Returns the network's plain ``dynamo`` export beside ``path``, writing it first if missing."""
     plain = path.with_name(path.name.split(".")[0] + ".dynamo.onnx")
     if not plain.exists():
         _save_dynamo(model, batch, plain)

@@ -338,7 +338,7 @@ HEADS += ["first step, CPU s", "rounds", "gradients"]
 
 
 def table(kept: journal.Journal, knobs: list[float]) -> str:
-    """Returns the rows that are there in Markdown."""
+    """Returns the finished rows as a Markdown table."""
     lines = ["| " + " | ".join(HEADS) + " |", "|" + " --- |" * len(HEADS)]
     for name, (title, _) in NETWORKS.items():
         rows = kept.rows(f"{name}: ")

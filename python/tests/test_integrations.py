@@ -76,9 +76,9 @@ def test_the_hook_refuses_a_plan_whose_model_has_changed(repository):
 def test_the_hook_takes_limits_and_those_of_the_settings_file_hold_too(repository):
     Path("ckplan.toml").write_text('[check]\nfail-on = ["overhead>50%"]\n', encoding="utf-8")
     assert run_hook("--fail-on", "peak>1GiB").returncode == 0
-    assert "fails 1 of 2 limits" in run_hook("--fail-on", "peak>1kB").stderr
+    assert "violates 1 of 2 limits" in run_hook("--fail-on", "peak>1kB").stderr
     Path("ckplan.toml").write_text('[check]\nfail-on = ["peak>1kB"]\n', encoding="utf-8")
-    assert "fails 1 of 2 limits" in run_hook("--fail-on", "peak>1GiB").stderr
+    assert "violates 1 of 2 limits" in run_hook("--fail-on", "peak>1GiB").stderr
 
 
 def test_the_hook_passes_a_repository_without_plans(repository):

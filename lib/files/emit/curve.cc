@@ -87,12 +87,12 @@ void AppendRow(const MemoryCurve& curve, size_t step, size_t kinds, Bytes consta
 
 MemoryCurve TraceCurve(const TrainingStep& step, const Plan& plan, const StepPredictor& predictor) {
   MemoryCurve curve = CurveOf(step, plan, predictor.name);
-  const bool is_of_paper = plan.request.algorithm.starts_with(predictor.algorithms);
+  const bool is_from_paper = plan.request.algorithm.starts_with(predictor.algorithms);
   if (step.is_joint()) {
-    if (is_of_paper) curve.no_prediction = predictor.why_not_joint;
+    if (is_from_paper) curve.no_prediction = predictor.why_not_joint;
     return curve;
   }
-  if (!is_of_paper) return curve;
+  if (!is_from_paper) return curve;
   Result<std::vector<std::optional<Bytes>>> predicted = predictor.predict(step.forward(), plan);
   if (predicted.ok()) {
     curve.predicted = *std::move(predicted);

@@ -93,7 +93,7 @@ class Bundle(unittest.TestCase):
         paths = [os.path.join(BUILD, paths[0]) for paths in PROGRAMS.values()]
         missing = [path for path in paths if not os.path.exists(path)]
         if missing:
-            self.skipTest(f"there is no {missing[0]}, for want of a CUDA toolkit")
+            self.skipTest(f"there is no {missing[0]}, because no CUDA toolkit was found")
         return BUILD
 
     def test_it_has_what_a_campaign_needs_and_says_that_there_is_no_gpu(self):

@@ -130,7 +130,7 @@ def _origins(nodes: Iterable[fx.Node]) -> Iterator[Origin]:
             if symbol is not None and symbol not in seen:
                 seen.add(symbol)
                 place, code = line_of(node)
-                module, most = operators.module_path(node), private.most(size)
+                module, most = operators.module_path(node), private.upper_bound(size)
                 yield Origin(symbol, node, dim, module, place, code, most)
 
 

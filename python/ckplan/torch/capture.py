@@ -70,7 +70,7 @@ def storage_bytes(tensor: torch.Tensor) -> int:
         size = tensor.untyped_storage().nbytes()
     except (NotImplementedError, RuntimeError) as error:
         raise UnsupportedGraphError(f"a tensor has no storage: {error}") from error
-    most = private.most(size)
+    most = private.upper_bound(size)
     if most is None:
         raise UnsupportedGraphError(
             "data-dependent or dynamic sizes; dynamic=False fixes the batch size"
@@ -111,7 +111,7 @@ def is_held_by_caller(tangent: torch.Tensor) -> bool:
 
     ``loss.backward()`` holds the one-element gradient of the loss itself.
     """
-    return private.most(tangent.numel()) == 1 or not private_autograd.frees_gradients()
+    return private.upper_bound(tangent.numel()) == 1 or not private_autograd.frees_gradients()
 
 
 class _Capture:

@@ -1,4 +1,4 @@
-"""Callbacks that train the model of a Lightning ``Trainer`` by a plan. See docs/pytorch.md."""
+"""Lightning callbacks that train with a plan. See docs/pytorch.md."""
 
 from __future__ import annotations
 

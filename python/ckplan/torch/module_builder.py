@@ -27,7 +27,7 @@ from ckplan.torch.offload.steps import Placement, Transfer
 from ckplan.torch.randomness import generator_state, replay
 
 # Metadata of other passes that holds only for the joint graph's own partition.
-_STALE_NOTES = ("saved_tensor_with_no_vc_check", "recompute", "ac_graph_id")
+_STALE_META = ("saved_tensor_with_no_vc_check", "recompute", "ac_graph_id")
 
 
 class _HostCopy(NamedTuple):
@@ -210,7 +210,7 @@ class _Half:
     def place(self, key: _Key, node: fx.Node) -> None:
         """Adds an input like ``node`` to this module, for a kept value."""
         made = self.graph.create_node("placeholder", node.name, name=node.name)
-        made.meta = notes_of(node)
+        made.meta = copied_meta(node)
         self.memory[key] = made
         self._given.add(key)
 
@@ -314,7 +314,7 @@ class _Half:
         taken = self.graph.create_node(
             "call_function", operator.getitem, (made, item.args[1]), name=self._name(item)
         )
-        taken.meta = notes_of(item)
+        taken.meta = copied_meta(item)
         return taken
 
     def _take_state(self, node: fx.Node) -> fx.Node:
@@ -331,7 +331,7 @@ class _Half:
         kwargs = fx.map_arg(node.kwargs, lambda source: self._read(source, views))
         again: tuple[Any, ...] = (state, _device(node), node.target, args, kwargs)
         made = self.graph.call_function(replay, again)
-        made.meta = notes_of(node)
+        made.meta = copied_meta(node)
         return made
 
     def _read(self, node: fx.Node, views: dict[fx.Node, Any]) -> Any:
@@ -345,7 +345,7 @@ class _Half:
             return views[node]
         if node.op == "get_attr":
             made = self.graph.node_copy(node)
-            made.meta = notes_of(node)
+            made.meta = copied_meta(node)
             self.memory[node] = made
             return made
         value = node.meta.get("val")
@@ -365,7 +365,7 @@ class _Half:
         made = self.graph.create_node(
             node.op, node.target, args, kwargs, self._name(node), node.type
         )
-        made.meta = notes_of(node)
+        made.meta = copied_meta(node)
         return made
 
     def _name(self, node: fx.Node) -> str:
@@ -420,9 +420,9 @@ def _device(node: fx.Node) -> torch.device:
     return next(tensors_in(node.meta["val"])).device
 
 
-def notes_of(node: fx.Node) -> dict[str, Any]:
+def copied_meta(node: fx.Node) -> dict[str, Any]:
     """Returns the metadata of a node that also holds for its copy in another graph."""
-    return {key: value for key, value in node.meta.items() if key not in _STALE_NOTES}
+    return {key: value for key, value in node.meta.items() if key not in _STALE_META}
 
 
 def _output_descriptors(joint: fx.GraphModule) -> list[Any]:

@@ -51,13 +51,12 @@ def replay_modules(
     is_retained: bool = False,
     held: Container[int] = (),
 ) -> Replay:
-    """Returns the memory that a step needs when it runs the modules.
+    """Returns the memory a step needs to run ``modules``.
 
     ``dropped``: positions of forward outputs that the caller does not hold.
-    ``uncounted_gradients``: positions of backward outputs that do not count, such as gradients of
-        parameters.
+    ``uncounted_gradients``: positions of backward outputs to exclude, such as parameter gradients.
     ``is_retained``: the graph is retained, so saved tensors stay to the end.
-    ``held``: positions of gradients from the caller that it holds to the end.
+    ``held``: positions of incoming gradients that the caller holds until the end.
     """
     forward = _Pass(modules.forward)
     for node in _inputs(modules.forward):

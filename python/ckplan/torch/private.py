@@ -74,7 +74,7 @@ def set_bound(size: torch.SymInt, bound: int) -> None:
     ranges.constrain_symbol_range(size.node.expr, 0, bound)
 
 
-def most(size: int | torch.SymInt) -> int | None:
+def upper_bound(size: int | torch.SymInt) -> int | None:
     """Returns the upper bound of a size; None if unknown.
 
     Uses ``ShapeEnv.bound_sympy``, since 2.2, which computes with ranges.

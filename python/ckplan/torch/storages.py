@@ -68,7 +68,7 @@ def allocated_bytes(node: fx.Node, position: int) -> int:
         if not is_statistic and (name, position) not in _ONE_MORE:
             return 0
         tensor = result[position]
-        elements = private.most(tensor.numel()) or 0
+        elements = private.upper_bound(tensor.numel()) or 0
         if is_statistic:
             return elements * _widest(node)
         return (elements + 1) * int(tensor.element_size())
@@ -93,7 +93,7 @@ def _copied_memory(node: fx.Node, result: torch.Tensor) -> int:
     copied = source.meta.get("val")
     if not isinstance(copied, torch.Tensor) or copied.dtype != result.dtype:
         return 0
-    size = private.most(copied.untyped_storage().nbytes()) or 0
+    size = private.upper_bound(copied.untyped_storage().nbytes()) or 0
     return max(size, _copied_memory(source, copied))
 
 
@@ -107,7 +107,7 @@ def _made_from_nothing(node: fx.Node, result: torch.Tensor) -> int:
         or node.target._schema.is_mutable
     ):
         return 0
-    if (private.most(result.numel()) or _MOST_RUN_BYTES) * result.element_size() >= _MOST_RUN_BYTES:
+    if (private.upper_bound(result.numel()) or _MOST_RUN_BYTES) * result.element_size() >= _MOST_RUN_BYTES:
         return 0
     try:
         with private.real_tensors(), torch.no_grad():
@@ -132,7 +132,7 @@ def unreduced_bytes(node: fx.Node) -> int:
     sources = [source.meta.get("val") for source in node.all_input_nodes]
     shapes = [source.shape for source in sources if isinstance(source, torch.Tensor)]
     shape: tuple[int, ...] = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
-    return math.prod(private.most(size) or 0 for size in shape) * result.element_size()
+    return math.prod(private.upper_bound(size) or 0 for size in shape) * result.element_size()
 
 
 @functools.cache

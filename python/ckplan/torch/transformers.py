@@ -1,4 +1,4 @@
-"""A callback that trains the model of a ``transformers.Trainer`` by a plan. See docs/pytorch.md."""
+"""A ``transformers.Trainer`` callback that trains with a plan. See docs/pytorch.md."""
 
 from __future__ import annotations
 

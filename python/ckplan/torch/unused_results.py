@@ -18,7 +18,7 @@ from torch import fx
 from ckplan.torch import operators, private
 from ckplan.torch.capture import GRADIENT_NOTE, is_tangent, tensors_in
 from ckplan.torch.errors import UnsupportedGraphError
-from ckplan.torch.module_builder import notes_of
+from ckplan.torch.module_builder import copied_meta
 
 DROPPED = (
     "the caller drops results of the model, or uses them without a gradient: plans take this "
@@ -60,7 +60,7 @@ def better_plan_refused(error: Exception) -> str:
 
 @dataclass(frozen=True)
 class Unused:
-    """The results of a step that its caller drops, and gradients that it does not pass."""
+    """Results that the caller drops, and tangents it passes no gradient for."""
 
     absent: frozenset[int] = frozenset()
     """Positions of tangents whose gradients do not arrive."""
@@ -94,7 +94,7 @@ def tangents_beyond_loss(joint: fx.GraphModule) -> list[int]:
 
 
 def _is_scalar(node: fx.Node) -> bool:
-    return all(private.most(tensor.numel()) == 1 for tensor in _tensors(node))
+    return all(private.upper_bound(tensor.numel()) == 1 for tensor in _tensors(node))
 
 
 def without_gradients(joint: fx.GraphModule, absent: Collection[int]) -> fx.GraphModule:
@@ -167,7 +167,7 @@ class _Writer:
             (list(value.shape),),
             {"dtype": value.dtype, "device": value.device, "pin_memory": False},
         )
-        made.meta = notes_of(node)
+        made.meta = copied_meta(node)
         made.meta["val"] = value.new_zeros(value.shape)
         made.meta[GRADIENT_NOTE] = True
         return made

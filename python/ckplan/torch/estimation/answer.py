@@ -255,7 +255,7 @@ class Estimate:
 
 
 def _text_of(found: Estimate) -> str:
-    """Returns the estimate for people: whether it fits, its lines, the peak, plans and sizes."""
+    """Returns the human-readable answer: whether it fits, its lines, the peak, plans and sizes."""
     blocks = [_head(found), _lines(found), _step(found), _peak(found), _curve(found), _plan(found)]
     blocks += [_largest(found), "\n".join(f"note: {note}" for note in found.notes)]
     return "\n\n".join(block for block in blocks if block)
@@ -269,13 +269,13 @@ def _head(found: Estimate) -> str:
     asked = [found.model, count, sizes, found.precision, found.optimizer, found.shard or ""]
     asked.append("all results held" if found.returns == "all" else "")
     left = found.memory_bytes - found.keep_all.bytes
-    room = f"{size(left)} are left" if left >= 0 else f"{size(-left)} are missing"
+    room = f"{size(left)} to spare" if left >= 0 else f"{size(-left)} too much"
     verdict = found.keep_all.verdict(found.memory_bytes)
     return "\n".join(
         [
             "   ".join(part for part in asked if part),
             f"  device     {found.device}, {size(found.memory_bytes)}",
-            f"  keep all   {verdict}: it needs {_range(found.keep_all)}, and {room}",
+            f"  keep all   {verdict}: it needs {_range(found.keep_all)}, {room}",
         ]
     )
 

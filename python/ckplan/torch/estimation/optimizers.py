@@ -29,10 +29,10 @@ _KINDS: dict[str, Make] = {
     "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=1e-3),
 }
 
-WAYS = ("foreach", "fused", "for-loop")
+IMPLEMENTATIONS = ("foreach", "fused", "for-loop")
 """The implementations of PyTorch's optimizers; the first is the default on a GPU."""
 
-_BY_PROGRAM = {"adam8bit": "adam8bit", "adamw8bit": "adam8bit"}
+_STATE_FROM_CKPLAN = {"adam8bit": "adam8bit", "adamw8bit": "adam8bit"}
 """Optimizers of other packages, with their names in the program, which knows their state."""
 
 
@@ -66,8 +66,8 @@ class OptimizerMemory:
 
 def names() -> list[str]:
     """Returns the names that ``measure`` accepts."""
-    ways = [f"{kind}:{way}" for kind in _KINDS for way in WAYS[1:]]
-    return [*_KINDS, *ways, *_BY_PROGRAM]
+    variants = [f"{kind}:{way}" for kind in _KINDS for way in IMPLEMENTATIONS[1:]]
+    return [*_KINDS, *variants, *_STATE_FROM_CKPLAN]
 
 
 def check(optimizer: str | Make) -> None:
@@ -88,9 +88,9 @@ def measure(
     optimizer trains 32-bit copies of 16-bit parameters. Raises ValueError.
     """
     check(optimizer)
-    if optimizer in _BY_PROGRAM:
+    if optimizer in _STATE_FROM_CKPLAN:
         return _by_program(str(optimizer), parameters, master_weights)
-    way = WAYS[0]
+    way = IMPLEMENTATIONS[0]
     if callable(optimizer):
         name, make = "the caller's", optimizer
     else:
@@ -218,7 +218,7 @@ def _bytes(tensor: Tensor) -> int:
 
 def _by_program(name: str, parameters: Sequence[Tensor], master_weights: bool) -> OptimizerMemory:
     """Returns the state by the program: copies, and two averages for each parameter."""
-    known = _BY_PROGRAM[name]
+    known = _STATE_FROM_CKPLAN[name]
     found = OptimizerMemory(name, f"ckplan --optimizer {known}")
     for parameter in parameters:
         row = parameter.numel(), parameter.element_size(), 1

@@ -117,7 +117,7 @@ class Step:
         found = [row for row in self.wrappers if row.is_backward == is_backward]
         if len(found) != 1:
             name = "backward" if is_backward else "forward"
-            raise NotReplayedError(f"Inductor made {len(found)} wrappers of the {name} graph")
+            raise NotReplayedError(f"Inductor generated {len(found)} {name} wrappers; expected 1")
         return found[0]
 
 

@@ -51,12 +51,12 @@ def set_workspaces(graph: JointGraph, calls: Iterable[Any], within: Mapping[str,
         if operation.node is not None:
             values = [node.meta.get("val") for node in operation.node.all_input_nodes]
             shapes = [tuple(tensor.shape) for tensor in tensors_in(values)]
-            key = _operation(operation.node.target, shapes)
+            key = _operation_key(operation.node.target, shapes)
             operation.workspace_bytes = known.get(key, 0)
 
 
-def _operation(operator: Any, shapes: list[tuple[int, ...]]) -> tuple[str, ...]:
-    """Returns a key of the operator and its arguments' shapes."""
+def _operation_key(operator: Any, shapes: list[tuple[int, ...]]) -> tuple[str, ...]:
+    """Returns a key for the operator and its argument shapes."""
     return str(getattr(operator, "overloadpacket", operator)), *map(repr, sorted(shapes))
 
 

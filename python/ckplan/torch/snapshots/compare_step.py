@@ -282,11 +282,14 @@ class _SideBySide:
         size: int,
         is_at_peak: bool,
         where: str,
-        made: int | None = None,
+        allocated_by: int | None = None,
     ) -> Difference:
-        """Returns the difference from ``first`` to ``last``. ``made`` is the run that allocates."""
+        """Returns the difference from ``first`` to ``last``.
+
+        ``allocated_by`` is the run that allocates, if not that of ``first``.
+        """
         run = self._matched.run(first)
-        operation, module = self._names(run if made is None else made)
+        operation, module = self._names(run if allocated_by is None else allocated_by)
         return Difference(
             cause, run, self._matched.run(last), operation, module, size, where, is_at_peak
         )
