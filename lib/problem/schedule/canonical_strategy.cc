@@ -98,7 +98,6 @@ class SegmentwiseLowering {
   SegmentwiseLowering(const TensorGraph& graph, const LowerSetSequence& sequence)
       : graph_(graph),
         is_kept_(KeptBy(graph, sequence)),
-        is_needed_(FindNeeded()),
         is_lost_output_(graph.tensors().size()),
         freed_with_(sequence.segment_of),
         gradient_freed_with_(sequence.segment_of),
@@ -108,6 +107,7 @@ class SegmentwiseLowering {
       segments_[static_cast<size_t>(sequence.segment_of[id])].push_back(id);
     }
     if (graph.backward() == BackwardForm::kByInput) HoldForEarlierSegments(sequence);
+    is_needed_ = FindNeeded();
     for (const TensorId output : graph.outputs()) {
       const NodeId producer = graph.tensor(output).producer;
       if (!producer.is_none()) is_lost_output_[output] = !is_kept_[producer];
@@ -165,6 +165,10 @@ class SegmentwiseLowering {
   // The dropped nodes whose results some backward step needs, if only to recompute others.
   IdVector<NodeId, bool> FindNeeded() const {
     IdVector<NodeId, bool> is_needed(graph_.nodes().size());
+    IdVector<NodeId, bool> is_own_result(graph_.nodes().size());
+    for (const std::vector<NodeId>& own : own_results_) {
+      for (const NodeId id : own) is_own_result[id] = true;
+    }
     const auto need = [&](TensorId tensor) {
       const NodeId producer = graph_.tensor(tensor).producer;
       if (!producer.is_none() && !is_kept_[producer]) is_needed[producer] = true;
@@ -173,7 +177,7 @@ class SegmentwiseLowering {
     for (size_t i = graph_.nodes().size(); i-- > 0;) {
       const Node& node = graph_.node(NodeId(i));
       for (const TensorId read : node.backward_reads) need(read);
-      if (!is_needed[NodeId(i)]) continue;
+      if (!is_needed[NodeId(i)] && !is_own_result[NodeId(i)]) continue;
       for (const TensorId input : node.inputs) need(input);
     }
     return is_needed;
@@ -223,7 +227,7 @@ class SegmentwiseLowering {
 
   const TensorGraph& graph_;
   const IdVector<NodeId, bool> is_kept_;
-  const IdVector<NodeId, bool> is_needed_;
+  IdVector<NodeId, bool> is_needed_;
   // The graph's outputs that no boundary keeps; they stay only until the loss.
   IdVector<TensorId, bool> is_lost_output_;
   // By input: the segment with whose backward a node's results and their gradients are released.
