@@ -92,7 +92,10 @@ std::string SetText(const std::vector<int64_t>& set) {
 
 std::string PaperText(const Figure& figure) {
   if (figure.unit == FigureUnit::kCheckpoints) return SetText(figure.paper_set);
-  return (figure.paper_ran_out ? "above " : "") + ValueText(figure.unit, figure.paper);
+  const char* const bound = figure.paper_ran_out    ? "above "
+                            : figure.paper_is_limit ? "at most "
+                                                    : "";
+  return bound + ValueText(figure.unit, figure.paper);
 }
 
 // Breaks text into lines of at most `width` columns; the second and later lines are indented by
@@ -238,6 +241,7 @@ void WriteFigure(const Figure& figure, JsonWriter& json) {
     number("ours", figure.ours);
     number("paper", figure.paper);
     if (figure.paper_ran_out) json.Key("paper_ran_out").Boolean(true);
+    if (figure.paper_is_limit) json.Key("paper_is_limit").Boolean(true);
     number("difference_permille", figure.Difference());
   }
   for (const OutcomeRow& row : kOutcomes) {
@@ -252,6 +256,7 @@ void WriteFigure(const Figure& figure, JsonWriter& json) {
 std::optional<int64_t> Figure::Difference() const {
   if (!ours || !paper || unit == FigureUnit::kCheckpoints) return std::nullopt;
   if (paper_ran_out && *ours > *paper) return std::nullopt;
+  if (paper_is_limit && *ours <= *paper) return std::nullopt;
   const bool is_in_points = unit == FigureUnit::kReduction || unit == FigureUnit::kPercent;
   if (is_in_points) return *ours - *paper;
   return RoundedQuotient(*ours - *paper, 1000, *paper);
@@ -281,6 +286,7 @@ int32_t FigureTable::Note(const std::string& text) {
 std::string DifferenceText(const Figure& figure) {
   if (figure.unit == FigureUnit::kCheckpoints) return std::string(NameOf(figure.match));
   if (figure.paper_ran_out && figure.ours > figure.paper) return "also above";
+  if (figure.paper_is_limit && figure.ours <= figure.paper) return "within";
   const std::optional<int64_t> difference = figure.Difference();
   if (!difference) return "";
   if (figure.ours == figure.paper && !figure.paper_ran_out) return "same";

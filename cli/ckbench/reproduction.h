@@ -39,6 +39,7 @@ struct Figure {
   // The paper's run ran out of memory: `paper` is the memory of its device, and the run needed
   // more.
   bool paper_ran_out = false;
+  bool paper_is_limit = false;   // The paper says "at most".
   std::vector<int64_t> our_set;  // kCheckpoints
   std::vector<int64_t> paper_set;
   SetMatch match = SetMatch::kSame;
@@ -47,8 +48,8 @@ struct Figure {
   // Returns by how much ours is above the paper's, in 0.1 percent; for reductions in 0.1 percentage
   // points. Returns nothing for sets, or if one of the two is absent.
   std::optional<int64_t> Difference() const;
-  // Returns whether the figure is more than 2 % off, is another set, or fits where the paper's run
-  // ran out of memory.
+  // Returns whether the figure is more than 2 % off, exceeds the paper's limit, is another set, or
+  // fits where the paper's run ran out of memory.
   bool NeedsExplanation() const;
 };
 
@@ -77,8 +78,8 @@ struct Reproduction {
   std::vector<FigureTable> tables;
 };
 
-// Returns "same", "+1.2 %", "-0.4 points", or "also above" if the paper's run and ours ran out of
-// memory.
+// Returns "same", "+1.2 %", "-0.4 points", "within" if ours is within the paper's limit, or "also
+// above" if the paper's run and ours ran out of memory.
 std::string DifferenceText(const Figure& figure);
 
 std::string ReproductionText(const std::vector<Reproduction>& reproductions, size_t width);

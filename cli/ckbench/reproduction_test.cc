@@ -113,6 +113,17 @@ TEST_CASE("reproduction: a run that did not fit the paper's device must not fit 
   CHECK(figure.NeedsExplanation());
 }
 
+TEST_CASE("reproduction: a figure within the paper's limit needs no explanation") {
+  Figure figure = Number(FigureUnit::kMilliseconds, 1000, 1000);
+  figure.paper_is_limit = true;
+  CHECK(DifferenceText(figure) == "within");
+  CHECK(!figure.NeedsExplanation());
+  CHECK(!figure.Difference());
+  figure.ours = 1100;
+  CHECK(DifferenceText(figure) == "+10.0 %");
+  CHECK(figure.NeedsExplanation());
+}
+
 TEST_CASE("reproduction: numbers are rounded to the nearest step") {
   CHECK(RatioSteps(Bytes(1), Bytes(3)) == 3333);
   CHECK(RatioSteps(Bytes(2), Bytes(3)) == 6667);

@@ -98,7 +98,6 @@ class SegmentwiseLowering {
   SegmentwiseLowering(const TensorGraph& graph, const LowerSetSequence& sequence)
       : graph_(graph),
         is_kept_(KeptBy(graph, sequence)),
-        is_needed_(FindNeeded()),
         is_lost_output_(graph.tensors().size()),
         freed_with_(sequence.segment_of),
         gradient_freed_with_(sequence.segment_of),
@@ -108,6 +107,7 @@ class SegmentwiseLowering {
       segments_[static_cast<size_t>(sequence.segment_of[id])].push_back(id);
     }
     if (graph.backward() == BackwardForm::kByInput) HoldForEarlierSegments(sequence);
+    is_needed_ = FindNeeded();
     for (const TensorId output : graph.outputs()) {
       const NodeId producer = graph.tensor(output).producer;
       if (!producer.is_none()) is_lost_output_[output] = !is_kept_[producer];
@@ -127,7 +127,7 @@ class SegmentwiseLowering {
 
  private:
   // Finds terms (iii) and (iv) of Eq. 2: gradients and results that backward steps of earlier
-  // segments read. What is a result of an operation in (iii), and read by its backward, stays too.
+  // segments read.
   void HoldForEarlierSegments(const LowerSetSequence& sequence) {
     const auto lower = [](int32_t* segment, int32_t to) { *segment = std::min(*segment, to); };
     for (const NodeId v : graph_.nodes().ids()) {
@@ -142,9 +142,16 @@ class SegmentwiseLowering {
         const NodeId p = graph_.tensor(input).producer;
         if (!p.is_none()) lower(&freed_with_[p], first);
       }
+    }
+    // The authors' program does not hold other results until then, but recomputes them for each
+    // step that reads them: those that a backward reads of its own operation, such as ReLU's.
+    own_results_.resize(graph_.nodes().size());
+    for (const NodeId v : graph_.nodes().ids()) {
       for (const TensorId read : graph_.node(v).backward_reads) {
         const NodeId producer = graph_.tensor(read).producer;
-        if (!producer.is_none()) lower(&freed_with_[producer], sequence.segment_of[v]);
+        if (producer.is_none() || freed_with_[producer] <= sequence.segment_of[v]) continue;
+        std::vector<NodeId>& own = own_results_[v];
+        if (std::find(own.begin(), own.end(), producer) == own.end()) own.push_back(producer);
       }
     }
     to_free_.resize(segments_.size());
@@ -158,6 +165,10 @@ class SegmentwiseLowering {
   // The dropped nodes whose results some backward step needs, if only to recompute others.
   IdVector<NodeId, bool> FindNeeded() const {
     IdVector<NodeId, bool> is_needed(graph_.nodes().size());
+    IdVector<NodeId, bool> is_own_result(graph_.nodes().size());
+    for (const std::vector<NodeId>& own : own_results_) {
+      for (const NodeId id : own) is_own_result[id] = true;
+    }
     const auto need = [&](TensorId tensor) {
       const NodeId producer = graph_.tensor(tensor).producer;
       if (!producer.is_none() && !is_kept_[producer]) is_needed[producer] = true;
@@ -166,7 +177,7 @@ class SegmentwiseLowering {
     for (size_t i = graph_.nodes().size(); i-- > 0;) {
       const Node& node = graph_.node(NodeId(i));
       for (const TensorId read : node.backward_reads) need(read);
-      if (!is_needed[NodeId(i)]) continue;
+      if (!is_needed[NodeId(i)] && !is_own_result[NodeId(i)]) continue;
       for (const TensorId input : node.inputs) need(input);
     }
     return is_needed;
@@ -189,13 +200,16 @@ class SegmentwiseLowering {
       if (is_needed_[id]) schedule_.steps.push_back(Step::Forward(id));
     }
     for (auto it = segment.rbegin(); it != segment.rend(); ++it) {
+      if (own_results_.empty()) {
+        schedule_.steps.push_back(Step::Backward(*it));
+        continue;
+      }
+      for (const NodeId id : own_results_[*it]) schedule_.steps.push_back(Step::Forward(id));
       schedule_.steps.push_back(Step::Backward(*it));
+      for (const NodeId id : own_results_[*it]) Free(id);
     }
     for (const NodeId id : to_free_.empty() ? segment : to_free_[i]) {
-      if (!is_kept_[id] && !is_needed_[id]) continue;
-      for (const TensorId output : graph_.node(id).outputs) {
-        schedule_.steps.push_back(Step::Free(output));
-      }
+      if (is_kept_[id] || is_needed_[id]) Free(id);
     }
     if (gradients_to_free_.empty()) return;
     for (const NodeId id : gradients_to_free_[i]) {
@@ -205,9 +219,15 @@ class SegmentwiseLowering {
     }
   }
 
+  void Free(NodeId id) {
+    for (const TensorId output : graph_.node(id).outputs) {
+      schedule_.steps.push_back(Step::Free(output));
+    }
+  }
+
   const TensorGraph& graph_;
   const IdVector<NodeId, bool> is_kept_;
-  const IdVector<NodeId, bool> is_needed_;
+  IdVector<NodeId, bool> is_needed_;
   // The graph's outputs that no boundary keeps; they stay only until the loss.
   IdVector<TensorId, bool> is_lost_output_;
   // By input: the segment with whose backward a node's results and their gradients are released.
@@ -216,6 +236,7 @@ class SegmentwiseLowering {
   std::vector<std::vector<NodeId>> segments_;
   std::vector<std::vector<NodeId>> to_free_;  // By segment; empty by node, like the next.
   std::vector<std::vector<NodeId>> gradients_to_free_;
+  IdVector<NodeId, std::vector<NodeId>> own_results_;  // What a backward step recomputes; or empty.
   const IdVector<TensorId, bool> has_gradient_;
   Schedule schedule_;
 };

@@ -46,12 +46,15 @@ CanonicalFigures EvaluateCanonical(const VertexGraph& graph,
 //   a → b | c → d     forward a b, free a, forward c d, loss, backward d c, free c d and d's
 //                     gradient, forward a, backward b a, free a b and all gradients
 //
-// If the graph's backward steps are by input (WithBackwardByInput), every tensor needs a gradient,
-// the last node is the only one without readers, and operations have no workspaces, then the peak
-// of this schedule is M of Eq. 2, plus the results that are no input of an operation whose backward
-// reads them across a cut: an operation in term (iii) that reads its own result. By node, all
-// gradients of a node's inputs are made at once, which Eq. 2 does not count, and the schedule does
-// not say when gradients are released.
+// If the graph's backward steps are by input (WithBackwardByInput), a backward step may read the
+// result of an operation of a later segment that is no input of an operation in term (iii): ReLU's
+// backward reads ReLU's own result. As in the authors' program, such a result is recomputed just
+// before the step and released right after it.
+//
+// If moreover every tensor needs a gradient, the last node is the only one without readers, and
+// operations have no workspaces, then the peak of this schedule is M of Eq. 2, or exceeds it by
+// such a result. By node, all gradients of a node's inputs are made at once, which Eq. 2 does not
+// count, and the schedule does not say when gradients are released.
 //
 // Other strategies have no segments. Their schedule is that of LowerStrategy, and a plain rule
 // releases tensors: a version that no step after the loss reads, or whose tensor is recomputed

@@ -184,30 +184,37 @@ void ForEachSequence(const TensorGraph& graph, Use use) {
   }
 }
 
-// Results of operations after L_i that read a node of L_i, whose backward reads them, and which
-// term (iv) does not count; the most that they add to Eq. 2.
-Bytes PeakWithOwnResults(const TensorGraph& graph, const LowerSetSequence& sequence) {
+// Returns the peak of the backward steps of a sequence by Eq. 2 and the results of its exception:
+// an operation after L_i that reads v in L_i, and whose backward reads its own result, makes this
+// result again for v's step, unless term (iv) holds it. Gradients of v's segment before v do not
+// exist yet.
+Bytes PeakWithOwnResults(const TensorGraph& by_node, const LowerSetSequence& sequence) {
   const CanonicalFigures figures =
-      EvaluateCanonical(VertexGraph(graph), sequence.segment_of, sequence.segment_count);
-  Bytes peak;
-  for (int32_t i = 0; i < sequence.segment_count; ++i) {
-    Bytes added;
-    const auto is_in = [&](NodeId id) { return sequence.segment_of[id] <= i; };
+      EvaluateCanonical(VertexGraph(by_node), sequence.segment_of, sequence.segment_count);
+  const auto result_of = [&](NodeId id) { return by_node.node(id).outputs.front(); };
+  Bytes peak = figures.peak;
+  for (const NodeId v : by_node.nodes().ids()) {
+    const int32_t segment = sequence.segment_of[v];
     const auto is_third = [&](NodeId id) {
-      const std::vector<TensorId>& inputs = graph.node(id).inputs;
-      return !is_in(id) && std::any_of(inputs.begin(), inputs.end(), [&](TensorId input) {
-        return is_in(graph.tensor(input).producer);
-      });
+      const std::vector<TensorId>& inputs = by_node.node(id).inputs;
+      return sequence.segment_of[id] > segment &&
+             std::any_of(inputs.begin(), inputs.end(), [&](TensorId input) {
+               return sequence.segment_of[by_node.tensor(input).producer] <= segment;
+             });
     };
-    for (const NodeId id : graph.nodes().ids()) {
-      const Tensor& own = graph.tensor(graph.node(id).outputs.front());
-      const std::vector<TensorId>& reads = graph.node(id).backward_reads;
-      const bool is_read =
-          std::find(reads.begin(), reads.end(), graph.node(id).outputs.front()) != reads.end();
-      if (!is_read || !is_third(id)) continue;
-      if (std::none_of(own.consumers.begin(), own.consumers.end(), is_third)) added += own.bytes;
+    Bytes needed = figures.segment_peaks[static_cast<size_t>(segment)];
+    for (const NodeId id : by_node.nodes().ids()) {
+      const bool is_later_step = id < v && sequence.segment_of[id] == segment;
+      if (is_later_step) needed -= by_node.tensor(result_of(id)).bytes;
     }
-    peak = std::max(peak, figures.segment_peaks[static_cast<size_t>(i)] + added);
+    for (const NodeId reader : by_node.tensor(result_of(v)).consumers) {
+      const Tensor& own = by_node.tensor(result_of(reader));
+      const std::vector<TensorId>& reads = by_node.node(reader).backward_reads;
+      if (std::find(reads.begin(), reads.end(), result_of(reader)) == reads.end()) continue;
+      if (!is_third(reader)) continue;
+      if (std::none_of(own.consumers.begin(), own.consumers.end(), is_third)) needed += own.bytes;
+    }
+    peak = std::max(peak, needed);
   }
   return peak;
 }
