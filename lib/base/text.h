@@ -1,4 +1,4 @@
-// Text for people: names that may contain anything, quotes, amounts, and the nearest name.
+// Text for people: printable names, quoting, sizes, and suggestions for mistyped names.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,7 @@
 
 namespace ckplan {
 
-// Makes text from outside safe and short to show: names of nodes, tensors and files, and messages
-// that contain them.
+// Makes text from outside, such as names of nodes, tensors and files, safe to show.
 //
 // A name may contain terminal escape sequences, characters that change the writing direction or
 // have no width, line feeds that forge lines of output, invalid UTF-8, or a megabyte of text.
