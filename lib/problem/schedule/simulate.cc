@@ -129,16 +129,16 @@ Error Simulator::FaultOf(const Schedule& schedule, const ReplayFault& fault) con
     case ReplayFault::Kind::kFreesAbsent:
       return StepError(schedule, fault.step, "frees a tensor that is not in memory");
     case ReplayFault::Kind::kNotFreed:
-      return StepError(schedule, fault.step, "makes a tensor that is in memory already");
+      return StepError(schedule, fault.step, "writes a tensor that is already in memory");
     case ReplayFault::Kind::kCopyUnderWay:
       return StepError(schedule, fault.step,
                        "changes " + tensor + " while its copy to the host is under way");
     case ReplayFault::Kind::kNoCopy:
       return StepError(schedule, fault.step, "has no copy to the host to wait for");
     case ReplayFault::Kind::kNotOnHost:
-      return StepError(schedule, fault.step, "loads what is not on the host");
+      return StepError(schedule, fault.step, "loads a value that is not on the host");
     case ReplayFault::Kind::kUnreadLoad:
-      return StepError(schedule, fault.step, "loads what no run reads");
+      return StepError(schedule, fault.step, "loads a value that no run reads");
     case ReplayFault::Kind::kNeverDropped:
       return MakeError(ErrorCode::kInvalidInput,
                        fmt::format("schedule: {} is copied to the host and never dropped", tensor));
@@ -175,7 +175,7 @@ Result<Done> Simulator::CheckRuns(const Schedule& schedule) {
                                 (!of_.is_joint() && FreesGradients(of_.forward(), schedule.frees));
       const bool may_free = schedule.frees == FreePolicy::kExplicit && index < of_.tensor_count();
       if (!may_free || !is_free_here) {
-        return StepError(schedule, k, "frees what this schedule may not free");
+        return StepError(schedule, k, "frees something that this schedule must not free");
       }
       continue;
     }
@@ -184,10 +184,10 @@ Result<Done> Simulator::CheckRuns(const Schedule& schedule) {
       continue;
     }
     if ((step.kind == StepKind::kRun) != of_.is_joint()) {
-      return StepError(schedule, k, "is for the other form of a training step");
+      return StepError(schedule, k, "does not match the kind of graph");
     }
     if (step.kind != StepKind::kLoss && index >= of_.node_count()) {
-      return StepError(schedule, k, "runs what the graph does not have");
+      return StepError(schedule, k, "runs a node that the graph does not have");
     }
     const auto kind =
         static_cast<size_t>(of_.is_joint() ? step.index : KindOf(of_.forward(), step));
@@ -201,21 +201,21 @@ Result<Done> Simulator::CheckRuns(const Schedule& schedule) {
 // Checks what does not depend on other steps.
 Result<Done> Simulator::CheckTransfer(const Schedule& schedule, size_t k) const {
   const Step& step = schedule.steps[k];
-  if (!of_.is_joint()) return StepError(schedule, k, "is for the other form of a training step");
+  if (!of_.is_joint()) return StepError(schedule, k, "does not match the kind of graph");
   if (of_.link() == nullptr) return StepError(schedule, k, "needs a link to the host");
-  if (schedule.frees == FreePolicy::kExplicit) return StepError(schedule, k, "needs liveness");
+  if (schedule.frees == FreePolicy::kExplicit) return StepError(schedule, k, "is not allowed with explicit frees");
   if (static_cast<size_t>(step.index) >= of_.tensor_count()) {
-    return StepError(schedule, k, "moves what the graph does not have");
+    return StepError(schedule, k, "moves a value that the graph does not have");
   }
   if (table_.may_move[static_cast<size_t>(step.index)]) return Done{};
-  return StepError(schedule, k, "moves a result, or what has no memory of its own");
+  return StepError(schedule, k, "moves a result or a value without its own memory");
 }
 
 Result<Done> Simulator::CheckNeeded() const {
   for (size_t kind = 0; kind < runs_.size(); ++kind) {
     if (runs_[kind] > 0 || !table_.is_needed[kind]) continue;
     return MakeError(ErrorCode::kInvalidInput,
-                     fmt::format("schedule: {} never runs, but must", NameOfKind(kind)));
+                     fmt::format("schedule: {} must run but does not", NameOfKind(kind)));
   }
   return Done{};
 }
