@@ -97,7 +97,7 @@ class DotWriter {
     WriteInputs();
     if (plan_ != nullptr) {
       std::string legend = step_.is_joint()
-                               ? "box: runs once   ellipse: runs recomputed   hexagon: dropped"
+                               ? "box: runs once   ellipse: runs again   hexagon: dropped"
                                : "box: keep   ellipse: recompute   hexagon: transient";
       if (HasTransfers(plan_->schedule)) legend += "   dashed: moved to the host";
       picture_.Title(plan_->figures, plan_->request.algorithm, legend);
@@ -303,7 +303,7 @@ class FoldedDot {
     std::string label = EscapeForDot(boxes_.names[box]);
     label += fmt::format("\\n{} node{}", nodes, nodes == 1 ? "" : "s");
     if (plan_ != nullptr)
-      label += fmt::format(", {} run recomputed\\nkeeps {}", recomputed, HumanBytes(kept));
+      label += fmt::format(", {} run again\\nkeeps {}", recomputed, HumanBytes(kept));
     const std::string_view style = plan_ == nullptr      ? kPlainStyle
                                    : recomputed == 0     ? kKeepStyle
                                    : recomputed == nodes ? kRecomputeStyle

@@ -256,7 +256,7 @@ TEST_CASE("devices: damage is this program's own fault, and says which figure it
   } kRows[] = {
       {"{", "parse error"},
       {"{}", "devices"},
-      {Document(kRow + "," + kRow), "two devices have one name"},
+      {Document(kRow + "," + kRow), "two devices have the same name"},
       {Document(With("\"a\"", "\"\"")), "name is empty"},
       {Document(With("4e12", "0")), "matrix_flops_per_second is not a positive number"},
       {Document(With("8e12", "-8e12")), "half_matrix_flops_per_second is not a positive number"},

@@ -46,7 +46,7 @@ Result<Done> ValidateAxisLists(const OpSpec& spec) {
     const Operand& operand = spec.input(list.operand);
     if (!operand.is_present || operand.dims.size() != 1) continue;
     if (operand.dims[0] <= kMaxAxisNumbers) continue;
-    return InvalidOp(spec, fmt::format("input {} has {} numbers, one for each axis; at max_axis {} "
+    return InvalidOp(spec, fmt::format("input {} has {} numbers, one for each axis; at most {} "
                                        "are allowed",
                                        list.operand, operand.dims[0], kMaxAxisNumbers));
   }
@@ -70,7 +70,7 @@ Result<Done> ValidateLengths(const OpSpec& spec) {
   for (const auto& [name, value] : spec.attributes) {
     const auto* list = std::get_if<std::vector<int64_t>>(&value);
     if (list == nullptr || list->size() <= static_cast<size_t>(kMaxAxisNumbers)) continue;
-    return InvalidOp(spec, fmt::format("attribute {} has {} numbers; at max_axis {} are allowed",
+    return InvalidOp(spec, fmt::format("attribute {} has {} numbers; at most {} are allowed",
                                        name, list->size(), kMaxAxisNumbers));
   }
   return Done{};

@@ -1,11 +1,10 @@
-// Sequences of runs and loads, the form in which algorithms plan copies to the host. A load brings
-// a value back: it makes the value as a run of its producer does, but reads nothing and costs
-// nothing.
+// Sequences of runs and loads, in which algorithms plan copies to the host. A load brings a value
+// back like a run of its producer, but without reads and cost.
 //
 //   a  b  c  d  loss  D  load(b)  C        b is copied to the host after its first run, and is away
 //                                          between its last read before the load and the load
 //
-// When the copies begin and end is left to a CopyScheduler.
+// A CopyScheduler decides when the copies begin and end.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@
 
 namespace ckplan {
 
-// A step is an operation, or LoadOf a value. A value is loaded at most once, after a run has made
+// A step is an operation, or LoadOf(value). A value is loaded at most once, after a run that writes
 // it. A load that nothing reads has no effect.
 using RunsAndLoads = std::vector<int32_t>;
 inline int32_t LoadOf(const RunProblem& problem, int32_t value) { return problem.op_count + value; }
