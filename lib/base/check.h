@@ -15,7 +15,8 @@ namespace ckplan {
 
 }  // namespace ckplan
 
-// Stops the program with exit code 70 unless `condition` holds; `why` says why it must hold.
+// Ends the process with exit code 70 unless `condition` holds. `why` states the expectation, since
+// the message reads "internal fault: expected that <why>".
 #define CKPLAN_CHECK(condition, why)                              \
   do {                                                            \
     if (!(condition)) {                                           \
@@ -25,9 +26,8 @@ namespace ckplan {
 
 namespace ckplan {
 
-// Thrown when memory runs out in a function that returns no error: for example, a GPU loads the
-// code of a kernel when that kernel first runs. The program then ends with its exit code for too
-// little memory.
+// Thrown when a function that returns no error runs out of memory, for example when a GPU loads a
+// kernel's code at its first run. The program then exits with its out-of-memory code.
 class OutOfMemory : public std::bad_alloc {
  public:
   // `message` says what ran out, where, and what to do.

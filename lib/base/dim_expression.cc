@@ -11,38 +11,44 @@
 namespace ckplan {
 namespace {
 
-// A fraction in lowest terms with a positive denominator: expressions divide before they round.
+// A fraction in lowest terms with a positive denominator. Expressions such as floor(h/8 - 1/8)
+// divide before they round, so integers are not enough.
 struct Fraction {
-  int64_t above = 0;
-  int64_t below = 1;
+  int64_t numerator = 0;
+  int64_t denominator = 1;
 };
-using Value = std::optional<Fraction>;  // Nothing: no value, such as x/0, or beyond 64 bits.
+using Value = std::optional<Fraction>;  // Empty if undefined, such as x/0, or beyond 64 bits.
 
-Value MakeFraction(std::optional<int64_t> above, std::optional<int64_t> below) {
-  constexpr int64_t kLeast = -(int64_t{1} << 62);
-  if (!above || !below || *below == 0 || *above < kLeast || *below < kLeast) return std::nullopt;
-  const int64_t divisor = std::gcd(*above, *below) * (*below < 0 ? -1 : 1);
-  return Fraction{*above / divisor, *below / divisor};
+Value MakeFraction(std::optional<int64_t> numerator, std::optional<int64_t> denominator) {
+  constexpr int64_t kMin = -(int64_t{1} << 62);
+  if (!numerator || !denominator || *denominator == 0 || *numerator < kMin || *denominator < kMin)
+    return std::nullopt;
+  const int64_t divisor = std::gcd(*numerator, *denominator) * (*denominator < 0 ? -1 : 1);
+  return Fraction{*numerator / divisor, *denominator / divisor};
 }
 
-int64_t FloorOf(const Fraction& a) { return a.above / a.below - (a.above % a.below < 0 ? 1 : 0); }
+int64_t FloorOf(const Fraction& a) {
+  return a.numerator / a.denominator - (a.numerator % a.denominator < 0 ? 1 : 0);
+}
 
 Value Product(const Value& a, const Value& b) {
   if (!a || !b) return std::nullopt;
-  return MakeFraction(CheckedMul(a->above, b->above), CheckedMul(a->below, b->below));
+  return MakeFraction(CheckedMul(a->numerator, b->numerator),
+                      CheckedMul(a->denominator, b->denominator));
 }
 
 Value Quotient(const Value& a, const Value& b) {
   if (!a || !b) return std::nullopt;
-  return MakeFraction(CheckedMul(a->above, b->below), CheckedMul(a->below, b->above));
+  return MakeFraction(CheckedMul(a->numerator, b->denominator),
+                      CheckedMul(a->denominator, b->numerator));
 }
 
 Value Sum(const Value& a, const Value& b) {
   if (!a || !b) return std::nullopt;
-  const auto left = CheckedMul(a->above, b->below);
-  const auto right = CheckedMul(b->above, a->below);
+  const auto left = CheckedMul(a->numerator, b->denominator);
+  const auto right = CheckedMul(b->numerator, a->denominator);
   if (!left || !right) return std::nullopt;
-  return MakeFraction(CheckedAdd(*left, *right), CheckedMul(a->below, b->below));
+  return MakeFraction(CheckedAdd(*left, *right), CheckedMul(a->denominator, b->denominator));
 }
 
 Value Negative(const Value& a) { return Product(a, Fraction{-1, 1}); }
@@ -56,37 +62,38 @@ Value Remainder(const Value& a, const Value& b) {
 Value Larger(const Value& a, const Value& b) {
   const Value difference = Sum(a, Negative(b));
   if (!difference) return std::nullopt;
-  return difference->above < 0 ? b : a;
+  return difference->numerator < 0 ? b : a;
 }
 Value Smaller(const Value& a, const Value& b) { return Negative(Larger(Negative(a), Negative(b))); }
 
 Value Power(const Value& base, const Value& exponent) {
-  constexpr int64_t kLargest = 62;
-  if (!exponent || exponent->below != 1 || exponent->above < 0 || exponent->above > kLargest) {
+  constexpr int64_t kMaxExponent = 62;
+  if (!exponent || exponent->denominator != 1 || exponent->numerator < 0 ||
+      exponent->numerator > kMaxExponent) {
     return std::nullopt;
   }
   Value power = Fraction{1, 1};
-  for (int64_t i = 0; i < exponent->above; ++i) power = Product(power, base);
+  for (int64_t i = 0; i < exponent->numerator; ++i) power = Product(power, base);
   return power;
 }
 
 struct Function {
   std::string_view name;  // In lower case.
-  Value (*of_one)(const Value&) = nullptr;
-  Value (*of_two)(const Value&, const Value&) = nullptr;
+  Value (*unary)(const Value&) = nullptr;
+  Value (*binary)(const Value&, const Value&) = nullptr;
 };
 constexpr Function kFunctions[] = {{"floor", Floor, nullptr},           {"ceil", Ceiling, nullptr},
                                    {"ceiling", Ceiling, nullptr},       {"max", nullptr, Larger},
                                    {"min", nullptr, Smaller},           {"mod", nullptr, Remainder},
                                    {"floordiv", nullptr, FloorQuotient}};
 
-// Reads by recursive descent, with Python's precedence.
+// A recursive-descent parser with Python's operator precedence.
 class Reader {
  public:
   Reader(std::string_view text, const std::map<std::string, int64_t>* sizes)
       : rest_(text), sizes_(sizes) {}
 
-  // Returns the value; is_valid() says whether the text is an expression at all.
+  // Evaluates the expression. is_valid() says whether the text is an expression.
   Value Read() {
     Value value = ReadSum();
     Skip();
@@ -124,8 +131,8 @@ class Reader {
   }
 
   Value ReadSum() {
-    constexpr int kDeepest = 64;
-    if (++depth_ > kDeepest) return Fail();
+    constexpr int kMaxDepth = 64;
+    if (++depth_ > kMaxDepth) return Fail();
     Value value = ReadProduct();
     while (is_valid_) {
       if (TakeOperator("+")) {
@@ -208,10 +215,10 @@ class Reader {
                      [&](const Function& known) { return known.name == name; });
     if (function == std::end(kFunctions)) return Fail();
     Value value = ReadSum();
-    if (function->of_one != nullptr) return Take(")") ? function->of_one(value) : Fail();
+    if (function->unary != nullptr) return Take(")") ? function->unary(value) : Fail();
     if (!Take(",")) return Fail();
     do {
-      value = function->of_two(value, ReadSum());
+      value = function->binary(value, ReadSum());
     } while (is_valid_ && Take(","));
     return Take(")") ? value : Fail();
   }
@@ -237,8 +244,8 @@ std::optional<int64_t> EvaluateDim(std::string_view name,
                                    const std::map<std::string, int64_t>& sizes) {
   Reader reader(name, &sizes);
   const Value value = reader.Read();
-  if (!reader.is_valid() || !value || value->below != 1) return std::nullopt;
-  return value->above;
+  if (!reader.is_valid() || !value || value->denominator != 1) return std::nullopt;
+  return value->numerator;
 }
 
 }  // namespace ckplan

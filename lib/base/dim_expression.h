@@ -1,4 +1,4 @@
-// Names of dimensions that are expressions of other dimensions, as exporters write them:
+// Exporters name some dimensions by expressions of other dimensions:
 //
 //   2*B     past_sequence_length + 1     floor(height/8 - 1/8) + 1     s0//2
 #pragma once
@@ -12,12 +12,12 @@
 
 namespace ckplan {
 
-// Returns the variables of an expression; nothing if the name is not one, such as "batch". A name
-// such as "batch-size" reads as one as well: the caller decides by its variables.
+// Returns the variables of an expression, or nothing if `name` is a plain name such as "batch".
+// "batch-size" parses as an expression, too; the caller has to look at the variables.
 std::optional<std::set<std::string>> VariablesOf(std::string_view name);
 
-// Returns the value of an expression. Nothing if the name is not an expression, if `sizes` lacks a
-// variable, or if the value is not a whole number that fits 64 bits.
+// Evaluates an expression. Returns nothing if `name` is not an expression, if `sizes` lacks a
+// variable, or if the value is not a 64-bit integer.
 std::optional<int64_t> EvaluateDim(std::string_view name,
                                    const std::map<std::string, int64_t>& sizes);
 

@@ -1,4 +1,4 @@
-// Collects every fault of an input, so that the user sees all of them at once.
+// Collects all faults of an input, so that the user sees them at once.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,8 +23,8 @@ class Faults {
   }
   bool empty() const { return count_ == 0; }
 
-  // Returns a kInvalidInput error: "WHAT: the first fault", with the other faults as notes. There
-  // must be at least one fault.
+  // Makes a kInvalidInput error "WHAT: the first fault", with the other faults as notes. At least
+  // one fault must have been added.
   Error ToError(const std::string& what) && {
     Error error = MakeError(ErrorCode::kInvalidInput, fmt::format("{}: {}", what, texts_.front()));
     error.notes.assign(texts_.begin() + 1, texts_.end());

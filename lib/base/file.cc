@@ -49,17 +49,17 @@ bool IsPipe(int fd) {
   return fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
-// Waits a moment; returns whether there is data to read, or the end of the input.
+// Waits up to kPollMs for data or the end of the input.
 bool WaitForInput(int fd) {
-  constexpr int kMomentMs = 100;
+  constexpr int kPollMs = 100;
   pollfd waited{fd, POLLIN, 0};
-  return poll(&waited, 1, kMomentMs) != 0;
+  return poll(&waited, 1, kPollMs) != 0;
 }
 
-// A newly opened pipe looks as if it had ended until its first writer opens it.
+// Waits for a writer: until one opens the pipe, reads return the end of the input.
 bool HasNoWriter(int fd) {
-  constexpr int kMoments = 50;  // Five seconds.
-  for (int i = 0; i < kMoments; ++i) {
+  constexpr int kMaxPolls = 50;  // Five seconds.
+  for (int i = 0; i < kMaxPolls; ++i) {
     PollStop();
     if (WaitForInput(fd)) return false;
   }
@@ -79,7 +79,7 @@ Result<std::string> ReadWholeFile(const std::string& path) {
   const OpenFile file(is_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_NONBLOCK));
   const std::string shown = is_stdin ? "standard input" : path;
   if (file.get() < 0) return IoError("read", shown, errno);
-  const bool is_lonely = !is_stdin && IsPipe(file.get()) && HasNoWriter(file.get());
+  const bool has_no_writer = !is_stdin && IsPipe(file.get()) && HasNoWriter(file.get());
   constexpr size_t kChunk = size_t{1} << 16;
   std::string text;
   while (text.size() <= kMaxTextBytes) {
@@ -88,12 +88,12 @@ Result<std::string> ReadWholeFile(const std::string& path) {
     text.resize(old_size + kChunk);
     const ssize_t count = read(file.get(), text.data() + old_size, kChunk);
     text.resize(old_size + static_cast<size_t>(count > 0 ? count : 0));
-    if (count == 0 && is_lonely && text.empty()) {
+    if (count == 0 && has_no_writer && text.empty()) {
       return MakeError(ErrorCode::kIo,
                        fmt::format("cannot read \"{}\": nothing writes to this pipe", shown));
     }
     if (count == 0) return text;
-    if (count < 0 && errno == EAGAIN) {  // The pipe has a writer, however slow.
+    if (count < 0 && errno == EAGAIN) {  // The pipe has a slow writer.
       WaitForInput(file.get());
     } else if (count < 0 && errno != EINTR) {
       return IoError("read", shown, errno);
@@ -120,11 +120,11 @@ std::string PeekFile(const std::string& path, size_t count) {
   return text;
 }
 
-// Entries are never freed, since a signal handler may read them while others are added. A program
-// writes few files.
+// Entries are never freed, since a signal handler may read them while others are added. They use
+// little memory, as a program writes few files.
 struct TemporaryName::Entry {
   const std::string path;
-  std::atomic<bool> is_to_vanish = true;
+  std::atomic<bool> remove_on_exit = true;
   Entry* next = nullptr;
 };
 
@@ -143,18 +143,18 @@ TemporaryName::TemporaryName(std::string path) : entry_(new Entry{std::move(path
 }
 
 TemporaryName::~TemporaryName() {
-  if (entry_->is_to_vanish) unlink(entry_->path.c_str());
+  if (entry_->remove_on_exit) unlink(entry_->path.c_str());
   Keep();
 }
 
 const std::string& TemporaryName::path() const { return entry_->path; }
 
-void TemporaryName::Keep() { entry_->is_to_vanish = false; }
+void TemporaryName::Keep() { entry_->remove_on_exit = false; }
 
 void TemporaryName::RemoveAll() {
   for (auto* entry = static_cast<Entry*>(latest_entry.load()); entry != nullptr;
        entry = entry->next) {
-    if (entry->is_to_vanish) unlink(entry->path.c_str());
+    if (entry->remove_on_exit) unlink(entry->path.c_str());
   }
 }
 
@@ -167,16 +167,16 @@ bool IsPipeWithoutReader(const std::string& path, int fault) {
   return fault == ENXIO && stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
-// Opens an existing path. Opening a named pipe for writing would wait forever for a reader and
-// ignore time limits; without waiting it fails as long as there is no reader. A reader that is
-// started beside this program gets a second to open the pipe.
-int OpenSpecial(const std::string& path) {
-  constexpr int kMoments = 100;
-  constexpr timespec kMoment{0, 10'000'000};
+// Opens an existing path for writing. A blocking open of a named pipe would wait for a reader
+// forever and ignore time limits, so the open does not block, and a reader started at the same time
+// as this program gets a second to open the pipe.
+int OpenSpecialFile(const std::string& path) {
+  constexpr int kMaxPolls = 100;
+  constexpr timespec kPause{0, 10'000'000};
   int fd = open(path.c_str(), O_WRONLY | O_NONBLOCK);
-  for (int i = 0; i < kMoments && fd < 0 && IsPipeWithoutReader(path, errno); ++i) {
+  for (int i = 0; i < kMaxPolls && fd < 0 && IsPipeWithoutReader(path, errno); ++i) {
     PollStop();
-    nanosleep(&kMoment, nullptr);
+    nanosleep(&kPause, nullptr);
     fd = open(path.c_str(), O_WRONLY | O_NONBLOCK);
   }
   // Writes wait until the reader takes the bytes.
@@ -184,14 +184,14 @@ int OpenSpecial(const std::string& path) {
   return fd;
 }
 
-// Each file in a folder gets a different name: six letters and digits that are unpredictable, tried
-// until no such file exists.
-std::string WithRandomSuffix(const std::string& path) {
+// Appends six unpredictable letters and digits. Callers retry if the file exists.
+std::string AddRandomSuffix(const std::string& path) {
   constexpr std::string_view kDigits =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
   constexpr int kLength = 6;
   uint64_t random = 0;
-  CKPLAN_CHECK(getrandom(&random, sizeof(random), 0) == sizeof(random), "Linux has random numbers");
+  CKPLAN_CHECK(getrandom(&random, sizeof(random), 0) == sizeof(random),
+               "getrandom fills its buffer");
   std::string name = path + ".";
   for (int i = 0; i < kLength; ++i, random /= kDigits.size()) {
     name += kDigits[random % kDigits.size()];
@@ -199,14 +199,14 @@ std::string WithRandomSuffix(const std::string& path) {
   return name;
 }
 
-Error NobodyReads(const std::string& path) {
+Error NoReaderError(const std::string& path) {
   return MakeError(
       ErrorCode::kIo,
       fmt::format("cannot write \"{}\": nothing reads from this pipe; start the reader first",
                   path));
 }
 
-mode_t ModeOfNewFiles() {
+mode_t DefaultFileMode() {
   const mode_t mask = umask(0);
   umask(mask);
   return 0666 & ~mask;
@@ -215,7 +215,7 @@ mode_t ModeOfNewFiles() {
 }  // namespace
 
 std::string LinkTarget(const std::string& path) {
-  constexpr int kMaxLinks = 40;  // Linux follows as many.
+  constexpr int kMaxLinks = 40;  // The limit of Linux.
   std::error_code fault;
   fs::path place = path;
   for (int i = 0; i < kMaxLinks && fs::is_symlink(fs::symlink_status(place, fault)); ++i) {
@@ -235,37 +235,38 @@ Result<std::unique_ptr<PendingFile>> PendingFile::Create(const std::string& path
   std::unique_ptr<PendingFile> file(new PendingFile);
   file->shown_path_ = path;
   if (IsSpecialFile(path)) {
-    file->fd_ = OpenSpecial(path);
+    file->fd_ = OpenSpecialFile(path);
     if (file->fd_ < 0) {
       const int fault = errno;
-      return IsPipeWithoutReader(path, fault) ? NobodyReads(path) : IoError("write", path, fault);
+      return IsPipeWithoutReader(path, fault) ? NoReaderError(path) : IoError("write", path, fault);
     }
   } else {
     file->target_ = LinkTarget(path);
-    CKPLAN_RETURN_IF_ERROR(file->CreateBeside());
+    CKPLAN_RETURN_IF_ERROR(file->CreateTemporary());
   }
   return file;
 }
 
-// The name is registered before the file exists, so that a signal in between leaves no file.
-Result<Done> PendingFile::CreateBeside() {
-  constexpr mode_t kOwnerAlone = 0600;
+// Registers the name before it creates the file, so that a signal in between leaves no file behind.
+Result<Done> PendingFile::CreateTemporary() {
+  constexpr mode_t kOwnerOnly = 0600;
   constexpr int kTries = 100;
   for (int i = 0; i < kTries && fd_ < 0; ++i) {
-    temporary_.emplace(WithRandomSuffix(target_));
-    fd_ = open(temporary_->path().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kOwnerAlone);
+    temporary_.emplace(AddRandomSuffix(target_));
+    fd_ = open(temporary_->path().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kOwnerOnly);
     if (fd_ >= 0) break;
-    temporary_->Keep();  // The file belongs to another program, or there is none.
-    if (errno != EEXIST) return Failed();
+    temporary_->Keep();  // The file belongs to another program or does not exist.
+    if (errno != EEXIST) return WriteError();
   }
-  if (fd_ < 0 || !TakeModeOf(target_)) return Failed();
+  if (fd_ < 0 || !CopyModeFrom(target_)) return WriteError();
   return Done{};
 }
 
-// If the file cannot be given to the old group, the new group gets no more rights than all others.
-bool PendingFile::TakeModeOf(const std::string& old_file) const {
+// If the file's group cannot be changed to the old one, its group gets only the rights that all
+// users have.
+bool PendingFile::CopyModeFrom(const std::string& old_file) const {
   struct stat old {};
-  if (stat(old_file.c_str(), &old) != 0) return fchmod(fd_, ModeOfNewFiles()) == 0;
+  if (stat(old_file.c_str(), &old) != 0) return fchmod(fd_, DefaultFileMode()) == 0;
   mode_t mode = old.st_mode & 0777;
   const bool has_group = fchown(fd_, old.st_uid, old.st_gid) == 0 ||
                          fchown(fd_, static_cast<uid_t>(-1), old.st_gid) == 0;
@@ -277,27 +278,27 @@ PendingFile::~PendingFile() {
   if (fd_ >= 0) close(fd_);
 }
 
-Error PendingFile::Failed() const { return IoError("write", shown_path_, errno); }
+Error PendingFile::WriteError() const { return IoError("write", shown_path_, errno); }
 
 Result<Done> PendingFile::Append(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = write(fd_, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Failed();
+    if (count < 0) return WriteError();
     bytes.remove_prefix(static_cast<size_t>(count));
   }
   return Done{};
 }
 
 Result<Done> PendingFile::Finish() {
-  if (close(std::exchange(fd_, -1)) != 0) return Failed();
+  if (close(std::exchange(fd_, -1)) != 0) return WriteError();
   return Done{};
 }
 
 Result<Done> PendingFile::Commit() {
   if (fd_ >= 0) CKPLAN_RETURN_IF_ERROR(Finish());
   if (!temporary_) return Done{};
-  if (std::rename(temporary_->path().c_str(), target_.c_str()) != 0) return Failed();
+  if (std::rename(temporary_->path().c_str(), target_.c_str()) != 0) return WriteError();
   temporary_->Keep();
   return Done{};
 }

@@ -1,4 +1,4 @@
-// Reading files whole, and writing them so that a failure leaves nothing half written.
+// Reads whole files, and writes files so that a failure leaves no partial file behind.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace ckplan {
 
-// Reads whole files.
+// As a path: standard input or output.
 inline constexpr std::string_view kStandardStream = "-";
 
 // kIo: "cannot VERB "PATH": REASON", where `reason` is an errno.
@@ -18,41 +18,39 @@ Error IoError(std::string_view verb, const std::string& path, int reason);
 
 inline constexpr size_t kMaxTextBytes = size_t{256} << 20;  // Enough for a plan of a million nodes.
 
-// Reads a whole file; "-" is standard input. kIo: the file cannot be read, has more than
-// kMaxTextBytes, or has no end. A named pipe is read while it has a writer; if no writer opens it
-// within a few seconds, that is kIo, too.
+// Reads a whole file; "-" is standard input. kIo: the file cannot be read, is larger than
+// kMaxTextBytes, or is a named pipe that no writer opens within a few seconds.
 Result<std::string> ReadWholeFile(const std::string& path);
 
-// Returns whether the input can be read only once, from its beginning: standard input, a pipe, a
-// device. Models cannot come from there, since they are read in place.
+// Returns true for inputs that can be read only once, front to back: standard input, pipes and
+// devices. Models cannot be read from these, since they are memory-mapped.
 bool IsStream(const std::string& path);
 
-// Returns the first `count` bytes of the file, or fewer; an empty text if the file cannot be read
-// or is not a regular file.
+// Returns up to `count` bytes from the start of a regular file; "" if it cannot be read.
 std::string PeekFile(const std::string& path, size_t count);
 
-// Writes a file so that no reader ever sees half of it: the file is written beside its place under
-// another name, and renamed once it is complete.
+// PendingFile writes a file under a temporary name in the same folder and renames it once it is
+// complete, so that no reader sees a partial file.
 //
-// A replaced file's permissions are kept and, where that is allowed, its owner. A symbolic link
-// stays: the file it points to is replaced. Other hard links to that file keep the old contents.
-// Devices and pipes are written to directly; a named pipe without a reader for a second is an
-// error.
+// The new file keeps the permissions of the file it replaces and, if allowed, its owner. A symbolic
+// link stays: the file it points to is replaced. Other hard links to that file keep the old
+// contents. Devices and pipes are written directly; a named pipe that has no reader within a second
+// is an error.
 
-// Names a file that is removed unless Keep is called, however the program ends.
+// The name of a file that is removed, however the program ends, unless Keep is called.
 class TemporaryName {
  public:
-  // The file will be removed from here on, whether or not it exists yet.
+  // Registers the name for removal. The file need not exist yet.
   explicit TemporaryName(std::string path);
   TemporaryName(const TemporaryName&) = delete;
   TemporaryName& operator=(const TemporaryName&) = delete;
   ~TemporaryName();  // Removes the file.
 
   const std::string& path() const;
-  void Keep();  // The file has been renamed, or is to stay.
+  void Keep();  // Cancels the removal.
 
-  // Removes all registered files. It may be called at the end of a program that has no memory left,
-  // and from signal handlers, which may run at any time and in any thread.
+  // Removes all registered files. Allocates nothing and takes no locks, so that signal handlers and
+  // a program that is out of memory can call it.
   static void RemoveAll();
 
  private:
@@ -60,32 +58,31 @@ class TemporaryName {
   Entry* const entry_;
 };
 
-// Returns the path that `path` leads to through symbolic links, whether or not it exists.
+// Follows the symbolic links from `path`. The result need not exist.
 std::string LinkTarget(const std::string& path);
 
-// Returns whether the path exists and is not a regular file: a device, a pipe, a folder.
+// Returns true if the path exists and is not a regular file, such as a device, pipe or folder.
 bool IsSpecialFile(const std::string& path);
 
 class PendingFile {
  public:
-  // kIo: no file can be written at `path`.
+  // kIo: `path` cannot be written.
   static Result<std::unique_ptr<PendingFile>> Create(const std::string& path);
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;
   ~PendingFile();  // Removes the file unless it was committed.
 
   Result<Done> Append(std::string_view bytes);
-  // Ends the appending. kIo: some file systems report only here that they are full.
+  // Closes the file. kIo: some file systems report only now that they are full.
   Result<Done> Finish();
-  // Moves the file to its place, after finishing it if that has not been done. This is the last
-  // call.
+  // Finishes the file if necessary and renames it to its path. Must be the last call.
   Result<Done> Commit();
 
  private:
   PendingFile() = default;
-  Result<Done> CreateBeside();
-  bool TakeModeOf(const std::string& old_file) const;
-  Error Failed() const;
+  Result<Done> CreateTemporary();
+  bool CopyModeFrom(const std::string& old_file) const;
+  Error WriteError() const;
 
   std::string shown_path_;
   std::string target_;

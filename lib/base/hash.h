@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4). Every file that ckplan writes identifies its model by this hash.
+// SHA-256 (FIPS 180-4). ckplan's output files identify their models by this hash.
 #pragma once
 
 #include <array>

@@ -9,14 +9,14 @@
 namespace ckplan {
 namespace {
 
-// Counts derived from the brackets, commas and colons outside of strings.
+// Counts of brackets, commas and colons outside strings.
 struct Extent {
-  int levels = 0;      // The deepest nesting.
-  size_t values = 0;   // An upper bound, if the text is JSON.
+  int depth = 0;       // The deepest nesting.
+  size_t values = 0;   // An upper bound on the number of values, if the text is JSON.
   size_t members = 0;  // One for each colon.
 };
 
-Extent ExtentOf(std::string_view text) {
+Extent MeasureExtent(std::string_view text) {
   Extent extent;
   int level = 0;
   bool is_string = false;
@@ -28,7 +28,7 @@ Extent ExtentOf(std::string_view text) {
     } else if (c == '"') {
       is_string = true;
     } else if (c == '{' || c == '[') {
-      extent.levels = std::max(extent.levels, ++level);
+      extent.depth = std::max(extent.depth, ++level);
       ++extent.values;
     } else if (c == '}' || c == ']') {
       --level;
@@ -52,8 +52,8 @@ Result<size_t> MeasureJson(std::string_view text, const std::string& where) {
   if (text.size() > kMaxTextBytes) {
     return TooLarge(where, fmt::format("it has more than {} bytes", kMaxTextBytes));
   }
-  const Extent extent = ExtentOf(text);
-  if (extent.levels > kMaxJsonLevels) {
+  const Extent extent = MeasureExtent(text);
+  if (extent.depth > kMaxJsonLevels) {
     return TooLarge(where, fmt::format("its brackets nest deeper than {} levels", kMaxJsonLevels));
   }
   if (extent.values > kMaxJsonValues) {

@@ -1,4 +1,4 @@
-// Lists of lists in one piece, and lists without repetition.
+// A compact list of lists, and a list that skips duplicates.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace ckplan {
 
-// Many lists of integers in one array: lists[i] is the list of item i.
+// Lists of integers, stored in one array: lists[i] is the list of item i.
 class FlatLists {
  public:
   FlatLists() = default;
@@ -34,10 +34,7 @@ class FlatLists {
   std::vector<int32_t> starts_ = {0};
 };
 
-// A list without repetitions, in the order of first mention.
-
-// Appends to `list` those items that it does not hold yet. Each call takes logarithmic time, so the
-// list may be long.
+// Appends items to `list`, skipping those it already contains. Append takes logarithmic time.
 template <typename T>
 class UniqueAppender {
  public:

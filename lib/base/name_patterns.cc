@@ -14,7 +14,7 @@ namespace ckplan {
 
 namespace {
 
-constexpr size_t kBytes = 256;  // The number of different bytes.
+constexpr size_t kByteValues = 256;
 
 }  // namespace
 
@@ -29,10 +29,10 @@ Result<Done> CheckGlob(std::string_view text) {
 }
 
 Glob::Glob(std::string_view pattern) {
-  CKPLAN_CHECK(pattern.size() <= kMaxGlobBytes, "CheckGlob was asked");
+  CKPLAN_CHECK(pattern.size() <= kMaxGlobBytes, "CheckGlob accepted the pattern");
   length_ = pattern.size() - static_cast<size_t>(std::count(pattern.begin(), pattern.end(), '*'));
   words_ = length_ / kWordBits + 1;
-  takes_.resize(kBytes * words_);
+  takes_.resize(kByteValues * words_);
   stays_.resize(words_);
   size_t state = 0;
   for (const char c : pattern) {
@@ -41,7 +41,7 @@ Glob::Glob(std::string_view pattern) {
       continue;
     }
     if (c == '?') {
-      for (size_t byte = 0; byte < kBytes; ++byte) Set(&takes_, byte, state);
+      for (size_t byte = 0; byte < kByteValues; ++byte) Set(&takes_, byte, state);
     } else {
       Set(&takes_, static_cast<unsigned char>(c), state);
     }
@@ -81,14 +81,14 @@ constexpr char kNot = '!';
 class Pattern {
  public:
   std::string_view text;  // Without the leading "!" and "op:".
-  bool chooses = true;    // False: the pattern excludes what it fits.
+  bool includes = true;   // False: the pattern excludes what it matches.
   bool is_of_type = false;
 
   // kUsage: the pattern is too long.
   static Result<Pattern> Read(std::string_view written) {
     Pattern pattern;
     if (written.starts_with(kNot)) {
-      pattern.chooses = false;
+      pattern.includes = false;
       written.remove_prefix(1);
     }
     if (written.starts_with(kTypePrefix)) {
@@ -101,23 +101,23 @@ class Pattern {
     return pattern;
   }
 
-  bool Fits(const NamedThing& thing) const {
-    if (is_of_type) return MatchesText(thing.type);
+  bool Matches(const NamedThing& thing) const {
+    if (is_of_type) return MatchesName(thing.type);
     return std::any_of(thing.names.begin(), thing.names.end(),
-                       [&](std::string_view name) { return MatchesText(name); });
+                       [&](std::string_view name) { return MatchesName(name); });
   }
 
  private:
   // A name that itself contains wildcards matches the pattern literally.
-  bool MatchesText(std::string_view name) const {
+  bool MatchesName(std::string_view name) const {
     return name == text || (glob_ && glob_->Matches(name));
   }
 
   std::optional<Glob> glob_;
 };
 
-Error FitsNothing(const Pattern& pattern, std::span<const NamedThing> things,
-                  std::string_view what) {
+Error NoMatchError(const Pattern& pattern, std::span<const NamedThing> things,
+                   std::string_view what) {
   std::vector<std::string_view> known;
   for (const NamedThing& thing : things) {
     if (pattern.is_of_type) {
@@ -126,13 +126,13 @@ Error FitsNothing(const Pattern& pattern, std::span<const NamedThing> things,
       known.insert(known.end(), thing.names.begin(), thing.names.end());
     }
   }
-  std::string near = IsGlob(pattern.text) ? "" : DidYouMean(pattern.text, known);
-  const bool is_list = near.empty() && pattern.text.find(',') != std::string::npos;
-  if (is_list) near = "; repeat the flag for each pattern of a list";
+  std::string hint = IsGlob(pattern.text) ? "" : DidYouMean(pattern.text, known);
+  const bool is_list = hint.empty() && pattern.text.find(',') != std::string::npos;
+  if (is_list) hint = "; repeat the flag for each pattern of a list";
   return MakeError(
       ErrorCode::kUsage,
       fmt::format("no {} {} \"{}\"{}", what, pattern.is_of_type ? "is of the type" : "is called",
-                  pattern.text, near));
+                  pattern.text, hint));
 }
 
 }  // namespace
@@ -148,15 +148,15 @@ Result<std::vector<bool>> ChooseByName(const NamePatterns& patterns,
   std::vector<bool> is_chosen(things.size());
   for (size_t i = 0; i < patterns.size(); ++i) {
     CKPLAN_ASSIGN_OR_RETURN(const Pattern pattern, Pattern::Read(patterns[i]));
-    if (i == 0 && !pattern.chooses) is_chosen.assign(things.size(), true);
+    if (i == 0 && !pattern.includes) is_chosen.assign(things.size(), true);
     bool fits_any = false;
     for (size_t thing = 0; thing < things.size(); ++thing) {
       PollStop();
-      if (!pattern.Fits(things[thing])) continue;
+      if (!pattern.Matches(things[thing])) continue;
       fits_any = true;
-      is_chosen[thing] = pattern.chooses;
+      is_chosen[thing] = pattern.includes;
     }
-    if (!fits_any) return FitsNothing(pattern, things, what);
+    if (!fits_any) return NoMatchError(pattern, things, what);
   }
   return is_chosen;
 }

@@ -27,8 +27,8 @@ enum class ErrorCode {
   kInternal,      // A bug in ckplan.
 };
 
-// Settings that would help. A library does not know how users enter them: it names fields of
-// PlanRequest (lib/planning/plan/request.h), and a program prints "try --budget 8611000000".
+// Settings that would help. The library names fields of PlanRequest (lib/planning/plan/request.h);
+// each program prints them as its users enter them, such as "try --budget 8611000000".
 struct Remedy {
   struct Setting {
     std::string name;   // For example "budget".
@@ -77,11 +77,11 @@ class [[nodiscard]] Result {
   T* operator->() { return &value(); }
 
   const Error& error() const& {
-    CKPLAN_CHECK(!ok(), "error() is asked of a Result that holds a value");
+    CKPLAN_CHECK(!ok(), "error() is called only on a Result that holds an error");
     return std::get<1>(state_);
   }
   Error&& error() && {
-    CKPLAN_CHECK(!ok(), "error() is asked of a Result that holds a value");
+    CKPLAN_CHECK(!ok(), "error() is called only on a Result that holds an error");
     return std::get<1>(std::move(state_));
   }
 

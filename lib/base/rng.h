@@ -10,15 +10,15 @@ class Rng {
  public:
   explicit Rng(uint64_t seed) : state_(seed) {}
 
-  uint64_t Next() { return Mixed(state_ += kStep); }
+  uint64_t Next() { return Mix(state_ += kStep); }
 
-  // Returns what Next returns at call `index`, counted from 0, for this seed. Kernels use it.
+  // Returns the same number as call `index` (from 0) of Next for this seed. Kernels use it to draw
+  // numbers in parallel.
   static constexpr uint64_t At(uint64_t seed, uint64_t index) {
-    return Mixed(seed + (index + 1) * kStep);
+    return Mix(seed + (index + 1) * kStep);
   }
 
-  // Returns a uniform number in [low, high]. The modulo bias is below 2^-32 for the ranges that
-  // tests use.
+  // Returns a uniform number in [low, high]. The ranges in tests keep the modulo bias below 2^-32.
   int64_t Between(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(Next() % static_cast<uint64_t>(high - low + 1));
   }
@@ -29,7 +29,7 @@ class Rng {
  private:
   static constexpr uint64_t kStep = 0x9e3779b97f4a7c15U;
 
-  static constexpr uint64_t Mixed(uint64_t z) {
+  static constexpr uint64_t Mix(uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
     return z ^ (z >> 31);

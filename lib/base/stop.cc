@@ -6,7 +6,7 @@ namespace ckplan {
 
 namespace {
 
-// One call at a time: models are loaded by one thread.
+// Only one call runs at a time, since models are loaded by one thread.
 struct RunningCall {
   std::mutex mutex;
   uint64_t latest = 0;

@@ -1,13 +1,13 @@
-// A way to stop any loop without passing it a token. A time limit needs this, since it may pass
-// while a file is read, a graph is built or a plan is measured.
+// Stops any loop without passing a token to it. A time limit needs this, since it may expire while
+// ckplan reads a file, builds a graph or measures a plan.
 //
 //   const StopScope scope(token);                        // in the program, around its work
-//   for (const NodeId id : graph.ids()) { PollStop(); }  // far below: throws Stopped when asked to
-//   return UnlessStopped([&] { return MakePlan(); });    // at the edge: an error kTimeout
+//   for (const NodeId id : graph.ids()) { PollStop(); }  // deep inside: throws Stopped
+//   return UnlessStopped([&] { return MakePlan(); });    // at the top: turns it into kTimeout
 //
-// Like running out of memory, a stop is an exception, since it can occur in functions that return
-// no error. Stopped does not derive from std::exception, so that no handler mistakes it for an
-// error of a library.
+// A stop is an exception, like running out of memory, since it can occur in functions that return
+// no error. Stopped does not derive from std::exception, so that handlers for a library's errors
+// do not catch it.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ namespace ckplan {
 
 struct Stopped {};
 
-// Applies to the thread that creates the scope, for as long as the scope lives. Scopes may be
-// nested: a stop of any of them stops the thread.
+// Lets `token` stop the thread that created the scope, while the scope lives. Scopes nest: a stop
+// of any of them stops the thread.
 class StopScope {
  public:
-  // `on_poll` is called at each poll with the work done since the last one. WorkLimit
-  // (stop.h) limits work by it, and tests measure how often loops poll.
+  // `on_poll` is called at each poll with the work done since the last one. WorkLimit counts work
+  // with it, and tests measure how often loops poll.
   explicit StopScope(std::stop_token token, std::function<void(int64_t work)> on_poll = {})
       : token_(std::move(token)),
         on_poll_(std::move(on_poll)),
@@ -47,7 +47,7 @@ class StopScope {
   const StopScope* const outer_;
 };
 
-// Suspends all stops while it lives, for output that must be written completely.
+// Suspends stops while it lives, for output that must be written completely.
 class StopsSuspended {
  public:
   StopsSuspended() : outer_(std::exchange(StopScope::innermost_, nullptr)) {}
@@ -59,9 +59,9 @@ class StopsSuspended {
   const StopScope* const outer_;
 };
 
-// Throws Stopped if any scope around the call was asked to stop. A poll takes a few nanoseconds:
-// loops over nodes, tensors or steps poll in each iteration. A loop that polls less often passes
-// the number of its iterations since the last poll as `work`.
+// Throws Stopped if an enclosing scope was asked to stop. A poll takes a few nanoseconds, so loops
+// over nodes, tensors or steps poll in each iteration. A loop that polls less often passes the
+// number of iterations since its last poll as `work`.
 inline void PollStop(int64_t work = 1) {
   for (const StopScope* scope = StopScope::innermost_; scope != nullptr; scope = scope->outer_) {
     if (scope->on_poll_) scope->on_poll_(work);
@@ -79,9 +79,8 @@ auto UnlessStopped(Work work) -> decltype(work()) {
   }
 }
 
-// Marks a call into a library that cannot poll for stops, such as ONNX's shape inference. If a stop
-// (stop.h) finds the program stuck in such a call, nothing but the end of the process helps:
-// cli/common/interrupt.h ends it then.
+// Marks a call into a library that cannot poll for stops, such as ONNX's shape inference. If such a
+// call does not return after a stop, cli/common/interrupt.h ends the process.
 class UnpolledCall {
  public:
   // `what` names the call in messages and must outlive it: "node "e" (Einsum)".
@@ -90,24 +89,24 @@ class UnpolledCall {
   UnpolledCall& operator=(const UnpolledCall&) = delete;
   ~UnpolledCall();
 
-  // Returns the number of the running call; 0 if none runs. Numbers are never used again.
+  // Returns the number of the running call, or 0. Numbers are not reused.
   static uint64_t Running();
-  // Calls `use` with the name of this call if it still runs, and keeps it from returning meanwhile.
+  // Calls `use` with the name of this call if it still runs; the call cannot end before `use`
+  // returns.
   static void IfRunning(uint64_t call, const std::function<void(const std::string& what)>& use);
 };
 
-// A limit on counted work instead of time, so that every machine does the same within it. Once the
-// polls (stop.h) add up to the limit, the search is asked to stop, as by a time limit; a little
-// later it is ended wherever it is.
+// Limits counted work instead of time, so that results do not depend on the machine. Once the polls
+// add up to the limit, the search is asked to stop, as by a time limit; if it does not return, an
+// exception ends it a little later.
 //
 //   WorkLimit limit(outer_token, 1'000'000);
 //   const auto found = limit.Run([&](std::stop_token stop) { return Search(stop); });
 //   if (!found) ...  // the limit ended the search before it had a result
 //
-// The limit applies only inside Run, and a stop that it causes never leaves Run. So nothing outside
-// can take spent work for a time limit or for Ctrl-C.
-
-// Counts the polls of the thread that calls Run, and no others. Several searches may share a limit.
+// The limit applies only inside Run, and its stop never leaves Run, so that callers cannot mistake
+// spent work for a time limit or Ctrl-C. Only polls of the thread that calls Run count. Several
+// searches may share a limit.
 class WorkLimit {
  public:
   WorkLimit(std::stop_token outer, int64_t work)
@@ -115,8 +114,8 @@ class WorkLimit {
   WorkLimit(const WorkLimit&) = delete;
   WorkLimit& operator=(const WorkLimit&) = delete;
 
-  // Returns what `search` returns, or nothing if it was ended. Throws Stopped if a scope around the
-  // call is stopped.
+  // Returns the result of `search`, or nothing if the limit ended it. Throws Stopped if an
+  // enclosing scope is stopped.
   template <typename Search>
   auto Run(const Search& search) -> std::optional<decltype(search(std::stop_token()))> {
     try {
@@ -128,7 +127,7 @@ class WorkLimit {
     }
   }
 
-  // Returns whether searches were asked to stop because the work is done, not from outside.
+  // Returns true if the work reached the limit; false after a stop from outside.
   bool is_spent() const { return counted_ >= work_; }
 
  private:
@@ -138,7 +137,7 @@ class WorkLimit {
     if (counted_ >= work_ + work_ / kGrace) everything_.request_stop();
   }
 
-  // A search without a plan at its end may complete the plan at hand, within a quarter of the work.
+  // A search that has no plan yet may do a quarter more work to complete one.
   static constexpr int64_t kGrace = 4;
 
   const int64_t work_;

@@ -18,11 +18,11 @@ namespace {
 
 constexpr size_t kLongestMessage = 1500;
 
-// Ranges of characters that are not printable, both ends included.
+// An inclusive range of characters.
 struct Range {
   char32_t first, last;
 };
-constexpr Range kHidden[] = {
+constexpr Range kUnprintable[] = {
     {0x0000, 0x001f},    // Control characters.
     {0x007f, 0x009f},    // Delete and the second set of control characters.
     {0x00ad, 0x00ad},    // Soft hyphen.
@@ -43,7 +43,7 @@ unsigned char ByteAt(std::string_view text, size_t at) {
 
 bool IsPlain(char c) { return c >= 0x20 && c < 0x7f; }
 
-void AppendSpelled(const Utf8Character& character, unsigned char byte, std::string* out) {
+void AppendEscape(const Utf8Character& character, unsigned char byte, std::string* out) {
   if (byte == '\n') {
     *out += "\\n";
   } else if (byte == '\t') {
@@ -61,8 +61,8 @@ void AppendSpelled(const Utf8Character& character, unsigned char byte, std::stri
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// `text` is printable; `bytes` is the size to report.
-std::string Shortened(const std::string& text, size_t length, size_t bytes) {
+// `text` is printable; `bytes` is the size to show in the result.
+std::string Shorten(const std::string& text, size_t length, size_t bytes) {
   const size_t count = CharacterCount(text);
   if (count <= length) return text;
   const std::string note = fmt::format("... [{} bytes] ...", bytes);
@@ -96,9 +96,10 @@ Utf8Character Utf8At(std::string_view text, size_t at) {
 bool IsPrintable(char32_t character) {
   // The last two code points of each plane are noncharacters.
   if ((character & 0xfffe) == 0xfffe) return false;
-  return std::none_of(std::begin(kHidden), std::end(kHidden), [character](const Range& range) {
-    return character >= range.first && character <= range.last;
-  });
+  return std::none_of(std::begin(kUnprintable), std::end(kUnprintable),
+                      [character](const Range& range) {
+                        return character >= range.first && character <= range.last;
+                      });
 }
 
 std::string WellFormedUtf8(std::string_view text) {
@@ -135,7 +136,7 @@ std::string Printable(std::string_view text) {
     if (character.is_valid && IsPrintable(character.value)) {
       out += text.substr(at, character.bytes);
     } else {
-      AppendSpelled(character, ByteAt(text, at), &out);
+      AppendEscape(character, ByteAt(text, at), &out);
     }
     at += character.bytes;
   }
@@ -143,7 +144,7 @@ std::string Printable(std::string_view text) {
 }
 
 std::string Printable(std::string_view text, size_t length) {
-  return Shortened(Printable(text), length, text.size());
+  return Shorten(Printable(text), length, text.size());
 }
 
 std::string PrintableMessage(std::string_view message) {
@@ -153,7 +154,7 @@ std::string PrintableMessage(std::string_view message) {
     const std::string_view part = message.substr(0, quote);
     const bool ends = quote == std::string_view::npos;
     text += is_quoted && !ends ? Printable(part, kLongestName) : Printable(part);
-    if (ends) return Shortened(text, kLongestMessage, text.size());
+    if (ends) return Shorten(text, kLongestMessage, text.size());
     text += '"';
     message.remove_prefix(quote + 1);
   }
@@ -189,7 +190,7 @@ std::string XmlText(std::string_view printable) {
 }
 
 std::string EscapeForDot(std::string_view text) {
-  constexpr size_t kLongest = 300;  // dot has a limit of its own.
+  constexpr size_t kLongest = 300;  // Graphviz rejects very long labels.
   std::string escaped;
   for (const char c : Printable(text, kLongest)) {
     if (c == '"' || c == '\\') {
@@ -206,8 +207,7 @@ std::string EscapeForDot(std::string_view text) {
 
 namespace {
 
-// Returns `count` in hundredths of 2^shift. Integer arithmetic throughout: a double would not round
-// ties reliably.
+// Returns `count` in hundredths of 2^shift. A double would not round ties reliably.
 uint64_t Hundredths(uint64_t count, int shift) {
   const uint64_t whole = count >> shift;
   const uint64_t rest = count - (whole << shift);
@@ -273,7 +273,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }
 
 // Returns the name in lower case without leading hyphens.
-std::string Plain(std::string_view name) {
+std::string NormalizedName(std::string_view name) {
   name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
   std::string plain;
   for (const char c : name) {
@@ -282,15 +282,14 @@ std::string Plain(std::string_view name) {
   return plain;
 }
 
-// The most work that all distances together may take, in letters of one name times letters of the
-// other: a tenth of a second. A guess is not worth more, and thousands of long names would take
-// minutes.
+// Limits the work on all distances, counted as letters of one name times letters of the other, to
+// about a tenth of a second. Thousands of long names would take minutes otherwise.
 constexpr size_t kMaxWork = 30'000'000;
 
-// Returns the distance if the two are near, else nothing. The work is subtracted from `left`; if
-// too little is left, nothing counts as near.
-std::optional<size_t> NearDistance(const std::string& typed, const std::string& name,
-                                   size_t* left) {
+// Returns the distance if the two names are near. Subtracts the work from `left` and returns
+// nothing if it exceeds that.
+std::optional<size_t> DistanceIfNear(const std::string& typed, const std::string& name,
+                                     size_t* left) {
   constexpr size_t kShortestBeginning = 3;
   const size_t longer = std::max(typed.size(), name.size());
   const bool is_beginning = typed.size() >= kShortestBeginning && name.starts_with(typed);
@@ -310,13 +309,13 @@ std::optional<size_t> NearDistance(const std::string& typed, const std::string& 
 
 std::optional<std::string_view> NearName(std::string_view typed,
                                          std::span<const std::string_view> names) {
-  const std::string plain = Plain(typed);
+  const std::string plain = NormalizedName(typed);
   std::optional<std::string_view> nearest;
   size_t least = 0;
   size_t left = kMaxWork;
   for (const std::string_view name : names) {
     PollStop();
-    const std::optional<size_t> distance = NearDistance(plain, Plain(name), &left);
+    const std::optional<size_t> distance = DistanceIfNear(plain, NormalizedName(name), &left);
     if (!distance || (nearest && *distance >= least)) continue;
     nearest = name;
     least = *distance;

@@ -1,4 +1,5 @@
-// Distinct types for amounts and indices that must not be mixed: sizes, costs, nodes and tensors.
+// Distinct types for quantities and indices, so that sizes, costs, nodes and tensors cannot be
+// mixed up.
 #pragma once
 
 #include <compare>
@@ -13,12 +14,11 @@ namespace ckplan {
 // Reports that `a` `operation` `b` overflows, and ends the process as CKPLAN_CHECK does.
 [[noreturn]] void FailOverflow(int64_t a, char operation, int64_t b);
 
-// A signed 64-bit amount in one unit. Sums and differences keep the unit; there are no conversions.
-// Arithmetic is checked: an overflow is a bug in ckplan and ends the process with exit code 70. No
-// input can cause it: amounts from files go through units.h or are compared with a bound first,
-// and TensorGraph::Create bounds every sum over a graph (kMaxTotalBytes, kMaxTotalCost). Loops that
-// are too hot for the checks add raw counts, and say which of those bounds keeps them from
-// overflowing.
+// A signed 64-bit amount in one unit, without conversions to other units.
+// Arithmetic is checked: an overflow is a bug in ckplan and ends the process with exit code 70.
+// Inputs cannot cause it: amounts from files go through CheckedAdd and CheckedMul or are compared
+// with a bound, and TensorGraph::Create bounds every sum over a graph (kMaxTotalBytes,
+// kMaxTotalCost). Hot loops add raw counts and say which bound prevents overflow.
 template <typename Unit>
 class Quantity {
  public:
@@ -57,7 +57,7 @@ class Quantity {
 using Bytes = Quantity<struct BytesUnit>;
 using Cost = Quantity<struct CostUnit>;  // In the unit of the cost model, e.g. nanoseconds.
 
-// The index of an item in its IdVector. A default-constructed Id refers to nothing.
+// The index of an item in its IdVector. A default-constructed Id is none.
 template <typename Kind>
 class Id {
  public:
@@ -105,7 +105,7 @@ class IdRange {
   IdType end_;
 };
 
-// A vector that only its own kind of id can index.
+// A vector indexed by one kind of id.
 template <typename IdType, typename T>
 class IdVector {
  public:
@@ -135,7 +135,7 @@ class IdVector {
   std::vector<T> items_;
 };
 
-// Arithmetic on sizes that come from files: an overflow gives no value; nothing wraps around.
+// Arithmetic on sizes from files. Returns nothing on overflow.
 inline std::optional<int64_t> CheckedAdd(int64_t a, int64_t b) {
   int64_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;

@@ -107,7 +107,7 @@ TEST_CASE("program: a schedule that is no training step of the graph is not plac
   };
   for (const int32_t index : {1 << 30, -1, static_cast<int32_t>(order.size())}) {
     CAPTURE(index);
-    CHECK(refusal(3, index).find("runs what the graph does not have") != std::string::npos);
+    CHECK(refusal(3, index).find("runs a node that the graph does not have") != std::string::npos);
   }
   CHECK(refusal(0, 0).find("the plan cannot be run: schedule: ") ==
         0);  // The schedule ends too early.

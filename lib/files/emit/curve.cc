@@ -45,14 +45,14 @@ std::string_view PhaseOf(const TracedPlan& traced, size_t k) {
   return "";
 }
 
-// Returns an empty text for the loss.
+// Returns the name of the node that runs or whose tensor is freed or copied; "" for the loss.
 std::string NodeOf(const TrainingStep& graph, const Step& step) {
   if (step.kind == StepKind::kLoss) return "";
   const bool is_of_tensor = step.is_free() || step.is_transfer();
   return graph.NameOf(is_of_tensor ? graph.ProducerOf(step.tensor()) : step.node());
 }
 
-// The curve without a prediction.
+// Traces the curve, leaving the prediction empty.
 MemoryCurve CurveOf(const TrainingStep& graph, const Plan& plan, std::string_view predictor) {
   const TracedPlan traced = TracePlan(graph, plan);
   MemoryCurve curve;
@@ -87,12 +87,12 @@ void AppendRow(const MemoryCurve& curve, size_t step, size_t kinds, Bytes consta
 
 MemoryCurve TraceCurve(const TrainingStep& step, const Plan& plan, const StepPredictor& predictor) {
   MemoryCurve curve = CurveOf(step, plan, predictor.name);
-  const bool is_from_paper = plan.request.algorithm.starts_with(predictor.algorithms);
+  const bool has_predictor = plan.request.algorithm.starts_with(predictor.algorithms);
   if (step.is_joint()) {
-    if (is_from_paper) curve.no_prediction = predictor.why_not_joint;
+    if (has_predictor) curve.no_prediction = predictor.why_not_joint;
     return curve;
   }
-  if (!is_from_paper) return curve;
+  if (!has_predictor) return curve;
   Result<std::vector<std::optional<Bytes>>> predicted = predictor.predict(step.forward(), plan);
   if (predicted.ok()) {
     curve.predicted = *std::move(predicted);
@@ -123,8 +123,8 @@ std::string WriteCurveCsv(std::span<const MemoryCurve> curves) {
   return text;
 }
 
-// Draws one or two memory curves. Coordinates are integers, in tenths of a pixel, so that the same
-// plan gives the same bytes everywhere.
+// Coordinates are integers, in tenths of a pixel, so that the same plan gives the same bytes on
+// every platform.
 
 namespace {
 
@@ -139,11 +139,11 @@ constexpr int64_t kFirstLine = 26;  // The first line of the text above the plot
 constexpr int64_t kLineHeight = 22;
 constexpr size_t kLongestLabel = 80;
 
-// The colours are those of Okabe and Ito, which colour-blind readers can distinguish; kept and
-// recomputed are as in dot.cc.
+// Okabe and Ito's palette, which colour-blind readers can distinguish. Kept and recomputed have the
+// same colours as in dot.h.
 constexpr std::array<std::string_view, kMemoryKinds> kKindColours = {
     "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#F0E442", "#D55E00"};
-// These are CSS classes as well.
+// Also the names of CSS classes.
 constexpr std::array<std::string_view, 2> kPlanNames = {"old", "new"};
 
 constexpr std::string_view kLightStyles = R"(.mark { stroke: #222222; fill: none; }
@@ -175,11 +175,13 @@ class Axes {
 
   size_t column_count() const { return column_count_; }
   size_t ColumnOf(size_t step) const { return step * column_count_ / step_count_; }
-  int64_t LeftOf(size_t column) const {
+  int64_t ColumnLeft(size_t column) const {
     return 10 * kLeft +
            10 * kPlotWidth * static_cast<int64_t>(column) / static_cast<int64_t>(column_count_);
   }
-  int64_t MiddleOf(size_t column) const { return (LeftOf(column) + LeftOf(column + 1)) / 2; }
+  int64_t ColumnMiddle(size_t column) const {
+    return (ColumnLeft(column) + ColumnLeft(column + 1)) / 2;
+  }
   // Sizes are below 2^56 (kMaxTotalBytes), so the product needs more than 64 bits.
   int64_t HeightOf(Bytes bytes) const {
     const auto part = static_cast<__int128>(bytes.count()) * 10 * kPlotHeight;
@@ -210,7 +212,7 @@ class Axes {
   }
 
  private:
-  // Returns the smallest of 1, 2, 5, 10, 20, ... that leaves at most ten numbers.
+  // Returns the smallest of 1, 2, 5, 10, 20, ... that needs at most ten labels.
   size_t StepStride() const {
     for (size_t power = 1;; power *= 10) {
       for (const size_t stride : {power, 2 * power, 5 * power}) {
@@ -226,7 +228,7 @@ class Axes {
   ByteUnit unit_;
 };
 
-// Returns, for each column that the curve reaches, the step in it that needs the most memory.
+// Returns the step with the most memory for each column up to the end of the curve.
 std::vector<size_t> HighestSteps(const MemoryCurve& curve, const Axes& axes) {
   std::vector<size_t> highest;
   for (size_t step = 0; step < curve.steps.size(); ++step) {
@@ -239,9 +241,8 @@ std::vector<size_t> HighestSteps(const MemoryCurve& curve, const Axes& axes) {
   return highest;
 }
 
-// The budget of the simulated peak is drawn only if the picture has room for it: a budget far above
-// all memory would flatten the curve.
-bool IsInPicture(Bytes budget, Bytes highest) { return budget <= 2 * highest; }
+// A budget far above the peak is not drawn, since it would flatten the curve.
+bool FitsPicture(Bytes budget, Bytes highest) { return budget <= 2 * highest; }
 
 Bytes HighestOf(std::span<const MemoryCurve> curves, bool has_predictions) {
   Bytes highest;
@@ -255,7 +256,7 @@ Bytes HighestOf(std::span<const MemoryCurve> curves, bool has_predictions) {
   const Bytes needed = highest;
   for (const MemoryCurve& curve : curves) {
     const auto budget = curve.plan->request.budget.in_bytes();
-    if (budget && IsInPicture(*budget, needed)) highest = std::max(highest, *budget);
+    if (budget && FitsPicture(*budget, needed)) highest = std::max(highest, *budget);
   }
   return highest;
 }
@@ -314,7 +315,7 @@ class CurvePicture {
 
   int64_t NewLine() { return kFirstLine + kLineHeight * ++lines_; }
 
-  // Returns the path of a step function over the columns, from the left edge.
+  // Returns the SVG path of a step function over the columns, starting at the left edge.
   template <typename BytesOf>
   std::string Outline(const std::vector<size_t>& steps, BytesOf bytes_of) const {
     std::string path;
@@ -326,17 +327,17 @@ class CurvePicture {
         path += is_first ? fmt::format("M{} {}", kLeft, Tenths(y)) : fmt::format("V{}", Tenths(y));
       }
       if (is_last || y != axes_.HeightOf(bytes_of(steps[c + 1]))) {
-        path += fmt::format("H{}", Tenths(axes_.LeftOf(c + 1)));
+        path += fmt::format("H{}", Tenths(axes_.ColumnLeft(c + 1)));
       }
     }
     return path;
   }
 
-  // The areas overlap, so the sum of all kinds is drawn first.
+  // Draws the sum of all kinds first, since the later areas cover it.
   void DrawAreas(const MemoryCurve& curve) {
     const std::vector<size_t> steps = HighestSteps(curve, axes_);
     for (size_t kind = kMemoryKinds; kind-- > 0;) {
-      if (!Has(curve, static_cast<MemoryKind>(kind))) continue;
+      if (!HasKind(curve, static_cast<MemoryKind>(kind))) continue;
       const std::string path = Outline(steps, [&](size_t step) {
         Bytes sum;
         for (size_t below = 0; below <= kind; ++below) sum += curve.steps[step].by_kind[below];
@@ -349,15 +350,15 @@ class CurvePicture {
   void DrawLine(const MemoryCurve& curve, size_t number) {
     const std::string path =
         Outline(HighestSteps(curve, axes_), [&](size_t step) { return curve.steps[step].total(); });
-    Add("<path class=\"{} bold\" d=\"{}\"/>\n", MarkOf(number), path);
+    Add("<path class=\"{} bold\" d=\"{}\"/>\n", LineClass(number), path);
   }
 
   // Returns the CSS class of a line that belongs to this plan.
-  std::string MarkOf(size_t number) const {
+  std::string LineClass(size_t number) const {
     return has_two_ ? fmt::format("mark {}", kPlanNames[number]) : "mark";
   }
 
-  // Draws a line through the highest prediction of each column that has one.
+  // Draws a line through the highest prediction in each column.
   void DrawPrediction(const MemoryCurve& curve) {
     std::vector<std::optional<Bytes>> highest(axes_.column_count());
     for (size_t step = 0; step < curve.predicted.size(); ++step) {
@@ -368,7 +369,7 @@ class CurvePicture {
     std::string points;
     for (size_t c = 0; c < highest.size(); ++c) {
       if (!highest[c]) continue;
-      points += fmt::format("{}{},{}", points.empty() ? "" : " ", Tenths(axes_.MiddleOf(c)),
+      points += fmt::format("{}{},{}", points.empty() ? "" : " ", Tenths(axes_.ColumnMiddle(c)),
                             Tenths(axes_.HeightOf(*highest[c])));
     }
     if (points.empty()) return;
@@ -378,10 +379,10 @@ class CurvePicture {
 
   // Marks the loss, the peak and the budget.
   void DrawMarks(const MemoryCurve& curve, size_t number) {
-    const std::string mark = MarkOf(number);
+    const std::string mark = LineClass(number);
     if (curve.loss_step) {
       Add("<path class=\"{} loss\" d=\"M{} {}V{}\"/>\n", mark,
-          Tenths(axes_.MiddleOf(axes_.ColumnOf(*curve.loss_step))), kTop, kBottom);
+          Tenths(axes_.ColumnMiddle(axes_.ColumnOf(*curve.loss_step))), kTop, kBottom);
     }
     const auto budget = curve.plan->request.budget.in_bytes();
     if (budget && *budget <= highest_) {
@@ -389,43 +390,43 @@ class CurvePicture {
           Tenths(axes_.HeightOf(*budget)), kPlotWidth);
     }
     Add("<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"5\"/>\n", mark,
-        Tenths(axes_.MiddleOf(axes_.ColumnOf(curve.peak_step))),
+        Tenths(axes_.ColumnMiddle(axes_.ColumnOf(curve.peak_step))),
         Tenths(axes_.HeightOf(curve.steps[curve.peak_step].total())));
   }
 
-  static bool Has(const MemoryCurve& curve, MemoryKind kind) {
+  static bool HasKind(const MemoryCurve& curve, MemoryKind kind) {
     return std::any_of(curve.steps.begin(), curve.steps.end(),
                        [kind](const StepMemory& memory) { return memory.of(kind) > Bytes(0); });
   }
 
-  static std::string NamesOf(const Plan& plan) {
+  static std::string DescribePlan(const Plan& plan) {
     return fmt::format("{}, {}", Printable(plan.model.name, kLongestLabel),
                        Printable(plan.request.algorithm, kLongestLabel));
   }
 
   void WriteTitle() {
-    const std::string subject = has_two_ ? "two plans" : NamesOf(*curves_[0].plan);
+    const std::string subject = has_two_ ? "two plans" : DescribePlan(*curves_[0].plan);
     Text(kLeft, kFirstLine, "head", "memory of a training step: " + subject);
   }
 
-  // Writes a sample and its word; returns where the next item begins. A letter takes at most seven
-  // pixels.
-  int64_t Item(int64_t x, int64_t y, const std::string& sample, const std::string& word) {
+  // Draws a symbol with its label and returns the x of the next item, assuming letters of at most
+  // seven pixels.
+  int64_t LegendItem(int64_t x, int64_t y, const std::string& sample, const std::string& word) {
     Add("<g transform=\"translate({} {})\">{}</g>\n", x, y - 5, sample);
     Text(x + 24, y, "", word);
     return x + 24 + 7 * static_cast<int64_t>(CharacterCount(word)) + 20;
   }
 
   void WriteBudgetAndLoss(size_t number, int64_t x, int64_t y) {
-    const std::string mark = MarkOf(number);
+    const std::string mark = LineClass(number);
     if (curves_[number].loss_step) {
-      x = Item(x, y, fmt::format(R"(<path class="{} loss" d="M9 -7V7"/>)", mark), "loss");
+      x = LegendItem(x, y, fmt::format(R"(<path class="{} loss" d="M9 -7V7"/>)", mark), "loss");
     }
     const auto budget = curves_[number].plan->request.budget.in_bytes();
     if (!budget) return;
     const bool is_above = *budget > highest_;
-    Item(x, y, fmt::format(R"(<path class="{} budget" d="M0 0h18"/>)", mark),
-         fmt::format("budget {}{}", HumanBytes(*budget), is_above ? ", above" : ""));
+    LegendItem(x, y, fmt::format(R"(<path class="{} budget" d="M0 0h18"/>)", mark),
+               fmt::format("budget {}{}", HumanBytes(*budget), is_above ? ", above" : ""));
   }
 
   void WriteKinds() {
@@ -434,10 +435,10 @@ class CurvePicture {
     int64_t x = kLeft;
     for (size_t i = 0; i < kMemoryKinds; ++i) {
       const auto kind = static_cast<MemoryKind>(i);
-      if (!Has(curve, kind)) continue;
+      if (!HasKind(curve, kind)) continue;
       const std::string sample =
           fmt::format(R"(<rect y="-6" width="18" height="12" fill="{}"/>)", kKindColours[i]);
-      x = Item(x, y, sample, std::string(NameOf(kind)));
+      x = LegendItem(x, y, sample, std::string(NameOf(kind)));
     }
   }
 
@@ -445,14 +446,16 @@ class CurvePicture {
     const int64_t y = NewLine();
     int64_t x = kLeft;
     if (curves_[0].has_prediction()) {
-      x = Item(x, y, R"(<path class="mark bold" d="M0 0h18"/>)", std::string(curves_[0].predictor));
+      x = LegendItem(x, y, R"(<path class="mark bold" d="M0 0h18"/>)",
+                     std::string(curves_[0].predictor));
     }
     WriteBudgetAndLoss(0, x, y);
   }
 
   void WritePeak(size_t number) {
-    Item(kLeft, NewLine(), fmt::format(R"(<circle class="{}" cx="9" r="5"/>)", MarkOf(number)),
-         PeakText(curves_[number]));
+    LegendItem(kLeft, NewLine(),
+               fmt::format(R"(<circle class="{}" cx="9" r="5"/>)", LineClass(number)),
+               PeakText(curves_[number]));
   }
 
   static std::string PeakText(const MemoryCurve& curve) {
@@ -468,9 +471,9 @@ class CurvePicture {
     const MemoryCurve& curve = curves_[number];
     const int64_t y = NewLine();
     const std::string sample =
-        fmt::format(R"(<path class="{} bold" d="M0 0h18"/>)", MarkOf(number));
-    const int64_t x =
-        Item(kLeft, y, sample, fmt::format("{}: {}", kPlanNames[number], NamesOf(*curve.plan)));
+        fmt::format(R"(<path class="{} bold" d="M0 0h18"/>)", LineClass(number));
+    const int64_t x = LegendItem(
+        kLeft, y, sample, fmt::format("{}: {}", kPlanNames[number], DescribePlan(*curve.plan)));
     WriteBudgetAndLoss(number, x, y);
     WritePeak(number);
   }

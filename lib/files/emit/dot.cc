@@ -115,7 +115,7 @@ class DotWriter {
   }
 
  private:
-  // Inputs without readers would be unconnected, so they are left out.
+  // Skips inputs without readers, which would be unconnected.
   void WriteInputs() {
     for (const TensorId id : step_.tensor_ids()) {
       if (!step_.ProducerOf(id).is_none() || step_.ReadersOf(id).empty()) continue;
@@ -150,7 +150,7 @@ class DotWriter {
                   plan_ == nullptr ? nullptr : &plan_->decisions[id]);
   }
 
-  // Writes one edge per tensor and reader. Ids are positions, so the order of edges is fixed.
+  // Writes one edge per tensor and reader.
   void WriteEdges() {
     IdVector<TensorId, bool> is_moved(step_.tensor_count());
     if (plan_ != nullptr) {
@@ -180,24 +180,24 @@ class DotWriter {
 
 std::string WriteDot(const TrainingStep& step, const Plan* plan) {
   CKPLAN_CHECK(plan == nullptr || plan->decisions.size() == step.node_count(),
-               "a plan decides about every node of its graph");
+               "a plan has a decision for every node of its graph");
   return DotWriter(step, plan).Write();
 }
 
 namespace {
 
-// Colours and shapes are as in dot.cc; a box with both kinds shades from one colour to the other.
+// A box with kept and recomputed nodes shades from one colour to the other.
 constexpr std::string_view kMixedStyle =
     "shape=box, style=\"filled,rounded\", fillcolor=\"#56B4E9:#E69F00\"";
 
-// The box of each node, and the names of the boxes.
+// Assigns each node to a named box.
 struct Boxes {
   IdVector<NodeId, size_t> box_of;
   std::vector<std::string> names;
 };
 
 // Numbers the boxes in the order of their first nodes.
-Boxes BoxesOf(const std::vector<std::string>& name_of_node) {
+Boxes GroupByName(const std::vector<std::string>& name_of_node) {
   Boxes boxes;
   std::map<std::string, size_t> by_name;
   for (const std::string& name : name_of_node) {
@@ -208,8 +208,8 @@ Boxes BoxesOf(const std::vector<std::string>& name_of_node) {
   return boxes;
 }
 
-// Returns nothing if there are too many modules at the outermost level, or all nodes are in one.
-std::optional<Boxes> ByModules(const TrainingStep& graph) {
+// Returns nothing if even the outermost level has too many modules, or if all nodes are in one box.
+std::optional<Boxes> GroupByModules(const TrainingStep& graph) {
   std::vector<std::vector<std::string>> chains;
   size_t deepest = 0;
   for (size_t i = 0; i < graph.node_count(); ++i) {
@@ -222,26 +222,26 @@ std::optional<Boxes> ByModules(const TrainingStep& graph) {
     for (const std::vector<std::string>& chain : chains) {
       names.push_back(chain.empty() ? "(no module)" : chain[std::min(depth, chain.size()) - 1]);
     }
-    Boxes boxes = BoxesOf(names);
+    Boxes boxes = GroupByName(names);
     if (boxes.names.size() > kMaxDotBoxes) break;
     if (boxes.names.size() > 1) found = std::move(boxes);
   }
   return found;
 }
 
-std::optional<Boxes> BySegments(const Plan* plan) {
+std::optional<Boxes> GroupBySegments(const Plan* plan) {
   if (plan == nullptr) return std::nullopt;
   std::vector<std::string> names;
   for (const NodeDecision& decision : plan->decisions) {
     names.push_back(fmt::format("segment {}", decision.segment));
   }
-  Boxes boxes = BoxesOf(names);
+  Boxes boxes = GroupByName(names);
   if (boxes.names.size() < 2 || boxes.names.size() > kMaxDotBoxes) return std::nullopt;
   return boxes;
 }
 
-// Names boxes by their first and last nodes: "conv1 ... relu7".
-Boxes ByOrder(const TrainingStep& graph) {
+// Groups consecutive nodes and names the boxes by their first and last nodes: "conv1 ... relu7".
+Boxes GroupByOrder(const TrainingStep& graph) {
   const size_t count = graph.node_count();
   const size_t length = (count + kMaxDotBoxes - 1) / kMaxDotBoxes;
   Boxes boxes;
@@ -257,9 +257,9 @@ Boxes ByOrder(const TrainingStep& graph) {
 class FoldedDot {
  public:
   FoldedDot(const TrainingStep& graph, const Plan* plan) : graph_(graph), plan_(plan) {
-    std::optional<Boxes> boxes = ByModules(graph);
-    if (!boxes) boxes = BySegments(plan);
-    boxes_ = boxes ? *std::move(boxes) : ByOrder(graph);
+    std::optional<Boxes> boxes = GroupByModules(graph);
+    if (!boxes) boxes = GroupBySegments(plan);
+    boxes_ = boxes ? *std::move(boxes) : GroupByOrder(graph);
   }
 
   std::string Write(const std::string& name) && {
@@ -289,7 +289,7 @@ class FoldedDot {
   }
 
   void WriteBox(size_t box) {
-    int64_t nodes = 0, again = 0;
+    int64_t nodes = 0, recomputed = 0;
     Bytes kept;
     for (size_t i = 0; i < graph_.node_count(); ++i) {
       const NodeId node(i);
@@ -297,21 +297,21 @@ class FoldedDot {
       ++nodes;
       if (plan_ == nullptr) continue;
       const NodeAction action = plan_->decisions[node].action;
-      if (action == NodeAction::kRecompute) ++again;
-      if (action == NodeAction::kKeep) kept += MadeBy(node);
+      if (action == NodeAction::kRecompute) ++recomputed;
+      if (action == NodeAction::kKeep) kept += OutputBytes(node);
     }
     std::string label = EscapeForDot(boxes_.names[box]);
     label += fmt::format("\\n{} node{}", nodes, nodes == 1 ? "" : "s");
     if (plan_ != nullptr)
-      label += fmt::format(", {} run again\\nkeeps {}", again, HumanBytes(kept));
-    const std::string_view style = plan_ == nullptr ? kPlainStyle
-                                   : again == 0     ? kKeepStyle
-                                   : again == nodes ? kRecomputeStyle
-                                                    : kMixedStyle;
+      label += fmt::format(", {} run again\\nkeeps {}", recomputed, HumanBytes(kept));
+    const std::string_view style = plan_ == nullptr      ? kPlainStyle
+                                   : recomputed == 0     ? kKeepStyle
+                                   : recomputed == nodes ? kRecomputeStyle
+                                                         : kMixedStyle;
     Line("  m{} [label=\"{}\", {}];", box, label, style);
   }
 
-  Bytes MadeBy(NodeId node) const {
+  Bytes OutputBytes(NodeId node) const {
     Bytes sum;
     for (const TensorId output : graph_.OutputsOf(node)) {
       if (graph_.CountsInPeak(output)) sum += graph_.BytesOf(output);
@@ -319,7 +319,7 @@ class FoldedDot {
     return sum;
   }
 
-  // Counts a tensor once if several nodes of a box read it.
+  // Counts a tensor once per edge, even if several nodes of the box read it.
   void WriteEdges() {
     std::map<std::pair<size_t, size_t>, std::set<TensorId>> crossing;
     for (size_t i = 0; i < graph_.node_count(); ++i) {

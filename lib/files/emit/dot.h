@@ -1,11 +1,11 @@
-// Draws a graph, or a plan for it: text in the DOT language for `dot -Tsvg`.
+// Draws a graph, or a plan for it, in Graphviz's DOT language.
 //
-//   keep              blue box               segments of the plan are clusters, or the phases of
+//   keep              blue box               clusters are segments of the plan, or the phases of
 //   recompute         orange ellipse         a joint graph; edges show the sizes of their tensors;
-//   transient, drop   white dashed hexagon   what runs more than once says how often
+//   transient, drop   white dashed hexagon   recomputed nodes show how often they run
 //
-// The colours are those of Okabe and Ito, which colour-blind readers can distinguish, and each
-// action also has its own shape. Graph inputs are plain names. Deterministic; O(nodes + edges).
+// Colour-blind readers can distinguish Okabe and Ito's colours, and each action has its own shape.
+// Graph inputs are plain names. Deterministic; O(nodes + edges).
 #pragma once
 
 #include <fmt/format.h>
@@ -23,15 +23,13 @@
 
 namespace ckplan {
 
-// The part that Graphviz pictures of forward and joint graphs share.
-
-// The styles of nodes without a plan, of kept and of recomputed nodes.
+// Node styles; kPlainStyle is for graphs without a plan.
 inline constexpr std::string_view kPlainStyle = "shape=box";
 inline constexpr std::string_view kKeepStyle = "shape=box, style=filled, fillcolor=\"#56B4E9\"";
 inline constexpr std::string_view kRecomputeStyle =
     "shape=ellipse, style=filled, fillcolor=\"#E69F00\"";
 
-// Writes a picture of operations and of what flows between them, from its first line to its last.
+// Writes the DOT text of a picture, from its first line to its last.
 class DotPicture {
  public:
   explicit DotPicture(std::string_view name);
@@ -43,16 +41,16 @@ class DotPicture {
     text_ += '\n';
   }
 
-  // Writes the figures of the plan; `legend` explains the shapes.
+  // Writes the plan's main figures as a title; `legend` explains the shapes.
   void Title(const PlanFigures& figures, std::string_view algorithm, std::string_view legend);
   void BeginCluster(std::string_view id, std::string_view label);
   void EndCluster();
-  // Writes a value that is given from outside, under its own id.
+  // Writes an input of the graph.
   void Input(std::string_view id, std::string_view name);
-  // Writes a node named n0, n1, ... by its index; `decision` is null if there is no plan.
+  // Writes a node, whose DOT id is n<index>; `decision` is null without a plan.
   void Node(size_t depth, int32_t index, std::string_view name, std::string_view op,
             const NodeDecision* decision);
-  // `is_moved`: the value is on the host for a part of the step.
+  // `is_moved`: the plan moves the value to the host.
   void Edge(std::string_view from, int32_t to, Bytes bytes, std::string_view name,
             bool is_moved = false);
 
@@ -62,19 +60,18 @@ class DotPicture {
   std::string text_;
 };
 
-// `plan` may be null, which draws the graph alone. Otherwise it must be a plan for the step.
+// Draws the plan, or only the graph if `plan` is null.
 std::string WriteDot(const TrainingStep& step, const Plan* plan);
 
-// Draws a graph, or a plan for it, by modules for Graphviz. It is used for graphs that are too
-// large to view node by node.
+// WriteFoldedDot groups the nodes of a large graph into boxes.
 //
-// A box is a module, at the deepest level of nesting that has at most kMaxDotBoxes modules. If
-// nodes are in no modules, or in too many, a box is a segment of the plan or, without segments, a
-// run of consecutive nodes. A box shows its number of nodes and, for a plan, how many of them are
-// recomputed and how many bytes the kept ones make; an edge shows the bytes between two boxes.
+// A box is a module, at the deepest level of nesting that has at most kMaxDotBoxes modules. Without
+// modules, or with too many, a box is a segment of the plan or, without segments, a run of
+// consecutive nodes. A box shows its number of nodes and, for a plan, how many are recomputed and
+// the bytes of the kept ones; an edge shows the bytes that flow between two boxes.
 inline constexpr size_t kMaxDotBoxes = 60;
-// Graphs with more nodes are folded. Graphviz draws about a hundred pixels for each, so a picture
-// of more is several screens high.
+// Graphs with more nodes are folded: at about a hundred pixels per node, their pictures would be
+// several screens high.
 inline constexpr size_t kMaxDotNodes = 60;
 
 // `plan` may be null.

@@ -37,12 +37,12 @@ Result<Emitted> EmitDot(const EmitSource& source, const std::string& path) {
   if (step.node_count() <= kMaxDotNodes) return EmitEveryNode(source, path);
   Emitted emitted{WriteFoldedDot(step, source.plan)};
   emitted.notes.push_back(
-      fmt::format("{}: folded, for the graph has {} nodes; the form dot-nodes has all of them",
+      fmt::format("{}: drawn by module because the graph has {} nodes; use dot-nodes to draw them",
                   path, step.node_count()));
   return emitted;
 }
 
-// Draws the graph that the plan's algorithm worked on.
+// Draws the graph that the plan's algorithm used: folded by layers or not.
 Result<Emitted> EmitDivisionTree(const EmitSource& source, const std::string&) {
   const bool is_folded =
       source.plan != nullptr && source.plan->request.granularity == Granularity::kLayer;
@@ -81,20 +81,20 @@ Result<Emitted> EmitAccounting(const EmitSource& source, const std::string&) {
   return Emitted{AccountingJson(source.account(), source.memory)};
 }
 
-Emitted Traced(const EmitSource& source, std::string (*write)(const TracedPlan& traced)) {
+Emitted EmitTraced(const EmitSource& source, std::string (*write)(const TracedPlan& traced)) {
   return Emitted{write(TracePlan(source.step, *source.plan))};
 }
 
 Result<Emitted> EmitPerfetto(const EmitSource& source, const std::string&) {
-  return Traced(source, WritePerfetto);
+  return EmitTraced(source, WritePerfetto);
 }
 
 Result<Emitted> EmitMemoryViz(const EmitSource& source, const std::string&) {
-  return Traced(source, WriteMemoryViz);
+  return EmitTraced(source, WriteMemoryViz);
 }
 
 Result<Emitted> EmitPeakStacks(const EmitSource& source, const std::string&) {
-  return Traced(source, WritePeakStacks);
+  return EmitTraced(source, WritePeakStacks);
 }
 
 Result<Emitted> EmitReport(const EmitSource& source, const std::string&) {
@@ -127,12 +127,12 @@ constexpr std::array kEmitters = {
             EmitDivisionTree},
     Emitter{"curve", "memory at every step, as .csv or .svg", Emitter::Needs::kPlan, EmitCurve,
             /*takes_joint=*/true, kCurveEndings, /*takes_two=*/true},
-    Emitter{"accounting", "what training needs of a device, line by line, as JSON",
+    Emitter{"accounting", "an itemized list of the device memory that training needs, as JSON",
             Emitter::Needs::kPlan, EmitAccounting, /*takes_joint=*/true},
     Emitter{"peak-stacks", "memory at the peak, as folded stacks by module", Emitter::Needs::kPlan,
             EmitPeakStacks, /*takes_joint=*/true},
     Emitter{"perfetto",
-            "the steps and their memory, for ui.perfetto.dev",
+            "the schedule and its memory use, for ui.perfetto.dev",
             Emitter::Needs::kPlan,
             EmitPerfetto,
             /*takes_joint=*/true,

@@ -1,4 +1,4 @@
-// The table of file formats for graphs and plans. --emit, its help and its errors are made from it.
+// The table of output formats for graphs and plans. It drives --emit, its help and its errors.
 #pragma once
 
 #include <functional>
@@ -22,18 +22,18 @@ namespace ckplan {
 struct Plan;
 
 struct Emitted {
-  std::string text;                   // For the caller to write, unless `file` is set.
-  std::unique_ptr<PendingFile> file;  // For the caller to finish and commit.
+  std::string text;                   // The caller writes it, unless `file` is set.
+  std::unique_ptr<PendingFile> file;  // The caller finishes and commits it.
   std::vector<std::string> warnings;
-  std::vector<std::string> notes;  // Hints about contents that a reader may miss in the file.
+  std::vector<std::string> notes;  // Hints about the file's contents.
 };
 
-// Writes a copy of the plan's model that includes `plan_json` to a file.
+// Writes a copy of the plan's model, with `plan_json` embedded, to a file.
 using Annotator =
     std::function<Result<Emitted>(const std::string& plan_json, const std::string& path)>;
 
-// The pictures that papers have of graphs and plans. Their folders, which this one does not see,
-// make them, so the caller hands them in.
+// Pictures from papers. The caller passes the functions that draw them, since this folder must not
+// depend on the algorithms' folders.
 struct PaperPictures {
   Result<std::string> (*division_tree)(const TensorGraph& graph) = nullptr;  // For Graphviz.
   StepPredictor predictor;
@@ -41,16 +41,15 @@ struct PaperPictures {
 
 struct EmitSource {
   TrainingStep step;
-  const Plan* plan = nullptr;  // If null, the graph alone is written.
+  const Plan* plan = nullptr;  // Null to write only the graph.
   Annotator annotate = {};     // Empty unless the graph comes from a model.
-  // The plan to compare with, for emitters that take two; it may have another graph.
+  // The older plan of a comparison, for emitters that take two plans. Its graph may differ.
   const EmitSource* older = nullptr;
-  const PaperPictures* papers = nullptr;  // Never null where a form that papers have is written.
-  // What training by the plan needs of a device, in the memory that was asked for, if any. Set
-  // where there is a plan.
+  const PaperPictures* papers = nullptr;  // Required by the formats division-tree and curve.
+  // Computes the device memory that training needs. Set if there is a plan.
   std::function<Accounting()> account = {};
-  Budget memory = {};
-  // The plan of a joint step that was made of a forward graph, as a plan of that graph.
+  Budget memory = {};  // The device memory to compare with, if the user gave one.
+  // If the joint step was derived from a forward graph: the plan in terms of that graph.
   std::optional<Plan> in_model_form = std::nullopt;
 };
 
@@ -64,26 +63,26 @@ struct Emitter {
     kModel,  // Writes a plan into its model.
   };
   std::string_view name;
-  std::string_view summary;  // Says what the file is, such as "as JSON".
+  std::string_view summary;  // For help, such as "the plan or the graph, as JSON".
   Needs needs = Needs::kGraph;
   Result<Emitted> (*emit)(const EmitSource& source, const std::string& path) = nullptr;
   bool takes_joint = false;  // Also takes joint graphs and plans for them.
-  // The file name endings that it accepts, by which it chooses a format; empty if any name will do.
+  // The accepted file name endings, which select a variant; empty to accept any name.
   std::span<const std::string_view> endings = {};
-  bool takes_two = false;  // Two plans side by side.
-  bool is_binary = false;  // Does not write text, so it needs a file.
+  bool takes_two = false;  // Can write two plans side by side.
+  bool is_binary = false;  // Needs a file, since it does not write text.
 
   bool Takes(EmitSubject subject) const;
   // kUsage: the source is a joint graph, but this format is for forward graphs only.
   Result<Done> CheckFor(const EmitSource& source) const;
-  // kUsage: the path has none of the endings.
+  // kUsage: the path has none of `endings`.
   Result<Done> CheckEnding(std::string_view path) const;
 };
 
 std::span<const Emitter> AllEmitters();
-// Finds an emitter by its name. kUsage, suggesting the nearest name: there is none.
+// kUsage: no emitter has that name; the message suggests a similar name.
 Result<const Emitter*> FindEmitter(std::string_view name);
-// Returns the names of the emitters that take the subject: "json, dot or onnx".
+// Lists the names of the emitters that take the subject: "json, dot or onnx".
 std::string EmitterNames(EmitSubject subject, std::string_view last_separator);
 
 }  // namespace ckplan

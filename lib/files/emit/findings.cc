@@ -15,7 +15,7 @@ namespace ckplan {
 
 namespace {
 
-// Escapes as GitHub's own toolkit does: a message, or a property, which must not end early.
+// Escapes a message or a property of a workflow command as GitHub's own toolkit does.
 std::string GithubEscaped(std::string_view text, bool is_property) {
   std::string escaped;
   for (const char c : PrintableMessage(text)) {
@@ -28,18 +28,17 @@ std::string GithubEscaped(std::string_view text, bool is_property) {
   return escaped;
 }
 
-// XML 1.0 has no control characters except tabs and line ends, not even escaped, so the text is
-// made printable first.
+// Makes the text printable first, since XML 1.0 forbids most control characters even if escaped.
 std::string XmlEscaped(std::string_view text) { return XmlText(PrintableMessage(text)); }
 
 std::string TitleOf(const Finding& finding) { return "ckplan " + finding.subject; }
 
-// `seen` counts the earlier findings with the same fingerprint before disambiguation.
+// `seen` counts the earlier findings with the same identity.
 void WriteCodeQuality(const FindingsReport& report, const Finding& finding,
                       std::map<std::string, int>* seen, JsonWriter* json) {
   std::string identity = fmt::format("{}\n{}\n{}\n{}", finding.check, report.plan_path,
                                      report.model, finding.identity);
-  // Checks that passed count too: fixing one fault must not change the fingerprint of another.
+  // Passed checks count, too, so that fixing one fault does not change the fingerprint of another.
   const int earlier = (*seen)[identity]++;
   if (!finding.is_fault) return;
   if (earlier > 0) identity += fmt::format("\n{}", earlier);

@@ -89,7 +89,7 @@ void WriteComparison(const ComparisonHead& head, const std::vector<ComparedRow>&
   json->End().End();
 }
 
-void WriteUnread(const ComparedModel& model, JsonWriter* json) {
+void WriteFailedModel(const ComparedModel& model, JsonWriter* json) {
   json->BeginObject(JsonLayout::kLines);
   json->Key("schema_version").Text("1.0");
   json->Key("model").BeginObject(JsonLayout::kInline);
@@ -115,7 +115,7 @@ std::string WriteCompareJson(const std::vector<ComparedModel>& models) {
     if (model.failure.empty()) {
       WriteComparison(model.head, model.rows, &json);
     } else {
-      WriteUnread(model, &json);
+      WriteFailedModel(model, &json);
     }
   }
   json.End();
@@ -217,7 +217,7 @@ void WriteCurve(const std::vector<CurveChange>& curve, JsonWriter* json) {
   json->End();
 }
 
-void WriteRest(const PlanDiff& diff, JsonWriter* json) {
+void WriteOtherMemoryAtPeak(const PlanDiff& diff, JsonWriter* json) {
   json->Key("rest_at_peak_bytes");
   if (!diff.rest) {
     json->Null();
@@ -279,7 +279,7 @@ std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, cons
                 &json);
   }
   json.End();
-  WriteRest(diff, &json);
+  WriteOtherMemoryAtPeak(diff, &json);
   WriteCurve(diff.curve, &json);
   json.Key("request_differences").BeginArray(JsonLayout::kLines);
   for (const RequestDifference& difference : diff.request) {

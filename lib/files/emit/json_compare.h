@@ -1,4 +1,5 @@
-// Writes several algorithms' plans for one model side by side as JSON: schemas/compare.schema.json.
+// Writes the results of several algorithms, and comparisons of two plans, as JSON:
+// schemas/compare.schema.json and schemas/diff.schema.json.
 #pragma once
 
 #include <optional>
@@ -12,48 +13,47 @@
 
 namespace ckplan {
 
-// The answer of one algorithm: a plan, or the reason why there is none.
+// The result of one algorithm: a plan, or the reason why it failed.
 struct ComparedRow {
   std::string algorithm;
   std::string guarantee;        // For example "heuristic".
-  std::optional<Bytes> budget;  // The limit of the peak; empty if there is none, or if a least
-                                // budget was asked for but not found.
+  std::optional<Bytes> budget;  // Empty without a budget, or if the smallest one was not found.
   std::optional<Plan> plan;
-  std::string failure;              // The reason why there is no plan; empty if there is one.
-  std::optional<Bytes> min_budget;  // If no plan fits: the smallest budget with a plan.
-  std::string budget_text = {};     // The budget as it was typed: "60%".
+  std::string failure;              // Why the algorithm found no plan; empty if it did.
+  std::optional<Bytes> min_budget;  // If no plan fits: the smallest budget that has a plan.
+  std::string budget_text = {};     // The budget as the user typed it: "60%".
 };
 
 struct ComparisonHead {
   ModelIdentity model;
-  PlanRequest request;  // The part of the request that all rows share.
-  Bytes baseline_peak;  // The peak of keeping everything in the model's own order.
-  // The field of the budget ("added_time"), if rows are for different budgets; otherwise empty.
+  PlanRequest request;  // The settings that all rows share.
+  Bytes baseline_peak;  // The keep-all peak in the model's own order.
+  // The budget's field, such as "added_time", if the rows have different budgets; otherwise empty.
   std::string budget_field = {};
 };
 
-// One of several models, or a model with one of several sizes.
+// One of several models, or one of several sizes of a model.
 struct ComparedModel {
   ComparisonHead head;
   std::vector<ComparedRow> rows;
-  std::string failure;  // The reason why the model was not read; then there are no rows.
+  std::string failure;  // Why the model failed to load. If set, `rows` is empty.
 };
 
-// Solve times are left out, so that the same input gives the same bytes.
+// Omits solve times, so that the same input gives the same bytes.
 std::string WriteCompareJson(const ComparisonHead& head, const std::vector<ComparedRow>& rows);
-// An array of such objects.
+// Writes an array of these objects.
 std::string WriteCompareJson(const std::vector<ComparedModel>& models);
 
 // Writes two plans side by side as JSON: schemas/diff.schema.json.
 
-// How a change is shown: by a sign, which grep can find, and a word.
+// How a change is shown: as a sign, which grep can find, and a word.
 struct ChangeWords {
   std::string_view sign;  // One of "+", "-" and "~".
   std::string_view verb;  // For example "keep", "recompute", "new" or "gone".
 };
 ChangeWords WordsOf(const NodeChange& change);
 
-// `diff` and `summary` must be those of DiffPlans(older, newer). Writes all changes in their order.
+// `diff` and `summary` must be those of DiffPlans(older, newer). Writes all changes in order.
 std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, const PlanDiff& diff,
                           const DiffSummary& summary);
 

@@ -75,7 +75,7 @@ DecidedStep ReadStep(const JsonView& json, ReadWhat read_what) {
   PollStop();
   if (!json.is_array() || json.size() == 0) {
     json.Fault(
-        "must be a step: [\"f\", node], [\"loss\"], [\"b\", node] or [\"free\", tensor]; of a "
+        "must be a step: [\"f\", node], [\"loss\"], [\"b\", node] or [\"free\", tensor]; in a "
         "joint graph [\"r\", operation], [\"out\", value], [\"drop\", value] or [\"in\", value]");
     return {};
   }
@@ -89,9 +89,8 @@ DecidedStep ReadStep(const JsonView& json, ReadWhat read_what) {
   return step;
 }
 
-// The names of a plan's nodes and tensors, by their numbers in the plan. Names are preferred, since
-// numbers lose their meaning when a model changes. A node or tensor without its own name keeps its
-// number.
+// Maps the ids of a plan's nodes and tensors to their names, since ids change when a model changes.
+// A node or tensor without a unique name keeps its id.
 class PlanNames {
  public:
   explicit PlanNames(const JsonView& nodes) {
@@ -106,8 +105,8 @@ class PlanNames {
   }
 
   NameOrId Find(StepKind kind, const JsonView& json) const {
-    const bool is_of_tensor = Step{kind}.is_free() || IsTransfer(kind);
-    return (is_of_tensor ? tensors_ : nodes_).Find(json.Integer());
+    const bool names_tensor = Step{kind}.is_free() || IsTransfer(kind);
+    return (names_tensor ? tensors_ : nodes_).Find(json.Integer());
   }
 
  private:
@@ -143,13 +142,13 @@ Decisions ReadPlanSteps(const JsonView& root) {
   return decisions;
 }
 
-// Returns the only form that the object has; it is a fault if there is none or more than one.
+// Reports a fault unless the object has exactly one form.
 std::optional<Form> FormOf(const JsonView& json) {
   std::optional<Form> form;
   for (size_t i = 0; i < kForms.size(); ++i) {
     if (!json.has(kForms[i])) continue;
     if (form) {
-      json.Fault(fmt::format("has both {} and {}; decisions have only one form",
+      json.Fault(fmt::format("has both {} and {}; keep only one",
                              kForms[static_cast<size_t>(*form)], kForms[i]));
       return std::nullopt;
     }
@@ -225,7 +224,7 @@ Decisions ReadDecisions(const JsonView& json) {
 Result<Decisions> ReadDecisionsJson(std::string_view text, const std::string& where) {
   CKPLAN_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, where));
   const JsonView root = document.root();
-  CheckSchemaVersion(root, /*may_lack=*/true);
+  CheckSchemaVersion(root, /*allow_missing=*/true);
   Decisions decisions = root.has("schedule") ? ReadPlanSteps(root) : ReadDecisions(root);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   return decisions;

@@ -6,9 +6,8 @@
 //   {"lower_sets": [["conv1", "relu1"], ["conv2", "relu2"]]}
 //   {"order": [["f", "conv1"], ["f", "relu1"], ["loss"], ["b", "relu1"], ["b", "conv1"]]}
 //
-// schemas/decisions.schema.json describes it. A number in place of a name is the id of the node or
-// the tensor that `ckplan graph` shows. A plan file may be given instead; it stands for the order
-// of its steps.
+// See schemas/decisions.schema.json. A number instead of a name is the id of the node or tensor as
+// `ckplan graph` shows it. A plan file works, too: it gives the order of its steps.
 #pragma once
 
 #include <string>
@@ -21,8 +20,7 @@
 
 namespace ckplan {
 
-// `where` names the text in messages. kInvalidInput: the message lists all faults with their
-// places.
+// `where` names the text in messages. kInvalidInput lists all faults with their places.
 Result<Decisions> ReadDecisionsJson(std::string_view text, const std::string& where);
 
 // Writes the decisions as a value in another document.

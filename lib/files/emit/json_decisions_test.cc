@@ -68,7 +68,7 @@ TEST_CASE("decisions: anything else is refused with its place") {
       {"{}",
        "d.json: /: must be an object with one of kept, checkpoints, mirror_counts, lower_sets, "
        "order"},
-      {R"({"kept": [], "order": []})", "has both kept and order; decisions have only one form"},
+      {R"({"kept": [], "order": []})", "has both kept and order; keep only one"},
       {R"({"kept": [""]})", "/kept/0: a name must not be empty"},
       {R"({"kept": [[]]})", "/kept/0: is an array, must be a text"},
       {R"({"mirror_counts": {"a": -1}})", "/mirror_counts/a"},

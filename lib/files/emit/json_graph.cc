@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kOptimizedKey = "optimized_tensors";
 
-// Returns nothing after a fault.
+// Returns nothing if it reported a fault.
 std::optional<OptimizedTensors> ReadOptimizedRow(const JsonView& json) {
   if (!json.is_array() || json.size() != 3) {
     json.Fault("must be a triple [elements, bytes of an element, tensors]");
@@ -28,7 +28,7 @@ std::optional<OptimizedTensors> ReadOptimizedRow(const JsonView& json) {
       row.element_bytes <= kMaxElementBytes) {
     return row;
   }
-  json.Fault(fmt::format("all three must be at least 1, and an element has at most {} bytes",
+  json.Fault(fmt::format("all three must be at least 1, and the bytes of an element at most {}",
                          kMaxElementBytes));
   return std::nullopt;
 }
@@ -59,9 +59,8 @@ std::optional<std::vector<OptimizedTensors>> ReadOptimizedTensors(const JsonView
     tensors.push_back(*row);
   }
   if (!total || *total > gradients.count()) {
-    list.Fault(
-        fmt::format("these tensors need more than the {} bytes of what may be their gradients",
-                    gradients.count()));
+    list.Fault(fmt::format("these tensors need more than the {} bytes of the graph's gradients",
+                           gradients.count()));
     return std::nullopt;
   }
   return Merged(std::move(tensors));
@@ -98,8 +97,8 @@ class GraphWriter {
   }
 
  private:
-  // If devices divide the parameters, writes the bytes that the optimizer keeps state for, and the
-  // bytes of parameters and gradients that a device has undivided at a time.
+  // If the parameters are sharded, writes the bytes for which a device has optimizer state, and the
+  // bytes of unsharded parameters and gradients that it holds at a time.
   void WriteSharding() {
     if (graph_.optimized().bytes != graph_.constants().parameter_gradients) {
       json_.Key("optimized_bytes").Amount(graph_.optimized().bytes);
@@ -164,9 +163,9 @@ class GraphReader {
  public:
   explicit GraphReader(const JsonDocument& document) : root_(document.root()) {}
 
-  // Returns parts that must not be used if the document's Status() is an error.
+  // The caller must discard the result if the document's Status() is an error.
   TensorGraphParts Read() && {
-    CheckSchemaVersion(root_, /*may_lack=*/true);
+    CheckSchemaVersion(root_, /*allow_missing=*/true);
     parts_.name = root_.TextOr("name", "graph");
     if (root_.has("tensors")) {
       ReadFullForm();
@@ -196,7 +195,7 @@ class GraphReader {
     std::set<TensorId> seen;
     for (size_t i = 0; i < parts_.outputs.size(); ++i) {
       if (!seen.insert(parts_.outputs[i]).second) {
-        outputs.at(i).Fault("this tensor is an output of the graph already");
+        outputs.at(i).Fault("this tensor is already an output of the graph");
       }
     }
   }
@@ -295,7 +294,7 @@ class GraphReader {
     parts_.nodes.push_back(std::move(node));
   }
 
-  // Returns for each node whether an edge leaves it.
+  // Returns a flag per node: whether an edge leaves it.
   std::vector<bool> ReadEdges(const JsonView& edges) {
     std::vector<bool> has_successor(parts_.nodes.size());
     for (size_t i = 0; i < edges.size(); ++i) {

@@ -1,11 +1,11 @@
-// graph.json: a TensorGraph as a file, for graphs from elsewhere and for users who want to check a
-// plan themselves. schemas/graph.schema.json describes both of its forms.
+// graph.json: a TensorGraph as a file, for graphs from other programs and for users who want to
+// check a plan themselves. schemas/graph.schema.json describes its two forms.
 //
-//   full      tensors and nodes with everything that a TensorGraph holds; WriteGraphJson writes it
+//   full      all data of a TensorGraph; WriteGraphJson writes it
 //   minimal   {"nodes": [{"id", "bytes", "time"}], "edges": [[from, to]]}, as in the papers: one
 //             output per node, with the node's id; no inputs. By default, backward reads the node's
-//             inputs and output ("backward_reads" overrides it) and costs what forward costs
-//             ("backward_time" overrides it). The outputs are those of nodes without successors
+//             inputs and output ("backward_reads" overrides it) and costs as much as forward
+//             ("backward_time" overrides it). Nodes without successors make the graph's outputs
 //
 // Guarantees ReadGraphJson(WriteGraphJson(g)) == g for UTF-8 names, and the same bytes for the same
 // graph everywhere. Reading ignores unknown keys. Ids in the file are file_id in the graph: any
@@ -29,11 +29,7 @@
 
 namespace ckplan {
 
-// What graphs of both kinds have in their JSON: the numbers of nodes in files, and what is
-// trained.
-
-// Maps the ids in a file, any distinct integers from 0 to 2^63 - 1, to positions in the graph that
-// is read from the file.
+// Maps the ids in a file, any distinct integers from 0 to 2^63 - 1, to positions in the graph.
 template <typename IdType>
 class FileIds {
  public:
@@ -44,7 +40,7 @@ class FileIds {
       id.Fault(fmt::format("another {} has the id {} too; ids must be unique", kind, id.Integer()));
     }
   }
-  // Returns none and records a fault if the id is unknown.
+  // Reports a fault and returns none if the id is unknown.
   IdType Find(const JsonView& id, std::string_view kind) const {
     const int64_t number = id.Integer();
     if (!id.is_file_id()) return IdType();
@@ -58,8 +54,8 @@ class FileIds {
   std::unordered_map<int64_t, IdType> positions_;
 };
 
-// Returns whether the value is an array of two. If not, a fault says what the two must be:
-// "[output, input]".
+// Reports a fault and returns false unless the value is an array of two. `what` describes the two,
+// such as "[output, input]".
 inline bool ExpectPair(const JsonView& json, std::string_view what) {
   if (json.is_array() && json.size() == 2) return true;
   json.Fault(fmt::format("must be a pair {}", what));
@@ -70,8 +66,8 @@ inline bool ExpectPair(const JsonView& json, std::string_view what) {
 // "optimized_tensors": [[elements, bytes of an element, how many], ...]
 void WriteOptimizedTensors(const std::vector<OptimizedTensors>& tensors, JsonWriter* json);
 
-// Reads them from the file's outermost object; nothing if the key is absent. It is a fault if they
-// need more than `gradients`, the bytes of what may hold gradients.
+// Reads them from the file's root object; returns nothing if the key is absent. Reports a fault if
+// they need more bytes than `gradients`, an upper bound on the graph's gradients.
 std::optional<std::vector<OptimizedTensors>> ReadOptimizedTensors(const JsonView& root,
                                                                   Bytes gradients);
 
@@ -83,7 +79,6 @@ std::string WriteGraphJson(const TensorGraph& graph);
 // each with its place: `g.json: /nodes/3/inputs/0: no tensor has the id 17`.
 Result<TensorGraph> ReadGraphJson(std::string_view text, const std::string& where);
 
-// Does the same with a text that is already parsed.
 Result<TensorGraph> ReadGraph(const JsonDocument& document);
 
 }  // namespace ckplan

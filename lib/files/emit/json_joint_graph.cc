@@ -93,9 +93,9 @@ class JointGraphReader {
   explicit JointGraphReader(const JsonDocument& document)
       : root_(document.root()), is_full_(root_.has("values")) {}
 
-  // Returns parts that must not be used if the document's Status() is an error.
+  // The caller must discard the result if the document's Status() is an error.
   JointGraphParts Read() && {
-    CheckSchemaVersion(root_, /*may_lack=*/true);
+    CheckSchemaVersion(root_, /*allow_missing=*/true);
     parts_.name = root_.TextOr("name", "graph");
     if (is_full_ || root_.has("kind")) root_["kind"].Choice({kJointKind});
     const JsonView ops = root_["ops"];
@@ -119,8 +119,7 @@ class JointGraphReader {
     parts_.optimized_tensors = ReadOptimizedTensors(root_, PossibleGradients());
   }
 
-  // Returns the bytes of all values that may hold gradients: those of their kinds, and the results
-  // that operations write.
+  // Sums the values that can be gradients: values of a gradient kind, and results.
   Bytes PossibleGradients() const {
     IdVector<ValueId, bool> is_gradient(parts_.values.size());
     for (const ValueId id : parts_.values.ids()) {
@@ -133,7 +132,7 @@ class JointGraphReader {
     }
     Bytes bytes;
     for (const ValueId id : parts_.values.ids()) {
-      // Create refuses totals above the limit; adding on could overflow.
+      // Stops adding above the limit to avoid overflow; Create rejects such a graph anyway.
       if (!is_gradient[id] || bytes > kMaxTotalBytes) continue;
       bytes += std::min(parts_.values[id].bytes, kMaxTotalBytes);
     }
@@ -154,7 +153,7 @@ class JointGraphReader {
     value_ids_.Add(id, "value", parts_.values.push_back(std::move(value)));
   }
 
-  // Separate from ReadValue, since a value may come after its alias in the list.
+  // Runs after ReadValue, since a value may follow its alias in the list.
   void ReadAlias(const JsonView& json, ValueId id) {
     if (!json.has("alias_of")) return;
     const JsonView base = json["alias_of"];
@@ -230,14 +229,14 @@ class JointGraphReader {
     return ids;
   }
 
-  // Finds a value by its id, or in the minimal form by the position of the operation that makes it.
+  // Finds a value by its id or, in the minimal form, by the position of its operation.
   ValueId FindValue(const JsonView& json, std::string_view kind) {
     if (is_full_) return value_ids_.Find(json, kind);
     const int64_t position = json.Integer();
     if (!json.is_file_id()) return ValueId();
     const auto index = static_cast<size_t>(position);
     if (index < parts_.values.size()) return ValueId(index);
-    json.Fault(fmt::format("there is no {0} {1}; {0}s count from 0 in the list", kind, position));
+    json.Fault(fmt::format("no {0} {1}; {0}s are numbered from 0 in list order", kind, position));
     return ValueId();
   }
 
@@ -247,7 +246,7 @@ class JointGraphReader {
     for (size_t i = 0; i < parts_.results.size(); ++i) {
       const ValueId id = parts_.results[i];
       if (!id.is_none() && !seen.insert(id).second) {
-        results.at(i).Fault("this is a result of the graph already");
+        results.at(i).Fault("this value is already a result of the graph");
       }
     }
   }

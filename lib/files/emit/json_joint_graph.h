@@ -1,13 +1,13 @@
-// A JointGraph as a file: a training step of any origin. schemas/joint.schema.json describes both
-// forms; docs/joint-graphs.md explains them.
+// A JointGraph as a file. schemas/joint.schema.json describes its two forms, and
+// docs/joint-graphs.md explains them.
 //
-//   full      {"kind": "joint", "values": [...], "ops": [...], "results": [...]}: everything that a
-//             JointGraph holds; WriteJointGraphJson writes it
-//   minimal   {"ops": [{"name", "time", "bytes", "reads": [op, ...]}]}: one value for each
-//             operation; reads are positions in the list; the last operation makes the result,
-//             unless "results" names others
+//   full      {"kind": "joint", "values": [...], "ops": [...], "results": [...]}: all data of a
+//             JointGraph; WriteJointGraphJson writes it
+//   minimal   {"ops": [{"name", "time", "bytes", "reads": [op, ...]}]}: one value per operation;
+//             reads are positions in the list; the last operation makes the result, unless
+//             "results" names others
 //
-// The order of the list of operations is the graph's own order.
+// The order of the operations in the list is the graph's own order.
 //
 // Guarantees ReadJointGraphJson(WriteJointGraphJson(g)) == g for UTF-8 names, and the same bytes
 // for the same graph everywhere. Reading ignores unknown keys. Ids in the file are file_id in the
@@ -26,8 +26,8 @@ namespace ckplan {
 
 std::string WriteJointGraphJson(const JointGraph& graph);
 
-// `where` names the text in messages, e.g. the file. kInvalidInput: the message lists the faults
-// (at most ten) with their places: `g.json: /ops/3/reads/0: no value has the id 17`.
+// `where` names the text in messages, e.g. the file. kInvalidInput lists up to ten faults with
+// their places: `g.json: /ops/3/reads/0: no value has the id 17`.
 Result<JointGraph> ReadJointGraphJson(std::string_view text, const std::string& where);
 
 // Reads a graph of either kind. The text is a joint graph if its "kind" says so, or if it has "ops"

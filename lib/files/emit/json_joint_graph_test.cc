@@ -238,7 +238,7 @@ TEST_CASE("joint graph files: faults are reported with their places") {
     CHECK(faults.find(row.fault) != std::string::npos);
   }
   CHECK(JointFaults(Replaced(kMinimalJoint, "[1, 0]", "[1, 3]")) ==
-        "g.json: /ops/2/reads/1: there is no operation 3; operations count from 0 in the list");
+        "g.json: /ops/2/reads/1: no operation 3; operations are numbered from 0 in list order");
   CHECK(JointFaults(Replaced(kMinimalJoint, "[0]", "[2]")).find("is read before \"c\" makes it") !=
         std::string::npos);
   CHECK(JointFaults("{\"ops\": []}") ==

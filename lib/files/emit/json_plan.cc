@@ -16,22 +16,21 @@ namespace ckplan {
 namespace {
 
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
-// Figures of a plan do not exceed these limits, and the sum of all of them does not overflow. A
-// node may run any number of times, so overheads may be larger than the cost of a pass.
+// Limits for a plan's figures, low enough that sums do not overflow. A node may run many times, so
+// an overhead can exceed the cost of a pass.
 constexpr int64_t kMaxBytes = 8 * kMaxTotalBytes.count();
 constexpr int64_t kMaxOverhead = int64_t{1} << 62;
 
 Bytes ReadBytes(const JsonView& json) { return Bytes(json.Integer(0, kMaxBytes)); }
-// The plan of a joint graph may leave out operations that are not needed, and so cost less.
+// A joint graph's plan may skip operations that nothing needs, so its overhead can be negative.
 enum class PlanKind { kForward, kJoint };
 Cost ReadOverhead(const JsonView& json, PlanKind kind) {
   return Cost(json.Integer(kind == PlanKind::kJoint ? -kMaxTotalCost.count() : 0, kMaxOverhead));
 }
 Cost ReadPassCost(const JsonView& json) { return Cost(json.Integer(0, kMaxTotalCost.count())); }
 
-// ---- Reading: what needs no graph ----
+// ---- Parts that can be read without the graph ----
 
-// Returns the enumerator whose name the text is.
 template <typename Enum>
 Enum ReadEnum(const JsonView& json, std::initializer_list<Enum> enumerators) {
   std::vector<std::string_view> names;
@@ -55,12 +54,12 @@ ModelIdentity ReadModel(const JsonView& json) {
   return model;
 }
 
-// Reads the request, whose fields are in two parts of the file.
+// The fields of the request are split between two parts of the file.
 PlanRequest ReadRequest(const JsonView& request_part, const JsonView& model_part) {
   PlanRequest request;
   for (const RequestField& field : RequestFields()) {
-    const bool is_of_model = field.part == RequestField::Part::kModel;
-    ReadField(field, is_of_model ? model_part : request_part, &request);
+    const bool belongs_to_model = field.part == RequestField::Part::kModel;
+    ReadField(field, belongs_to_model ? model_part : request_part, &request);
   }
   return request;
 }
@@ -73,7 +72,7 @@ PlanHeader ReadHeader(const JsonView& root) {
 
 PlanKind KindOf(const PlanIds& ids) { return ids.is_joint ? PlanKind::kJoint : PlanKind::kForward; }
 
-// Finds the kind by the first step, without the graph.
+// Tells the kind by the first step, without the graph.
 PlanKind KindOf(const JsonView& root) {
   if (!root.has("schedule") || !root["schedule"].has("steps")) return PlanKind::kForward;
   const JsonView steps = root["schedule"]["steps"];
@@ -178,9 +177,8 @@ NodeLabel ReadLabel(const JsonView& row) {
   return label;
 }
 
-// Reads a row with the names of the plan's own graph; nodes without a name use their number.
-// `total` sums up all rows and must stay within the limit of a graph, so that no later sum
-// overflows.
+// Reads a row of the node table; a node without a name gets one from its id. Adds the row's bytes
+// to `total` and limits it to kMaxTotalBytes, so that later sums do not overflow.
 PlanDigest::Row ReadRow(const JsonView& json, PlanKind kind, Bytes* total) {
   PlanDigest::Row row;
   row.name = json.TextOr("name", "");
@@ -201,8 +199,8 @@ PlanDigest::Row ReadRow(const JsonView& json, PlanKind kind, Bytes* total) {
   return row;
 }
 
-// Returns a map from each tensor id to the row of the node that makes it.
-std::unordered_map<int64_t, size_t> RowsOfTensors(const JsonView& nodes) {
+// Maps each tensor id to the row of the node that produces it.
+std::unordered_map<int64_t, size_t> ProducerRows(const JsonView& nodes) {
   std::unordered_map<int64_t, size_t> rows;
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (!nodes.at(i).has("outputs")) continue;
@@ -212,10 +210,10 @@ std::unordered_map<int64_t, size_t> RowsOfTensors(const JsonView& nodes) {
   return rows;
 }
 
-// Adds the memory at the peak to the rows and to the rest. The file is unchecked, so this verifies
-// that the parts add up to the peak.
+// Distributes the memory at the peak to the rows and `rest`. Verifies that the parts add up to the
+// peak, since the file is not checked.
 void ReadPeakParts(const JsonView& root, PlanDigest* digest) {
-  const std::unordered_map<int64_t, size_t> rows = RowsOfTensors(root["nodes"]);
+  const std::unordered_map<int64_t, size_t> rows = ProducerRows(root["nodes"]);
   const JsonView live = root["peak"]["live"];
   PlanDigest::PeakRest rest;
   int64_t left = (digest->figures.peak - digest->figures.other_micro_batches).count();
@@ -223,20 +221,20 @@ void ReadPeakParts(const JsonView& root, PlanDigest* digest) {
     const JsonView json = live.at(i);
     const size_t kind = json.at(0).Choice({kLiveTensor, kLiveGradient, kLiveWorkspace});
     const Bytes bytes(json.at(2).Integer());
-    if (bytes.count() > left) return json.Fault("what is in memory is more than peak_bytes");
+    if (bytes.count() > left) return json.Fault("these buffers add up to more than peak_bytes");
     left -= bytes.count();
     if (kind == 1) rest.gradients += bytes;
     if (kind == 2) rest.workspace += bytes;
     if (kind != 0) continue;
     const auto row = rows.find(json.at(1).Integer());
-    if (row == rows.end()) return json.at(1).Fault("no node has this tensor");
+    if (row == rows.end()) return json.at(1).Fault("no node outputs this tensor");
     digest->rows[row->second].at_peak += bytes;
   }
-  if (left > 0) live.Fault(fmt::format("is {} bytes less than peak_bytes", left));
+  if (left > 0) live.Fault(fmt::format("these buffers add up to {} bytes less than peak_bytes", left));
   digest->rest = rest;
 }
 
-// Adds to each row the bytes of its values that are copied to the host.
+// Adds up the bytes that the plan copies to the host for each row.
 void ReadMoved(const JsonView& root, PlanDigest* digest) {
   std::unordered_map<int64_t, std::pair<size_t, Bytes>> rows;
   const JsonView nodes = root["nodes"];
@@ -255,12 +253,12 @@ void ReadMoved(const JsonView& root, PlanDigest* digest) {
                         step.at(0).Text() == kOutStep;
     if (!is_out || !moved.insert(step.at(1).Integer()).second) continue;
     const auto row = rows.find(step.at(1).Integer());
-    if (row == rows.end()) return step.at(1).Fault("no node has this tensor");
+    if (row == rows.end()) return step.at(1).Fault("no node outputs this tensor");
     digest->rows[row->second.first].moved += row->second.second;
   }
 }
 
-// ---- Reading: what refers to the graph ----
+// ---- Parts that refer to the graph ----
 
 class GraphPartReader {
  public:
@@ -269,7 +267,7 @@ class GraphPartReader {
     for (const TensorId id : ids_.tensors.ids()) tensors_.emplace(ids_.tensors[id], id);
   }
 
-  // Returns a description of what is wrong with the order of the rows, or "".
+  // Returns an error message if the rows are in the wrong order, otherwise "".
   std::string ReadNodes(const JsonView& rows, Plan* plan) const {
     plan->decisions.resize(ids_.nodes.size());
     plan->labels.resize(ids_.nodes.size());
@@ -286,14 +284,14 @@ class GraphPartReader {
       const JsonView row = rows.at(i);
       const NodeId node = FindNode(row["id"]);
       if (node.is_none()) continue;
-      if (is_read[node]) row.Fault(fmt::format("this {} has a row already", ids_.node_word()));
+      if (is_read[node]) row.Fault(fmt::format("this {} already has a row", ids_.node_word()));
       is_read[node] = true;
       plan->decisions[node] = ReadDecision(row, kind_);
       plan->labels[node] = ReadLabel(row);
       if (static_cast<size_t>(node.index()) == i || !misplaced.empty()) continue;
-      misplaced = fmt::format(
-          "{} is the row of {} {}, but must be that of {}: rows stand in the order of the graph",
-          row.place(), ids_.node_word(), ids_.nodes[node], ids_.nodes[NodeId(i)]);
+      misplaced =
+          fmt::format("{} is the row of {} {}, expected {}: rows must be in the order of the graph",
+                      row.place(), ids_.node_word(), ids_.nodes[node], ids_.nodes[NodeId(i)]);
     }
     return misplaced;
   }
@@ -395,8 +393,8 @@ std::optional<std::vector<Bytes>> ReadSegmentPeaks(const JsonView& root) {
 Result<PlanHeader> ReadPlanHeader(std::string_view text, const std::string& where) {
   CKPLAN_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, where));
   const JsonView root = document.root();
-  CheckSchemaVersion(root, /*may_lack=*/false);
-  CKPLAN_RETURN_IF_ERROR(document.Status());  // In another version, fields may have any meaning.
+  CheckSchemaVersion(root, /*allow_missing=*/false);
+  CKPLAN_RETURN_IF_ERROR(document.Status());  // Fields may differ in another version.
   PlanHeader header = ReadHeader(root);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   return header;
@@ -410,7 +408,7 @@ bool HasRequest(std::string_view text) {
 Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& where) {
   CKPLAN_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, where));
   const JsonView root = document.root();
-  CheckSchemaVersion(root, /*may_lack=*/false);
+  CheckSchemaVersion(root, /*allow_missing=*/false);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   const PlanKind kind = KindOf(root);
   PlanHeader header = ReadHeader(root);
@@ -437,7 +435,7 @@ Result<Plan> ReadPlan(std::string_view text, PlanIds ids, const TensorGraph* gra
                       const std::string& where) {
   CKPLAN_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, where));
   const JsonView root = document.root();
-  CheckSchemaVersion(root, /*may_lack=*/false);
+  CheckSchemaVersion(root, /*allow_missing=*/false);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   Plan plan;
   PlanHeader header = ReadHeader(root);
@@ -456,11 +454,11 @@ Result<Plan> ReadPlan(std::string_view text, PlanIds ids, const TensorGraph* gra
   if (!misplaced.empty()) {
     return MakeError(ErrorCode::kCheckFailed, fmt::format("{}: {}", where, misplaced));
   }
-  // A Plan does not store these, so they are checked here.
+  // A Plan does not store these, so the reader checks them.
   if (peaks && *peaks != (graph == nullptr ? std::vector<Bytes>() : SegmentPeaksOf(*graph, plan))) {
     return MakeError(ErrorCode::kCheckFailed,
-                     fmt::format("{}: /result/paper/segment_peak_bytes: the lower sets lead to "
-                                 "other figures",
+                     fmt::format("{}: /result/paper/segment_peak_bytes: differs from the peaks "
+                                 "of the plan's lower sets",
                                  where));
   }
   return plan;

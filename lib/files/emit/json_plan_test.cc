@@ -142,12 +142,13 @@ TEST_CASE("json plan: a digest with impossible sums is refused") {
   const struct {
     std::string from, to, fault;
   } kRows[] = {
-      {"\"peak_bytes\": 8", "\"peak_bytes\": 9", "/peak/live: is 1 bytes less than peak_bytes"},
+      {"\"peak_bytes\": 8", "\"peak_bytes\": 9",
+       "/peak/live: these buffers add up to 1 bytes less than peak_bytes"},
       {"\"peak_bytes\": 8", "\"peak_bytes\": 7",
-       "/peak/live/2: what is in memory is more than peak_bytes"},
+       "/peak/live/2: these buffers add up to more than peak_bytes"},
       {"[\"w\", 1, 2]", "[\"w\", 1, 9223372036854775807]",
-       "/peak/live/2: what is in memory is more than peak_bytes"},
-      {"[\"t\", 0, 4]", "[\"t\", 9, 4]", "/peak/live/0/1: no node has this tensor"},
+       "/peak/live/2: these buffers add up to more than peak_bytes"},
+      {"[\"t\", 0, 4]", "[\"t\", 9, 4]", "/peak/live/0/1: no node outputs this tensor"},
       {"\"bytes\": 2}", "\"bytes\": 72057594037927936}", "/nodes/1/outputs/0/bytes"},
   };
   REQUIRE(ReadPlanDigest(kSmallText, "p.json").ok());
@@ -303,7 +304,7 @@ TEST_CASE("plan.json: faults are reported with their places") {
       {"\"segment\": 1", "\"segment\": 2147483648", "/nodes/1/segment: 2147483648 is out of range"},
       {"\"keep\"", "\"drop\"", "/nodes/0/action: \"drop\" is unknown"},
       {"\"id\": 1, \"name\": \"b\", \"op\"", "\"id\": 0, \"op\"",
-       "/nodes/1: this node has a row already"},
+       "/nodes/1: this node already has a row"},
       {"\"id\": 1, \"name\": \"b\", \"op\"", "\"id\": 8, \"op\"",
        "/nodes/1/id: the graph \"text\" has no node 8; the plan is for another graph"},
       {"[\"loss\"]", "[\"loss\", 1]", "/schedule/steps/2: has 2 members, must have 1"},
@@ -345,7 +346,7 @@ TEST_CASE("plan.json: rows that are not in the order of the graph do not pass as
   REQUIRE_FALSE(plan.ok());
   CHECK(plan.error().code == ErrorCode::kCheckFailed);
   CHECK(plan.error().message ==
-        "p.json: /nodes/1 is the row of node 2, but must be that of 1: rows stand in the order of "
+        "p.json: /nodes/1 is the row of node 2, expected 1: rows must be in the order of "
         "the graph");
 }
 

@@ -1,4 +1,4 @@
-// The words of plan files that both the writer and the reader use.
+// Words in plan files that the writer and the reader share.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ inline constexpr std::string_view kLossStep = "loss";
 inline constexpr std::string_view kBackwardStep = "b";
 inline constexpr std::string_view kFreeStep = "free";
 inline constexpr std::string_view kFreeGradientStep = "free-gradient";
-inline constexpr std::string_view kRunStep = "r";  // This and the next three are of joint graphs.
+inline constexpr std::string_view kRunStep = "r";  // This and the next three: joint graphs only.
 inline constexpr std::string_view kOutStep = "out";
 inline constexpr std::string_view kDropStep = "drop";
 inline constexpr std::string_view kInStep = "in";
@@ -28,7 +28,7 @@ inline constexpr std::string_view kLiveTensor = "t";
 inline constexpr std::string_view kLiveGradient = "g";
 inline constexpr std::string_view kLiveWorkspace = "w";
 
-// The numbers by which plan files refer to the parts of a graph of either kind.
+// The ids by which plan files refer to nodes and tensors of a graph of either kind.
 struct PlanIds {
   std::string graph_name;
   IdVector<NodeId, int64_t> nodes;      // The operations of a joint graph.

@@ -256,7 +256,7 @@ class PlanWriter {
 std::string WritePlanJson(const Plan& plan, const TrainingStep& step) {
   CKPLAN_CHECK(
       plan.decisions.size() == step.node_count() && plan.labels.size() == step.node_count(),
-      "a plan decides about every node of its graph, and names it");
+      "a plan has a decision and a label for every node of its graph");
   std::vector<Bytes> segment_peaks;
   if (!step.is_joint()) segment_peaks = SegmentPeaksOf(step.forward(), plan);
   return PlanWriter(plan, PlanIdsOf(step), std::move(segment_peaks)).Write();

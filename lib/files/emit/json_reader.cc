@@ -22,7 +22,7 @@ constexpr size_t kMaxReported = 10;
 
 constexpr auto kMaxInteger = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 
-// Finds where a text stops being JSON, or where an object repeats a key.
+// Finds the first syntax error or repeated key in a text that is not valid JSON.
 class ErrorFinder : public nlohmann::json_sax<json> {
  public:
   size_t position = 0;
@@ -65,12 +65,12 @@ std::string Shorten(std::string_view text) {
   return Printable(text, kLongest);
 }
 
-Error NotJson(std::string_view text, const std::string& where) {
+Error InvalidJsonError(std::string_view text, const std::string& where) {
   ErrorFinder finder;
   json::sax_parse(text.begin(), text.end(), &finder);
-  if (finder.repeated_key) {  // A reader would see one of the two values without saying which.
+  if (finder.repeated_key) {  // The parser would silently drop one of the two values.
     return MakeError(ErrorCode::kInvalidInput,
-                     fmt::format("{}: an object has the key \"{}\" twice; leave out one of them",
+                     fmt::format("{}: an object has the key \"{}\" twice; remove one of them",
                                  where, Shorten(*finder.repeated_key)));
   }
   const size_t end = std::min(finder.position == 0 ? 0 : finder.position - 1, text.size());
@@ -79,13 +79,13 @@ Error NotJson(std::string_view text, const std::string& where) {
   const size_t line_start =
       before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
   const std::string_view what =
-      end == text.size() ? "the text ends too early" : "it is damaged or not JSON";
+      end == text.size() ? "the text ends unexpectedly" : "not valid JSON";
   return MakeError(ErrorCode::kInvalidInput,
                    fmt::format("{}: line {}, column {}: {}; write the file again", where, line,
                                end - line_start + 1, what));
 }
 
-// An iterator over a text that is being parsed. It polls for a stop now and then.
+// Iterates over a text during parsing and polls for a stop every kStride characters.
 struct PolledText {
   using iterator_category = std::forward_iterator_tag;
   using value_type = char;
@@ -120,7 +120,7 @@ std::string_view KindOf(const json& value) {
   return "null";
 }
 
-void AppendStep(std::string_view key, std::string* place) {
+void AppendKey(std::string_view key, std::string* place) {
   *place += '/';
   for (const char c : Shorten(key)) {
     if (c == '~') {
@@ -133,13 +133,13 @@ void AppendStep(std::string_view key, std::string* place) {
   }
 }
 
-// Appends the path from `from` to `value`, if that is inside. Recursion is at most kMaxJsonLevels
-// deep.
+// Appends the path from `from` to `value` and returns true if it finds `value`. The recursion is at
+// most kMaxJsonLevels deep.
 bool FindPlace(const json& from, const json* value, std::string* place) {
   if (&from == value) return true;
   const size_t length = place->size();
   for (auto it = from.begin(); from.is_structured() && it != from.end(); ++it) {
-    AppendStep(from.is_object() ? it.key() : std::to_string(it - from.begin()), place);
+    AppendKey(from.is_object() ? it.key() : std::to_string(it - from.begin()), place);
     if (FindPlace(*it, value, place)) return true;
     place->resize(length);
   }
@@ -172,9 +172,9 @@ size_t JsonView::size() const {
 }
 
 JsonView JsonView::at(size_t index) const {
-  const bool is_there = value_ != nullptr && value_->is_array() && index < value_->size();
-  if (!is_there && value_ != nullptr) Fault(fmt::format("member {} is missing", index));
-  return {is_there ? &(*value_)[index] : nullptr, state_};
+  const bool exists = value_ != nullptr && value_->is_array() && index < value_->size();
+  if (!exists && value_ != nullptr) Fault(fmt::format("member {} is missing", index));
+  return {exists ? &(*value_)[index] : nullptr, state_};
 }
 
 bool JsonView::is_file_id() const {
@@ -261,8 +261,8 @@ bool JsonView::ExpectObject() const {
   return false;
 }
 
-void JsonView::WrongKind(std::string_view wanted) const {
-  Fault(fmt::format("is {}, must be {}", KindOf(*value_), wanted));
+void JsonView::WrongKind(std::string_view expected) const {
+  Fault(fmt::format("is {}, must be {}", KindOf(*value_), expected));
 }
 
 JsonDocument::JsonDocument(json root, std::string where)
@@ -274,7 +274,8 @@ Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string wher
   CKPLAN_ASSIGN_OR_RETURN(const size_t members, MeasureJson(text, where));
   json parsed = json::parse(PolledText{text.data()}, PolledText{text.data() + text.size()}, nullptr,
                             /*allow_exceptions=*/false);
-  if (parsed.is_discarded() || CountMembers(parsed) != members) return NotJson(text, where);
+  if (parsed.is_discarded() || CountMembers(parsed) != members)
+    return InvalidJsonError(text, where);
   return JsonDocument(std::move(parsed), std::move(where));
 }
 
@@ -297,13 +298,13 @@ Result<Done> JsonDocument::Status() const {
   return error;
 }
 
-void CheckSchemaVersion(const JsonView& root, bool may_lack) {
-  if (may_lack && !root.has("schema_version")) return;
+void CheckSchemaVersion(const JsonView& root, bool allow_missing) {
+  if (allow_missing && !root.has("schema_version")) return;
   const JsonView version = root["schema_version"];
   const std::string text = version.Text();
   if (!version.is_text() || text.substr(0, text.find('.')) == "1") return;
-  version.Fault(fmt::format(
-      "unknown version \"{}\"; this ckplan reads 1.x, a newer one may read it", Shorten(text)));
+  version.Fault(fmt::format("unknown version \"{}\"; this ckplan reads 1.x, so try a newer one",
+                            Shorten(text)));
 }
 
 }  // namespace ckplan

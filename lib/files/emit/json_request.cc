@@ -61,7 +61,7 @@ namespace {
 
 using InFile = RequestField::InFile;
 
-// Above the needs of any graph with its gradients; low enough that sums do not overflow.
+// More than any graph needs with its gradients, but low enough that sums do not overflow.
 constexpr int64_t kMaxBudget = 8 * kMaxTotalBytes.count();
 
 class FieldWriter {
@@ -140,7 +140,8 @@ class FieldReader {
     member.set(&request_, value_.Choice({member.words.begin(), member.words.end()}));
   }
   void operator()(std::string PlanRequest::*member) const {
-    if (member == &PlanRequest::workspaces) value_.Choice({"file"});  // Plans do not name the file.
+    // A plan says that workspaces came from a file, but not from which one.
+    if (member == &PlanRequest::workspaces) value_.Choice({"file"});
     request_.*member = value_.Text();
   }
   void operator()(int64_t PlanRequest::*member) const {
@@ -169,7 +170,7 @@ class FieldReader {
     });
   }
   void operator()(NamePatterns PlanRequest::*member) const {
-    if (value_.is_array() && value_.size() == 0) value_.Fault("there is no pattern");
+    if (value_.is_array() && value_.size() == 0) value_.Fault("needs at least one pattern");
     for (size_t i = 0; i < value_.size(); ++i) {
       (request_.*member).push_back(value_.at(i).Text());
     }

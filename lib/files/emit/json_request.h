@@ -1,5 +1,5 @@
-// Writes and reads the fields of a request as members of a JSON object, by the table of fields
-// (lib/planning/plan/request_fields.h).
+// Writes and reads the fields of a request (lib/planning/plan/request_fields.h) as members of a
+// JSON object, and writes the device memory that training needs (schemas/accounting.schema.json).
 #pragma once
 
 #include <string>
@@ -13,24 +13,21 @@
 
 namespace ckplan {
 
-// What training needs of a device, as JSON: schemas/accounting.schema.json.
-
-// Writes an array with an object for each line.
+// Writes an array with one object per line.
 void WriteMemoryLines(const std::vector<MemoryLine>& lines, JsonLayout layout, JsonWriter* json);
-// Writes the lines and their sums as an object. With `memory`, it says whether they fit there.
+// Writes the lines and their sums as an object and, if `memory` is given, whether they fit in it.
 void WriteAccounting(const Accounting& accounting, const Budget& memory, JsonLayout layout,
                      JsonWriter* json);
 std::string AccountingJson(const Accounting& accounting, const Budget& memory);
 
-// Writes key and value; nothing if files leave the field out.
+// Writes the key and value, unless files omit the field.
 void WriteField(const RequestField& field, const PlanRequest& request, JsonWriter* json);
-// Writes the field with this name.
 void WriteField(std::string_view name, const PlanRequest& request, JsonWriter* json);
 
-// Writes the fields that tables of many plans show in this place, where they are not the default.
+// Writes the fields that tables of plans show at `place`, except those with default values.
 void WriteTableFields(FieldScope::InTables place, const PlanRequest& request, JsonWriter* json);
 
-// Reads the field from its object; an absent optional field leaves the request as it is.
+// Reads the field from `object`. A missing optional field leaves the request unchanged.
 void ReadField(const RequestField& field, const JsonView& object, PlanRequest* request);
 
 // Writes a setting such as {"knob": "B", "unit": "bytes", "value": 1048576}.

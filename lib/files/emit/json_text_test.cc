@@ -133,13 +133,13 @@ TEST_CASE("json reader: damaged text is reported by line and column") {
   const struct {
     std::string text, message;
   } kRows[] = {
-      {"", "f: line 1, column 1: the text ends too early; write the file again"},
+      {"", "f: line 1, column 1: the text ends unexpectedly; write the file again"},
       {"{\n  \"a\": 1,\n  b\n}",
-       "f: line 3, column 3: it is damaged or not JSON; write the file again"},
-      {"[1, 2", "f: line 1, column 6: the text ends too early; write the file again"},
-      {"[1] x", "f: line 1, column 5: it is damaged or not JSON; write the file again"},
-      {"[\"\xff\"]", "f: line 1, column 3: it is damaged or not JSON; write the file again"},
-      {"[1e999]", "f: line 1, column 6: it is damaged or not JSON; write the file again"},
+       "f: line 3, column 3: not valid JSON; write the file again"},
+      {"[1, 2", "f: line 1, column 6: the text ends unexpectedly; write the file again"},
+      {"[1] x", "f: line 1, column 5: not valid JSON; write the file again"},
+      {"[\"\xff\"]", "f: line 1, column 3: not valid JSON; write the file again"},
+      {"[1e999]", "f: line 1, column 6: not valid JSON; write the file again"},
   };
   for (const auto& row : kRows) {
     CAPTURE(row.text);
@@ -174,7 +174,7 @@ TEST_CASE("json reader: a key that an object has twice is refused, however it is
   CHECK_FALSE(parses(R"([[{"x": {"a": 1, "\u0061": 2}}]])"));
   CHECK_FALSE(parses(R"({"": 1, "": 2})"));
   CHECK(JsonDocument::Parse(R"({"a": {"k": 1, "k": {}}})", "x.json").error().message ==
-        "x.json: an object has the key \"k\" twice; leave out one of them");
+        "x.json: an object has the key \"k\" twice; remove one of them");
 }
 
 TEST_CASE("json reader: a text that would need too much memory is refused before it is parsed") {

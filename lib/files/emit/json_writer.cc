@@ -31,7 +31,7 @@ void AppendEscaped(char32_t character, std::string* out) {
 
 void AppendQuoted(std::string* out, std::string_view text) {
   *out += '"';
-  if (std::all_of(text.begin(), text.end(), IsPlain)) {  // This holds for nearly all names.
+  if (std::all_of(text.begin(), text.end(), IsPlain)) {  // The common case, handled fast.
     *out += text;
     *out += '"';
     return;
@@ -109,12 +109,12 @@ JsonWriter& JsonWriter::Null() {
 }
 
 std::string JsonWriter::Finish() && {
-  CKPLAN_CHECK(levels_.empty() && !has_key_, "every Begin has its End, every key its value");
+  CKPLAN_CHECK(levels_.empty() && !has_key_, "every Begin has an End, and every key has a value");
   text_ += '\n';
   return std::move(text_);
 }
 
-// Writes the separator of two members, or begins the first one. A value follows its key directly.
+// Writes the separator before a member, unless a value follows its key.
 void JsonWriter::BeginValue() {
   if (std::exchange(has_key_, false) || levels_.empty()) return;
   Level& level = levels_.back();

@@ -1,5 +1,5 @@
-// Writes JSON that suits line-by-line comparison: one member or one row of a table per line, and
-// many numbers of a long list per line. The same calls give the same bytes everywhere.
+// Writes JSON that diffs well: one member or table row per line, and sixteen numbers of a long list
+// per line. The same calls give the same bytes on every platform.
 //
 //   JsonWriter json;
 //   json.BeginObject(JsonLayout::kLines);
@@ -8,8 +8,8 @@
 //   json.Integer(1).Integer(2).End();                                       "ids": [1, 2]
 //   json.End();                                                           }
 //
-// Text is UTF-8; other bytes become U+FFFD, so that the output can always be read. Invisible
-// characters (lib/base/text.h) are escaped, so that it can be shown, too.
+// Bytes that are not UTF-8 become U+FFFD, so that the output is valid JSON. Invisible characters
+// (lib/base/text.h) are escaped, so that the output is safe to show.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace ckplan {
 
 enum class JsonLayout {
   kLines,    // Each member on its own line.
-  kInline,   // All on the line where it begins; values inside must be kInline, too.
+  kInline,   // All members on one line; nested values must be kInline, too.
   kWrapped,  // Sixteen members per line.
 };
 
@@ -37,7 +37,7 @@ class JsonWriter {
 
   JsonWriter& Text(std::string_view text);
   JsonWriter& Integer(int64_t number);
-  // Writes a measurement with this many decimals. Infinite and undefined numbers become null.
+  // Writes null for infinity and NaN.
   JsonWriter& Decimal(double number, int decimals);
   JsonWriter& Boolean(bool value);
   JsonWriter& Null();
@@ -65,7 +65,7 @@ class JsonWriter {
 
   std::string text_;
   std::vector<Level> levels_;
-  bool has_key_ = false;  // A key waits for its value.
+  bool has_key_ = false;  // A key was written, but its value was not.
 };
 
 }  // namespace ckplan

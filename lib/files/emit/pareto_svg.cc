@@ -32,8 +32,7 @@ text {{ fill: #dddddd; }}
 
 namespace {
 
-// The picture is narrow and its text large, so that the text is still above eleven pixels where a
-// page shows the picture 400 pixels wide.
+// Narrow with large text: shown 400 pixels wide, the text is still larger than eleven pixels.
 constexpr int64_t kParetoWidth = 560;
 constexpr int64_t kMargin = 10;
 constexpr int64_t kParetoLeft = 72;  // The left edge of the plot.
@@ -49,7 +48,7 @@ constexpr size_t kLongestParetoLabel = 52;
 // Okabe and Ito's colours without black and yellow.
 constexpr std::array<std::string_view, 6> kColours = {"#0072B2", "#D55E00", "#009E73",
                                                       "#CC79A7", "#E69F00", "#56B4E9"};
-// The paths are centred on the middle of the mark.
+// Paths centred on the origin.
 constexpr std::array<std::string_view, 4> kMarks = {"M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
                                                     "M-4 -4h8v8h-8z", "M0 -5l5 9h-10z",
                                                     "M0 -5l5 5l-5 5l-5 -5z"};
@@ -59,23 +58,23 @@ text { font-size: 16px; }
 .line { fill: none; stroke-width: 1.6; }
 )";
 
-double ShareOf(const ParetoLine& line, const CurvePoint& point) {
+double OverheadShare(const ParetoLine& line, const CurvePoint& point) {
   if (line.step <= Cost(0)) return 0;
   return static_cast<double>(point.overhead.count()) / static_cast<double>(line.step.count());
 }
 
-// Returns the distance of ticks from 0 to `most`: 1, 2 or 5 times a power of ten, so that there are
-// at most kTicks of them beside 0.
-double RoundStep(double most) {
-  const double least = most / kTicks;
-  const double power = std::pow(10.0, std::floor(std::log10(least)));
+// Returns 1, 2 or 5 times a power of ten, so that an axis up to `max` has at most kTicks ticks
+// above 0.
+double TickDistance(double max) {
+  const double min_distance = max / kTicks;
+  const double power = std::pow(10.0, std::floor(std::log10(min_distance)));
   for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= least) return factor * power;
+    if (factor * power >= min_distance) return factor * power;
   }
   return 10 * power;
 }
 
-// Returns a round size without its decimals: "500 MiB", "0.5 GiB".
+// Formats a round size: "500 MiB", "0.5 GiB".
 std::string TickText(Bytes bytes) {
   if (bytes == Bytes(0)) return "0";
   const ByteUnit unit = UnitOf(bytes);
@@ -87,10 +86,10 @@ class ParetoPicture {
  public:
   explicit ParetoPicture(std::span<const ParetoLine> lines) : lines_(lines) {
     for (const ParetoLine& line : lines) {
-      most_bytes_ = std::max(most_bytes_, line.baseline_peak.count());
+      max_bytes_ = std::max(max_bytes_, line.baseline_peak.count());
       for (const CurvePoint& point : line.points) {
-        most_bytes_ = std::max(most_bytes_, point.peak.count());
-        most_share_ = std::max(most_share_, ShareOf(line, point));
+        max_bytes_ = std::max(max_bytes_, point.peak.count());
+        max_share_ = std::max(max_share_, OverheadShare(line, point));
       }
     }
   }
@@ -117,17 +116,17 @@ class ParetoPicture {
 
   int64_t XOf(int64_t bytes) const {
     return kParetoLeft + static_cast<int64_t>(static_cast<double>(bytes) /
-                                              static_cast<double>(most_bytes_) * kParetoPlotWidth);
+                                              static_cast<double>(max_bytes_) * kParetoPlotWidth);
   }
   int64_t YOf(double share) const {
-    return kParetoBottom - static_cast<int64_t>(share / most_share_ * kParetoPlotHeight);
+    return kParetoBottom - static_cast<int64_t>(share / max_share_ * kParetoPlotHeight);
   }
 
   void DrawAxes() {
     const double unit =
-        std::pow(1024.0, std::floor(std::log2(static_cast<double>(most_bytes_)) / 10));
-    const double bytes_step = RoundStep(static_cast<double>(most_bytes_) / unit) * unit;
-    for (int64_t i = 0; static_cast<double>(i) * bytes_step <= static_cast<double>(most_bytes_);
+        std::pow(1024.0, std::floor(std::log2(static_cast<double>(max_bytes_)) / 10));
+    const double bytes_step = TickDistance(static_cast<double>(max_bytes_) / unit) * unit;
+    for (int64_t i = 0; static_cast<double>(i) * bytes_step <= static_cast<double>(max_bytes_);
          ++i) {
       const auto bytes = static_cast<int64_t>(static_cast<double>(i) * bytes_step);
       svg_ += fmt::format(R"svg(<path class="grid" d="M{} {}V{}"/>
@@ -135,8 +134,8 @@ class ParetoPicture {
                           XOf(bytes), kParetoTop, kParetoBottom);
       Text(XOf(bytes), kParetoBottom + 20, "middle", TickText(Bytes(bytes)));
     }
-    const double percent_step = RoundStep(100 * most_share_);
-    for (int64_t i = 0; static_cast<double>(i) * percent_step <= 100 * most_share_; ++i) {
+    const double percent_step = TickDistance(100 * max_share_);
+    for (int64_t i = 0; static_cast<double>(i) * percent_step <= 100 * max_share_; ++i) {
       const double percent = static_cast<double>(i) * percent_step;
       svg_ += fmt::format(R"svg(<path class="grid" d="M{} {}H{}"/>
 )svg",
@@ -157,7 +156,7 @@ class ParetoPicture {
     std::string path;
     for (const CurvePoint& point : line.points) {
       const int64_t x = XOf(point.peak.count());
-      const int64_t y = YOf(ShareOf(line, point));
+      const int64_t y = YOf(OverheadShare(line, point));
       path += path.empty() ? fmt::format("M{} {}", x, y) : fmt::format("H{}V{}", x, y);
     }
     if (!path.empty()) {
@@ -166,9 +165,9 @@ class ParetoPicture {
                           colour, path, kParetoLeft + kParetoPlotWidth);
     }
     for (const CurvePoint& point : line.points) {
-      Mark(XOf(point.peak.count()), YOf(ShareOf(line, point)), colour, mark,
+      Mark(XOf(point.peak.count()), YOf(OverheadShare(line, point)), colour, mark,
            fmt::format("{}: {}, +{:.2f}%", line.name, HumanBytes(point.peak),
-                       100 * ShareOf(line, point)));
+                       100 * OverheadShare(line, point)));
     }
     Mark(kMargin + 6, legend_y - 5, colour, mark, line.name);
     Text(kMargin + 20, legend_y, "", line.name);
@@ -183,8 +182,8 @@ class ParetoPicture {
   }
 
   std::span<const ParetoLine> lines_;
-  int64_t most_bytes_ = 1;
-  double most_share_ = 0.01;  // This allows drawing a curve with one point at zero.
+  int64_t max_bytes_ = 1;
+  double max_share_ = 0.01;  // Above zero, so that a curve with a single point at 0 can be drawn.
   std::string svg_;
 };
 

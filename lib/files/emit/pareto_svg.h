@@ -1,4 +1,4 @@
-// Draws curves of memory against time: a line of steps for each curve, and a mark for each plan.
+// Draws curves of memory against time: a stepped line per curve and a mark per plan.
 // The picture needs no script, font or network, has colours for light and dark screens that
 // colour-blind readers can distinguish, and marks of different shapes. Coordinates are whole
 // pixels, so that the same curves give the same bytes everywhere.
@@ -15,11 +15,9 @@
 
 namespace ckplan {
 
-// The beginning that our pictures share: the size, the common styles for light and dark screens,
-// and the background. The pictures need no script, font or network.
-
-// `light` and `dark` are further CSS rules, each with a line feed at its end; those for dark
-// screens override the light ones. The caller writes the end of the page.
+// Returns the start of an SVG picture: its size, the common styles for light and dark screens, and
+// the background. `light` and `dark` are further CSS rules that end with a line feed; on dark
+// screens, `dark` overrides `light`. The caller appends "</svg>".
 std::string SvgPage(int64_t width, int64_t height, std::string_view light, std::string_view dark);
 
 struct ParetoLine {

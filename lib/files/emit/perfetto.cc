@@ -15,12 +15,10 @@ namespace ckplan {
 
 namespace {
 
-// Writes messages in the protobuf wire format, for the few external formats that we emit: each
-// caller knows its field numbers. The protobuf library and its generated code are used only in
-// lib/model.
+// Writes messages in the protobuf wire format. Only the model reader links the protobuf library.
 class ProtoWriter {
  public:
-  // Signed values are written like int32 and int64, not like sint.
+  // Encodes signed values like int32 and int64, not like sint.
   ProtoWriter& Integer(uint32_t field, int64_t value) {
     Varint(uint64_t{field} << 3);
     Varint(static_cast<uint64_t>(value));
@@ -122,7 +120,7 @@ class PerfettoTrace {
   }
 
  private:
-  // The bytes of a trace, packet by packet.
+  // Builds a trace packet by packet.
   class Packets {
    public:
     void Add(ProtoWriter packet) {
@@ -222,7 +220,7 @@ class PerfettoTrace {
     End(kScheduleTrack);
   }
 
-  // Moves the time to the beginning of the step.
+  // Writes the wait before the step and moves the time to the step's beginning.
   void WriteWait(const StepTime& time) {
     if (time.waits > Cost(0)) {
       now_ = (time.begin - time.waits).count();

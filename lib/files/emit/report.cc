@@ -19,7 +19,7 @@
 namespace ckplan {
 namespace {
 
-std::string Shown(std::string_view name) { return Printable(name, kLongestName); }
+std::string PrintableName(std::string_view name) { return Printable(name, kLongestName); }
 
 template <typename Items, typename Write>
 void WriteList(JsonWriter* json, std::string_view key, const Items& items, Write write) {
@@ -28,7 +28,7 @@ void WriteList(JsonWriter* json, std::string_view key, const Items& items, Write
   json->End();
 }
 
-// The data that all plans of one graph share. The rows of nodes and tensors are their ids.
+// Writes the data that all plans of a graph share. Nodes and tensors are rows, indexed by id.
 class GraphText {
  public:
   explicit GraphText(const TracedPlan& traced) : traced_(traced), graph_(traced.graph) {}
@@ -45,7 +45,7 @@ class GraphText {
   }
 
  private:
-  // The kinds of memory in words, in the order of their numbers.
+  // Writes the names of the kinds of memory in numeric order.
   void WriteKinds() {
     json_.Key("kinds").BeginArray(JsonLayout::kInline);
     for (size_t kind = 0; kind < ShownKinds(traced_.plan.schedule); ++kind) {
@@ -59,9 +59,10 @@ class GraphText {
     for (size_t i = 0; i < graph_.node_count(); ++i) nodes.emplace_back(i);
     std::vector<std::string> ops;
     std::map<std::string, int64_t, std::less<>> number_of;
-    WriteList(&json_, "nodes", nodes, [&](NodeId node) { json_.Text(Shown(graph_.NameOf(node))); });
+    WriteList(&json_, "nodes", nodes,
+              [&](NodeId node) { json_.Text(PrintableName(graph_.NameOf(node))); });
     WriteList(&json_, "node_op", nodes, [&](NodeId node) {
-      const std::string op = Shown(graph_.OpOf(node));
+      const std::string op = PrintableName(graph_.OpOf(node));
       const auto [found, is_new] = number_of.emplace(op, static_cast<int64_t>(ops.size()));
       if (is_new) ops.push_back(op);
       json_.Integer(found->second);
@@ -75,13 +76,13 @@ class GraphText {
               [&](NodeId node) { json_.Amount(graph_.CostOf(Step::Backward(node))); });
   }
 
-  // Returns the number of the innermost module, in order of first appearance; -1 for none.
+  // Returns the number of the innermost module, or -1. Modules are numbered as they first appear.
   int64_t ModuleOf(NodeId node) {
     int64_t module = -1;
     for (const std::string& path : graph_.ModulesOf(node)) {
       const auto [found, is_new] =
           module_of_path_.emplace(path, static_cast<int64_t>(modules_.size()));
-      if (is_new) modules_.push_back({Shown(path), module});
+      if (is_new) modules_.push_back({PrintableName(path), module});
       module = found->second;
     }
     return module;
@@ -93,13 +94,13 @@ class GraphText {
               [&](const Module& module) { json_.Integer(module.parent); });
   }
 
-  // The producer is -1 for tensors that the plan does not manage: they are given from outside,
-  // count as constants, or lie in the memory of another tensor.
+  // The producer is -1 for tensors that the plan does not manage: inputs, constants, and tensors in
+  // the memory of another tensor.
   void WriteTensors() {
     std::vector<TensorId> tensors;
     for (size_t i = 0; i < graph_.tensor_count(); ++i) tensors.emplace_back(i);
     WriteList(&json_, "tensors", tensors,
-              [&](TensorId tensor) { json_.Text(Shown(graph_.NameOf(tensor))); });
+              [&](TensorId tensor) { json_.Text(PrintableName(graph_.NameOf(tensor))); });
     WriteList(&json_, "tensor_bytes", tensors,
               [&](TensorId tensor) { json_.Amount(graph_.BytesOf(tensor)); });
     WriteList(&json_, "tensor_maker", tensors, [&](TensorId tensor) {
@@ -130,7 +131,7 @@ char PhaseLetter(const TracedPlan& traced, size_t k) {
   return traced.graph.IsBackward(step) ? 'b' : 'f';
 }
 
-char HolderOf(BufferKind kind) {
+char BufferLetter(BufferKind kind) {
   return kind == BufferKind::kTensor ? 't' : kind == BufferKind::kGradient ? 'g' : 'w';
 }
 
@@ -141,7 +142,7 @@ class PlanText {
 
   std::string Write() && {
     json_.BeginObject(JsonLayout::kLines);
-    json_.Key("name").Text(Shown(name_));
+    json_.Key("name").Text(PrintableName(name_));
     json_.Key("graph").Integer(static_cast<int64_t>(graph_));
     WriteRequest();
     WriteFigures();
@@ -157,18 +158,18 @@ class PlanText {
 
  private:
   void WriteRequest() {
-    json_.Key("model").Text(Shown(plan_.model.name));
+    json_.Key("model").Text(PrintableName(plan_.model.name));
     json_.Key("algorithm").Text(plan_.request.algorithm);
     json_.Key("settings").BeginArray(JsonLayout::kInline);
     for (const RequestField& field : RequestFields()) {
-      const bool is_shown_apart = field.name == "algorithm" || field.name == "budget" ||
-                                  field.name == "decisions" || field.name == "cost_unit";
-      if (is_shown_apart || IsDefault(field, plan_.request)) continue;
-      json_.Text(Shown(PhraseOf(field, plan_.request)));
+      const bool has_own_place = field.name == "algorithm" || field.name == "budget" ||
+                                 field.name == "decisions" || field.name == "cost_unit";
+      if (has_own_place || IsDefault(field, plan_.request)) continue;
+      json_.Text(PrintableName(PhraseOf(field, plan_.request)));
     }
     json_.End();
     json_.Key("budget").Amount(plan_.request.budget.in_bytes());
-    json_.Key("cost_unit").Text(Shown(plan_.request.cost_unit));
+    json_.Key("cost_unit").Text(PrintableName(plan_.request.cost_unit));
   }
 
   void WriteFigures() {
@@ -182,7 +183,7 @@ class PlanText {
     json_.Key("step_cost").Amount(figures.forward_cost + figures.backward_cost);
     json_.Key("added_cost").Amount(figures.overhead);
     json_.Key("is_optimal").Boolean(figures.is_optimal);
-    json_.Key("guarantee").Text(Shown(figures.guarantee));
+    json_.Key("guarantee").Text(PrintableName(figures.guarantee));
     json_.Key("least_added_cost").Amount(figures.lower_bound_cost);
     const bool is_certified = figures.certificate.has_value();
     json_.Key("bound_scope").Text(is_certified ? DescriptionOf(figures.certificate->scope) : "");
@@ -193,7 +194,7 @@ class PlanText {
     json_.End();
   }
 
-  // Writes the other micro-batches' memory at the peak, and at the peak of keeping everything.
+  // Writes the other micro-batches' memory at the peak and at the keep-all peak.
   void WriteOtherMicroBatches() {
     const TrainingStep& graph = traced_.graph;
     const Bytes keep_all = plan_.request.pipeline ? plan_.figures.baseline_peak -
@@ -210,7 +211,7 @@ class PlanText {
     json_.Key("phases").Text(phases);
     WriteList(&json_, "step_of", traced_.steps(),
               [&](const Step& step) { json_.Integer(step.index); });
-    // The number of moments of each step, and the moment that needs the most memory.
+    // For each step: its number of moments, and the moment with the most memory.
     json_.Key("moments").BeginArray(JsonLayout::kInline);
     for (size_t k = 0; k + 1 < memory.step_begin.size(); ++k) {
       json_.Integer(memory.step_begin[k + 1] - memory.step_begin[k]);
@@ -227,13 +228,13 @@ class PlanText {
     if (HasTransfers(plan_.schedule)) WriteOffload();
   }
 
-  // Writes what the link and the operations do over time.
+  // Writes the copies over the link and the times of the operations.
   void WriteOffload() {
     const Transfers transfers = TransfersOf(traced_.graph, plan_.schedule);
     std::string ways;
     for (const LinkCopy& copy : transfers.copies) ways += copy.way == CopyWay::kOut ? 'o' : 'i';
     json_.Key("offload").BeginObject(JsonLayout::kLines);
-    json_.Key("link").Text(Shown(TextOf(*plan_.request.offload)));
+    json_.Key("link").Text(PrintableName(TextOf(*plan_.request.offload)));
     json_.Key("host_peak").Amount(transfers.host_peak);
     json_.Key("transferred").Amount(transfers.transferred);
     json_.Key("stall").Amount(transfers.stall);
@@ -249,15 +250,15 @@ class PlanText {
     json_.End();
   }
 
-  // Writes the times at which operations run without a wait between them, and the waits.
+  // Writes the intervals in which operations run without waiting, and the waits.
   void WriteWork(const Transfers& transfers) {
     std::vector<Cost> work, waits;
     for (const StepTime& time : transfers.steps) {
       if (time.waits > Cost(0)) waits.insert(waits.end(), {time.begin - time.waits, time.begin});
       if (time.end == time.begin) continue;
-      const bool goes_on = !work.empty() && work.back() == time.begin;
-      if (goes_on) work.back() = time.end;
-      if (!goes_on) work.insert(work.end(), {time.begin, time.end});
+      const bool continues = !work.empty() && work.back() == time.begin;
+      if (continues) work.back() = time.end;
+      if (!continues) work.insert(work.end(), {time.begin, time.end});
     }
     WriteList(&json_, "work", work, [&](Cost time) { json_.Amount(time); });
     WriteList(&json_, "waits", waits, [&](Cost time) { json_.Amount(time); });
@@ -266,7 +267,7 @@ class PlanText {
   void WriteSpans(const std::vector<MemorySpan>& spans) {
     std::string holds, kinds;
     for (const MemorySpan& span : spans) {
-      holds += HolderOf(span.holds);
+      holds += BufferLetter(span.holds);
       kinds += static_cast<char>('0' + static_cast<int>(span.kind));
     }
     json_.Key("span_holds").Text(holds);
@@ -301,7 +302,10 @@ class PlanText {
 std::string CurveText(const ReportCurve& curve) {
   JsonWriter json;
   json.BeginObject(JsonLayout::kInline);
-  json.Key("name").Text(Shown(curve.name)).Key("plan").Integer(static_cast<int64_t>(curve.plan));
+  json.Key("name")
+      .Text(PrintableName(curve.name))
+      .Key("plan")
+      .Integer(static_cast<int64_t>(curve.plan));
   json.Key("failure").Text(PrintableMessage(curve.failure));
   json.Key("points").BeginArray(JsonLayout::kInline);
   for (const CurvePoint& point : curve.points) json.Amount(point.peak).Amount(point.overhead);
@@ -326,8 +330,9 @@ std::string DataText(std::span<const ReportPlan> plans, std::span<const ReportCu
       fmt::join(curve_texts, ","));
 }
 
-// Fills each {{place}} of the template; the inserted text is not searched again.
-std::string Filled(std::string_view page, const std::map<std::string_view, std::string>& places) {
+// Replaces each {{place}} in the template. Does not replace places within inserted text.
+std::string FillTemplate(std::string_view page,
+                         const std::map<std::string_view, std::string>& places) {
   std::string text;
   for (;;) {
     const size_t open = page.find("{{");
@@ -356,11 +361,11 @@ std::string JsonInScript(std::string_view json) {
 }
 
 std::string WriteReport(std::span<const ReportPlan> plans, std::span<const ReportCurve> curves) {
-  const std::string model = Shown(plans.front().traced->plan.model.name);
-  return Filled(ReportHtml(), {{"title", XmlText(fmt::format("{}: plan by ckplan", model))},
-                               {"style", std::string(ReportStyle())},
-                               {"data", JsonInScript(DataText(plans, curves))},
-                               {"script", std::string(ReportScript())}});
+  const std::string model = PrintableName(plans.front().traced->plan.model.name);
+  return FillTemplate(ReportHtml(), {{"title", XmlText(fmt::format("{}: plan by ckplan", model))},
+                                     {"style", std::string(ReportStyle())},
+                                     {"data", JsonInScript(DataText(plans, curves))},
+                                     {"script", std::string(ReportScript())}});
 }
 
 }  // namespace ckplan

@@ -1,16 +1,13 @@
-// Writes plans as a page for a browser: memory over time by kind, the schedule, the memory at the
-// peak or at any other step, the curve of memory against time, and all tensors; two plans side by
-// side.
+// Writes one or two plans as an HTML page: memory over time by kind, the schedule, the memory at
+// the peak or any other step, the curve of memory against time, and a table of tensors.
 //
-// The page is a single file. It needs no network, has colours for light and dark screens that
-// colour-blind readers can distinguish, and works by mouse or keyboard. Its sources are in
-// lib/files/emit/report: page.html with page.css and the scripts, compiled into the program. The
-// page contains the data as JSON, which this file writes. The same plans give the same bytes
-// everywhere.
+// The page is a single file that needs no network. It works with mouse or keyboard, and its colours
+// suit light and dark screens and colour-blind readers. Its sources in lib/files/emit/report are
+// compiled into the program; this file writes the page's data as JSON. The same plans give the same
+// bytes on every platform.
 //
-// Names come from outside. They are made printable, shortened to kLongestName, and escaped so that
-// none ends the element that holds the data; the scripts insert them into the page as plain text
-// only.
+// Names come from outside, so they are made printable, shortened to kLongestName, and escaped so
+// that they cannot end the data element. The scripts insert them as plain text only.
 #pragma once
 
 #include <span>
@@ -33,20 +30,18 @@ struct ReportPlan {
 struct ReportCurve {
   std::string name;  // For example "best, N=64".
   std::vector<CurvePoint> points;
-  std::string failure;  // The reason if there are no points, else empty.
-  size_t plan = 0;      // The index of one of that graph's plans.
+  std::string failure;  // Why `points` is empty, or "".
+  size_t plan = 0;      // The index of a plan for the curve's graph.
 };
 
 // `plans` has at least one plan; `curves` may be empty.
 std::string WriteReport(std::span<const ReportPlan> plans, std::span<const ReportCurve> curves);
 
-// Returns the JSON text in a form that is safe inside a script element: the HTML parser finds no
-// tag and no comment in it.
+// Escapes JSON for a script element, so that the HTML parser finds no tags or comments in it.
 std::string JsonInScript(std::string_view json);
 
-// The report's page without its data, compiled into the program from lib/files/emit/report.
-
-// The HTML has the places {{title}}, {{style}}, {{data}} and {{script}}.
+// The parts of the page, compiled into the program from lib/files/emit/report. The HTML has the
+// places {{title}}, {{style}}, {{data}} and {{script}}.
 std::string_view ReportHtml();
 std::string_view ReportStyle();
 std::string_view ReportScript();

@@ -18,9 +18,9 @@ namespace ckplan {
 
 namespace {
 
-// Readers that pass all items of a list to one call fail on very many; pickle itself writes batches
-// of this size.
-constexpr size_t kBatch = 1000;
+// Writes long lists in batches, as Python's pickle does: some readers pass a whole batch as
+// arguments of one call, which fails for very many.
+constexpr size_t kMaxBatchItems = 1000;
 
 constexpr char kMark = '(';
 constexpr char kEmptyDict = '}';
@@ -38,10 +38,10 @@ void PickleWriter::LittleEndian(uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xff);
 }
 
-// Begins an item of a list; values of dictionaries follow their keys.
+// Begins a new batch in a list if the current one is full. Dictionaries are not split.
 void PickleWriter::BeginItem() {
   if (levels_.empty() || !levels_.back().is_list) return;
-  if (levels_.back().items++ % kBatch != 0 || levels_.back().items == 1) return;
+  if (levels_.back().items++ % kMaxBatchItems != 0 || levels_.back().items == 1) return;
   bytes_ += kAppends;
   bytes_ += kMark;
 }
@@ -69,7 +69,7 @@ PickleWriter& PickleWriter::End() {
 }
 
 PickleWriter& PickleWriter::Key(std::string_view key) {
-  CKPLAN_CHECK(!levels_.empty() && !levels_.back().is_list, "keys stand in dictionaries");
+  CKPLAN_CHECK(!levels_.empty() && !levels_.back().is_list, "a key is written into a dictionary");
   return Text(key);
 }
 
@@ -141,7 +141,7 @@ std::string WriteModelExplorer(const TensorGraph& graph, const Plan& plan) {
 
 namespace {
 
-// In this format, a semicolon ends a frame, and the last blank ends the stack.
+// Replaces the format's separators: a semicolon ends a frame, and the last blank ends the stack.
 std::string FrameOf(std::string_view name) {
   std::string frame = Printable(name, kLongestName);
   std::replace(frame.begin(), frame.end(), ';', ':');
@@ -176,10 +176,10 @@ std::string WritePeakStacks(const TracedPlan& traced) {
 
 namespace {
 
-// The addresses of the two segments: far apart and far from zero, like those of a device.
+// The addresses of the two segments, far apart and far from zero like on a device.
 constexpr int64_t kArenaAddress = int64_t{1} << 40;
 constexpr int64_t kConstantsAddress = int64_t{1} << 60;
-// If there are categories, the viewer requires one with this name.
+// The viewer requires a category with this name if blocks have categories.
 constexpr std::string_view kUnknown = "unknown";
 
 class Snapshot {
@@ -220,7 +220,7 @@ class Snapshot {
   // The viewer requires sizes above zero.
   Bytes arena_bytes() const { return std::max(traced_.plan.figures.arena, Bytes(1)); }
 
-  // Writes the segment in its final state: one block, free in the arena.
+  // Writes a segment's final state: a single block.
   void WriteSegment(int64_t address, Bytes bytes, std::string_view state) {
     const bool is_active = state != "inactive";
     const int64_t active = is_active ? bytes.count() : 0;
@@ -263,7 +263,7 @@ class Snapshot {
     pickle_.End();
   }
 
-  // Writes at least one block of the category that the viewer requires, even if it is empty.
+  // Writes at least one block with the category that the viewer requires, even if it is empty.
   void WriteConstants() {
     WriteEvent("segment_alloc", kArenaAddress, arena_bytes(), 0, "", {});
     if (constants_ > Bytes(0)) {
@@ -276,7 +276,7 @@ class Snapshot {
     WriteEvent("free_completed", address, constants_, 0, "", {});
   }
 
-  // A tick of the timeline is one allocation or one release.
+  // Each tick of the timeline is one allocation or one release.
   void WriteEvents() {
     struct Event {
       size_t buffer = 0;
@@ -303,8 +303,7 @@ class Snapshot {
     }
   }
 
-  // A buffer that is passed on counts as its last contents, since these stay, while the overwritten
-  // ones were passing.
+  // A buffer that is reused in place counts as its last contents, which stay the longest.
   std::string_view CategoryOf(size_t index) const {
     const BufferKind kind = traced_.timeline.buffers[index].kind;
     if (kind == BufferKind::kGradient) return NameOf(MemoryKind::kGradients);
@@ -343,7 +342,7 @@ class Snapshot {
   const TracedPlan& traced_;
   const TrainingStep graph_;
   const Bytes constants_;
-  // The versions in each buffer, without aliases; empty if it holds no tensor.
+  // The versions in each buffer, without aliases; empty for gradients and workspaces.
   std::vector<std::vector<int32_t>> versions_in_;
   PickleWriter pickle_;
 };

@@ -1,4 +1,4 @@
-// Writes plans in the formats of other people's viewers.
+// Writes plans in the formats of third-party viewers.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,9 @@
 
 namespace ckplan {
 
-// Writes Python's pickle format, protocol 2, for types that JSON has as well: dictionaries, lists,
-// texts and integers. PyTorch's memory viewer, which has its own pickle reader, supports everything
-// used here.
-
+// Writes Python's pickle format, protocol 2, limited to dictionaries, lists, strings and integers,
+// which the pickle reader of PyTorch's memory viewer supports.
+//
 //   PickleWriter pickle;
 //   pickle.BeginDict();
 //   pickle.Key("size").Integer(12);
@@ -47,42 +46,43 @@ class PickleWriter {
   std::vector<Level> levels_;
 };
 
-// Writes a plan as a memory snapshot of PyTorch for pytorch.org/memory_viz and
-// torch.cuda._memory_viz, so that the predicted timeline opens in the viewer for measured ones.
+// Writes a plan as a PyTorch memory snapshot for pytorch.org/memory_viz and torch.cuda._memory_viz,
+// so that the predicted timeline opens in the same viewer as measured ones.
 //
-// The file is a pickle of the result of torch.cuda.memory._snapshot. One segment is the plan's
-// arena. Each buffer is a block at its offset there, allocated and freed when the schedule does so.
-// Another segment holds the constants, which stay. The category of a block is the kind of its last
-// contents. The stack of a block has, from the top: its contents, the tensor that they overwrote,
-// the step that makes the buffer, and the modules around that step, innermost first.
+// The file is a pickle in the form of torch.cuda.memory._snapshot(). One segment is the plan's
+// arena: each buffer is a block at its offset, allocated and freed as in the schedule. Another
+// segment holds the constants. A block's category is the kind of its last contents. A block's stack
+// lists, from the top: its contents, the tensors they overwrote, the step that allocates the
+// buffer, and that step's modules, innermost first.
 std::string WriteMemoryViz(const TracedPlan& traced);
 
-// Writes the plan's decision for each node as node data for Google's Model Explorer. Opened with
-// the ONNX file, it shows each node's action (keep, recompute, transient) as text and as a colour
-// that colour-blind readers can distinguish, and counts the actions in each layer.
+// Writes the plan's decisions as node data for Google's Model Explorer. Opened with the ONNX file,
+// it shows each node's action (keep, recompute, transient) as text and colour, and counts the
+// actions in each layer.
 //
-// Nodes are identified by name, as in the viewer's ONNX adapter; a node without a name by that of
-// its first output.
+// Identifies nodes by name, as the viewer's ONNX adapter does, or by the name of the first output
+// if a node has no name.
 std::string WriteModelExplorer(const TensorGraph& graph, const Plan& plan);
 
-// Writes the memory at a plan's peak as folded stacks, one line for each different stack, for
-// flamegraph.pl, inferno, speedscope and similar tools:
+// Writes the memory at a plan's peak as folded stacks for flamegraph.pl, inferno, speedscope and
+// similar tools:
 //
 //   kept;layer1;layer1.0;layer1.0.conv1;Conv;conv2d_1 12845056
 //
-// The frames are the kind, the paths of the modules, the operator and the tensor; the number is in
-// bytes. The numbers add up to the peak.
+// The frames are the kind, the modules' paths, the operator and the tensor. The number is in bytes;
+// the numbers add up to the peak.
 std::string WritePeakStacks(const TracedPlan& traced);
 
 // Writes a plan as a trace for ui.perfetto.dev and Perfetto's trace processor, in their protobuf
 // format.
 //
-//   schedule   a slice for each step, as long as its cost and at least one unit: its category is
-//              forward, recompute, loss or backward; its arguments are the step, the operator and
-//              the modules; one unit of cost is a nanosecond
-//   memory     the memory at the moment of the step when use is highest, as counters in
-//              bytes: the total, whose maximum is the plan's peak, and each kind
-//   constants  parameters, their gradients, optimizer state and inputs, in no other counter
+//   schedule   a slice per step. Its length is the step's cost (at least 1), with a unit of cost as
+//              a nanosecond; its category is forward, recompute, loss or backward; its arguments
+//              are the step, the operator and the innermost module
+//   memory     counters in bytes of the highest memory use in each step: the total, whose maximum
+//              is the plan's peak, and each kind
+//   constants  a counter of parameters, their gradients, optimizer state and inputs, which the
+//              other counters do not include
 std::string WritePerfetto(const TracedPlan& traced);
 
 }  // namespace ckplan

@@ -18,7 +18,7 @@
 namespace ckplan {
 namespace {
 
-// TensorGraph::Create refuses longer times anyway; the bound keeps the cast below defined.
+// Keeps the cast below defined. TensorGraph::Create refuses longer times anyway.
 constexpr double kMaxCostNs = 1e18;
 
 Cost Rounded(double nanoseconds) {
@@ -91,8 +91,7 @@ OpCost CostOf(const CostModel& model, const OpWork& work) {
       return {Rounded(RooflineNs(model.device, work, work.forward_flops, work.forward_traffic)),
               Rounded(RooflineNs(model.device, work, work.backward_flops, work.backward_traffic))};
     case CostKind::kPaper: {
-      // The papers give no separate cost for the backward pass, so backward costs as much as
-      // forward.
+      // The papers have no separate backward cost, so backward costs as much as forward.
       const Cost cost(work.is_convolution ? 10 : 1);
       return {cost, cost};
     }
@@ -110,11 +109,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A finite number above 0.
+// Returns a finite number above 0.
 double RateOf(const Json& row, const char* key) {
   const double rate = row.at(key).get<double>();
   if (rate > 0 && std::isfinite(rate)) return rate;
-  throw Json::other_error::create(500, fmt::format("{} is no rate", key), &row);
+  throw Json::other_error::create(500, fmt::format("{} is not a positive number", key), &row);
 }
 
 std::string TextOf(const Json& row, const char* key) {
@@ -162,31 +161,34 @@ Device DeviceOf(const Json& row) {
 Result<Device> FindAmong(const std::vector<Device>& devices, std::string_view name) {
   std::string known;
   std::vector<std::string_view> names;
-  std::vector<const Device*> begun;  // Devices whose name begins with `name`: "a100" for
-                                     // "a100-40g".
+  std::vector<const Device*> matches;  // Devices whose name begins with `name`: "a100" for
+                                       // "a100-40g".
   for (const Device& device : devices) {
     if (device.name == name) return device;
     known += (known.empty() ? "" : ", ") + device.name;
     names.push_back(device.name);
-    if (!name.empty() && device.name.starts_with(std::string(name) + '-')) begun.push_back(&device);
+    if (!name.empty() && device.name.starts_with(std::string(name) + '-'))
+      matches.push_back(&device);
   }
-  if (begun.size() == 1) return *begun.front();
-  if (begun.empty()) {
+  if (matches.size() == 1) return *matches.front();
+  if (matches.empty()) {
     for (const Device& device : devices) {
       // "4090" for "rtx4090-24g".
-      if (name.size() >= 2 && device.name.find(name) != std::string::npos) begun.push_back(&device);
+      if (name.size() >= 2 && device.name.find(name) != std::string::npos)
+        matches.push_back(&device);
     }
-    const std::string meant = begun.empty() ? DidYouMean(name, names)
-                                            : fmt::format("; did you mean \"{}\"?", begun[0]->name);
+    const std::string meant = matches.empty()
+                                  ? DidYouMean(name, names)
+                                  : fmt::format("; did you mean \"{}\"?", matches[0]->name);
     Error error = MakeError(ErrorCode::kUsage,
                             fmt::format("no device preset is named \"{}\"{}", name, meant));
     error.notes.push_back("the presets are " + known);
     return error;
   }
   std::string meant;
-  for (const Device* device : begun) meant += (meant.empty() ? "" : " or ") + device->name;
+  for (const Device* device : matches) meant += (meant.empty() ? "" : " or ") + device->name;
   return MakeError(ErrorCode::kUsage,
-                   fmt::format("several device presets are named \"{}\"; say {}", name, meant));
+                   fmt::format("several device presets are named \"{}\"; use {}", name, meant));
 }
 
 }  // namespace
@@ -199,7 +201,7 @@ Result<std::vector<Device>> ReadDevices(std::string_view json) {
     for (const Json& row : document.at("devices")) {
       devices.push_back(DeviceOf(row));
       if (names.insert(devices.back().name).second) continue;
-      throw Json::other_error::create(500, "two devices have one name", &row);
+      throw Json::other_error::create(500, "two devices have the same name", &row);
     }
   } catch (const Json::exception& fault) {
     return MakeError(
@@ -229,20 +231,20 @@ namespace {
 constexpr size_t kShownFaults =
     8;  // Further faults are only counted, so that a message stays readable.
 
-// The two kinds of files, and what messages say of them.
+// The two kinds of files, with their texts for messages.
 struct TableKind {
   std::string_view name;
   std::string_view write_it, measure_model;  // Advice.
   bool has_costs = true;
 };
 constexpr TableKind kCosts{"cost file", "write it with `ckexec profile MODEL -o costs.json`",
-                           "measure this very model: `ckexec profile MODEL -o costs.json`"};
+                           "measure this model: `ckexec profile MODEL -o costs.json`"};
 constexpr TableKind kWorkspaces{
-    "file of workspaces", "write it with `ckexec profile --device NAME MODEL -o workspaces.json`",
-    "profile this very model: `ckexec profile --device NAME MODEL -o workspaces.json`", false};
+    "workspace file", "write it with `ckexec profile --device NAME MODEL -o workspaces.json`",
+    "profile this model: `ckexec profile --device NAME MODEL -o workspaces.json`", false};
 
-Error Invalid(const TableKind& kind, const std::string& path,
-              const std::vector<std::string>& faults, std::string_view advice) {
+Error TableError(const TableKind& kind, const std::string& path,
+                 const std::vector<std::string>& faults, std::string_view advice) {
   Error error = MakeError(
       ErrorCode::kInvalidInput,
       fmt::format("{} \"{}\": {} fault{}: {}; {}", kind.name, path, faults.size(),
@@ -253,8 +255,8 @@ Error Invalid(const TableKind& kind, const std::string& path,
   return error;
 }
 
-// Reads a non-negative number and raises it to `minimum`, which is 1 for costs, so that no node is
-// free.
+// Reads a non-negative number and raises it to `minimum`, which is 1 for costs, so that each node
+// costs something.
 int64_t ReadAmount(const nlohmann::json& row, const char* key, int64_t minimum, bool is_required,
                    const std::string& where, std::vector<std::string>& faults) {
   const auto found = row.find(key);
@@ -290,7 +292,7 @@ void ReadRow(const nlohmann::json& row, size_t index, const TableKind& kind, Cos
   };
   cost.forward_workspace = workspace("forward_workspace_bytes");
   cost.backward_workspace = workspace("backward_workspace_bytes");
-  if (!table.emplace(name, cost).second) faults.push_back(where + " stands there twice");
+  if (!table.emplace(name, cost).second) faults.push_back(where + " is listed twice");
 }
 
 Result<CostTable> ParseTable(std::string_view text, const std::string& path,
@@ -300,7 +302,8 @@ Result<CostTable> ParseTable(std::string_view text, const std::string& path,
   CKPLAN_ASSIGN_OR_RETURN(const size_t members, MeasureJson(text, path));
   const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
   if (!document.is_object() || !document.contains("nodes") || !document.at("nodes").is_array()) {
-    return Invalid(kind, path, {"it is not a JSON object with an array \"nodes\""}, kind.write_it);
+    return TableError(kind, path, {"it is not a JSON object with an array \"nodes\""},
+                      kind.write_it);
   }
   const std::string unit = document.value("unit", nlohmann::json()).dump();
   if (kind.has_costs && unit != "\"ns\"")
@@ -314,14 +317,14 @@ Result<CostTable> ParseTable(std::string_view text, const std::string& path,
     ReadRow(row, index++, kind, table, faults);
   }
   if (CountMembers(document) != members) faults.emplace_back("an object has a key twice");
-  if (!faults.empty()) return Invalid(kind, path, faults, kind.write_it);
+  if (!faults.empty()) return TableError(kind, path, faults, kind.write_it);
   return table;
 }
 
-// Returns the rows of the nodes with these names, in their order.
-Result<std::vector<MeasuredCost>> LookUp(const CostTable& table,
-                                         const std::vector<std::string>& names,
-                                         const std::string& path, const TableKind& kind) {
+// Returns the rows of the named nodes, in order.
+Result<std::vector<MeasuredCost>> FindRows(const CostTable& table,
+                                           const std::vector<std::string>& names,
+                                           const std::string& path, const TableKind& kind) {
   std::vector<MeasuredCost> rows;
   std::vector<std::string> missing;
   for (const std::string& name : names) {
@@ -332,7 +335,7 @@ Result<std::vector<MeasuredCost>> LookUp(const CostTable& table,
       rows.push_back(found->second);
     }
   }
-  if (!missing.empty()) return Invalid(kind, path, missing, kind.measure_model);
+  if (!missing.empty()) return TableError(kind, path, missing, kind.measure_model);
   return rows;
 }
 
@@ -360,7 +363,7 @@ Result<CostTable> ReadCostTable(const std::string& path) {
 Result<std::vector<MeasuredCost>> LookUpCosts(const CostTable& table,
                                               const std::vector<std::string>& names,
                                               const std::string& path) {
-  return LookUp(table, names, path, kCosts);
+  return FindRows(table, names, path, kCosts);
 }
 
 Result<Done> SetMeasuredCosts(const std::string& path, IdVector<NodeId, Node>& nodes) {
@@ -381,7 +384,7 @@ Result<Done> SetWorkspaces(const std::string& path, IdVector<NodeId, Node>& node
   CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   CKPLAN_ASSIGN_OR_RETURN(const CostTable table, ParseWorkspaceTable(text, path));
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<MeasuredCost> rows,
-                          LookUp(table, NamesOf(nodes), path, kWorkspaces));
+                          FindRows(table, NamesOf(nodes), path, kWorkspaces));
   for (const NodeId id : nodes.ids()) {
     nodes[id].forward_workspace = rows[static_cast<size_t>(id.index())].forward_workspace;
     nodes[id].backward_workspace = rows[static_cast<size_t>(id.index())].backward_workspace;

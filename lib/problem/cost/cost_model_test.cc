@@ -256,15 +256,15 @@ TEST_CASE("devices: damage is this program's own fault, and says which figure it
   } kRows[] = {
       {"{", "parse error"},
       {"{}", "devices"},
-      {Document(kRow + "," + kRow), "two devices have one name"},
+      {Document(kRow + "," + kRow), "two devices have the same name"},
       {Document(With("\"a\"", "\"\"")), "name is empty"},
-      {Document(With("4e12", "0")), "matrix_flops_per_second is no rate"},
-      {Document(With("8e12", "-8e12")), "half_matrix_flops_per_second is no rate"},
-      {Document(With("16e12", "0")), "fp8_matrix_flops_per_second is no rate"},
+      {Document(With("4e12", "0")), "matrix_flops_per_second is not a positive number"},
+      {Document(With("8e12", "-8e12")), "half_matrix_flops_per_second is not a positive number"},
+      {Document(With("16e12", "0")), "fp8_matrix_flops_per_second is not a positive number"},
       {Document(With("16e12", "\"fast\"")), "type must be number"},
-      {Document(With("1024", "0")), "memory_bytes is no rate"},
+      {Document(With("1024", "0")), "memory_bytes is not a positive number"},
       {Document(With("\"PCIe 4 x16\"", "\"\"")), "name is empty"},
-      {Document(With("31.5e9", "0")), "bytes_per_second is no rate"},
+      {Document(With("31.5e9", "0")), "bytes_per_second is not a positive number"},
       {Document(With(R"("launch_ns": 100, )", "")), "launch_ns"},
   };
   for (const auto& row : kRows) {
@@ -387,7 +387,7 @@ TEST_CASE("table: a file of workspaces says both of each node, and has every nod
   REQUIRE_FALSE(table.ok());
   CHECK(table.error().code == ErrorCode::kInvalidInput);
   CHECK(table.error().message ==
-        "file of workspaces \"w.json\": 1 fault: node \"a\" has no \"backward_workspace_bytes\"; "
+        "workspace file \"w.json\": 1 fault: node \"a\" has no \"backward_workspace_bytes\"; "
         "write it with `ckexec profile --device NAME MODEL -o workspaces.json`");
   const TemporaryFolder folder;
   const std::string path = folder / "workspaces.json";

@@ -21,23 +21,23 @@ constexpr std::string_view kLinkForm = "LINK[:OUT[/IN]][,half][,latency=NS]";
 constexpr int64_t kBytesInGigabyte = 1'000'000'000;
 constexpr int kRateDigits = 9;  // Decimal places of a rate in GB/s.
 
-Error BadLink(std::string_view text, std::string_view why) {
+Error LinkError(std::string_view text, std::string_view why) {
   return MakeError(ErrorCode::kUsage,
                    fmt::format("\"{}\" is not a link: {}; write {}, with rates in GB/s",
                                text.substr(0, 80), why, kLinkForm));
 }
 
-std::optional<int64_t> IntegerIn(std::string_view text, int64_t max) {
+std::optional<int64_t> ParseInt(std::string_view text, int64_t max) {
   int64_t number = 0;
   const auto [rest, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_whole = fault == std::errc() && rest == text.data() + text.size();
   return is_whole && number >= 0 && number <= max ? std::optional(number) : std::nullopt;
 }
 
-// Reads "25" or "26.775" GB/s as bytes per second, exactly.
-std::optional<int64_t> RateIn(std::string_view text) {
+// Converts "25" or "26.775" GB/s to bytes per second, exactly.
+std::optional<int64_t> ParseRate(std::string_view text) {
   const size_t point = std::min(text.find('.'), text.size());
-  const auto whole = IntegerIn(text.substr(0, point), kMaxLinkRate / kBytesInGigabyte);
+  const auto whole = ParseInt(text.substr(0, point), kMaxLinkRate / kBytesInGigabyte);
   std::string_view decimals = text.substr(std::min(point + 1, text.size()));
   const bool has_point = point < text.size();
   if (!whole || (has_point && decimals.empty()) || decimals.size() > kRateDigits) {
@@ -45,7 +45,7 @@ std::optional<int64_t> RateIn(std::string_view text) {
   }
   std::string padded(decimals);
   padded.resize(kRateDigits, '0');
-  const auto part = IntegerIn(padded, kBytesInGigabyte);
+  const auto part = ParseInt(padded, kBytesInGigabyte);
   if (!part) return std::nullopt;
   const int64_t rate = *whole * kBytesInGigabyte + *part;
   return rate >= 1 && rate <= kMaxLinkRate ? std::optional(rate) : std::nullopt;
@@ -72,7 +72,8 @@ Result<LinkPreset> FindLink(std::string_view name) {
                                meant.empty() ? ";" : meant, fmt::join(names, ", ")));
 }
 
-// Takes the part of `text` up to the separator away from it. The separator goes as well.
+// Removes the part of `text` up to and including the separator, and returns it without the
+// separator.
 std::string_view Take(std::string_view* text, char separator) {
   const size_t end = std::min(text->find(separator), text->size());
   const std::string_view part = text->substr(0, end);
@@ -82,10 +83,10 @@ std::string_view Take(std::string_view* text, char separator) {
 
 Result<Done> ReadRates(std::string_view rates, std::string_view text, Link* link) {
   const bool has_two = rates.find('/') != std::string_view::npos;
-  const auto out = RateIn(Take(&rates, '/'));
-  const auto in = has_two ? RateIn(rates) : out;
+  const auto out = ParseRate(Take(&rates, '/'));
+  const auto in = has_two ? ParseRate(rates) : out;
   if (!out || !in) {
-    return BadLink(text, "its rates are not decimal numbers of GB/s above 0, up to 1000000");
+    return LinkError(text, "its rates are not decimal numbers of GB/s above 0, up to 1000000");
   }
   link->out_bytes_per_second = *out;
   link->in_bytes_per_second = *in;
@@ -103,10 +104,10 @@ Result<Done> ReadOption(std::string_view option, std::string_view text, Link* li
     return Done{};
   }
   if (!option.starts_with(kLatency)) {
-    return BadLink(text, fmt::format("\"{}\" is not half, full or latency=NS", option));
+    return LinkError(text, fmt::format("\"{}\" is not half, full or latency=NS", option));
   }
-  const auto latency = IntegerIn(option.substr(kLatency.size()), kMaxLatency);
-  if (!latency) return BadLink(text, "its latency is not a number of nanoseconds up to a second");
+  const auto latency = ParseInt(option.substr(kLatency.size()), kMaxLatency);
+  if (!latency) return LinkError(text, "its latency is not a number of nanoseconds up to a second");
   link->latency_ns = *latency;
   return Done{};
 }
@@ -116,10 +117,10 @@ Result<Done> ReadOption(std::string_view option, std::string_view text, Link* li
 Cost Link::TimeOf(CopyWay way, Bytes bytes) const {
   constexpr int64_t kNanoseconds = 1'000'000'000;
   const int64_t divisor = rate(way);
-  if (bytes.count() < (int64_t{1} << 33)) {  // The usual case, which is faster.
+  if (bytes.count() < (int64_t{1} << 33)) {  // The common case: fits 64 bits.
     return Cost((bytes.count() * kNanoseconds + divisor - 1) / divisor + latency_ns);
   }
-  // Graphs bound bytes by 2^60 or so, and the product by 1e9 has up to 90 bits.
+  // Graphs limit bytes to about 2^60, so the product with 1e9 has up to 90 bits.
   const __int128 product = static_cast<__int128>(bytes.count()) * kNanoseconds;
   const __int128 time = (product + divisor - 1) / divisor + latency_ns;
   return Cost(static_cast<int64_t>(std::min<__int128>(time, kLongestCopy.count())));
@@ -139,7 +140,8 @@ Link LinkPreset::Default() const {
   const auto nominal = static_cast<int64_t>(std::llround(bytes_per_second));
   Link link = Link{name, nominal, nominal, latency_ns}.AtPercent(kDefaultLinkPercent);
   if (device_bytes_per_second == 0) return link;
-  // Both times for each byte, 1 / (1 / rate + 1 / memory), in whole megabytes a second.
+  // Adds the link's and the memory's time per byte, 1 / (1 / rate + 1 / memory), and rounds down to
+  // whole megabytes per second.
   constexpr __int128 kMegabyte = 1'000'000;
   const auto memory = static_cast<__int128>(std::llround(device_bytes_per_second));
   const __int128 rate = link.out_bytes_per_second;
@@ -169,7 +171,7 @@ Result<std::vector<LinkPreset>> ReadLinks(std::string_view json) {
         return other.name == link.name;
       });
       if (!link.name.empty() && is_rate && is_latency && same == 1) continue;
-      throw LinkJson::other_error::create(500, "a link has no name, rate or latency of its own",
+      throw LinkJson::other_error::create(500, "a link needs a unique name, a rate and a latency",
                                           &row);
     }
   } catch (const LinkJson::exception& fault) {

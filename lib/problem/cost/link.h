@@ -1,14 +1,14 @@
-// Links over which values are copied to the memory of the host and back.
+// Links over which values are copied to host memory and back.
 //
-//   pcie4            a preset of devices.json, at 85 % of its nominal rate; c2c has less, since its
-//                    copies take the bandwidth of the device's memory
+//   pcie4            a preset of devices.json at 85 % of its nominal rate; c2c has less, since its
+//                    copies use the bandwidth of the device's memory
 //   pcie4:25         25 GB/s each way
 //   c2c:400/380      400 GB/s out, 380 GB/s in
-//   pcie4:25,half    one link for both ways, which takes one copy at a time
-//   pcie4,latency=20000   20 us for each copy, in addition to its bytes
+//   pcie4:25,half    both directions share the link: one copy at a time
+//   pcie4,latency=20000   20 us per copy, in addition to its bytes
 //
-// Copies reach a part of the nominal rate, and a plan whose copies are late waits for them; hence
-// the default. A copy of b bytes takes latency_ns + ceil(b * 1e9 / rate) nanoseconds.
+// The default is below the nominal rate, since real copies are slower and a plan has to wait for
+// late copies. A copy of b bytes takes latency_ns + ceil(b * 1e9 / rate) nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace ckplan {
 enum class CopyWay : uint8_t { kOut, kIn };  // To the host, and back to the device.
 
 enum class Duplex : uint8_t {
-  kFull,  // Copies out and copies in do not share the link.
+  kFull,  // Each direction has its own link.
   kHalf,  // One copy at a time, in either direction.
 };
 
@@ -35,12 +35,12 @@ inline std::string_view NameOf(Duplex duplex) { return kDuplexWords[static_cast<
 inline constexpr int64_t kMaxLinkRate = 1'000'000'000'000'000;  // Bytes per second.
 inline constexpr int64_t kMaxLatency = 1'000'000'000;           // One second, in nanoseconds.
 inline constexpr Cost kLongestCopy{int64_t{1} << 60};
-// Times over a link end here: a slow one with large values would otherwise exceed 64 bits.
+// Times over a link are clamped to this, since large values over a slow link would overflow.
 inline constexpr Cost kLastMoment{int64_t{1} << 61};
 
 struct Link {
-  std::string name;                  // That of the preset: "pcie4".
-  int64_t out_bytes_per_second = 1;  // From 1 to kMaxLinkRate, as the next.
+  std::string name;                  // The preset's name, such as "pcie4".
+  int64_t out_bytes_per_second = 1;  // This and the next: from 1 to kMaxLinkRate.
   int64_t in_bytes_per_second = 1;
   int64_t latency_ns = 0;  // From 0 to kMaxLatency.
   Duplex duplex = Duplex::kFull;
@@ -48,9 +48,9 @@ struct Link {
   int64_t rate(CopyWay way) const {
     return way == CopyWay::kOut ? out_bytes_per_second : in_bytes_per_second;
   }
-  // Returns how long a copy takes, in nanoseconds, but at most kLongestCopy.
+  // Returns the time of a copy in nanoseconds, at most kLongestCopy.
   Cost TimeOf(CopyWay way, Bytes bytes) const;
-  // Returns this link with `percent` percent of its rates, at least 1 byte per second.
+  // Scales the rates to `percent` percent, but at least 1 byte per second.
   Link AtPercent(int64_t percent) const;
 
   bool operator==(const Link&) const = default;
@@ -62,11 +62,11 @@ struct LinkPreset {
   std::string description;
   double bytes_per_second = 0;  // In each direction, nominal.
   int64_t latency_ns = 0;
-  // The bandwidth of the device's memory if copies take a part of it that counts, else 0.
+  // The bandwidth of the device's memory if copies use a significant part of it, otherwise 0.
   double device_bytes_per_second = 0;
 
-  // Returns the link at kDefaultLinkPercent of the nominal rate. A copy also takes as long as the
-  // device's memory is busy with its bytes: operations have to do without that time.
+  // Returns the link at kDefaultLinkPercent of the nominal rate. With device_bytes_per_second, a
+  // copy also takes the time for which it keeps the device's memory busy.
   Link Default() const;
 };
 
@@ -74,12 +74,12 @@ inline constexpr int64_t kDefaultLinkPercent = 85;
 
 // Returns all presets in the order of devices.json.
 Result<std::vector<LinkPreset>> ListLinks();
-// Reads the presets from the text of devices.json. kInternal: the text is damaged.
+// Parses the presets in devices.json. kInternal: the text is damaged.
 Result<std::vector<LinkPreset>> ReadLinks(std::string_view json);
 
-// Reads a link as people type it. kUsage: the text has not the form, or no preset has the name.
+// Parses a link in the form above. kUsage: the form is wrong, or no preset has that name.
 Result<Link> ParseLink(std::string_view text);
-// Returns the text that ParseLink reads as this link. It has the rates always.
+// Formats the link for ParseLink, always with rates.
 std::string TextOf(const Link& link);
 
 }  // namespace ckplan

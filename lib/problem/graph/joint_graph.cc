@@ -20,7 +20,7 @@ namespace ckplan {
 
 namespace {
 
-// Finds the faults of the parts, and derives the producers of values and the storages of aliases.
+// Collects the faults of the parts, and sets the producers of values.
 class Validator {
  public:
   explicit Validator(JointGraphParts* parts) : values_(parts->values), ops_(parts->ops) {}
@@ -104,7 +104,7 @@ class Validator {
     sees_base_[write] = !value.alias_of.is_none() && last_reader_[value.alias_of] == id;
   }
 
-  // An alias points to a value that is made before it, so chains of aliases end.
+  // An alias must point to an earlier value, so that chains of aliases end.
   void CheckAlias(ValueId id) {
     Value& value = values_[id];
     if (value.alias_of.is_none()) return;
@@ -144,14 +144,14 @@ class Validator {
   IdVector<ValueId, Value>& values_;
   const IdVector<OpId, Operation>& ops_;
   IdVector<ValueId, bool> is_read_early_{
-      values_.size()};  // Read by an operation before its producer.
+      values_.size()};  // An operation reads the value before its producer runs.
   IdVector<ValueId, OpId> last_reader_{values_.size()};  // Among the operations visited so far.
   IdVector<ValueId, bool> sees_base_{values_.size()};  // For aliases: the producer reads the base.
   Faults faults_;
 };
 
-// The value at the end of each chain of aliases. Bases are made before their aliases or, if given
-// from outside, are listed before them.
+// Sets each value's storage, the end of its chain of aliases. Bases come before their aliases: in
+// the order of operations or, for inputs, in the list of values.
 void DeriveStorage(const IdVector<OpId, Operation>& ops, IdVector<ValueId, Value>* values) {
   const auto derive = [&](ValueId id) {
     Value& value = (*values)[id];
@@ -228,7 +228,7 @@ JointGraphParts PartsOf(const JointGraph& graph) {
 
 Result<JointGraph> AlignSizes(const JointGraph& graph, int64_t alignment_bytes) {
   CKPLAN_CHECK(alignment_bytes >= 1 && alignment_bytes <= kMaxTotalBytes.count(),
-               "the command line admits only such alignments");
+               "an alignment is within the limits of the command line");
   JointGraphParts parts = PartsOf(graph);
   const auto align = [&](Bytes* bytes) {
     *bytes = Bytes(RoundUp(bytes->count(), alignment_bytes));
@@ -283,7 +283,7 @@ Optimized OptimizedOf(const JointGraph& graph) {
     if (is_gradient && value.alias_of.is_none()) optimized.bytes += value.bytes;
   }
   if (graph.optimized_tensors()) {
-    // Gradients may also be results of the kind `value`, which need not be gradients.
+    // Other gradients may be results of kind kValue, so the sum above can be too low.
     optimized.tensors = *graph.optimized_tensors();
     optimized.bytes = std::max(optimized.bytes, SizeOf(optimized.tensors));
   } else {
@@ -341,7 +341,7 @@ constexpr std::array<std::string_view, 5> kCommunication = {
     "_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "c10d", "_dtensor"};
 
 // In lower case.
-constexpr std::string_view kSingleRuns[] = {
+constexpr std::string_view kNonRepeatable[] = {
     // Routers and searches.
     "topk", "sort", "argsort", "argmax", "argmin", "nonzero", "unique", "_unique2", "kthvalue",
     // Attention that saves statistics and the state of its dropout.
@@ -374,15 +374,15 @@ constexpr std::string_view kRandom[] = {"bernoulli",
                                         "randomnormallike",
                                         "randomuniformlike"};
 
-bool BeginsWithLibrary(std::string_view type, std::string_view library) {
+bool HasLibraryPrefix(std::string_view type, std::string_view library) {
   return type.size() > library.size() && type.starts_with(library) &&
          (type[library.size()] == '.' || type[library.size()] == ':');
 }
 
-// Returns the type without its library and its overload, in lower case.
-std::string PlainName(std::string_view type) {
+// Returns the type in lower case without its library and overload: "topk" for "aten.topk.default".
+std::string BaseTypeName(std::string_view type) {
   for (const std::string_view library : kLibraries) {
-    if (!BeginsWithLibrary(type, library)) continue;
+    if (!HasLibraryPrefix(type, library)) continue;
     type.remove_prefix(library.size());
     type.remove_prefix(std::min(type.find_first_not_of(".:"), type.size()));
     break;
@@ -392,19 +392,19 @@ std::string PlainName(std::string_view type) {
 
 bool IsCommunication(std::string_view type) {
   return std::any_of(kCommunication.begin(), kCommunication.end(),
-                     [&](std::string_view library) { return BeginsWithLibrary(type, library); });
+                     [&](std::string_view library) { return HasLibraryPrefix(type, library); });
 }
 
 }  // namespace
 
 bool MayRepeatByType(std::string_view type) {
   if (IsCommunication(type) || IsRandomByType(type)) return false;
-  return std::find(std::begin(kSingleRuns), std::end(kSingleRuns), PlainName(type)) ==
-         std::end(kSingleRuns);
+  return std::find(std::begin(kNonRepeatable), std::end(kNonRepeatable), BaseTypeName(type)) ==
+         std::end(kNonRepeatable);
 }
 
 bool IsRandomByType(std::string_view type) {
-  return std::find(std::begin(kRandom), std::end(kRandom), PlainName(type)) != std::end(kRandom);
+  return std::find(std::begin(kRandom), std::end(kRandom), BaseTypeName(type)) != std::end(kRandom);
 }
 
 }  // namespace ckplan

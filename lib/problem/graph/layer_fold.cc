@@ -19,23 +19,22 @@ class LayerFolder {
 
   LayerFold Fold() && {
     FindLayers();
-    KeepTensors();
+    AddKeptTensors();
     TensorGraphParts parts = std::move(parts_);
     parts.backward = graph_.backward();
     parts.name = graph_.name();
     parts.parameters = graph_.constants().parameters;
     parts.parameter_gradients = graph_.constants().parameter_gradients;
     for (const std::vector<NodeId>& layer : layers_) parts.nodes.push_back(NodeOf(layer));
-    for (const TensorId output : graph_.outputs()) parts.outputs.push_back(kept_as_[output]);
-    // This cannot fail: sizes and costs are sums of the graph's, and layers are in topological
-    // order.
+    for (const TensorId output : graph_.outputs()) parts.outputs.push_back(folded_id_[output]);
+    // Cannot fail: sizes and costs are sums of the graph's, and layers are in topological order.
     return {TensorGraph::Create(std::move(parts)).value(), std::move(layer_of_),
             std::move(makes_result_)};
   }
 
  private:
-  // Returns the node whose layer `id` joins, or none.
-  NodeId ProducerToJoin(NodeId id) const {
+  // Returns a node of the layer that `id` joins, or none.
+  NodeId FindLayerToJoin(NodeId id) const {
     const Node& node = graph_.node(id);
     const OpRule& rule = RuleOfSpelling(node.op);
     const bool is_activation = rule.has(traits::kActivation);
@@ -66,7 +65,7 @@ class LayerFolder {
     layer_of_.resize(graph_.nodes().size());
     for (const NodeId id : graph_.nodes().ids()) {
       PollStop();
-      const NodeId before = ProducerToJoin(id);
+      const NodeId before = FindLayerToJoin(id);
       if (before.is_none()) {
         layer_of_[id] = NodeId(layers_.size());
         layers_.push_back({id});
@@ -77,8 +76,8 @@ class LayerFolder {
     }
   }
 
-  // Returns whether the folded graph has the tensor: the result of a layer, or a tensor that other
-  // layers read. Saved statistics are left out.
+  // Returns true if the folded graph has the tensor: inputs and results of layers, but no saved
+  // statistics.
   bool IsKept(TensorId id) const {
     const Tensor& tensor = graph_.tensor(id);
     if (tensor.kind == TensorKind::kInput) return true;
@@ -88,20 +87,20 @@ class LayerFolder {
     return is_last && (is_read || tensor.kind == TensorKind::kActivation);
   }
 
-  void KeepTensors() {
-    kept_as_.resize(graph_.tensors().size());
+  void AddKeptTensors() {
+    folded_id_.resize(graph_.tensors().size());
     makes_result_.resize(graph_.nodes().size());
     for (const TensorId id : graph_.tensors().ids()) {
       if (!IsKept(id)) continue;
       Tensor tensor = graph_.tensor(id);
       if (!tensor.producer.is_none()) makes_result_[tensor.producer] = true;
-      kept_as_[id] = parts_.tensors.push_back(std::move(tensor));
+      folded_id_[id] = parts_.tensors.push_back(std::move(tensor));
     }
   }
 
   void AppendKept(const std::vector<TensorId>& from, std::vector<TensorId>* to) const {
     for (const TensorId id : from) {
-      if (!kept_as_[id].is_none()) to->push_back(kept_as_[id]);
+      if (!folded_id_[id].is_none()) to->push_back(folded_id_[id]);
     }
   }
 
@@ -129,10 +128,10 @@ class LayerFolder {
     return folded;
   }
 
-  // A layer of one node keeps the in-place and pass-through pairs of that node.
+  // A layer with a single node keeps that node's in-place and pass-through pairs.
   void KeepPairs(const Node& node, Node* folded) const {
     for (const InPlacePair& pair : node.in_place) {
-      const InPlacePair kept{kept_as_[pair.output], kept_as_[pair.input]};
+      const InPlacePair kept{folded_id_[pair.output], folded_id_[pair.input]};
       if (!kept.output.is_none() && !kept.input.is_none()) folded->in_place.push_back(kept);
     }
     AppendKept(node.gradient_passthrough, &folded->gradient_passthrough);
@@ -143,7 +142,7 @@ class LayerFolder {
   std::vector<std::vector<NodeId>> layers_;
   IdVector<NodeId, NodeId> layer_of_;
   IdVector<NodeId, bool> makes_result_;
-  IdVector<TensorId, TensorId> kept_as_;
+  IdVector<TensorId, TensorId> folded_id_;
   TensorGraphParts parts_;
 };
 

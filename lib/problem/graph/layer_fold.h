@@ -1,5 +1,5 @@
-// A graph at the granularity of the papers: a convolution with its normalisation and activation
-// is one layer, where ONNX has three nodes.
+// Folds a graph to the granularity of the papers: a convolution with its normalisation and
+// activation is one layer, while ONNX has three nodes.
 //
 //   conv ─▶ bn ─▶ relu ─▶ pool ─▶ conv ─▶ relu        nodes
 //   └── layer ──────┘    └ l. ┘  └── layer ───┘       layers, with results relu, pool, relu
@@ -11,13 +11,12 @@
 //   - a batch normalisation, the addition of a bias or the product with a scale, after a
 //     convolution or a matrix product, as part of it ("we count a conv-bn-relu as one layer",
 //     Chen et al. 2016, section 5.2).
-// Pooling, concatenation, addition of two results, and dropout are layers of their own.
-// An activation that a model spells out in several nodes, x * sigmoid(x), is not recognised.
+// Pooling, concatenation, addition of two results, and dropout are separate layers. An activation
+// that a model spells out in several nodes, such as x * sigmoid(x), is not recognised.
 //
-// Solvers decide on the folded graph. A layer's memory is that of its result, as in the papers;
-// saved statistics and tensors that are overwritten inside the layer do not count. A solver's
-// answer is translated back to the nodes (lib/problem/schedule/lower.h), and measured there
-// exactly.
+// Solvers work on the folded graph. A layer's memory is that of its result, as in the papers; saved
+// statistics and tensors that are overwritten inside the layer do not count. lib/problem/schedule/
+// lower.h translates a solution back to the nodes, where it is measured exactly.
 #pragma once
 
 #include "lib/base/units.h"
@@ -26,9 +25,9 @@
 namespace ckplan {
 
 struct LayerFold {
-  TensorGraph graph;                    // One node for each layer, named after its first node.
+  TensorGraph graph;                    // One node per layer, named after the layer's first node.
   IdVector<NodeId, NodeId> layer_of;    // The layer of each node: a node of `graph`.
-  IdVector<NodeId, bool> makes_result;  // Whether a node's output is one of its layer's results.
+  IdVector<NodeId, bool> makes_result;  // True if an output of the node is a result of its layer.
 };
 
 // O(nodes + edges).

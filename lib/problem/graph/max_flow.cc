@@ -33,7 +33,7 @@ void MaxFlow::SetCapacity(int32_t arc, int64_t capacity) { At(capacities_, arc) 
 
 void MaxFlow::SetTerminal(int32_t node, Terminal terminal) { At(terminals_, node) = terminal; }
 
-// Groups the arcs by the node that they leave.
+// Groups the arcs by their tail.
 void MaxFlow::Build() {
   if (is_built_) return;
   is_built_ = true;
@@ -88,7 +88,8 @@ void MaxFlow::Spread(std::vector<int32_t> nodes, Terminal terminal) {
       const int64_t capacity =
           terminal == Terminal::kSource ? arc.residual : At(arcs_, arc.mate).residual;
       if (capacity < kInfinite || At(roles_, arc.head) == terminal) continue;
-      CKPLAN_CHECK(At(roles_, arc.head) == Terminal::kNone, "a source and a sink can be parted");
+      CKPLAN_CHECK(At(roles_, arc.head) == Terminal::kNone,
+                   "no path of infinite arcs leads from a source to a sink");
       At(roles_, arc.head) = terminal;
       nodes.push_back(arc.head);
     }
@@ -121,15 +122,14 @@ int64_t MaxFlow::Solve() {
 }
 
 std::vector<bool> MaxFlow::LargestSourceSide() {
-  RelabelAll(Terminal::kSink);  // Exactly the nodes that can still reach a sink are outside the
-                                // largest source side.
+  RelabelAll(Terminal::kSink);  // The nodes that cannot reach a sink form the largest source side.
   std::vector<bool> side(static_cast<size_t>(node_count_));
   for (size_t x = 0; x < side.size(); ++x) side[x] = labels_[x] == node_count_;
   return side;
 }
 
-// Excess that cannot reach a sink goes back to the sources, which turns the preflow into a flow.
-// The nodes that a source can still reach are then on its side in every minimum cut.
+// Returns the excess that cannot reach a sink to the sources, which turns the preflow into a flow.
+// Then the nodes that a source can reach are on its side in every minimum cut.
 std::vector<bool> MaxFlow::LeastSourceSide() {
   MoveExcessTo(Terminal::kSource);
   std::vector<bool> side(static_cast<size_t>(node_count_));
@@ -152,7 +152,7 @@ std::vector<bool> MaxFlow::LeastSourceSide() {
   return side;
 }
 
-// Moves excess along shortest residual paths until all of it is at the target or cannot reach it.
+// Moves excess along shortest residual paths until all of it has reached the target or cannot.
 void MaxFlow::MoveExcessTo(Terminal target) {
   RelabelAll(target);
   while (highest_active_ >= 0) {
@@ -167,7 +167,7 @@ void MaxFlow::MoveExcessTo(Terminal target) {
   }
 }
 
-// Sets labels to true distances by a search backwards from the target.
+// Sets labels to exact distances by a backward search from the target.
 void MaxFlow::RelabelAll(Terminal target) {
   PollStop();
   std::fill(labels_.begin(), labels_.end(), node_count_);
@@ -222,13 +222,13 @@ void MaxFlow::Push(int32_t node, Arc* arc) {
   At(excess_, arc->head) += amount;
 }
 
-// Returns false if the node cannot reach the target any more.
+// Returns false if the node can no longer reach the target.
 bool MaxFlow::Relabel(int32_t node) {
   const int32_t old_label = At(labels_, node);
   RemoveFromLevel(node);
   if (At(level_first_, old_label) == kNone) {
-    // A gap: the nodes above it have lost every path. None of them has excess, since the discharged
-    // node has the highest label of all nodes with excess.
+    // A gap: no node above it can reach the target. These nodes have no excess, since the
+    // discharged node has the highest label of all nodes with excess.
     LiftAbove(old_label);
     At(labels_, node) = node_count_;
     return false;

@@ -8,14 +8,14 @@
 //   network.Solve();                                   1
 //   network.LargestSourceSide();                       {s, a}
 //
-// Any number of nodes may be marked as sources or sinks. Nodes that infinite arcs tie to a terminal
-// are merged with it before the search, so these arcs cost the search nothing.
+// A network may have several sources and sinks. Nodes that infinite arcs tie to a terminal are
+// merged with it before the search, so such arcs add no cost.
 //
-// The network can be solved repeatedly with other capacities and terminals; each search starts
-// afresh.
+// The network can be solved repeatedly with other capacities and terminals. Each search starts from
+// zero flow.
 //
-// Cost  O(V^2 sqrt(E)) at worst, and far less on graphs of training steps: eight cuts of one of
-//       92,000 operations take less than 0.1 s.
+// Cost  O(V^2 sqrt(E)) at worst, and far less on graphs of training steps: eight cuts of a graph
+//       with 92,000 operations take less than 0.1 s.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace ckplan {
 
 class MaxFlow {
  public:
-  // An arc of this capacity is never in a minimum cut. The sum of all finite capacities must not
+  // An arc with this capacity is never in a minimum cut. All finite capacities together must not
   // exceed 2^61.
   static constexpr int64_t kInfinite = int64_t{1} << 62;
 
@@ -33,7 +33,7 @@ class MaxFlow {
 
   explicit MaxFlow(int32_t node_count);
 
-  // Returns the number of the arc for SetCapacity.
+  // Returns the arc's number for SetCapacity.
   int32_t AddArc(int32_t from, int32_t to, int64_t capacity);
   void SetCapacity(int32_t arc, int64_t capacity);
   void SetTerminal(int32_t node, Terminal terminal);
@@ -42,13 +42,13 @@ class MaxFlow {
   // lead from a source to a sink.
   int64_t Solve();
 
-  // Return for each node whether it is on the source side of a minimum cut of the network as last
-  // solved. These sides are closed under union and intersection, so there are a largest and a least
-  // one. The least one takes a search of its own.
+  // Return a flag per node: whether it is on the source side of the last Solve's minimum cut with
+  // the largest or smallest source side. Both are unique, since source sides are closed under union
+  // and intersection. LeastSourceSide runs another search.
   std::vector<bool> LargestSourceSide();
   std::vector<bool> LeastSourceSide();
 
-  // Returns the number of arcs visited in all searches so far: a deterministic measure of work.
+  // Returns the number of arcs visited in all searches so far, a deterministic measure of work.
   int64_t work() const { return work_; }
 
  private:
@@ -74,20 +74,20 @@ class MaxFlow {
   void LiftAbove(int32_t level);
 
   const int32_t node_count_;
-  // The network as the caller gave it.
+  // The caller's network.
   std::vector<Terminal> terminals_;
   std::vector<int32_t> tails_;
   std::vector<int32_t> heads_;
   std::vector<int64_t> capacities_;
 
   bool is_built_ = false;
-  std::vector<int32_t> positions_;  // The position of each given arc in `arcs_`.
+  std::vector<int32_t> positions_;  // The position of each of the caller's arcs in `arcs_`.
   std::vector<int32_t> first_;      // The arcs of node x are at [first_[x], first_[x + 1]).
   std::vector<Arc> arcs_;
-  std::vector<Terminal> roles_;  // Terminals, with the nodes that infinite arcs tie to them.
+  std::vector<Terminal> roles_;  // The terminals, including nodes that infinite arcs tie to them.
   std::vector<int64_t> excess_;
 
-  // Lower bounds of the distance to the target; node_count_ means that there is no path.
+  // Lower bounds on the distance to the target; node_count_ if there is no path.
   std::vector<int32_t> labels_;
   std::vector<int32_t> current_;      // The next arc to try for each node.
   std::vector<int32_t> level_first_;  // The nodes of each label, doubly linked.

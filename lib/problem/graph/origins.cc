@@ -4,24 +4,24 @@ namespace ckplan {
 
 namespace {
 
-// Returns each beginning of the path that ends before a separator.
-std::vector<std::string> BeginningsOf(std::string_view path, char separator) {
-  std::vector<std::string> beginnings;
+// Returns each prefix of the path that ends before a separator.
+std::vector<std::string> PrefixesOf(std::string_view path, char separator) {
+  std::vector<std::string> prefixes;
   for (size_t at = path.find(separator, 1); at != std::string_view::npos;
        at = path.find(separator, at + 1)) {
-    beginnings.emplace_back(path.substr(0, at));
+    prefixes.emplace_back(path.substr(0, at));
   }
-  return beginnings;
+  return prefixes;
 }
 
 }  // namespace
 
 std::vector<std::string> ModulesOnPath(std::string_view path, char separator) {
-  std::vector<std::string> modules = BeginningsOf(path, separator);
+  std::vector<std::string> modules = PrefixesOf(path, separator);
   if (!path.empty()) modules.emplace_back(path);
   return modules;
 }
 
-std::vector<std::string> ModulesInName(std::string_view name) { return BeginningsOf(name, '/'); }
+std::vector<std::string> ModulesInName(std::string_view name) { return PrefixesOf(name, '/'); }
 
 }  // namespace ckplan

@@ -43,18 +43,18 @@ std::vector<OptimizedTensors> Merged(std::vector<OptimizedTensors> tensors) {
 
 namespace {
 
-// Tests whether the current list holds a tensor. Become() makes another list the current one.
+// Tests in O(1) whether the list of the latest SetList contains a tensor.
 class Membership {
  public:
   explicit Membership(size_t tensor_count) : list_of_(tensor_count, 0) {}
-  void Become(const std::vector<TensorId>& list) {
-    ++present_;
-    for (const TensorId id : list) list_of_[id] = present_;
+  void SetList(const std::vector<TensorId>& list) {
+    ++current_;
+    for (const TensorId id : list) list_of_[id] = current_;
   }
-  bool Has(TensorId id) const { return list_of_[id] == present_; }
+  bool Has(TensorId id) const { return list_of_[id] == current_; }
 
  private:
-  int64_t present_ = 0;
+  int64_t current_ = 0;
   IdVector<TensorId, int64_t> list_of_;  // The last list that held the tensor.
 };
 
@@ -63,7 +63,7 @@ class TensorGraphValidator {
   explicit TensorGraphValidator(const TensorGraphParts& parts)
       : parts_(parts), inputs_(parts.tensors.size()), outputs_(parts.tensors.size()) {}
 
-  // Fills `producers`. The parts are consistent if no fault is returned.
+  // Sets `producers`. The parts are consistent if it returns no faults.
   Faults Run(IdVector<TensorId, NodeId>* producers) {
     producers_ = producers;
     producers_->resize(parts_.tensors.size());
@@ -128,13 +128,13 @@ class TensorGraphValidator {
   }
 
   void CheckReads(const Node& node) {
-    inputs_.Become(node.inputs);
-    outputs_.Become(node.outputs);
+    inputs_.SetList(node.inputs);
+    outputs_.SetList(node.outputs);
     for (const TensorId read : node.backward_reads) {
       const bool is_own = inputs_.Has(read) || outputs_.Has(read);
       if (!is_own && parts_.backward == BackwardForm::kByNode) {
         faults_.Add(
-            "the backward of node \"{}\" reads \"{}\", which is neither input nor output of it",
+            "the backward of node \"{}\" reads \"{}\", which is not one of its inputs or outputs",
             node.name, parts_.tensors[read].name);
       }
     }
@@ -156,8 +156,8 @@ class TensorGraphValidator {
     const Tensor& tensor = parts_.tensors[id];
     const bool is_input = tensor.kind == TensorKind::kInput;
     const bool is_made = !(*producers_)[id].is_none();
-    if (is_input && is_made) faults_.Add("input \"{}\" is made by a node", tensor.name);
-    if (!is_input && !is_made) faults_.Add("tensor \"{}\" is made by no node", tensor.name);
+    if (is_input && is_made) faults_.Add("input \"{}\" has a producer", tensor.name);
+    if (!is_input && !is_made) faults_.Add("tensor \"{}\" has no producer", tensor.name);
   }
 
   void CheckTotals() {
@@ -168,8 +168,8 @@ class TensorGraphValidator {
     };
     add(&bytes, parts_.parameter_gradients.count());
     add(&bytes, parts_.unsharded.count());
-    // The loss may make a gradient of each tensor, and each node one more of every input, which is
-    // added to the one before.
+    // The loss may create a gradient of each tensor, and each node creates another gradient of each
+    // input before adding the two.
     const auto add_twice = [&](TensorId id) {
       for (int i = 0; i < 2; ++i) add(&bytes, parts_.tensors[id].bytes.count());
     };
@@ -181,7 +181,7 @@ class TensorGraphValidator {
       add(&cost, node.forward_cost.count());
       add(&cost, node.backward_cost.count());
     }
-    // Each micro-batch may hold all of these bytes.
+    // Each micro-batch may need all of these bytes.
     if (bytes) bytes = CheckedMul(*bytes, parts_.micro_batches);
     const Bytes optimized = parts_.optimized.value_or(Bytes(0));
     if (!bytes || *bytes > kMaxTotalBytes.count() || optimized > kMaxTotalBytes) {
@@ -195,28 +195,28 @@ class TensorGraphValidator {
 
   const TensorGraphParts& parts_;
   IdVector<TensorId, NodeId>* producers_ = nullptr;
-  Membership inputs_;   // The inputs of the node that is being checked.
-  Membership outputs_;  // The outputs of the node that is being checked.
+  Membership inputs_;   // The inputs of the current node.
+  Membership outputs_;  // The outputs of the current node.
   Faults faults_;
 };
 
-// Kahn's algorithm. It always takes the first ready node of the list, so a list that is already in
-// order stays unchanged. The result is shorter than the list if there is a cycle.
+// Kahn's algorithm. Always takes the first ready node, so a sorted list stays unchanged. Returns
+// fewer nodes if there is a cycle.
 std::vector<NodeId> TopologicalOrder(const TensorGraphParts& parts,
                                      const IdVector<TensorId, NodeId>& producers) {
   IdVector<NodeId, std::vector<NodeId>> successors(parts.nodes.size());
-  IdVector<NodeId, int32_t> waits_for(parts.nodes.size());
+  IdVector<NodeId, int32_t> missing_inputs(parts.nodes.size());
   for (const NodeId id : parts.nodes.ids()) {
     for (const TensorId input : parts.nodes[id].inputs) {
       const NodeId producer = producers[input];
       if (producer.is_none()) continue;
       successors[producer].push_back(id);
-      ++waits_for[id];
+      ++missing_inputs[id];
     }
   }
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
   for (const NodeId id : parts.nodes.ids()) {
-    if (waits_for[id] == 0) ready.push(id);
+    if (missing_inputs[id] == 0) ready.push(id);
   }
   std::vector<NodeId> order;
   order.reserve(parts.nodes.size());
@@ -226,7 +226,7 @@ std::vector<NodeId> TopologicalOrder(const TensorGraphParts& parts,
     ready.pop();
     order.push_back(id);
     for (const NodeId successor : successors[id]) {
-      if (--waits_for[successor] == 0) ready.push(successor);
+      if (--missing_inputs[successor] == 0) ready.push(successor);
     }
   }
   return order;
@@ -243,7 +243,7 @@ Error CycleError(const TensorGraphParts& parts, const std::vector<NodeId>& order
                                    parts.name, parts.nodes[id].name));
     }
   }
-  CKPLAN_CHECK(false, "a short topological order leaves a node out");
+  CKPLAN_CHECK(false, "an incomplete topological order lacks a node");
 }
 
 }  // namespace
@@ -304,7 +304,7 @@ TensorGraph WithBackwardByInput(const TensorGraph& graph) {
   if (graph.backward() == BackwardForm::kByInput) return graph;
   TensorGraphParts parts = PartsOf(graph);
   parts.backward = BackwardForm::kByInput;
-  IdVector<TensorId, NodeId> read_by(graph.tensors().size());  // The last node that reads it.
+  IdVector<TensorId, NodeId> read_by(graph.tensors().size());  // The latest reader.
   for (const NodeId id : graph.nodes().ids()) {
     PollStop();
     std::vector<TensorId> reads;
@@ -331,7 +331,7 @@ TensorGraph OfOneMicroBatch(const TensorGraph& graph) {
 
 Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes) {
   CKPLAN_CHECK(alignment_bytes >= 1 && alignment_bytes <= kMaxTotalBytes.count(),
-               "the command line admits only such alignments");
+               "an alignment is within the limits of the command line");
   TensorGraphParts parts = PartsOf(graph);
   for (Tensor& tensor : parts.tensors) {
     tensor.bytes = Bytes(RoundUp(tensor.bytes.count(), alignment_bytes));
@@ -379,7 +379,7 @@ TensorGraph PredictionGraph(const TensorGraph& graph) {
     node.backward_cost = Cost(0);
     node.backward_workspace = Bytes(0);
   }
-  // The graph was valid, and no size or cost grew.
+  // Cannot fail: the graph was valid, and sizes and costs did not grow.
   return TensorGraph::Create(std::move(parts)).value();
 }
 

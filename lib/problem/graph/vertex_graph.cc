@@ -59,7 +59,7 @@ bool NeedsGradient(const TensorGraph& graph, NodeId id) {
 Chain FindChain(const TensorGraph& graph, const VertexGraph& vertices) {
   Chain chain;
   chain.block_of.resize(vertices.size());
-  // The last node that an edge from the nodes seen so far leads to.
+  // The last successor of the nodes seen so far.
   NodeId furthest;
   int32_t block = 0;
   bool is_block_open = false;

@@ -3,8 +3,8 @@
 //   M_v = bytes of the node's outputs      T_v = forward cost of the node
 //   edge (v, w) if w reads an output of v
 //
-// A vertex has the number of its node. So vertex numbers are a topological order, and NodeSet and
-// per-node vectors work with both views.
+// A vertex has the id of its node, so vertex ids are a topological order, and NodeSet and per-node
+// vectors work with both views.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ class VertexGraph {
   Bytes total_memory() const { return total_memory_; }
   Cost total_time() const { return total_time_; }
 
-  // Neighbours in ascending order, each once.
+  // Ascending and unique.
   std::span<const NodeId> successors(NodeId v) const { return successors_.of(v); }
   std::span<const NodeId> predecessors(NodeId v) const { return predecessors_.of(v); }
 
-  // Returns a copy of the graph with other times, for example with costs rounded to a coarser unit.
+  // Returns a copy with other times, for example rounded to a coarser unit.
   VertexGraph WithTimes(IdVector<NodeId, Cost> time) const;
 
  private:
@@ -55,28 +55,26 @@ class VertexGraph {
   Adjacency predecessors_;
 };
 
-// The chain of a graph: its splitting vertices in order, with what lies between them as blocks.
+// The chain of a graph: its splitting vertices, and the blocks of vertices between them.
 //
 //        ┌─ c ─┐
 //   a ─ b      e ─ f        splitting vertices a b e f; blocks {a} {b} {c, d, e} {f}
 //        └─ d ─┘
 //
-// A vertex v splits the graph if no edge leads from a vertex before v to one after it: v is the
-// only result that later nodes can need. Chain algorithms may checkpoint splitting vertices and
-// nothing else; the inner vertices of a block are segment memory.
+// A vertex v splits the graph if no edge leads from a vertex before v to one after v, so that later
+// nodes need no earlier result except v's. Chain algorithms checkpoint only splitting vertices; the
+// inner vertices of a block are segment memory.
 //
-// Only vertices that need a gradient count. Otherwise a value that is computed from the batch
-// without one, such as an attention mask that every layer reads, would leave a transformer without
-// any splitting vertex. The nodes that compute such values belong to the first block in which they
-// can run.
+// Only vertices that need a gradient count. Otherwise, a value without a gradient that every layer
+// reads, such as an attention mask, would leave a transformer without splitting vertices. Nodes
+// that compute such values belong to the first block in which they can run.
 struct Chain {
   std::vector<NodeId> splitting;       // Ascending.
-  IdVector<NodeId, int32_t> block_of;  // Block i ends with splitting[i]; nodes after the last one
-                                       // form one more.
+  IdVector<NodeId, int32_t> block_of;  // Block i ends with splitting[i]; later nodes form another.
   int32_t block_count = 0;
 };
 
-// Returns whether an output of the node needs a gradient.
+// Returns true if an output of the node needs a gradient.
 bool NeedsGradient(const TensorGraph& graph, NodeId id);
 
 // O(nodes + edges).

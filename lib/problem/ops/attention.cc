@@ -29,7 +29,8 @@ Result<Done> CheckAttentionOptions(const OpSpec& spec) {
   }
   if (spec.Int("left_window_size", -1) >= 0 || spec.Int("right_window_size", -1) >= 0) {
     return UnsupportedOp(spec,
-                         "its window slides (attributes left_window_size, right_window_size)");
+                         "it uses a sliding window (attributes left_window_size, "
+                         "right_window_size)");
   }
   if (spec.input(kMask).has_gradient) return UnsupportedOp(spec, "its mask gets a gradient");
   return Done{};
@@ -50,15 +51,14 @@ Result<Done> CheckAttentionRanks(const OpSpec& spec) {
   return Done{};
 }
 
-// Returns the number of features per head. Where heads lie side by side in one axis, an attribute
-// gives their number.
+// Returns the number of features per head. `heads` matters only if one axis holds all heads.
 Result<int64_t> ReadRowSize(const OpSpec& spec, const Operand& operand, std::string_view name,
                             int64_t heads) {
   const int64_t features = operand.dims.back();
   if (operand.dims.size() == 4) return features;
   if (heads >= 1 && features % heads == 0) return features / heads;
-  return InvalidOp(spec, fmt::format("{} have {} features, which {} heads do not divide", name,
-                                     features, heads));
+  return InvalidOp(
+      spec, fmt::format("{} have {} features, not divisible by {} heads", name, features, heads));
 }
 
 Result<Done> ReadSizes(const OpSpec& spec, AttentionShape& shape) {
@@ -74,8 +74,7 @@ Result<Done> ReadSizes(const OpSpec& spec, AttentionShape& shape) {
   CKPLAN_ASSIGN_OR_RETURN(shape.value_size,
                           ReadRowSize(spec, spec.input(2), "its values", shape.key_heads));
   if (shape.heads % shape.key_heads == 0) return Done{};
-  return InvalidOp(spec, fmt::format("it has {} heads of queries, no multiple of its {} heads of "
-                                     "keys",
+  return InvalidOp(spec, fmt::format("its {} query heads are not a multiple of its {} key heads",
                                      shape.heads, shape.key_heads));
 }
 
@@ -93,7 +92,7 @@ Result<Done> CheckDims(const OpSpec& spec, const AttentionShape& shape) {
                      DimsOf(shape, shape.heads, shape.queries, shape.value_size));
 }
 
-// Checks the sides of the matrix products; all heads that share keys form one matrix.
+// Checks the sides of the matrix products. All heads that share keys form one matrix.
 Result<Done> CheckLibrarySizes(const OpSpec& spec, const AttentionShape& shape) {
   CKPLAN_RETURN_IF_ERROR(
       RequireLibrarySize(spec, "the number of its samples and heads", {shape.batch, shape.heads}));
@@ -155,7 +154,8 @@ std::span<const FamilyRow> AttentionFamily() {
       {"Attention", ValidateBy<ReadAttentionShape>,
        "one output, no cache, cap or window; the mask gets no gradient"},
       {"FusedAttention", ValidateBy<ReadFusedAttentionShape>,
-       "heads of at most 128 elements; no gradient of what is broadcast over queries or keys"}};
+       "heads of at most 128 elements; no gradients of masks or biases that are broadcast over "
+       "queries or keys"}};
   return kRows;
 }
 
@@ -177,8 +177,7 @@ Result<Done> ReadCounts(const OpSpec& spec, FusedAttentionShape& shape) {
   CKPLAN_RETURN_IF_ERROR(read("size", shape.size));
   CKPLAN_RETURN_IF_ERROR(read("value_size", shape.value_size));
   if (shape.heads % shape.key_heads != 0) {
-    return InvalidOp(spec, fmt::format("it has {} heads of queries, no multiple of its {} heads of "
-                                       "keys",
+    return InvalidOp(spec, fmt::format("its {} query heads are not a multiple of its {} key heads",
                                        shape.heads, shape.key_heads));
   }
   if (std::max(shape.size, shape.value_size) > kMaxAttentionSize) {
@@ -204,8 +203,8 @@ Result<HeadRows> ReadHeadRows(const OpSpec& spec, const Operand& operand, char n
   std::string sorted = axes;
   std::sort(sorted.begin(), sorted.end());
   if (sorted != "bdhs" || axes.back() != 'd') {
-    return InvalidOp(spec, fmt::format("its attribute {} is \"{}\", no order of the axes b, h, s "
-                                       "and d with d at the end",
+    return InvalidOp(spec, fmt::format("its attribute {} is \"{}\", not an order of the axes b, h, "
+                                       "s and d that ends with d",
                                        attribute, axes));
   }
   const auto elements = SizeProduct({sizes.batch, sizes.heads, sizes.rows, sizes.size});
@@ -269,7 +268,7 @@ Result<AttentionTerm> ReadTerm(const OpSpec& spec, size_t position, std::string_
   }
   if (operand.has_gradient && (dims[2] != full[2] || dims[3] != full[3])) {
     return UnsupportedOp(
-        spec, fmt::format("its {} gets a gradient, and is broadcast over queries or keys", name));
+        spec, fmt::format("its {} needs a gradient but is broadcast over queries or keys", name));
   }
   return term;
 }
@@ -324,7 +323,7 @@ Result<RotaryShape> ReadInput(const OpSpec& spec) {
   return shape;
 }
 
-// Checks that the caches have a row for each position of a table, or for each token.
+// Checks that the caches have a row per position, or per token if there are no position ids.
 Result<Done> CheckCaches(const OpSpec& spec, const RotaryShape& shape) {
   const int64_t pairs = shape.rotated / 2;
   const Dims needed =
@@ -332,10 +331,10 @@ Result<Done> CheckCaches(const OpSpec& spec, const RotaryShape& shape) {
   for (size_t cache = 1; cache <= 2; ++cache) {
     const std::string_view name = cache == 1 ? "its cosine cache" : "its sine cache";
     CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(cache), name));
-    // PyTorch's exporter writes caches that all samples share.
+    // PyTorch's exporter writes such caches.
     if (shape.cache_rows == 0 && spec.input(cache).dims == Dims{1, shape.length, pairs} &&
         shape.batch != 1) {
-      return UnsupportedOp(spec, fmt::format("{} is one for all samples", name));
+      return UnsupportedOp(spec, fmt::format("{} is shared by all samples", name));
     }
     CKPLAN_RETURN_IF_ERROR(RequireDims(spec, spec.input(cache), name, needed));
   }
@@ -353,7 +352,7 @@ Result<RotaryShape> ReadRotaryShape(const OpSpec& spec) {
   const int64_t rotated = spec.Int("rotary_embedding_dim", 0);
   shape.rotated = rotated == 0 ? shape.features : rotated;
   if (shape.rotated < 0 || shape.rotated > shape.features || shape.rotated % 2 != 0) {
-    return InvalidOp(spec, fmt::format("it turns {} of {} features; an even number is needed",
+    return InvalidOp(spec, fmt::format("it rotates {} of {} features; the number must be even",
                                        shape.rotated, shape.features));
   }
   const Operand& positions = spec.input(3);

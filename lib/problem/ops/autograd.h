@@ -1,4 +1,4 @@
-// The implementation of backward whose needs decide what is kept from forward.
+// The implementation of backward. It decides which tensors backward reads.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 namespace ckplan {
 
 enum class Autograd : uint8_t {
-  kMinimal,    // Only what a backward kernel cannot do without.
-  kTorch,      // What PyTorch's eager autograd keeps on the CPU.
-  kTorchCuda,  // What PyTorch's eager autograd keeps on a GPU.
+  kMinimal,    // The minimum that a backward kernel needs.
+  kTorch,      // The tensors that PyTorch's eager autograd saves on the CPU.
+  kTorchCuda,  // The tensors that PyTorch's eager autograd saves on a GPU.
 };
 
 inline constexpr std::string_view kAutogradWords[] = {"minimal", "torch", "torch-cuda"};

@@ -20,7 +20,7 @@ class ReadFinder {
         is_read_(spec.inputs.size(), false) {}
 
   BackwardReads Find() {
-    if (spec_.Has(kHintedInputs)) return AsHinted();
+    if (spec_.Has(kHintedInputs)) return HintedReads();
     const uint16_t letters = Letters();
     if ((letters & reads::X) != 0) Read(0);
     if ((letters & reads::V) != 0) ReadFloats();
@@ -41,15 +41,15 @@ class ReadFinder {
   }
 
  private:
-  // In place, PyTorch saves the output if the gradient follows from that, and otherwise a copy of
-  // the input, which is as large.
+  // For an operator in place, PyTorch saves the output if it suffices for the gradient, otherwise a
+  // copy of the input, which has the same size.
   uint16_t Letters() const {
-    const bool is_told_by_output = rule_.minimal_reads == reads::Y;
-    return IsInPlace(spec_) && is_told_by_output ? reads::Y : rule_.reads(autograd_);
+    const bool output_suffices = rule_.minimal_reads == reads::Y;
+    return IsInPlace(spec_) && output_suffices ? reads::Y : rule_.reads(autograd_);
   }
 
-  // What the user says of an unknown operator.
-  BackwardReads AsHinted() {
+  // The user's description of an unknown operator.
+  BackwardReads HintedReads() {
     for (const int64_t input : spec_.Ints(kHintedInputs)) {
       const auto at = static_cast<size_t>(input);
       if (spec_.input(at).is_present) reads_.inputs.push_back(at);
@@ -61,28 +61,28 @@ class ReadFinder {
     return std::move(reads_);
   }
 
-  bool Wants(size_t input) const { return spec_.input(input).has_gradient; }
+  bool NeedsGradientOf(size_t input) const { return spec_.input(input).has_gradient; }
 
   void Read(size_t input) {
     if (spec_.input(input).is_present) is_read_[input] = true;
   }
 
-  bool HoldsFloats(size_t input) const {
+  bool IsFloatInput(size_t input) const {
     return spec_.inputs[input].is_present && IsFloat(spec_.inputs[input].model_type());
   }
 
   void ReadFloats() {
     // The saved probabilities already include the attention mask.
-    const bool leaves_mask =
+    const bool skips_mask =
         rule_.statistic == Statistic::kAttention && autograd_ == Autograd::kMinimal;
     for (size_t i = 0; i < is_read_.size(); ++i) {
-      if (HoldsFloats(i) && !(leaves_mask && i == 3)) Read(i);
+      if (IsFloatInput(i) && !(skips_mask && i == 3)) Read(i);
     }
   }
 
   void ReadIntegers() {
     for (size_t i = 0; i < is_read_.size(); ++i) {
-      if (!HoldsFloats(i)) Read(i);
+      if (!IsFloatInput(i)) Read(i);
     }
   }
 
@@ -92,12 +92,12 @@ class ReadFinder {
     const size_t count = rule_.has(traits::kAllPartners) ? inputs : std::min<size_t>(2, inputs);
     for (size_t i = 0; i < count; ++i) {
       for (size_t other = 0; other < count; ++other) {
-        if (other != i && Wants(other)) Read(i);
+        if (other != i && NeedsGradientOf(other)) Read(i);
       }
     }
   }
 
-  // PyTorch's reflection_pad and replication_pad save their input, but nothing of it is needed.
+  // PyTorch's reflection_pad and replication_pad save their input without needing it.
   void ReadForPadding() {
     const std::string mode = spec_.String("mode", "constant");
     if (IsTorch(autograd_) && (mode == "reflect" || mode == "edge")) Read(0);
@@ -105,8 +105,8 @@ class ReadFinder {
 
   // y = a / b: da = g / b; db = -g y / b. PyTorch computes db as -g a / b² instead.
   void ReadForQuotient() {
-    if (Wants(0) || Wants(1)) Read(1);
-    if (!Wants(1)) return;
+    if (NeedsGradientOf(0) || NeedsGradientOf(1)) Read(1);
+    if (!NeedsGradientOf(1)) return;
     if (IsTorch(autograd_)) {
       Read(0);
     } else {
@@ -116,9 +116,9 @@ class ReadFinder {
 
   // y = a ^ b: da = g b a^(b-1); db = g y log a.
   void ReadForPower() {
-    if (Wants(0) || Wants(1)) Read(1);
+    if (NeedsGradientOf(0) || NeedsGradientOf(1)) Read(1);
     Read(0);
-    if (Wants(1)) reads_.outputs.push_back(0);
+    if (NeedsGradientOf(1)) reads_.outputs.push_back(0);
   }
 
   const OpSpec& spec_;
@@ -150,7 +150,7 @@ class StatisticCounter {
         has_byte_mask_(HasByteMask(spec, autograd)),
         is_stored_(is_stored) {}
 
-  // Returns a statistic of 0 bytes where nothing is saved.
+  // Returns a statistic of 0 bytes if forward saves nothing.
   SavedStatistic Count(Statistic statistic) const {
     switch (statistic) {
       case Statistic::kNone:
@@ -195,8 +195,7 @@ class StatisticCounter {
   // Returns the bytes of one number of type OpSpec::saved_type, at least 1.
   int64_t SavedBytes() const { return std::max<int64_t>(1, BitsOf(spec_.saved_type) / 8); }
 
-  // Returns the number of rows that a normalisation over the axes from `axis` to the last treats
-  // separately.
+  // Returns the number of rows of a normalisation over the axes from attribute `axis` to the last.
   int64_t NormalisedRows() const {
     const auto rank = static_cast<int64_t>(x_.dims.size());
     int64_t axis = spec_.Int("axis", -1);
@@ -209,8 +208,8 @@ class StatisticCounter {
     return rows;
   }
 
-  // On a GPU the mask has one byte for each element. On the CPU, and in place, there is a factor
-  // instead, 0 or 1 / (1 - ratio), with the output's type.
+  // On a GPU the mask has one byte per element. On the CPU, and in place, PyTorch saves a factor of
+  // the output's type per element: 0 or 1 / (1 - ratio).
   int64_t DropoutBytes() const {
     if (has_byte_mask_) return CountElements(y_);
     return is_torch_ ? CountBytes(y_) : 0;
@@ -220,8 +219,8 @@ class StatisticCounter {
     return Saved("indices", {IsStored(1) ? 0 : index_bytes, CountElements(y_)});
   }
 
-  // Counts, for each direction, step and sample, `vectors` vectors of the hidden size. It adds the
-  // hidden state itself if Y, the operator's output of all hidden states, does not exist.
+  // Counts `vectors` vectors of the hidden size per direction, step and sample, plus the hidden
+  // state if the operator's output of all hidden states is not stored.
   SavedStatistic Reserve(int64_t vectors) const {
     const RecurrentSizes sizes = CountRecurrent(spec_);
     return Saved("reserve", {sizes.directions, sizes.steps, sizes.batch, sizes.hidden,

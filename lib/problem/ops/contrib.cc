@@ -24,7 +24,7 @@ Result<Done> RequireInputs(const OpSpec& spec, std::initializer_list<size_t> pos
   return Done{};
 }
 
-// Checks an operand only if it is present.
+// Ignores an absent operand.
 Result<Done> CheckDims(const OpSpec& spec, size_t input, std::string_view name,
                        const Dims& expected) {
   if (!spec.input(input).is_present) return Done{};
@@ -44,7 +44,7 @@ Result<Done> RequireRank(const OpSpec& spec, size_t input, size_t rank) {
                    fmt::format("input {} is {}; it must have {} axes", input, TextOf(dims), rank));
 }
 
-// Sums of a few such numbers cannot overflow.
+// Low enough that sums of a few such numbers do not overflow.
 constexpr int64_t kMaxOfAttribute = int64_t{1} << 40;
 
 Result<int64_t> PositiveAttribute(const OpSpec& spec, std::string_view name) {
@@ -55,15 +55,15 @@ Result<int64_t> PositiveAttribute(const OpSpec& spec, std::string_view name) {
                                      value < 1 ? "at least 1" : "smaller"));
 }
 
-// Returns the features of one of `heads` heads that lie side by side.
+// Returns the number of features per head.
 Result<int64_t> HeadSize(const OpSpec& spec, std::string_view what, int64_t features,
                          int64_t heads) {
   if (features % heads == 0) return features / heads;
-  return InvalidOp(spec, fmt::format("{} have {} features, which {} heads do not divide", what,
-                                     features, heads));
+  return InvalidOp(
+      spec, fmt::format("{} have {} features, not divisible by {} heads", what, features, heads));
 }
 
-// Attributes that are whole numbers, and lists of them, in all operators that have them.
+// Attributes that are integers, or lists of integers, in every operator that has them.
 constexpr std::string_view kWholeNumbers[] = {"axis",
                                               "bits",
                                               "block_size",
@@ -105,7 +105,7 @@ Result<Done> ValidateAttributeTypes(const OpSpec& spec) {
 
 // ---- Activations and normalisations ----
 
-// The operand at `bias` has the features of the first one.
+// Checks that the operand at `bias` has one element per feature of the first operand.
 Result<Done> ValidateBiased(const OpSpec& spec, size_t bias) {
   const Dims& x = spec.input(0).dims;
   if (x.empty()) return InvalidOp(spec, "its input is a scalar");
@@ -142,15 +142,15 @@ Result<Done> ValidateBiasDropout(const OpSpec& spec) {
 
 Result<Done> ValidateTwoInputs(const OpSpec& spec) { return RequireInputs(spec, {0, 1}); }
 
-// What is skipped has the shape of the input, or lacks its batch.
+// The skip connection has the shape of the input, with or without the batch.
 Result<Done> ValidateSkip(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {0, 1, 2}));
   const Dims& x = spec.input(0).dims;
   if (x.size() != 2 && x.size() != 3) return RequireRank(spec, 0, 3);
   Dims skip = spec.input(1).dims;
   if (x.size() == 3 && skip.size() == 3 && skip[0] == 1) skip.erase(skip.begin());
-  const bool is_for_all = x.size() == 3 && skip == Dims(x.begin() + 1, x.end());
-  if (!is_for_all) CKPLAN_RETURN_IF_ERROR(CheckDims(spec, 1, "its skip", x));
+  const bool is_shared = x.size() == 3 && skip == Dims(x.begin() + 1, x.end());
+  if (!is_shared) CKPLAN_RETURN_IF_ERROR(CheckDims(spec, 1, "its skip", x));
   return CheckDims(spec, 2, "its scale", {x.back()});
 }
 
@@ -191,7 +191,7 @@ Result<Done> ValidateEmbedLayerNorm(const OpSpec& spec) {
 
 // ---- Attention ----
 
-// Checks [batch, heads, past, size].
+// Expects the shape [batch, heads, past, size].
 Result<Done> CheckPast(const OpSpec& spec, size_t input, int64_t batch, int64_t heads,
                        int64_t size) {
   if (!spec.input(input).is_present) return Done{};
@@ -243,7 +243,7 @@ Result<Done> ValidateAttention(const OpSpec& spec) {
   return CheckDims(spec, kPast, "its past", {2, x[0], heads, spec.input(kPast).dims[3], size});
 }
 
-// The sizes of keys and values that a MultiHeadAttention has in any of its forms.
+// The sizes of a MultiHeadAttention's keys and values, in any of its input formats.
 struct KeySizes {
   int64_t batch = 0, length = 0, features = 0, value_features = 0;
 };
@@ -303,14 +303,13 @@ Result<Done> ValidateGroupQueryAttention(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const int64_t heads, PositiveAttribute(spec, "num_heads"));
   CKPLAN_ASSIGN_OR_RETURN(const int64_t kv_heads, PositiveAttribute(spec, "kv_num_heads"));
   if (heads % kv_heads != 0) {
-    return InvalidOp(spec, fmt::format("it has {} heads of queries, no multiple of its {} heads of "
-                                       "keys",
+    return InvalidOp(spec, fmt::format("its {} query heads are not a multiple of its {} key heads",
                                        heads, kv_heads));
   }
   const Dims& q = spec.input(kQueries).dims;
   const bool is_packed = !spec.input(kKeys).is_present && !spec.input(kValues).is_present;
-  const int64_t in_row = is_packed ? heads + 2 * kv_heads : heads;
-  CKPLAN_ASSIGN_OR_RETURN(const int64_t size, HeadSize(spec, "its queries", q[2], in_row));
+  const int64_t row_heads = is_packed ? heads + 2 * kv_heads : heads;
+  CKPLAN_ASSIGN_OR_RETURN(const int64_t size, HeadSize(spec, "its queries", q[2], row_heads));
   if (!is_packed) {
     CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {kKeys, kValues}));
     CKPLAN_RETURN_IF_ERROR(RequireRank(spec, kKeys, 3));
@@ -353,7 +352,7 @@ constexpr int64_t kBitsOfByte = 8;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-// The number of rows and columns of a weight that attributes give, and the size of its blocks.
+// The rows, columns and block size of a weight, from attributes.
 struct BlockedWeight {
   int64_t k = 0, n = 0, block = 0;
 };
@@ -365,13 +364,13 @@ Result<BlockedWeight> ReadBlockedWeight(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(weight.block, PositiveAttribute(spec, "block_size"));
   const bool is_power = (weight.block & (weight.block - 1)) == 0;
   if (weight.block < 16 || !is_power) {
-    return InvalidOp(spec, fmt::format("attribute block_size is {}; it must be a power of 2 from "
-                                       "16 on",
+    return InvalidOp(spec, fmt::format("attribute block_size is {}; it must be a power of 2, at "
+                                       "least 16",
                                        weight.block));
   }
   if (!CheckedMul(weight.n, kBitsOfByte * (weight.k + weight.block))) {
-    return InvalidOp(spec, fmt::format("its weight of {} rows and {} columns is beyond any machine",
-                                       weight.n, weight.k));
+    return InvalidOp(
+        spec, fmt::format("its weight of {} rows and {} columns is too large", weight.n, weight.k));
   }
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {0, 1, 2}));
   const Dims& a = spec.input(0).dims;
@@ -398,7 +397,7 @@ Result<Done> ValidateNBits(const OpSpec& spec) {
   return CheckDims(spec, kBias, "its bias", {weight.n});
 }
 
-// The weight and its scales may be followed by padding.
+// The weight and its scales may have padding at the end.
 Result<Done> ValidateBnb4(const OpSpec& spec) {
   constexpr size_t kWeights = 1, kScales = 2;
   CKPLAN_ASSIGN_OR_RETURN(const BlockedWeight weight, ReadBlockedWeight(spec));
@@ -424,8 +423,8 @@ Result<Done> ValidateFpQ4(const OpSpec& spec) {
                                      TextOf(a), TextOf(shape.known->ints)));
 }
 
-// Checks a product of two operands with the scale of the second one, and a bias, at these
-// positions.
+// Checks the two factors; `scale` and `bias` are the positions of the second factor's scale and of
+// the bias.
 Result<Done> ValidateIntegerProduct(const OpSpec& spec, size_t scale, size_t bias) {
   const Dims& a = spec.input(0).dims;
   const Dims& b = spec.input(1).dims;
@@ -455,7 +454,7 @@ Result<Done> ValidateMatMulIntegerToFloat(const OpSpec& spec) {
 
 struct ContribRow {
   std::string_view type;  // Without the domain.
-  Result<Done> (*judge)(const OpSpec& spec);
+  Result<Done> (*validate)(const OpSpec& spec);
 };
 
 constexpr ContribRow kContribRows[] = {
@@ -497,7 +496,7 @@ Result<Done> ValidateContrib(const OpSpec& spec) {
                                        [&](const ContribRow& one) { return one.type == type; });
   if (row == std::end(kContribRows)) return Done{};
   CKPLAN_RETURN_IF_ERROR(ValidateAttributeTypes(spec));
-  return row->judge(spec);
+  return row->validate(spec);
 }
 
 }  // namespace ckplan

@@ -9,8 +9,8 @@ namespace ckplan {
 
 namespace {
 
-// Returns whether backward can compute the gradient from the output alone.
-bool OutputHasSlope(const OpSpec& spec) {
+// Returns true if backward can compute the gradient from the output alone.
+bool OutputDeterminesGradient(const OpSpec& spec) {
   const double alpha = spec.Float("alpha", 1);
   if (spec.type == "LeakyRelu" || spec.type == "Elu") return alpha >= 0;
   if (spec.type == "Celu") return alpha > 0;
@@ -42,9 +42,9 @@ Result<Done> ValidateSoftplus(const OpSpec& spec) {
 Result<Done> ValidateActivation(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(0), "its input"));
-  if (spec.input(0).has_gradient && !OutputHasSlope(spec)) {
+  if (spec.input(0).has_gradient && !OutputDeterminesGradient(spec)) {
     return UnsupportedOp(
-        spec, "with these attributes its output, which backward reads, does not give the gradient");
+        spec, "with these attributes, backward cannot compute the gradient from its output");
   }
   return Done{};
 }
@@ -86,7 +86,7 @@ Result<Done> ValidatePow(const OpSpec& spec) {
     return RequireType(spec, spec.output(0), "its output", spec.input(0).type);
   }
   if (!AreAlike(spec.input(0).type, spec.input(1).type)) {
-    return UnsupportedOp(spec, "its exponent is of another element type and no known scalar");
+    return UnsupportedOp(spec, "its exponent has another element type and is not a known scalar");
   }
   return ValidateArithmetic(spec);
 }
@@ -99,7 +99,7 @@ Result<Done> ValidatePRelu(const OpSpec& spec) {
 Result<Done> ValidateMod(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(ValidateArithmetic(spec));
   if (spec.Int("fmod", 0) == 0 && IsFloat(spec.input(0).type)) {
-    // The reference of ONNX computes it; no kernel here does.
+    // ONNX's reference implementation supports this; our kernels do not.
     return UnsupportedOp(spec, "attribute fmod is 0 and its inputs are floats");
   }
   return Done{};
@@ -124,17 +124,17 @@ std::span<const FamilyRow> BinaryFamily() {
       {"Mul", ValidateArithmetic},
       {"Div", ValidateArithmetic},
       {"Mod", ValidateMod},
-      {"Pow", ValidatePow, "an exponent of another type only if it is a known scalar"},
+      {"Pow", ValidatePow, "an exponent of another type must be a known scalar"},
       {"PRelu", ValidatePRelu},
   };
   return kRows;
 }
 
-// Clip, whose limits may be inputs, and the changes of element type.
+// ---- Clip and casts ----
 
 namespace {
 
-// Checks one of the limits, input 1 or 2, which may be absent.
+// Checks one of Clip's limits, input 1 or 2, which may be absent.
 Result<Done> ValidateLimit(const OpSpec& spec, size_t position) {
   const Operand& limit = spec.input(position);
   if (!limit.is_present) return Done{};
@@ -153,7 +153,7 @@ Result<Done> ValidateClip(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(ValidateLimit(spec, 1));
   CKPLAN_RETURN_IF_ERROR(ValidateLimit(spec, 2));
   if (!IsFloat(spec.input(0).type) && (spec.Has("min") || spec.Has("max"))) {
-    return InvalidOp(spec, "its limits are attributes, which are floats, and its input is not");
+    return InvalidOp(spec, "its limits are float attributes, but its input is not a float");
   }
   return Done{};
 }
@@ -169,7 +169,7 @@ std::span<const FamilyRow> ClipCastFamily() {
   return kRows;
 }
 
-// Comparisons, boolean and bitwise logic, and Where, which selects by a condition.
+// ---- Comparisons, boolean and bitwise logic, and Where ----
 
 namespace {
 
@@ -213,8 +213,7 @@ std::span<const FamilyRow> LogicFamily() {
   return kRows;
 }
 
-// Elementwise operators with any number of inputs, all broadcast to the output: sums, means, minima
-// and maxima.
+// ---- Sums, means, minima and maxima of any number of inputs ----
 
 namespace {
 
@@ -246,23 +245,23 @@ std::span<const FamilyRow> NaryFamily() {
   return kRows;
 }
 
-// Functions of one number other than activations.
+// ---- Functions of one number, except activations ----
 
 namespace {
 
-// Functions from floats to floats.
+// From floats to floats.
 Result<Done> ValidateFunction(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   return RequireFloat(spec, spec.input(0), "its input");
 }
 
-// Functions from numbers of any type to the same type.
+// From numbers of any type to the same type.
 Result<Done> ValidateNumber(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   return RequireNumber(spec, spec.input(0), "its input");
 }
 
-// Functions from floats to booleans.
+// From floats to booleans.
 Result<Done> ValidateFloatTest(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameDims(spec));
   CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(0), "its input"));

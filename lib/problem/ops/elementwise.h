@@ -10,18 +10,14 @@
 
 namespace ckplan {
 
-// Activation functions: an element of the output is a function of one element of the input.
-
-// The attribute of a Softplus that is log(1 + e^(b x)) / b, as PyTorch has it: b, a float other
-// than 0. ONNX's Softplus has none.
+// The attribute b of PyTorch's Softplus, log(1 + e^(b x)) / b: a nonzero float. ONNX's Softplus
+// does not have it.
 inline constexpr std::string_view kFactorAttribute = "factor";
 
 Result<Done> ValidateActivation(const OpSpec& spec);
 
-// Arithmetic of two operands, each broadcast to the output.
-
-// Returns the exponent of a floating-point Pow if it is a single number that is known before the
-// step and needs no gradient. Such powers have kernels of their own, whatever the exponent's type.
+// Returns the exponent of a floating-point Pow if it is a single number, known before the step,
+// that needs no gradient. Such powers have special kernels for all exponent types.
 std::optional<double> KnownExponent(const OpSpec& spec);
 
 }  // namespace ckplan

@@ -18,11 +18,11 @@ namespace ckplan {
 
 namespace {
 
-// Rules for attributes and operands that mean the same in all operators that have them: axes, lists
-// with a number for each axis, windows and counts. They need no output, so that they can be asked
-// before ONNX's inference, which uses such numbers as positions and as lengths.
-
-// Operands with one number for each axis of the output, of an input, or of a part of its axes.
+// Rules for attributes and operands that mean the same in every operator: axes, lists with a number
+// per axis, windows and counts. They do not need the output, so that they can run before ONNX's
+// shape inference, which trusts such numbers as positions and lengths.
+//
+// Operands with one number for each axis of a tensor, or for some of its axes.
 struct AxisList {
   std::string_view type;
   size_t operand = 0;
@@ -36,10 +36,10 @@ constexpr AxisList kAxisLists[] = {
     {"Upsample", 1},
 };
 
-// Far above what runtimes allow. Pads and regions have two numbers for each axis.
+// Far above the limits of runtimes. Pads and regions have two numbers per axis.
 constexpr int64_t kMaxAxisNumbers = 1024;
 
-// Rules of shape inference loop over these numbers even where their values are unknown.
+// Shape inference loops over these lists even if their values are unknown.
 Result<Done> ValidateAxisLists(const OpSpec& spec) {
   for (const AxisList& list : kAxisLists) {
     if (list.type != spec.type) continue;
@@ -53,28 +53,31 @@ Result<Done> ValidateAxisLists(const OpSpec& spec) {
   return Done{};
 }
 
-// Returns the attribute's integers: one, or a list.
+// Returns the attribute's integer, or its list of integers.
 std::vector<int64_t> IntegersOf(const AttributeValue& value) {
   if (const auto* one = std::get_if<int64_t>(&value)) return {*one};
   if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) return *list;
   return {};
 }
 
-// Attributes whose lists are contents, and may have any length.
-bool IsContents(std::string_view type) { return type == "Constant" || type == "TfIdfVectorizer"; }
+// Returns true if the operator's list attributes hold data and may have any length.
+bool ListsAreContents(std::string_view type) {
+  return type == "Constant" || type == "TfIdfVectorizer";
+}
 
 Result<Done> ValidateLengths(const OpSpec& spec) {
-  if (IsContents(spec.type)) return Done{};
+  if (ListsAreContents(spec.type)) return Done{};
   for (const auto& [name, value] : spec.attributes) {
     const auto* list = std::get_if<std::vector<int64_t>>(&value);
     if (list == nullptr || list->size() <= static_cast<size_t>(kMaxAxisNumbers)) continue;
-    return InvalidOp(spec, fmt::format("attribute {} has {} numbers; at most {} are allowed", name,
-                                       list->size(), kMaxAxisNumbers));
+    return InvalidOp(spec, fmt::format("attribute {} has {} numbers; at most {} are allowed",
+                                       name, list->size(), kMaxAxisNumbers));
   }
   return Done{};
 }
 
-// An operator may add axes, as many as it names: one for `axis`. Its own rule knows more.
+// Allows for axes that the operator adds, at most one for each axis it names. The operator's own
+// rule is stricter.
 Result<Done> ValidateAxes(const OpSpec& spec) {
   const Operand& operand = spec.input(0);
   for (const std::string_view name : {"axis", "axes"}) {
@@ -83,9 +86,9 @@ Result<Done> ValidateAxes(const OpSpec& spec) {
     const std::vector<int64_t> axes = IntegersOf(found->second);
     const auto rank =
         operand.is_present ? static_cast<int64_t>(operand.dims.size()) : kMaxAxisNumbers;
-    const int64_t most = rank + static_cast<int64_t>(axes.size());
+    const int64_t max_axis = rank + static_cast<int64_t>(axes.size());
     for (const int64_t axis : axes) {
-      if (axis >= -most && axis <= most) continue;
+      if (axis >= -max_axis && axis <= max_axis) continue;
       return InvalidOp(
           spec,
           operand.is_present
@@ -96,11 +99,11 @@ Result<Done> ValidateAxes(const OpSpec& spec) {
   return Done{};
 }
 
-// Counts, and lists of them, that have a least value. The judges of families refuse a group or
-// dilations of 0, with the sizes involved.
+// Attributes that are counts or lists of counts, with their minimum. The families refuse a group or
+// dilations of 0 themselves, with a message that has the sizes.
 struct CountRule {
   std::string_view name;
-  int64_t least = 0;
+  int64_t min = 0;
 };
 
 constexpr CountRule kCounts[] = {
@@ -116,17 +119,17 @@ Result<Done> ValidateCounts(const OpSpec& spec) {
     const auto found = spec.attributes.find(rule.name);
     if (found == spec.attributes.end()) continue;
     for (const int64_t number : IntegersOf(found->second)) {
-      if (number >= rule.least && number <= kMaxCount) continue;
+      if (number >= rule.min && number <= kMaxCount) continue;
       return InvalidOp(spec, fmt::format("attribute {} is {}; it must be from {} to {}", rule.name,
-                                         number, rule.least, kMaxCount));
+                                         number, rule.min, kMaxCount));
     }
   }
   return Done{};
 }
 
 // kInvalidInput: an attribute names an axis far outside its operand, a count or a part of a window
-// is below its least value or above 32 bits, or a list is longer than any tensor has axes. Operands
-// of unknown shape are absent from the spec.
+// is below its minimum or does not fit 32 bits, or a list has more entries than any tensor has
+// axes. Operands of unknown shape are absent from the spec.
 Result<Done> ValidateCommonAttributes(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(ValidateAxisLists(spec));
   CKPLAN_RETURN_IF_ERROR(ValidateLengths(spec));
@@ -151,8 +154,8 @@ std::vector<FamilyRow> SortedRows() {
   return rows;
 }
 
-// No tensor that fits on a machine has more elements. Below this limit, kernels and shapes multiply
-// sizes by small numbers and by sizes of another operand without checking for overflow.
+// More elements than fit on any machine. Below this limit, kernels and shapes multiply sizes by
+// small numbers and by sizes of another operand without checking for overflow.
 constexpr int64_t kMaxElements = int64_t{1} << 44;
 
 Result<Done> ValidateSizes(const OpSpec& spec, const Operand& operand, std::string_view name) {
@@ -162,7 +165,7 @@ Result<Done> ValidateSizes(const OpSpec& spec, const Operand& operand, std::stri
     if (dim < 0) {
       return InvalidOp(spec, fmt::format("{} has a negative size: {}", name, TextOf(operand.dims)));
     }
-    // An axis of size 0 must not hide the other sizes, because strides are their products.
+    // Counts size 0 as 1: strides are products of the other sizes, which must not overflow either.
     elements = CheckedMul(elements, std::max<int64_t>(1, dim)).value_or(kMaxElements + 1);
     if (elements <= kMaxElements) continue;
     return UnsupportedOp(spec, fmt::format("{} is {}, which is more than {} elements", name,
@@ -176,8 +179,8 @@ Result<Done> ValidateSizes(const OpSpec& spec, const Operand& operand, std::stri
 Result<Done> ValidateAttributes(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(ValidateCommonAttributes(spec));
   const FamilyRow* const row = FindFamilyRow(spec.type);
-  if (row == nullptr || row->judge_attributes == nullptr) return Done{};
-  return row->judge_attributes(spec);
+  if (row == nullptr || row->validate_attributes == nullptr) return Done{};
+  return row->validate_attributes(spec);
 }
 
 std::span<const FamilyRow> AllFamilyRows() {
@@ -206,7 +209,7 @@ Result<Done> ValidateOp(const OpSpec& spec) {
   for (size_t i = 0; i < spec.outputs.size(); ++i) {
     CKPLAN_RETURN_IF_ERROR(ValidateSizes(spec, spec.outputs[i], fmt::format("output {}", i)));
   }
-  return row->judge(spec);
+  return row->validate(spec);
 }
 
 }  // namespace ckplan

@@ -18,7 +18,7 @@ Result<Done> ValidateGatheredTypes(const OpSpec& spec) {
 
 Result<Done> RequireRows(const OpSpec& spec, const GatherShape& shape) {
   if (shape.rows() > 0 || shape.outer * shape.count == 0) return Done{};
-  return InvalidOp(spec, fmt::format("it has {} indices into data of no rows, {}",
+  return InvalidOp(spec, fmt::format("it has {} indices into data without rows, {}",
                                      shape.outer * shape.count, TextOf(spec.input(0).dims)));
 }
 
@@ -35,8 +35,8 @@ Result<GatherShape> ReadGather(const OpSpec& spec) {
   return GatherShape{view.outer, {view.size}, Product(indices), view.inner, true};
 }
 
-// Reads tuples of indices. Their members index the dimensions of the data from `batch` on. `rows`
-// is the operand that holds the gathered rows or the updates.
+// Reads tuples of indices into the axes of the data from `batch` on. `rows` is the operand with the
+// gathered rows or the updates.
 Result<GatherShape> ReadTuples(const OpSpec& spec, size_t batch, const Operand& rows,
                                std::string_view name) {
   const Dims& data = spec.input(0).dims;
@@ -107,8 +107,8 @@ Result<Scattering> ReadScattering(const OpSpec& spec) {
   const bool needs_gradient = spec.input(0).has_gradient || spec.input(2).has_gradient;
   if (needs_gradient && reduction != "add") {
     return UnsupportedOp(
-        spec, fmt::format("it has no gradient of reduction \"{}\", for which backward would have "
-                          "to read more than the indices",
+        spec, fmt::format("the gradient of reduction \"{}\" is not supported, as it needs more "
+                          "than the indices",
                           reduction));
   }
   CKPLAN_RETURN_IF_ERROR(RequireNumber(spec, spec.input(0), "its data, which is reduced,"));

@@ -11,22 +11,20 @@
 
 namespace ckplan {
 
-// Gather, GatherND and ScatterND: rows of the data are selected by indices, or by tuples of k
-// indices.
+// Gather, GatherND and ScatterND select rows of the data by indices or by tuples of k indices.
 //
 //   data      outer x indexed[0] x ... x indexed[k - 1] x inner
 //   indices   [outer x] count x k
-//   rows      outer x count x inner: what is gathered, or the updates that are scattered
+//   rows      outer x count x inner: the gathered rows, or the scattered updates
 struct GatherShape {
   int64_t outer = 1;
   Dims indexed;  // Sizes of the indexed axes: one for each member of a tuple.
   int64_t count = 0, inner = 1;
-  bool is_shared = true;  // All outer indices use the same list of indices.
-
-  int64_t rows() const { return Product(indexed); }  // Rows for each outer index.
+  bool is_shared = true;                             // All outer indices share one list of indices.
+  int64_t rows() const { return Product(indexed); }  // Rows per outer index.
 };
 
-// For Gather and GatherND. Kernels check whether the indices are in range.
+// For Gather and GatherND. Kernels check that the indices are in range.
 Result<GatherShape> ReadGatherShape(const OpSpec& spec);
 Result<GatherShape> ReadScatterNdShape(const OpSpec& spec);
 
@@ -35,12 +33,10 @@ enum class Scattering { kSet, kAdd, kMul, kMax, kMin };
 // Reads the attribute `reduction` of ScatterND and ScatterElements.
 Result<Scattering> ReadScattering(const OpSpec& spec);
 
-// GatherElements and ScatterElements: every element has its own index along one axis, and keeps its
-// position along all others.
-
-// Returns the axis along which the data (input 0) is indexed by the indices (input 1). Both have
-// the same number of axes, and along the other axes the indices are not longer than the data.
-// Kernels check whether the indices themselves are in range.
+// For GatherElements and ScatterElements, where each element has its own index along one axis.
+// Returns that axis. Checks that data (input 0) and indices (input 1) have the same number of axes,
+// and that the indices are not longer than the data along the other axes. Kernels check that the
+// indices are in range.
 Result<size_t> ReadElementAxis(const OpSpec& spec);
 
 }  // namespace ckplan

@@ -41,11 +41,11 @@ Result<FillValue> ReadConstantOfShape(const OpSpec& spec) {
     return InvalidOp(spec, "attribute value is not one number");
   }
   if (value->reals.empty() == IsFloat(spec.output(0).type)) {
-    return InvalidOp(spec, fmt::format("attribute value is of another type than its output, {}",
+    return InvalidOp(spec, fmt::format("the type of attribute value differs from its output's, {}",
                                        NameOf(spec.output(0).type)));
   }
   const bool is_bool = spec.output(0).type == ElementType::kBool;
-  // In a file, any nonzero byte may stand for true.
+  // In a file, any nonzero byte means true.
   if (is_bool) return FillValue{0, value->ints[0] != 0 ? 1 : 0};
   if (value->reals.empty()) return FillValue{0, value->ints[0]};
   return FillValue{value->reals[0], 0};
@@ -79,7 +79,7 @@ Result<AxisView> ReadOneHotShape(const OpSpec& spec) {
   Dims expected = spec.input(0).dims;
   CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
                           NormalAxis(spec, spec.Int("axis", -1), expected.size() + 1));
-  // If the depth is computed during the step, the size of the output gives it.
+  // A depth that is computed during the step is taken from the output's size.
   int64_t depth = axis < y.dims.size() ? y.dims[axis] : 0;
   const auto& known = spec.input(1).known;
   if (known.has_value() && known->ints.size() == 1) depth = known->ints[0];

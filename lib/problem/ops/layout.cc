@@ -24,12 +24,12 @@ Dims RowMajorStrides(const Dims& dims) {
 }
 
 Dims BroadcastStrides(const Dims& dims, const Dims& to) {
-  CKPLAN_CHECK(dims.size() <= to.size(), "a tensor is broadcast to no lower rank");
+  CKPLAN_CHECK(dims.size() <= to.size(), "a tensor is not broadcast to a lower rank");
   const Dims own = RowMajorStrides(dims);
   Dims strides(to.size(), 0);
-  const size_t lacking = to.size() - dims.size();
+  const size_t missing = to.size() - dims.size();
   for (size_t axis = 0; axis < dims.size(); ++axis) {
-    if (dims[axis] != 1) strides[axis + lacking] = own[axis];
+    if (dims[axis] != 1) strides[axis + missing] = own[axis];
   }
   return strides;
 }
@@ -39,7 +39,7 @@ Layout Collapse(const Dims& dims, const std::vector<Dims>& strides) {
   layout.strides.resize(strides.size());
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     if (dims[axis] == 1) continue;
-    // Whether every operand can merge this axis with the one before.
+    // True if every operand can merge this axis with the previous one.
     bool continues = !layout.dims.empty();
     for (size_t k = 0; continues && k < strides.size(); ++k) {
       continues = layout.strides[k].back() == strides[k][axis] * dims[axis];
@@ -103,8 +103,8 @@ namespace {
 
 constexpr size_t kAxes = 4;
 
-// Returns the dimensions with ones before them, so that there are four.
-Dims Extended(const Dims& dims) {
+// Adds leading axes of size 1 until there are four axes.
+Dims PadToFourAxes(const Dims& dims) {
   Dims extended(kAxes - dims.size(), 1);
   extended.insert(extended.end(), dims.begin(), dims.end());
   return extended;
@@ -114,7 +114,7 @@ Dims ChannelsLast(const Dims& dims) { return {dims[0], dims[2], dims[3], dims[1]
 
 constexpr size_t kSliceAxes = 3;  // The position of the input that lists the axes.
 
-// Returns the axes of a Slice, or null if they are not known or not listed.
+// Returns the axes of a Slice, or null if they are unknown or not listed.
 const std::vector<int64_t>* KnownAxesOfSlice(const OpSpec& spec) {
   const Operand& axes = spec.input(kSliceAxes);
   return axes.is_present && axes.known ? &axes.known->ints : nullptr;
@@ -123,9 +123,9 @@ const std::vector<int64_t>* KnownAxesOfSlice(const OpSpec& spec) {
 void StoreOperand(Operand& operand) {
   if (!operand.is_present) return;
   CKPLAN_CHECK(operand.is_channels_last || HasOneOrder(operand.dims),
-               "operands without a mark have one order");
-  // A scalar stays a scalar, which some operators ask for.
-  if (!operand.dims.empty()) operand.dims = ChannelsLast(Extended(operand.dims));
+               "an operand that is not channels-last has the same elements in either order");
+  // Some operators require a scalar, so a scalar stays one.
+  if (!operand.dims.empty()) operand.dims = ChannelsLast(PadToFourAxes(operand.dims));
   operand.is_channels_last = false;
 }
 
@@ -139,7 +139,7 @@ int64_t StoredAxis(int64_t axis) {
 
 bool HasOneOrder(const Dims& dims) {
   if (dims.size() > kAxes) return false;
-  const Dims extended = Extended(dims);
+  const Dims extended = PadToFourAxes(dims);
   return extended[1] == 1 || extended[2] * extended[3] == 1;
 }
 
@@ -160,7 +160,7 @@ OpSpec InStoredOrder(OpSpec spec) {
   }
   const bool is_slice = spec.type == "Slice";
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
-    if (i == 0 || !is_slice) StoreOperand(spec.inputs[i]);  // The others of a slice are lists.
+    if (i == 0 || !is_slice) StoreOperand(spec.inputs[i]);  // The other inputs of Slice are lists.
   }
   for (Operand& output : spec.outputs) StoreOperand(output);
   if (spec.type == "Concat") spec.attributes["axis"] = StoredAxis(spec.Int("axis", 0));

@@ -13,7 +13,7 @@ namespace ckplan {
 
 namespace {
 
-Error Mismatch(const OpSpec& spec) {
+Error MismatchError(const OpSpec& spec) {
   return InvalidOp(spec, fmt::format("its operands are {} and {}, which cannot be multiplied",
                                      TextOf(spec.input(0).dims), TextOf(spec.input(1).dims)));
 }
@@ -21,18 +21,17 @@ Error Mismatch(const OpSpec& spec) {
 Result<Dims> BroadcastLeading(const OpSpec& spec, const Dims& a, const Dims& b) {
   Dims dims(std::max(a.size(), b.size()), 1);
   for (const Dims* own : {&a, &b}) {
-    const size_t lacking = dims.size() - own->size();
+    const size_t missing = dims.size() - own->size();
     for (size_t i = 0; i < own->size(); ++i) {
-      int64_t& dim = dims[i + lacking];
-      if (dim != 1 && (*own)[i] != 1 && dim != (*own)[i]) return Mismatch(spec);
+      int64_t& dim = dims[i + missing];
+      if (dim != 1 && (*own)[i] != 1 && dim != (*own)[i]) return MismatchError(spec);
       if ((*own)[i] != 1) dim = (*own)[i];
     }
   }
   return dims;
 }
 
-// A vector on the left counts as a row, a vector on the right as a column. The output lacks the
-// axis that the vector lacks.
+// A vector on the left is a row and a vector on the right a column; the output drops that axis.
 Result<Done> CheckMatMulOutput(const OpSpec& spec, const MatMulShape& shape) {
   Dims expected = shape.leading;
   if (spec.input(0).dims.size() > 1) expected.push_back(shape.m);
@@ -43,14 +42,14 @@ Result<Done> CheckMatMulOutput(const OpSpec& spec, const MatMulShape& shape) {
 Result<MatMulShape> ReadMatMul(const OpSpec& spec) {
   Dims a = spec.input(0).dims;
   Dims b = spec.input(1).dims;
-  if (a.empty() || b.empty()) return Mismatch(spec);
+  if (a.empty() || b.empty()) return MismatchError(spec);
   if (a.size() == 1) a.insert(a.begin(), 1);
   if (b.size() == 1) b.push_back(1);
   MatMulShape shape;
   shape.m = a[a.size() - 2];
   shape.k = a.back();
   shape.n = b.back();
-  if (b[b.size() - 2] != shape.k) return Mismatch(spec);
+  if (b[b.size() - 2] != shape.k) return MismatchError(spec);
   shape.a_leading.assign(a.begin(), a.end() - 2);
   shape.b_leading.assign(b.begin(), b.end() - 2);
   CKPLAN_ASSIGN_OR_RETURN(shape.leading, BroadcastLeading(spec, shape.a_leading, shape.b_leading));
@@ -83,7 +82,7 @@ Result<MatMulAddend> ReadAddend(const OpSpec& spec, const MatMulShape& shape) {
 Result<MatMulShape> ReadGemm(const OpSpec& spec) {
   const Dims& a = spec.input(0).dims;
   const Dims& b = spec.input(1).dims;
-  if (a.size() != 2 || b.size() != 2) return Mismatch(spec);
+  if (a.size() != 2 || b.size() != 2) return MismatchError(spec);
   MatMulShape shape;
   shape.is_a_transposed = spec.Int("transA", 0) != 0;
   shape.is_b_transposed = spec.Int("transB", 0) != 0;
@@ -126,7 +125,7 @@ std::span<const FamilyRow> MatMulFamily() {
 
 namespace {
 
-// Returns the sum of the strides of all axes with this label: a repeated label selects a diagonal.
+// Sums the strides of all axes with this label, since a repeated label selects a diagonal.
 int64_t StrideOf(const Term& term, char label) {
   int64_t stride = 1;
   int64_t sum = 0;
@@ -136,7 +135,7 @@ int64_t StrideOf(const Term& term, char label) {
   return sum;
 }
 
-bool IsPlain(const Term& term, const std::map<char, int64_t>& sizes) {
+bool HasFullUniqueAxes(const Term& term, const std::map<char, int64_t>& sizes) {
   for (size_t i = 0; i < term.labels.size(); ++i) {
     if (term.dims[i] != sizes.at(term.labels[i])) return false;
     if (term.labels.find(term.labels[i]) != i) return false;
@@ -144,7 +143,7 @@ bool IsPlain(const Term& term, const std::map<char, int64_t>& sizes) {
   return true;
 }
 
-// Axes that an ellipsis stands for are labelled with single digits.
+// The axes of an ellipsis are labelled with single digits.
 constexpr size_t kMaxAxes = 9;
 constexpr std::string_view kEllipsis = "...";
 
@@ -162,7 +161,7 @@ Result<Done> CheckLetters(const OpSpec& spec, std::string_view labels) {
                                      labels));
 }
 
-// Checks, in addition to CheckLetters, that the term has a label for each axis.
+// Also checks that the term has a label for each axis.
 Result<Done> CheckTerm(const OpSpec& spec, std::string_view labels, const Dims& dims) {
   CKPLAN_RETURN_IF_ERROR(CheckLetters(spec, labels));
   const bool has_ellipsis = labels.find(kEllipsis) != std::string_view::npos;
@@ -185,15 +184,16 @@ std::string SpreadEllipsis(std::string labels, size_t rank) {
 
 Result<Term> ReadTerm(const OpSpec& spec, std::string labels, const Dims& dims) {
   if (dims.size() > kMaxAxes) {
-    return UnsupportedOp(spec, fmt::format("an operand of it has {} axes; at most {} are supported",
-                                           dims.size(), kMaxAxes));
+    return UnsupportedOp(
+        spec, fmt::format("one of its operands has {} axes; at most {} are supported", dims.size(),
+                          kMaxAxes));
   }
   CKPLAN_RETURN_IF_ERROR(CheckTerm(spec, labels, dims));
   return Term{SpreadEllipsis(std::move(labels), dims.size()), dims};
 }
 
-// Returns the labels of the result of an equation without an arrow: first the axes of the ellipses,
-// then, in alphabetical order, the labels that occur once.
+// Returns the result's labels for an equation without an arrow: the axes of the ellipses, then the
+// labels that occur once, in alphabetical order.
 std::string ImplicitResult(const std::vector<Term>& factors) {
   std::map<char, int> counts;
   for (const Term& factor : factors) {
@@ -250,7 +250,8 @@ std::optional<ProductLabels> FindProduct(const Contraction& contraction) {
   const Term& a = contraction.factors[0];
   const Term& b = contraction.factors[1];
   const Term& c = contraction.result;
-  if (!IsPlain(a, sizes) || !IsPlain(b, sizes) || !IsPlain(c, sizes)) return std::nullopt;
+  if (!HasFullUniqueAxes(a, sizes) || !HasFullUniqueAxes(b, sizes) || !HasFullUniqueAxes(c, sizes))
+    return std::nullopt;
   ProductLabels labels;
   for (const auto& [label, size] : sizes) {
     const bool in_a = a.labels.find(label) != std::string::npos;
@@ -265,8 +266,7 @@ std::optional<ProductLabels> FindProduct(const Contraction& contraction) {
 
 namespace {
 
-// The equation split at its commas and its arrow: one factor for each input, and the result if the
-// equation has an arrow.
+// An equation split into one factor per input and, if it has an arrow, the result.
 struct Equation {
   std::vector<std::string> factors;
   std::optional<std::string> result;
@@ -289,7 +289,7 @@ Equation SplitEquation(const OpSpec& spec) {
   return equation;
 }
 
-// Checks that all axes with the same label have the same size, or size 1.
+// Axes with the same label must have the same size or size 1.
 Result<Done> CheckFactors(const OpSpec& spec, const Contraction& contraction) {
   const auto sizes = contraction.Sizes();
   for (const Term& factor : contraction.factors) {
@@ -310,8 +310,8 @@ Result<Done> CheckResult(const OpSpec& spec, const Contraction& contraction,
   for (size_t i = 0; i < result.labels.size(); ++i) {
     const auto found = sizes.find(result.labels[i]);
     if (found == sizes.end() || result.labels.find(result.labels[i]) != i) {
-      return InvalidOp(spec, fmt::format("its equation has the label {} in the result, where each "
-                                         "label of an operand may stand once",
+      return InvalidOp(spec, fmt::format("its equation's result has the label {}, which must occur "
+                                         "in an operand and only once in the result",
                                          result.labels[i]));
     }
     expected.push_back(found->second);
@@ -330,7 +330,7 @@ Result<Done> CheckLibrarySizes(const OpSpec& spec, const Contraction& contractio
   if (!product.has_value()) return Done{};
   for (const std::string& labels : {product->batch, product->m, product->n, product->k}) {
     CKPLAN_RETURN_IF_ERROR(
-        RequireLibrarySize(spec, "a side of its product of matrices", contraction.Count(labels)));
+        RequireLibrarySize(spec, "a side of its matrix product", contraction.Count(labels)));
   }
   return Done{};
 }
@@ -374,8 +374,8 @@ Result<Contraction> ReadContraction(const OpSpec& spec) {
   return contraction;
 }
 
-// Returns the contraction that computes the gradient of the factor at `position`: the arriving
-// gradient takes that factor's place.
+// Returns the contraction for the gradient of the factor at `position`: the output's gradient takes
+// the place of that factor.
 Contraction GradientOf(const Contraction& forward, size_t position) {
   Contraction gradient = forward;
   std::swap(gradient.factors[position], gradient.result);

@@ -56,36 +56,37 @@ Result<MoveShape> ReadTranspose(const OpSpec& spec) {
 
 // ---- Slice --------------------------------------------------------------------------------------
 
-// The range of one axis. Bounds beyond the axis are allowed, and negative ones count from its end.
+// The range of one axis. Bounds may lie beyond the axis; negative bounds count from its end.
 struct Range {
   int64_t start = 0, step = 1;
-  std::optional<int64_t> end;  // Absent: computed during the step; the output's size is trusted.
+  std::optional<int64_t> end;  // Absent if computed during the step; then trust the output's size.
 };
 
-int64_t Bounded(int64_t at, int64_t dim, int64_t low, int64_t high) {
+int64_t ClampIndex(int64_t at, int64_t dim, int64_t low, int64_t high) {
   return std::clamp<int64_t>(at < 0 ? at + dim : at, low, high);
 }
 
 int64_t FirstOf(const Range& range, int64_t dim) {
-  if (range.step > 0) return Bounded(range.start, dim, 0, dim);
-  return Bounded(range.start, dim, 0, std::max<int64_t>(0, dim - 1));
+  if (range.step > 0) return ClampIndex(range.start, dim, 0, dim);
+  return ClampIndex(range.start, dim, 0, std::max<int64_t>(0, dim - 1));
 }
 
-// Returns the number of elements from the start to `end`, or to the end of the axis.
+// Returns the number of elements up to `end` or the end of the axis.
 int64_t LengthOf(const Range& range, int64_t dim) {
   const int64_t first = FirstOf(range, dim);
   const bool is_forward = range.step > 0;
   int64_t end = is_forward ? dim : -1;
   if (range.end.has_value()) {
-    end = is_forward ? Bounded(*range.end, dim, 0, dim) : Bounded(*range.end, dim, -1, dim - 1);
+    end =
+        is_forward ? ClampIndex(*range.end, dim, 0, dim) : ClampIndex(*range.end, dim, -1, dim - 1);
   }
   const int64_t span = dim == 0 ? 0 : is_forward ? end - first : first - end;
   if (span <= 0) return 0;
-  // The step must not be negated: it may be the smallest int64.
+  // Does not negate the step, which can be the smallest int64.
   return 1 + (is_forward ? (span - 1) / range.step : -((span - 1) / range.step));
 }
 
-// Returns the range of each axis of the input; axes that are not listed are taken whole.
+// Returns the range of each axis, or nothing for axes that the slice keeps whole.
 Result<std::vector<std::optional<Range>>> RangesOf(const OpSpec& spec) {
   const size_t rank = spec.input(0).dims.size();
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> starts, KnownInts(spec, 1, "starts"));
@@ -102,7 +103,7 @@ Result<std::vector<std::optional<Range>>> RangesOf(const OpSpec& spec) {
   }
   for (const std::optional<Dims>& list : {ends, axes, steps}) {
     if (!list.has_value() || list->size() == starts->size()) continue;
-    return InvalidOp(spec, "its starts, ends, axes and steps are not equally many");
+    return InvalidOp(spec, "its starts, ends, axes and steps differ in length");
   }
   std::vector<std::optional<Range>> ranges(rank);
   for (size_t i = 0; i < axes->size(); ++i) {
@@ -132,13 +133,12 @@ Result<MoveShape> ReadSlice(const OpSpec& spec) {
     const bool fits =
         range.end.has_value() ? shape.dims[axis] == length : shape.dims[axis] <= length;
     if (!fits) {
-      return InvalidOp(spec, fmt::format("its output has {} elements along axis {}, of which the "
-                                         "slice has {}",
+      return InvalidOp(spec, fmt::format("its output has {} elements along axis {}, but the slice "
+                                         "has {}",
                                          shape.dims[axis], axis, length));
     }
     shape.base += FirstOf(range, dims[axis]) * shape.strides[axis];
-    // A step longer than the axis takes a single element; the clamp keeps the product from
-    // overflowing.
+    // A step longer than the axis takes one element. The clamp prevents overflow of the product.
     const int64_t longest = std::max<int64_t>(1, dims[axis]);
     shape.strides[axis] *= std::clamp<int64_t>(range.step, -longest, longest);
   }
@@ -147,7 +147,7 @@ Result<MoveShape> ReadSlice(const OpSpec& spec) {
 
 // ---- Blocks -------------------------------------------------------------------------------------
 
-// The two tensors of DepthToSpace and SpaceToDepth: images, and the same pixels with each square of
+// The tensors of DepthToSpace and SpaceToDepth: images, and the same pixels with each square of
 // block x block pixels moved into the channels.
 struct Blocks {
   Dims images, channels;  // [N, C, H, W], and [N, C * block * block, H / block, W / block].
@@ -273,7 +273,7 @@ std::span<const FamilyRow> MoveFamily() {
 
 namespace {
 
-// Checks that a part has the dimensions of the whole, except along the axis.
+// A part must have the dimensions of the whole, except along the axis.
 Result<Done> ValidatePart(const OpSpec& spec, const Operand& part, const Operand& whole,
                           size_t axis, size_t position) {
   const std::string name = fmt::format("part {}", position);
@@ -289,13 +289,13 @@ Result<JoinShape> ReadParts(const OpSpec& spec, const Operand& whole,
   JoinShape shape;
   shape.rows = view.outer;
   shape.row_size = view.size * view.inner;
-  int64_t sizes = 0;  // Sum of the sizes of the parts along the axis.
+  int64_t sizes = 0;  // The sum of the parts' sizes along the axis.
   for (size_t i = 0; i < parts.size(); ++i) {
     shape.begin.push_back(sizes * view.inner);
     if (parts[i].is_present) {
       CKPLAN_RETURN_IF_ERROR(ValidatePart(spec, parts[i], whole, axis, i));
       sizes += parts[i].dims[axis];
-      // The sum is checked at each part, so that many parts cannot make it overflow.
+      // Checked at each part, so that many parts cannot overflow the sum.
       if (sizes > view.size) break;
     }
     shape.size.push_back(parts[i].is_present ? parts[i].dims[axis] * view.inner : 0);
@@ -304,7 +304,7 @@ Result<JoinShape> ReadParts(const OpSpec& spec, const Operand& whole,
   const bool lacks_some =
       std::any_of(parts.begin(), parts.end(), [](const Operand& part) { return !part.is_present; });
   if (lacks_some && sizes < view.size) {
-    return UnsupportedOp(spec, "one of its outputs has no name, so that its size is unknown");
+    return UnsupportedOp(spec, "one of its outputs has no name, so its size is unknown");
   }
   return InvalidOp(spec, fmt::format("its parts have {}{} elements along axis {}, and the whole "
                                      "has {}",
@@ -317,13 +317,13 @@ Result<JoinShape> ReadConcatShape(const OpSpec& spec) {
   if (spec.inputs.empty()) return InvalidOp(spec, "it has no inputs");
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, spec.inputs.size()));
   const Operand& whole = spec.output(0);
-  // Before opset 4 the axis could be left out.
+  // Before opset 4, the axis was optional.
   CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
                           NormalAxis(spec, spec.Int("axis", 1), whole.dims.size()));
   return ReadParts(spec, whole, spec.inputs, axis);
 }
 
-// The sizes of the outputs determine where the input is cut.
+// The outputs' sizes determine where the input is split.
 Result<JoinShape> ReadSplitShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 1, 0));
   const Operand& whole = spec.input(0);

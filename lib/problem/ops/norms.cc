@@ -11,7 +11,7 @@ namespace {
 
 Result<Done> CheckOutputs(const OpSpec& spec) {
   if (spec.Int("spatial", 1) == 0) {
-    return UnsupportedOp(spec, "its attribute spatial is 0, which opset 9 has abolished");
+    return UnsupportedOp(spec, "its attribute spatial is 0, which opset 9 removed");
   }
   for (size_t i = 1; i < spec.outputs.size(); ++i) {
     if (spec.outputs[i].has_gradient) return UnsupportedOp(spec, "its statistics get a gradient");
@@ -62,23 +62,24 @@ Result<BatchNormShape> ReadBatchNormShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> BatchNormFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"BatchNormalization", ValidateBy<ReadBatchNormShape>, "by the batch's statistics"},
+      {"BatchNormalization", ValidateBy<ReadBatchNormShape>, "only with the batch's statistics"},
   };
   return kRows;
 }
 
 namespace {
 
-// Checks that there is a scale and a bias for each channel. Up to opset 20, GroupNormalization has
-// one for each group instead.
+// Scale and bias must have one element per channel or, in GroupNormalization up to opset 20, per
+// group.
 Result<Done> CheckParameters(const OpSpec& spec, const GroupNormShape& shape) {
-  const bool is_by_group = spec.type == "GroupNormalization" && spec.opset < 21;
-  const int64_t count = is_by_group ? shape.groups : shape.channels();
+  const bool has_group_parameters = spec.type == "GroupNormalization" && spec.opset < 21;
+  const int64_t count = has_group_parameters ? shape.groups : shape.channels();
   const Dims& scale = spec.input(1).dims;
   if (scale != Dims{count}) {
-    return InvalidOp(
-        spec, fmt::format("its scale is {}; in opset {} it needs one for each of its {} {}",
-                          TextOf(scale), spec.opset, count, is_by_group ? "groups" : "channels"));
+    return InvalidOp(spec,
+                     fmt::format("its scale is {}; in opset {} it needs one for each of its {} {}",
+                                 TextOf(scale), spec.opset, count,
+                                 has_group_parameters ? "groups" : "channels"));
   }
   return RequireDims(spec, spec.input(2), "its bias", scale);
 }
@@ -119,16 +120,16 @@ std::span<const FamilyRow> GroupNormFamily() {
 
 namespace {
 
-Dims WithoutLeadingOnes(Dims dims) {
+Dims StripLeadingOnes(Dims dims) {
   while (!dims.empty() && dims.front() == 1) dims.erase(dims.begin());
   return dims;
 }
 
-// Scales and biases have the shape of a row. ONNX broadcasts them; kernels do not.
+// Requires the shape of a row. ONNX broadcasts scales and biases, but our kernels do not.
 Result<Done> CheckParameter(const OpSpec& spec, const Operand& operand, std::string_view name,
                             const Dims& row) {
-  const Dims own = WithoutLeadingOnes(operand.dims);
-  if (!operand.is_present || own == WithoutLeadingOnes(row)) return Done{};
+  const Dims own = StripLeadingOnes(operand.dims);
+  if (!operand.is_present || own == StripLeadingOnes(row)) return Done{};
   bool is_broadcast = own.size() <= row.size();
   for (size_t i = 0; is_broadcast && i < own.size(); ++i) {
     const int64_t dim = row[row.size() - own.size() + i];
@@ -183,7 +184,7 @@ std::span<const FamilyRow> LayerNormFamily() {
 
 namespace {
 
-// Pools treat each channel of each sample as one line.
+// A pool treats each channel of each sample as one line.
 Result<AxisView> ReadPoolView(const OpSpec& spec) {
   const Dims& x = spec.input(0).dims;
   if (x.size() < 2) return InvalidOp(spec, "its input has no axis of channels");
@@ -264,14 +265,14 @@ Result<MeanVarianceNormShape> ReadMeanVarianceNormShape(const OpSpec& spec) {
   for (; i < x.size() && is_reduced[i]; ++i) shape.samples *= x[i];
   for (; i < x.size() && !is_reduced[i]; ++i) shape.channels *= x[i];
   for (; i < x.size() && is_reduced[i]; ++i) shape.positions *= x[i];
-  if (i < x.size()) return UnsupportedOp(spec, "the axes that it keeps are not neighbours");
+  if (i < x.size()) return UnsupportedOp(spec, "the axes that it keeps are not adjacent");
   return shape;
 }
 
 std::span<const FamilyRow> MeanVarianceNormFamily() {
   static constexpr FamilyRow kRows[] = {
       {"MeanVarianceNormalization", ValidateBy<ReadMeanVarianceNormShape>,
-       "kept axes in one piece"},
+       "the kept axes must be adjacent"},
   };
   return kRows;
 }

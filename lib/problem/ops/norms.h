@@ -14,21 +14,21 @@ namespace ckplan {
 struct BatchNormShape {
   ChannelView view;
   float epsilon = 0;
-  bool has_statistic = false;  // Mean and inverse standard deviation of each channel are saved.
-  // Position of the first input whose gradient is requested. The sums of the gradients, which the
-  // other inputs need too, are computed together with that gradient.
+  bool has_statistic = false;  // Forward saves each channel's mean and inverse standard deviation.
+  // The position of the first input whose gradient is requested. The sums that all gradients share
+  // are computed along with this one.
   size_t first_gradient = 2;
 };
 
 Result<BatchNormShape> ReadBatchNormShape(const OpSpec& spec);
 
-// The shape of GroupNormalization, and of InstanceNormalization, in which each channel is a group.
+// The shape of GroupNormalization and of InstanceNormalization, where each channel is a group.
 struct GroupNormShape {
   int64_t samples = 1, groups = 1, positions = 1;
   int64_t group_channels = 1;  // Channels of one group.
   int64_t scale_channels = 1;  // Channels that share a scale and a bias.
   float epsilon = 0;
-  bool has_statistic = false;  // Mean and inverse standard deviation of each group are saved.
+  bool has_statistic = false;  // Forward saves each group's mean and inverse standard deviation.
 
   int64_t channels() const { return groups * group_channels; }
   int64_t group_size() const { return group_channels * positions; }
@@ -37,11 +37,10 @@ struct GroupNormShape {
 
 Result<GroupNormShape> ReadGroupNormShape(const OpSpec& spec);
 
-// The shape of LayerNormalization and RMSNormalization, which normalise each row by its own
-// moments.
+// The shape of LayerNormalization and RMSNormalization, which normalise each row separately.
 struct LayerNormShape {
   int64_t rows = 1, size = 1;
-  // If true, the mean is subtracted; if false, the row is divided by its root mean square.
+  // True for LayerNormalization, which subtracts the mean; RMSNormalization does not.
   bool has_mean = false;
   bool has_bias = false;
   float epsilon = 0;
@@ -49,8 +48,7 @@ struct LayerNormShape {
 
 Result<LayerNormShape> ReadLayerNormShape(const OpSpec& spec);
 
-// The shape of LpNormalization and GlobalLpPool, which compute the p-norm of lines: the p-th root
-// of the sum of the absolute values' p-th powers.
+// The shape of LpNormalization and GlobalLpPool, which compute the p-norm of lines.
 struct LpNormShape {
   AxisView view;  // A line is the elements along the axis of length `size`.
   int64_t p = 2;
@@ -69,8 +67,8 @@ struct LrnShape {
 
 Result<LrnShape> ReadLrnShape(const OpSpec& spec);
 
-// The shape of MeanVarianceNormalization. The axes that are not averaged over must be neighbours;
-// each index of these axes is a channel.
+// The shape of MeanVarianceNormalization. The axes that are not averaged must be adjacent; together
+// they are the channels.
 
 using MeanVarianceNormShape = ChannelView;
 

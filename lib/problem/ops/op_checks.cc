@@ -77,9 +77,9 @@ Result<Done> RequireBroadcast(const OpSpec& spec, size_t inputs) {
   for (size_t i = 0; i < inputs; ++i) {
     const Dims& dims = spec.input(i).dims;
     if (dims.size() > common.size()) common.insert(common.begin(), dims.size() - common.size(), 1);
-    const size_t lacking = common.size() - dims.size();
+    const size_t missing = common.size() - dims.size();
     for (size_t axis = 0; axis < dims.size(); ++axis) {
-      int64_t& size = common[axis + lacking];
+      int64_t& size = common[axis + missing];
       if (size == 1) size = dims[axis];
       if (size == dims[axis] || dims[axis] == 1) continue;
       return InvalidOp(spec, fmt::format("input {} is {}, which cannot be broadcast to {}", i,
@@ -131,8 +131,8 @@ Result<Done> RequireCountable(const OpSpec& spec, const Operand& operand, std::s
   return Done{};
 }
 
-// Requires that the first `floats` operands are nonempty floats and that the bytes of every operand
-// fit 64 bits.
+// The first `floats` operands must be nonempty floats, and the bytes of every operand must fit 64
+// bits.
 Result<Done> RequireFloats(const OpSpec& spec, const std::vector<Operand>& operands, size_t floats,
                            std::string_view kind) {
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -164,7 +164,7 @@ Result<Done> RequireFloatTensors(const OpSpec& spec, size_t inputs, size_t outpu
 Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name, int64_t size) {
   if (size <= kMaxLibrarySize) return Done{};
   return UnsupportedOp(
-      spec, fmt::format("{} is {}; the libraries take at most {}", name, size, kMaxLibrarySize));
+      spec, fmt::format("{} is {}; libraries support at most {}", name, size, kMaxLibrarySize));
 }
 
 Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name,
@@ -187,10 +187,10 @@ Result<Done> RequireStatistic(const OpSpec& spec, std::initializer_list<int64_t>
     return UnsupportedOp(spec, "the bytes that it saves for backward do not fit 64 bits");
   }
   if (spec.statistic_bytes == 0 && NeedsGradient(spec)) {
-    return UnsupportedOp(spec, "what it saves for backward is not kept");
+    return UnsupportedOp(spec, "the values that it saves for backward are not kept");
   }
   if (spec.statistic_bytes != 0 && spec.statistic_bytes < *bytes) {
-    return UnsupportedOp(spec, fmt::format("it saves {} bytes for backward, and has room for {}",
+    return UnsupportedOp(spec, fmt::format("it saves {} bytes for backward, but has room for {}",
                                            *bytes, spec.statistic_bytes));
   }
   return Done{};
@@ -198,7 +198,7 @@ Result<Done> RequireStatistic(const OpSpec& spec, std::initializer_list<int64_t>
 
 Result<Done> RequireKeptScale(const OpSpec& spec) {
   if (!spec.input(0).has_gradient || spec.input(1).is_read_by_backward) return Done{};
-  return UnsupportedOp(spec, "its scale is computed in the step, and not kept for backward");
+  return UnsupportedOp(spec, "its scale is computed during the step but not kept for backward");
 }
 
 bool NeedsGradient(const OpSpec& spec) {
@@ -209,20 +209,20 @@ bool NeedsGradient(const OpSpec& spec) {
 int64_t SaturatingProduct(std::initializer_list<int64_t> factors) {
   int64_t product = 1;
   for (const int64_t factor : factors) {
-    product = std::min(CheckedMul(product, factor).value_or(kManyFlops), kManyFlops);
+    product = std::min(CheckedMul(product, factor).value_or(kMaxFlops), kMaxFlops);
   }
   return product;
 }
 
 int64_t SaturatingSum(int64_t a, int64_t b) {
-  return std::min(CheckedAdd(a, b).value_or(kManyFlops), kManyFlops);
+  return std::min(CheckedAdd(a, b).value_or(kMaxFlops), kMaxFlops);
 }
 
 int64_t CountElements(const Operand& operand) {
   int64_t count = 1;
   for (const int64_t dim : operand.dims) {
     const auto product = CheckedMul(count, dim);
-    if (dim < 0 || !product) return kManyFlops;
+    if (dim < 0 || !product) return kMaxFlops;
     count = *product;
   }
   return count;

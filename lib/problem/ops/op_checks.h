@@ -1,5 +1,5 @@
-// Checks that operators of many families share. Each returns success, or an error that names the
-// operand and its sizes. `name` is what messages call the operand: "its input", "its output".
+// Checks that operators of many families share. Errors name the operand by `name`, such as "its
+// input", and give its sizes.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@
 
 namespace ckplan {
 
-// Writes dimensions as "[2,3,4]", those of a scalar as "[]".
+// Formats dimensions as "[2,3,4]"; "[]" is a scalar.
 std::string TextOf(const Dims& dims);
 
-// Returns whether the types are equal or both are floating-point types that kernels can read and
-// write (float32, bfloat16).
+// Returns true if the types are equal, or if both are floating-point types, since kernels convert
+// between float32 and bfloat16.
 bool AreAlike(ElementType a, ElementType b);
 
-// kInvalidInput: the first `inputs` inputs and the first `outputs` outputs must be present.
+// kInvalidInput: one of the first `inputs` inputs or `outputs` outputs is absent.
 Result<Done> RequireOperands(const OpSpec& spec, size_t inputs, size_t outputs = 1);
 
 // kInvalidInput: the operand does not have the expected dimensions, or the expected number of
@@ -32,12 +32,12 @@ Result<Done> RequireDims(const OpSpec& spec, const Operand& operand, std::string
 Result<Done> RequireElements(const OpSpec& spec, const Operand& operand, std::string_view name,
                              int64_t expected);
 
-// RequireFloat refuses operands that are neither float32 nor bfloat16, and RequireNumber refuses
-// booleans, both as kUnsupported.
+// kUnsupported: the operand is neither float32 nor bfloat16 (RequireFloat), or is a boolean
+// (RequireNumber).
 Result<Done> RequireFloat(const OpSpec& spec, const Operand& operand, std::string_view name);
 Result<Done> RequireNumber(const OpSpec& spec, const Operand& operand, std::string_view name);
 
-// kInvalidInput: the operand's type is neither `expected` nor like it (see AreAlike).
+// kInvalidInput: the operand's type and `expected` are not alike (see AreAlike).
 Result<Done> RequireType(const OpSpec& spec, const Operand& operand, std::string_view name,
                          ElementType expected);
 // kInvalidInput: the operand is neither int32 nor int64.
@@ -45,26 +45,23 @@ Result<Done> RequireIndices(const OpSpec& spec, const Operand& operand, std::str
 
 // kInvalidInput: the first input or output is absent, or their dimensions differ.
 Result<Done> RequireSameDims(const OpSpec& spec);
-// Requires, in addition to RequireSameDims, that the types are the same.
+// Like RequireSameDims; the types must also be alike.
 Result<Done> RequireSameShape(const OpSpec& spec);
 
-// kInvalidInput: broadcasting the first `inputs` inputs does not give exactly the shape of the
-// first output.
+// kInvalidInput: the first `inputs` inputs, broadcast together, do not have the shape of the first
+// output.
 Result<Done> RequireBroadcast(const OpSpec& spec, size_t inputs);
 
-// Checks an operator that is made of taps (pad_resize.h), whose lists are as long as an axis.
-// Requires that input and output have equally many axes, that no axis is longer than such lists may
-// be, and that the types are alike.
+// Checks an operator that uses taps (pad_resize.h): input and output must have the same number of
+// axes and alike types, and axes must be short enough for lists of taps.
 Result<Done> RequireTapAxes(const OpSpec& spec);
 
-// Requirements on the operands of dense operators (convolutions, products, normalisations): their
-// sizes do not overflow, are not zero, and are within the limits of the libraries.
-
+// ---- Requirements of dense operators (convolutions, products, normalisations) ----
+//
 // oneDNN, cuBLAS and cuDNN count rows, columns and axes in int32.
 inline constexpr int64_t kMaxLibrarySize = 0x7FFFFFFF;
 
-// Bytes of the numbers that statistics consist of: a float, and a pair of mean and inverse standard
-// deviation.
+// The bytes of a float, and of a mean and inverse standard deviation, in statistics.
 inline constexpr int64_t kFloatBytes = 4;
 inline constexpr int64_t kMomentBytes = 2 * kFloatBytes;
 
@@ -72,9 +69,8 @@ inline constexpr int64_t kMomentBytes = 2 * kFloatBytes;
 std::optional<int64_t> SizeProduct(std::initializer_list<int64_t> factors);
 std::optional<int64_t> SizeProduct(const Dims& factors);
 
-// The requirements that dense operators share: the first `inputs` inputs and `outputs` outputs are
-// present, hold floats and are not empty, and the bytes of every operand fit 64 bits. Other
-// requirements on optional operands are checked by each family.
+// The first `inputs` inputs and `outputs` outputs must be present, nonempty floats, and the bytes
+// of every operand must fit 64 bits. Each family checks its optional operands itself.
 Result<Done> RequireFloatTensors(const OpSpec& spec, size_t inputs, size_t outputs = 1);
 
 // kUnsupported: the size exceeds kMaxLibrarySize.
@@ -87,39 +83,37 @@ Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name,
 Result<Done> RequireOptional(const OpSpec& spec, const Operand& operand, std::string_view name,
                              const Dims& expected);
 
-// kUnsupported: a gradient is requested, but the statistic is not kept or has fewer bytes than the
-// product of `factors`, which is the number of bytes that forward saves.
+// kUnsupported: a gradient is requested, but the statistic is not kept or has fewer bytes than
+// forward saves, which is the product of `factors`.
 Result<Done> RequireStatistic(const OpSpec& spec, std::initializer_list<int64_t> factors);
 
-// kUnsupported: the gradient of the first input is requested. It is computed from the scale (input
-// 1), which backward cannot read.
+// kUnsupported: the gradient of the first input is requested, but backward cannot read the scale
+// (input 1), which it needs.
 Result<Done> RequireKeptScale(const OpSpec& spec);
 
-bool NeedsGradient(const OpSpec& spec);  // Whether any input's gradient is requested.
+bool NeedsGradient(const OpSpec& spec);  // True if any input's gradient is requested.
 
-// Sizes from which work and saved statistics are counted, read from the operands of an operator.
-//
-// The planner counts any operator that it is given, including those that no backend can run. So
-// nothing is checked here: an absent operand counts as 1, and products saturate at kManyFlops,
-// beyond which TensorGraph::Create refuses the graph.
+// Sizes for counting work and saved statistics. The planner counts any operator, including those
+// that no backend can run, so these functions check nothing: an absent operand counts as 1, and
+// products saturate at kMaxFlops, beyond which TensorGraph::Create refuses the graph.
 
-inline constexpr int64_t kManyFlops = int64_t{1} << 61;
+inline constexpr int64_t kMaxFlops = int64_t{1} << 61;
 
 int64_t SaturatingProduct(std::initializer_list<int64_t> factors);
 int64_t SaturatingSum(int64_t a, int64_t b);
 
 int64_t CountElements(const Operand& operand);
 int64_t CountBytes(const Operand& operand);
-// DimAt and DimFromEnd return 1 if there is no such axis.
+// Both return 1 for an axis that is out of range.
 int64_t DimAt(const Operand& operand, size_t axis);
 int64_t DimFromEnd(const Operand& operand, size_t from_end);
 
 struct AttentionSizes {
   int64_t batch = 1;
-  int64_t heads = 1;        // Heads of the queries.
-  int64_t queries = 1;      // Sequence length of Q.
-  int64_t keys = 1;         // Sequence length of K, past keys included.
-  int64_t query_width = 1;  // Features of one head.
+  int64_t heads = 1;        // Query heads.
+  int64_t queries = 1;      // The sequence length of Q.
+  int64_t keys = 1;         // The sequence length of K, including past keys.
+  int64_t query_width = 1;  // Features per head.
   int64_t value_width = 1;
 };
 AttentionSizes CountAttention(const OpSpec& spec);

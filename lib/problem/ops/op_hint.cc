@@ -13,13 +13,13 @@ constexpr int64_t kMaxHintedDim = int64_t{1} << 40;
 constexpr int64_t kMaxHintedFlops = int64_t{1} << 40;
 constexpr size_t kMaxParts = 64;
 constexpr std::string_view kForm =
-    "write OP=like:0 or OP=[0.0,64], with ;flops=N and ;reads=x0,y0 after it if you want";
+    "write OP=like:0 or OP=[0.0,64], optionally followed by ;flops=N and ;reads=x0,y0";
 
-std::optional<int64_t> IntegerIn(std::string_view text, int64_t least, int64_t most) {
+std::optional<int64_t> ParseInt(std::string_view text, int64_t min, int64_t max) {
   int64_t number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
-  if (!is_whole || number < least || number > most) return std::nullopt;
+  if (!is_whole || number < min || number > max) return std::nullopt;
   return number;
 }
 
@@ -34,11 +34,11 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
 }
 
 // "1{0}"
-std::optional<OpHint::Dim> ContentIn(std::string_view text) {
+std::optional<OpHint::Dim> ParseContent(std::string_view text) {
   const size_t open = text.find('{');
   OpHint::Dim dim;
-  const auto input = IntegerIn(text.substr(0, open), 0, kMaxOperand);
-  const auto position = IntegerIn(text.substr(open + 1, text.size() - open - 2), 0, kMaxOperand);
+  const auto input = ParseInt(text.substr(0, open), 0, kMaxOperand);
+  const auto position = ParseInt(text.substr(open + 1, text.size() - open - 2), 0, kMaxOperand);
   if (!input || !position) return std::nullopt;
   dim.input = *input;
   dim.axis = *position;
@@ -47,25 +47,25 @@ std::optional<OpHint::Dim> ContentIn(std::string_view text) {
 }
 
 // "64", "0.-1", "0.*", "1{0}", "@N"
-std::optional<OpHint::Dim> DimIn(std::string_view text) {
+std::optional<OpHint::Dim> ParseDim(std::string_view text) {
   OpHint::Dim dim;
   if (text.starts_with('@')) {
     dim.attribute = text.substr(1);
     return dim.attribute.empty() ? std::nullopt : std::optional(dim);
   }
-  if (text.find('{') != text.npos && text.ends_with('}')) return ContentIn(text);
+  if (text.find('{') != text.npos && text.ends_with('}')) return ParseContent(text);
   const size_t point = text.find('.');
   if (point == text.npos) {
-    const auto size = IntegerIn(text, 0, kMaxHintedDim);
+    const auto size = ParseInt(text, 0, kMaxHintedDim);
     if (!size) return std::nullopt;
     dim.size = *size;
     return dim;
   }
-  const auto input = IntegerIn(text.substr(0, point), 0, kMaxOperand);
+  const auto input = ParseInt(text.substr(0, point), 0, kMaxOperand);
   dim.is_all_but_last = text.substr(point + 1) == "*";
   const auto axis = dim.is_all_but_last
                         ? std::optional<int64_t>(0)
-                        : IntegerIn(text.substr(point + 1), -kMaxOperand, kMaxOperand);
+                        : ParseInt(text.substr(point + 1), -kMaxOperand, kMaxOperand);
   if (!input || !axis) return std::nullopt;
   dim.input = *input;
   dim.axis = *axis;
@@ -80,11 +80,11 @@ bool IsTypeName(std::string_view name) {
 }
 
 // "like:0", "[0.0,64]", "int64[0.0]"
-std::optional<OpHint::OutputRule> OutputIn(std::string_view text) {
+std::optional<OpHint::OutputRule> ParseOutput(std::string_view text) {
   OpHint::OutputRule rule;
   constexpr std::string_view kLike = "like:";
   if (text.starts_with(kLike)) {
-    const auto input = IntegerIn(text.substr(kLike.size()), 0, kMaxOperand);
+    const auto input = ParseInt(text.substr(kLike.size()), 0, kMaxOperand);
     if (!input) return std::nullopt;
     rule.like = *input;
     return rule;
@@ -97,7 +97,7 @@ std::optional<OpHint::OutputRule> OutputIn(std::string_view text) {
   const std::string_view list = text.substr(open + 1, text.size() - open - 2);
   if (list.empty()) return rule;
   for (const std::string_view one : Split(list, ',')) {
-    const auto dim = DimIn(one);
+    const auto dim = ParseDim(one);
     if (!dim || rule.dims.size() == kMaxParts) return std::nullopt;
     rule.dims.push_back(*dim);
   }
@@ -105,13 +105,13 @@ std::optional<OpHint::OutputRule> OutputIn(std::string_view text) {
 }
 
 // "x0,y0", "none"
-bool ReadReads(std::string_view text, OpHint* hint) {
+bool ParseReads(std::string_view text, OpHint* hint) {
   hint->has_reads = true;
   if (text == "none") return true;
   for (const std::string_view one : Split(text, ',')) {
     const bool is_input = one.starts_with('x');
     if (!is_input && !one.starts_with('y')) return false;
-    const auto position = IntegerIn(one.substr(1), 0, kMaxOperand);
+    const auto position = ParseInt(one.substr(1), 0, kMaxOperand);
     if (!position) return false;
     auto& list = is_input ? hint->read_inputs : hint->read_outputs;
     list.push_back(static_cast<size_t>(*position));
@@ -123,13 +123,13 @@ bool ReadReads(std::string_view text, OpHint* hint) {
   return true;
 }
 
-Error NoHint(std::string_view text, std::string_view part) {
+Error HintError(std::string_view text, std::string_view part) {
   constexpr size_t kShown = 80;
   const bool is_all = text == part;
   return MakeError(ErrorCode::kUsage,
                    is_all ? fmt::format("\"{}\" is not OP=RULE; {}", text.substr(0, kShown), kForm)
-                          : fmt::format("\"{}\" in \"{}\" is not understood; {}",
-                                        part.substr(0, kShown), text.substr(0, kShown), kForm));
+                          : fmt::format("\"{}\" in \"{}\" is invalid; {}", part.substr(0, kShown),
+                                        text.substr(0, kShown), kForm));
 }
 
 }  // namespace
@@ -137,27 +137,27 @@ Error NoHint(std::string_view text, std::string_view part) {
 Result<OpHint> ParseOpHint(std::string_view given) {
   const std::string text = CanonicalOpHint(given);
   const size_t equals = text.find('=');
-  if (equals == text.npos || equals == 0) return NoHint(given, given);
+  if (equals == text.npos || equals == 0) return HintError(given, given);
   OpHint hint;
   const std::string name = text.substr(0, equals);
   const size_t colons = name.rfind("::");
   if (colons != name.npos) hint.domain = name.substr(0, colons);
   hint.type = colons == name.npos ? name : name.substr(colons + 2);
-  if (hint.type.empty()) return NoHint(given, given);
+  if (hint.type.empty()) return HintError(given, given);
   const std::vector<std::string_view> parts = Split(std::string_view(text).substr(equals + 1), ';');
   for (const std::string_view output : Split(parts.front(), '|')) {
-    const auto rule = OutputIn(output);
-    if (!rule || hint.outputs.size() == kMaxParts) return NoHint(given, output);
+    const auto rule = ParseOutput(output);
+    if (!rule || hint.outputs.size() == kMaxParts) return HintError(given, output);
     hint.outputs.push_back(*rule);
   }
   for (size_t i = 1; i < parts.size(); ++i) {
     const std::string_view value = parts[i].substr(std::min(parts[i].find('='), parts[i].size()));
     if (parts[i].starts_with("flops=")) {
-      const auto flops = IntegerIn(value.substr(1), 0, kMaxHintedFlops);
-      if (!flops) return NoHint(given, parts[i]);
+      const auto flops = ParseInt(value.substr(1), 0, kMaxHintedFlops);
+      if (!flops) return HintError(given, parts[i]);
       hint.flops = *flops;
-    } else if (!parts[i].starts_with("reads=") || !ReadReads(value.substr(1), &hint)) {
-      return NoHint(given, parts[i]);
+    } else if (!parts[i].starts_with("reads=") || !ParseReads(value.substr(1), &hint)) {
+      return HintError(given, parts[i]);
     }
   }
   return hint;

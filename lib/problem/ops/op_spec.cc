@@ -72,7 +72,7 @@ bool IsFloat(TensorType type) {
 
 namespace {
 
-const Operand kAbsent;
+const Operand kAbsentOperand;
 
 template <typename T>
 const T* Find(const OpSpec& spec, std::string_view attribute) {
@@ -130,32 +130,32 @@ TensorType TensorTypeOf(ElementType type) {
 }
 
 int64_t Operand::elements() const {
-  int64_t count = 1;  // The loader has checked that no product of dimensions overflows.
+  int64_t count = 1;  // Cannot overflow: the loader checks products of dimensions.
   for (const int64_t dim : dims) count *= dim;
   return count;
 }
 
 const Operand& OpSpec::input(size_t position) const {
-  return position < inputs.size() ? inputs[position] : kAbsent;
+  return position < inputs.size() ? inputs[position] : kAbsentOperand;
 }
 
 const Operand& OpSpec::output(size_t position) const {
-  return position < outputs.size() ? outputs[position] : kAbsent;
+  return position < outputs.size() ? outputs[position] : kAbsentOperand;
 }
 
-int64_t OpSpec::Int(std::string_view attribute, int64_t otherwise) const {
+int64_t OpSpec::Int(std::string_view attribute, int64_t fallback) const {
   const auto* value = Find<int64_t>(*this, attribute);
-  return value == nullptr ? otherwise : *value;
+  return value == nullptr ? fallback : *value;
 }
 
-double OpSpec::Float(std::string_view attribute, double otherwise) const {
+double OpSpec::Float(std::string_view attribute, double fallback) const {
   const auto* value = Find<double>(*this, attribute);
-  return value == nullptr ? otherwise : *value;
+  return value == nullptr ? fallback : *value;
 }
 
-std::string OpSpec::String(std::string_view attribute, std::string_view otherwise) const {
+std::string OpSpec::String(std::string_view attribute, std::string_view fallback) const {
   const auto* value = Find<std::string>(*this, attribute);
-  return value == nullptr ? std::string(otherwise) : *value;
+  return value == nullptr ? std::string(fallback) : *value;
 }
 
 std::vector<int64_t> OpSpec::Ints(std::string_view attribute) const {

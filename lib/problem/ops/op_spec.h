@@ -1,8 +1,7 @@
-// Describes what a node computes without ONNX's types. The planner and the backends know an
-// operator only by this description.
+// Describes what a node computes, without ONNX's types, for the planner and the backends.
 //
-// Names of operators and attributes, and the order of operands, are those of ONNX in the opset that
-// the spec names. Defaults of attributes are filled in where the operator's schema has them.
+// Names of operators and attributes and the order of operands are those of ONNX in the spec's
+// opset. Attributes are set to the defaults of the operator's schema.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +16,8 @@
 
 namespace ckplan {
 
-// The types that a tensor of a model can have, including types that no backend can hold.
-
-// The numbers are those of TensorProto.DataType in ONNX files.
+// The types of a model's tensors, including types that no backend supports. The numbers are those
+// of ONNX's TensorProto.DataType.
 enum class TensorType : uint8_t {
   kUndefined = 0,
   kFloat32 = 1,
@@ -50,18 +48,18 @@ enum class TensorType : uint8_t {
   kInt2 = 26,
 };
 
-// Returns kUndefined for a number that stands for none of these types.
+// Returns kUndefined for an unknown number.
 TensorType TensorTypeOf(int32_t number);
 
-// Returns the bits of one element, or 0 for types without a fixed size: strings and kUndefined.
-// Elements smaller than a byte are packed.
+// Returns the bits of one element, or 0 for strings and kUndefined. Elements smaller than a byte
+// are packed.
 int64_t BitsOf(TensorType type);
 
-// Returns whether the type is a real or complex floating-point number of any width.
+// Returns true for real and complex floating-point types of any width.
 bool IsFloat(TensorType type);
 
-// The types that backends can hold. Every floating-point tensor of a model is computed in float32.
-// It is stored as float32 or, if it depends on the batch and --bf16 is given, as bfloat16; see
+// The types that backends support. Backends compute every floating-point tensor in float32 and
+// store it as float32 or, with --bf16 and if it depends on the batch, as bfloat16; see
 // docs/executor.md.
 enum class ElementType : uint8_t { kFloat32, kBFloat16, kInt32, kInt64, kBool };
 
@@ -73,15 +71,15 @@ constexpr bool IsFloat(ElementType type) {
 
 TensorType TensorTypeOf(ElementType type);
 
-// Row-major contents of a small tensor, such as shapes, axes or pads. Only one of the two vectors
-// is filled.
+// The row-major contents of a small tensor, such as a shape, axes or pads, in one of the two
+// vectors.
 struct KnownValue {
   std::vector<int64_t> ints;  // Integers, and booleans as 0 and 1.
   std::vector<double> reals;  // Floating-point numbers.
 };
 
-// How the planner counts a tensor: its type in the model, which may be one that no backend can
-// hold, and the bytes that storing it takes. For activations, --activation-type decides the bytes.
+// A tensor as the planner counts it: its type in the model, which backends may not support, and its
+// bytes. For activations, --activation-type determines the bytes.
 struct PlannedTensor {
   TensorType type = TensorType::kUndefined;
   int64_t bytes = 0;
@@ -89,21 +87,21 @@ struct PlannedTensor {
 
 // An input or output of an operator.
 struct Operand {
-  // False if the operand is optional and left out; the other members then mean nothing.
+  // False for an omitted optional operand; the other members are then meaningless.
   bool is_present = false;
   ElementType type = ElementType::kFloat32;
   std::vector<int64_t> dims;  // Empty: a scalar.
   // For an input: its gradient is requested from backward. For an output: backward receives its
   // gradient.
   bool has_gradient = false;
-  // Whether backward may read its contents. If not, backward gets a null pointer for it. Inputs
-  // that are constant during the step can always be read.
+  // True if backward may read the contents; otherwise it gets a null pointer. Always true for inputs
+  // that are constant during the step.
   bool is_read_by_backward = false;
-  std::optional<KnownValue> known;  // Its contents, where they are known before the step.
-  // Used in place of `type` in specs that the planner makes; absent in specs that are run.
+  std::optional<KnownValue> known;  // The contents, if known before the step.
+  // Replaces `type` in the planner's specs; absent in specs for backends.
   std::optional<PlannedTensor> planned;
-  // Whether the elements lie in memory with the channels, the second of four axes, after all
-  // others; see layout.h. `dims` are those of the model all the same.
+  // True if the channels (the second of four axes) are the last axis in memory; see layout.h.
+  // `dims` keeps the model's order.
   bool is_channels_last = false;
 
   int64_t elements() const;
@@ -115,34 +113,32 @@ using AttributeValue = std::variant<int64_t, double, std::string, std::vector<in
                                     std::vector<double>, KnownValue>;
 
 struct OpSpec {
-  std::string name;  // The name of the node, for messages.
+  std::string name;  // The node's name, for messages.
   std::string type;  // "Conv"; "domain.Type" outside ONNX's own domain.
   int64_t opset = 0;
   std::map<std::string, AttributeValue, std::less<>> attributes;
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
-  // Bytes that forward saves for backward in addition to the outputs, such as a
-  // BatchNormalization's mean and inverse standard deviation or a pooling's indices; 0 if nothing
-  // is saved.
+  // The bytes that forward saves for backward in addition to the outputs, such as a
+  // BatchNormalization's mean and inverse standard deviation or a pool's indices.
   int64_t statistic_bytes = 0;
-  // The type of saved numbers that belong to no operand, such as gates and probabilities. Kernels
-  // compute them in float32; PyTorch on the CPU computes them in the model's type.
+  // The type of saved values that are not operands, such as gates and probabilities. Our kernels
+  // compute them in float32; PyTorch on the CPU uses the model's type.
   TensorType saved_type = TensorType::kFloat32;
 
-  // Returns an absent operand for a position beyond the last operand.
+  // Return an absent operand for a position beyond the last one.
   const Operand& input(size_t position) const;
   const Operand& output(size_t position) const;
-  int64_t Int(std::string_view attribute, int64_t otherwise) const;
-  double Float(std::string_view attribute, double otherwise) const;
-  std::string String(std::string_view attribute, std::string_view otherwise) const;
+  int64_t Int(std::string_view attribute, int64_t fallback) const;
+  double Float(std::string_view attribute, double fallback) const;
+  std::string String(std::string_view attribute, std::string_view fallback) const;
   // Returns an empty vector if the attribute is absent.
   std::vector<int64_t> Ints(std::string_view attribute) const;
   bool Has(std::string_view attribute) const;
 };
 
-// kInvalidInput: the operands or attributes of the operator contradict each other, so that no
-// program could run it. The message names the node; `what` is the contradiction, with the sizes
-// involved.
+// kInvalidInput: the operator's operands or attributes contradict each other. The message names the
+// node; `what` describes the contradiction, with the sizes.
 Error InvalidOp(const OpSpec& spec, std::string_view what);
 // kUnsupported: the operator is valid, but `backend` does not support `what`.
 Error UnsupportedOp(const OpSpec& spec, std::string_view backend, std::string_view what);

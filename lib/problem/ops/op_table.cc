@@ -30,13 +30,12 @@ constexpr auto kRules = [] {
   return rules;
 }();
 
-// The row of every operator that is not in the table: it is assumed to do all that any operator may
-// do.
+// The row for operators that are not in the table. It makes the most cautious assumptions.
 constexpr OpRule kUnknownRule{"", OpKind::kUnknown, V | Z | I, V | Z | I};
 
 struct Spelling {
   std::string_view name;
-  std::string_view type;  // ONNX's spelling.
+  std::string_view type;  // ONNX's name.
 };
 
 constexpr Spelling kSpellings[] = {
@@ -95,7 +94,7 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-// Returns whether the axes keep their order, apart from axes of size 1.
+// Returns true if the axes keep their order, ignoring axes of size 1.
 bool KeepsOrder(const Dims& dims, const std::vector<int64_t>& order) {
   int64_t last = -1;
   for (const int64_t axis : order) {
@@ -116,7 +115,7 @@ bool IsTransposeView(const OpSpec& spec) {
   return KeepsOrder(dims, order);
 }
 
-// A slice with the shape of its input is that input, unless a negative step reverses an axis.
+// A slice with the shape of its input equals the input, unless a negative step reverses an axis.
 bool IsSliceView(const OpSpec& spec) {
   const Operand& steps = spec.input(4);
   if (!steps.is_present) return true;
@@ -139,8 +138,8 @@ double DropoutRatio(const OpSpec& spec) {
   return is_known ? ratio.known->reals[0] : 0.5;
 }
 
-// Assumes that there is one output and that it has the shape of the input.
-bool MovesNothing(const OpRule& rule, const OpSpec& spec) {
+// Assumes one output with the shape of the input.
+bool IsNoOpMove(const OpRule& rule, const OpSpec& spec) {
   switch (rule.kind) {
     case OpKind::kConcat:
       return spec.inputs.size() == 1;
@@ -204,7 +203,7 @@ bool IsView(const OpRule& rule, const OpSpec& spec) {
     case OpKind::kPad:
     case OpKind::kConcat:
     case OpKind::kMoveBySize:
-      return spec.outputs.size() == 1 && input.dims == output.dims && MovesNothing(rule, spec);
+      return spec.outputs.size() == 1 && input.dims == output.dims && IsNoOpMove(rule, spec);
     default:
       return spec.inputs.size() == 1 && rule.has(traits::kViewIfAlone);
   }

@@ -1,7 +1,5 @@
-// What ckplan knows of each ONNX operator; the facts themselves are the rows of op_table.def.
-//
-// backward_reads.h and work.h derive more from a row and the operands of one operator. The planner,
-// the executor and the tests all use these.
+// What ckplan knows about each ONNX operator: the rows of op_table.def. backward_reads.h and work.h
+// derive more from a row and an operator's operands.
 #pragma once
 
 #include <cstddef>
@@ -16,31 +14,31 @@ namespace ckplan {
 
 enum class OpKind : uint8_t {
   kPlain,  // Gradients flow from its float outputs to its float inputs.
-  // Like kPlain, but an output may take the memory of an input of the same shape.
+  // Like kPlain, but an output may reuse the memory of an input of the same shape.
   kElementwise,
   // Like kElementwise, but the gradient of such an input also equals the output's gradient.
   kAdd,
   kSub,                    // Like kAdd, but only the first input's gradient equals the output's.
   kNoGradient,             // No gradient flows.
-  kNoGradientElementwise,  // No gradient flows; an output may take the memory of an input.
-  kShapeOnly,              // Reads its input's shape, never its contents.
-  kLiteral,                // The contents are stored in the model file.
-  // Repeats one number; the contents of the input are the shape of the output.
+  kNoGradientElementwise,  // No gradient flows; an output may reuse the memory of an input.
+  kShapeOnly,              // Reads its input's shape, not its contents.
+  kLiteral,                // The model file holds the contents.
+  // Repeats one number; the input holds the shape of the output.
   kFill,
   kRandom,
   kRandomLike,  // Draws random numbers, and reads only the shape of its input.
   kDropout,
-  kBatchNorm,  // Running statistics are neither read nor written in training.
+  kBatchNorm,  // Training neither reads nor writes running statistics.
   kView,
   kCast,
   kCastLike,  // Reads only the type of its second input.
-  // Data movements, which are views where they move nothing.
+  // Data movements; they are views if they move nothing.
   kTranspose,
   kSlice,
   kPad,
   kConcat,
   kMoveBySize,  // Moves nothing if the output has the same shape as the input.
-  kUnknown,     // Not in the table: its cost is its memory traffic, and backward reads everything.
+  kUnknown,     // Not in the table: costs its memory traffic, and backward reads everything.
 };
 
 // The letters of op_table.def, as bits.
@@ -50,14 +48,14 @@ inline constexpr uint16_t X = 1, V = 2, Y = 4, Z = 8, P = 16, I = 32, S = 64, Q 
 
 // Further properties of an operator, as bits.
 namespace traits {
-inline constexpr uint16_t kFirstOnly = 1 << 0;  // Gradients flow to the first input alone.
-// The letter P means all inputs, not the first two.
+inline constexpr uint16_t kFirstOnly = 1 << 0;  // Gradients flow only to the first input.
+// The letter P means all inputs, not just the first two.
 inline constexpr uint16_t kAllPartners = 1 << 1;
 // Reads as many elements of its first input as it writes.
 inline constexpr uint16_t kPicks = 1 << 2;
-// With a single operand, the output is a view of that operand.
+// With a single input, the output is a view of it.
 inline constexpr uint16_t kViewIfAlone = 1 << 3;
-// The operator exists to apply weights: every constant operand is a weight, whatever its size.
+// Every constant operand is a weight, regardless of its size.
 inline constexpr uint16_t kWeights = 1 << 4;
 // A constant vector in the model file that this operator adds or multiplies is a weight.
 inline constexpr uint16_t kVectors = 1 << 5;
@@ -69,41 +67,39 @@ inline constexpr uint16_t kActivation = 1 << 8;  // An activation function.
 inline constexpr uint16_t kProduct = 1 << 9;     // The convolution or matrix product of a layer.
 // Scales or shifts the result of such a product.
 inline constexpr uint16_t kJoinsProduct = 1 << 10;
-// Costs little compared with a convolution. Activations and normalisations are cheap without this
-// bit.
+// Costs little compared with a convolution. Activations and normalisations are always cheap.
 inline constexpr uint16_t kCheap = 1 << 11;
-inline constexpr uint16_t kCostly = 1 << 12;  // A product, although `work` counts no FLOPs for it.
-// Rounds its first input. The derivative is zero, and straight-through estimation takes that of the
-// identity.
+inline constexpr uint16_t kCostly = 1 << 12;  // A product for which `work` counts no FLOPs.
+// Rounds its first input: the derivative is 0, or 1 with straight-through estimation.
 inline constexpr uint16_t kRounds = 1 << 13;
 }  // namespace traits
 
-// What a node saves for its own backward, with its size.
+// The data that a node saves for its own backward.
 enum class Statistic : uint8_t {
   kNone,
   kChannelMoments,   // Mean and inverse standard deviation of each channel (axis 1): 8 bytes each.
   kRowMoments,       // Mean and inverse standard deviation of each normalised row: 8 bytes each.
-  kRowScale,         // Only the inverse root mean square of each normalised row: 4 bytes each.
+  kRowScale,         // The inverse root mean square of each normalised row: 4 bytes each.
   kInstanceMoments,  // 8 bytes for each sample and channel.
   kGroupMoments,     // 8 bytes for each sample and group.
-  kPoolIndices,      // An index for each output element: int32, or int64 under kTorch.
-  kTopIndices,       // The indices that the operator returns as its int64 output.
-  // Under kTorch a float for each element. Under kMinimal nothing: the seed suffices.
+  kPoolIndices,      // An index per output element: int32, or int64 with kTorch.
+  kTopIndices,       // The indices, which are also the operator's int64 output.
+  // With kTorch, a float per element. With kMinimal nothing, since the seed suffices.
   kDropoutMask,
   kLstmReserve,  // Four gates and the cell state of each step; see backward_reads.cc.
   kGruReserve,   // Three gates and the recurrent part of the candidate state.
-  kRnnReserve,   // Nothing but the hidden states themselves.
-  kAttention,    // The probabilities; under kTorch the logarithm of each row's sum, 4 bytes a row.
+  kRnnReserve,   // Only the hidden states.
+  kAttention,    // The probabilities; with kTorch the logarithm of each row's sum, 4 bytes a row.
   kLogSums,      // The logarithm of each row's sum of exponentials, 4 bytes a row.
 };
 
-// How FLOPs are counted. The count is multiplied by the `amount` of the operator's row.
+// How FLOPs are counted: this count times the `amount` in the operator's row.
 enum class WorkKind : uint8_t {
-  kMove,     // No FLOPs: only memory traffic counts.
-  kInputs,   // Counts the elements of the first input.
-  kOutputs,  // Counts the elements of the first output.
-  kPool,     // Counts the window's elements for each output element.
-  // All kinds from here on run on matrix units.
+  kMove,     // No FLOPs, only memory traffic.
+  kInputs,   // The elements of the first input.
+  kOutputs,  // The elements of the first output.
+  kPool,     // The window's elements for each output element.
+  // The kinds below run on matrix units.
   kConv,
   kConvTranspose,
   kGemm,
@@ -128,12 +124,12 @@ struct OpRule {
   uint16_t reads(Autograd autograd) const {
     return IsTorch(autograd) ? torch_reads : minimal_reads;
   }
-  // Returns whether an output may take the memory of an input of the same shape.
+  // Returns true if an output may reuse the memory of an input of the same shape.
   bool is_elementwise() const;
   bool has_gradient() const;
   bool is_random() const;
-  // Returns whether the output has the elements of the first input, unchanged, in another place,
-  // order, shape or type.
+  // Returns true if the output only copies, reorders, reshapes or casts elements of the first
+  // input.
   bool is_movement() const;
   bool uses_matrix_units() const { return work >= WorkKind::kConv; }
   bool is_convolution() const {
@@ -148,33 +144,31 @@ struct OpRule {
 // The rows are in alphabetical order.
 std::span<const OpRule> AllOpRules();
 
-// Returns the operator's row, found by binary search. An operator that is not in the table, which
-// includes every operator outside ONNX's own domain, gets a row of kind kUnknown.
+// Returns the operator's row, or a row of kind kUnknown for operators that are not in the table.
 const OpRule& RuleOf(std::string_view type);
 
-// Returns the row of an operator whose name may be spelled as in other frameworks ("relu", "Silu"),
-// because graphs that were not read from ONNX use such names.
+// Also accepts names of other frameworks ("relu", "Silu"), which graphs from other sources use.
 const OpRule& RuleOfSpelling(std::string_view name);
 
-// Returns whether backends that can run the operator can also compute its gradient.
+// Returns true if backends that run the operator can also compute its gradient.
 bool HasGradient(std::string_view type);
 
-// Properties of one operator that follow from its row in the table and its operands.
+// ---- Properties that follow from an operator's row and its operands ----
 
-// Returns whether the operator reads the contents of this input, not only its shape or type.
+// Returns true if the operator reads the contents of this input, not only its shape or type.
 bool ReadsContents(const OpRule& rule, size_t input);
 
-// Returns whether gradients flow to this input: it is a float and not a ratio, a size or a running
-// statistic.
+// Returns true if gradients flow to this input. They do not flow to integers, ratios, sizes and
+// running statistics.
 bool IsDifferentiable(const OpRule& rule, const OpSpec& spec, size_t input);
 bool IsDifferentiable(const OpSpec& spec, size_t input);
 
-// Returns whether a gradient that arrives at this output flows on. The gradient of a Dropout's
-// mask, which is a float before opset 10, does not.
+// Returns true if this output passes gradients on. A Dropout's mask, which is a float before opset
+// 10, does not.
 bool PassesGradient(const OpRule& rule, size_t output);
 
-// Returns whether the output shares the memory of the input, unchanged: views, casts to the same
-// type, Dropout with ratio 0, and data movements that move nothing.
+// Returns true if the output shares the input's memory, unchanged: views, casts to the same type,
+// Dropout with ratio 0, and data movements that move nothing.
 bool IsView(const OpRule& rule, const OpSpec& spec);
 
 }  // namespace ckplan

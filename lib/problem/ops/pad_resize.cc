@@ -84,7 +84,7 @@ namespace {
 
 enum class Border { kConstant, kEdge, kReflect, kWrap };
 
-// Returns the index in [0, size) whose element fills a place outside, or -1 if none does.
+// Returns the index in [0, size) of the element that fills an index outside, or -1 for a constant.
 int64_t IndexOutside(Border border, int64_t index, int64_t size) {
   if (size == 0) return -1;
   switch (border) {
@@ -103,8 +103,8 @@ int64_t IndexOutside(Border border, int64_t index, int64_t size) {
   return std::min(place, period - place);
 }
 
-// Negative paddings crop. Reflection never reaches cropped elements.
-AxisTaps PaddedTaps(Border border, int64_t input, int64_t before, int64_t after) {
+// Negative padding crops. Reflection does not reach cropped elements.
+AxisTaps TapsOfPadding(Border border, int64_t input, int64_t before, int64_t after) {
   const int64_t cropped = std::max<int64_t>(0, -before);
   const int64_t size = std::max<int64_t>(0, input - cropped - std::max<int64_t>(0, -after));
   AxisTaps taps;
@@ -130,7 +130,7 @@ Result<Border> BorderOf(const OpSpec& spec) {
       fmt::format("attribute mode is \"{}\" instead of constant, edge, reflect or wrap", mode));
 }
 
-// Elements added before and after one axis; negative numbers crop.
+// The elements added before and after an axis; negative numbers crop.
 struct Padding {
   int64_t before = 0, after = 0;
 };
@@ -163,7 +163,7 @@ Result<Done> ValidatePadding(const OpSpec& spec, const Padding& padding, size_t 
       padding.before >= -input && padding.after >= -input) {
     return Done{};
   }
-  return InvalidOp(spec, fmt::format("pads {} and {} of axis {} do not make {} elements of {}",
+  return InvalidOp(spec, fmt::format("pads {} and {} of axis {} do not produce {} elements from {}",
                                      padding.before, padding.after, axis, output, input));
 }
 
@@ -174,20 +174,20 @@ Result<std::vector<AxisTaps>> PadTaps(const OpSpec& spec) {
   for (size_t axis = 0; axis < paddings.size(); ++axis) {
     const auto [before, after] = paddings[axis];
     CKPLAN_RETURN_IF_ERROR(ValidatePadding(spec, paddings[axis], axis));
-    taps.push_back(PaddedTaps(border, spec.input(0).dims[axis], before, after));
+    taps.push_back(TapsOfPadding(border, spec.input(0).dims[axis], before, after));
   }
   return taps;
 }
 
-// The shapes alone determine the taps: the middle stays in the middle, and an odd remainder goes to
-// the end.
+// The shapes determine the taps: the middle stays in the middle, and an odd remainder goes to the
+// end.
 std::vector<AxisTaps> CenterTaps(const OpSpec& spec) {
   std::vector<AxisTaps> taps;
   for (size_t axis = 0; axis < spec.input(0).dims.size(); ++axis) {
     const int64_t input = spec.input(0).dims[axis];
     const int64_t more = spec.output(0).dims[axis] - input;
     const int64_t before = more / 2;
-    taps.push_back(PaddedTaps(Border::kConstant, input, before, more - before));
+    taps.push_back(TapsOfPadding(Border::kConstant, input, before, more - before));
   }
   return taps;
 }
@@ -220,7 +220,7 @@ namespace {
 
 enum class Filter { kNearest, kLinear, kCubic };
 
-// Attributes that all axes share.
+// The attributes that all axes share.
 struct Rules {
   Filter filter = Filter::kNearest;
   std::string coordinates, nearest;
@@ -241,7 +241,7 @@ struct Axis {
 
 bool IsCrop(const Rules& rules) { return rules.coordinates == "tf_crop_and_resize"; }
 
-// Maps a coordinate of the output to a coordinate of the input; names and formulas are ONNX's.
+// Maps an output coordinate to an input coordinate, with ONNX's names and formulas.
 double OriginalCoordinate(const Rules& rules, const Axis& axis, double x) {
   const auto last = static_cast<double>(axis.input - 1);
   if (rules.coordinates == "align_corners") {
@@ -279,9 +279,9 @@ double Weight(const Rules& rules, double distance) {
   return 0;
 }
 
-// Adds the weights of the inputs around x. Inputs beyond the edge take the value at the edge.
+// Adds the weights of the inputs around x. Inputs beyond the edge have the value at the edge.
 void AddInterpolation(const Rules& rules, const Axis& axis, double x, AxisTaps& taps) {
-  // Antialiasing stretches the filter, so that inputs between two outputs still count.
+  // Antialiasing stretches the filter so that it covers inputs between two outputs.
   const double stretch = rules.is_antialiased ? std::min(axis.scale, 1.0) : 1.0;
   const double support = (rules.filter == Filter::kLinear ? 1 : 2) / stretch;
   const auto first = static_cast<int64_t>(std::floor(x - support)) + 1;
@@ -321,7 +321,7 @@ AxisTaps TapsOf(const Rules& rules, const Axis& axis) {
   return taps;
 }
 
-// ---- What the opsets say ------------------------------------------------------------------------
+// ---- Attributes and inputs by opset -------------------------------------------------------------
 
 template <typename Names>
 Result<Done> RequireOneOf(const OpSpec& spec, std::string_view attribute, const std::string& value,
@@ -344,7 +344,7 @@ Result<Done> ValidateRules(const OpSpec& spec, const Rules& rules) {
 Result<Rules> RulesOf(const OpSpec& spec) {
   Rules rules;
   const std::string mode = spec.String("mode", "nearest");
-  // Before opset 11 there was only one coordinate transformation and one rounding of the nearest.
+  // Before opset 11, these were the only coordinate transformation and rounding.
   const bool is_old = spec.type == "Upsample" || spec.opset < 11;
   rules.coordinates =
       spec.String("coordinate_transformation_mode", is_old ? "asymmetric" : "half_pixel");
@@ -362,8 +362,7 @@ Result<Rules> RulesOf(const OpSpec& spec) {
   return rules;
 }
 
-// Returns the contents of a float input, which must be known, for each resized axis. The result is
-// empty if the input is absent or has no elements.
+// Returns the contents of a float input, which must be known; empty if the input is absent.
 Result<std::vector<double>> KnownReals(const OpSpec& spec, size_t input, const char* what) {
   const Operand& operand = spec.input(input);
   if (!operand.is_present || operand.elements() == 0) return std::vector<double>();
@@ -381,8 +380,8 @@ Result<std::vector<double>> ScalesOf(const OpSpec& spec) {
   return KnownReals(spec, has_roi ? 2 : 1, "scales");
 }
 
-// Computes missing scales from the sizes of the output; a kept aspect ratio gives all axes one
-// scale.
+// Computes missing scales from the output's sizes. All axes share a scale if the aspect ratio is
+// kept.
 void ScaleBySizes(const OpSpec& spec, const std::vector<size_t>& resized, const Dims& sizes,
                   std::vector<Axis>& axes) {
   const std::string policy = spec.String("keep_aspect_ratio_policy", "stretch");
@@ -398,7 +397,7 @@ void ScaleBySizes(const OpSpec& spec, const std::vector<size_t>& resized, const 
   for (const size_t axis : resized) axes[axis].scale = common;
 }
 
-// Returns the input's axes that the entries of scales, sizes and region apply to, in their order.
+// Returns the axes to which the entries of scales, sizes and region apply, in order.
 Result<std::vector<size_t>> ResizedAxes(const OpSpec& spec) {
   const size_t rank = spec.input(0).dims.size();
   std::vector<size_t> resized;
@@ -416,8 +415,8 @@ Result<Done> RequireCount(const OpSpec& spec, std::string_view what, size_t coun
   return InvalidOp(spec, fmt::format("it has {} {} instead of {}", count, what, expected));
 }
 
-// Returns whether the size of the output follows from the scale. Given scales round it down, and
-// ONNX multiplies them in single precision; scales that follow from sizes round to the nearest.
+// Returns true if the output's size matches the scale. With given scales, sizes are rounded down,
+// and ONNX multiplies in single precision; scales computed from sizes round to the nearest.
 bool Fits(const Axis& axis, bool has_scales) {
   const double slack = 1e-6 * std::max(1.0, axis.scaled());
   const double more = static_cast<double>(axis.output) - axis.scaled();
@@ -426,10 +425,10 @@ bool Fits(const Axis& axis, bool has_scales) {
 
 Result<Done> ValidateAxes(const OpSpec& spec, const std::vector<Axis>& axes, bool has_scales,
                           bool is_crop) {
-  constexpr double kMax = 1 << 24;  // Coordinates of a region up to this size are exact.
+  constexpr double kMax = 1 << 24;  // Region coordinates up to this size are exact.
   for (size_t i = 0; i < axes.size(); ++i) {
     const Axis& axis = axes[i];
-    // Comparisons are negated so that a NaN is refused.
+    // The negated comparison also refuses NaN.
     if (!(axis.scale > 0) || !std::isfinite(axis.scale)) {
       return InvalidOp(spec, fmt::format("its scale of axis {} is {}", i, axis.scale));
     }
@@ -441,7 +440,7 @@ Result<Done> ValidateAxes(const OpSpec& spec, const std::vector<Axis>& axes, boo
     const bool is_near = std::abs(axis.roi_begin) <= kMax && std::abs(axis.roi_end) <= kMax;
     if (is_crop && !(is_near && axis.scale * kMax >= 1 && axis.scale <= kMax)) {
       return UnsupportedOp(spec, fmt::format("its region [{}, {}] of axis {}, scaled by {}, is "
-                                             "beyond what its kernel computes",
+                                             "out of range for its kernel",
                                              axis.roi_begin, axis.roi_end, i, axis.scale));
     }
   }

@@ -11,7 +11,7 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kLengths = 4, kPeepholes = 7;  // Positions of inputs.
-constexpr int64_t kCellGates = 4;               // Only LSTM has four gates and a cell state.
+constexpr int64_t kLstmGates = 4;               // Only LSTM has a cell state.
 
 Result<Done> CheckRecurrentOptions(const OpSpec& spec) {
   if (spec.Int("layout", 0) != 0) {
@@ -19,7 +19,7 @@ Result<Done> CheckRecurrentOptions(const OpSpec& spec) {
   }
   if (spec.Has("clip")) return UnsupportedOp(spec, "it clips its gates (attribute clip)");
   if (spec.Has("activations")) {
-    return UnsupportedOp(spec, "it chooses its activations (attribute activations)");
+    return UnsupportedOp(spec, "it sets its activations (attribute activations)");
   }
   if (spec.Int("input_forget", 0) != 0) {
     return UnsupportedOp(spec, "it couples its gates (attribute input_forget)");
@@ -37,8 +37,8 @@ Result<int64_t> ReadDirections(const OpSpec& spec) {
                                      direction));
 }
 
-// Returns whether the lengths are known before the step and every sample takes all steps.
-bool AreAllSteps(const Operand& lengths, int64_t steps) {
+// Returns true if the lengths are known before the step and every sample runs all steps.
+bool CoverAllSteps(const Operand& lengths, int64_t steps) {
   if (!lengths.is_present) return true;
   if (!lengths.known.has_value()) return false;
   const std::vector<int64_t>& ints = lengths.known->ints;
@@ -96,8 +96,8 @@ Result<Done> CheckLengths(const OpSpec& spec, const RecurrentShape& shape) {
   if (lengths.is_present) {
     CKPLAN_RETURN_IF_ERROR(RequireDims(spec, lengths, "its list of lengths", {shape.batch}));
   }
-  if (AreAllSteps(lengths, shape.steps)) return Done{};
-  return UnsupportedOp(spec, "its sequences have lengths of their own");
+  if (CoverAllSteps(lengths, shape.steps)) return Done{};
+  return UnsupportedOp(spec, "its sequence lengths are unknown or less than its number of steps");
 }
 
 Result<Done> CheckOutputs(const OpSpec& spec, const RecurrentShape& shape) {
@@ -106,8 +106,8 @@ Result<Done> CheckOutputs(const OpSpec& spec, const RecurrentShape& shape) {
       RequireOptional(spec, spec.output(0), "its output",
                       {shape.steps, shape.directions, shape.batch, shape.hidden}));
   CKPLAN_RETURN_IF_ERROR(RequireOptional(spec, spec.output(1), "its last state", state));
-  if (shape.gates != kCellGates && spec.output(2).is_present) {
-    return InvalidOp(spec, "it has a third output, and no cell");
+  if (shape.gates != kLstmGates && spec.output(2).is_present) {
+    return InvalidOp(spec, "it has a third output but no cell state");
   }
   return RequireOptional(spec, spec.output(2), "its last cell", state);
 }

@@ -1,4 +1,4 @@
-// The part of the shape that LSTM and GRU share; recurrent.h and recurrent.h have the rest.
+// Shapes of LSTM and GRU.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,22 @@ struct RecurrentShape {
   int64_t steps = 0, batch = 0, inputs = 0, hidden = 0;
   int64_t directions = 1;
   int64_t gates = 0;
-  bool is_reversed = false;  // Whether the first direction goes from the last step to the first.
-  // Whether the hidden states of all steps are an output that backward reads. The output does not
+  bool is_reversed = false;  // True if the first direction runs from the last step to the first.
+  // True if backward reads the output with the hidden states of all steps. That output does not
   // exist if the model names it but never uses it.
   bool has_output = false;
-  // Whether values are saved for backward in a reserve: the gates, the other values of each step
-  // that backward reads, and, if has_output is false, the hidden states.
+  // True if forward saves a reserve for backward: the gates, other values of each step that
+  // backward reads and, if has_output is false, the hidden states.
   bool has_reserve = false;
   // The position of the first input whose gradient is requested, if any.
   std::optional<size_t> first_gradient;
 
   int64_t rows() const { return steps * batch; }
   int64_t width() const { return gates * hidden; }
-  int64_t state() const { return batch * hidden; }  // Elements of one hidden state.
+  int64_t state() const { return batch * hidden; }  // The elements of one hidden state.
   int64_t all_states() const { return directions * steps * state(); }
-  // Offsets in the reserve, in floats. The gates of all steps come first; then the other values of
-  // each step (LSTM: the cell state; GRU: the recurrent part of the candidate state); then the
-  // hidden states.
+  // Offsets in the reserve, in floats. The gates of all steps come first, then each step's cell
+  // state (LSTM) or recurrent part of the candidate state (GRU), then the hidden states.
   int64_t extras_offset() const { return gates * all_states(); }
   int64_t states_offset() const { return (gates + 1) * all_states(); }
   // Returns the i-th step in the order of `direction`.
@@ -43,13 +42,13 @@ struct RecurrentShape {
   }
 };
 
-// `gates` is the number of the operator's gates: 4 for LSTM and 3 for GRU.
-// kUnsupported: activations, clipping, layouts and lengths other than the defaults.
+// `gates` is 4 for LSTM and 3 for GRU. kUnsupported: activations, clipping, layouts and lengths
+// other than the defaults.
 Result<RecurrentShape> ReadRecurrentShape(const OpSpec& spec, int64_t gates);
 
 // The shape of GRU.
 struct GruShape : RecurrentShape {
-  bool resets_after = false;  // The reset gate is multiplied after the recurrent product.
+  bool resets_after = false;  // Applies the reset gate after the recurrent product.
 };
 
 Result<GruShape> ReadGruShape(const OpSpec& spec);

@@ -11,7 +11,7 @@ namespace ckplan {
 
 namespace {
 
-// Returns, for each axis of the input, whether it is reduced.
+// Returns a flag per axis of the input: whether it is reduced.
 Result<std::vector<bool>> ReducedAxes(const OpSpec& spec) {
   const size_t rank = spec.input(0).dims.size();
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> axes, KnownInts(spec, 1, "axes"));
@@ -26,7 +26,7 @@ Result<std::vector<bool>> ReducedAxes(const OpSpec& spec) {
   return is_reduced;
 }
 
-// Every backend defines these reductions, and no others, for integers.
+// These are the reductions that backends support for integers.
 bool TakesIntegers(const OpSpec& spec) {
   for (const char* type : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"}) {
     if (spec.type == type) return true;
@@ -82,7 +82,8 @@ Result<CumSumShape> ReadCumSumShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   CKPLAN_RETURN_IF_ERROR(RequireNumber(spec, spec.input(0), "its input"));
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> axes, KnownInts(spec, 1, "axis"));
-  if (!axes.has_value() || axes->size() != 1) return InvalidOp(spec, "it has no single axis");
+  if (!axes.has_value() || axes->size() != 1)
+    return InvalidOp(spec, "it must have exactly one axis");
   const Dims& dims = spec.input(0).dims;
   CKPLAN_ASSIGN_OR_RETURN(const size_t axis, NormalAxis(spec, (*axes)[0], dims.size()));
   return CumSumShape{ViewAlong(dims, axis), spec.Int("exclusive", 0) != 0,
@@ -100,13 +101,12 @@ Result<ArgShape> ReadArgShape(const OpSpec& spec) {
   if (spec.Int("keepdims", 1) == 0) dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
   CKPLAN_RETURN_IF_ERROR(RequireDims(spec, spec.output(0), "its output", dims));
   if (view.size == 0 && spec.output(0).elements() > 0) {
-    return InvalidOp(spec,
-                     fmt::format("axis {} has no elements, of which one could be found", axis));
+    return InvalidOp(spec, fmt::format("axis {} is empty, so it has no maximum or minimum", axis));
   }
   return ArgShape{view, spec.type == "ArgMax", spec.Int("select_last_index", 0) != 0};
 }
 
-// Before opset 13 all axes from the given one on were treated as one.
+// Before opset 13, all axes from the given one on counted as one axis.
 Result<AxisView> ReadHardmaxShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(0), "its input"));
@@ -154,8 +154,7 @@ Result<TopKShape> ReadTopKShape(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const size_t axis, NormalAxis(spec, spec.Int("axis", -1), dims.size()));
   const Operand& chosen = spec.output(0).is_present ? spec.output(0) : spec.output(1);
   if (!chosen.is_present || chosen.dims.size() != dims.size()) {
-    return InvalidOp(spec,
-                     fmt::format("it has no output of {} axes, as its input has", dims.size()));
+    return InvalidOp(spec, fmt::format("its output must have {} axes like its input", dims.size()));
   }
   TopKShape shape{ViewAlong(dims, axis), chosen.dims[axis], spec.Int("largest", 1) != 0,
                   spec.statistic_bytes > 0};

@@ -11,21 +11,21 @@
 
 namespace ckplan {
 
-// Reductions along axes: sums, means, products, minima, maxima and norms.
+// Sums, means, products, minima, maxima and norms along axes.
 struct ReduceShape {
   // Strides of the input and the output; the output's are 0 along reduced axes.
   Layout layout;
-  int64_t results = 1;   // Elements of the output.
-  int64_t elements = 1;  // Elements of the input.
+  int64_t results = 1;   // The elements of the output.
+  int64_t elements = 1;  // The elements of the input.
 };
 
 Result<ReduceShape> ReadReduceShape(const OpSpec& spec);
 
-// Operators that scan each line along an axis: cumulative sums, and the indices of extreme values.
+// The shape of CumSum.
 struct CumSumShape {
   AxisView view;
   bool is_exclusive = false;  // Each sum excludes the element at its own position.
-  bool is_reverse = false;    // Sums start at the last element.
+  bool is_reverse = false;    // The sums start at the last element.
 };
 Result<CumSumShape> ReadCumSumShape(const OpSpec& spec);
 
@@ -33,7 +33,7 @@ Result<CumSumShape> ReadCumSumShape(const OpSpec& spec);
 struct ArgShape {
   AxisView view;
   bool is_max = true;
-  bool takes_last = false;  // Among equal extreme values, the last one is chosen.
+  bool takes_last = false;  // Chooses the last of equal extreme values.
 };
 Result<ArgShape> ReadArgShape(const OpSpec& spec);
 
@@ -42,9 +42,9 @@ Result<AxisView> ReadHardmaxShape(const OpSpec& spec);
 // TopK: the largest or smallest elements of each line along an axis, in order, and their indices.
 struct TopKShape {
   AxisView view;       // The input as outer x size x inner around the axis.
-  int64_t chosen = 0;  // Elements taken from each line; at most view.size.
+  int64_t chosen = 0;  // The number of elements taken from each line; at most view.size.
   bool is_largest = true;
-  // Whether the indices are saved for backward as a statistic, because the model does not name that
+  // True if the indices are saved for backward as a statistic, because the model does not name that
   // output.
   bool has_statistic = false;
 

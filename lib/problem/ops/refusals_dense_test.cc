@@ -101,7 +101,7 @@ TEST_CASE("refusals: LSTM and GRU") {
       {{"LSTM", "f4x2x3 f2x20x3 f2x20x5 -> f4x2x2x5"}, "its weight is [2,20,3]"},
       {{"LSTM", "f4x2x3 f1x20x3 f1x20x5 _ n3=[4,4,4] -> f4x1x2x5"}, "its list of lengths is [3]"},
       {{"LSTM", "f4x2x3 f1x20x3 f1x20x5 _ n2=[4,3] -> f4x1x2x5"},
-       "lengths of their own",
+       "its sequence lengths are unknown or less than",
        kUnsupported},
       {{"GRU", "f4x2x3 f1x12x1 f1x12x4 -> f4x1x2x4"}, "its weight is [1,12,1] instead of"},
       {{"GRU", "f4x2x3 f1x12x3 f1x12x4 -> f4x1x2x4 _ f1x2x4"}, "a third output"},
@@ -117,14 +117,14 @@ TEST_CASE("refusals: attention") {
   const Refusal rows[] = {
       {{"Attention", "f2x3x5x4 f2x3x6x3 f2x3x6x4 -> f2x3x5x4"}, "its key is [2,3,6,3]"},
       {{"Attention", "f2x3x5x4 f2x3x6x4 f2x3x7x4 -> f2x3x5x4"}, "its value is [2,3,7,4]"},
-      {{"Attention", "f2x3x5x4 f2x2x6x4 f2x2x6x4 -> f2x3x5x4"}, "no multiple of its 2 heads"},
+      {{"Attention", "f2x3x5x4 f2x2x6x4 f2x2x6x4 -> f2x3x5x4"}, "not a multiple of its 2 key heads"},
       {{"Attention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x5"}, "its output is [2,3,5,5]"},
       {{"Attention", "f2x3x5x4 f2x6x12 f2x3x6x4 -> f2x3x5x4"}, "its queries have 4 axes"},
       {{"Attention", "f2x4 f2x4 f2x4 -> f2x4"}, "its queries have 2 axes instead of 3 or 4"},
       {{"Attention", "f2x5x12 f2x6x12 f2x6x9 -> f2x5x9", "q_num_heads=5 kv_num_heads=3"},
-       "12 features, which 5 heads do not divide"},
+       "12 features, not divisible by 5 heads"},
       {{"Attention", "f2x5x12 f2x6x12 f2x6x9 -> f2x5x9", "q_num_heads=3 kv_num_heads=0"},
-       "which 0 heads do not divide"},
+       "not divisible by 0 heads"},
       {{"Attention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 b4x6 -> f2x3x5x4"}, "its mask is [4,6], which"},
       {{"Attention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 b1x2x3x5x6 -> f2x3x5x4"}, "which cannot be"},
       {{"Attention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 i5x6 -> f2x3x5x4"},
@@ -235,16 +235,16 @@ TEST_CASE("refusals: fused attention") {
        "its attribute batch is 0"},
       {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x4",
         "batch=2 heads=3 key_heads=2 queries=5 keys=6 size=4 value_size=4"},
-       "no multiple of its 2 heads"},
+       "not a multiple of its 2 key heads"},
       {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x4",
         "batch=2 heads=3 key_heads=3 queries=5 keys=7 size=4 value_size=4"},
        "its operand k has 144 elements instead of 2 x 3 x 7 x 4"},
       {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x4",
         "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4 q_axes='bhds'"},
-       "is \"bhds\", no order of the axes"},
+       "is \"bhds\", not an order of the axes"},
       {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x4",
         "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4 y_axes='bhhd'"},
-       "is \"bhhd\", no order of the axes"},
+       "is \"bhhd\", not an order of the axes"},
       {{"FusedAttention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 b5x6~ -> f2x3x5x4",
         "batch=2 heads=3 key_heads=3 queries=5 keys=6 size=4 value_size=4 mask_dims=[1,1,5,5]"},
        "its mask has 30 elements as [1,1,5,5]"},
@@ -287,9 +287,9 @@ TEST_CASE("refusals: saved statistics") {
     OpSpec spec = SpecOf(row);
     CHECK(ValidateOp(spec).ok());
     spec.statistic_bytes = 0;
-    CheckRefusal(spec, "what it saves for backward is not kept", kUnsupported);
+    CheckRefusal(spec, "the values that it saves for backward are not kept", kUnsupported);
     spec.statistic_bytes = 4;
-    CheckRefusal(spec, "bytes for backward, and has room for 4", kUnsupported);
+    CheckRefusal(spec, "bytes for backward, but has room for 4", kUnsupported);
     spec.statistic_bytes = 0;
     for (Operand& input : spec.inputs) input.has_gradient = false;
     CHECK(ValidateOp(spec).ok());
@@ -309,7 +309,7 @@ TEST_CASE("refusals: indices that are not saved") {
     CHECK(ValidateOp(spec).ok());
   };
   check({"MaxPool", "f1x1x8 -> f1x1x6 i1x1x6", "kernel_shape=[3]"},
-        "what it saves for backward is not kept");
+        "the values that it saves for backward are not kept");
   check({"TopK", "f3x4 i1=[2] -> f3x2 i3x2"}, "its indices are not kept for backward");
 }
 

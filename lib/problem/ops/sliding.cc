@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-// Checks that a list has `count` entries and that none is below `min`.
+// Checks that a list has `count` entries of at least `min`.
 Result<Done> CheckEntries(const OpSpec& spec, std::string_view name, const Dims& entries,
                           size_t count, int64_t min) {
   if (entries.size() != count) {
@@ -29,43 +29,44 @@ Result<Done> CheckEntries(const OpSpec& spec, std::string_view name, const Dims&
   return Done{};
 }
 
-// Reads an attribute that is such a list; if it is empty or absent, all entries are `otherwise`.
+// Reads a list attribute. If it is empty or absent, all entries are `fallback`.
 Result<Dims> ReadEntries(const OpSpec& spec, std::string_view attribute, size_t count,
-                         int64_t otherwise, int64_t min) {
+                         int64_t fallback, int64_t min) {
   Dims entries = spec.Ints(attribute);
-  if (entries.empty()) entries.assign(count, otherwise);
+  if (entries.empty()) entries.assign(count, fallback);
   CKPLAN_RETURN_IF_ERROR(
       CheckEntries(spec, fmt::format("attribute {}", attribute), entries, count, min));
   return entries;
 }
 
-Result<Dims> ReadKernel(const OpSpec& spec, size_t rank, const Dims& of_weights) {
-  if (of_weights.empty() && spec.Ints("kernel_shape").empty()) {
+Result<Dims> ReadKernel(const OpSpec& spec, size_t rank, const Dims& weights_kernel) {
+  if (weights_kernel.empty() && spec.Ints("kernel_shape").empty()) {
     return InvalidOp(spec, "attribute kernel_shape is missing");
   }
-  if (!of_weights.empty()) {
-    CKPLAN_RETURN_IF_ERROR(CheckEntries(spec, "the kernel of its weights", of_weights, rank, 1));
+  if (!weights_kernel.empty()) {
+    CKPLAN_RETURN_IF_ERROR(
+        CheckEntries(spec, "the kernel of its weights", weights_kernel, rank, 1));
   }
-  if (spec.Ints("kernel_shape").empty()) return of_weights;
+  if (spec.Ints("kernel_shape").empty()) return weights_kernel;
   CKPLAN_ASSIGN_OR_RETURN(Dims kernel, ReadEntries(spec, "kernel_shape", rank, 1, 1));
-  if (of_weights.empty() || kernel == of_weights) return kernel;
+  if (weights_kernel.empty() || kernel == weights_kernel) return kernel;
   return InvalidOp(spec, fmt::format("attribute kernel_shape is {}, but the kernel of its weights "
                                      "is {}",
-                                     TextOf(kernel), TextOf(of_weights)));
+                                     TextOf(kernel), TextOf(weights_kernel)));
 }
 
-// Pads the input so that every window fits, half of the padding on each side. `extra` is the
-// output_padding of a transposed convolution.
-void PadToFit(Window& window, const std::vector<int64_t>& extra, bool gives_odd_to_begin) {
+// Pads the input so that every window fits, with half of the padding on each side. `extra` is a
+// transposed convolution's output_padding.
+void PadToFit(Window& window, const std::vector<int64_t>& extra, bool odd_at_begin) {
   for (size_t i = 0; i < window.rank(); ++i) {
     const int64_t reach = (window.out[i] - 1) * window.strides[i] + window.extent(i) + extra[i];
     const int64_t total = std::max<int64_t>(0, reach - window.in[i]);
-    window.begin[i] = gives_odd_to_begin ? total - total / 2 : total / 2;
+    window.begin[i] = odd_at_begin ? total - total / 2 : total / 2;
     window.end[i] = total - window.begin[i];
   }
 }
 
-bool IsSame(const OpSpec& spec) {
+bool HasSamePadding(const OpSpec& spec) {
   const std::string rule = spec.String("auto_pad", "NOTSET");
   return rule == "SAME_UPPER" || rule == "SAME_LOWER";
 }
@@ -74,21 +75,20 @@ bool HasOutputShape(const OpSpec& spec, WindowKind kind) {
   return kind == WindowKind::kTransposed && !spec.Ints("output_shape").empty();
 }
 
-Result<Done> CheckRule(const OpSpec& spec) {
+Result<Done> CheckAutoPad(const OpSpec& spec) {
   const std::string rule = spec.String("auto_pad", "NOTSET");
-  if (rule == "NOTSET" || rule == "VALID" || IsSame(spec)) return Done{};
+  if (rule == "NOTSET" || rule == "VALID" || HasSamePadding(spec)) return Done{};
   return InvalidOp(spec, fmt::format("attribute auto_pad is \"{}\" instead of NOTSET, VALID, "
                                      "SAME_UPPER or SAME_LOWER",
                                      rule));
 }
 
-Error WrongOutput(const OpSpec& spec, size_t axis, int64_t actual, int64_t expected) {
+Error OutputSizeError(const OpSpec& spec, size_t axis, int64_t actual, int64_t expected) {
   return InvalidOp(spec, fmt::format("spatial axis {} of its output is {}, but its windows give {}",
                                      axis, actual, expected));
 }
 
-// Returns the number of windows of a convolution or pool along an axis. `rounds_up` adds a window
-// for leftover elements.
+// Counts the windows along an axis. `rounds_up` adds a window for leftover elements.
 int64_t CountWindows(const Window& window, size_t axis, bool rounds_up) {
   const int64_t room =
       window.in[axis] + window.begin[axis] + window.end[axis] - window.extent(axis);
@@ -100,7 +100,7 @@ bool RoundsUp(const OpSpec& spec, WindowKind kind) {
   return kind == WindowKind::kPool && spec.Int("ceil_mode", 0) != 0;
 }
 
-// With `rounds_up`, a window may begin in the input and end beyond its padding.
+// With `rounds_up`, a window may end beyond the padding.
 Result<Done> CheckFits(const OpSpec& spec, const Window& window, size_t axis, bool rounds_up) {
   CKPLAN_RETURN_IF_ERROR(RequireLibrarySize(
       spec, fmt::format("the window on spatial axis {}", axis), window.extent(axis)));
@@ -108,37 +108,37 @@ Result<Done> CheckFits(const OpSpec& spec, const Window& window, size_t axis, bo
       window.extent(axis) - (window.in[axis] + window.begin[axis] + window.end[axis]);
   if (missing <= 0 || (rounds_up && missing < window.strides[axis])) return Done{};
   return InvalidOp(
-      spec, fmt::format("on spatial axis {} its window covers {} elements, more than the {} that "
-                        "there are with {} of padding",
-                        axis, window.extent(axis), window.in[axis],
-                        window.begin[axis] + window.end[axis]));
+      spec, fmt::format(
+                "on spatial axis {} its window covers {} elements, more than its input's {} "
+                "with {} of padding",
+                axis, window.extent(axis), window.in[axis], window.begin[axis] + window.end[axis]));
 }
 
 Result<Done> CheckOutput(const OpSpec& spec, const Window& window, WindowKind kind, size_t axis) {
   const int64_t out = window.out[axis];
   const int64_t stride = window.strides[axis];
-  if (IsSame(spec)) {
+  if (HasSamePadding(spec)) {
     const int64_t expected = (window.in[axis] - 1) / stride + 1;
-    return out == expected ? Result<Done>(Done{}) : WrongOutput(spec, axis, out, expected);
+    return out == expected ? Result<Done>(Done{}) : OutputSizeError(spec, axis, out, expected);
   }
   const bool rounds_up = RoundsUp(spec, kind);
   int64_t expected = CountWindows(window, axis, rounds_up);
   if (rounds_up) {
     expected = WithoutWindowInPadding(expected, stride, window.in[axis], window.begin[axis]);
   }
-  return out == expected ? Result<Done>(Done{}) : WrongOutput(spec, axis, out, expected);
+  return out == expected ? Result<Done>(Done{}) : OutputSizeError(spec, axis, out, expected);
 }
 
-// The output of a transposed convolution is `in`.
+// A transposed convolution's output is window.in.
 Result<Done> CheckTransposed(const OpSpec& spec, const Window& window, const Dims& extra,
                              size_t axis) {
   const int64_t given =
       (window.out[axis] - 1) * window.strides[axis] + extra[axis] + window.extent(axis);
   const bool has_shape = HasOutputShape(spec, WindowKind::kTransposed);
-  const int64_t expected = has_shape      ? spec.Ints("output_shape")[axis]
-                           : IsSame(spec) ? window.in[axis]
-                                          : given - window.begin[axis] - window.end[axis];
-  if (window.in[axis] != expected) return WrongOutput(spec, axis, window.in[axis], expected);
+  const int64_t expected = has_shape              ? spec.Ints("output_shape")[axis]
+                           : HasSamePadding(spec) ? window.in[axis]
+                                                  : given - window.begin[axis] - window.end[axis];
+  if (window.in[axis] != expected) return OutputSizeError(spec, axis, window.in[axis], expected);
   if (CountWindows(window, axis, false) == window.out[axis]) return Done{};
   return UnsupportedOp(
       spec, fmt::format("on spatial axis {} its output of {} leaves room for another window", axis,
@@ -155,7 +155,7 @@ Result<Done> CheckAxis(const OpSpec& spec, const Window& window, const Dims& ext
 Result<Done> CheckSizes(const OpSpec& spec, const Window& window) {
   for (const Dims* sizes : {&window.in, &window.out}) {
     for (const int64_t size : *sizes) {
-      CKPLAN_RETURN_IF_ERROR(RequireLibrarySize(spec, "a spatial axis of it", size));
+      CKPLAN_RETURN_IF_ERROR(RequireLibrarySize(spec, "one of its spatial axes", size));
     }
   }
   return Done{};
@@ -194,7 +194,7 @@ int64_t WithoutWindowInPadding(int64_t windows, int64_t stride, int64_t in, int6
 
 Result<Window> ReadWindow(const OpSpec& spec, const Operand& in, const Operand& out,
                           const Dims& kernel, WindowKind kind) {
-  CKPLAN_RETURN_IF_ERROR(CheckRule(spec));
+  CKPLAN_RETURN_IF_ERROR(CheckAutoPad(spec));
   Window window;
   window.in.assign(in.dims.begin() + 2, in.dims.end());
   window.out.assign(out.dims.begin() + 2, out.dims.end());
@@ -206,7 +206,7 @@ Result<Window> ReadWindow(const OpSpec& spec, const Operand& in, const Operand& 
   if (HasOutputShape(spec, kind)) {
     CKPLAN_RETURN_IF_ERROR(ReadEntries(spec, "output_shape", rank, 1, 1));
   }
-  if (IsSame(spec)) {
+  if (HasSamePadding(spec)) {
     PadToFit(window, extra, spec.String("auto_pad", "") == "SAME_LOWER");
   } else if (HasOutputShape(spec, kind)) {
     PadToFit(window, extra, true);
@@ -255,7 +255,7 @@ Result<Done> CheckConvRanks(const OpSpec& spec) {
                                      spec.output(0).dims[0], spec.input(0).dims[0]));
 }
 
-// The weights of both operators are [map channels, image channels of a group, kernel...].
+// The weights of both operators are [map channels, image channels per group, kernel...].
 Result<Done> CheckChannels(const OpSpec& spec, const ConvShape& shape) {
   const int64_t groups = shape.groups;
   if (groups < 1 || shape.in_channels % groups != 0 || shape.out_channels % groups != 0) {
@@ -271,7 +271,7 @@ Result<Done> CheckChannels(const OpSpec& spec, const ConvShape& shape) {
   return RequireOptional(spec, spec.input(2), "its bias", {spec.output(0).dims[1]});
 }
 
-// The libraries count in int32 within a sample and within the weights.
+// Libraries use int32 for indices within a sample and within the weights.
 Result<Done> CheckLibrarySizes(const OpSpec& spec, const ConvShape& shape) {
   CKPLAN_RETURN_IF_ERROR(RequireLibrarySize(spec, "its batch", shape.batch));
   CKPLAN_RETURN_IF_ERROR(RequireLibrarySize(spec, "the number of elements of a sample of its input",
@@ -282,7 +282,7 @@ Result<Done> CheckLibrarySizes(const OpSpec& spec, const ConvShape& shape) {
   return RequireLibrarySize(spec, "the number of its weights", spec.input(1).elements());
 }
 
-// Checks the size of the padded image, because backends may make a padded copy of it.
+// Backends may make a padded copy of the image.
 Result<Done> CheckPaddedImage(const OpSpec& spec, const ConvShape& shape) {
   Dims padded = {shape.batch, shape.in_channels, 4};
   for (size_t i = 0; i < shape.window.rank(); ++i) {
@@ -328,17 +328,17 @@ std::span<const FamilyRow> ConvFamily() {
 namespace {
 
 constexpr std::string_view kPoolLimits = "1 to 3 spatial axes";
-constexpr int64_t kMaximumIndexBytes = 4;  // The index of a maximum, saved for backward.
+constexpr int64_t kMaxIndexBytes = 4;  // The index of a maximum, saved for backward.
 
 bool IsGlobal(const OpSpec& spec) { return spec.type.starts_with("Global"); }
-bool IsMaximum(const OpSpec& spec) { return spec.type.ends_with("MaxPool"); }
+bool IsMaxPool(const OpSpec& spec) { return spec.type.ends_with("MaxPool"); }
 
 Result<Done> CheckPoolRanks(const OpSpec& spec) {
   const Dims& x = spec.input(0).dims;
   const Dims& y = spec.output(0).dims;
   if (x.size() < 2 || x.size() != y.size() || x[0] != y[0] || x[1] != y[1]) {
-    return InvalidOp(spec, fmt::format("its input is {} and its output {}, which must have as many "
-                                       "axes, samples and channels",
+    return InvalidOp(spec, fmt::format("its input {} and output {} differ in axes, samples or "
+                                       "channels",
                                        TextOf(x), TextOf(y)));
   }
   if (IsGlobal(spec) || (x.size() >= 3 && x.size() <= 5)) return Done{};
@@ -347,21 +347,20 @@ Result<Done> CheckPoolRanks(const OpSpec& spec) {
                         x.size()));
 }
 
-// Checks MaxPool's second output, or the statistic if backward does not read that output.
+// Checks MaxPool's second output, or the statistic that replaces it.
 Result<Done> CheckIndices(const OpSpec& spec) {
-  if (!IsMaximum(spec)) return Done{};
+  if (!IsMaxPool(spec)) return Done{};
   const Operand& indices = spec.output(1);
   if (indices.is_present) {
     CKPLAN_RETURN_IF_ERROR(RequireDims(spec, indices, "its second output", spec.output(0).dims));
     CKPLAN_RETURN_IF_ERROR(RequireType(spec, indices, "its second output", ElementType::kInt64));
     if (indices.is_read_by_backward) return Done{};
   }
-  return RequireStatistic(spec, {kMaximumIndexBytes, spec.output(0).elements()});
+  return RequireStatistic(spec, {kMaxIndexBytes, spec.output(0).elements()});
 }
 
-// Checks that each window covers an element of the input. A window that begins on the input does. A
-// window that begins before the input may step over it, and a window that begins after the input
-// covers none.
+// Checks that each window covers an element of the input. A dilated window that begins before the
+// input may step over it.
 Result<Done> CheckWindowsMeetInput(const OpSpec& spec, const WindowAxis& axis) {
   int64_t missing = axis.origin(axis.out - 1) >= axis.in ? axis.out - 1 : -1;
   for (int64_t o = 0; o < axis.out && axis.origin(o) < 0 && missing < 0; ++o) {
@@ -369,9 +368,10 @@ Result<Done> CheckWindowsMeetInput(const OpSpec& spec, const WindowAxis& axis) {
   }
   if (missing < 0) return Done{};
   return InvalidOp(
-      spec, fmt::format("window {} of {} lies wholly in the padding: it begins at {} of an axis of "
-                        "{} elements",
-                        missing, axis.out, axis.origin(missing), axis.in));
+      spec,
+      fmt::format("window {} of {} lies entirely in the padding: it begins at {} of an axis of "
+                  "{} elements",
+                  missing, axis.out, axis.origin(missing), axis.in));
 }
 
 Result<Done> ReadAxes(const OpSpec& spec, PoolShape& shape) {
@@ -392,7 +392,7 @@ Result<Done> ReadGlobalAxes(const OpSpec& spec, PoolShape& shape) {
   return Done{};
 }
 
-// Indices within a plane are int32; kernels count all positions of all windows in int64.
+// Kernels use int32 for indices within a plane, and int64 for all positions of all windows.
 Result<Done> CheckCounts(const OpSpec& spec, const PoolShape& shape) {
   CKPLAN_RETURN_IF_ERROR(
       RequireLibrarySize(spec, "the number of elements of an image", shape.in()));
@@ -443,7 +443,7 @@ namespace {
 constexpr std::string_view kCol2ImLimits =
     "1 to 3 spatial axes, whose sizes must be known before the step";
 
-// Reads one of the inputs that are lists of sizes.
+// Reads an input that is a list of sizes.
 Result<Dims> ReadSizes(const OpSpec& spec, size_t input, std::string_view name) {
   const Operand& operand = spec.input(input);
   CKPLAN_RETURN_IF_ERROR(
@@ -455,7 +455,7 @@ Result<Dims> ReadSizes(const OpSpec& spec, size_t input, std::string_view name) 
                        fmt::format("its {} has {} axes; 1 to 3 are supported", name, sizes.size()));
 }
 
-// Checks the input and the output against the number of blocks that lie on the image.
+// Checks the input and the output against the number of blocks on the image.
 Result<Done> CheckOperands(const OpSpec& spec, const Window& window) {
   const Dims& x = spec.input(0).dims;
   if (x.size() != 3) {
@@ -465,7 +465,7 @@ Result<Done> CheckOperands(const OpSpec& spec, const Window& window) {
   }
   const std::optional<int64_t> block = SizeProduct(window.kernel);
   if (!block.has_value() || x[1] % *block != 0) {
-    return InvalidOp(spec, fmt::format("axis 1 of its input is {}, which is no multiple of the "
+    return InvalidOp(spec, fmt::format("axis 1 of its input is {}, which is not a multiple of the "
                                        "elements of a block, {}",
                                        x[1], TextOf(window.kernel)));
   }

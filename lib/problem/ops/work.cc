@@ -13,11 +13,11 @@ namespace ckplan {
 
 namespace {
 
-// Counts the multiply-adds of an einsum: the product of the sizes of all letters and of the axes
-// that the ellipsis stands for. The largest operand gives the size of those axes.
+// Counts an einsum's multiply-adds: the product of the sizes of all letters and of the ellipsis,
+// which has its size from the largest operand.
 class EinsumCounter {
  public:
-  // `letters` is the operand's part of the equation: "bij", "...ij".
+  // `letters` is the operand's part of the equation, such as "bij" or "...ij".
   void Add(const std::string& letters, const std::vector<int64_t>& dims) {
     const size_t dots = letters.find("...");
     const size_t named = dots == std::string::npos ? letters.size() : letters.size() - 3;
@@ -63,7 +63,7 @@ int64_t EinsumProducts(const OpSpec& spec) {
   return counter.Products();
 }
 
-// Returns the multiply-adds of one output element of a convolution, or of one input element of a
+// Returns the multiply-adds per output element of a convolution, or per input element of a
 // transposed convolution.
 int64_t KernelElements(const Operand& weights) {
   return weights.dims.empty() || weights.dims[0] == 0 ? 0
@@ -87,16 +87,15 @@ int64_t AttentionFlops(const OpSpec& spec) {
                             SaturatingSum(SaturatingProduct({2, width}), kSoftmax)});
 }
 
-// Outputs that are never read may have an unknown type.
+// Outputs that nothing reads may have an unknown type.
 bool HasSize(const Operand& operand) {
   return operand.is_present && BitsOf(operand.model_type()) > 0;
 }
 
-// Whether its elements are floats stored in 16 bits, by the model's type or by the activations'
-// type.
-bool IsStoredInHalf(const Operand& operand) {
+// Returns true for floats stored in 16 bits, because of the model's type or --activation-type.
+bool Is16BitFloat(const Operand& operand) {
   if (!operand.is_present || !IsFloat(operand.model_type())) return false;
-  const int64_t elements = CountElements(operand);  // Dimensions may be of any size here.
+  const int64_t elements = CountElements(operand);  // Dimensions are not checked here.
   return elements > 0 && CountBytes(operand) / elements == 2;
 }
 
@@ -106,7 +105,7 @@ class WorkCounter {
       : spec_(spec), rule_(RuleOf(spec.type)), statistic_(statistic.count()) {}
 
   bool HasHalfOperands() const {
-    return IsStoredInHalf(spec_.input(0)) || IsStoredInHalf(spec_.input(1));
+    return Is16BitFloat(spec_.input(0)) || Is16BitFloat(spec_.input(1));
   }
 
   OpWork Count(const BackwardReads& reads) const {
@@ -137,7 +136,7 @@ class WorkCounter {
 
   int64_t ForwardFlops() const {
     switch (rule_.work) {
-      case WorkKind::kMove:  // The user may know more of an unknown operator.
+      case WorkKind::kMove:  // A user's hint may set the FLOPs of an unknown operator.
         return SaturatingProduct({spec_.Int(kHintedFlops, 0), OutputElements()});
       case WorkKind::kInputs:
         return SaturatingProduct({rule_.amount, InputElements()});
@@ -177,14 +176,14 @@ class WorkCounter {
     return SaturatingSum(SaturatingProduct({2, elements, KernelElements(spec_.input(1))}), bias);
   }
 
-  // Returns the FLOPs of a matrix product that sums over this axis of the first input, counted from
-  // the end.
+  // Returns the FLOPs of a matrix product. `summed_axis` is the first input's axis to sum over,
+  // counted from the end.
   int64_t Products(size_t summed_axis) const {
     if (!spec_.input(0).is_present) return 0;
     return SaturatingProduct({2, OutputElements(), DimFromEnd(spec_.input(0), summed_axis)});
   }
 
-  // Biases are not counted: their gradient is one pass over the output's gradient.
+  // Ignores biases, whose gradients need only one pass over the output's gradient.
   int64_t CountGradients() const {
     const size_t inputs = spec_.inputs.size();
     const bool has_bias = rule_.uses_matrix_units() && !rule_.has(traits::kAllPartners);

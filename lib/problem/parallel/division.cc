@@ -25,7 +25,7 @@ namespace {
 // DeepSpeed's nccl_start_alignment_factor.
 constexpr int64_t kFlatAlignment = 2;
 
-// A sum of sizes that remembers whether it overflowed.
+// A sum of sizes that detects overflow.
 class ByteSum {
  public:
   void Add(std::optional<int64_t> amount) {
@@ -38,9 +38,9 @@ class ByteSum {
   std::optional<int64_t> sum_ = 0;
 };
 
-int64_t RoundedQuotient(int64_t amount, int64_t by) { return amount / by + (amount % by != 0); }
+int64_t DivideRoundingUp(int64_t amount, int64_t by) { return amount / by + (amount % by != 0); }
 
-// Which constants a system divides: see the table in the header.
+// The constants that a system divides; see the table in division.h.
 struct Divided {
   bool parameters = false;
   bool gradients = false;
@@ -69,8 +69,8 @@ class Sharder {
       return parameters_.Add(bytes);
     }
     const bool is_trained = parameter.kind == Parameter::Kind::kTrained;
-    if (is_trained && divided_.gradients) AddWhole(parameter.readers, bytes);
-    if (divided_.parameters) return AddDividedByItself(parameter, is_trained);
+    if (is_trained && divided_.gradients) AddGathered(parameter.readers, bytes);
+    if (divided_.parameters) return AddDivided(parameter, is_trained);
     parameters_.Add(bytes);
     if (!is_trained) return;
     flat_elements_[bytes / parameter.elements].Add(parameter.elements);
@@ -83,33 +83,34 @@ class Sharder {
       AddOptimized(bytes.bytes().count(), element_bytes);
     }
     ByteSum unsharded = persistent_;
-    Bytes most;
-    for (const auto& [node, whole] : whole_) {
-      most = std::max(most, whole.bytes());
+    Bytes max_gathered;
+    for (const auto& [node, whole] : gathered_) {
+      max_gathered = std::max(max_gathered, whole.bytes());
       if (whole.overflows()) unsharded.Add(std::nullopt);
     }
-    unsharded.Add(most.count());
+    unsharded.Add(max_gathered.count());
     for (const ByteSum* sum : {&parameters_, &gradients_, &optimized_, &unsharded}) {
       if (!sum->overflows()) continue;
-      return MakeError(ErrorCode::kInvalidInput,
-                       fmt::format("what {} pads the parameters to overflows", TextOf(sharding_)));
+      return MakeError(
+          ErrorCode::kInvalidInput,
+          fmt::format("the parameters' size with the padding of {} overflows", TextOf(sharding_)));
     }
     return ShardedConstants{parameters_.bytes(), gradients_.bytes(), optimized_.bytes(),
                             unsharded.bytes(), Merged(std::move(tensors_))};
   }
 
  private:
-  void AddWhole(const std::vector<NodeId>& readers, std::optional<int64_t> bytes) {
-    for (const NodeId reader : readers) whole_[reader].Add(bytes);
+  void AddGathered(const std::vector<NodeId>& readers, std::optional<int64_t> bytes) {
+    for (const NodeId reader : readers) gathered_[reader].Add(bytes);
   }
 
-  // Each device holds as many elements (or rows) as the first one needs; gathering from all devices
-  // includes the padding of the last one.
-  void AddDividedByItself(const Parameter& parameter, bool is_trained) {
+  // Each device holds as many elements (or rows) as the first one, so the gathered parameter
+  // includes the last device's padding.
+  void AddDivided(const Parameter& parameter, bool is_trained) {
     const bool is_by_rows = sharding_.system == ShardingSystem::kFsdp;
     const int64_t units = is_by_rows ? parameter.rows : parameter.elements;
     const int64_t unit_bytes = parameter.bytes.count() / units;
-    const int64_t held = RoundedQuotient(units, sharding_.devices) * unit_bytes;
+    const int64_t held = DivideRoundingUp(units, sharding_.devices) * unit_bytes;
     const std::optional<int64_t> gathered = CheckedMul(held, sharding_.devices);
     parameters_.Add(held);
     if (is_trained) {
@@ -125,14 +126,13 @@ class Sharder {
     const bool persists =
         sharding_.system == ShardingSystem::kZero3 && parameter.elements <= kPersistentElements;
     if (persists) return persistent_.Add(gathered);
-    AddWhole(parameter.readers, gathered);
+    AddGathered(parameter.readers, gathered);
   }
 
-  // All trained parameters of one type are laid out one after the other, and padded so that the
-  // parts are equal.
+  // All trained parameters of a type form one flat list, padded to equal parts.
   void AddFlat(int64_t element_bytes, const ByteSum& elements) {
     const int64_t parts =
-        RoundedQuotient(elements.bytes().count(), kFlatAlignment * sharding_.devices);
+        DivideRoundingUp(elements.bytes().count(), kFlatAlignment * sharding_.devices);
     const std::optional<int64_t> held = CheckedMul(kFlatAlignment * parts, element_bytes);
     optimized_.Add(held);
     AddOptimized(held.value_or(0), element_bytes);
@@ -140,7 +140,6 @@ class Sharder {
     if (elements.overflows()) optimized_.Add(std::nullopt);
   }
 
-  // Adds one tensor of what the optimizer keeps state for.
   void AddOptimized(int64_t bytes, int64_t element_bytes) {
     tensors_.push_back({bytes / element_bytes, element_bytes, 1});
   }
@@ -151,10 +150,10 @@ class Sharder {
   ByteSum gradients_;
   ByteSum optimized_;
   ByteSum persistent_;
-  std::map<NodeId, ByteSum> whole_;           // Bytes that are whole while a node runs.
+  std::map<NodeId, ByteSum> gathered_;        // Bytes that are whole while a node runs.
   std::map<int64_t, ByteSum> flat_elements_;  // Elements by the bytes of one element.
-  // The bytes of a device's parts of all parameters, which DeepSpeed keeps as one list, by the
-  // bytes of one element.
+  // The bytes of a device's parts of all parameters, by the bytes of one element. DeepSpeed keeps
+  // them as one list.
   std::map<int64_t, ByteSum> flat_parts_;
   std::vector<OptimizedTensors> tensors_;
 };
@@ -170,24 +169,23 @@ Result<ShardedConstants> ShardConstants(std::span<const Parameter> parameters,
 
 namespace {
 
-Cost StepCostOf(const Node& node) { return node.forward_cost + node.backward_cost; }
+Cost TotalCostOf(const Node& node) { return node.forward_cost + node.backward_cost; }
 
-// Returns the first node of each stage if no stage may cost more than `limit` and each takes as
-// many nodes as it can. Returns nothing if that needs more stages. Each stage has at least one
-// node.
+// Fills stages greedily so that none costs more than `limit` and each has at least one node.
+// Returns the first node of each stage, or nothing if that takes more than `stages` stages.
 std::optional<std::vector<NodeId>> FillStages(const TensorGraph& graph, int64_t stages,
                                               Cost limit) {
   std::vector<NodeId> starts;
   Cost filled;
   const auto count = static_cast<int64_t>(graph.nodes().size());
   for (const NodeId id : graph.nodes().ids()) {
-    const Cost cost = StepCostOf(graph.node(id));
+    const Cost cost = TotalCostOf(graph.node(id));
     if (cost > limit) return std::nullopt;
-    const auto begun = static_cast<int64_t>(starts.size());
-    // The nodes left are just enough to give each remaining stage one.
-    const bool must_begin = count - id.index() <= stages - begun;
-    if (starts.empty() || must_begin || filled + cost > limit) {
-      if (begun == stages) return std::nullopt;
+    const auto started = static_cast<int64_t>(starts.size());
+    // True if each remaining stage can get only one node.
+    const bool must_start_stage = count - id.index() <= stages - started;
+    if (starts.empty() || must_start_stage || filled + cost > limit) {
+      if (started == stages) return std::nullopt;
       starts.push_back(id);
       filled = Cost(0);
     }
@@ -197,7 +195,7 @@ std::optional<std::vector<NodeId>> FillStages(const TensorGraph& graph, int64_t 
 }
 
 std::vector<NodeId> BalancedStarts(const TensorGraph& graph, int64_t stages) {
-  Cost low;  // A lower bound of the least limit.
+  Cost low;  // A lower bound on the smallest limit.
   Cost high = graph.forward_cost() + graph.backward_cost();
   while (low < high) {
     const Cost middle(low.count() + (high.count() - low.count()) / 2);
@@ -237,8 +235,8 @@ Result<NodeId> FindCut(const TensorGraph& graph, const ModuleCalls& modules,
 Result<std::vector<NodeId>> NamedStarts(const TensorGraph& graph, const ModuleCalls& modules,
                                         int64_t stages, std::span<const std::string> cuts) {
   if (static_cast<int64_t>(cuts.size()) != stages - 1) {
-    return MakeError(ErrorCode::kUsage, fmt::format("{} stages have {} cuts between them, not {}",
-                                                    stages, stages - 1, cuts.size()));
+    return MakeError(ErrorCode::kUsage, fmt::format("{} stages need {} cuts, not {}", stages,
+                                                    stages - 1, cuts.size()));
   }
   std::vector<NodeId> starts = {NodeId(0)};
   for (const std::string& cut : cuts) {
@@ -246,8 +244,8 @@ Result<std::vector<NodeId>> NamedStarts(const TensorGraph& graph, const ModuleCa
     if (start <= starts.back()) {
       return MakeError(
           ErrorCode::kUsage,
-          fmt::format("stages: \"{}\" is no later in the graph than where the stage before it "
-                      "begins, at \"{}\"",
+          fmt::format("stages: \"{}\" must come after the start of the previous stage, "
+                      "\"{}\"",
                       Printable(cut, 200), Printable(graph.node(starts.back()).name, 200)));
     }
     starts.push_back(start);
@@ -273,7 +271,7 @@ class StageCutter {
   }
 
  private:
-  bool IsMadeHere(TensorId id) const {
+  bool IsProducedHere(TensorId id) const {
     const NodeId producer = graph_.tensor(id).producer;
     return !producer.is_none() && nodes_.Has(producer);
   }
@@ -290,11 +288,11 @@ class StageCutter {
 
   void AddTensor(TensorId id) {
     Tensor tensor = graph_.tensor(id);
-    if (!IsMadeHere(id)) tensor.kind = TensorKind::kInput;
+    if (!IsProducedHere(id)) tensor.kind = TensorKind::kInput;
     stage_.tensor_of[id] = stage_.parts.tensors.push_back(std::move(tensor));
   }
 
-  std::vector<TensorId> Mapped(const std::vector<TensorId>& whole) const {
+  std::vector<TensorId> MapIds(const std::vector<TensorId>& whole) const {
     std::vector<TensorId> mapped;
     for (const TensorId id : whole) mapped.push_back(stage_.tensor_of[id]);
     return mapped;
@@ -302,15 +300,14 @@ class StageCutter {
 
   void AddNode(const Node& whole) {
     Node node = whole;
-    node.inputs = Mapped(whole.inputs);
-    node.outputs = Mapped(whole.outputs);
-    node.backward_reads = Mapped(whole.backward_reads);
-    node.gradient_passthrough = Mapped(whole.gradient_passthrough);
+    node.inputs = MapIds(whole.inputs);
+    node.outputs = MapIds(whole.outputs);
+    node.backward_reads = MapIds(whole.backward_reads);
+    node.gradient_passthrough = MapIds(whole.gradient_passthrough);
     node.in_place.clear();
     for (const auto& [output, input] : whole.in_place) {
-      // A received tensor stays unchanged until it is read again, so it is never overwritten in
-      // place.
-      if (!IsMadeHere(input)) continue;
+      // Does not overwrite a received tensor, which may be read again.
+      if (!IsProducedHere(input)) continue;
       node.in_place.push_back({stage_.tensor_of[output], stage_.tensor_of[input]});
     }
     stage_.parts.nodes.push_back(std::move(node));
@@ -320,7 +317,7 @@ class StageCutter {
     IdVector<TensorId, bool> is_output(graph_.tensors().size(), false);
     for (const TensorId id : graph_.outputs()) is_output[id] = true;
     for (const TensorId id : graph_.tensors().ids()) {
-      if (!IsMadeHere(id)) continue;
+      if (!IsProducedHere(id)) continue;
       const std::vector<NodeId>& consumers = graph_.tensor(id).consumers;
       const bool is_sent = !consumers.empty() && consumers.back() >= nodes_.end;
       if (is_sent || is_output[id]) stage_.parts.outputs.push_back(stage_.tensor_of[id]);

@@ -233,7 +233,7 @@ TEST_CASE("pipeline: cuts that do not make these stages are refused") {
     std::string part;
   } kRows[] = {
       {{4, 0}, {}, "has 3 nodes, too few for 4 stages"},
-      {{3, 0}, {"b"}, "3 stages have 2 cuts between them, not 1"},
+      {{3, 0}, {"b"}, "3 stages need 2 cuts, not 1"},
       {{2, 0}, {"x"}, "no node or module is called \"x\""},
       {{2, 0}, {"a"}, "\"a\" is no later"},
       {{3, 0}, {"c", "b"}, "\"b\" is no later"},

@@ -29,7 +29,7 @@ void CopyScheduler::Prepare() {
   FindLatestStarts();
 }
 
-// Makes lists by run, since to sort the absences would take longer than to schedule them.
+// Lists events by run. Sorting the absences would take longer than scheduling them.
 void CopyScheduler::ListEvents() {
   events_.assign(task_->cost.size() + 1, {});
   next_.resize(task_->absences.size());
@@ -61,9 +61,9 @@ const CopyPlan& CopyScheduler::Run(const CopyTask& task, int64_t budget, int64_t
   Prepare();
   const auto runs = static_cast<int32_t>(task.cost.size());
   for (int32_t run = 0; run < runs; ++run) {
-    // Mostly there is nothing to do.
+    // Usually none of these conditions holds.
     const auto at = static_cast<size_t>(run);
-    if (events_[at].is_any()) TakeNew(run);
+    if (events_[at].is_any()) ProcessEvents(run);
     if (next_sent_ < sent_.size() && sent_[next_sent_].first <= now_) DropComplete(run);
     if (bytes_[at] + held_bytes_ > budget_ && !MakeRoom(run)) {
       plan_.fits = false;
@@ -81,9 +81,9 @@ const CopyPlan& CopyScheduler::Run(const CopyTask& task, int64_t budget, int64_t
   return plan_;
 }
 
-// Takes in what the run before has made and read for the last time, and drops what this run makes
-// again.
-void CopyScheduler::TakeNew(int32_t run) {
+// Registers the values that the previous run produced or read for the last time, and drops values
+// that this run recomputes.
+void CopyScheduler::ProcessEvents(int32_t run) {
   const Events events = events_[static_cast<size_t>(run)];
   for (int32_t i = events.made; i >= 0; i = next_[static_cast<size_t>(i)].made) {
     pending_.emplace_back(At(i).last_read, i);
@@ -95,11 +95,12 @@ void CopyScheduler::TakeNew(int32_t run) {
     held_bytes_ += At(i).bytes;
     if (state_[at] == State::kUnderWay && ready_[at] <= now_) Drop(i, run);
   }
-  for (int32_t i = events.gone; i >= 0; i = next_[static_cast<size_t>(i)].gone) MakeGone(i, run);
+  for (int32_t i = events.gone; i >= 0; i = next_[static_cast<size_t>(i)].gone)
+    EnsureDropped(i, run);
 }
 
-// Drops values whose copies are complete, in the order in which these began. Those whose last read
-// is still to come are dropped after it.
+// Drops values whose copies are complete, in the order in which the copies began. A value that is
+// still to be read is dropped after its last read.
 void CopyScheduler::DropComplete(int32_t run) {
   for (; next_sent_ < sent_.size() && sent_[next_sent_].first <= now_; ++next_sent_) {
     const int32_t absence = sent_[next_sent_].second;
@@ -110,16 +111,16 @@ void CopyScheduler::DropComplete(int32_t run) {
 void CopyScheduler::BringBack(int32_t run) {
   while (next_back_ < task_->absences.size()) {
     const auto absence = static_cast<int32_t>(next_back_);
-    if (At(absence).first_read > run && !MayBringBack(absence, run)) return;
-    MakeGone(absence, run);
+    if (At(absence).first_read > run && !CanBringBack(absence, run)) return;
+    EnsureDropped(absence, run);
     StartBack(absence, run);
     ++next_back_;
     full_run_ = -1;
   }
 }
 
-// Whether the copy back would begin during this run, should begin by then, and fits.
-bool CopyScheduler::MayBringBack(int32_t absence, int32_t run) {
+// Returns true if the copy back can and should begin during this run, and its memory fits.
+bool CopyScheduler::CanBringBack(int32_t absence, int32_t run) {
   const int64_t run_end = start_[static_cast<size_t>(run) + 1];
   const int64_t waited = now_ - start_[static_cast<size_t>(run)];
   if (latest_start_[static_cast<size_t>(absence)] >= run_end || in_free_ - waited >= run_end) {
@@ -130,7 +131,7 @@ bool CopyScheduler::MayBringBack(int32_t absence, int32_t run) {
     return false;
   }
   const int64_t room = budget_ - what.bytes - held_bytes_;
-  // Mostly there is no room at the same run as before.
+  // Usually, the run that had no room last time still has none.
   if (full_run_ >= run && bytes_[static_cast<size_t>(full_run_)] > room) return false;
   for (int32_t i = what.first_read; i-- > run;) {
     if (bytes_[static_cast<size_t>(i)] <= room) continue;
@@ -140,7 +141,7 @@ bool CopyScheduler::MayBringBack(int32_t absence, int32_t run) {
   return true;
 }
 
-// Waits for what the run reads for the first time. Its copies on the host end with the run.
+// Waits for the values that the run is the first to read. Their copies on the host end.
 void CopyScheduler::Read(int32_t run) {
   for (; next_read_ < next_back_ && task_->absences[next_read_].first_read == run; ++next_read_) {
     now_ = std::max(now_, ready_[next_read_]);
@@ -148,7 +149,7 @@ void CopyScheduler::Read(int32_t run) {
   }
 }
 
-// Begins the copies out that can begin before the run ends. The run waits for what it reads.
+// Begins the copies out that can begin before the run ends, after it has waited for its reads.
 void CopyScheduler::SendPending(int32_t run) {
   int64_t begin = now_;
   for (size_t i = next_read_; i < next_back_ && task_->absences[i].first_read == run; ++i) {
@@ -169,8 +170,8 @@ int32_t CopyScheduler::NextPending() {
   return -1;
 }
 
-// Drops values until the run fits, first those whose copies are complete first. Returns false if
-// there is none left to drop.
+// Drops values until the run fits, in the order in which their copies complete. Returns false if no
+// value is left to drop.
 bool CopyScheduler::MakeRoom(int32_t run) {
   for (size_t i = next_sent_; bytes_[static_cast<size_t>(run)] + held_bytes_ > budget_; ++i) {
     if (i == sent_.size()) {
@@ -195,7 +196,7 @@ void CopyScheduler::Send(int32_t absence, int32_t run) {
   Add(CopyStepKind::kOut, absence, run);
 }
 
-// Drops a value whose copy is under way, or complete.
+// Drops a value after waiting for its copy.
 void CopyScheduler::Drop(int32_t absence, int32_t run) {
   now_ = std::max(now_, ready_[static_cast<size_t>(absence)]);
   state_[static_cast<size_t>(absence)] = State::kDropped;
@@ -203,7 +204,7 @@ void CopyScheduler::Drop(int32_t absence, int32_t run) {
   Add(CopyStepKind::kDrop, absence, run);
 }
 
-void CopyScheduler::MakeGone(int32_t absence, int32_t run) {
+void CopyScheduler::EnsureDropped(int32_t absence, int32_t run) {
   if (state_[static_cast<size_t>(absence)] == State::kDropped) return;
   if (state_[static_cast<size_t>(absence)] == State::kWaiting) Send(absence, run);
   Drop(absence, run);

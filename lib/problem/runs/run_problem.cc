@@ -41,18 +41,19 @@ namespace {
 
 using Lists = std::vector<std::vector<int32_t>>;
 
-bool IsMade(const JointGraph& graph, ValueId id) { return !graph.value(id).producer.is_none(); }
+bool HasProducer(const JointGraph& graph, ValueId id) {
+  return !graph.value(id).producer.is_none();
+}
 
-// Returns, for each operation, the values that it reads, and the storages of those that are
-// aliases.
+// Returns the values that each operation reads, including the storages of aliases.
 Lists ReadsOf(const JointGraph& graph) {
   Lists reads;
   for (const Operation& op : graph.ops()) {
     std::vector<int32_t>& list = reads.emplace_back();
     for (const ValueId read : op.reads) {
-      if (IsMade(graph, read)) list.push_back(read.index());
+      if (HasProducer(graph, read)) list.push_back(read.index());
       const ValueId storage = graph.value(read).storage;
-      if (IsMade(graph, storage)) list.push_back(storage.index());
+      if (HasProducer(graph, storage)) list.push_back(storage.index());
     }
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
@@ -79,7 +80,7 @@ Lists ReadersOf(const FlatLists& reads, size_t value_count) {
 
 Lists InPlaceOf(const JointGraph& graph) {
   Lists pairs;
-  // For each value, the last operation that has it in a pair.
+  // The last operation that has each value in a pair.
   IdVector<ValueId, OpId> paired_by(graph.values().size());
   for (const OpId id : graph.ops().ids()) {
     std::vector<int32_t>& list = pairs.emplace_back();
@@ -93,9 +94,9 @@ Lists InPlaceOf(const JointGraph& graph) {
   return pairs;
 }
 
-// Returns, for each operation, the reads whose memory its writes may take over: the second member
-// of each pair in `in_place`.
-Lists TakenOverBy(const FlatLists& in_place, int32_t op_count) {
+// Returns the reads whose memory each operation's writes may reuse: the second member of each pair
+// in `in_place`.
+Lists ReusableReads(const FlatLists& in_place, int32_t op_count) {
   Lists reads;
   for (int32_t op = 0; op < op_count; ++op) {
     std::vector<int32_t>& list = reads.emplace_back();
@@ -115,14 +116,14 @@ RunProblem::RunProblem(const JointGraph& graph)
       writes(WritesOf(graph)),
       readers(ReadersOf(reads, graph.values().size())),
       in_place(InPlaceOf(graph)),
-      taken_over(TakenOverBy(in_place, op_count)),
+      taken_over(ReusableReads(in_place, op_count)),
       total_cost(graph.cost().count()) {
   for (const ValueId id : graph.values().ids()) {
     bytes.push_back(graph.counted_bytes(id).count());
     producer.push_back(graph.value(id).producer.index());
     is_result.push_back(graph.value(id).is_result);
   }
-  // A value whose memory holds a result stays as well.
+  // A value stays if its memory holds a result.
   for (const ValueId id : graph.results()) {
     is_result[static_cast<size_t>(graph.value(id).storage.index())] = true;
   }
@@ -144,7 +145,7 @@ RunProblem::RunProblem(const JointGraph& graph)
 }
 
 LazyRuns::LazyRuns(const RunProblem& problem)
-    : problem_(problem), is_there_(static_cast<size_t>(problem.value_count)) {}
+    : problem_(problem), is_available_(static_cast<size_t>(problem.value_count)) {}
 
 void LazyRuns::Run(OpId op) {
   stack_.push_back({op.index()});
@@ -165,7 +166,7 @@ void LazyRuns::ProvideResults() {
 }
 
 void LazyRuns::KeepOnly(const std::vector<bool>& kept) {
-  for (size_t u = 0; u < is_there_.size(); ++u) is_there_[u] = is_there_[u] && kept[u];
+  for (size_t u = 0; u < is_available_.size(); ++u) is_available_[u] = is_available_[u] && kept[u];
 }
 
 void LazyRuns::RunAll() {
@@ -181,7 +182,8 @@ void LazyRuns::RunAll() {
     const int32_t op = frame.op;
     stack_.pop_back();
     runs_.emplace_back(op);
-    for (const int32_t write : problem_.writes[op]) is_there_[static_cast<size_t>(write)] = true;
+    for (const int32_t write : problem_.writes[op])
+      is_available_[static_cast<size_t>(write)] = true;
   }
 }
 
@@ -213,10 +215,9 @@ class AliasRuns {
   }
 
  private:
-  // Remakes the aliases between the value and its storage, from the storage on, if the memory that
-  // holds them was made again since. If nothing in that storage was made again since an alias was
-  // last checked, neither it nor the aliases below it need another check. So a chain of aliases
-  // that are made once each takes time proportional to its length, however often it is read.
+  // Recomputes the aliases between the storage and the value, from the storage on, if the storage
+  // was recomputed since. Stops at an alias that was checked after the latest recomputation in that
+  // storage, so a chain of aliases is not walked again for each read.
   void Refresh(ValueId value) {
     const int64_t& remade = remade_[graph_.value(value).storage];
     std::vector<ValueId> chain;
@@ -251,7 +252,7 @@ class AliasRuns {
     const ValueId value = step.tensor();
     if (step.kind == StepKind::kDrop) dropped_.push_back(memory_[value]);
     if (step.kind != StepKind::kIn) return;
-    // The value is a new version, and so is each alias that comes back with it.
+    // The value and the aliases that come back with it are new versions.
     ++remade_[value];
     made_[value] = memory_[value] = ++runs_made_;
     for (const ValueId alias : aliases_[value]) {
@@ -291,14 +292,14 @@ class AliasRuns {
 
   const JointGraph& graph_;
   IdVector<ValueId, int64_t> made_;    // The number of the newest version.
-  IdVector<ValueId, int64_t> base_;    // The version that an alias is a view of.
-  IdVector<ValueId, int64_t> remade_;  // How often any value in a storage was made again.
-  // For an alias: the `remade_` of its storage when the alias and all aliases between the two were
-  // last up to date.
+  IdVector<ValueId, int64_t> base_;    // By alias: the version of which it is a view.
+  IdVector<ValueId, int64_t> remade_;  // By storage: the number of recomputations in it.
+  // By alias: `remade_` of its storage when the alias and those between the two were last up to
+  // date.
   IdVector<ValueId, int64_t> settled_at_;
-  // For a value with memory of its own and its aliases: the version that is in that memory.
+  // The version in the memory of each value.
   IdVector<ValueId, int64_t> memory_;
-  std::vector<int64_t> dropped_;                     // Such versions that were dropped.
+  std::vector<int64_t> dropped_;                     // The versions whose memory was dropped.
   IdVector<ValueId, std::vector<ValueId>> aliases_;  // By storage; empty without transfers.
   int64_t runs_made_ = 0;
   Schedule schedule_;

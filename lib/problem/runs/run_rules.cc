@@ -8,7 +8,7 @@
 namespace ckplan {
 namespace {
 
-// The progress of a sequence of runs with respect to the rules.
+// Tracks the state of a sequence of runs that the rules depend on.
 class RunProgress {
  public:
   RunProgress(const RunRules& rules, OpId last_of_forward)
@@ -19,9 +19,9 @@ class RunProgress {
         is_made_late_(rules.producers.size()) {}
 
   bool HasRun(int32_t op) const { return has_run_[At(op)]; }
-  // Whether a run of the operation now must not read the value that the forward pass made of
-  // `producer`, which is in memory.
-  bool MustNotRead(int32_t op, int32_t producer) const {
+  // Returns true if `op` must not read the value that `producer` last wrote, as it is from the
+  // forward pass.
+  bool IsReadForbidden(int32_t op, int32_t producer) const {
     if (!rules_.is_recomputed[At(producer)] || is_made_late_[At(producer)]) return false;
     return rules_.is_backward[At(op)] || (has_ended_ && has_run_[At(op)]);
   }
@@ -34,12 +34,12 @@ class RunProgress {
  private:
   const RunRules& rules_;
   const OpId last_of_forward_;
-  bool has_ended_;  // Whether the forward pass has ended.
+  bool has_ended_;  // The forward pass has ended.
   std::vector<bool> has_run_;
-  std::vector<bool> is_made_late_;  // Its last run was after the forward pass, and not its first.
+  std::vector<bool> is_made_late_;  // The last run was a recomputation after the forward pass.
 };
 
-// Adds one run after the other, each preceded by the runs that it needs again.
+// Appends runs, each preceded by the recomputations that it needs.
 class ConstrainedRuns {
  public:
   ConstrainedRuns(const RunRules& rules, OpId last_of_forward)
@@ -54,7 +54,7 @@ class ConstrainedRuns {
       const std::vector<int32_t>& producers = rules_.producers[At(op)];
       if (frame.producers_done < producers.size()) {
         const int32_t producer = producers[frame.producers_done++];
-        if (progress_.MustNotRead(op, producer)) stack_.push_back({producer});
+        if (progress_.IsReadForbidden(op, producer)) stack_.push_back({producer});
         continue;
       }
       stack_.pop_back();
@@ -77,23 +77,23 @@ class ConstrainedRuns {
   Runs runs_;
 };
 
-// Removes runs beyond the first whose values are not read before the next run of the same
-// operation, or the end.
-Runs WithoutUnread(const RunRules& rules, const Runs& runs) {
+// Removes recomputations whose values are not read before the next run of the same operation or the
+// end.
+Runs RemoveUnread(const RunRules& rules, const Runs& runs) {
   std::vector<bool> is_first(runs.size());
   std::vector<bool> has_run(rules.producers.size());
   for (size_t k = 0; k < runs.size(); ++k) {
     is_first[k] = !has_run[At(runs[k].index())];
     has_run[At(runs[k].index())] = true;
   }
-  std::vector<bool> is_wanted(rules.producers.size());
+  std::vector<bool> is_read_later(rules.producers.size());
   Runs kept;
   for (size_t k = runs.size(); k-- > 0;) {
     const size_t op = At(runs[k].index());
-    if (!is_first[k] && !is_wanted[op]) continue;
+    if (!is_first[k] && !is_read_later[op]) continue;
     kept.push_back(runs[k]);
-    is_wanted[op] = false;
-    for (const int32_t producer : rules.producers[op]) is_wanted[At(producer)] = true;
+    is_read_later[op] = false;
+    for (const int32_t producer : rules.producers[op]) is_read_later[At(producer)] = true;
   }
   std::reverse(kept.begin(), kept.end());
   return kept;
@@ -140,7 +140,7 @@ bool Satisfies(const RunRules& rules, const Runs& runs) {
     const int32_t op = id.index();
     if (rules.runs_once[At(op)] && progress.HasRun(op)) return false;
     for (const int32_t producer : rules.producers[At(op)]) {
-      if (progress.MustNotRead(op, producer)) return false;
+      if (progress.IsReadForbidden(op, producer)) return false;
     }
     progress.Add(op);
   }
@@ -151,12 +151,12 @@ Runs ConstrainedTo(const RunRules& rules, const Runs& runs) {
   if (Satisfies(rules, runs)) return runs;
   ConstrainedRuns constrained(rules, LastOfForwardPass(rules, runs));
   for (const OpId op : runs) constrained.Append(op.index());
-  return WithoutUnread(rules, std::move(constrained).Take());
+  return RemoveUnread(rules, std::move(constrained).Take());
 }
 
 std::vector<bool> ForcedToRunAgain(const RunRules& rules, const std::vector<bool>& is_required) {
   std::vector<bool> is_forced(rules.producers.size());
-  // Producers come before the operations that read what they make.
+  // Producers precede their readers.
   for (size_t op = rules.producers.size(); op-- > 0;) {
     if (!is_forced[op] && !(rules.is_backward[op] && is_required[op])) continue;
     for (const int32_t producer : rules.producers[op]) {

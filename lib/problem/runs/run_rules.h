@@ -1,18 +1,17 @@
-// The rules that a plan may have to obey in addition to its budget: some operations run once, and
-// some values are not kept for the backward pass. Checks sequences of runs, and changes them to
-// obey.
+// Rules for plans in addition to the budget: some operations must run only once, and some values
+// must not be kept for the backward pass. Checks sequences of runs and corrects them.
 //
-//   runs_once       The operation has no second run: its values stay for all their readers.
-//   is_recomputed   The values that the operation made in the forward pass are not read after it.
-//                   Readers after the forward pass, which are operations of the backward pass and
-//                   second runs of others, read values from a later run of the operation.
+//   runs_once       The operation runs only once, so its values stay for all readers.
+//   is_recomputed   Runs after the forward pass (of backward operations, and recomputations) must
+//                   not read the values that the operation wrote in the forward pass. They read
+//                   values of a later run of the operation.
 //
-// The forward pass ends with the last first run of one of its operations before the first run of
-// the backward pass. In the order a b c B A, where B and A are backward and b must be recomputed:
+// The forward pass ends with the last first run of a forward operation before the first run of the
+// backward pass. In the order a b c B A, where B and A are backward and b must be recomputed:
 //
-//   a b c | b B A     obeys
-//   a b c | B b A     does not obey if B reads b
-//   a b b c | B A     does not obey: the second run is part of the forward pass
+//   a b c | b B A     allowed
+//   a b c | B b A     not allowed if B reads b
+//   a b b c | B A     not allowed: the second run of b is part of the forward pass
 #pragma once
 
 #include <cstdint>
@@ -26,33 +25,32 @@ namespace ckplan {
 
 // Indexed by operation.
 struct RunRules {
-  std::vector<std::vector<int32_t>> producers;  // The producers of all its reads, each once.
-  std::vector<bool> is_backward;                // It belongs to the backward pass.
+  std::vector<std::vector<int32_t>> producers;  // The producers of its reads, unique.
+  std::vector<bool> is_backward;                // Belongs to the backward pass.
   std::vector<bool> runs_once;
   std::vector<bool> is_recomputed;
 };
 
-// Whether the operation belongs to the backward pass. The loss, known by its type, belongs to the
-// forward pass, because it reads results where the forward pass made them.
+// Returns true if the operation belongs to the backward pass. The loss, recognised by its type,
+// belongs to the forward pass, since it reads values of the forward pass.
 bool IsOfBackwardPass(const Operation& op);
 
-// The graph's own rules alone. In the flat form, readers of an alias also read the value whose
-// memory it shares.
+// Returns the rules without constraints: runs_once and is_recomputed are false.
 RunRules RulesOf(const JointGraph& graph, const RunProblem& problem);
 
-// The operation whose first run ends the forward pass; none if no forward operation runs before the
-// backward pass, or none runs at all.
+// Returns the operation whose first run ends the forward pass; none if no forward operation runs
+// before the backward pass.
 OpId LastOfForwardPass(const RunRules& rules, const Runs& runs);
 
 bool Satisfies(const RunRules& rules, const Runs& runs);
 
-// Returns the runs if they obey. Otherwise it leaves out forbidden second runs, runs the producers
-// of recomputed values again just before their reads in the backward pass, and removes runs beyond
-// the first whose values are no longer read. First runs keep their order. O(reads of all runs).
+// Returns the runs unchanged if they satisfy the rules. Otherwise, skips forbidden second runs,
+// recomputes values just before their reads in the backward pass, and removes recomputations whose
+// values are no longer read. First runs keep their order. O(reads of all runs).
 Runs ConstrainedTo(const RunRules& rules, const Runs& runs);
 
-// The operations that run twice in every plan that obeys, because their values must be recomputed
-// and are read in the backward pass by operations that `is_required`.
+// Returns the operations that run twice in every plan that satisfies the rules: operations of the
+// backward pass with `is_required` read their values, which must be recomputed.
 std::vector<bool> ForcedToRunAgain(const RunRules& rules, const std::vector<bool>& is_required);
 
 }  // namespace ckplan

@@ -12,16 +12,16 @@ namespace {
 class ChoiceExpansion {
  public:
   ChoiceExpansion(const RunProblem& problem, const OffloadChoice& choice)
-      : problem_(problem), choice_(choice), is_there_(At(problem.value_count), false) {}
+      : problem_(problem), choice_(choice), is_available_(At(problem.value_count), false) {}
 
   RunsAndLoads Run() && {
     for (size_t i = 0; i < choice_.order.size(); ++i) {
-      if (i == choice_.moment) Forget();
+      if (i == choice_.moment) DropUnkept();
       Add(choice_.order[i].index());
     }
     for (int32_t value = 0; value < problem_.value_count; ++value) {
       if (!problem_.is_result[At(value)] || problem_.producer[At(value)] < 0) continue;
-      if (!is_there_[At(value)]) Add(problem_.producer[At(value)]);
+      if (!is_available_[At(value)]) Add(problem_.producer[At(value)]);
     }
     return std::move(steps_);
   }
@@ -32,20 +32,20 @@ class ChoiceExpansion {
     size_t reads_done = 0;
   };
 
-  // Drops what is not kept across the moment.
-  void Forget() {
+  // Drops the values that are not kept across the moment.
+  void DropUnkept() {
     for (int32_t value = 0; value < problem_.value_count; ++value) {
-      if (!is_there_[At(value)]) continue;
+      if (!is_available_[At(value)]) continue;
       const bool has_way_back =
           choice_.loaded[At(value)] || problem_.may_repeat[At(problem_.producer[At(value)])];
-      is_there_[At(value)] = choice_.kept[At(value)] || !has_way_back;
+      is_available_[At(value)] = choice_.kept[At(value)] || !has_way_back;
     }
     is_after_ = true;
   }
 
-  bool MayLoad(int32_t value) const { return is_after_ && choice_.loaded[At(value)]; }
+  bool CanLoad(int32_t value) const { return is_after_ && choice_.loaded[At(value)]; }
 
-  // Runs the operation, after what it reads has been loaded or made.
+  // Runs the operation, after loading or computing its reads.
   void Add(int32_t op) {
     // Depth-first without recursion: a chain may have 100,000 operations.
     std::vector<Frame> stack = {{op}};
@@ -55,31 +55,31 @@ class ChoiceExpansion {
       const std::span<const int32_t> reads = problem_.reads[frame.op];
       if (frame.reads_done < reads.size()) {
         const int32_t read = reads[frame.reads_done++];
-        const bool is_made_now = !is_there_[At(read)] && !MayLoad(read);
+        const bool is_made_now = !is_available_[At(read)] && !CanLoad(read);
         if (is_made_now) stack.push_back({problem_.producer[At(read)]});
         continue;
       }
       for (const int32_t read : reads) Load(read);
-      for (const int32_t write : problem_.writes[frame.op]) is_there_[At(write)] = true;
+      for (const int32_t write : problem_.writes[frame.op]) is_available_[At(write)] = true;
       steps_.push_back(frame.op);
       stack.pop_back();
     }
   }
 
   void Load(int32_t value) {
-    if (is_there_[At(value)]) return;
+    if (is_available_[At(value)]) return;
     steps_.push_back(LoadOf(problem_, value));
-    is_there_[At(value)] = true;
+    is_available_[At(value)] = true;
   }
 
   const RunProblem& problem_;
   const OffloadChoice& choice_;
-  std::vector<bool> is_there_;
+  std::vector<bool> is_available_;
   bool is_after_ = false;
   RunsAndLoads steps_;
 };
 
-// The versions of the values of a sequence, and what they take.
+// The versions of the values in a sequence, with their lifetimes.
 class Lifetimes {
  public:
   Lifetimes(const RunProblem& problem, const RunsAndLoads& steps)

@@ -20,7 +20,7 @@ constexpr int64_t kInfinity = std::numeric_limits<int64_t>::max();
 constexpr int32_t kNone = -1;
 constexpr int64_t kNoSegment = -1;
 
-// Finds the leftmost position at or after a start whose key is small enough; keys can be erased.
+// Finds the leftmost position at or after a start whose key is at most a limit. Keys can be erased.
 class LeftmostFinder {
  public:
   explicit LeftmostFinder(const std::vector<int64_t>& keys) {
@@ -42,7 +42,7 @@ class LeftmostFinder {
     if (start >= leaves_) return std::nullopt;
     size_t i = start + leaves_;
     while (min_kept_[i] > limit) {
-      // Climb while this is a right child: its parent has nothing further to the right.
+      // Climbs while this is a right child, since its parent has no keys further right.
       while (i % 2 == 1) i /= 2;
       if (i == 0) return std::nullopt;
       ++i;
@@ -56,7 +56,7 @@ class LeftmostFinder {
   std::vector<int64_t> min_kept_;
 };
 
-// A rule that ranks the buffers that fit into a valley.
+// How to choose between the buffers that fit into a valley.
 enum class SkylineRule { kEarliest, kLatest, kLonger, kLarger, kShorter };
 constexpr SkylineRule kSkylineRules[] = {SkylineRule::kLonger, SkylineRule::kEarliest,
                                          SkylineRule::kLatest, SkylineRule::kLarger,
@@ -72,7 +72,7 @@ class SkylinePacker {
         ends_by_begin_(Keys(by_begin_, [&](size_t b) { return buffers[b].end; })),
         begins_by_end_(Keys(by_end_, [&](size_t b) { return -buffers[b].begin; })) {}
 
-  // Stops and returns nothing as soon as the slab is not smaller than `limit`.
+  // Returns nothing as soon as the slab reaches `limit`.
   std::optional<Arena> Pack(Bytes limit) && {
     Arena arena;
     arena.offsets.resize(buffers_.size());
@@ -104,7 +104,7 @@ class SkylinePacker {
   struct Segment {
     int64_t end = 0;
     int64_t height = kNoSegment;
-    int64_t left = kNoSegment;  // Where the segment before it begins; kNoSegment for the first.
+    int64_t left = kNoSegment;  // The begin of the previous segment, or kNoSegment.
   };
 
   template <typename Key>
@@ -129,7 +129,7 @@ class SkylinePacker {
 
   Segment& At(int64_t begin) { return skyline_[static_cast<size_t>(begin)]; }
 
-  // Stores the segment and updates the link of the segment after it.
+  // Stores the segment and updates the next segment's link.
   void SetSegment(int64_t begin, const Segment& segment) {
     At(begin) = segment;
     if (static_cast<size_t>(segment.end) < skyline_.size()) At(segment.end).left = begin;
@@ -141,8 +141,8 @@ class SkylinePacker {
     return valleys_.top().second;
   }
 
-  // Returns the preferred one of two buffers that begin in [begin, end) and end by `end`: the first
-  // to begin and the last to end. Returns kNone if no buffer fits.
+  // Considers two buffers within [begin, end), the first to begin and the last to end, and returns
+  // the one that the rule prefers, or kNone if no buffer fits.
   int32_t FindFit(int64_t begin, int64_t end) {
     const auto earliest = ends_by_begin_.Find(Position(by_begin_, begin, true), end);
     if (!earliest) return kNone;
@@ -190,12 +190,12 @@ class SkylinePacker {
     MergeAround(buffer.begin);
   }
 
-  // Raises a valley that nothing fits into to its lower wall and joins the two.
+  // Raises a valley that no buffer fits into to its lower wall, and joins the two.
   void RaiseFloor(int64_t begin, const Segment& valley) {
     int64_t wall = kInfinity;
     if (valley.left != kNoSegment) wall = At(valley.left).height;
     if (HasSegment(valley.end)) wall = std::min(wall, At(valley.end).height);
-    CKPLAN_CHECK(wall != kInfinity, "every unplaced buffer fits between the ends of time");
+    CKPLAN_CHECK(wall != kInfinity, "every unplaced buffer fits into a valley over all ticks");
     SetSegment(begin, {valley.end, wall, valley.left});
     MergeAround(begin);
   }
@@ -228,19 +228,19 @@ class SkylinePacker {
 
   const std::vector<Buffer>& buffers_;
   const SkylineRule rule_;
-  const std::vector<size_t> by_begin_;  // Ticks are unique, so positions are too.
+  const std::vector<size_t> by_begin_;  // Ticks are unique, and so are positions.
   const std::vector<size_t> by_end_;    // Latest end first.
   LeftmostFinder ends_by_begin_;
   LeftmostFinder begins_by_end_;
-  std::vector<Segment> skyline_;  // By begin; a height of kNoSegment where none begins.
-  // (height, begin), lowest first. Entries whose segment has changed are stale and are skipped.
+  std::vector<Segment> skyline_;  // By begin; the height is kNoSegment if no segment begins there.
+  // (height, begin), lowest first. Stale entries, whose segment has changed, are skipped.
   std::priority_queue<std::pair<int64_t, int64_t>, std::vector<std::pair<int64_t, int64_t>>,
                       std::greater<>>
       valleys_;
 };
 
 // First-fit: places each buffer, in the given order, in the lowest gap between the placed buffers
-// that live at the same time. It takes O(n^2), so it is used for small problems only.
+// that live at the same time. Takes O(n^2), so it is only for small problems.
 Arena FirstFit(const std::vector<Buffer>& buffers, const std::vector<size_t>& order) {
   Arena arena;
   arena.offsets.resize(buffers.size());
@@ -265,17 +265,17 @@ Arena FirstFit(const std::vector<Buffer>& buffers, const std::vector<size_t>& or
   return arena;
 }
 
-// Moves the buffers that a layout puts above the lower bound to the front of the order, because
-// they came too late. All others keep their order.
-std::vector<size_t> PromoteTooHigh(const std::vector<Buffer>& buffers, const Arena& arena,
-                                   Bytes lower_bound, std::vector<size_t> order) {
+// Moves the buffers that end above the lower bound to the front of the order, so that they are
+// placed earlier. The others keep their order.
+std::vector<size_t> PromoteHighBuffers(const std::vector<Buffer>& buffers, const Arena& arena,
+                                       Bytes lower_bound, std::vector<size_t> order) {
   std::stable_partition(order.begin(), order.end(), [&](size_t b) {
     return arena.offsets[b] + buffers[b].bytes > lower_bound;
   });
   return order;
 }
 
-// First-fit orders: largest first, longest first and largest area first.
+// Returns the orders largest first, longest first and largest area first.
 std::vector<std::vector<size_t>> FirstFitOrders(const std::vector<Buffer>& buffers) {
   const auto length = [&](size_t b) { return buffers[b].end - buffers[b].begin; };
   const auto bytes = [&](size_t b) { return buffers[b].bytes.count(); };
@@ -294,16 +294,16 @@ std::vector<std::vector<size_t>> FirstFitOrders(const std::vector<Buffer>& buffe
   return orders;
 }
 
-constexpr size_t kMaxForFirstFit = 8'000;  // A fifth of a second at worst.
-// Limit on first-fit work for promoting, in buffers squared: about as long again.
+constexpr size_t kMaxForFirstFit = 8'000;  // Takes up to a fifth of a second.
+// Limits the first-fit work for promotions, in buffers squared, to about the same time.
 constexpr size_t kPromotionWork = 4 * kMaxForFirstFit * kMaxForFirstFit;
 constexpr size_t kMaxPromotions = 200;
-constexpr size_t kMany = 100'000;
+constexpr size_t kManyBuffers = 100'000;
 
-// Limit on the search for a smaller slab. A node costs about as much as a pass over all buffers, so
-// this is half a second at most.
+// Limits the search for a smaller slab to half a second, as a node costs about a pass over all
+// buffers.
 constexpr int64_t kSearchWork = 60'000'000;
-// Sizes tried between the lower bound and a size known to suffice; the last is within 1/32 of it.
+// The number of sizes tried between the lower bound and the best slab so far.
 constexpr int kBisections = 5;
 
 std::vector<LiveInterval> IntervalsOf(const std::vector<Buffer>& buffers) {
@@ -330,15 +330,15 @@ std::optional<Arena> Search(const std::vector<LiveInterval>& intervals, int64_t 
 Arena PlaceBuffers(const Timeline& timeline) {
   const std::vector<Buffer>& buffers = timeline.buffers;
   Arena best{Bytes::Max(), {}};
-  // With very many buffers, the last 0.2 % is not worth seconds.
+  // With very many buffers, saving the last 0.2 % would take seconds.
   const Bytes good_enough(timeline.peak.count() +
-                          (buffers.size() > kMany ? timeline.peak.count() / 500 : 0));
-  const auto try_one = [&](std::optional<Arena> arena) {
+                          (buffers.size() > kManyBuffers ? timeline.peak.count() / 500 : 0));
+  const auto improve = [&](std::optional<Arena> arena) {
     if (arena) best = std::move(*arena);
     return best.bytes <= good_enough;
   };
   for (const SkylineRule rule : kSkylineRules) {
-    if (try_one(SkylinePacker(buffers, rule).Pack(best.bytes))) return best;
+    if (improve(SkylinePacker(buffers, rule).Pack(best.bytes))) return best;
   }
   if (buffers.empty() || buffers.size() > kMaxForFirstFit) return best;
   const size_t promotions =
@@ -346,8 +346,8 @@ Arena PlaceBuffers(const Timeline& timeline) {
   for (std::vector<size_t>& order : FirstFitOrders(buffers)) {
     for (size_t round = 0; round <= promotions; ++round) {
       const Arena arena = FirstFit(buffers, order);
-      if (arena.bytes < best.bytes && try_one(arena)) return best;
-      order = PromoteTooHigh(buffers, arena, timeline.peak, std::move(order));
+      if (arena.bytes < best.bytes && improve(arena)) return best;
+      order = PromoteHighBuffers(buffers, arena, timeline.peak, std::move(order));
     }
   }
   return best;
@@ -358,7 +358,7 @@ Arena PlaceTightly(const Timeline& timeline) {
   if (best.bytes <= timeline.peak) return best;
   const std::vector<LiveInterval> intervals = IntervalsOf(timeline.buffers);
   const int64_t max_nodes = kSearchWork / static_cast<int64_t>(intervals.size());
-  int64_t lower = MaxLiveTotal(intervals) - 1;  // Not enough, or not known to be.
+  int64_t lower = MaxLiveTotal(intervals) - 1;  // The search found no slab of this size.
   for (int round = 0; round <= kBisections; ++round) {
     // The smallest possible size gets half of the work.
     const int64_t between = best.bytes.count() - lower;

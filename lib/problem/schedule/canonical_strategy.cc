@@ -13,7 +13,7 @@ namespace ckplan {
 
 namespace {
 
-// Terms (iii) and (iv) of Eq. 2 for each i, with L = the nodes of segments 0..i:
+// Returns terms (iii) and (iv) of Eq. 2 for each i, with L = the nodes of segments 0..i:
 //   (iii) counts v if L has a predecessor of v but not v;
 //   (iv)  counts p outside L if some v outside L has both p and a node of L as predecessors. No
 //         edge leads to an earlier segment, so v is outside L whenever p is.
@@ -28,7 +28,7 @@ std::vector<Bytes> NeighbourMemory(const VertexGraph& graph,
     for (const NodeId p : graph.predecessors(v)) from = std::min(from, segment_of[p]);
     for (const NodeId p : graph.predecessors(v)) fourth_from[p] = std::min(fourth_from[p], from);
   }
-  // The node counts for i in [from, segment_of[v]): its memory is added once and subtracted once.
+  // The node counts for i in [from, segment_of[v]); prefix sums follow below.
   std::vector<Bytes> total(static_cast<size_t>(segment_count) + 1);
   for (const NodeId v : graph.ids()) {
     for (const int32_t from : {third_from[v], fourth_from[v]}) {
@@ -77,7 +77,7 @@ CanonicalFigures EvaluateCanonical(const VertexGraph& graph,
 
 namespace {
 
-// The tensors whose gradient some step makes, if steps are by input.
+// Finds the tensors whose gradient a step creates, if steps are by input.
 IdVector<TensorId, bool> FindGradients(const TensorGraph& graph) {
   struct Sink {
     IdVector<TensorId, bool> is_made;
@@ -98,7 +98,7 @@ class SegmentwiseLowering {
   SegmentwiseLowering(const TensorGraph& graph, const LowerSetSequence& sequence)
       : graph_(graph),
         is_kept_(KeptBy(graph, sequence)),
-        is_lost_output_(graph.tensors().size()),
+        is_dropped_output_(graph.tensors().size()),
         freed_with_(sequence.segment_of),
         gradient_freed_with_(sequence.segment_of),
         segments_(static_cast<size_t>(sequence.segment_count)),
@@ -110,7 +110,7 @@ class SegmentwiseLowering {
     is_needed_ = FindNeeded();
     for (const TensorId output : graph.outputs()) {
       const NodeId producer = graph.tensor(output).producer;
-      if (!producer.is_none()) is_lost_output_[output] = !is_kept_[producer];
+      if (!producer.is_none()) is_dropped_output_[output] = !is_kept_[producer];
     }
   }
 
@@ -119,7 +119,7 @@ class SegmentwiseLowering {
     for (const std::vector<NodeId>& segment : segments_) RunForward(segment);
     schedule_.steps.push_back(Step::Loss());
     for (const TensorId id : graph_.tensors().ids()) {
-      if (is_lost_output_[id]) schedule_.steps.push_back(Step::Free(id));
+      if (is_dropped_output_[id]) schedule_.steps.push_back(Step::Free(id));
     }
     for (size_t i = segments_.size(); i-- > 0;) RunBackward(i);
     return std::move(schedule_);
@@ -162,7 +162,7 @@ class SegmentwiseLowering {
     }
   }
 
-  // The dropped nodes whose results some backward step needs, if only to recompute others.
+  // Finds the dropped nodes whose results backward needs, directly or to recompute others.
   IdVector<NodeId, bool> FindNeeded() const {
     IdVector<NodeId, bool> is_needed(graph_.nodes().size());
     IdVector<NodeId, bool> is_own_result(graph_.nodes().size());
@@ -173,7 +173,7 @@ class SegmentwiseLowering {
       const NodeId producer = graph_.tensor(tensor).producer;
       if (!producer.is_none() && !is_kept_[producer]) is_needed[producer] = true;
     };
-    // Ids ascend along the graph, so all readers of a node are decided before the node is visited.
+    // Visits readers before their producers, since ids are a topological order.
     for (size_t i = graph_.nodes().size(); i-- > 0;) {
       const Node& node = graph_.node(NodeId(i));
       for (const TensorId read : node.backward_reads) need(read);
@@ -188,7 +188,7 @@ class SegmentwiseLowering {
     for (const NodeId id : segment) {
       if (is_kept_[id]) continue;
       for (const TensorId output : graph_.node(id).outputs) {
-        if (!is_lost_output_[output]) schedule_.steps.push_back(Step::Free(output));
+        if (!is_dropped_output_[output]) schedule_.steps.push_back(Step::Free(output));
       }
     }
   }
@@ -228,20 +228,20 @@ class SegmentwiseLowering {
   const TensorGraph& graph_;
   const IdVector<NodeId, bool> is_kept_;
   IdVector<NodeId, bool> is_needed_;
-  // The graph's outputs that no boundary keeps; they stay only until the loss.
-  IdVector<TensorId, bool> is_lost_output_;
-  // By input: the segment with whose backward a node's results and their gradients are released.
+  // The graph's outputs that no boundary keeps, which stay only until the loss.
+  IdVector<TensorId, bool> is_dropped_output_;
+  // By input: the segment after whose backward a node's results and their gradients are released.
   IdVector<NodeId, int32_t> freed_with_;
   IdVector<NodeId, int32_t> gradient_freed_with_;
   std::vector<std::vector<NodeId>> segments_;
-  std::vector<std::vector<NodeId>> to_free_;  // By segment; empty by node, like the next.
+  std::vector<std::vector<NodeId>> to_free_;  // By segment. This and the next are empty by node.
   std::vector<std::vector<NodeId>> gradients_to_free_;
   IdVector<NodeId, std::vector<NodeId>> own_results_;  // What a backward step recomputes; or empty.
   const IdVector<TensorId, bool> has_gradient_;
   Schedule schedule_;
 };
 
-// Finds when each version of a tensor is made and read last in a schedule.
+// Finds when each version of a tensor is produced and last read in a schedule.
 class VersionLives {
  public:
   VersionLives(const TensorGraph& graph, const Schedule& schedule)
@@ -252,7 +252,7 @@ class VersionLives {
         backward_at_(graph.nodes().size(), kNever),
         freed_after_(schedule.steps.size()) {}
 
-  // The tensors to release after each step, in ascending order.
+  // Returns the tensors to release after each step, in ascending order.
   std::vector<std::vector<TensorId>> FindFrees() && {
     size_t loss_at = 0;
     for (size_t k = 0; k < schedule_.steps.size(); ++k) {
@@ -293,19 +293,19 @@ class VersionLives {
     }
   }
 
-  // The step that reads the current version last, or the step that made it if none reads it.
+  // Returns the last step that reads or produced the current version.
   size_t LastUse(TensorId id) const { return std::max(last_read_[id], made_at_[id] - 1); }
   void FreeAfter(size_t step, TensorId id) { freed_after_[step].push_back(id); }
 
   const TensorGraph& graph_;
   const Schedule& schedule_;
-  IdVector<TensorId, size_t> made_at_;  // The step that made the current version, plus one.
+  IdVector<TensorId, size_t> made_at_;  // The step that produced the current version, plus one.
   IdVector<TensorId, size_t> last_read_;
   IdVector<NodeId, size_t> backward_at_;
   std::vector<std::vector<TensorId>> freed_after_;
 };
 
-// The sink of GradientReplay that lists what a step releases.
+// A sink of GradientReplay that lists the gradients that a step releases.
 struct ReleasedGradients {
   std::vector<TensorId> of;  // By buffer.
   std::vector<TensorId> now;

@@ -1,5 +1,5 @@
-// The canonical strategy of Kusumoto et al. 2019 (section 3): its memory and its overhead, by the
-// paper's own definitions, for any increasing sequence of lower sets L_1 < ... < L_k = V.
+// The memory and the overhead of Kusumoto et al.'s canonical strategy (2019, section 3), by the
+// paper's definitions, for an increasing sequence of lower sets L_1 < ... < L_k = V.
 //
 //   V_i    = L_i \ L_{i-1}                  the i-th segment
 //   d(L)   = nodes of L with a successor outside L                         boundary
@@ -9,8 +9,8 @@
 //            + M(d-(d+(L_i)) \ L_i)                                        (Eq. 2)
 //   M      = max M^(i)
 //
-// The last two terms of Eq. 2 may overlap and are both counted, as printed. d(V) is empty, so
-// Eq. 1 charges the last segment too, although no schedule needs to recompute it.
+// The last two terms of Eq. 2 may overlap; both count, as printed. d(V) is empty, so Eq. 1 also
+// charges the last segment, although schedules need not recompute it.
 #pragma once
 
 #include <vector>
@@ -28,19 +28,19 @@ struct CanonicalFigures {
   std::vector<Bytes> segment_peaks;  // M^(1) to M^(k).
 };
 
-// Node v belongs to V_i for i = `segment_of[v]` + 1. None of the `segment_count` segments may be
-// empty. O(segments + nodes + edges).
+// Node v belongs to V_i with i = `segment_of[v]` + 1. No segment may be empty. O(segments + nodes +
+// edges).
 CanonicalFigures EvaluateCanonical(const VertexGraph& graph,
                                    const IdVector<NodeId, int32_t>& segment_of,
                                    int32_t segment_count);
 
-// Strategy → Schedule with explicit frees: what the papers' strategies need without liveness
+// Strategy → Schedule with explicit frees, as the papers measure strategies without liveness
 // analysis (Kusumoto et al. 2019, appendix C and Table 2).
 //
-// A sequence of lower sets goes segment by segment, as section 3 describes it:
-//   forward    run a segment, then release all of it but its boundary;
-//   backward   recompute what the segment's backward needs, all at once; run the segment backward;
-//              then release all of it, its gradients as well, but for what backward steps of
+// A sequence of lower sets runs segment by segment, as in section 3:
+//   forward    run a segment, then release all of it except its boundary;
+//   backward   recompute all tensors that the segment's backward needs; run the segment backward;
+//              then release the segment and its gradients, except tensors that backward steps of
 //              earlier segments read: terms (iii) and (iv) of Eq. 2.
 //
 //   a → b | c → d     forward a b, free a, forward c d, loss, backward d c, free c d and d's
@@ -56,21 +56,17 @@ CanonicalFigures EvaluateCanonical(const VertexGraph& graph,
 // such a result. By node, all gradients of a node's inputs are made at once, which Eq. 2 does not
 // count, and the schedule does not say when gradients are released.
 //
-// Other strategies have no segments. Their schedule is that of LowerStrategy, and a plain rule
-// releases tensors: a version that no step after the loss reads, or whose tensor is recomputed
-// later, is dropped after its last reader. Every other version stays until the backward of the node
-// that made it has run.
+// Other strategies have no segments. They get the schedule of LowerStrategy and a simple rule for
+// frees: a version that no step after the loss reads, or whose tensor is recomputed later, is freed
+// after its last reader. Other versions stay until the backward of their producer.
 //
-// A schedule that has frees of its own stays as it is.
-//
-// Nothing is written in place.
+// A schedule with explicit frees is returned unchanged. Nothing is written in place.
 //
 // Cost: O(nodes + edges).
 Schedule LowerWithoutLiveness(const TensorGraph& graph, const Strategy& strategy);
 
-// Adds explicit frees to the steps of `schedule`, by the rule for strategies without segments.
-// Gradients are released after their last reader.
-// `schedule` must be valid, with frees by liveness.
+// Adds explicit frees to `schedule` by the rule for strategies without segments. Gradients are
+// freed after their last reader. `schedule` must be valid and free by liveness.
 Schedule HoldUntilBackward(const TensorGraph& graph, const Schedule& schedule);
 
 }  // namespace ckplan

@@ -15,7 +15,7 @@
 namespace ckplan {
 namespace {
 
-// Follows the gradients' buffers through the backward pass, and their bytes within each step.
+// Tracks the gradients' buffers during the backward pass, and their bytes within each step.
 class GradientSink {
  public:
   explicit GradientSink(const TensorGraph& graph) : graph_(graph) {}
@@ -30,7 +30,7 @@ class GradientSink {
   // The number of the next buffer.
   int32_t next() const { return static_cast<int32_t>(sizes_.size()); }
   void BeginStep() { highest_ = before_ = live_; }
-  // The most that gradients took in this step beyond what was live before it.
+  // The maximum growth of gradients within this step.
   Bytes added() const { return highest_ - before_; }
 
  private:
@@ -51,9 +51,9 @@ class Expander {
 
   Expansion Run() && {
     CKPLAN_CHECK(graph_.backward() == BackwardForm::kByNode,
-                 "the operations of an expansion make the gradients of a node's inputs");
+                 "an expanded graph has backward steps by node");
     parts_.name = graph_.name();
-    // A joint graph has no sum of its own for gradients whose state devices divide.
+    // A joint graph cannot represent sharded optimizer state.
     const Optimized& optimized = graph_.optimized();
     const bool is_listed = !optimized.tensors.empty() || optimized.bytes == Bytes(0);
     if (is_listed && !optimized.is_unknown &&
@@ -74,13 +74,13 @@ class Expander {
   }
 
  protected:
-  // Whether the node needs a value without bytes that only says that it has run, which its backward
-  // reads.
+  // Returns true if the node needs a marker: a value without bytes that its backward reads, so that
+  // backward runs after the node.
   virtual bool MarksRun(NodeId id) const = 0;
   virtual void AfterLoss() {}
-  // Adds to the backward operation the gradients of the node's inputs that it makes, the values
-  // that it reads for them, and the workspace that they need. `through` is the output whose
-  // gradient a pass-through shares, or none if no gradient arrives.
+  // Adds the gradients of the node's inputs to the backward operation, with the values and the
+  // workspace that they need. `through` is the output whose gradient a pass-through shares, or none
+  // if the node has no gradient.
   virtual void AddContributions(NodeId id, TensorId through, Operation* op) = 0;
   virtual void AfterBackward(NodeId /*id*/, ValueId /*parameter_gradients*/) {}
 
@@ -112,7 +112,7 @@ class Expander {
     step_of_.push_back(step);
   }
 
-  // Values of tensors have the tensors' ids.
+  // A tensor's value has the tensor's id.
   void AddTensors() {
     for (const Tensor& tensor : graph_.tensors()) {
       const bool is_input = tensor.kind == TensorKind::kInput;
@@ -128,7 +128,7 @@ class Expander {
     AddValue("parameter gradients", gradients, ValueKind::kParameterGradient);
   }
 
-  // Returns the bytes of the parameter gradients that the node's backward makes as a value.
+  // Returns the bytes of parameter gradients that the node's backward writes as a value.
   Bytes GradientBytesOf(const Node& node) const {
     return gradients_ == ValueKind::kArrivingGradient ? node.parameter_gradients : Bytes(0);
   }
@@ -142,7 +142,7 @@ class Expander {
     op.cost = node.forward_cost;
     op.workspace = node.forward_workspace;
     for (const auto& [output, input] : node.in_place) {
-      // In a schedule, at most one output takes over the memory of an input.
+      // In a schedule, at most one output reuses the memory of an input.
       if (output == node.in_place.front().output) op.in_place.push_back({output, input});
     }
     if (MarksRun(id)) {
@@ -215,12 +215,11 @@ class Expander {
   IdVector<TensorId, ValueId> gradient_of_;  // The newest value of each tensor's gradient.
   IdVector<ValueId, TensorId> tensor_of_;    // The tensor of each gradient.
   ValueId loss_;                             // Has no bytes.
-  // Nodes for which MarksRun holds, with the values that say that they have run, in order.
+  // The nodes with markers (MarksRun), and the markers, in order.
   std::vector<std::pair<NodeId, ValueId>> ran_;
 };
 
-// Expands for a fixed order of backward operations, in which it is known which sums are made in
-// place.
+// Expands for a fixed order of backward operations, where it is known which sums are in place.
 class FixedOrderExpander final : public Expander {
  public:
   FixedOrderExpander(const TensorGraph& graph, const std::vector<NodeId>& order)
@@ -244,14 +243,14 @@ class FixedOrderExpander final : public Expander {
 
   void AfterLoss() override { gradients_.Loss(); }
 
-  // Adds the new versions of the gradients that the node contributes to. Their own memory is not
-  // workspace.
+  // Adds the new versions of the gradients to which the node contributes. Their own memory does not
+  // count as workspace.
   void AddContributions(NodeId id, TensorId through, Operation* op) override {
     const Node& node = graph_.node(id);
     const int32_t first_new = sink_.next();
-    std::vector<bool> was_there;
+    std::vector<bool> had_buffer;
     for (const TensorId input : node.inputs) {
-      was_there.push_back(gradients_.BufferOf(input) != kNoBuffer);
+      had_buffer.push_back(gradients_.BufferOf(input) != kNoBuffer);
       if (!gradient_of_[input].is_none()) op->reads.push_back(gradient_of_[input]);
     }
     sink_.BeginStep();
@@ -262,11 +261,11 @@ class FixedOrderExpander final : public Expander {
       const TensorId input = node.inputs[i];
       if (!graph_.tensor(input).requires_grad) continue;
       if (std::exchange(contributed_by_[input], id) == id) continue;
-      ValueId base;  // None for a gradient in memory of its own.
+      ValueId base;  // None for a gradient with its own memory.
       if (gradients_.BufferOf(input) >= first_new) {
         op->workspace -= graph_.tensor(input).bytes;
       } else {
-        base = was_there[i] ? gradient_of_[input] : gradient_of_[through];
+        base = had_buffer[i] ? gradient_of_[input] : gradient_of_[through];
       }
       gradient_of_[input] = NewGradient(input, base);
       op->writes.push_back(gradient_of_[input]);
@@ -275,12 +274,12 @@ class FixedOrderExpander final : public Expander {
 
   GradientSink sink_;
   GradientReplay<GradientSink> gradients_;
-  IdVector<TensorId, NodeId> contributed_by_;  // The last node whose backward made its gradient.
+  IdVector<TensorId, NodeId> contributed_by_;  // The last node that wrote its gradient.
 };
 
-// Expands for plans in any order. Values without bytes express the rules of order that do not
-// follow from gradients: a node that no gradient reaches runs backward after the loss and after its
-// own forward run, and nodes that train the same parameter run backward one after the other.
+// Expands for plans in any order. Values without bytes express the order that does not follow from
+// gradients: a node that no gradient reaches runs backward after the loss and after its own forward
+// run, and nodes that train the same parameter run backward one after the other.
 class AnyOrderExpander final : public Expander {
  public:
   AnyOrderExpander(const TensorGraph& graph, const std::vector<NodeId>& order, ValueKind gradients)
@@ -290,17 +289,17 @@ class AnyOrderExpander final : public Expander {
         passed_by_(graph.tensors().size()) {}
 
  private:
-  // The state of a gradient while one node contributes to it, input by input.
+  // The state of a gradient while a node contributes to it, input by input.
   enum class State : uint8_t {
     kAbsent,
-    kOld,     // A sum of other nodes' contributions, whose memory others may hold as well.
-    kPassed,  // The gradient of the output, whose memory it shares.
-    kOwn,     // A first contribution, in memory of its own.
-    kSum,     // The old sum with something added, in memory of its own.
+    kOld,     // The sum of other nodes' contributions, in memory that may be shared.
+    kPassed,  // Shares the memory of the output's gradient.
+    kOwn,     // The first contribution, in its own memory.
+    kSum,     // The old sum plus this node's contributions, in its own memory.
   };
   struct Contribution {
-    Bytes kept;       // The most that it leaves in memory.
-    Bytes temporary;  // What it takes until it is added.
+    Bytes kept;       // The maximum that stays in memory.
+    Bytes temporary;  // Needed until the contribution is added.
   };
   using States = std::vector<std::pair<TensorId, State>>;
   static constexpr int32_t kNoState = -1;
@@ -338,7 +337,7 @@ class AnyOrderExpander final : public Expander {
     return &(*states)[static_cast<size_t>(at)].second;
   }
 
-  // Makes one contribution, by the rules of lib/problem/schedule/gradients.h.
+  // Applies one contribution by the rules of lib/problem/schedule/gradients.h.
   Contribution Contribute(NodeId id, TensorId through, TensorId input, State* state) const {
     const Bytes bytes = graph_.tensor(input).bytes;
     const bool passes = graph_.tensor(through).bytes == bytes && passed_by_[input] == id;
@@ -360,8 +359,8 @@ class AnyOrderExpander final : public Expander {
     return {Bytes(0), temporary};
   }
 
-  // Returns the most that contributions take besides all that they leave in memory. While a
-  // temporary lives, the memory that later contributions leave is still free.
+  // Returns the memory that the contributions need in addition to what they keep. While a temporary
+  // lives, the memory that later contributions keep is still free.
   static Bytes WorkspaceOf(const std::vector<Contribution>& contributions) {
     Bytes workspace;
     Bytes kept_later;
@@ -376,15 +375,15 @@ class AnyOrderExpander final : public Expander {
     const ValueId old = gradient_of_[input];
     ValueId base;
     if (state == State::kPassed) base = gradient_of_[through];
-    // When gradients that share memory change, all of them are copied except the last: by then, the
-    // others have left the memory.
-    const bool is_left = state == State::kSum && !added_to_.insert(StorageOf(old)).second;
-    if (is_left) base = old;
+    // When gradients that share memory change, all but the last are copied: by then, the others
+    // have left that memory.
+    const bool shares_old = state == State::kSum && !added_to_.insert(StorageOf(old)).second;
+    if (shares_old) base = old;
     gradient_of_[input] = NewGradient(input, base);
     op->writes.push_back(gradient_of_[input]);
     if (old.is_none()) return;
     op->reads.push_back(old);
-    if (!is_left) op->in_place.push_back({gradient_of_[input], old});
+    if (!shares_old) op->in_place.push_back({gradient_of_[input], old});
   }
 
   void AfterBackward(NodeId id, ValueId parameter_gradients) override {
@@ -395,12 +394,12 @@ class AnyOrderExpander final : public Expander {
   }
 
   const IdVector<NodeId, bool> is_reached_;
-  // For the current node: the index of each input among its states. For each tensor: the last node
-  // that passed a gradient to it.
+  // state_of_: the index of each input of the current node among its states. passed_by_: the last
+  // node that passed a gradient through to each tensor.
   IdVector<TensorId, int32_t> state_of_;
   IdVector<TensorId, NodeId> passed_by_;
-  std::set<ValueId> added_to_;  // The memory that sums of the current operation may take over.
-  std::map<int32_t, ValueId> trained_by_;  // The last of the nodes that share a parameter.
+  std::set<ValueId> added_to_;  // The memory that sums of the current operation may reuse.
+  std::map<int32_t, ValueId> trained_by_;  // The last gradient of each shared parameter.
 };
 
 std::vector<NodeId> OwnForwardOrder(const TensorGraph& graph) {
@@ -455,7 +454,7 @@ std::vector<OpId> RunsOf(const std::vector<Step>& step_of, const Schedule& sched
   }
   std::vector<OpId> runs;
   for (const Step& step : schedule.steps) {
-    CKPLAN_CHECK(step.kind != StepKind::kFree, "runs follow liveness");
+    CKPLAN_CHECK(step.kind != StepKind::kFree, "the schedule frees by liveness");
     if (step.kind == StepKind::kLoss) {
       runs.emplace_back(nodes);
     } else {
@@ -494,7 +493,7 @@ std::vector<OpId> DelayUntilReadable(const JointGraph& graph, const std::vector<
       for (const OpId waiter : std::exchange(waiting_for[next], {})) ready.push_back(waiter);
     }
   }
-  CKPLAN_CHECK(ordered.size() == runs.size(), "every operation runs, so none waits for ever");
+  CKPLAN_CHECK(ordered.size() == runs.size(), "every producer of a delayed operation runs");
   return ordered;
 }
 

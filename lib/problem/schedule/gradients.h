@@ -1,18 +1,18 @@
-// How the gradients of activations are allocated and released during the backward pass. The
-// simulator and the timeline share this code, because they must agree to the byte.
+// Allocates and releases the gradients of activations during the backward pass. The simulator and
+// the timeline share this code, since they must agree to the byte.
 //
-// The loss creates the gradient of every output of the graph. A backward step then makes one
-// contribution to the gradient of each activation input that needs one:
+// The loss creates the gradient of each output of the graph. A backward step then contributes to
+// the gradient of each activation input that needs one:
 //   - the first contribution becomes the gradient's buffer;
 //   - a later contribution needs a temporary buffer and is added to the gradient;
 //   - a pass-through contribution (Add) shares the buffer of the output's gradient by reference
 //     count, and a shared buffer is copied before anything is added to it.
-// The result depends on the order in which nodes run backward, and on no other decision of a plan.
-// In every order that lib/problem/schedule/schedule.h allows, each gradient is the same sum.
+// The result depends only on the order in which nodes run backward. In each order that
+// lib/problem/schedule/schedule.h allows, each gradient is the same sum.
 //
-// That is how a graph goes backward by node. By input (WithBackwardByInput), every gradient has one
-// buffer, made by the step of the node whose output it belongs to. It is released once that node
-// and all producers of that node's inputs have had their steps; with explicit frees, at its free.
+// These rules apply to backward by node. By input (WithBackwardByInput), each gradient has a single
+// buffer, allocated by the step of its tensor's producer. It is released after the steps of that
+// producer and of the producers of its inputs or, with explicit frees, at its free.
 #pragma once
 
 #include <algorithm>
@@ -25,16 +25,16 @@
 
 namespace ckplan {
 
-// Whether frees of the schedule say when gradients are released.
+// Returns true if the schedule's frees release gradients.
 inline bool FreesGradients(const TensorGraph& graph, FreePolicy frees) {
   return graph.backward() == BackwardForm::kByInput && frees == FreePolicy::kExplicit;
 }
 
 // Sink has two members:
-//   void Allocate(int32_t buffer, TensorId gradient_of);   as large as the tensor itself
+//   void Allocate(int32_t buffer, TensorId gradient_of);   with the size of the tensor
 //   void Release(int32_t buffer);
-// Buffers are numbered from 0 in the order of allocation. A sink that also follows their contents,
-// as the executor does, has three more:
+// Buffers are numbered from 0 in allocation order. A sink that also tracks their contents, like the
+// executor, has three more members:
 //   void Write(size_t input, int32_t buffer);      the contribution to node.inputs[input]
 //   void Add(int32_t into, int32_t from);
 //   void Copy(int32_t into, int32_t from);
@@ -47,7 +47,7 @@ class GradientReplay {
         buffer_of_(graph.tensors().size(), kNoBuffer),
         passed_by_(graph.tensors().size()),
         is_by_input_(graph.backward() == BackwardForm::kByInput),
-        holds_(FreesGradients(graph, frees)) {
+        has_explicit_frees_(FreesGradients(graph, frees)) {
     if (!is_by_input_) return;
     waits_for_.resize(graph.nodes().size());
     has_run_.resize(graph.nodes().size());
@@ -70,7 +70,7 @@ class GradientReplay {
     const Node& node = graph_.node(id);
     const auto first = std::find_if(node.outputs.begin(), node.outputs.end(),
                                     [&](TensorId t) { return buffer_of_[t] != kNoBuffer; });
-    if (first == node.outputs.end()) return;  // No gradient arrives here.
+    if (first == node.outputs.end()) return;  // The node has no gradient.
     for (const TensorId input : node.gradient_passthrough) passed_by_[input] = id;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (graph_.tensor(node.inputs[i]).requires_grad) Contribute(id, *first, i);
@@ -82,24 +82,24 @@ class GradientReplay {
     }
   }
 
-  // Releases a gradient that is there, in schedules whose frees say when.
+  // Releases an allocated gradient, in schedules whose frees release gradients.
   void Free(TensorId tensor) {
     Drop(buffer_of_[tensor]);
     buffer_of_[tensor] = kNoBuffer;
   }
 
-  // Release the memory of a tensor's gradient, which nothing shares, and allocate it again, for
-  // gradients that are moved to the host meanwhile (transfers.h).
+  // Release and reallocate the unshared buffer of a tensor's gradient while the gradient is on the
+  // host (transfers.h).
   void TakeAway(TensorId tensor) {
     CKPLAN_CHECK(buffer_of_[tensor] != kNoBuffer &&
                      references_[static_cast<size_t>(buffer_of_[tensor])] == 1,
-                 "only a gradient that is there, and in memory of its own, is moved");
+                 "a gradient that moves to the host is in memory and not shared");
     Drop(buffer_of_[tensor]);
     buffer_of_[tensor] = kNoBuffer;
   }
   void BringBack(TensorId tensor) { buffer_of_[tensor] = New(tensor); }
 
-  // Returns the buffer of the gradient of `tensor`, or kNoBuffer if it has none now.
+  // Returns the buffer of the gradient of `tensor`, or kNoBuffer.
   int32_t BufferOf(TensorId tensor) const { return buffer_of_[tensor]; }
   static constexpr int32_t kNoBuffer = -1;
 
@@ -140,7 +140,7 @@ class GradientReplay {
       if (!graph_.is_input(input) || !needs(input) || !HasGradient(id)) continue;
       buffer_of_[input] = New(input);
     }
-    if (holds_) return;
+    if (has_explicit_frees_) return;
     has_run_[id] = true;
     for (const TensorId output : node.outputs) {
       if (!graph_.tensor(output).requires_grad) continue;
@@ -152,7 +152,7 @@ class GradientReplay {
     DropIfDone(id);
   }
 
-  // Releases the node's gradients once no later step reads them.
+  // Releases the node's gradients if no later step reads them.
   void DropIfDone(NodeId id) {
     if (!has_run_[id] || waits_for_[id] > 0) return;
     for (const TensorId output : graph_.node(id).outputs) {
@@ -164,7 +164,7 @@ class GradientReplay {
     if constexpr (requires { sink_->Add(into, from); }) sink_->Add(into, from);
   }
 
-  // Gives the gradient of `tensor` a buffer of its own before something is added to it.
+  // Copies a shared gradient to its own buffer before something is added to it.
   void CopyIfShared(TensorId tensor) {
     const int32_t shared = buffer_of_[tensor];
     if (references_[static_cast<size_t>(shared)] == 1) return;
@@ -208,8 +208,8 @@ class GradientReplay {
   IdVector<TensorId, NodeId> passed_by_;
   std::vector<int32_t> references_;
   const bool is_by_input_;
-  const bool holds_;  // Gradients wait for their frees.
-  // By input: whether a node has had its step, and how many of its inputs have no gradient yet.
+  const bool has_explicit_frees_;  // Gradients stay until their frees.
+  // By input: whether a node has run backward, and how many of its inputs have no gradient yet.
   IdVector<NodeId, bool> has_run_;
   IdVector<NodeId, int32_t> waits_for_;
 };

@@ -14,7 +14,7 @@
 namespace ckplan {
 namespace {
 
-// Larger than any offset; adding a size to it does not overflow.
+// Larger than any offset, but adding a size does not overflow.
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max() / 4;
 
 }  // namespace
@@ -57,7 +57,7 @@ void CanonicalSearch::CountSections() {
   }
 }
 
-// Two intervals first meet in the section where the later one begins.
+// Two overlapping intervals first meet in the section where the later one begins.
 void CanonicalSearch::ListNeighbours() {
   for (const int32_t i : unplaced_) {
     const int32_t begin = intervals_[Index(i)].lower;
@@ -77,8 +77,8 @@ CanonicalSearch::Outcome CanonicalSearch::Run(int64_t max_nodes) {
   return SolveParts({0, unplaced_.size(), 0, sections}, Candidate());
 }
 
-// Places a component's intervals after `last`. Undoes all changes unless every interval is placed
-// or the nodes are used up.
+// Places a component's intervals after `last`. Undoes its changes unless it places every interval
+// or runs out of nodes.
 CanonicalSearch::Outcome CanonicalSearch::Solve(const Component& component, Candidate last) {
   if (component.first == component.last) return Outcome::kPlaced;
   const Mark before = Now();
@@ -113,7 +113,7 @@ CanonicalSearch::Outcome CanonicalSearch::SolveRest(const Component& component, 
   return Solve(rest, placed);
 }
 
-// Places a component that may have fallen apart into several, from its first section to its last.
+// Places a component that may have split into several, from its first section to its last.
 CanonicalSearch::Outcome CanonicalSearch::SolveParts(const Component& component, Candidate placed) {
   int32_t lower = component.lower;
   for (int32_t s = lower + 1; s <= component.upper; ++s) {
@@ -130,7 +130,7 @@ CanonicalSearch::Outcome CanonicalSearch::SolveParts(const Component& component,
   return Outcome::kPlaced;
 }
 
-// Returns the highest offset that the next placement may have.
+// Returns the highest possible offset of the next placement.
 int64_t CanonicalSearch::OffsetLimit(const Component& component) const {
   int64_t limit = kNoLimit;
   for (int32_t s = component.lower; s < component.upper; ++s) {
@@ -160,7 +160,7 @@ std::optional<CanonicalSearch::Candidate> CanonicalSearch::Next(const Component&
   return best;
 }
 
-// Raises the interval's support and bound. Returns false if it would then exceed the capacity.
+// Raises the interval's support and bound. Returns false if it then exceeds the capacity.
 bool CanonicalSearch::Raise(int32_t interval, int64_t support, int64_t bound) {
   int64_t& old_support = support_[Index(interval)];
   int64_t& old_bound = bound_[Index(interval)];
@@ -190,8 +190,8 @@ bool CanonicalSearch::Place(Candidate candidate) {
   return SectionsFit(lower, upper);
 }
 
-// Rules out placing the candidate's interval at its present support. Returns false if a section can
-// no longer hold its unplaced intervals.
+// Rules out the candidate's interval at its current support. Returns false if a section can no
+// longer hold its unplaced intervals.
 bool CanonicalSearch::Skip(Candidate candidate) {
   int64_t bound = kNoLimit;
   for (const int32_t other : neighbours_[Index(candidate.interval)]) {
@@ -246,20 +246,20 @@ void CanonicalSearch::UndoTo(const Mark& mark) {
 
 namespace {
 
-// Indices of the intervals that must be placed. The others overlap nothing, wherever they lie.
-bool TakesRoom(const LiveInterval& interval) {
+// Returns false for empty intervals, which overlap nothing at any offset.
+bool NeedsSpace(const LiveInterval& interval) {
   return interval.lower < interval.upper && interval.size > 0;
 }
 
-// A group of intervals that overlap no other interval in time; their time is cut into sections.
+// A group of intervals that overlap no other intervals in time, with their sections.
 struct Component {
   std::vector<size_t> ids;  // Indices into the caller's intervals.
   std::vector<SectionInterval> intervals;
 };
 
-// Cuts the time of each component into sections, the maximal sets of intervals that live at one
-// time, in order of time. Two intervals overlap if and only if they share a section. A set is
-// maximal if an interval ends after it and an interval began since the previous section.
+// Cuts the time of each component into sections: the maximal sets of intervals that live at the
+// same time, in order. Two intervals overlap if and only if they share a section. A set is maximal
+// if an interval began since the previous section and an interval ends right after it.
 class SectionCutter {
  public:
   std::vector<Component> Cut(std::span<const LiveInterval> intervals) {
@@ -269,7 +269,7 @@ class SectionCutter {
     };
     std::map<int64_t, Events> events;
     for (size_t i = 0; i < intervals.size(); ++i) {
-      if (!TakesRoom(intervals[i])) continue;
+      if (!NeedsSpace(intervals[i])) continue;
       events[intervals[i].lower].begins.push_back(i);
       events[intervals[i].upper].ends.push_back(i);
     }
@@ -304,11 +304,11 @@ class SectionCutter {
   std::vector<Component> components_;
   std::vector<size_t> position_;  // Position in its component.
   size_t live_ = 0;
-  int32_t section_ = 0;     // The section that is open.
-  bool has_begun_ = false;  // Whether an interval began since the last section was closed.
+  int32_t section_ = 0;     // The current section.
+  bool has_begun_ = false;  // An interval began since the previous section ended.
 };
 
-// Restarts the search over one component.
+// Searches one component with restarts.
 class Restarts {
  public:
   Restarts(const Component& component, int64_t capacity, Rng* rng)
@@ -336,7 +336,7 @@ class Restarts {
       }
       for (size_t k = 0; k < order.size(); ++k) {
         int64_t& weight = weights_[order[k]];
-        weight += search.failures()[k] - weight / 16;  // Old failures count less and less.
+        weight += search.failures()[k] - weight / 16;  // Old failures fade.
       }
       ++restart_;
     }
@@ -348,14 +348,14 @@ class Restarts {
 
  private:
   static constexpr int kOrders = 4;
-  // Each key breaks the ties of the keys before it; restarts begin with each key in turn.
+  // Each key breaks the ties of the previous ones. Restarts cycle through the four orders.
   enum Key { kTotal, kWidth, kArea, kSize };
   static constexpr Key kKeys[kOrders][3] = {{kTotal, kWidth, kArea},
                                             {kWidth, kArea, kTotal},
                                             {kArea, kTotal, kWidth},
                                             {kSize, kWidth, kTotal}};
-  // Enough nodes to finish a component even if many choices are undone. Long restarts are worse: a
-  // hundred times as many nodes solve fewer of the public benchmarks.
+  // Enough nodes to finish a component with some backtracking. Long restarts are worse: with a
+  // hundred times as many nodes, fewer public benchmarks are solved.
   int64_t RestartNodes() const {
     return std::max<int64_t>(2000, 4 * static_cast<int64_t>(intervals_.size())) *
            (kOrders + restart_) / kOrders;
@@ -378,9 +378,8 @@ class Restarts {
     }
   }
 
-  // Returns the factor for an interval's first key, in percent: noise, and up to three times as
-  // much for the intervals that failed most. Totals differ little, so their factors stay closer to
-  // 100.
+  // Returns the factor for an interval's first key, in percent: noise, times up to 3 for the
+  // intervals that failed most. Totals differ little, so their factors stay closer to 100.
   int64_t Percent(size_t i, Key key, int64_t max_weight) {
     const int64_t noise = rng_.Between(-30, 30);
     const int64_t weight = max_weight > 0 ? 200 * weights_[i] / max_weight : 0;
@@ -391,7 +390,7 @@ class Restarts {
   std::vector<size_t> NextOrder() {
     const auto& keys = kKeys[restart_ % kOrders];
     const int64_t max_weight = *std::max_element(weights_.begin(), weights_.end());
-    // Only products, no sums, give the same bits on every machine.
+    // Uses products without sums, which give the same bits on every machine.
     std::vector<std::array<double, 3>> ranks(intervals_.size());
     for (size_t i = 0; i < intervals_.size(); ++i) {
       const int64_t percent = restart_ < kOrders ? 100 : Percent(i, keys[0], max_weight);
@@ -443,7 +442,7 @@ IntervalPlacement PlaceWithin(std::span<const LiveInterval> intervals, int64_t c
 int64_t MaxLiveTotal(std::span<const LiveInterval> intervals) {
   std::map<int64_t, int64_t> growth;
   for (const LiveInterval& interval : intervals) {
-    if (!TakesRoom(interval)) continue;
+    if (!NeedsSpace(interval)) continue;
     growth[interval.lower] += interval.size;
     growth[interval.upper] -= interval.size;
   }

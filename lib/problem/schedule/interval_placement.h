@@ -1,22 +1,23 @@
-// Places intervals of time within a given capacity, by a search with restarts.
+// Places buffers with fixed lifetimes (intervals) within a given capacity, by a search with
+// restarts.
 //
 //   size   ┌─────────┐┌───┐
-//     ▲    │    a    ││ c │    Intervals that live at the same time may not overlap, and none may
-//     │    └──┬──────┴┴───┤    exceed the capacity (dynamic storage allocation, NP-hard).
+//     ▲    │    a    ││ c │    Intervals that live at the same time must not overlap or exceed the
+//     │    └──┬──────┴┴───┤    capacity (dynamic storage allocation, NP-hard).
 //     │       │     b     │
 //     └───────┴───────────┴──▶ time
 //
-// Idea. The canonical depth-first search (below) is exhaustive, but a wrong choice
-// near its root can cost any amount of time. So the search is restarted, each time with more nodes
-// and another order of priority: by the largest total among an interval's sections, its width, its
-// area or its size. The first restarts use the plain order; later ones add noise and give more
-// weight to the intervals that failed before.
+// Idea. The canonical depth-first search (below) is exhaustive, but a wrong choice near its root
+// can cost any amount of time. So the search restarts with more nodes and another priority order:
+// by the largest total among an interval's sections, its width, its area or its size. The first
+// restarts use the plain order; later ones add noise and give more weight to intervals that failed
+// before.
 //
-// Guarantee  kPlaced: no overlap, and nothing above the capacity. kImpossible is proven.
-//            The answer depends only on the input and the options: work is counted in nodes, never
-//            in seconds.
-// Cost       O(intervals) of time and of memory for each node; about a million nodes a second for
-//            200 intervals. docs/algorithms.md has the results on public benchmarks.
+// Guarantee  kPlaced: intervals do not overlap or exceed the capacity. kImpossible is proven.
+//            The result depends only on the input and the options, since work is counted in nodes,
+//            not seconds.
+// Cost       O(intervals) time and memory per node; about a million nodes a second for 200
+//            intervals. docs/algorithms.md has the results on public benchmarks.
 #pragma once
 
 #include <cstddef>
@@ -27,36 +28,36 @@
 
 namespace ckplan {
 
-// Depth-first search for offsets of intervals within a capacity: one priority order, one component.
+// Depth-first search for offsets of one component's intervals, with one priority order.
 //
 //   Moffitt. "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine
 //   Learning", ASPLOS 2023.
 //
-// Time is a row of sections. An interval lives in the neighbouring sections [lower, upper) and
-// takes `size` bytes in each. Its support is the highest top of the intervals placed in its
-// sections.
+// Time is a row of sections. An interval lives in the sections [lower, upper) and takes `size`
+// bytes in each. Its support is the highest top of the intervals placed in its sections.
 //
-// Idea. In any placement every interval can sink onto its support, and the intervals can then be
-// placed by offset, from the lowest to the highest, ties in priority order. So it is enough to try
-// placements on supports whose (offset, priority) increases along the search: the canonical
-// placements. Each node takes the first candidate after the last placement; its two branches place
-// the candidate or skip it. These rules cut branches:
-//   dominated   A candidate is not tried if an unplaced interval would fit wholly below its offset,
-//               because that interval could sink there afterwards.
+// Idea. In any placement, each interval can sink onto its support, and the intervals can then be
+// placed in order of offset, with ties in priority order. So it is enough to try canonical
+// placements: on supports, with increasing (offset, priority). Each node takes the first candidate
+// after the last placement; its two branches place the candidate or skip it. These rules prune
+// branches:
+//   dominated   A candidate is not tried if an unplaced interval would fit entirely below its
+//   offset,
+//               since that interval could sink there later.
 //   skipped     Offsets never decrease, so a skipped interval must wait until some interval that
 //               lives at the same time and is unplaced now lies below it. This bounds its offset
 //               from below.
-//   sections    The unplaced intervals of a section lie above the least of their bounds. That bound
-//               plus their total size must not exceed the capacity. Each section remembers one
-//               interval as a witness that it does not, and looks for another only when the witness
-//               has moved.
+//   sections    The unplaced intervals of a section lie above the lowest of their bounds. That
+//   bound
+//               plus their total size must not exceed the capacity. Each section stores an interval
+//               as a witness for this and looks for another only if the witness has moved.
 //   components  If no unplaced interval spans the border of two sections, the two sides are
 //               searched separately; if one side fails, so does the whole.
-//   twins       Equal intervals are placed in order of priority.
+//   twins       Equal intervals are placed in priority order.
 //
 // Guarantee  kExhausted is a proof that no placement exists.
-// Cost       O(intervals + sections) for each node; a microsecond or less for 200 intervals.
-// Differs    The bound of skipped intervals, the witnesses and the twins are not in the paper.
+// Cost       O(intervals + sections) per node; a microsecond or less for 200 intervals.
+// Differs    The paper has no bounds for skipped intervals, no witnesses and no twins.
 struct SectionInterval {
   int32_t lower = 0;  // The interval lives in the sections [lower, upper), at least one.
   int32_t upper = 0;
@@ -65,7 +66,7 @@ struct SectionInterval {
 
 class CanonicalSearch {
  public:
-  // The intervals are in order of priority. The sum of their sizes must be below 2^61.
+  // The intervals are in priority order. The sum of their sizes must be below 2^61.
   CanonicalSearch(std::vector<SectionInterval> intervals, int64_t capacity);
 
   enum class Outcome { kPlaced, kExhausted, kOutOfNodes };
@@ -73,13 +74,13 @@ class CanonicalSearch {
   Outcome Run(int64_t max_nodes);
 
   const std::vector<int64_t>& offsets() const { return offsets_; }  // Valid after kPlaced.
-  int64_t nodes() const { return nodes_; }                          // Number of placements tried.
-  // For each interval, how often it was unplaced in a section that could not hold its unplaced
-  // intervals any more.
+  int64_t nodes() const { return nodes_; }  // The number of placements tried.
+  // Returns how often each interval was unplaced in a section that could no longer hold its
+  // unplaced intervals.
   const std::vector<int64_t>& failures() const { return failures_; }
 
  private:
-  // The unplaced intervals unplaced_[first, last); no other unplaced interval lives in the sections
+  // The unplaced intervals unplaced_[first, last), which are all unplaced intervals in the sections
   // [lower, upper).
   struct Component {
     size_t first = 0;
@@ -87,7 +88,7 @@ class CanonicalSearch {
     int32_t lower = 0;
     int32_t upper = 0;
   };
-  // A placement made or considered; the search visits candidates in increasing order.
+  // A possible placement. The search visits candidates in increasing order.
   struct Candidate {
     int64_t offset = 0;
     int32_t interval = -1;
@@ -129,15 +130,15 @@ class CanonicalSearch {
   std::vector<std::vector<int32_t>> neighbours_;  // The intervals that share a section with it.
   std::vector<int32_t> twin_before_;  // The equal interval of the next higher priority, or -1.
   std::vector<char> is_placed_;
-  std::vector<int64_t> support_;  // No longer changes once the interval is placed.
-  std::vector<int64_t> bound_;    // Least offset of an unplaced interval: its support or above.
+  std::vector<int64_t> support_;  // Constant once the interval is placed.
+  std::vector<int64_t> bound_;    // A lower bound on an unplaced interval's offset; >= its support.
   std::vector<int64_t> offsets_;
   std::vector<int64_t> failures_;
 
   // Indexed by section.
   std::vector<std::vector<int32_t>> members_;
-  std::vector<int64_t> remaining_;  // Total size of the unplaced intervals.
-  // Number of unplaced intervals that also live in the section before.
+  std::vector<int64_t> remaining_;  // The total size of the unplaced intervals.
+  // The number of unplaced intervals that also live in the previous section.
   std::vector<int32_t> spanning_;
   std::vector<int32_t> witness_;
 
@@ -166,17 +167,17 @@ enum class PlacementOutcome {
 struct IntervalPlacement {
   PlacementOutcome outcome = PlacementOutcome::kOutOfNodes;
   std::vector<int64_t> offsets;  // Parallel to the intervals; valid after kPlaced.
-  int64_t nodes = 0;             // Number of placements of single intervals that were tried.
+  int64_t nodes = 0;             // The number of placements of single intervals tried.
 };
 
-// The stack and the memory of a search grow with the number of intervals in one component.
+// Limits the stack and the memory of a search, which grow with the intervals of a component.
 inline constexpr size_t kMaxSearched = 4096;
 
 // Can be stopped (lib/base/stop.h).
 IntervalPlacement PlaceWithin(std::span<const LiveInterval> intervals, int64_t capacity,
                               const PlacementLimits& limits = {});
 
-// Returns the largest total size that lives at one time. No smaller capacity suffices.
+// Returns the largest total size at any time, which is a lower bound on the capacity.
 int64_t MaxLiveTotal(std::span<const LiveInterval> intervals);
 
 }  // namespace ckplan

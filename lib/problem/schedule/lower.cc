@@ -17,7 +17,7 @@ std::vector<NodeId> GraphOrder(const TensorGraph& graph) {
   return order;
 }
 
-// The nodes segment by segment, in the graph's own order within each.
+// Returns the nodes segment by segment, in the graph's own order within each segment.
 std::vector<NodeId> SegmentOrder(const TensorGraph& graph, const LowerSetSequence& sequence) {
   std::vector<NodeId> order = GraphOrder(graph);
   std::stable_sort(order.begin(), order.end(), [&](NodeId a, NodeId b) {
@@ -44,8 +44,7 @@ class OnDemandLowering {
   }
 
  private:
-  // A node that must run for a wanted tensor, and the number of its inputs that are available so
-  // far.
+  // A node that must run, and the number of its inputs that are already available.
   struct Frame {
     NodeId node;
     size_t inputs_done = 0;
@@ -146,7 +145,7 @@ class RecursiveLowering {
       for (const NodeId id : block) schedule_.steps.push_back(Step::Forward(id));
     }
     schedule_.steps.push_back(Step::Loss());
-    for (const int32_t cut : CutsOnTheWayToTheEnd(0, split_.block_count)) {
+    for (const int32_t cut : CutsTowardsEnd(0, split_.block_count)) {
       for (const NodeId id : Crossing(cut)) is_present_[id] = true;
     }
     for (const NodeId id : nodes_of_block_.back()) is_present_[id] = true;
@@ -155,8 +154,7 @@ class RecursiveLowering {
   }
 
  private:
-  // A node that must run for a wanted result, and the number of its inputs that are available so
-  // far.
+  // A node that must run, and the number of its inputs that are already available.
   struct Frame {
     NodeId node;
     size_t inputs_done = 0;
@@ -167,7 +165,8 @@ class RecursiveLowering {
   }
 
   // Returns the cuts of [begin, end), of its last range, of that range's last range, and so on.
-  std::vector<int32_t> CutsOnTheWayToTheEnd(int32_t begin, int32_t end) const {
+  // Running [begin, end) forward keeps the results that cross them.
+  std::vector<int32_t> CutsTowardsEnd(int32_t begin, int32_t end) const {
     std::vector<int32_t> cuts;
     while (end - begin > 1) {
       const std::vector<int32_t> bounds = CutRange(begin, end, split_.kept_per_level);
@@ -177,7 +176,7 @@ class RecursiveLowering {
     return cuts;
   }
 
-  // Requires that all results that cross CutsOnTheWayToTheEnd(begin, end) are in memory.
+  // Requires that all results that cross CutsTowardsEnd(begin, end) are in memory.
   void Backward(int32_t begin, int32_t end) {
     if (end - begin <= 1) {
       BackwardOfBlock(begin);
@@ -185,14 +184,14 @@ class RecursiveLowering {
     }
     const std::vector<int32_t> bounds = CutRange(begin, end, split_.kept_per_level);
     for (size_t i = bounds.size() - 1; i > 0; --i) {
-      if (i + 1 < bounds.size()) ForwardAgain(bounds[i - 1], bounds[i]);
+      if (i + 1 < bounds.size()) RerunForward(bounds[i - 1], bounds[i]);
       Backward(bounds[i - 1], bounds[i]);
     }
   }
 
-  void ForwardAgain(int32_t begin, int32_t end) {
+  void RerunForward(int32_t begin, int32_t end) {
     made_.clear();
-    const std::vector<int32_t> cuts = CutsOnTheWayToTheEnd(begin, end);
+    const std::vector<int32_t> cuts = CutsTowardsEnd(begin, end);
     for (const int32_t cut : cuts) {
       for (const NodeId id : Crossing(cut)) Provide(id);
     }
@@ -242,11 +241,11 @@ class RecursiveLowering {
   const RecursiveSplit& split_;
   std::vector<std::vector<NodeId>> nodes_of_block_;
   IdVector<NodeId, int32_t> last_reader_;  // The last block that reads the node's outputs.
-  // [c]: made before block c and read in block c or later.
+  // crossing_[c]: nodes before block c whose outputs block c or a later block reads.
   std::vector<std::vector<NodeId>> crossing_;
   IdVector<NodeId, bool> is_present_;
   std::vector<Frame> stack_;
-  std::vector<NodeId> made_;  // The nodes that the current re-run of a range has run so far.
+  std::vector<NodeId> made_;  // The nodes that the current re-run of a range has run.
   Schedule schedule_;
 };
 
@@ -293,9 +292,9 @@ Schedule WithoutUnreadRuns(const TrainingStep& of, const Schedule& schedule) {
     if (is_run(*step)) {
       const std::vector<TensorId>& outputs = of.OutputsOf(step->node());
       const bool is_first = --runs_before[step->node()] == 0;
-      const bool is_wanted = std::any_of(outputs.begin(), outputs.end(),
-                                         [&](TensorId output) { return is_read[output]; });
-      if (!is_first && !is_wanted) continue;
+      const bool is_read_later = std::any_of(outputs.begin(), outputs.end(),
+                                             [&](TensorId output) { return is_read[output]; });
+      if (!is_first && !is_read_later) continue;
       for (const TensorId output : outputs) is_read[output] = false;
     }
     for (const TensorId read : of.ReadsOf(*step)) is_read[read] = true;
@@ -308,7 +307,7 @@ Schedule WithoutUnreadRuns(const TrainingStep& of, const Schedule& schedule) {
 
 namespace {
 
-// For each region, the last node whose outputs its own backward reads; none if it reads none.
+// Returns the last node of each region whose outputs the region's backward reads, or none.
 std::vector<NodeId> LastReadNodes(const TensorGraph& graph,
                                   const IdVector<NodeId, int32_t>& region_of) {
   std::vector<NodeId> last(region_of.size());
@@ -324,9 +323,9 @@ std::vector<NodeId> LastReadNodes(const TensorGraph& graph,
   return last;
 }
 
-// The nodes that each region runs again: those up to the last one that its backward reads.
-std::vector<std::vector<NodeId>> NodesRunAgain(const TensorGraph& graph,
-                                               const IdVector<NodeId, int32_t>& region_of) {
+// Returns the nodes that each region reruns: those up to the last one that its backward reads.
+std::vector<std::vector<NodeId>> FindReruns(const TensorGraph& graph,
+                                            const IdVector<NodeId, int32_t>& region_of) {
   const std::vector<NodeId> last = LastReadNodes(graph, region_of);
   std::vector<std::vector<NodeId>> reruns(region_of.size());
   for (const NodeId node : graph.nodes().ids()) {
@@ -341,14 +340,14 @@ std::vector<std::vector<NodeId>> NodesRunAgain(const TensorGraph& graph,
 }  // namespace
 
 Schedule LowerCheckpoints(const TensorGraph& graph, const IdVector<NodeId, int32_t>& region_of) {
-  std::vector<std::vector<NodeId>> reruns = NodesRunAgain(graph, region_of);
+  std::vector<std::vector<NodeId>> reruns = FindReruns(graph, region_of);
   std::vector<NodeId> order;
   for (const NodeId node : graph.nodes().ids()) order.push_back(node);
   Schedule schedule;
   for (const NodeId node : order) schedule.steps.push_back(Step::Forward(node));
   schedule.steps.push_back(Step::Loss());
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
-    // A node whose backward reads nothing passes the gradient on and needs no tensor.
+    // A node whose backward reads nothing does not trigger the rerun.
     if (region_of[*it] >= 0 && !graph.node(*it).backward_reads.empty()) {
       auto& rerun = reruns[static_cast<size_t>(region_of[*it])];
       for (const NodeId node : std::exchange(rerun, {})) {
@@ -387,14 +386,14 @@ class MirroredLowering {
   }
 
  private:
-  // A copy that must run, and the number of its inputs that are available so far.
+  // A copy that must run, and the number of its inputs that are already available.
   struct Frame {
     NodeId node;
     int32_t copy = 0;
     size_t inputs_done = 0;
   };
 
-  // Puts the copy of the tensor that copy `copy` of its reader reads on the stack, unless it has
+  // Pushes the copy of the tensor's producer that copy `copy` of the reader reads, unless it has
   // run.
   void Visit(TensorId tensor, int32_t copy) {
     const NodeId producer = graph_.tensor(tensor).producer;
@@ -463,7 +462,7 @@ KeptSet UnfoldKept(const LayerFold& fold, const KeptSet& kept) {
 }
 
 Schedule UnfoldSchedule(const LayerFold& fold, const Schedule& schedule) {
-  CKPLAN_CHECK(schedule.frees == FreePolicy::kLiveness, "solvers leave frees to liveness");
+  CKPLAN_CHECK(schedule.frees == FreePolicy::kLiveness, "a solver's schedule frees by liveness");
   IdVector<NodeId, std::vector<NodeId>> nodes_of(fold.graph.nodes().size());
   for (const NodeId node : fold.layer_of.ids()) nodes_of[fold.layer_of[node]].push_back(node);
   Schedule unfolded;

@@ -4,7 +4,7 @@ namespace ckplan {
 
 Replay::Replay(const StepTable& table) : table_(table) {}
 
-// Follows only the versions: where each is read last, and where it dies.
+// Finds only the versions, with the steps where each is last read and where it dies.
 std::optional<ReplayFault> Replay::Read(std::span<const int32_t> steps, FreePolicy frees) {
   steps_ = steps;
   versions_.clear();
@@ -61,7 +61,7 @@ std::optional<ReplayFault> Replay::ReadStep(int32_t step, FreePolicy frees) {
   return places_.empty() ? std::nullopt : PlaceRun(step);
 }
 
-// Follows where the values of a run that has been read are, for later transfers.
+// Updates the places of the values of a run, for later transfers.
 std::optional<ReplayFault> Replay::PlaceRun(int32_t step) {
   const int32_t kind = steps_[static_cast<size_t>(step)];
   for (const int32_t read : table_.reads[kind]) {
@@ -100,7 +100,7 @@ std::optional<ReplayFault> Replay::ReadTransfer(int32_t step) {
   Version& version = NewestOf(value);
   version.last_read = version.dies_at = step;
   place.is_copied = kind == StepKind::kOut;
-  if (kind == StepKind::kDrop) TakeAway(value);
+  if (kind == StepKind::kDrop) DropVersion(value);
   return std::nullopt;
 }
 
@@ -110,21 +110,21 @@ void Replay::MakeVersion(int32_t value, int32_t step) {
 }
 
 // Drops the value's version, and with it all aliases that share its memory.
-void Replay::TakeAway(int32_t value) {
+void Replay::DropVersion(int32_t value) {
   const int32_t block = newest_[static_cast<size_t>(value)];
   PlaceOf(value).is_on_host = true;
-  const auto take = [&](int32_t gone) {
+  const auto drop = [&](int32_t gone) {
     newest_[static_cast<size_t>(gone)] = kNone;
     PlaceOf(gone).is_away = true;
   };
-  take(value);
+  drop(value);
   for (const int32_t alias : table_.aliases[value]) {
     const bool is_there = newest_[static_cast<size_t>(alias)] != kNone;
-    if (is_there && PlaceOf(alias).block == block) take(alias);
+    if (is_there && PlaceOf(alias).block == block) drop(alias);
   }
 }
 
-// Makes a version of the value, and of each alias that is away, in one memory.
+// Creates versions of the value, and of each alias that is away, in the same memory.
 void Replay::BringBack(int32_t value, int32_t step) {
   const auto load = static_cast<int32_t>(loads_.size());
   loads_.push_back({step, value, false});
@@ -132,7 +132,7 @@ void Replay::BringBack(int32_t value, int32_t step) {
   for (const int32_t alias : table_.aliases[value]) {
     if (PlaceOf(alias).is_away) revivals_.push_back({step, alias});
   }
-  // The version of the value itself is the last, so that its memory is known by its name.
+  // The value's own version comes last and identifies the memory.
   const auto block = static_cast<int32_t>(versions_.size() + revivals_.size() - first_revival);
   const auto bring = [&](int32_t back) {
     MakeVersion(back, step);
@@ -145,7 +145,7 @@ void Replay::BringBack(int32_t value, int32_t step) {
   bring(value);
 }
 
-// Returns what is wrong with transfers after the last step.
+// Returns the fault of transfers that are incomplete after the last step.
 std::optional<ReplayFault> Replay::FaultAtEnd() const {
   using Kind = ReplayFault::Kind;
   for (size_t value = 0; value < places_.size(); ++value) {
@@ -159,29 +159,30 @@ std::optional<ReplayFault> Replay::FaultAtEnd() const {
   return std::nullopt;
 }
 
-// Returns whether the value's version dies at this step and is alone in its memory. A write that
-// has taken over the memory would be a second version in it.
-bool Replay::CanBeTaken(int32_t value, int32_t step) {
+// Returns true if the value's version dies at this step and is the only one in its memory. A write
+// that already reused the memory would be a second version.
+bool Replay::CanReuseMemory(int32_t value, int32_t step) {
   const Version& version = NewestOf(value);
   return version.dies_at == step && buffers_[static_cast<size_t>(version.buffer)].living == 1;
 }
 
-Replay::Takers Replay::TakersOf(int32_t kind, int32_t step) {
-  const Takers pairs = table_.in_place[kind];
+Replay::InPlacePairs Replay::PairsToTry(int32_t kind, int32_t step) {
+  const InPlacePairs pairs = table_.in_place[kind];
   if (!table_.has_one_taker) return pairs;
   for (size_t i = 0; i < pairs.size(); i += 2) {
-    if (CanBeTaken(pairs[i + 1], step)) return pairs.subspan(i, 2);
+    if (CanReuseMemory(pairs[i + 1], step)) return pairs.subspan(i, 2);
   }
   return {};
 }
 
-// Returns the buffer that the write takes over, or kNone. It advances past the pairs of the write,
-// which come next in `takers` if there are any.
-int32_t Replay::TakenBy(int32_t write, int32_t step, Takers* takers) {
+// Returns the buffer that the write reuses, or kNone. Removes the write's pairs from the front of
+// `pairs_left`.
+int32_t Replay::FindReusedBuffer(int32_t write, int32_t step, InPlacePairs* pairs_left) {
   int32_t buffer = kNone;
-  for (; !takers->empty() && takers->front() == write; *takers = takers->subspan(2)) {
-    if (buffer != kNone || !CanBeTaken((*takers)[1], step)) continue;
-    buffer = NewestOf((*takers)[1]).buffer;
+  for (; !pairs_left->empty() && pairs_left->front() == write;
+       *pairs_left = pairs_left->subspan(2)) {
+    if (buffer != kNone || !CanReuseMemory((*pairs_left)[1], step)) continue;
+    buffer = NewestOf((*pairs_left)[1]).buffer;
   }
   return buffer;
 }

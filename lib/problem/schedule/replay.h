@@ -1,24 +1,24 @@
-// What a sequence of steps does to memory, step by step, for forward graphs and for joint graphs.
-// These rules are stated only here. Everything that measures a plan is a sink of the replay, so
-// peaks and timelines cannot disagree.
+// Replays the effect of a sequence of steps on memory, for forward graphs and joint graphs. All
+// code that measures a plan is a sink of the replay, so peaks and timelines cannot disagree. The
+// rules:
 //
-//   - A step makes new versions of everything that its kind writes. A version dies after its last
-//     read before the next step of the same kind. A version that is never read dies with its step,
-//     and the last version of a result lives to the end. In a schedule with explicit frees
-//     (FreePolicy::kExplicit), a version dies when it is freed, and at no other time.
-//   - An alias shares the memory of its base's version. That memory is released when all versions
-//     in it have died.
-//   - A write takes over the memory of a read that dies at this very step, if the table allows it
-//     and no other version is in that memory.
-//   - While a step runs, memory holds what was live before, what the step writes, and the step's
-//     workspace.
-//   - Transfers move a value that has memory of its own (step_table.h). `out` and `drop` read the
-//     value's version. Between them no step makes the value, and nothing takes over its memory,
-//     since the version is still to be read. After the drop, the value and the aliases that share
-//     the version's memory are away: nothing can read them. `in` makes a new version of the value
-//     in memory of its own, and new versions of those aliases in the same memory.
-// The gradients of a forward graph are not values here (see gradients.h); sinks learn of their
-// frees by EndStep.
+//   - A step creates new versions of the values that its kind writes. A version dies after its last
+//     read before the next step of the same kind. A version that is never read dies at the end of
+//     its step, and the last version of a result lives to the end. In a schedule with explicit
+//     frees (FreePolicy::kExplicit), a version dies only when it is freed.
+//   - An alias shares the memory of its base's version. The memory is released when all versions in
+//     it have died.
+//   - A write reuses the memory of a read that dies at this step, if the table allows it and no
+//   other
+//     version is in that memory.
+//   - While a step runs, memory holds all live versions, the step's writes and its workspace.
+//   - Transfers move a value that has its own memory (step_table.h). `out` and `drop` read the
+//     value's version. Between them, no step writes the value, and no write reuses its memory.
+//     After the drop, the value and the aliases in its memory cannot be read. `in` creates new
+//     versions of the value and of those aliases, in new memory.
+//
+// The gradients of a forward graph are not values (see gradients.h). Sinks get their frees by
+// EndStep.
 #pragma once
 
 #include <cstddef>
@@ -39,44 +39,44 @@ struct ReplayFault {
   enum class Kind : uint8_t {
     kReadsAbsent,   // The step reads a value that is not in memory.
     kFreesAbsent,   // The step frees a value that is not in memory.
-    kNotFreed,      // The step makes a value that has not been freed. Only with explicit frees.
+    kNotFreed,      // The step writes a value that is not freed. Only with explicit frees.
     kNeverFreed,    // A value is still in memory at the end. Only with explicit frees.
-    kCopyUnderWay,  // The step makes, copies or loads a value between its `out` and its `drop`.
-    kNoCopy,        // The step drops a value of which no copy is under way.
-    kNotOnHost,     // The step loads a value that has never been dropped.
-    kNeverDropped,  // A copy is still under way at the end; the step is the number of steps.
-    kUnreadLoad,    // No run reads what the step loads.
+    kCopyUnderWay,  // The step writes, copies or loads a value between its `out` and its `drop`.
+    kNoCopy,        // The step drops a value without an `out`.
+    kNotOnHost,     // The step loads a value that was never dropped.
+    kNeverDropped,  // A value has an `out` without a `drop`; `step` is the number of steps.
+    kUnreadLoad,    // No run reads the value that the step loads.
   };
   Kind kind = Kind::kReadsAbsent;
-  size_t step = 0;  // The number of steps for kNeverFreed and others, which say so.
+  size_t step = 0;  // The number of steps for kNeverFreed and kNeverDropped.
   int32_t value = -1;
 };
 
-// Working memory is reused between sequences, so replaying many of them allocates nothing.
+// Reuses its working memory between sequences.
 class Replay {
  public:
   static constexpr int32_t kNone = -1;
 
   explicit Replay(const StepTable& table);  // Keeps a reference to `table`.
-  // Not copyable: the copy in an object that owns a table would refer to the other object's table.
+  // Not copyable, since a copy in an object that owns a table would refer to the original's table.
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  // Reads a sequence of kinds of steps and frees (FreeOf) and returns its first fault, if any. All
-  // kinds and values must be those of the table. O(reads and writes of all steps).
+  // Reads a sequence of kinds of steps and frees (FreeOf) and returns its first fault, if any. The
+  // kinds and values must be in the table. O(reads and writes of all steps).
   std::optional<ReplayFault> Read(std::span<const int32_t> steps, FreePolicy frees);
 
-  // Reports to the sink what the last sequence read does, step by step, in the order of the calls
-  // below. It may be called once for each Read, while the span that was read still exists.
-  //   Allocate(buffer, value)         a new buffer, as large as the value; numbered from 0
-  //   Make(value, buffer, last_read)  the step makes a version in this buffer, new or not; kNone if
-  //                                   it occupies none. `last_read` is the step that reads it last,
-  //                                   or this step if none does
-  //   Work(kind)                      everything that the step makes exists now
-  //   Release(buffer, value)          `value` is the one that the buffer was allocated for
-  //   EndStep(kind)                   the step, or the free, has ended
-  // Buffers that die at a step are released in the order of its reads, then of its writes. O(reads
-  // and writes of all steps).
+  // Reports the last sequence to the sink, step by step, in the order of the calls below. May be
+  // called once per Read, while the span that was read exists.
+  //   Allocate(buffer, value)         a new buffer with the size of the value, numbered from 0
+  //   Make(value, buffer, last_read)  the step creates a version in this buffer, or in none
+  //   (kNone).
+  //                                   `last_read` is the last step that reads it, or this step
+  //   Work(kind)                      all versions of the step exist
+  //   Release(buffer, value)          `value` is the value for which the buffer was allocated
+  //   EndStep(kind)                   the end of the step or the free
+  // Releases buffers that die at a step in the order of its reads, then of its writes. O(reads and
+  // writes of all steps).
   template <typename Sink>
   void Report(Sink* sink);
 
@@ -87,22 +87,22 @@ class Replay {
     int32_t buffer = kNone;
   };
   struct Buffer {
-    int32_t living = 0;       // Number of live versions in it.
-    int32_t first_value = 0;  // The value that it was allocated for.
+    int32_t living = 0;       // The number of live versions in it.
+    int32_t first_value = 0;  // The value for which it was allocated.
   };
-  // A step that loads a value. A load is read if a run reads the value's version or an alias's.
+  // A step that loads a value. `is_read`: a run reads the loaded value or an alias of it.
   struct Load {
     int32_t step = 0;
     int32_t value = 0;
     bool is_read = false;
   };
-  // What Read knows of a value of a table with transfers.
+  // The state of a value in Read, for tables with transfers.
   struct Place {
-    int32_t block = kNone;  // The version that has the memory of the newest version.
-    int32_t load = kNone;   // The load that made the newest version, if one did.
-    bool is_away = false;   // Its newest version was dropped, or in memory that was.
+    int32_t block = kNone;  // The version that identifies the newest version's memory.
+    int32_t load = kNone;   // The load that created the newest version, if any.
+    bool is_away = false;   // The newest version's memory was dropped.
     bool is_on_host = false;
-    bool is_copied = false;  // Between its `out` and its `drop`.
+    bool is_copied = false;  // Between `out` and `drop`.
   };
   // An alias that comes back with its storage.
   struct Revival {
@@ -113,15 +113,15 @@ class Replay {
   Version& NewestOf(int32_t value) {
     return versions_[static_cast<size_t>(newest_[static_cast<size_t>(value)])];
   }
-  // The pairs of a step's kind (StepTable::in_place) that have not been tried yet.
-  using Takers = std::span<const int32_t>;
+  // The remaining in-place pairs of a step's kind (StepTable::in_place).
+  using InPlacePairs = std::span<const int32_t>;
 
   std::optional<ReplayFault> ReadStep(int32_t step, FreePolicy frees);
   std::optional<ReplayFault> ReadTransfer(int32_t step);
   std::optional<ReplayFault> PlaceRun(int32_t step);
   std::optional<ReplayFault> FaultAtEnd() const;
   void MakeVersion(int32_t value, int32_t step);
-  void TakeAway(int32_t value);
+  void DropVersion(int32_t value);
   void BringBack(int32_t value, int32_t step);
   bool IsOfGradient(int32_t free) const {
     return static_cast<size_t>(FreeOf(free)) >= table_.bytes.size();
@@ -129,9 +129,9 @@ class Replay {
   bool IsLoad(int32_t kind) const {
     return kind >= table_.first_transfer && table_.TransferOf(kind) == StepKind::kIn;
   }
-  bool CanBeTaken(int32_t value, int32_t step);
-  Takers TakersOf(int32_t kind, int32_t step);
-  int32_t TakenBy(int32_t write, int32_t step, Takers* takers);
+  bool CanReuseMemory(int32_t value, int32_t step);
+  InPlacePairs PairsToTry(int32_t kind, int32_t step);
+  int32_t FindReusedBuffer(int32_t write, int32_t step, InPlacePairs* pairs_left);
   template <typename Sink>
   void ReportWrites(int32_t kind, int32_t step, Sink* sink);
   template <typename Sink>
@@ -145,15 +145,15 @@ class Replay {
 
   const StepTable& table_;
   std::span<const int32_t> steps_;
-  std::vector<Version> versions_;  // In the order of making.
-  std::vector<int32_t> newest_;    // Version of each value, or kNone.
+  std::vector<Version> versions_;  // In the order of creation.
+  std::vector<int32_t> newest_;    // The newest version of each value, or kNone.
   std::vector<Buffer> buffers_;
-  size_t reported_ = 0;  // Number of versions reported so far.
-  // These are empty unless the table has transfers.
+  size_t reported_ = 0;  // The number of versions reported so far.
+  // Empty unless the table has transfers.
   std::vector<Place> places_;
   std::vector<Load> loads_;
   std::vector<Revival> revivals_;  // In the order of the steps.
-  size_t revived_ = 0;             // Number of revivals reported so far.
+  size_t revived_ = 0;             // The number of revivals reported so far.
 };
 
 template <typename Sink>
@@ -183,7 +183,7 @@ void Replay::Report(Sink* sink) {
 
 template <typename Sink>
 void Replay::ReportWrites(int32_t kind, int32_t step, Sink* sink) {
-  Takers takers = TakersOf(kind, step);
+  InPlacePairs pairs_left = PairsToTry(kind, step);
   for (const int32_t write : table_.writes[kind]) {
     const auto at = static_cast<size_t>(write);
     const int32_t base = table_.alias_of[at];
@@ -191,7 +191,7 @@ void Replay::ReportWrites(int32_t kind, int32_t step, Sink* sink) {
     if (base != kNone) {
       buffer = NewestOf(base).buffer;
     } else if (table_.is_in_memory[at]) {
-      buffer = TakenBy(write, step, &takers);
+      buffer = FindReusedBuffer(write, step, &pairs_left);
       if (buffer == kNone) {
         buffer = static_cast<int32_t>(buffers_.size());
         buffers_.push_back({0, write});
@@ -227,13 +227,13 @@ template <typename Sink>
 void Replay::ReleaseIfDead(int32_t value, int32_t step, Sink* sink) {
   Version& version = NewestOf(value);
   if (version.dies_at != step) return;
-  version.dies_at = kNone;  // A step may read a value twice, but a version dies once.
+  version.dies_at = kNone;  // A version dies once, even if the step reads it twice.
   if (version.buffer == kNone) return;
   Buffer& buffer = buffers_[static_cast<size_t>(version.buffer)];
   if (--buffer.living == 0) sink->Release(version.buffer, buffer.first_value);
 }
 
-// The sink of a replay (replay.h) that measures the peak and the cost.
+// A sink of Replay that measures the peak and the cost.
 class PeakMeter {
  public:
   explicit PeakMeter(const StepTable& table) : table_(table) {}  // Keeps a reference to `table`.
@@ -254,7 +254,7 @@ class PeakMeter {
     return list[static_cast<size_t>(i)];
   }
 
-  // Accounts for a step that also needs `gradients`, which the replay does not track.
+  // Measures a step with `gradients` in memory, which the replay does not track.
   void Measure(int32_t kind, Bytes gradients) {
     cost_ += Of(table_.cost, kind);
     const Bytes needed = live_ + gradients + Of(table_.workspace, kind);

@@ -1,15 +1,14 @@
-// The core data structure of ckplan: an explicit list of what a training step does, in order.
+// The core data structure of ckplan: the ordered list of the steps of a training step.
 //
-// Every strategy, however clever, is lowered to a Schedule, and the simulator, the arena, the
-// checker, the emitters and the executor read nothing else. Example: a chain a → b → c where the
-// backward of c reads b, which is dropped and recomputed:
+// Every strategy is lowered to a Schedule, and the simulator, the arena, the checker, the emitters
+// and the executor use only schedules. Example: a chain a → b → c where the backward of c reads b,
+// which is dropped and recomputed:
 //
 //   forward a, forward b, forward c, loss, forward b, backward c, backward b, backward a
 //
 // The schedule of a joint graph (lib/problem/graph/joint_graph.h) consists of runs of its
-// operations and, if values may be copied to the host, of transfers
-// (lib/problem/schedule/transfers.h says what they do). At the end: the orders in which nodes may
-// run backward.
+// operations and, with offloading, of transfers (lib/problem/schedule/transfers.h). The end of this
+// file defines the orders in which nodes may run backward.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +22,18 @@
 namespace ckplan {
 
 enum class StepKind : uint8_t {
-  kForward,   // Run a node forward: for the first time, or again to recompute its outputs.
-  kLoss,      // Create the gradient of every output of the graph.
+  kForward,   // Run a node forward: the first run, or a recomputation of its outputs.
+  kLoss,      // Create the gradient of each output of the graph.
   kBackward,  // Run a node backward.
   kFree,      // Release a tensor; only in schedules with explicit frees.
   // Release the gradient of a tensor; only in schedules with explicit frees for graphs whose
   // backward steps are by input (BackwardForm).
   kFreeGradient,
-  kRun,  // Run an operation of a joint graph, for the first time or again.
+  kRun,  // Run an operation of a joint graph: the first run or a recomputation.
   // Transfers of a value of a joint graph, between the device and its host.
-  kOut,   // Begin to copy the value to the host. It stays as it is until its drop.
-  kDrop,  // Wait until that copy is complete, and release the value on the device.
-  kIn,    // Allocate the value on the device again, and begin to copy it back.
+  kOut,   // Begin to copy the value to the host. The value must not change until its drop.
+  kDrop,  // Wait for that copy, and release the value on the device.
+  kIn,    // Allocate the value on the device, and begin to copy it back.
 };
 
 constexpr bool IsTransfer(StepKind kind) { return kind >= StepKind::kOut; }
@@ -63,7 +62,7 @@ struct Step {
 
 enum class FreePolicy : uint8_t {
   kLiveness,  // A version of a tensor dies after the last step that reads it.
-  kExplicit,  // A version dies at its kFree step: the papers' batch-wise frees.
+  kExplicit,  // A version dies at its kFree step, as in the papers.
 };
 
 struct Schedule {
@@ -73,43 +72,42 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-// Runs everything forward in this order, then the loss, then everything backward, with no
-// recomputation.
+// Runs the nodes forward in this order, then the loss, then the nodes backward in reverse.
 Schedule KeepAllSchedule(const std::vector<NodeId>& order);
 Schedule KeepAllInOwnOrder(const TensorGraph& graph);
 
 // Returns the nodes in the order of their first forward steps.
 std::vector<NodeId> ForwardOrder(const Schedule& schedule);
 
-// The tensors that a step needs in memory, for schedules of forward graphs.
+// Returns the tensors that a step of a forward graph reads.
 const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step);
 
 bool HasTransfers(const Schedule& schedule);
 
-// Convert runs to a schedule of a joint graph, and back. RunsOf leaves out transfers.
+// Convert runs to a schedule of a joint graph, and back. RunsOf skips transfers.
 Schedule ScheduleOfRuns(std::span<const NodeId> runs);
 std::vector<NodeId> RunsOf(const Schedule& schedule);
 
-// The decision of a solver, before it is lowered to a Schedule.
+// ---- Strategies: the decisions of solvers, before they are lowered to a Schedule ----
 
 // An increasing sequence of lower sets L_1 < ... < L_k = V (Kusumoto et al. 2019, section 3):
 // node v belongs to L_i \ L_{i-1} with i - 1 = segment_of[v]. The forward pass keeps the boundary
-// of every L_i; a segment is recomputed once when its backward begins. The last segment is kept.
+// of each L_i and the last segment. The other segments are recomputed when their backward begins.
 struct LowerSetSequence {
   IdVector<NodeId, int32_t> segment_of;
   int32_t segment_count = 0;
 };
 
-// Any set of nodes whose results stay in memory from their forward run on. Every other result is
-// recomputed once, when backward first reads it.
+// A set of nodes whose results stay in memory after forward. Other results are recomputed once,
+// when backward first reads them.
 struct KeptSet {
   IdVector<NodeId, bool> is_kept;
 };
 
-// Blocks in forward order, cut again and again into kept_per_level + 1 ranges of sizes as equal as
-// possible (Chen et al. 2016, section 4.4). What crosses the cuts of a range is kept during the
-// range's backward, and every range but the last runs forward again before its own backward begins.
-// No block reads from a later block. See lower.h.
+// Blocks in forward order, cut recursively into kept_per_level + 1 ranges of nearly equal size
+// (Chen et al. 2016, section 4.4). Results that cross the cuts of a range are kept during the
+// range's backward, and each range except the last reruns forward before its backward. No block
+// reads from a later block. See lower.h.
 struct RecursiveSplit {
   IdVector<NodeId, int32_t> block_of;
   int32_t block_count = 0;     // At least 1; no block is empty.
@@ -118,35 +116,33 @@ struct RecursiveSplit {
 
 using Strategy = std::variant<LowerSetSequence, KeptSet, RecursiveSplit, Schedule>;
 
-// The orders in which the nodes of a training step may run backward.
+// ---- The orders in which the nodes of a training step may run backward ----
 //
 // A schedule is *mirrored* if every node runs forward before the loss, and backward in the reverse
-// of the order of the first forward runs. Any other order is a training step as well if each node
-// runs backward once, after the loss, after its own first forward run, after every node that
-// contributes to the gradient of one of its outputs, and in the reverse of the graph's order among
-// the nodes that contribute to the same gradient. The gradient of a parameter that several nodes
-// train counts as such a gradient.
+// of the order of the first forward runs. Other orders are also allowed if each node runs backward
+// once, after the loss, after its own first forward run, after all nodes that contribute to the
+// gradient of one of its outputs, and in reverse graph order among the nodes that contribute to the
+// same gradient, including the gradient of a parameter that several nodes train.
 //
 //        ┌─▶ b ─┐      The gradient of a's output gets contributions from b, c and d. They are
-//     a ─┼─▶ c ─┼─▶ e  added in the reverse of the graph's order, ((d + c) + b). So e, d, c, b, a
-//        └─▶ d ─┘      is the only order here. Nodes that share no gradient may change places.
+//     a ─┼─▶ c ─┼─▶ e  added in reverse graph order, ((d + c) + b). So e, d, c, b, a is the only
+//        └─▶ d ─┘      order here. Nodes that do not share a gradient can swap places.
 //
-// So each sum is associated in one way only. Every such schedule computes, bit for bit, the
-// gradients of keeping everything in the graph's own order; a mirrored schedule computes those of
-// keeping everything in its own forward order. Nodes that no gradient reaches contribute nothing.
+// So the order of each sum is fixed. Such a schedule computes bit-identical gradients to keep-all
+// in the graph's own order; a mirrored schedule, to keep-all in its own forward order. Nodes that
+// no gradient reaches contribute nothing.
 bool IsMirrored(const Schedule& schedule);
 
-// Returns the forward order in which keeping everything computes the same gradients as the
-// schedule, bit for bit. The schedule must have passed Simulator::Run.
+// Returns the forward order in which keep-all computes bit-identical gradients to the schedule. The
+// schedule must have passed Simulator::Run.
 std::vector<NodeId> ForwardOrderOfSameGradients(const TensorGraph& graph, const Schedule& schedule);
 
-// Which backward steps must precede which in a schedule that is not mirrored. O(nodes + edges).
+// The precedence of backward steps in a schedule that is not mirrored. O(nodes + edges).
 struct BackwardPrecedence {
   explicit BackwardPrecedence(const TensorGraph& graph);
 
-  IdVector<NodeId, bool> is_reached;  // Whether a gradient reaches the node.
-  // The nodes whose backward must run before that of the node; those implied by others are left
-  // out.
+  IdVector<NodeId, bool> is_reached;  // A gradient reaches the node.
+  // The nodes whose backward must run before the node's, without those that others imply.
   IdVector<NodeId, std::vector<NodeId>> after;
 };
 

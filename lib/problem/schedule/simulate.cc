@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-// Sums live gradient bytes and remembers the highest sum since the last reset.
+// Sums live gradient bytes and tracks the highest sum since the last reset.
 class ByteCounter {
  public:
   explicit ByteCounter(const TensorGraph& graph) : graph_(graph) {}
@@ -38,7 +38,7 @@ class ByteCounter {
 
 }  // namespace
 
-// Measures a schedule of a forward graph with its gradients, and the memory of other micro-batches.
+// Measures a schedule of a forward graph with gradients and the memory of other micro-batches.
 class Simulator::ForwardMeter : public PeakMeter {
  public:
   ForwardMeter(const StepTable& table, const GradientProfile& profile, int32_t loss)
@@ -71,7 +71,7 @@ class Simulator::ForwardMeter : public PeakMeter {
   const int32_t loss_;
   const std::vector<Bytes>& bytes_;
   const int32_t tensors_;
-  Bytes freed_;                        // Gradients that frees have released.
+  Bytes freed_;                        // Gradients released by frees.
   int32_t last_kind_ = Replay::kNone;  // The last step that is not a free.
   Bytes gradients_;
   Bytes saved_;
@@ -129,16 +129,16 @@ Error Simulator::FaultOf(const Schedule& schedule, const ReplayFault& fault) con
     case ReplayFault::Kind::kFreesAbsent:
       return StepError(schedule, fault.step, "frees a tensor that is not in memory");
     case ReplayFault::Kind::kNotFreed:
-      return StepError(schedule, fault.step, "makes a tensor that is in memory already");
+      return StepError(schedule, fault.step, "writes a tensor that is already in memory");
     case ReplayFault::Kind::kCopyUnderWay:
       return StepError(schedule, fault.step,
                        "changes " + tensor + " while its copy to the host is under way");
     case ReplayFault::Kind::kNoCopy:
       return StepError(schedule, fault.step, "has no copy to the host to wait for");
     case ReplayFault::Kind::kNotOnHost:
-      return StepError(schedule, fault.step, "loads what is not on the host");
+      return StepError(schedule, fault.step, "loads a value that is not on the host");
     case ReplayFault::Kind::kUnreadLoad:
-      return StepError(schedule, fault.step, "loads what no run reads");
+      return StepError(schedule, fault.step, "loads a value that no run reads");
     case ReplayFault::Kind::kNeverDropped:
       return MakeError(ErrorCode::kInvalidInput,
                        fmt::format("schedule: {} is copied to the host and never dropped", tensor));
@@ -154,17 +154,17 @@ Error Simulator::StepError(const Schedule& schedule, size_t step, const std::str
   const Step& s = schedule.steps[step];
   std::string what = kVerbs[static_cast<size_t>(s.kind)];
   const auto index = static_cast<size_t>(s.index);
-  const bool is_of_tensor = s.is_free() || s.is_transfer();
-  if (is_of_tensor && index < of_.tensor_count()) {
+  const bool names_tensor = s.is_free() || s.is_transfer();
+  if (names_tensor && index < of_.tensor_count()) {
     what += fmt::format(" of \"{}\"", of_.NameOf(s.tensor()));
-  } else if (!is_of_tensor && s.kind != StepKind::kLoss && index < of_.node_count()) {
+  } else if (!names_tensor && s.kind != StepKind::kLoss && index < of_.node_count()) {
     what += fmt::format(" of \"{}\"", of_.NameOf(s.node()));
   }
   return MakeError(ErrorCode::kInvalidInput,
                    fmt::format("schedule: step {} ({}) {}", step, what, fault));
 }
 
-// Checks that the graph has these steps, and that none is repeated which must not be. Counts them.
+// Counts the steps. Checks that the graph has them and allows their repetitions.
 Result<Done> Simulator::CheckRuns(const Schedule& schedule) {
   runs_.assign(table_.reads.size(), 0);
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
@@ -175,7 +175,7 @@ Result<Done> Simulator::CheckRuns(const Schedule& schedule) {
                                 (!of_.is_joint() && FreesGradients(of_.forward(), schedule.frees));
       const bool may_free = schedule.frees == FreePolicy::kExplicit && index < of_.tensor_count();
       if (!may_free || !is_free_here) {
-        return StepError(schedule, k, "frees what this schedule may not free");
+        return StepError(schedule, k, "frees something that this schedule must not free");
       }
       continue;
     }
@@ -184,10 +184,10 @@ Result<Done> Simulator::CheckRuns(const Schedule& schedule) {
       continue;
     }
     if ((step.kind == StepKind::kRun) != of_.is_joint()) {
-      return StepError(schedule, k, "is for the other form of a training step");
+      return StepError(schedule, k, "does not match the kind of graph");
     }
     if (step.kind != StepKind::kLoss && index >= of_.node_count()) {
-      return StepError(schedule, k, "runs what the graph does not have");
+      return StepError(schedule, k, "runs a node that the graph does not have");
     }
     const auto kind =
         static_cast<size_t>(of_.is_joint() ? step.index : KindOf(of_.forward(), step));
@@ -198,29 +198,30 @@ Result<Done> Simulator::CheckRuns(const Schedule& schedule) {
   return Done{};
 }
 
-// Checks what does not depend on other steps.
+// Checks a transfer independently of other steps.
 Result<Done> Simulator::CheckTransfer(const Schedule& schedule, size_t k) const {
   const Step& step = schedule.steps[k];
-  if (!of_.is_joint()) return StepError(schedule, k, "is for the other form of a training step");
+  if (!of_.is_joint()) return StepError(schedule, k, "does not match the kind of graph");
   if (of_.link() == nullptr) return StepError(schedule, k, "needs a link to the host");
-  if (schedule.frees == FreePolicy::kExplicit) return StepError(schedule, k, "needs liveness");
+  if (schedule.frees == FreePolicy::kExplicit)
+    return StepError(schedule, k, "is not allowed with explicit frees");
   if (static_cast<size_t>(step.index) >= of_.tensor_count()) {
-    return StepError(schedule, k, "moves what the graph does not have");
+    return StepError(schedule, k, "moves a value that the graph does not have");
   }
   if (table_.may_move[static_cast<size_t>(step.index)]) return Done{};
-  return StepError(schedule, k, "moves a result, or what has no memory of its own");
+  return StepError(schedule, k, "moves a result or a value without its own memory");
 }
 
 Result<Done> Simulator::CheckNeeded() const {
   for (size_t kind = 0; kind < runs_.size(); ++kind) {
     if (runs_[kind] > 0 || !table_.is_needed[kind]) continue;
     return MakeError(ErrorCode::kInvalidInput,
-                     fmt::format("schedule: {} never runs, but must", NameOfKind(kind)));
+                     fmt::format("schedule: {} must run but does not", NameOfKind(kind)));
   }
   return Done{};
 }
 
-// The name of a kind of step for messages.
+// Returns the name of a kind of step for messages.
 std::string Simulator::NameOfKind(size_t kind) const {
   const size_t nodes = of_.node_count();
   if (kind == nodes) return "the loss";
@@ -255,7 +256,7 @@ Result<Done> Simulator::CheckOrder(const Schedule& schedule) {
   return is_mirrored ? Done{} : CheckFreeOrder(schedule);
 }
 
-// Applies the rules of schedule.h to a schedule that is not mirrored.
+// Checks a schedule that is not mirrored by the rules of schedule.h.
 Result<Done> Simulator::CheckFreeOrder(const Schedule& schedule) {
   const TensorGraph& graph = of_.forward();
   if (!precedence_) precedence_.emplace(graph);
@@ -278,7 +279,7 @@ Result<Done> Simulator::CheckFreeOrder(const Schedule& schedule) {
   return Done{};
 }
 
-// Checks that gradients which steps read are there, and that each is freed once.
+// Checks that steps read only gradients in memory, and that each gradient is freed once.
 Result<Done> Simulator::CheckGradientFrees(const Schedule& schedule) {
   const TensorGraph& graph = of_.forward();
   ByteCounter counter(graph);
@@ -327,7 +328,7 @@ void Simulator::UpdateProfile(FreePolicy frees) {
   const bool is_held = FreesGradients(of_.forward(), frees);
   const bool is_same = profile_.order == order && profile_.is_held == is_held;
   if (is_same && !profile_.during.empty()) return;
-  // Left empty until the profile is complete, because the work may be stopped.
+  // Stays empty until the profile is complete, since a stop may interrupt the work.
   profile_.order.clear();
   profile_.during.assign(table_.reads.size(), Bytes(0));
   profile_.after.assign(table_.reads.size(), Bytes(0));

@@ -1,19 +1,20 @@
-// The simulator measures how much memory a schedule needs at its worst step, exact to the byte, and
-// how much work it repeats; docs/algorithms.md describes the model in words. The checker
-// (lib/planning/plan/check.h), which does not use the simulator, judges whether a plan is right.
+// The simulator measures a schedule's peak memory, exact to the byte, and the work that it repeats;
+// docs/algorithms.md describes the model. The checker (lib/planning/plan/check.h) verifies plans
+// without using the simulator.
 //
-// Memory while a step runs = live tensors before it + what it allocates + its workspace:
-//   run, forward(n)  allocates what it writes, unless that takes over the memory of an equally
-//                    large tensor that dies here (replay.h)
+// Memory while a step runs = live tensors before it + its allocations + its workspace:
+//   run, forward(n)  allocates its writes, except those that reuse the memory of a tensor of the
+//   same
+//                    size that dies here (replay.h)
 //   loss             allocates the gradients of the graph's outputs
 //   backward(n)      allocates gradients, see gradients.h
-// A version of a tensor lives from the step that makes it to its last read (replay.h). Each other
-// micro-batch in flight adds, during the whole schedule, what it has in memory after the loss
-// without its gradients. Constants (parameters, inputs, ...) are not in these figures. Schedules of
-// joint graphs may move values to the host and back, as transfers.h says.
+// A version of a tensor lives from the step that creates it to its last read (replay.h). Each other
+// micro-batch in flight adds its memory after the loss, without gradients, to the whole schedule.
+// Constants (parameters, inputs, ...) are not included. Schedules of joint graphs may move values
+// to the host and back (transfers.h).
 //
-// Cost: O(reads and writes of all steps). The constructor lays the graph out flat once, so the many
-// schedules of a budget search are replayed at more than 10 million steps a second.
+// Cost: O(reads and writes of all steps). The constructor builds flat tables once, so that a budget
+// search can replay more than 10 million steps a second.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,7 @@ struct Simulation {
   Bytes peak;
   size_t peak_step = 0;  // The first step that needs `peak`.
   Cost cost;             // The cost of all runs; for a forward graph, of all forward runs.
-  // The time beyond one run of each node or operation: `cost` and `stall` less that.
+  // The time in addition to one run of each node or operation, including `stall`.
   Cost overhead;
   Bytes other_micro_batches = Bytes(0);  // Part of `peak`.
   // Zero without transfers.
@@ -45,30 +46,29 @@ struct Simulation {
   Bytes transferred = Bytes(0);  // Bytes of all copies, to the host and back.
 };
 
-// The peak of keeping everything in the graph's own order, which budgets in percent refer to.
+// Returns the keep-all peak in the graph's own order, to which budgets in percent refer.
 Bytes KeepAllPeak(const TrainingStep& step);
 
 class Simulator {
  public:
   explicit Simulator(const TrainingStep& step);  // Refers to the step's graphs.
 
-  // Returns kInvalidInput if the schedule is not a training step of the graph: a step that the
-  // graph does not have or that must not run twice, a read of an absent tensor, something needed
-  // that never runs, a backward in an order that schedule.h does not allow, memory that is
-  // still live at the end, or a transfer against the rules of transfers.h. The error names the step
-  // and the tensor.
+  // kInvalidInput: the schedule is not a training step of the graph. It has a step that the graph
+  // does not have, a step that must not run twice, a read of an absent tensor, an order of backward
+  // steps that schedule.h does not allow, or a transfer against the rules of transfers.h, or it
+  // lacks a required step or free. The error names the step and the tensor.
   Result<Simulation> Run(const Schedule& schedule);
   // Measures these runs of a joint graph.
   Result<Simulation> Run(std::span<const OpId> runs) { return Run(ScheduleOfRuns(runs)); }
 
  private:
-  // Gradient bytes by kind of step (step_table.h) for one order of the backward steps: the maximum
-  // while the step runs, and the amount after it. Only the loss and backward steps have any.
+  // The gradient bytes by kind of step (step_table.h) for one order of backward steps: the maximum
+  // during the step, and the amount after it.
   struct GradientProfile {
     std::vector<NodeId> order;
     std::vector<Bytes> during;
     std::vector<Bytes> after;
-    bool is_held = false;  // Whether nothing is released here, since frees say when.
+    bool is_held = false;  // Only frees release gradients.
   };
   class ForwardMeter;
 
@@ -85,11 +85,11 @@ class Simulator {
   Error StepError(const Schedule& schedule, size_t step, const std::string& fault) const;
 
   const TrainingStep of_;
-  StepTable table_;  // Has transfers after the first schedule that has any.
+  StepTable table_;  // Has transfers after the first schedule with transfers.
   Replay replay_;
   GradientProfile profile_;
-  std::optional<BackwardPrecedence> precedence_;  // Set when a schedule is not mirrored.
-  // Working memory of Run, reused from one schedule to the next.
+  std::optional<BackwardPrecedence> precedence_;  // Set by a schedule that is not mirrored.
+  // The working memory of Run, reused between schedules.
   std::vector<NodeId> order_;           // The order of the first forward runs.
   std::vector<NodeId> backward_order_;  // The order of the backward steps.
   std::vector<int32_t> runs_;           // By kind of step.

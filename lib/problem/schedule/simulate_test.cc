@@ -133,12 +133,12 @@ TEST_CASE("simulate: the fault of an invalid training step names the step and th
        [](std::vector<Step>* s) {
          *s = KeepAllSchedule({NodeId(1), NodeId(0), NodeId(2)}).steps;  // b before a
        }},
-      {"never runs, but must", [](std::vector<Step>* s) { s->pop_back(); }},
+      {"must run but does not", [](std::vector<Step>* s) { s->pop_back(); }},
       {"which adds to a gradient first", [](std::vector<Step>* s) { std::swap((*s)[4], (*s)[5]); }},
       {"must not run twice", [](std::vector<Step>* s) { s->push_back((*s)[4]); }},
       {"must not run twice", [](std::vector<Step>* s) { s->push_back(Step::Loss()); }},
-      {"\"a\" never runs, but must", [](std::vector<Step>* s) { s->clear(); }},
-      {"the loss never runs, but must",
+      {"\"a\" must run but does not", [](std::vector<Step>* s) { s->clear(); }},
+      {"the loss must run but does not",
        [](std::vector<Step>* s) { s->erase(s->begin() + 3, s->end()); }},
       {"before its node has run forward", [](std::vector<Step>* s) { s->erase(s->begin() + 2); }},
       {"does not have", [](std::vector<Step>* s) { (*s)[0].index = 99; }},
@@ -339,8 +339,8 @@ TEST_CASE("runs: the fault of an invalid plan names the step and the value") {
   CHECK(fault({0, 2}) ==
         "schedule: step 1 (run of \"f_c\") reads value \"b\", which is not in memory");
   CHECK(fault({0, 1, 2, 2, 3, 4}) == "schedule: step 3 (run of \"f_c\") must not run twice");
-  CHECK(fault({0, 1, 2, 3}) == "schedule: \"b_b\" never runs, but must");
-  CHECK(fault({0, 9}) == "schedule: step 1 (run) runs what the graph does not have");
+  CHECK(fault({0, 1, 2, 3}) == "schedule: \"b_b\" must run but does not");
+  CHECK(fault({0, 9}) == "schedule: step 1 (run) runs a node that the graph does not have");
 }
 
 TEST_CASE("joint graph: all faults of the parts are reported at once") {

@@ -19,18 +19,18 @@ namespace ckplan {
 
 namespace {
 
-// Gradients that are written over the values they were computed from (Chen et al. 2016, section 3).
-// Fig. 1 of the paper writes a sigmoid in place of the layer below it and uses that memory again in
-// the sigmoid's backward. Only static_allocation.h uses this: the simulator and the executor give
-// every gradient memory of its own.
+// Gradients that overwrite the values from which they are computed (Chen et al. 2016, section 3).
+// Fig. 1 of the paper writes a sigmoid in place of the layer below and reuses that memory in the
+// sigmoid's backward. The simulator and the executor do not do this: each gradient has its own
+// memory.
 //
-// An operation with an in-place pair (output, input) is elementwise. Its backward is too: it reads
-// each element once. So the gradient of `input` may take over the memory of any equally large value
-// that this backward is the last to read. The output is tried first, then the inputs of all pairs,
-// then the output's gradient, each in the order of the pairs. A contribution that is added to a
-// gradient may also be in place; the sum has memory of its own.
+// An operation with an in-place pair (output, input) is elementwise, and so is its backward. So the
+// gradient of `input` may reuse the memory of any value of the same size that this backward is the
+// last to read: first the outputs of all pairs, then the inputs, then the outputs' gradients, each
+// in the order of the pairs. A contribution that is added to a gradient may also be in place; the
+// sum has its own memory.
 
-inline constexpr int32_t kOwnMemory = -1;
+inline constexpr int32_t kNoTakeover = -1;
 
 constexpr size_t kNever = SIZE_MAX;
 
@@ -40,7 +40,7 @@ class TakeoverFinder {
       : graph_(graph),
         schedule_(schedule),
         timeline_(timeline),
-        taken_over_(timeline.buffers.size(), kOwnMemory),
+        taken_over_(timeline.buffers.size(), kNoTakeover),
         last_read_at_(schedule.steps.size()),
         listed_at_(timeline.buffers.size(), kNever),
         released_at_(timeline.buffers.size(), kNever),
@@ -92,7 +92,7 @@ class TakeoverFinder {
     }
   }
 
-  // Fills available_ in the order that the header describes.
+  // Fills available_ in the order described above.
   void ListDying(const Node& node, const std::vector<size_t>& output_gradients) {
     available_.clear();
     for (const size_t v : last_read_at_[step_]) dying_[timeline_.versions[v].tensor] = {step_, v};
@@ -132,7 +132,7 @@ class TakeoverFinder {
   std::vector<size_t> gradient_buffers_;                 // Indexed by the replay's buffer numbers.
   std::vector<size_t> listed_at_;                        // Step, indexed by buffer.
   std::vector<size_t> released_at_;                      // Step, indexed by buffer.
-  IdVector<TensorId, std::pair<size_t, size_t>> dying_;  // A step, and the version that dies there.
+  IdVector<TensorId, std::pair<size_t, size_t>> dying_;  // A step, and a version that dies at it.
   IdVector<TensorId, size_t> paired_at_;                 // Step.
   std::vector<std::pair<size_t, size_t>> written_;       // Pairs of input and buffer, at this step.
   std::map<Bytes, std::queue<size_t>> available_;        // At this step, by size.
@@ -140,18 +140,18 @@ class TakeoverFinder {
   size_t step_ = 0;
 };
 
-// For each buffer of the timeline: the earlier buffer whose memory it takes over, or kOwnMemory.
-// Schedules with explicit frees, and graphs whose backward is by input, have nothing in place.
-// `timeline` must be that of the schedule. O(b log b) for b buffers, reads and pairs of all steps.
+// Returns, for each buffer of the schedule's timeline, the earlier buffer whose memory it reuses,
+// or kNoTakeover. Nothing is in place with explicit frees or backward by input. O(b log b) for b
+// buffers, reads and pairs of all steps.
 std::vector<int32_t> GradientsInPlace(const TensorGraph& graph, const Schedule& schedule,
                                       const Timeline& timeline) {
   if (schedule.frees == FreePolicy::kExplicit || graph.backward() == BackwardForm::kByInput) {
-    return std::vector<int32_t>(timeline.buffers.size(), kOwnMemory);
+    return std::vector<int32_t>(timeline.buffers.size(), kNoTakeover);
   }
   return TakeoverFinder(graph, schedule, timeline).Find();
 }
 
-// Nothing is in place, so each version of a tensor counts, not each buffer.
+// Counts each version of a tensor instead of each buffer, since nothing is in place.
 Bytes OwnMemory(const TensorGraph& graph, const Timeline& timeline) {
   Bytes total;
   for (const Version& version : timeline.versions) total += graph.tensor(version.tensor).bytes;
@@ -165,13 +165,13 @@ Bytes OwnBuffers(const Timeline& timeline, const std::vector<int32_t>& taken_ove
   Bytes total;
   for (size_t i = 0; i < timeline.buffers.size(); ++i) {
     const Buffer& buffer = timeline.buffers[i];
-    if (buffer.kind == BufferKind::kWorkspace || taken_over[i] != kOwnMemory) continue;
+    if (buffer.kind == BufferKind::kWorkspace || taken_over[i] != kNoTakeover) continue;
     total += buffer.bytes;
   }
   return total;
 }
 
-// The reusable pieces of memory, each named by its tag.
+// A pool of reusable pieces of memory, identified by tags.
 class TagPool {
  public:
   size_t Take(Bytes bytes) {
@@ -196,7 +196,7 @@ class TagPool {
   }
 
  private:
-  std::vector<Bytes> sizes_;  // Size of the piece of each tag.
+  std::vector<Bytes> sizes_;  // By tag.
   std::set<std::pair<Bytes, size_t>> free_;
 };
 
@@ -206,16 +206,15 @@ Bytes SharedMemory(const Timeline& timeline, const std::vector<int32_t>& taken_o
     size_t buffer;
     bool is_begin;
   };
-  // Memory that is taken over stays in use until both lives have ended, because other gradients of
-  // the same step may be computed from the old value. A buffer comes before those that take it
-  // over.
-  std::vector<bool> lives_on(timeline.buffers.size());
+  // Memory that is reused in place stays in use until both lives end, since other gradients of the
+  // same step may be computed from the old value. A buffer precedes those that reuse it.
+  std::vector<bool> is_taken_over(timeline.buffers.size());
   std::vector<int64_t> end_of(timeline.buffers.size());
   for (size_t i = 0; i < timeline.buffers.size(); ++i) {
     end_of[i] = timeline.buffers[i].end;
-    if (taken_over[i] == kOwnMemory) continue;
+    if (taken_over[i] == kNoTakeover) continue;
     const auto old = static_cast<size_t>(taken_over[i]);
-    lives_on[old] = true;
+    is_taken_over[old] = true;
     end_of[i] = std::max(end_of[i], end_of[old]);
   }
   std::vector<Change> events;
@@ -223,7 +222,7 @@ Bytes SharedMemory(const Timeline& timeline, const std::vector<int32_t>& taken_o
     const Buffer& buffer = timeline.buffers[i];
     if (buffer.kind == BufferKind::kWorkspace || buffer.bytes == Bytes(0)) continue;
     events.push_back({buffer.begin, i, true});
-    if (!lives_on[i]) events.push_back({end_of[i], i, false});
+    if (!is_taken_over[i]) events.push_back({end_of[i], i, false});
   }
   std::sort(events.begin(), events.end(),
             [](const Change& a, const Change& b) { return a.tick < b.tick; });  // Ticks are unique.
@@ -233,7 +232,7 @@ Bytes SharedMemory(const Timeline& timeline, const std::vector<int32_t>& taken_o
     PollStop();
     if (!event.is_begin) {
       pool.Recycle(tag_of[event.buffer]);
-    } else if (taken_over[event.buffer] != kOwnMemory) {
+    } else if (taken_over[event.buffer] != kNoTakeover) {
       tag_of[event.buffer] = tag_of[static_cast<size_t>(taken_over[event.buffer])];
     } else {
       tag_of[event.buffer] = pool.Take(timeline.buffers[event.buffer].bytes);

@@ -8,13 +8,14 @@
 namespace ckplan {
 namespace {
 
-// Leaves out the graph's inputs, which are always there and are counted with the constants.
-std::vector<int32_t> Made(const TensorGraph& graph, const std::vector<TensorId>& tensors) {
-  std::vector<int32_t> made;
+// Skips the graph's inputs, which are always in memory and count as constants.
+std::vector<int32_t> IndicesWithoutInputs(const TensorGraph& graph,
+                                          const std::vector<TensorId>& tensors) {
+  std::vector<int32_t> indices;
   for (const TensorId id : tensors) {
-    if (!graph.is_input(id)) made.push_back(id.index());
+    if (!graph.is_input(id)) indices.push_back(id.index());
   }
-  return made;
+  return indices;
 }
 
 std::vector<int32_t> PairsOf(const TensorGraph& graph, const Node& node) {
@@ -33,15 +34,16 @@ bool IsInMemory(const JointGraph& graph, ValueId id) {
   return IsCountedInPeak(storage.kind) && !storage.producer.is_none();
 }
 
-std::vector<int32_t> Made(const JointGraph& graph, const std::vector<ValueId>& values) {
-  std::vector<int32_t> made;
+std::vector<int32_t> IndicesWithoutInputs(const JointGraph& graph,
+                                          const std::vector<ValueId>& values) {
+  std::vector<int32_t> indices;
   for (const ValueId id : values) {
-    if (!graph.value(id).producer.is_none()) made.push_back(id.index());
+    if (!graph.value(id).producer.is_none()) indices.push_back(id.index());
   }
-  return made;
+  return indices;
 }
 
-// Pairs of a write and a read; the pairs of one write are adjacent, and writes keep their order.
+// Sorts pairs of a write and a read by the order of the writes.
 class PairsByWrite {
  public:
   explicit PairsByWrite(size_t value_count) : position_(value_count) {}
@@ -60,7 +62,7 @@ class PairsByWrite {
   }
 
  private:
-  // Position among the writes of the operation that was asked for last.
+  // The position of each value among the writes of the latest call.
   IdVector<ValueId, size_t> position_;
 };
 
@@ -81,16 +83,16 @@ StepTable TableOfForward(const TensorGraph& graph) {
   StepTable table;
   table.has_one_taker = true;
   for (const Node& node : graph.nodes()) {
-    table.reads.Append(Made(graph, node.inputs));
-    table.writes.Append(Made(graph, node.outputs));
+    table.reads.Append(IndicesWithoutInputs(graph, node.inputs));
+    table.writes.Append(IndicesWithoutInputs(graph, node.outputs));
     table.in_place.Append(PairsOf(graph, node));
     table.workspace.push_back(node.forward_workspace);
     table.cost.push_back(node.forward_cost);
   }
-  table.reads.Append(Made(graph, graph.outputs()));
+  table.reads.Append(IndicesWithoutInputs(graph, graph.outputs()));
   table.workspace.emplace_back();
   for (const Node& node : graph.nodes()) {
-    table.reads.Append(Made(graph, node.backward_reads));
+    table.reads.Append(IndicesWithoutInputs(graph, node.backward_reads));
     table.workspace.push_back(node.backward_workspace);
   }
   while (table.writes.size() < table.reads.size()) {
@@ -113,8 +115,8 @@ StepTable TableOfJoint(const JointGraph& graph) {
   PairsByWrite pairs(graph.values().size());
   for (const OpId id : graph.ops().ids()) {
     const Operation& op = graph.op(id);
-    table.reads.Append(Made(graph, op.reads));
-    table.writes.Append(Made(graph, op.writes));
+    table.reads.Append(IndicesWithoutInputs(graph, op.reads));
+    table.writes.Append(IndicesWithoutInputs(graph, op.writes));
     table.in_place.Append(pairs.Of(table.writes[id.index()], UsablePairs(graph, op)));
     table.workspace.push_back(op.workspace);
     table.cost.push_back(op.cost);
@@ -125,25 +127,25 @@ StepTable TableOfJoint(const JointGraph& graph) {
     const Value& value = graph.value(id);
     table.bytes.push_back(value.bytes);
     table.is_in_memory.push_back(IsInMemory(graph, id));
-    // An alias of a value that is counted elsewhere has no memory either.
+    // An alias of a value that counts as a constant has no memory either.
     table.alias_of.push_back(table.is_in_memory.back() ? value.alias_of.index() : -1);
     table.is_result.push_back(value.is_result);
   }
   return table;
 }
 
-// Adds the pseudo-kinds of one value.
+// Adds the transfer kinds of one value.
 void AppendTransfersOf(int32_t value, StepTable* table) {
-  const int32_t only[] = {value};
+  const int32_t value_list[] = {value};
   for (int32_t i = 0; i < StepTable::kTransferKinds; ++i) {
     const bool is_in = i + 1 == StepTable::kTransferKinds;
-    table->reads.Append(is_in ? std::span<const int32_t>() : only);
-    table->writes.Append(is_in ? std::span<const int32_t>(only) : std::span<const int32_t>());
+    table->reads.Append(is_in ? std::span<const int32_t>() : value_list);
+    table->writes.Append(is_in ? std::span<const int32_t>(value_list) : std::span<const int32_t>());
     table->in_place.Append({});
   }
 }
 
-// Gives all pseudo-kinds what they have in common.
+// Sets the properties that all transfer kinds share.
 void CompleteTransfers(StepTable* table) {
   const size_t kinds = table->reads.size();
   table->workspace.resize(kinds);
@@ -152,7 +154,7 @@ void CompleteTransfers(StepTable* table) {
   table->is_needed.resize(kinds, false);
 }
 
-// In the table of a forward graph, the transfers of gradients come before those of tensors.
+// A forward graph's table has the transfers of gradients before those of tensors.
 int32_t KindOfTransfer(const TrainingStep& of, const Step& step) {
   const int32_t way = static_cast<int32_t>(step.kind) - static_cast<int32_t>(StepKind::kOut);
   const auto count = static_cast<int32_t>(of.node_count());
@@ -198,7 +200,7 @@ void AddTransfers(const JointGraph& graph, StepTable* table) {
 void AddTransfers(const TensorGraph& graph, StepTable* table) {
   if (table->has_transfers()) return;
   const auto tensors = static_cast<int32_t>(graph.tensors().size());
-  // Gradients move, too, but they are no values of the table.
+  // Gradients move, too, but they are not values of the table.
   for (int32_t i = 0; i < StepTable::kTransferKinds * tensors; ++i) {
     table->reads.Append({});
     table->writes.Append({});

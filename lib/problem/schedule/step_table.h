@@ -1,16 +1,15 @@
-// A table of the reads, the writes and the workspace of each kind of step. It has all that the
-// memory of a schedule depends on, laid out flat for replays (replay.h).
+// A table of the reads, the writes and the workspace of each kind of step: all data on which a
+// schedule's memory depends, in flat arrays for replays (replay.h).
 //
 // A kind of step is a number from 0. In a forward graph with n nodes, kind k < n runs node k
 // forward, kind n is the loss, and kind n + 1 + k runs node k backward. Its values are the tensors;
-// gradients follow rules of their own (gradients.h). In a joint graph, kinds are operations and
-// values are values; only those that an operation makes, of a kind that IsCountedInPeak, are in
-// memory, and the others are counted with the constants.
+// gradients have separate rules (gradients.h). In a joint graph, kinds are operations, and values
+// are the graph's values. Only values with a producer and IsCountedInPeak are in memory; the others
+// count as constants.
 //
-// A joint graph's table may have pseudo-kinds for transfers after its operations (AddTransfers):
-// `out` and `drop` of a value read it, and `in` writes it. A forward graph's table may have them
-// for its tensors (transfers.h), after other ones for gradients, which read and write
-// nothing.
+// A joint graph's table may also have kinds for transfers (AddTransfers): `out` and `drop` read a
+// value, and `in` writes it. A forward graph's table may have them for its tensors (transfers.h),
+// after kinds for gradients, which read and write nothing.
 #pragma once
 
 #include <cstdint>
@@ -27,35 +26,33 @@ namespace ckplan {
 
 struct StepTable {
   // Indexed by kind of step.
-  FlatLists reads;   // Values that a step reads, in the order of the graph.
-  FlatLists writes;  // In the order of the graph.
-  // Pairs of a write and a read whose memory the write may take over, flat: two numbers each, in
-  // the order in which they are tried. The values of a pair are both in memory and equally large.
+  FlatLists reads;   // In the graph's order.
+  FlatLists writes;  // In the graph's order.
+  // Pairs of a write and a read whose memory the write may reuse, flat and in order of preference.
+  // Both values of a pair are in memory and have the same size.
   FlatLists in_place;
   std::vector<Bytes> workspace;
-  std::vector<Cost> cost;  // For a forward graph, nonzero only for kinds that run forward.
+  std::vector<Cost> cost;  // In a forward graph, nonzero only for forward runs.
   std::vector<bool> may_repeat;
-  std::vector<bool> is_needed;  // Every plan must have such a step.
+  std::vector<bool> is_needed;  // Every plan must have a step of this kind.
 
   // Indexed by value.
   std::vector<Bytes> bytes;
-  std::vector<int32_t> alias_of;   // The value whose memory it shares; -1 if it has its own.
-  std::vector<bool> is_in_memory;  // False if it is counted elsewhere.
+  std::vector<int32_t> alias_of;   // The value whose memory it shares, or -1.
+  std::vector<bool> is_in_memory;  // False if it counts as a constant.
   std::vector<bool> is_result;     // Its last version lives to the end.
-
-  // If true, a step takes over memory for at most one write, by the first pair that is possible.
-  // Otherwise it may do so for each of its writes, whose pairs are adjacent and in the order of the
-  // writes.
+  // True: a step reuses memory for at most one write, with the first possible pair. False: it may
+  // do so for each write; the pairs are then in the order of the writes.
   bool has_one_taker = false;
 
-  // The first kind that is a transfer. The next three are for tables that have transfers only.
+  // The first transfer kind. This and the next three are set only in tables with transfers.
   int32_t first_transfer = std::numeric_limits<int32_t>::max();
   std::vector<int32_t> storage_of;  // Indexed by value: the end of its chain of aliases.
   FlatLists aliases;                // Indexed by value: the values whose storage it is, ascending.
   std::vector<bool> may_move;       // Indexed by value: see MovableValues.
 
   bool has_transfers() const { return !storage_of.empty(); }
-  // For kinds from `first_transfer` on.
+  // For transfer kinds.
   StepKind TransferOf(int32_t kind) const {
     return static_cast<StepKind>(static_cast<int32_t>(StepKind::kOut) +
                                  (kind - first_transfer) % kTransferKinds);
@@ -65,26 +62,26 @@ struct StepTable {
   static constexpr int32_t kTransferKinds = 3;
 };
 
-// Without transfers, whether or not the step has a link to a host.
+// Returns the table without transfers.
 StepTable TableOf(const TrainingStep& step);
-// The values that plans may move to the host: those that have memory of their own which counts in
-// the peak and that holds no result, neither in an alias nor as an arriving gradient.
+// Returns a flag per value: whether plans may move it to the host. Its memory must be its own,
+// count in the peak, and not hold a result (including aliases and arriving gradients).
 IdVector<ValueId, bool> MovableValues(const JointGraph& graph);
-// Adds the pseudo-kinds of the transfers of all values, unless the table has them.
+// Adds the transfer kinds of all values, unless the table has them.
 void AddTransfers(const JointGraph& graph, StepTable* table);
 void AddTransfers(const TensorGraph& graph, StepTable* table);
-// Returns the table with what the schedule needs.
+// Returns the table, with transfers if the schedule has any.
 StepTable TableFor(const TrainingStep& step, const Schedule& schedule);
 
 // Returns the kind of a step of a forward graph. The step must not be a free.
 int32_t KindOf(const TensorGraph& graph, const Step& step);
 
-// FreeOf encodes the freeing of a value among kinds of steps; the next function decodes it. The
-// gradients of a forward graph are numbered after its values here.
+// Encodes the free of a value as a negative kind of step, and decodes it. In a forward graph,
+// gradients are numbered after the tensors.
 constexpr int32_t FreeOf(int32_t value) { return -1 - value; }
 
-// Translates the steps of a schedule, which must all be of the graph's form, for replays. Transfers
-// need a table that has them.
+// Translates the steps of a schedule to kinds for replays. All steps must be of the graph's form.
+// Transfers need a table with transfers.
 std::vector<int32_t> KindsOf(const TrainingStep& of, const Schedule& schedule);
 
 }  // namespace ckplan

@@ -15,7 +15,7 @@
 namespace ckplan {
 namespace {
 
-// The sink of a replay (replay.h) that records the timeline.
+// A sink of Replay that records the timeline.
 class TimelineSink {
  public:
   explicit TimelineSink(const StepTable& table) : table_(table) {}  // Keeps a reference to `table`.
@@ -26,7 +26,7 @@ class TimelineSink {
   void Release(int32_t buffer, int32_t value);
   void EndStep(int32_t kind);
 
-  // Called after the last step: whatever still lives does so to the end.
+  // Ends all live buffers after the last step.
   Timeline Finish() &&;
 
  protected:
@@ -34,14 +34,14 @@ class TimelineSink {
 
   int32_t New(Buffer buffer);
   void End(int32_t index);
-  // The workspace of a step of this kind, made by `node`; kNoBuffer if it needs none.
+  // Allocates the workspace of a step of this kind for `node`; returns kNoBuffer if it needs none.
   int32_t NewWorkspace(int32_t kind, NodeId node);
 
   Timeline timeline_;
 
  private:
   const StepTable& table_;
-  std::vector<int32_t> index_of_;  // Index in the timeline of each of the replay's buffers.
+  std::vector<int32_t> index_of_;  // Maps the replay's buffers to the timeline's.
   int64_t tick_ = 0;
   int32_t step_ = 0;
   Bytes live_;
@@ -111,7 +111,7 @@ int32_t TimelineSink::NewWorkspace(int32_t kind, NodeId node) {
   return New({BufferKind::kWorkspace, TensorId(), node, bytes});
 }
 
-// Adds the gradients, which the replay does not track.
+// Also records gradients, which the replay does not track.
 class GradientTimelineSink : public TimelineSink {
  public:
   GradientTimelineSink(const TensorGraph& graph, const StepTable& table, FreePolicy frees)
@@ -143,7 +143,7 @@ class GradientTimelineSink : public TimelineSink {
   }
 
  private:
-  // The numbers of transfers of gradients are those of KindsOf, from 0.
+  // `transfer` numbers the transfers of gradients from 0, in the order of KindsOf.
   void MoveGradient(int32_t transfer) {
     const TensorId tensor(transfer / StepTable::kTransferKinds);
     const auto way = static_cast<int32_t>(StepKind::kOut) + transfer % StepTable::kTransferKinds;
@@ -154,7 +154,7 @@ class GradientTimelineSink : public TimelineSink {
   // The sink of GradientReplay.
   struct Gradients {
     GradientTimelineSink* timeline;
-    std::vector<int32_t> buffers;  // Index of each gradient's buffer in the timeline.
+    std::vector<int32_t> buffers;  // Maps gradient buffers to the timeline's.
 
     void Allocate(int32_t gradient, TensorId gradient_of) {
       CKPLAN_CHECK(static_cast<size_t>(gradient) == buffers.size(),
@@ -179,7 +179,7 @@ Timeline BuildTimeline(const TrainingStep& step, const Schedule& schedule) {
   const std::vector<int32_t> kinds = KindsOf(step, schedule);
   Replay replay(table);
   const auto fault = replay.Read(kinds, schedule.frees);
-  CKPLAN_CHECK(!fault, "the schedule has been simulated before");
+  CKPLAN_CHECK(!fault, "the schedule passed Simulator::Run");
   if (step.is_joint()) {
     TimelineSink sink(table);
     replay.Report(&sink);
@@ -196,8 +196,7 @@ Timeline BuildTimeline(const TrainingStep& step, std::span<const NodeId> runs) {
 
 namespace {
 
-// Returns the tick of the peak step at which memory use is highest. Buffers of earlier steps that
-// are still live are there at all of its ticks, so only ticks at which a buffer begins matter.
+// Returns the tick of the peak step at which memory use is highest.
 int64_t PeakTick(const Timeline& timeline) {
   const auto step = static_cast<int32_t>(timeline.peak_step);
   std::vector<std::pair<int64_t, int64_t>> changes;  // Tick, bytes.
@@ -216,7 +215,7 @@ int64_t PeakTick(const Timeline& timeline) {
   return changes.empty() ? 0 : changes.front().first;
 }
 
-// What each buffer holds at the peak step: the last version made in it so far.
+// Returns the last version in each buffer at the peak step.
 std::vector<int32_t> VersionsAtPeak(const Timeline& timeline) {
   std::vector<int32_t> versions(timeline.buffers.size(), -1);
   for (size_t v = 0; v < timeline.versions.size(); ++v) {
@@ -296,8 +295,7 @@ class MemoryTrace {
 
   Bytes& LiveOf(size_t buffer) { return live_[static_cast<size_t>(kind_of_[buffer])]; }
 
-  // Updates what the buffers hold from this step on; some were already in use for an earlier
-  // version.
+  // Updates the kinds of the buffers whose contents this step replaces or creates.
   void HoldVersions(int32_t step) {
     for (; next_version_ < timeline_.versions.size() &&
            timeline_.versions[next_version_].made_at == step;
@@ -326,7 +324,7 @@ class MemoryTrace {
   const Timeline& timeline_;
   const std::span<const MemoryKind> kinds_;  // The kind of each version.
   std::vector<Event> events_;
-  std::vector<MemoryKind> kind_of_;  // What each buffer holds now.
+  std::vector<MemoryKind> kind_of_;  // The current kind of each buffer.
   std::array<Bytes, kMemoryKinds> live_;
   Bytes live_bytes_;
   size_t next_event_ = 0;
@@ -361,16 +359,15 @@ MemoryKind KindOf(const Timeline& timeline, const Version& version) {
 
 namespace {
 
-// Returns the first step of the backward pass of a joint graph, which stands for the loss.
+// Returns the first step of a joint graph's backward pass, which replaces the loss.
 int32_t FirstBackward(const TrainingStep& of, const Schedule& schedule) {
   const auto first = std::find_if(schedule.steps.begin(), schedule.steps.end(),
                                   [&](const Step& step) { return of.IsBackward(step); });
   return static_cast<int32_t>(first - schedule.steps.begin());
 }
 
-// Returns the kind of a version that the first run of an operation of a joint graph makes. What is
-// read from the first backward step on is kept, also where another run of a forward operation reads
-// it.
+// Returns the kind of a version from the first run of a joint graph's operation. It is kept if any
+// step from the first backward step on reads it, even a rerun of a forward operation.
 MemoryKind KindOfFirst(const TrainingStep& of, const Schedule& schedule, const Version& version,
                        int32_t first_backward) {
   if (of.IsBackward(schedule.steps[static_cast<size_t>(version.made_at)])) {
@@ -390,7 +387,7 @@ std::vector<MemoryKind> MemoryKindsOf(const TrainingStep& of, const Schedule& sc
     return kinds;
   }
   IdVector<NodeId, bool> has_run(of.node_count());
-  std::vector<bool> is_first;  // For each step, whether its operation runs for the first time.
+  std::vector<bool> is_first;  // By step: its operation runs for the first time.
   for (const Step& step : schedule.steps) {
     is_first.push_back(!step.is_transfer() && !has_run[step.node()]);
     if (!step.is_transfer()) has_run[step.node()] = true;

@@ -11,10 +11,10 @@
 namespace ckplan {
 namespace {
 
-const std::vector<TensorId> kNothing;
+const std::vector<TensorId> kNoTensors;
 
-Bytes OwnNeed(const TensorGraph& graph, const Node& node) {
-  Bytes in_place;  // Only one output is written in place.
+Bytes ExtraMemory(const TensorGraph& graph, const Node& node) {
+  Bytes in_place;  // At most one output is in place.
   for (const auto& [output, input] : node.in_place) {
     if (graph.tensor(output).bytes != graph.tensor(input).bytes) continue;
     in_place = std::max(in_place, graph.tensor(output).bytes);
@@ -22,7 +22,7 @@ Bytes OwnNeed(const TensorGraph& graph, const Node& node) {
   return node.forward_workspace - in_place;
 }
 
-Bytes OwnNeed(const JointGraph& graph, const Operation& op) {
+Bytes ExtraMemory(const JointGraph& graph, const Operation& op) {
   Bytes sum = op.workspace;
   std::vector<TensorId> written;
   UniqueAppender in_place(written);
@@ -153,13 +153,13 @@ Step TrainingStep::RunOf(NodeId node) const {
 }
 
 const std::vector<TensorId>& TrainingStep::ReadsOf(const Step& step) const {
-  if (step.is_transfer()) return kNothing;
+  if (step.is_transfer()) return kNoTensors;
   return is_joint() ? joint_->op(step.node()).reads : ckplan::ReadsOf(*forward_, step);
 }
 
 const std::vector<TensorId>& TrainingStep::MakesOf(const Step& step) const {
   const bool is_run = step.kind == StepKind::kForward || step.kind == StepKind::kRun;
-  return is_run ? OutputsOf(step.node()) : kNothing;
+  return is_run ? OutputsOf(step.node()) : kNoTensors;
 }
 
 bool TrainingStep::IsBackward(const Step& step) const {
@@ -184,11 +184,11 @@ Bytes TrainingStep::OwnNeedOf(const Step& step) const {
   for (const TensorId tensor : needed) sum += CountsInPeak(tensor) ? BytesOf(tensor) : Bytes(0);
   switch (step.kind) {
     case StepKind::kForward:
-      return sum + OwnNeed(*forward_, forward_->node(step.node()));
+      return sum + ExtraMemory(*forward_, forward_->node(step.node()));
     case StepKind::kBackward:
       return sum + forward_->node(step.node()).backward_workspace;
     case StepKind::kRun:
-      return sum + OwnNeed(*joint_, joint_->op(step.node()));
+      return sum + ExtraMemory(*joint_, joint_->op(step.node()));
     case StepKind::kOut:
     case StepKind::kDrop:
     case StepKind::kIn:

@@ -15,7 +15,7 @@ namespace ckplan {
 
 namespace {
 
-Cost After(Cost time, Cost duration) { return std::min(time + duration, kLastMoment); }
+Cost AddTime(Cost time, Cost duration) { return std::min(time + duration, kLastMoment); }
 
 }  // namespace
 
@@ -55,9 +55,9 @@ void TransferClock::Run(int32_t kind) {
     WaitUntil(CopyAt(arrival)->end);
     arrival = kNone;
   }
-  now_ = After(now_, table_.cost[static_cast<size_t>(kind)]);
+  now_ = AddTime(now_, table_.cost[static_cast<size_t>(kind)]);
   steps_.back().end = now_;
-  // A run makes a version that is there at once.
+  // Versions that a run creates are available immediately.
   for (const int32_t write : table_.writes[kind]) arrival_of_[static_cast<size_t>(write)] = kNone;
 }
 
@@ -72,7 +72,7 @@ void TransferClock::Copy(CopyWay way, int32_t value, Cost earliest) {
   const Bytes bytes = table_.bytes[static_cast<size_t>(value)];
   Cost& free = free_[static_cast<size_t>(way)];
   const Cost begin = std::max(free, earliest);
-  const Cost end = After(begin, link_.TimeOf(way, bytes));
+  const Cost end = AddTime(begin, link_.TimeOf(way, bytes));
   free = end;
   if (link_.duplex == Duplex::kHalf) free_[0] = free_[1] = end;
   copies_.push_back(
@@ -89,7 +89,7 @@ struct HostEvent {
   size_t copy = 0;
 };
 
-// Returns the events in order. Copies that end at a step are still there while it runs.
+// Returns the events in order. Copies that end at a step are in memory while it runs.
 std::vector<HostEvent> EventsOf(const std::vector<HostCopy>& copies) {
   std::vector<HostEvent> events;
   for (size_t i = 0; i < copies.size(); ++i) {
@@ -157,7 +157,7 @@ HostArena PlaceOnHost(const std::vector<HostCopy>& copies) {
   for (const HostCopy& copy : copies) {
     timeline.buffers.push_back({BufferKind::kTensor, copy.value, NodeId(), copy.bytes});
   }
-  int64_t tick = 0;  // Each event has a tick of its own, as the arena needs it.
+  int64_t tick = 0;  // The arena needs a unique tick per event.
   for (const HostEvent& event : EventsOf(copies)) {
     Buffer& buffer = timeline.buffers[event.copy];
     (event.is_end ? buffer.end : buffer.begin) = tick++;
@@ -198,7 +198,7 @@ Transfers TransfersOver(const Link& link, const TrainingStep& step, const Schedu
   Replay replay(table);
   const std::vector<int32_t> kinds = KindsOf(step, schedule);
   const auto fault = replay.Read(kinds, schedule.frees);
-  CKPLAN_CHECK(!fault, "the schedule has been simulated before");
+  CKPLAN_CHECK(!fault, "the schedule passed Simulator::Run");
   HostMeter host(table);
   TransferClock clock(table, link);
   EachSink<HostMeter, TransferClock> sinks(&host, &clock);
@@ -209,7 +209,7 @@ Transfers TransfersOver(const Link& link, const TrainingStep& step, const Schedu
 
 namespace {
 
-// Returns the last run that reads each value; -1 if none does.
+// Returns the last run that reads each value, or -1.
 IdVector<ValueId, int32_t> LastReads(const JointGraph& graph, const Schedule& schedule) {
   IdVector<ValueId, int32_t> last(graph.values().size(), -1);
   for (size_t at = 0; at < schedule.steps.size(); ++at) {
@@ -237,10 +237,9 @@ Result<Schedule> InForwardForm(const TensorGraph& graph, const Expansion& expans
     if (step.index >= tensors) {
       const TensorId of = expansion.gradient_of[step.tensor()];
       if (of.is_none() || last_reads[step.tensor()] < at) {
-        return MakeError(
-            ErrorCode::kUnsupported,
-            fmt::format("step {} moves \"{}\", which later steps do not have in memory", at,
-                        expansion.graph.value(step.tensor()).name));
+        return MakeError(ErrorCode::kUnsupported,
+                         fmt::format("step {} moves \"{}\", which no later step reads", at,
+                                     expansion.graph.value(step.tensor()).name));
       }
       step.index = tensors + of.index();
     }

@@ -1,16 +1,14 @@
-// What a schedule with transfers does to the host and to time, in addition to the memory of the
-// device (simulate.h, timeline.h).
+// The host memory and the time of a schedule with transfers. Its device memory does not depend on
+// times; see simulate.h and timeline.h.
 //
 // Only some values may be moved (MovableValues in step_table.h). For these
-//   ["out", v]   begins a copy of the value to the host; until its drop, the value can be neither
-//                overwritten nor made again
-//   ["drop", v]  waits until that copy is complete, and releases the value's memory on the device
-//   ["in", v]    allocates the value on the device again, together with its aliases, and begins the
-//                copy back
-// The copy on the host belongs to the value and not to a version: another run makes the same bits,
-// so the copy stays good and may be loaded several times. What memory a schedule needs on the
-// device does not depend on times: replay.h has its rules, transfers.h those of the host and
-// transfers.h those of time.
+//   ["out", v]   begins a copy of the value to the host; until its drop, the value must not be
+//                overwritten or recomputed
+//   ["drop", v]  waits for that copy, and releases the value's memory on the device
+//   ["in", v]    allocates the value on the device, together with its aliases, and begins the copy
+//                back
+// The copy on the host belongs to the value, not to a version: a recomputation gives the same bits,
+// so the copy stays valid and may be loaded several times.
 #pragma once
 
 #include <cstddef>
@@ -29,20 +27,21 @@
 
 namespace ckplan {
 
-// The sink of a replay (replay.h) that measures the time of a schedule with transfers.
+// ---- Time ----
 //
-// Runs follow each other on one compute stream. Copies to the host follow each other on a link, and
-// copies back on another one, or all of them on the same one (Duplex::kHalf):
-//   out   begins when the run before it has ended, the link is free and, if the value is on its way
-//         back, that copy is complete
-//   drop  the compute stream waits until the value's copy is complete
-//   in    begins when the run before it has ended, the link is free and the value's copy to the
-//         host is complete
-// The first run that reads a loaded value, or an alias of it, waits until the copy back is
-// complete. The makespan is the time at which the last run ends, and the stall is the part that is
-// waiting.
+// Runs follow each other on one compute stream. Copies to the host follow each other on one link,
+// and copies back on another link or on the same one (Duplex::kHalf):
+//   out   begins when the previous run has ended, the link is free, and a copy back of the value is
+//         complete
+//   drop  the compute stream waits for the value's copy
+//   in    begins when the previous run has ended, the link is free, and the value's copy to the
+//   host
+//         is complete
+// The first run that reads a loaded value or an alias of it waits for the copy back. The makespan
+// is the end of the last run; the stall is the time spent waiting.
+//
 
-// A copy over the link, which takes from `begin` to `end`.
+// A copy over the link, from `begin` to `end`.
 struct LinkCopy {
   int32_t step = 0;  // The `out` or the `in`.
   CopyWay way = CopyWay::kOut;
@@ -54,15 +53,16 @@ struct LinkCopy {
   bool operator==(const LinkCopy&) const = default;
 };
 
-// What the compute stream does at a step: it waits until `begin`, and works until `end`.
+// The compute stream at a step: it waits until `begin` and works until `end`.
 struct StepTime {
-  Cost waits;  // The part before `begin` that is waiting.
+  Cost waits;  // The waiting time before `begin`.
   Cost begin;
   Cost end;
 
   bool operator==(const StepTime&) const = default;
 };
 
+// A sink of Replay that measures the time of a schedule with transfers.
 class TransferClock {
  public:
   // Keeps references to its arguments. The table must have transfers.
@@ -95,19 +95,21 @@ class TransferClock {
   Cost now_;
   Cost stall_;
   Bytes transferred_;
-  Cost free_[2];  // When the link is free, for each way.
+  Cost free_[2];  // By direction: when the link becomes free.
   std::vector<LinkCopy> copies_;
   std::vector<StepTime> steps_;
-  // Indexed by value that has memory of its own.
+  // Indexed by values with their own memory.
   std::vector<int32_t> out_of_;      // The newest copy to the host.
-  std::vector<int32_t> arrival_of_;  // The copy back that no run has waited for yet.
+  std::vector<int32_t> arrival_of_;  // The copy back for which no run has waited yet.
 };
 
-// The sink of a replay (replay.h) that measures the memory of the host: the copies of values that
-// are there. A copy is in host memory from its `out` to the first run that reads what the value's
-// last `in` loads, or to its `drop` if nothing loads it. Each `out` begins another copy.
+// ---- Host memory ----
+//
+// A copy is in host memory from its `out` to the first run that reads the value after its last
+// `in`, or to its `drop` if no `in` follows. Each `out` begins another copy.
+//
 
-// A copy of a value in host memory, from the first step to the last, both inclusive.
+// A copy of a value in host memory, from the first step to the last, inclusive.
 struct HostCopy {
   TensorId value;
   Bytes bytes;
@@ -117,6 +119,7 @@ struct HostCopy {
   bool operator==(const HostCopy&) const = default;
 };
 
+// A sink of Replay that measures host memory.
 class HostMeter {
  public:
   // Keeps a reference to `table`, which has transfers.
@@ -128,7 +131,7 @@ class HostMeter {
   void Release(int32_t /*buffer*/, int32_t /*value*/) {}
   void EndStep(int32_t kind);
 
-  // For after the last step, in the order of the `out` steps.
+  // Valid after the last step. In the order of the `out` steps.
   const std::vector<HostCopy>& copies() const { return copies_; }
   Bytes peak() const;
 
@@ -144,23 +147,23 @@ class HostMeter {
   std::vector<HostCopy> copies_;
   std::vector<HostLoad> loads_;
   std::vector<int32_t> copy_of_;    // The newest copy of each value, or kNone.
-  std::vector<int32_t> load_of_;    // The load that made the value's newest version, or kNone.
+  std::vector<int32_t> load_of_;    // The load that created the value's newest version, or kNone.
   std::vector<int32_t> last_load_;  // The last load of each copy so far, or kNone.
-  // Values that the step has made so far.
+  // The values that the current step has created.
   std::vector<int32_t> made_;
 };
 
-// Offsets of the copies in one slab of host memory, and its size.
+// The offsets of the copies in one slab of host memory.
 struct HostArena {
   Bytes bytes;
   std::vector<Bytes> offsets;  // Parallel to the copies.
 };
 HostArena PlaceOnHost(const std::vector<HostCopy>& copies);
 
-// Returns the largest sum of the bytes of copies that are there at one step.
+// Returns the maximum over all steps of the bytes of the copies in host memory.
 Bytes HostPeakOf(const std::vector<HostCopy>& copies);
 
-// Reports the events of a replay to several sinks, one after the other.
+// Forwards the events of a replay to several sinks.
 template <typename... Sink>
 class EachSink {
  public:
@@ -186,32 +189,31 @@ class EachSink {
   std::tuple<Sink*...> sinks_;
 };
 
-// Returns the values that are copied to the host, each once, ascending.
+// Returns the values that are copied to the host, ascending and unique.
 std::vector<TensorId> MovedValues(const Schedule& schedule);
 
 struct Transfers {
   std::vector<LinkCopy> copies;  // In the order of the steps.
-  std::vector<StepTime> steps;   // When each step of the schedule begins and ends.
+  std::vector<StepTime> steps;   // The times of each step of the schedule.
   std::vector<HostCopy> host;    // In the order of the `out` steps.
   Bytes host_peak;
-  Bytes transferred;  // Out and in together.
+  Bytes transferred;  // In both directions.
   Cost makespan;
-  Cost stall;  // The part of the makespan that is waiting.
+  Cost stall;  // The waiting time within the makespan.
 };
 
-// The schedule must have passed Simulator::Run, and the step must be a joint graph. Without
-// transfers the makespan is the cost of all runs. With transfers the step must have a link.
+// The schedule must have passed Simulator::Run, and the step must be a joint graph, with a link if
+// the schedule has transfers. Without transfers, the makespan is the cost of all runs.
 Transfers TransfersOf(const TrainingStep& step, const Schedule& schedule);
-// Follows the schedule over another link.
+// Likewise, over another link.
 Transfers TransfersOver(const Link& link, const TrainingStep& step, const Schedule& schedule);
 
-// Schedules with transfers (transfers.h) in the form of forward graphs: forward steps, the loss and
-// backward steps. Executors run steps in this form.
+// ---- Schedules with transfers in the form of forward graphs ----
 //
-// Plans with transfers are plans of a joint graph. If that is the expansion of a forward graph
-// (expand.h), its runs are steps of the forward graph, and what it moves is a tensor or the
-// gradient of one. In a step of this form that moves a gradient, the index is the number of tensors
-// plus that of the tensor whose gradient it is.
+// Executors run forward steps, the loss and backward steps. Plans with transfers are plans of a
+// joint graph. If it was expanded from a forward graph (expand.h), its runs are steps of the
+// forward graph, and it moves tensors or gradients of tensors. In this form, the index of a step
+// that moves a gradient is the number of tensors plus the index of the gradient's tensor.
 inline bool IsGradientTransfer(const TensorGraph& graph, const Step& step) {
   return step.is_transfer() && step.index >= static_cast<int32_t>(graph.tensors().size());
 }
@@ -219,9 +221,9 @@ inline TensorId TensorOfGradientTransfer(const TensorGraph& graph, const Step& s
   return TensorId(step.index - static_cast<int32_t>(graph.tensors().size()));
 }
 
-// `schedule` must be a plan of the expansion of `graph`. Its memory is the same in both forms, at
-// every step. kUnsupported: it moves a gradient that no run reads any more, or a value without
-// bytes that only orders runs; steps of a forward graph do not have these in memory.
+// `schedule` must be a plan of the expansion of `graph`. It needs the same memory in both forms, at
+// each step. kUnsupported: it moves a gradient that no later run reads, or a value without bytes
+// that only orders runs; a forward graph does not have these in memory.
 Result<Schedule> InForwardForm(const TensorGraph& graph, const Expansion& expansion,
                                const Schedule& schedule);
 

@@ -165,16 +165,16 @@ TEST_CASE("transfers: every rule has a schedule that breaks it") {
   CHECK(FaultOf(graph, {Op(0), drop, Op(1), Op(2), Op(3)}) ==
         "schedule: step 1 (drop of \"a\") has no copy to the host to wait for");
   CHECK(FaultOf(graph, {Op(0), in, Op(1), Op(2), Op(3)}) ==
-        "schedule: step 1 (in of \"a\") loads what is not on the host");
+        "schedule: step 1 (in of \"a\") loads a value that is not on the host");
   CHECK(FaultOf(graph, {Op(0), Op(1), Op(2), out, Op(3)}) ==
         "schedule: value \"a\" is copied to the host and never dropped");
   CHECK(FaultOf(graph, {Op(0), Op(1), out, drop, in, Op(2), in, Op(3)}) ==
-        "schedule: step 4 (in of \"a\") loads what no run reads");
+        "schedule: step 4 (in of \"a\") loads a value that no run reads");
   CHECK(
       FaultOf(graph, {Op(0), Op(1), Op(2), Op(3), Step::Out(ValueId(3)), Step::Drop(ValueId(3))}) ==
-      "schedule: step 4 (out of \"d\") moves a result, or what has no memory of its own");
+      "schedule: step 4 (out of \"d\") moves a result or a value without its own memory");
   CHECK(FaultOf(graph, {Op(0), Step::Out(ValueId(9)), Op(1), Op(2), Op(3)}) ==
-        "schedule: step 1 (out) moves what the graph does not have");
+        "schedule: step 1 (out) moves a value that the graph does not have");
   const Schedule moves = InSteps({Op(0), Op(1), out, drop, in, Op(2), Op(3)});
   CHECK(Simulator(graph).Run(moves).error().message ==
         "schedule: step 2 (out of \"a\") needs a link to the host");

@@ -112,7 +112,7 @@ TEST_CASE("given runs: decisions that do not fit the graph are refused, with wha
       {R"({"order": [["r", "make b"]]})", ErrorCode::kInvalidInput,
        "decisions: schedule: step 0 (run of \"make b\") reads value \"a\", which is not in memory"},
       {R"({"order": [["r", "make a"]]})", ErrorCode::kInvalidInput,
-       "decisions: schedule: \"grad b\" never runs, but must"},
+       "decisions: schedule: \"grad b\" must run but does not"},
       {R"({"order": [["r", 17]]})", ErrorCode::kInvalidInput,
        "decisions: order: no operation has the number 17"},
       {R"({"checkpoints": ["b"]})", ErrorCode::kUsage,
