@@ -1,4 +1,4 @@
-// The values of request fields: in words, copied, and compared.
+// The values of request fields: as text, copied and compared.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,12 +29,12 @@ std::string BudgetText(const Budget& budget) {
   return "";
 }
 
-// Returns the texts of a value, for each type of member.
+// Converts values to texts, for each type of member.
 struct Texts {
   using List = std::vector<std::string>;
   static List OrNone(std::string text) { return text.empty() ? List() : List{std::move(text)}; }
   static List Of(const std::string& text) { return OrNone(text); }
-  // A number that is given is at least 1; 0 means that none is given.
+  // Numbers start at 1; 0 means unset.
   static List Of(int64_t number) { return number == 0 ? List() : List{std::to_string(number)}; }
   static List Of(bool value) { return {value ? "yes" : "no"}; }
   static List Of(const Budget& budget) { return OrNone(BudgetText(budget)); }
@@ -52,7 +52,7 @@ struct Texts {
   static List Of(const std::optional<Sharding>& sharding) {
     return sharding ? List{TextOf(*sharding)} : List();
   }
-  // The file they were read from is not known any more, but a plan file holds them as well.
+  // Their own file is not known any more, but a plan file contains them too.
   static List Of(const std::optional<Decisions>& decisions) {
     return decisions ? List{"plan.json"} : List();
   }
@@ -70,7 +70,7 @@ struct Texts {
   }
 };
 
-// The value as RequestField::difference shows it.
+// The value as messages show it.
 std::string Spoken(const RequestField& field, const PlanRequest& request) {
   if (const auto* budget = std::get_if<Budget PlanRequest::*>(&field.member)) {
     const std::optional<Bytes> bytes = (request.**budget).in_bytes();
@@ -166,7 +166,7 @@ std::vector<RequestDifference> EachDifference(const PlanRequest& older, const Pl
     RequestDifference difference{field.name, typed(older), typed(newer), Spoken(field, older),
                                  Spoken(field, newer)};
     if (std::holds_alternative<std::optional<Decisions> PlanRequest::*>(field.member)) {
-      // Decisions are too long to be shown.
+      // Decisions are too long to show.
       difference.older = older.decisions ? "given" : "";
       difference.newer = !newer.decisions ? "" : older.decisions ? "others" : "given";
       difference.spoken_older = older.decisions ? "given" : "none";
@@ -178,7 +178,7 @@ std::vector<RequestDifference> EachDifference(const PlanRequest& older, const Pl
 }
 
 bool HaveSameCosts(const PlanRequest& a, const PlanRequest& b) {
-  // A graph file's own costs are in a unit that it does not say, which offload takes as ns.
+  // A graph file's own costs have an unknown unit, which offload takes as ns.
   constexpr std::string_view kOwnCosts = "graph";
   return a.cost_model == b.cost_model && (a.cost_unit == b.cost_unit || a.cost_model == kOwnCosts);
 }
