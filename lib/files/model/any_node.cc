@@ -138,7 +138,7 @@ constexpr std::string_view kWords[] = {"",
                                        "RGB",
                                        "LOWER"};
 
-// All operators of all operator sets, in a fixed order.
+// All operators of all operator sets in a fixed order.
 const std::vector<OpSchema>& Schemas() {
   static const std::vector<OpSchema> schemas = [] {
     std::vector<OpSchema> all = onnx::OpSchemaRegistry::get_all_schemas_with_history();
@@ -211,7 +211,7 @@ class NodeMaker {
                                   : std::string(kWords[choices_.below(std::size(kWords))]);
   }
 
-  // The element type of an operand: mostly one that the operator takes.
+  // The element type of an operand: usually one that the operator accepts.
   int32_t ElementType(const OpSchema::FormalParameter& parameter) {
     std::vector<int32_t> types;
     for (const auto& name : parameter.GetTypes()) {
@@ -312,7 +312,7 @@ class NodeMaker {
     }
   }
 
-  // Leaves an input out, or gives it no type: it is made by an unknown operator.
+  // Omits an input, or makes an unknown operator produce it, so that it has no type.
   void SpoilInput(onnx::ModelProto& model, onnx::NodeProto& node) {
     const auto input = static_cast<int>(choices_.below(static_cast<size_t>(node.input_size())));
     if (choices_.below(2) == 0) return node.set_input(input, "");

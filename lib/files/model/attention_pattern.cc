@@ -120,7 +120,7 @@ std::optional<std::string> HeadAxes::Order() const {
 
 namespace {
 
-// A number below this hides a key wherever it is added: the score is lost in rounding.
+// Adding a number below this hides a key: the score is lost in rounding.
 constexpr double kHides = -1e30;
 
 const ModelOperation* ProducerOf(const Model::Impl& model, ValueIndex value) {
@@ -164,7 +164,7 @@ class PatternFinder {
 
   // ---- From the Softmax down ------------------------------------------------------------------
 
-  // Where(IsNaN(p), 0, p) replaces the rows of queries without keys, which FusedAttention makes
+  // Where(IsNaN(p), 0, p) guards the rows of queries without keys, which FusedAttention sets to
   // zero.
   ValueIndex AfterGuard(ValueIndex p, const std::vector<size_t>& readers) const {
     if (readers.size() != 2) return kNoValue;
@@ -211,7 +211,7 @@ class PatternFinder {
 
   // ---- From the Softmax up --------------------------------------------------------------------
 
-  // Returns the attention whose scores are this value, with what has been found below it.
+  // Returns the attention with these scores, extending what was found below them.
   std::optional<FoundAttention> FindScores(ValueIndex scores, FoundAttention found) const {
     const ModelOperation* producer = ProducerOf(model_, scores);
     if (producer == nullptr || !readers_.OnlyOf(scores)) return std::nullopt;
@@ -255,7 +255,7 @@ class PatternFinder {
     return std::nullopt;
   }
 
-  // A vector that Add takes for a weight would be none any more.
+  // A vector that Add treats as a weight would stop being one.
   bool MayBeTerm(const ModelOperation& add, size_t position) const {
     const OperationFacts& own = facts_.operations[IndexOf(add)];
     const ValueIndex term = add.inputs[position];
@@ -373,8 +373,8 @@ bool IsTrainedTerm(const ModelFacts& facts, ValueIndex value) {
 
 namespace {
 
-// If the term is Where(mask, 0, -infinity) or the other way round: makes it the mask. The two
-// numbers are no parameters, even if an exporter has moved them to initializers.
+// If the term is Where(mask, 0, -infinity) or Where(mask, -infinity, 0), replaces it by the mask.
+// The two numbers are not parameters, even if an exporter moved them to initializers.
 bool TakeMask(const Model::Impl& model, const ModelOperation* producer, FoundTerm& term,
               double* fill) {
   if (term.is_bool || !IsOp(producer, "Where")) return false;

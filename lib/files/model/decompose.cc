@@ -61,7 +61,7 @@ bool MakeBiasSplitGelu(Maker& m) {
   return true;
 }
 
-// The activation that an optimizer has fused into a product: the name and its numbers.
+// An activation fused into a product, with its parameters.
 struct Fused {
   std::string type;
   double alpha = 0;
@@ -78,7 +78,7 @@ Fused FusedActivation(const Maker& m) {
   return fused;
 }
 
-// Ends with the product itself, or with the fused activation of it.
+// Finishes with the product, or with its fused activation.
 bool FinishProduct(Maker& m, const char* op, std::vector<std::string> inputs,
                    Maker::Attributes attributes, const std::string& added = "") {
   const Fused fused = FusedActivation(m);
@@ -109,8 +109,8 @@ bool FinishProduct(Maker& m, const char* op, std::vector<std::string> inputs,
 
 // ---- Products ----
 
-// Returns the operand as the product reads it. With transBatch, its first axis is the one before
-// the last.
+// Returns the operand as the product reads it. With transBatch, the first axis moves to the
+// second-to-last place.
 std::string Transposed(Maker& m, size_t input, const char* swaps, const char* moves_batch,
                        const std::string& what) {
   const size_t rank = m.DimsOf(input).size();
@@ -171,7 +171,7 @@ bool MakeSkipLayerNorm(Maker& m) {
   return true;
 }
 
-// Outputs after the first: the inverse of the root of the mean square.
+// Further outputs: the inverse root of the mean square.
 void AddInverseRoot(Maker& m, size_t output, const std::string& value, int64_t axis) {
   if (!m.Wants(output)) return;
   const std::string squares = m.Do("Mul", {value, value}, "squares");
@@ -278,7 +278,8 @@ bool MakeTorchEmbedding(Maker& m) {
 
 // ---- Blocked layouts ----
 
-// Operators of com.microsoft.nchwc hold channels in blocks: the same elements in another order.
+// Operators of com.microsoft.nchwc store channels in blocks: the same elements in a different
+// order.
 
 bool MakeUnblockedPool(Maker& m) {
   if (!m.Has(0)) return false;
@@ -297,7 +298,7 @@ bool MakeReorderInput(Maker& m) {
   return true;
 }
 
-// The channels that fill up the last block are dropped.
+// Channels that only pad the last block are dropped.
 bool MakeReorderOutput(Maker& m) {
   if (!m.Has(0) || m.DimsOf(0).size() < 2) return false;
   const int64_t channels = IntAttribute(m.node(), "channels", m.DimsOf(0)[1]);
@@ -311,7 +312,7 @@ bool MakeReorderOutput(Maker& m) {
 
 struct DecompositionRow {
   std::string_view type;
-  bool (*make)(Maker&);  // Returns false for a use that has no such form.
+  bool (*make)(Maker&);  // Returns false if this use is unsupported.
 };
 
 constexpr DecompositionRow kRows[] = {{"Attention", MakeAttention},
@@ -350,12 +351,12 @@ const DecompositionRow* RowOf(std::span<const DecompositionRow> rows, const std:
 
 const DecompositionRow* RowOf(const onnx::NodeProto& node) {
   if (node.domain() == "com.microsoft.nchwc") return RowOf(kBlockedRows, node.op_type());
-  // ONNX Runtime wrote this one into ONNX's own domain as well.
+  // ONNX Runtime also wrote this operator into ONNX's own domain.
   const bool is_listed = !IsStandard(node) || node.op_type() == "SimplifiedLayerNormalization";
   return is_listed ? RowOf(kRows, node.op_type()) : nullptr;
 }
 
-// Returns the node as it is, for an operator of ONNX's newest set.
+// Returns the node unchanged, as an operator of ONNX's newest set.
 std::optional<Decomposition> FromNewestSet(const onnx::NodeProto& node,
                                            const std::vector<ValueIndex>& inputs) {
   const int newest = DecompositionOpsets().at("");

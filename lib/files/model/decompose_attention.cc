@@ -14,7 +14,7 @@ namespace {
 using Maker = DecompositionBuilder;
 using onnx::TensorProto;
 
-// Queries, keys and values, as [batch, length, width], or keys and values as [batch, heads, length,
+// Queries, keys and values as [batch, length, width], or keys and values as [batch, heads, length,
 // size].
 struct Operands {
   std::string queries, keys, values;
@@ -26,15 +26,15 @@ struct Operands {
   bool is_in_heads = false;  // Queries, keys and values are.
 };
 
-// [batch, heads, length, size] of [batch, length, heads * size].
+// Converts [batch, length, heads * size] to [batch, heads, length, size].
 std::string InHeads(Maker& m, const std::string& value, int64_t heads, const std::string& what) {
   const std::string parted =
       m.Do("Reshape", {value, m.Ints({0, 0, heads, -1}, what + "_shape")}, what + "_parted");
   return m.Do("Transpose", {parted}, what, {Maker::IntList("perm", {0, 2, 1, 3})});
 }
 
-// Makes ONNX's Attention. Returns its result, then the keys and values in heads, with those of the
-// past, if an output asks for them.
+// Adds ONNX's Attention. Returns its result and, if an output needs them, the keys and values by
+// head, including past ones.
 std::vector<std::string> DoAttention(Maker& m, const Operands& operands) {
   Maker::Attributes attributes = {Maker::Int("q_num_heads", operands.heads),
                                   Maker::Int("kv_num_heads", operands.kv_heads)};
@@ -64,8 +64,8 @@ std::vector<std::string> SplitLast(Maker& m, const std::string& value,
                      {what + "_q", what + "_k", what + "_v"}, {Maker::Int("axis", -1)});
 }
 
-// Makes booleans that broadcast to [batch, heads, queries, keys] of a mask of numbers: the lengths
-// of samples, or a 1 for each key, or for each query and key. Returns false for other forms.
+// Converts a numeric mask (the lengths of samples, or a 1 for each key or each query and key) to
+// booleans that broadcast to [batch, heads, queries, keys]. Returns false for other forms.
 bool ReadMask(Maker& m, size_t input, int64_t batch, int64_t keys, std::string* mask) {
   if (m.Operand(input).empty()) return true;
   if (!m.Has(input)) return false;
@@ -88,7 +88,7 @@ bool ReadMask(Maker& m, size_t input, int64_t batch, int64_t keys, std::string* 
   return true;
 }
 
-// Adds the bias of a mask, if there is no other mask.
+// Uses the bias as mask, if there is no other mask.
 bool ReadBias(Maker& m, size_t input, std::string* mask) {
   if (m.Operand(input).empty()) return true;
   if (!mask->empty()) return false;
@@ -96,7 +96,7 @@ bool ReadBias(Maker& m, size_t input, std::string* mask) {
   return true;
 }
 
-// The tables of a rotation for [batch, length] positions from `begin` on, if no ids are given.
+// Returns the rows of a rotation table for [batch, length] positions from `begin` on.
 std::string RowsOf(Maker& m, size_t table, int64_t begin, int64_t batch, int64_t length,
                    const std::string& what) {
   const int64_t width = m.DimsOf(table).back();
@@ -179,7 +179,7 @@ bool MakeMultiHeadAttention(Maker& m) {
   const int64_t width = q.size() == 5 ? heads * q[4] : q[2];
   if (m.Has(kBias)) {
     if (m.DimsOf(kBias).size() != 1) return false;
-    // Keys that are given in heads have no bias left.
+    // Keys given by head already include their bias.
     const int64_t rest = m.DimsOf(kBias)[0] - 2 * width;
     const auto parts = SplitLast(m, m.Operand(kBias), {width, width, rest}, "bias");
     operands.queries = m.Do("Add", {operands.queries, parts[0]}, "biased_q");
@@ -247,13 +247,13 @@ bool MakeGroupQueryAttention(Maker& m) {
   }
   if (IntAttribute(m.node(), "do_rotary", 0) != 0) {
     if (!IsMatrix(m, kCos) || !IsMatrix(m, kSin)) return false;
-    if (past + q[1] > m.DimsOf(kCos)[0]) past = 0;  // The cache may be a buffer of full length.
+    if (past + q[1] > m.DimsOf(kCos)[0]) past = 0;  // The cache may have full length.
     const std::string cos = RowsOf(m, kCos, past, q[0], q[1], "cos");
     const std::string sin = RowsOf(m, kSin, past, q[0], q[1], "sin");
     const auto rotate = [&](const std::string& value, int64_t heads, const char* what) {
       Maker::Attributes attributes = {Maker::Int("num_heads", heads)};
       m.Copy("rotary_interleaved", &attributes, "interleaved");
-      // A part of each head may be rotated.
+      // Only a part of each head may be rotated.
       attributes.push_back(Maker::Int("rotary_embedding_dim", 2 * m.DimsOf(kCos)[1]));
       return m.Do("RotaryEmbedding", {value, cos, sin}, what, attributes);
     };

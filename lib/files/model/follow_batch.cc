@@ -9,7 +9,7 @@
 namespace ckplan {
 namespace {
 
-// The batch lies between two strides: one sample is `low` elements from the next, and all samples
+// The batch lies between two strides: consecutive samples are `low` elements apart, and all samples
 // together are `high` elements.
 struct Strides {
   int64_t low = 1;
@@ -21,7 +21,7 @@ Strides StridesOf(const Dims& dims, size_t axis) {
   return {within, within * dims[axis]};
 }
 
-// The strides of the batch in an array that holds it there.
+// The batch's strides in an array with the batch at this place.
 Strides SamplesOf(const Dims& dims, BatchPlace place, int64_t batch) {
   const int64_t low = ElementsWithin(dims, place.axis) * place.step;
   return {low, low * batch};
@@ -41,7 +41,7 @@ bool HasHead(const Dims& dims, size_t until, const Dims& other, size_t other_unt
          std::equal(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(until), other.begin());
 }
 
-// Chooses among several axes that are the batch and nothing else: axes of 1 beside each other.
+// Chooses among several axes that consist only of the batch: adjacent axes of size 1.
 std::optional<size_t> ChooseOwn(const std::vector<size_t>& own, const Dims& to, size_t before,
                                 const Strides& batch) {
   if (own.empty()) return std::nullopt;
@@ -82,7 +82,7 @@ std::optional<BatchPlace> PlaceAfterReshape(const Dims& from, BatchPlace place, 
   }
   if (around.size() == 1) return around.front();
   if (around.size() != 2) return std::nullopt;
-  // A batch of 1 ends the one axis, or begins the other.
+  // A batch of 1 ends one axis or starts the other.
   const BatchPlace& before = around.front();
   const BatchPlace& after = around.back();
   if (after.axis + 1 == to.size()) return before;
@@ -117,8 +117,8 @@ NodeProto WithInts(const NodeProto& node, std::string_view name, const std::vect
   return changed;
 }
 
-// The operand that is the shape of what such an operator makes of nothing, or of an input that is
-// the same for every sample.
+// Operators that create values from a shape, or repeat an input that is the same for every sample,
+// with the operand that is the shape.
 struct ProducerRow {
   std::string_view op;
   size_t shape_operand;
@@ -240,7 +240,7 @@ void BatchFollower::FollowReshape(const Model::Impl& model, const NodeProto& nod
   std::vector<int64_t> shape = operand->ints;
   if (shape.size() != made->dims.size()) return;
   const auto refuse = [&] {
-    followed->fault = fmt::format("its shape [{}] does not show which dimension is the batch",
+    followed->fault = fmt::format("its shape [{}] does not determine which dimension is the batch",
                                   fmt::join(shape, ","));
   };
   const Dims& before = InFile(data->name)->dims;
@@ -253,7 +253,7 @@ void BatchFollower::FollowReshape(const Model::Impl& model, const NodeProto& nod
   const auto open = std::find(shape.begin(), shape.end(), -1);
   const bool is_own = to && to->step == 1 && made->dims[to->axis] == sizes_.in_file;
   if (!is_own && open != shape.end()) {
-    // What the file leaves open takes the batch, if the batch may be there.
+    // The dimension that the file leaves open takes the batch, if the batch can be there.
     const auto place = PlaceOnAxis(before, *from, made->dims,
                                    static_cast<size_t>(open - shape.begin()), sizes_.in_file);
     if (place) {
@@ -262,7 +262,7 @@ void BatchFollower::FollowReshape(const Model::Impl& model, const NodeProto& nod
     }
   }
   if (!to) return refuse();
-  // A 0 copies the input's dimension, which is right only where the batch stays.
+  // A 0 copies the input's dimension, which is right only if the batch stays in place.
   const bool copies = IntAttribute(node, "allowzero", 0) == 0;
   for (size_t i = 0; copies && i < std::min(shape.size(), before.size()); ++i) {
     if (shape[i] == 0 && (i == from->axis) != (i == to->axis)) return refuse();
@@ -274,7 +274,7 @@ void BatchFollower::FollowReshape(const Model::Impl& model, const NodeProto& nod
   followed->lists.push_back({1, std::move(shape)});
 }
 
-// A shape of the input's dimensions, counted from the last one.
+// Handles a shape of the input's dimensions, counted from the last one.
 void BatchFollower::FollowAligned(const Model::Impl& model, const std::vector<ValueIndex>& inputs,
                                   size_t operand, FollowedNode* followed) const {
   const ModelValue* const data = ValueAt(model, inputs, 0);
@@ -297,7 +297,7 @@ void BatchFollower::FollowSlice(const Model::Impl& model, const NodeProto& node,
   if (data == nullptr) return;
   const std::vector<size_t> changed = ChangedAxes(*data);
   if (changed.empty()) return;
-  // Before operator set 10 the limits are attributes.
+  // Before operator set 10, the limits are attributes.
   const bool has_attributes = inputs.size() == 1;
   const auto list = [&](size_t operand, const char* name) -> std::optional<std::vector<int64_t>> {
     if (has_attributes) return IntsAttribute(node, name);
@@ -334,7 +334,7 @@ void BatchFollower::FollowSlice(const Model::Impl& model, const NodeProto& node,
   }
 }
 
-// A constant index chooses samples, such as the only one of a batch of 1.
+// A constant index selects samples, such as the only one of a batch of 1.
 void BatchFollower::CheckGather(const Model::Impl& model, const NodeProto& node,
                                 const std::vector<ValueIndex>& inputs,
                                 FollowedNode* followed) const {
@@ -349,7 +349,7 @@ void BatchFollower::CheckGather(const Model::Impl& model, const NodeProto& node,
 void BatchFollower::FollowConcat(const Model::Impl& model, const NodeProto& node,
                                  const std::vector<ValueIndex>& inputs,
                                  FollowedNode* followed) const {
-  // The dimensions that the operands must have, by the first one that holds the batch.
+  // The operands' dimensions must match those of the first operand with the batch.
   const ModelValue* with_batch = nullptr;
   for (size_t i = 0; i < inputs.size() && with_batch == nullptr; ++i) {
     const ModelValue* const value = ValueAt(model, inputs, i);
@@ -369,7 +369,7 @@ void BatchFollower::FollowConcat(const Model::Impl& model, const NodeProto& node
   }
 }
 
-// The initial states are [directions, batch, units], where the input is [steps, batch, features].
+// The initial states are [directions, batch, units] if the input is [steps, batch, features].
 void BatchFollower::FollowStates(const Model::Impl& model, const NodeProto& node,
                                  const std::vector<ValueIndex>& inputs,
                                  FollowedNode* followed) const {
@@ -391,7 +391,7 @@ void BatchFollower::FollowStates(const Model::Impl& model, const NodeProto& node
   }
 }
 
-// An Expand may have the batch from its input, and then a shape that does not begin with it.
+// An Expand may get the batch from its input, and then its shape does not start with the batch.
 void BatchFollower::FollowTaken(const Model::Impl& model, const NodeProto& node,
                                 const std::vector<ValueIndex>& inputs,
                                 FollowedNode* followed) const {
@@ -416,7 +416,7 @@ bool BatchFollower::ReadsBatch(const Model::Impl& model, const ModelOperation& o
   });
 }
 
-// A batch of 1 fits a constant with the old batch: the result then has the old batch again.
+// A batch of 1 also matches a constant with the old batch, and then the result has the old batch.
 bool BatchFollower::HasOldBatch(const Model::Impl& model, const ModelOperation& operation,
                                 const ModelValue& output) const {
   if (sizes_.wanted != 1 || !ChangedAxes(output).empty()) return false;
@@ -442,7 +442,7 @@ std::string BatchFollower::SetOutputs(const Model::Impl& model, const ModelOpera
                          value.dims.size(), before->dims.size());
     }
     if (HasOldBatch(model, operation, value)) return "an operand has the old batch";
-    // An axis of the same size as one of an input holds the batch at the same place in it.
+    // An output axis with the size of an input's axis holds the batch at the same place.
     for (const size_t axis : ChangedAxes(value)) {
       for (const ValueIndex input : operation.inputs) {
         if (input == kNoValue || steps_.contains(value.name)) continue;
@@ -477,7 +477,7 @@ std::string BatchFollower::ChangeDeclared(const Model::Impl& model, const ModelO
 }
 
 void BatchFollower::TakeConstantsOf(const Model::Impl& model, const ModelOperation& operation) {
-  if (sizes_.in_file == 1) return;  // A dimension of 1 fits any batch, or is expanded.
+  if (sizes_.in_file == 1) return;  // A dimension of 1 matches any batch, or is expanded.
   std::unordered_set<int32_t> seen;
   std::vector<const ModelOperation*> open = {&operation};
   while (!open.empty()) {
