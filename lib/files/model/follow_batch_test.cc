@@ -286,7 +286,8 @@ TEST_CASE("batch: a node that does not take it is named, with what it reads") {
   fails(
       "g (float[4,2] x) => (float[4,2] y) <float[4,2] w = {1, 2, 3, 4, 5, 6, 7, 8}> "
       "{ [add] y = Add(x, w) }",
-      "node \"add\" (Add) on float[8,2], float[4,2] of known contents: they do not fit each other");
+      "node \"add\" (Add) on float[8,2], float[4,2] of known contents: the input shapes are "
+      "incompatible");
   CheckFails(LoadText("g (float[4,2] x) => (float[4,2] y) <float[4,2] w = {1, 2, 3, 4, 5, 6, 7, 8}>"
                       " { [add] y = Add(x, w) }",
                       WithBatchOf(1)),

@@ -67,7 +67,7 @@ class Restorer {
     return static_cast<size_t>(&operation - model_.operations.data());
   }
 
-  // Returns the operation that makes the value, if it has this type.
+  // Returns the operation that produces the value, if it has this type.
   const ModelOperation* Maker(ValueIndex value, std::string_view type) const {
     if (value == kNoValue || model_.value(value).source != ModelValue::Source::kOperation) {
       return nullptr;
@@ -76,7 +76,7 @@ class Restorer {
     return producer.is_standard() && producer.type() == type ? &producer : nullptr;
   }
 
-  // As Maker, for a value that only the operation `reader` reads.
+  // Like Maker, for a value that only the operation `reader` reads.
   const ModelOperation* OwnProducer(ValueIndex value, std::string_view type, size_t reader) const {
     const ModelOperation* producer = Maker(value, type);
     return producer != nullptr && readers_.OnlyOf(value) == reader ? producer : nullptr;
@@ -84,8 +84,8 @@ class Restorer {
 
   // ---- Replacing ------------------------------------------------------------------------------
 
-  // Reads the operations as the node `node`, in place of the last of them, unless the file says
-  // that they were several.
+  // Replaces the last of the operations by `node`, which stands for all of them, unless the file
+  // says that they were several operations.
   bool Replace(const std::vector<size_t>& operations, onnx::NodeProto node,
                std::vector<ValueIndex> inputs, int64_t opset = 0) {
     const std::optional<Origin> origin = CommonOrigin(model_, operations);
@@ -135,11 +135,12 @@ class Restorer {
 
   struct Product {
     std::vector<ValueIndex> factors;
-    double number = 1;  // The product of the known numbers.
+    double number = 1;  // The product of all known numbers.
     std::vector<size_t> operations;
   };
 
-  // Collects the factors of a product, through the products and quotients that only it reads.
+  // Collects the factors of a product, including those of products and quotients that only it
+  // reads.
   void Collect(size_t index, Product& product) const {
     const ModelOperation& operation = model_.operations[index];
     if (const auto factor = FactorOf(model_, facts_, operation)) {
@@ -196,7 +197,8 @@ class Restorer {
     std::vector<size_t> operations;  // In the order in which they run.
   };
 
-  // Returns what `from` is multiplied by to make `value`; nothing if `value` is made otherwise.
+  // Returns the factor that turns `from` into `value`, with its operations; nullopt if `value` is
+  // computed differently.
   std::optional<Scaled> ScaledFrom(ValueIndex value, ValueIndex from, size_t reader) const {
     Scaled scaled;
     while (value != from) {
@@ -244,7 +246,7 @@ class Restorer {
     return Replace(operations, std::move(node), {x});
   }
 
-  // Mul(Elu(Mul(x, 1)), 1), as exporters write the scales that a plain ELU has.
+  // Mul(Elu(Mul(x, 1)), 1): exporters write these scales for a plain ELU.
   bool RestoreElu(size_t index) {
     Product product;
     Collect(index, product);
@@ -262,7 +264,7 @@ class Restorer {
     return Replace(operations, std::move(node), {inner.factors[0]});
   }
 
-  // Min(Max(x, low), high), or one of them, as PyTorch's clamp is exported.
+  // Min(Max(x, low), high), or one of the two, is PyTorch's exported clamp.
   bool RestoreClip(size_t index) {
     const ModelOperation& last = model_.operations[index];
     const Origin origin = OriginOf(model_, last);
@@ -288,7 +290,7 @@ class Restorer {
 
   // ---- Views ------------------------------------------------------------------------------------
 
-  // PyTorch's expand is a view, so the operator saves what was expanded, which it broadcasts
+  // PyTorch's expand is a view, so the operator saves the unexpanded tensor, which it broadcasts
   // anyway.
   void ReadBeforeExpand(size_t index) {
     ModelOperation& operation = model_.operations[index];
@@ -306,8 +308,8 @@ class Restorer {
 
   // ---- Softmax and losses -----------------------------------------------------------------------
 
-  // Where(IsNaN(p), 0, p) after a Softmax: PyTorch replaces the rows within the same operation, and
-  // so does the Softmax then.
+  // Where(IsNaN(p), 0, p) after a Softmax: PyTorch replaces the rows within the same operation, so
+  // the restored Softmax does too.
   bool DropGuard(size_t index) {
     const ModelOperation& choice = model_.operations[index];
     const ValueIndex p = choice.input(2);
@@ -321,8 +323,8 @@ class Restorer {
     return true;
   }
 
-  // PyTorch makes the logarithms of all probabilities in one operation, and picks those of the
-  // labels in another, so that its backward has two gradients of that size.
+  // PyTorch computes the logarithms of all probabilities in one operation and picks those of the
+  // labels in another, so its backward has two gradients of that size.
   void SplitLoss(size_t index) {
     if (!IsTorch(autograd_)) return;
     ModelOperation& loss = model_.operations[index];
@@ -382,7 +384,7 @@ class Restorer {
     const std::vector<size_t> operations = {IndexOf(*norm), IndexOf(mul), index};
     const auto origin = CommonOrigin(model_, operations);
     if (!origin) return false;
-    // The exporter's optimizer leaves constants whose contents are not read.
+    // The exporter's optimizer leaves constants with unread contents.
     const bool is_known = origin->Is("aten.group_norm") || origin->Is("aten.native_group_norm");
     const bool is_plain = HoldsOnly(norm->inputs[1], 1) && HoldsOnly(norm->inputs[2], 0);
     if (!is_known && !is_plain) return false;
@@ -410,7 +412,7 @@ class Restorer {
                        [number](double element) { return element == number; });
   }
 
-  // Returns whether the value is constant during a step and has one element for each channel.
+  // True if the value is constant during a step and has one element per channel.
   bool IsOfChannels(ValueIndex value, const Dims& x) const {
     if (value == kNoValue || facts_.value(value).is_batch) return false;
     const Dims& dims = DimsOf(value);
@@ -422,7 +424,7 @@ class Restorer {
     return true;
   }
 
-  // Returns the vector that the constant was reshaped from, or a vector that is made of it.
+  // Returns the vector that the constant was reshaped from, or a vector reshaped from it.
   ValueIndex VectorOf(ValueIndex value, int64_t channels, size_t reader) {
     for (ValueIndex at = value;;) {
       if (DimsOf(at) == Dims{channels}) return at;

@@ -48,7 +48,7 @@ std::string NodeText(const Model::Impl& model, const ModelOperation& operation) 
   return text + fmt::format(") on {}", inputs.empty() ? "no inputs" : ShortList(inputs, 6));
 }
 
-// `deciding` has the inputs whose contents decide the shape.
+// `deciding` has the inputs whose contents determine the shape.
 std::string UnknownText(const Model::Impl& model, const ModelOperation& operation,
                         const ModelValue& value, const std::set<std::string>& deciding) {
   std::string text =
@@ -75,7 +75,7 @@ std::string UnknownText(const Model::Impl& model, const ModelOperation& operatio
                             shown.size() == 1 ? "" : "s", ShortList(shown, 3));
 }
 
-// Returns the inputs whose contents decide the shapes that ONNX knows otherwise.
+// Returns the inputs whose contents determine shapes that ONNX could otherwise infer.
 std::set<std::string> DecidingInputs(const Model::Impl& model, const DeadEnds& dead_ends,
                                      const ModelOperation& operation) {
   std::set<std::string> names;
@@ -93,7 +93,7 @@ std::set<std::string> DecidingInputs(const Model::Impl& model, const DeadEnds& d
   return names;
 }
 
-// Returns an error that lists nodes as InvalidModel lists faults, and ends with what to do.
+// Returns an error that lists nodes like InvalidModel lists faults, without a remedy.
 Error StoppedAt(std::string_view what, const std::vector<std::string>& nodes, ErrorCode code,
                 const std::string& file) {
   Error error = InvalidModel(file, what, nodes);
@@ -102,7 +102,7 @@ Error StoppedAt(std::string_view what, const std::vector<std::string>& nodes, Er
 }
 
 Error BatchStops(int64_t batch, const std::vector<std::string>& nodes, const std::string& file) {
-  Error error = StoppedAt(fmt::format("a batch of {} does not go through it", batch), nodes,
+  Error error = StoppedAt(fmt::format("a batch size of {} does not work", batch), nodes,
                           ErrorCode::kUnsupported, file);
   error.message += "; export the model with an open batch";
   return error;
@@ -110,13 +110,13 @@ Error BatchStops(int64_t batch, const std::vector<std::string>& nodes, const std
 
 Error ShapesStop(const BoundDims& bound, const std::vector<std::string>& nodes,
                  const std::string& file) {
-  Error error = StoppedAt("the given shapes of inputs do not go through it", nodes,
-                          ErrorCode::kInvalidInput, file);
+  Error error =
+      StoppedAt("the given input shapes do not work", nodes, ErrorCode::kInvalidInput, file);
   const std::optional<int64_t> batch = BatchOfShapes(bound);
   if (batch) {
     error.remedy = {"set the batch with", {{"batch", std::to_string(*batch)}}};
   } else {
-    error.message += "; give shapes that its nodes take, or export it with open dimensions";
+    error.message += "; use shapes that its nodes support, or export it with open dimensions";
   }
   return error;
 }
@@ -138,13 +138,13 @@ bool HasKnownInputs(const Model::Impl& model, const ModelOperation& operation) {
 std::string MisfitOf(const Model::Impl& model, const ModelOperation& operation,
                      const std::string& onnx_fault) {
   if (!HasKnownInputs(model, operation)) return "";
-  if (!onnx_fault.empty()) return "they do not fit each other";
+  if (!onnx_fault.empty()) return "the input shapes are incompatible";
   if (!operation.is_standard() || operation.type() != "Reshape") return "";
   if (operation.input(0) == kNoValue || operation.output(0) == kNoValue) return "";
   const ModelValue& made = model.value(operation.outputs[0]);
   const auto elements = ElementCount(model.value(operation.inputs[0]).dims);
   if (!made.has_shape || ElementCount(made.dims) == elements) return "";
-  return fmt::format("its shape has {} elements, and its input {}",
+  return fmt::format("its shape has {} elements, but its input has {}",
                      ElementCount(made.dims).value_or(0), elements.value_or(0));
 }
 
@@ -163,7 +163,7 @@ Error InvalidModel(const std::string& file, std::string_view what,
 Result<Done> CheckShapeFaults(const Model::Impl& model, const ShapeFaults& faults,
                               const BoundDims& bound, const std::vector<bool>& is_needed,
                               const std::string& file) {
-  std::vector<std::string> stops;    // Nodes that do not take the shapes of their inputs.
+  std::vector<std::string> stops;    // Nodes that can't use the shapes of their inputs.
   std::vector<std::string> invalid;  // Nodes that contradict the rules of their operators.
   for (size_t i = 0; i < model.operations.size(); ++i) {
     const ModelOperation& operation = model.operations[i];
@@ -173,7 +173,7 @@ Result<Done> CheckShapeFaults(const Model::Impl& model, const ShapeFaults& fault
       stops.push_back(NodeText(model, operation) + ": " + stop->second);
       continue;
     }
-    // A fault of operands that are unknown themselves follows from the reason for that.
+    // A fault of operands that are themselves unknown follows from the reason for that.
     const auto fault = faults.of_operator.find(static_cast<int32_t>(i));
     if (fault == faults.of_operator.end() || !HasKnownInputs(model, operation)) continue;
     invalid.push_back(NodeText(model, operation) + ": " + ShortText(fault->second));
@@ -208,10 +208,10 @@ Result<Done> CheckShapesKnown(const Model::Impl& model, const DeadEnds& dead_end
   if (no_tensors.empty() && unknown.empty()) return Done{};
   Error error = !no_tensors.empty()
                     ? MakeError(ErrorCode::kUnsupported,
-                                fmt::format("{}: only tensors can be planned, no sequences, maps "
+                                fmt::format("{}: only tensors can be planned, not sequences, maps "
                                             "or optionals: {}",
                                             file, ShortList(no_tensors)))
-                    : InvalidModel(file, "a shape stays unknown", unknown);
+                    : InvalidModel(file, "a shape is unknown", unknown);
   if (!deciding.empty()) {
     SuggestContents(deciding, &error);
   } else {
