@@ -153,7 +153,7 @@ TEST_CASE("load: an input without elements has known contents") {
   }
   CheckFails(LoadText("g (float[3,4,5] x, int64[1] axes) => (float y) { s = ReduceSum(x, axes) "
                       "y = Sqrt(s) }"),
-             ErrorCode::kInvalidInput, "stays unknown");
+             ErrorCode::kInvalidInput, "a shape is unknown");
 }
 
 TEST_CASE("load: a value that nothing makes is named") {

@@ -61,7 +61,7 @@ class Finder {
  private:
   std::vector<Subject> ByName(const IsMeant& is_meant, const Wanted& wanted) const {
     std::vector<Subject> found;
-    std::set<int32_t> with_node;  // Tensors whose producers were found.
+    std::set<int32_t> with_node;  // Tensors whose producers match.
     for (size_t i = 0; i < node_names_.size() && wanted.nodes; ++i) {
       if (!is_meant(node_names_[i])) continue;
       found.push_back(NodeSubject(NodeId(i)));
@@ -92,8 +92,8 @@ class Finder {
     return found;
   }
 
-  // Whether `path` is the module's path, or its last part where that is a path with dots itself, as
-  // PyTorch's older exporter writes it: "layer3.1" of "/layer3/layer3.1".
+  // True if `path` is the module's path, or its last part if that is itself a path with dots, as
+  // written by PyTorch's older exporter: "layer3.1" of "/layer3/layer3.1".
   static bool IsPath(std::string_view module, std::string_view path) {
     if (module == path) return true;
     const bool is_whole_path = module.starts_with('/') && path.find('.') != std::string_view::npos;
@@ -112,7 +112,7 @@ class Finder {
     size_t count = 0;
     for (const std::string_view name : unique) {
       if (name.find(text) == std::string_view::npos || ++count > kShownNames) continue;
-      notes.push_back(fmt::format("there is \"{}\"", name));
+      notes.push_back(fmt::format("similar: \"{}\"", name));
     }
     if (count > kShownNames) {
       notes.push_back(fmt::format("and {} more with \"*{}*\"", count - kShownNames, text));

@@ -60,14 +60,14 @@ class Freeing {
     }
   }
 
-  // Whether the tensor is in memory when the step begins, by the plan's own versions.
+  // True if the plan itself has the tensor in memory when the step begins.
   bool IsThere(TensorId tensor) const {
     if (is_gone_[tensor]) return false;
     if (is_again_[tensor] || newest_[tensor] == kNoRun) return true;
     return traced_.until[static_cast<size_t>(newest_[tensor])] >= step_;
   }
 
-  // Depth-first without recursion: a chain may have 100,000 nodes.
+  // Depth-first without recursion, because a chain may have 100,000 nodes.
   bool RunAgain(NodeId node) {
     std::vector<Frame> stack = {{node}};
     while (!stack.empty()) {
@@ -97,8 +97,8 @@ class Freeing {
   const int32_t after_;
   const NodeId freed_;
   IdVector<TensorId, int32_t> newest_;  // Index of the plan's newest version.
-  IdVector<TensorId, bool> is_gone_;    // It was freed and has not run again.
-  IdVector<TensorId, bool> is_again_;   // It has run again for a reader.
+  IdVector<TensorId, bool> is_gone_;    // Freed and not recomputed since.
+  IdVector<TensorId, bool> is_again_;   // Recomputed for a reader.
   Schedule schedule_;
   int32_t step_ = 0;
   size_t next_ = 0;

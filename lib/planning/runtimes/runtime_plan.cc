@@ -52,7 +52,7 @@ JointGraph NamedStep(const TrainingStep& step, const ModuleCalls& modules) {
 
 namespace {
 
-// Returns the calls for which `is_chosen` holds, by type, in the order of the first of each.
+// Returns the calls for which `is_chosen` is true, by type, in order of first occurrence.
 template <typename IsChosen>
 std::vector<Calls> CallsOf(const JointGraph& graph, const std::vector<OpId>& forward,
                            const IsChosen& is_chosen) {
@@ -136,15 +136,14 @@ Result<RuntimePlan> FindTagPlan(const JointGraph& graph, const std::vector<Block
   return plan;
 }
 
-// Selective checkpoints and tags name operators, so a runtime must know these.
+// Selective checkpoints and tags name operators, so the runtime must know them.
 Result<Done> CheckOperators(const JointGraph& graph, RuntimeKind kind) {
   if (kind != RuntimeKind::kSac && kind != RuntimeKind::kTorchtitan) return Done();
   for (const Operation& op : graph.ops()) {
     if (op.op.starts_with("aten.")) return Done();
   }
   return MakeError(ErrorCode::kUnsupported,
-                   fmt::format("{} names operators of PyTorch, which {} has none of; take a graph "
-                               "that ckplan.torch writes",
+                   "{} names PyTorch operators, but {} has none; use a graph " "that ckplan.torch writes",
                                InfoOf(kind).name, graph.name()));
 }
 

@@ -16,7 +16,7 @@ namespace {
 // All sets of up to this many operations are options.
 constexpr size_t kAllTagsOf = 5;
 
-// Runs operations, and before them again what they read and what is recomputed.
+// Runs operations, each preceded by reruns of its recomputed inputs.
 class TaggedRuns {
  public:
   TaggedRuns(const JointGraph& graph, const std::vector<OpId>& recomputed)
@@ -62,8 +62,8 @@ class TaggedRuns {
   std::vector<OpId> runs_;
 };
 
-// Returns the operations of the block that may be recomputed: its results that later blocks read
-// are saved, since almost all of what reads them is recomputed somewhere.
+// Returns the operations of the block that may be recomputed. Results that later blocks read are
+// saved, because almost all of their readers are recomputed somewhere.
 std::vector<OpId> Recomputable(const JointGraph& graph, const Block& block) {
   const std::vector<OpId>& forward = block.ops.forward;
   const auto is_read_outside = [&](ValueId value) {
@@ -82,7 +82,7 @@ std::vector<OpId> Recomputable(const JointGraph& graph, const Block& block) {
   return found;
 }
 
-// Makes the options of a unit.
+// Creates the options of a unit.
 class Options {
  public:
   Options(const JointGraph& graph, std::vector<OpId> candidates)
@@ -114,7 +114,7 @@ class Options {
     return sets;
   }
 
-  // Whether the backward pass reads what the operation makes.
+  // True if the backward pass reads the operation's results.
   bool IsSaved(OpId id) const {
     const std::vector<ValueId>& writes = graph_.op(id).writes;
     return std::any_of(writes.begin(), writes.end(), [&](ValueId write) {
@@ -124,9 +124,9 @@ class Options {
     });
   }
 
-  // Begins with what the backward pass does not read, which does not have to be kept, and runs
-  // again only for others. Then adds the operation that saves most for its time to the set before,
-  // as long as one saves anything.
+  // Starts with operations whose results the backward pass does not read: they need not be kept,
+  // and run again only for others. Then repeatedly adds the operation that saves the most memory
+  // for its time, as long as it saves any.
   std::vector<std::vector<OpId>> BestOneByOne() {
     std::vector<std::vector<OpId>> sets = {{}};
     std::vector<OpId> left = candidates_;
@@ -167,7 +167,7 @@ class Options {
   LiveBytes live_;
 };
 
-// Returns the options of a block that is equal to `first`, whose options are known.
+// Returns the options of a block equal to `first`, whose options are known.
 std::vector<std::vector<OpId>> Translated(const std::vector<std::vector<OpId>>& options,
                                           const std::vector<OpId>& first,
                                           const std::vector<OpId>& other) {
@@ -228,8 +228,7 @@ Result<TagClass> MakeTagClass(const JointGraph& graph, const std::vector<Block>&
   }
   if (!has_options) {
     return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("{} has no layers whose operations torchtitan could recompute: a "
-                                 "layer is a module of a list, such as layers.0",
+                     "{} has no layers with operations that torchtitan could recompute: a " "layer is a module in a list, such as layers.0",
                                  graph.name()));
   }
   return TagClass(graph, std::move(units));
