@@ -97,7 +97,7 @@ JointGraph WithModules(const Expansion& expansion, const ModuleCalls& modules) {
 }
 
 // Makes parameter gradients count in the peak, each from the operation that computes it.
-Result<Done> LetGradientsArrive(Source* source) {
+Result<Done> CountArrivingGradients(Source* source) {
   if (source->joint) {
     source->joint = WithArrivingGradients(*source->joint);
   } else if (source->is_model) {
@@ -115,7 +115,7 @@ Result<Done> LetGradientsArrive(Source* source) {
 }
 
 // Turns the source into a joint graph, whose plans may move values to the host.
-void LetValuesMove(Source* source) {
+void ExpandForOffload(Source* source) {
   if (!source->joint) {
     Expansion expansion = ExpandTensorGraph(source->graph);
     source->joint = WithModules(expansion, source->modules);
@@ -398,13 +398,13 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
                                                ? LoadGraphFile(path, request, planned)
                                                : LoadModelFile(path, request, planned));
     if (request.gradients == ParameterGradients::kArriving) {
-      CKPLAN_RETURN_IF_ERROR(LetGradientsArrive(&source));
+      CKPLAN_RETURN_IF_ERROR(CountArrivingGradients(&source));
     }
     if (request.offload) CKPLAN_RETURN_IF_ERROR(SettleUnitForOffload(&source));
     CKPLAN_RETURN_IF_ERROR(CheckOptimizer(&source));
     CKPLAN_RETURN_IF_ERROR(Align(&source));
     // Workspaces and gradients are rounded up individually, before the expansion adds them up.
-    if (request.offload) LetValuesMove(&source);
+    if (request.offload) ExpandForOffload(&source);
     SettleBackward(&source);
     return source;
   });

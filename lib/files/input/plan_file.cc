@@ -23,7 +23,7 @@ namespace ckplan {
 namespace {
 
 // Returns the path of a plan's model if the command line names none.
-Result<std::string> ModelBeside(const std::string& plan_path, const std::string& model_name) {
+Result<std::string> FindModelBeside(const std::string& plan_path, const std::string& model_name) {
   const std::filesystem::path beside = std::filesystem::path(plan_path).parent_path() / model_name;
   std::error_code fault;
   const bool is_safe_name = std::filesystem::path(model_name).filename() == model_name;
@@ -76,17 +76,17 @@ std::optional<std::string> FaultOfSetting(const TensorGraph& graph, const Plan& 
   return std::nullopt;
 }
 
-// Given decisions lead to exactly one plan. Returns how this plan differs from it. `make_again`
+// Given decisions lead to exactly one plan. Returns how this plan differs from it. `replan`
 // plans a request for the plan's graph.
-template <typename MakeAgain>
+template <typename Replan>
 std::optional<std::string> FaultOfDecisions(const Plan& plan, std::string_view algorithm,
-                                            MakeAgain make_again) {
+                                            Replan replan) {
   const bool is_given = algorithm == kGivenAlgorithm;
   if (plan.request.decisions.has_value() != is_given) {
     return fmt::format("{} {}", algorithm, is_given ? "needs decisions" : "does not use decisions");
   }
   if (!is_given) return std::nullopt;
-  const Result<Plan> again = make_again(plan.request);
+  const Result<Plan> again = replan(plan.request);
   if (!again.ok()) return again.error().message;
   if (again->schedule != plan.schedule || again->decisions != plan.decisions) {
     return "they lead to other steps or segments";
@@ -108,8 +108,8 @@ void ValidateAlgorithm(const TensorGraph& graph, const Plan& plan,
   if (const auto fault = FaultOfSetting(graph, plan, **solver)) {
     faults->push_back("setting: " + *fault);
   }
-  const auto make_again = [&](const PlanRequest& request) { return MakePlan(graph, request, {}); };
-  if (const auto fault = FaultOfDecisions(plan, (*solver)->name, make_again)) {
+  const auto replan = [&](const PlanRequest& request) { return MakePlan(graph, request, {}); };
+  if (const auto fault = FaultOfDecisions(plan, (*solver)->name, replan)) {
     faults->push_back("decisions: " + *fault);
   }
 }
@@ -163,8 +163,8 @@ void ValidateRuns(const TrainingStep& step, const Plan& plan, bool decides_on_ru
     faults->push_back(
         fmt::format("algorithm: {} cannot plan joint graphs", plan.request.algorithm));
   }
-  const auto make_again = [&](const PlanRequest& again) { return MakePlan(step, again, {}); };
-  if (const auto fault = FaultOfDecisions(plan, plan.request.algorithm, make_again)) {
+  const auto replan = [&](const PlanRequest& again) { return MakePlan(step, again, {}); };
+  if (const auto fault = FaultOfDecisions(plan, plan.request.algorithm, replan)) {
     faults->push_back("decisions: " + *fault);
   }
   if (HasForwardFields(plan)) {
@@ -221,7 +221,7 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
   std::string path = model_path;
   if (path.empty() && text.is_embedded) path = plan_path;
   if (path.empty()) {
-    CKPLAN_ASSIGN_OR_RETURN(path, ModelBeside(plan_path, header.model.name));
+    CKPLAN_ASSIGN_OR_RETURN(path, FindModelBeside(plan_path, header.model.name));
   }
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, RequestToReadAgain(header.request, files));
   CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(path, request, &header.model));

@@ -21,9 +21,9 @@ namespace ckplan {
 namespace {
 
 // Derives the steps from the markers by the documented rule, as readers do.
-class RuleOfOrder {
+class StepRule {
  public:
-  RuleOfOrder(const std::vector<FileRow>& rows, const IdVector<NodeId, NodeDecision>& decisions)
+  StepRule(const std::vector<FileRow>& rows, const IdVector<NodeId, NodeDecision>& decisions)
       : rows_(rows), decisions_(decisions), is_present_(rows.size()) {}
 
   std::vector<Step> Steps() && {
@@ -188,7 +188,7 @@ bool FollowsRule(const std::vector<FileRow>& rows, const IdVector<NodeId, NodeDe
   });
   if (has_expanded || schedule.frees == FreePolicy::kExplicit) return false;
   if (HasTransfers(schedule)) return false;
-  return RuleOfOrder(rows, decisions).Steps() == schedule.steps;
+  return StepRule(rows, decisions).Steps() == schedule.steps;
 }
 
 }  // namespace
@@ -298,7 +298,7 @@ GraphFacts ReadGraphFacts(std::string_view source) {
   return facts;
 }
 
-Result<std::unique_ptr<PendingFile>> WriteBeside(const Rope& bytes, const std::string& path) {
+Result<std::unique_ptr<PendingFile>> WriteNextTo(const Rope& bytes, const std::string& path) {
   CKPLAN_ASSIGN_OR_RETURN(auto file, PendingFile::Create(path));
   for (const std::string_view piece : bytes.pieces()) {
     CKPLAN_RETURN_IF_ERROR(file->Append(piece));
@@ -332,7 +332,7 @@ Result<AnnotateOutcome> Annotate(std::string_view source, const std::string& in_
                     "folder before using it",
                     out_path, in_path));
   }
-  CKPLAN_ASSIGN_OR_RETURN(outcome.file, WriteBeside(rewritten.bytes, out_path));
+  CKPLAN_ASSIGN_OR_RETURN(outcome.file, WriteNextTo(rewritten.bytes, out_path));
   return outcome;
 }
 
@@ -383,7 +383,7 @@ Result<std::optional<std::string>> ReadEmbeddedPlan(const std::string& path) {
 
 namespace {
 
-constexpr size_t kLongestValue = 80;  // Maximum length of a marker in messages.
+constexpr size_t kMaxShownBytes = 80;  // Maximum length of a marker in messages.
 
 const FoundMarker* Find(const std::vector<FoundMarker>& markers, const std::string& key) {
   const auto found = std::find_if(markers.begin(), markers.end(),
@@ -392,7 +392,7 @@ const FoundMarker* Find(const std::vector<FoundMarker>& markers, const std::stri
 }
 
 std::string Quoted(const std::string& value) {
-  return fmt::format("\"{}\"", Printable(value, kLongestValue));
+  return fmt::format("\"{}\"", Printable(value, kMaxShownBytes));
 }
 
 // `where` is the model or one of its nodes.
@@ -408,7 +408,7 @@ void Compare(const std::string& where, const std::vector<FoundMarker>& found,
     }
   }
   for (const FoundMarker& marker : found) {
-    const std::string key = Printable(marker.key, kLongestValue);
+    const std::string key = Printable(marker.key, kMaxShownBytes);
     if (expected.count(marker.key) == 0) {
       faults->push_back(fmt::format("{}: marker {} is not in the plan", where, key));
     } else if (Find(found, marker.key) != &marker) {
@@ -441,7 +441,7 @@ std::vector<std::string> FaultsOfMarkers(const FoundMarkers& found, const Annota
   Compare("the model", found.model, expected.model, &faults);
   for (size_t i = 0; i < found.nodes.size(); ++i) {
     const std::string where =
-        fmt::format("node {} \"{}\"", i, Printable(found.nodes[i].name, kLongestValue));
+        fmt::format("node {} \"{}\"", i, Printable(found.nodes[i].name, kMaxShownBytes));
     Compare(where, found.nodes[i].markers, expected.nodes[i], &faults);
   }
   Compare("a function, a branch or a training graph", found.elsewhere, {}, &faults);

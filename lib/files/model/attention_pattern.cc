@@ -121,7 +121,7 @@ std::optional<std::string> HeadAxes::Order() const {
 namespace {
 
 // Adding a number below this hides a key: the score is lost in rounding.
-constexpr double kHides = -1e30;
+constexpr double kHidingScore = -1e30;
 
 const ModelOperation* ProducerOf(const Model::Impl& model, ValueIndex value) {
   if (value == kNoValue || model.value(value).source != ModelValue::Source::kOperation) {
@@ -245,7 +245,7 @@ class PatternFinder {
     for (const size_t position : {size_t{0}, size_t{1}}) {
       const ValueIndex scores = add.input(position);
       const ValueIndex term = add.input(1 - position);
-      if (scores == term || model_.value(scores).dims != dims || !MayBeTerm(add, 1 - position)) {
+      if (scores == term || model_.value(scores).dims != dims || !CanBeTerm(add, 1 - position)) {
         continue;
       }
       FoundAttention with = found;
@@ -256,7 +256,7 @@ class PatternFinder {
   }
 
   // A vector that Add treats as a weight would stop being one.
-  bool MayBeTerm(const ModelOperation& add, size_t position) const {
+  bool CanBeTerm(const ModelOperation& add, size_t position) const {
     const OperationFacts& own = facts_.operations[IndexOf(add)];
     const ValueIndex term = add.inputs[position];
     const bool is_trained = position < own.reads_trained.size() && own.reads_trained[position];
@@ -383,7 +383,7 @@ bool TakeMask(const Model::Impl& model, const ModelOperation* producer, FoundTer
   if (!shown || !hidden) return false;
   const bool hides = *hidden == 0;
   const double other = hides ? *shown : *hidden;
-  if ((hides ? *hidden : *shown) != 0 || !(other <= kHides)) return false;
+  if ((hides ? *hidden : *shown) != 0 || !(other <= kHidingScore)) return false;
   *fill = other;
   term.value = producer->inputs[0];
   term.hides = hides;

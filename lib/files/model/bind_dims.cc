@@ -30,7 +30,7 @@ bool IsOpen(const TensorShapeProto::Dimension& dim) {
 
 // True if a name is almost certainly an expression, even if its variables occur nowhere else.
 // "batch-size" and "N/A" count as ordinary names.
-bool IsPlainlyExpression(const std::string& name) {
+bool IsClearlyExpression(const std::string& name) {
   return name.find_first_of("*+(%") != std::string::npos;
 }
 
@@ -56,7 +56,7 @@ class Binder {
       if (uses.left_out.contains(input.name())) continue;
       if (!uses.IsBatch(input.name())) {
         others.push_back({&input, input.type()});
-      } else if (IsNotNumbers(input)) {
+      } else if (HasNoNumbers(input)) {
         bound_.not_numbers.push_back(&input);
       } else {
         bound_.inputs.push_back({&input, input.type()});
@@ -71,7 +71,8 @@ class Binder {
       if (known.contains(name) || expressions_.contains(name)) bound_.dims[name] = size;
     }
     for (const auto& [name, size] : set_dims_) {
-      if (bound_.dims.emplace(name, size).first->second != size) return TwoSizes(name, size);
+      if (bound_.dims.emplace(name, size).first->second != size)
+        return ConflictingSizes(name, size);
     }
     for (auto* list : {&bound_.inputs, &others}) {
       for (BoundInput& input : *list) CKPLAN_RETURN_IF_ERROR(Override(input));
@@ -89,7 +90,7 @@ class Binder {
   }
 
  private:
-  static bool IsNotNumbers(const ValueInfoProto& input) {
+  static bool HasNoNumbers(const ValueInfoProto& input) {
     return (input.has_type() && !input.type().has_tensor_type()) ||
            input.type().tensor_type().elem_type() == onnx::TensorProto::STRING;
   }
@@ -109,9 +110,10 @@ class Binder {
           const std::string& dim = declared.dim(i).dim_param();
           if (!IsOpen(declared.dim(i)) || dim.empty()) continue;
           const int64_t size = other.type.tensor_type().shape().dim(i).dim_value();
-          if (set_dims_.emplace(dim, size).first->second != size) return TwoSizes(dim, size);
+          if (set_dims_.emplace(dim, size).first->second != size)
+            return ConflictingSizes(dim, size);
         }
-      } else if (IsNotNumbers(*other.input)) {
+      } else if (HasNoNumbers(*other.input)) {
         return Usage(fmt::format("input \"{}\" holds no numbers, so it can't be a parameter",
                                  ShortName(name)));
       }
@@ -130,7 +132,7 @@ class Binder {
                     ShortName(name), fmt::join(given->second, ","), fmt::join(dims, ",")));
   }
 
-  Error TwoSizes(const std::string& dim, int64_t size) const {
+  Error ConflictingSizes(const std::string& dim, int64_t size) const {
     const auto other = bound_.dims.find(dim);
     const auto set = set_dims_.find(dim);
     const int64_t before = other != bound_.dims.end() ? other->second : set->second;
@@ -182,7 +184,7 @@ class Binder {
       if (!variables) continue;
       const bool are_declared =
           std::includes(declared.begin(), declared.end(), variables->begin(), variables->end());
-      if (are_declared || IsPlainlyExpression(name)) {
+      if (are_declared || IsClearlyExpression(name)) {
         expressions_.emplace(name, std::move(*variables));
       }
     }
@@ -237,7 +239,7 @@ class Binder {
       if (!dims.contains(name) && !expressions_.contains(name)) {
         if (options_.optional_dims.contains(name)) continue;
         Error error = Usage(fmt::format("the model has no dimension \"{}\"; {}", ShortName(name),
-                                        Known("dimension", dims)));
+                                        ListKnownNames("dimension", dims)));
         if (dims.empty() && ConstantBatch(bound_)) {
           error.remedy = {"set its fixed batch size with", {{"batch", std::to_string(size)}}};
         }
@@ -251,7 +253,7 @@ class Binder {
     for (const auto& [name, shape] : options_.input_shapes) {
       if (!inputs.contains(name)) {
         return Usage(fmt::format("the model has no input \"{}\"; {}", ShortName(name),
-                                 Known("input", inputs)));
+                                 ListKnownNames("input", inputs)));
       }
       for (const int64_t dim : shape) {
         if (dim < 0) {
@@ -265,7 +267,7 @@ class Binder {
     return Done{};
   }
 
-  static std::string Known(std::string_view what, const std::set<std::string>& names) {
+  static std::string ListKnownNames(std::string_view what, const std::set<std::string>& names) {
     if (names.empty()) return fmt::format("the model has no open {} to bind", what);
     return fmt::format("the model's {}s are: {}", what, ShortList({names.begin(), names.end()}));
   }

@@ -215,7 +215,7 @@ Result<Done> ExpandWithBatch(Model::Impl& model, const BoundDims& bound, int64_t
   BatchFollower follower(in_file, {variants.size_in_file, batch});
   for (int readings = 1;; ++readings) {
     Result<Done> done = ExpandGraph(model, variants.wanted, file, &follower);
-    if (done.ok() || !follower.TookConstants() || readings == kMaxReadings) return done;
+    if (done.ok() || !follower.FoundNewConstants() || readings == kMaxReadings) return done;
     ClearGraph(&model);
   }
 }

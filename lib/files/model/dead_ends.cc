@@ -36,8 +36,8 @@ void ForEachRead(const Model::Impl& model, const DeadEnds& dead_ends, ValueIndex
 }
 
 // Marks the given values and all values that they depend on.
-std::vector<bool> Behind(const Model::Impl& model, const DeadEnds& dead_ends,
-                         std::vector<ValueIndex> pending) {
+std::vector<bool> FindDependencies(const Model::Impl& model, const DeadEnds& dead_ends,
+                                   std::vector<ValueIndex> pending) {
   std::vector<bool> is_behind(model.values.size(), false);
   while (!pending.empty()) {
     const ValueIndex value = pending.back();
@@ -151,7 +151,7 @@ std::vector<std::string> TrainableEnds(const Model::Impl& model, const DeadEnds&
 }  // namespace
 
 std::vector<bool> FindNeeded(const Model::Impl& model, const DeadEnds& dead_ends) {
-  return Behind(model, dead_ends, model.graph_outputs);
+  return FindDependencies(model, dead_ends, model.graph_outputs);
 }
 
 void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model) {
@@ -167,18 +167,18 @@ void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model) {
     model->trainable_ends = TrainableEnds(*model, dead_ends, is_dead);
 }
 
-bool MayBeSwitch(const ModelValue& input) {
+bool IsPossibleSwitch(const ModelValue& input) {
   return input.dims.size() <= 1 && ElementCount(input.dims) <= kMaxSwitchElements;
 }
 
-std::vector<std::string> SwitchesBehind(const Model::Impl& model, const DeadEnds& dead_ends,
-                                        ValueIndex value) {
-  const std::vector<bool> is_behind = Behind(model, dead_ends, {value});
+std::vector<std::string> FindSwitches(const Model::Impl& model, const DeadEnds& dead_ends,
+                                      ValueIndex value) {
+  const std::vector<bool> is_behind = FindDependencies(model, dead_ends, {value});
   std::vector<std::string> switches;
   for (const ValueIndex input : model.graph_inputs) {
     const ModelValue& read = model.value(input);
     if (!is_behind[static_cast<size_t>(input)] || IsFloatType(read.elem_type)) continue;
-    if (MayBeSwitch(read)) switches.push_back(read.name);
+    if (IsPossibleSwitch(read)) switches.push_back(read.name);
   }
   return switches;
 }
@@ -209,7 +209,7 @@ Result<Done> CheckDeadEnds(const Model::Impl& model, const DeadEnds& dead_ends,
   std::set<std::string> switches;
   for (const ValueIndex read : undecided) {
     if (read == kNoValue) continue;
-    for (std::string& name : SwitchesBehind(model, dead_ends, read)) switches.insert(name);
+    for (std::string& name : FindSwitches(model, dead_ends, read)) switches.insert(name);
   }
   if (!switches.empty()) {
     SuggestContents(switches, &error);

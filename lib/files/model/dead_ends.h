@@ -37,11 +37,11 @@ Result<Done> CheckDeadEnds(const Model::Impl& model, const DeadEnds& dead_ends,
 
 // True if the input is short enough to set on a command line. Longer ones are tokens, labels and
 // the like.
-bool MayBeSwitch(const ModelValue& input);
+bool IsPossibleSwitch(const ModelValue& input);
 
 // Returns the integer and boolean inputs that the value depends on.
-std::vector<std::string> SwitchesBehind(const Model::Impl& model, const DeadEnds& dead_ends,
-                                        ValueIndex value);
+std::vector<std::string> FindSwitches(const Model::Impl& model, const DeadEnds& dead_ends,
+                                      ValueIndex value);
 
 // Makes the remedy set these inputs.
 void SuggestContents(const std::set<std::string>& inputs, Error* error);

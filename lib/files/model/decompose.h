@@ -51,11 +51,11 @@ class DecompositionBuilder {
 
   const onnx::NodeProto& node() const { return node_; }
   // True if the operand exists and its shape is known.
-  bool Has(size_t input) const {
+  bool HasInput(size_t input) const {
     return input < inputs_.size() && inputs_[input] != kNoValue &&
            model_.value(inputs_[input]).has_shape;
   }
-  bool Wants(size_t output) const {
+  bool HasOutput(size_t output) const {
     return output < made_.outputs.size() && !node_.output(static_cast<int>(output)).empty();
   }
   const Dims& DimsOf(size_t input) const { return model_.value(inputs_[input]).dims; }
@@ -76,7 +76,7 @@ class DecompositionBuilder {
               size_t outputs = 1);
   // Makes `name` an output of the decomposed node.
   void Output(size_t position, const std::string& name) {
-    if (Wants(position)) made_.outputs[position] = name;
+    if (HasOutput(position)) made_.outputs[position] = name;
   }
 
   std::string Ints(const std::vector<int64_t>& list, const std::string& what);

@@ -21,7 +21,7 @@ class DetachedFinder {
   std::vector<bool> Find() && {
     CountReaders();
     for (size_t i = 0; i < model_.operations.size(); ++i) {
-      if (IsEstimate(i)) Detach(static_cast<int32_t>(i));
+      if (IsStraightThrough(i)) Detach(static_cast<int32_t>(i));
     }
     return std::move(is_detached_);
   }
@@ -41,7 +41,7 @@ class DetachedFinder {
   }
 
   // True if the operation is the difference in x + (q - x) or x - (x - q).
-  bool IsEstimate(size_t index) const {
+  bool IsStraightThrough(size_t index) const {
     const ModelOperation& inner = model_.operations[index];
     const ValueIndex difference = inner.output(0);
     if (inner.type() != "Sub" || !inner.is_standard() || difference == kNoValue) return false;

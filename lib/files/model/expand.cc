@@ -102,8 +102,8 @@ namespace {
 using onnx::GraphProto;
 using onnx::NodeProto;
 
-constexpr int kDeepestNesting = 64;  // Branches and calls within each other; deeper recursion is
-                                     // refused.
+constexpr int kMaxNesting = 64;  // Branches and calls within each other; deeper recursion is
+                                 // refused.
 constexpr size_t kMaxOperations = 4'000'000;
 constexpr size_t kMaxMadeBytes = size_t{1} << 28;  // Nodes copied to fill in attributes.
 
@@ -180,7 +180,7 @@ void Expander::AddOutputs(const Scope& scope) {
 
 void Expander::Expand(const NodeProto& source, Scope& scope) {
   PollStop();
-  is_too_large_ = is_too_large_ || scope.depth > kDeepestNesting ||
+  is_too_large_ = is_too_large_ || scope.depth > kMaxNesting ||
                   model_.operations.size() > kMaxOperations || made_bytes_ > kMaxMadeBytes;
   if (is_too_large_) return;
   const NodeProto* node = &source;
@@ -278,7 +278,7 @@ void Expander::AddOperation(const NodeProto& node, Scope& scope) {
   std::string batch_fault;
   const NodeProto& followed = FollowBatch(node, &*inputs, &batch_fault, scope);
   const ModelOperation* operation = builder_.Append(followed, std::move(*inputs), scope);
-  if (operation != nullptr && !batch_fault.empty()) builder_.AddMisfit(std::move(batch_fault));
+  if (operation != nullptr && !batch_fault.empty()) builder_.AddShapeFault(std::move(batch_fault));
 }
 
 bool Expander::AddDecomposed(const NodeProto& node, const Values& inputs, Scope& scope) {
@@ -361,7 +361,7 @@ Result<Done> Expander::Report() {
                      fmt::format("{}: its branches and calls are nested more than {} levels "
                                  "deep, make more than {} operations, or more than {} MiB of "
                                  "attributes; export it without functions",
-                                 file_, kDeepestNesting, kMaxOperations, kMaxMadeBytes >> 20));
+                                 file_, kMaxNesting, kMaxOperations, kMaxMadeBytes >> 20));
   }
   if (!builder_.faults().empty()) {
     return InvalidModel(file_, "the model is damaged or contradicts itself", builder_.faults());
@@ -383,19 +383,19 @@ namespace {
 using onnx::FunctionProto;
 using onnx::NodeProto;
 
-constexpr int kDeepestCalls = 64;
+constexpr int kMaxCallDepth = 64;
 // These take about a gigabyte of memory. The file's own operations are limited by its size.
 constexpr int64_t kMaxExpandedOperations = 250'000;
 constexpr int64_t kMaxExpandedEntries = 5'000'000;
 constexpr int64_t kMaxExpandedNameBytes = int64_t{256} << 20;
 
 // Sums saturate here, so that counts can't overflow.
-constexpr int64_t kBeyondAll = int64_t{1} << 40;
+constexpr int64_t kSaturatedSum = int64_t{1} << 40;
 
-int64_t Sum(int64_t a, int64_t b) { return std::min(a + b, kBeyondAll); }
+int64_t Sum(int64_t a, int64_t b) { return std::min(a + b, kSaturatedSum); }
 int64_t Product(int64_t a, int64_t b) {
   int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? kBeyondAll : std::min(product, kBeyondAll);
+  return __builtin_mul_overflow(a, b, &product) ? kSaturatedSum : std::min(product, kSaturatedSum);
 }
 
 // The result of one expansion of a body.
@@ -453,7 +453,7 @@ class ExpansionCounter {
   }
 
   Size OfFunction(const FunctionProto& function, int depth) {
-    if (depth >= kDeepestCalls) {
+    if (depth >= kMaxCallDepth) {
       is_too_deep_ = true;
       return {};
     }
@@ -466,7 +466,7 @@ class ExpansionCounter {
       ++size.depth;
       found = sizes_.emplace(&function, size).first;
     }
-    is_too_deep_ = is_too_deep_ || depth + found->second.depth > kDeepestCalls;
+    is_too_deep_ = is_too_deep_ || depth + found->second.depth > kMaxCallDepth;
     return found->second;
   }
 
@@ -497,7 +497,7 @@ Result<Done> CheckExpansion(const onnx::ModelProto& model, const ModelFunctions&
     return MakeError(ErrorCode::kUnsupported,
                      fmt::format("{}: its functions call each other more than {} levels deep; "
                                  "inline them first",
-                                 file, kDeepestCalls));
+                                 file, kMaxCallDepth));
   }
   if (size.operations > kMaxExpandedOperations || size.entries > kMaxExpandedEntries ||
       size.name_bytes > kMaxExpandedNameBytes) {

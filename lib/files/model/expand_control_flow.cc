@@ -155,7 +155,7 @@ void Expander::ExpandCostlierBranch(const NodeProto& node, ValueIndex condition,
                         : costs[0] < costs[1]      ? 1
                                                    : 0;
   NameOutputs(node, outputs[chosen], scope);
-  const std::vector<std::string> switches = SwitchesBehind(model_, dead_ends_, condition);
+  const std::vector<std::string> switches = FindSwitches(model_, dead_ends_, condition);
   std::string note = fmt::format(
       "{}: If \"{}\" is planned with its {}, the {}; {}", file_, ShortName(name), kBranches[chosen],
       is_known[1 - chosen] ? "costlier one" : "only one with known shapes",

@@ -55,7 +55,7 @@ class ModelBuilder {
 
   // Records why the newest operation does not fit the requested shapes. A later, more precise fault
   // replaces an earlier one.
-  void AddMisfit(std::string fault);
+  void AddShapeFault(std::string fault);
   // Records that the graph contradicts itself.
   void AddFault(std::string fault) { faults_.push_back(std::move(fault)); }
   const std::vector<std::string>& faults() const { return faults_; }
@@ -78,7 +78,7 @@ class ModelBuilder {
   void SetTypes(const ModelOperation& operation, const Scope& scope);
   onnx::TypeProto WithBatch(onnx::TypeProto type, const ModelOperation& operation,
                             const onnx::TypeProto& inferred);
-  void FindMisfit(const ModelOperation& operation, const std::string& onnx_fault);
+  void FindShapeFault(const ModelOperation& operation, const std::string& onnx_fault);
   void Fold(const ModelOperation& operation);
 
   Model::Impl& model_;

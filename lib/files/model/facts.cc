@@ -187,7 +187,7 @@ class FactFinder {
   }
 
   // True if a gradient of the operation's outputs flows to this input.
-  bool Flows(const ModelOperation& operation, const OperationFacts& own, size_t position) const {
+  bool FlowsTo(const ModelOperation& operation, const OperationFacts& own, size_t position) const {
     const ValueIndex input = operation.inputs[position];
     if (input == kNoValue || is_detached_[IndexOf(operation)]) return false;
     const OpRule& rule = *own.rule;
@@ -208,10 +208,10 @@ class FactFinder {
     const OpRule& rule = *own.rule;
     own.reads_trained.assign(operation.inputs.size(), false);
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
-      if (!Flows(operation, own, i)) continue;
+      if (!FlowsTo(operation, own, i)) continue;
       const ValueFacts& input = facts_.value(operation.inputs[i]);
-      const bool is_trained =
-          input.may_be_trained && !rule.has(traits::kWave) && !IsUntrainedHere(operation, rule, i);
+      const bool is_trained = input.may_be_trained && !rule.has(traits::kWave) &&
+                              !IsUntrainedOperand(operation, rule, i);
       const bool moves_literal = input.is_literal && i == 0 && rule.is_movement();
       own.reads_trained[i] = is_trained || moves_literal;
       may_be_trained = may_be_trained || is_trained;
@@ -253,7 +253,7 @@ class FactFinder {
       const ValueIndex input = operation.inputs[i];
       if (input == kNoValue || facts_.value(input).is_batch) continue;
       const bool is_trained =
-          Flows(operation, facts, i) && IsTrainedHere(operation, *facts.rule, i);
+          FlowsTo(operation, facts, i) && IsTrainedOperand(operation, *facts.rule, i);
       facts.reads_trained[i] = is_trained;
       uses_.push_back({input, is_trained, static_cast<int32_t>(&facts - facts_.operations.data())});
     }
@@ -262,7 +262,8 @@ class FactFinder {
   // True if a trainable constant is not trained as this operand: a number of the program, unless
   // the operator applies weights; a branch of a mask that is computed once, outside the step; or
   // the scale of quantized weights.
-  bool IsUntrainedHere(const ModelOperation& operation, const OpRule& rule, size_t position) const {
+  bool IsUntrainedOperand(const ModelOperation& operation, const OpRule& rule,
+                          size_t position) const {
     const ModelValue& value = model_.value(operation.inputs[position]);
     if (ScalesWeights(operation, rule, position)) return true;
     // A Gemm without a bias adds a 0 (written by jax2onnx); a bias is a vector.
@@ -274,10 +275,11 @@ class FactFinder {
     return is_mask || IsPlainNumber(value);
   }
 
-  bool IsTrainedHere(const ModelOperation& operation, const OpRule& rule, size_t position) const {
+  bool IsTrainedOperand(const ModelOperation& operation, const OpRule& rule,
+                        size_t position) const {
     const ValueIndex input = operation.inputs[position];
     const ValueFacts& facts = facts_.value(input);
-    if (IsUntrainedHere(operation, rule, position)) return false;
+    if (IsUntrainedOperand(operation, rule, position)) return false;
     if (facts.may_be_trained) return true;
     return facts.is_literal && TakesLiteralWeights(rule, model_.value(input).dims);
   }
@@ -292,7 +294,7 @@ class FactFinder {
   bool FindGradients(const ModelOperation& operation, OperationFacts& facts) const {
     bool has_any = false;
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
-      if (!Flows(operation, facts, i)) continue;
+      if (!FlowsTo(operation, facts, i)) continue;
       const bool has_gradient =
           facts.reads_trained[i] || facts_.value(operation.inputs[i]).requires_grad;
       facts.spec.inputs[i].has_gradient = has_gradient;
@@ -344,7 +346,7 @@ class FactFinder {
     for (size_t k = 0; k < operation.inputs.size(); ++k) {
       // PyTorch's round() and sign() propagate zeros.
       const bool has_zero_gradient = k == 0 && own.rule->has(traits::kRounds);
-      if (operation.inputs[k] == kNoValue || (!has_zero_gradient && !Flows(operation, own, k)))
+      if (operation.inputs[k] == kNoValue || (!has_zero_gradient && !FlowsTo(operation, own, k)))
         continue;
       (*is_reached)[static_cast<size_t>(operation.inputs[k])] = true;
     }

@@ -131,7 +131,7 @@ const ProducerRow* FindProducer(const NodeProto& node) {
   return found == std::end(kProducers) ? nullptr : found;
 }
 
-bool IsRandomMaker(const NodeProto& node) {
+bool IsRandomProducer(const NodeProto& node) {
   return node.op_type() == "RandomNormal" || node.op_type() == "RandomUniform";
 }
 
@@ -163,13 +163,13 @@ BatchFollower::BatchFollower(const Model::Impl& in_file, BatchSizes sizes) : siz
   for (const ModelValue& value : in_file.values) in_file_.emplace(value.name, &value);
 }
 
-const ModelValue* BatchFollower::InFile(const std::string& name) const {
+const ModelValue* BatchFollower::ValueInFile(const std::string& name) const {
   const auto found = in_file_.find(name);
   return found == in_file_.end() ? nullptr : found->second;
 }
 
 std::vector<size_t> BatchFollower::ChangedAxes(const ModelValue& value) const {
-  const ModelValue* const before = InFile(value.name);
+  const ModelValue* const before = ValueInFile(value.name);
   std::vector<size_t> axes;
   if (before == nullptr || !before->has_shape || !value.has_shape) return axes;
   for (size_t i = 0; i < std::min(value.dims.size(), before->dims.size()); ++i) {
@@ -179,7 +179,7 @@ std::vector<size_t> BatchFollower::ChangedAxes(const ModelValue& value) const {
 }
 
 std::optional<BatchPlace> BatchFollower::PlaceIn(const ModelValue& value, size_t axis) const {
-  const int64_t before = InFile(value.name)->dims[axis];
+  const int64_t before = ValueInFile(value.name)->dims[axis];
   const bool is_multiple = before > 0 && before % sizes_.in_file == 0 &&
                            value.dims[axis] % sizes_.wanted == 0 &&
                            before / sizes_.in_file == value.dims[axis] / sizes_.wanted;
@@ -188,12 +188,12 @@ std::optional<BatchPlace> BatchFollower::PlaceIn(const ModelValue& value, size_t
   return BatchPlace{axis, known == steps_.end() ? before / sizes_.in_file : known->second};
 }
 
-const ConstantValue* BatchFollower::BurntIn(const Model::Impl& model,
-                                            const std::vector<ValueIndex>& inputs,
-                                            size_t operand) const {
+const ConstantValue* BatchFollower::FixedOperand(const Model::Impl& model,
+                                                 const std::vector<ValueIndex>& inputs,
+                                                 size_t operand) const {
   const ModelValue* const value = ValueAt(model, inputs, operand);
   if (value == nullptr || value->constant == nullptr || value->constant->is_float()) return nullptr;
-  const ModelValue* const before = InFile(value->name);
+  const ModelValue* const before = ValueInFile(value->name);
   if (before == nullptr || before->constant == nullptr) return nullptr;
   return before->constant->ints == value->constant->ints ? value->constant.get() : nullptr;
 }
@@ -206,7 +206,7 @@ FollowedNode BatchFollower::Follow(const Model::Impl& model, const NodeProto& no
   const std::string& op = node.op_type();
   const std::string output = prefix + node.output(0);
   if (taken_.contains(output)) {
-    FollowTaken(model, node, inputs, &followed);
+    ReplaceRecordedShape(model, node, inputs, &followed);
   } else if (op == "Reshape") {
     FollowReshape(model, node, inputs, output, &followed);
   } else if (op == "Expand") {
@@ -231,11 +231,11 @@ void BatchFollower::FollowReshape(const Model::Impl& model, const NodeProto& nod
                                   const std::vector<ValueIndex>& inputs, const std::string& output,
                                   FollowedNode* followed) {
   const ModelValue* const data = ValueAt(model, inputs, 0);
-  const ModelValue* const made = InFile(output);
+  const ModelValue* const made = ValueInFile(output);
   if (data == nullptr || made == nullptr || !made->has_shape) return;
   const std::vector<size_t> changed = ChangedAxes(*data);
   if (changed.empty()) return;
-  const ConstantValue* const operand = BurntIn(model, inputs, 1);
+  const ConstantValue* const operand = FixedOperand(model, inputs, 1);
   if (operand == nullptr) return;
   std::vector<int64_t> shape = operand->ints;
   if (shape.size() != made->dims.size()) return;
@@ -243,7 +243,7 @@ void BatchFollower::FollowReshape(const Model::Impl& model, const NodeProto& nod
     followed->fault = fmt::format("its shape [{}] does not determine which dimension is the batch",
                                   fmt::join(shape, ","));
   };
-  const Dims& before = InFile(data->name)->dims;
+  const Dims& before = ValueInFile(data->name)->dims;
   const auto from = changed.size() == 1 ? PlaceIn(*data, changed.front()) : std::nullopt;
   const auto has_elements = [](const Dims& dims) {
     return std::none_of(dims.begin(), dims.end(), [](int64_t dim) { return dim == 0; });
@@ -278,14 +278,14 @@ void BatchFollower::FollowReshape(const Model::Impl& model, const NodeProto& nod
 void BatchFollower::FollowAligned(const Model::Impl& model, const std::vector<ValueIndex>& inputs,
                                   size_t operand, FollowedNode* followed) const {
   const ModelValue* const data = ValueAt(model, inputs, 0);
-  const ConstantValue* const shape = BurntIn(model, inputs, operand);
+  const ConstantValue* const shape = FixedOperand(model, inputs, operand);
   if (data == nullptr || shape == nullptr) return;
   std::vector<int64_t> changed = shape->ints;
   for (const size_t axis : ChangedAxes(*data)) {
     const size_t from_last = data->dims.size() - axis;
     if (from_last > changed.size()) continue;
     int64_t& size = changed[changed.size() - from_last];
-    if (size == InFile(data->name)->dims[axis]) size = data->dims[axis];
+    if (size == ValueInFile(data->name)->dims[axis]) size = data->dims[axis];
   }
   if (changed != shape->ints) followed->lists.push_back({operand, std::move(changed)});
 }
@@ -311,14 +311,14 @@ void BatchFollower::FollowSlice(const Model::Impl& model, const NodeProto& node,
   const auto axes = list(3, "axes");
   const auto steps = list(4, "steps");
   if (!starts || !ends || !axes || !steps || starts->size() != ends->size()) return;
-  if (!has_attributes && BurntIn(model, inputs, 2) == nullptr) return;
+  if (!has_attributes && FixedOperand(model, inputs, 2) == nullptr) return;
   bool is_changed = false;
   for (size_t i = 0; i < ends->size(); ++i) {
     const auto axis =
         AxisOf(i < axes->size() ? (*axes)[i] : static_cast<int64_t>(i), data->dims.size());
     if (!axis || std::find(changed.begin(), changed.end(), *axis) == changed.end()) continue;
     const bool is_forwards = i >= steps->size() || (*steps)[i] == 1;
-    if (!is_forwards || (*starts)[i] != 0 || (*ends)[i] < InFile(data->name)->dims[*axis]) {
+    if (!is_forwards || (*starts)[i] != 0 || (*ends)[i] < ValueInFile(data->name)->dims[*axis]) {
       followed->fault = "it takes a part of the batch";
       return;
     }
@@ -339,7 +339,7 @@ void BatchFollower::CheckGather(const Model::Impl& model, const NodeProto& node,
                                 const std::vector<ValueIndex>& inputs,
                                 FollowedNode* followed) const {
   const ModelValue* const data = ValueAt(model, inputs, 0);
-  if (data == nullptr || BurntIn(model, inputs, 1) == nullptr) return;
+  if (data == nullptr || FixedOperand(model, inputs, 1) == nullptr) return;
   const auto axis = AxisOf(IntAttribute(node, "axis", 0), data->dims.size());
   const std::vector<size_t> changed = ChangedAxes(*data);
   if (!axis || std::find(changed.begin(), changed.end(), *axis) == changed.end()) return;
@@ -392,15 +392,15 @@ void BatchFollower::FollowStates(const Model::Impl& model, const NodeProto& node
 }
 
 // An Expand may get the batch from its input, and then its shape does not start with the batch.
-void BatchFollower::FollowTaken(const Model::Impl& model, const NodeProto& node,
-                                const std::vector<ValueIndex>& inputs,
-                                FollowedNode* followed) const {
+void BatchFollower::ReplaceRecordedShape(const Model::Impl& model, const NodeProto& node,
+                                         const std::vector<ValueIndex>& inputs,
+                                         FollowedNode* followed) const {
   const ProducerRow* const producer = FindProducer(node);
   const ConstantValue* const operand =
-      producer == nullptr ? nullptr : BurntIn(model, inputs, producer->shape_operand);
-  std::vector<int64_t> shape = IsRandomMaker(node)  ? IntsAttribute(node, "shape")
-                               : operand != nullptr ? operand->ints
-                                                    : std::vector<int64_t>();
+      producer == nullptr ? nullptr : FixedOperand(model, inputs, producer->shape_operand);
+  std::vector<int64_t> shape = IsRandomProducer(node) ? IntsAttribute(node, "shape")
+                               : operand != nullptr   ? operand->ints
+                                                      : std::vector<int64_t>();
   if (shape.empty() || shape.front() != sizes_.in_file) return;
   shape.front() = sizes_.wanted;
   if (operand == nullptr) {
@@ -435,7 +435,7 @@ std::string BatchFollower::SetOutputs(const Model::Impl& model, const ModelOpera
   for (const ValueIndex output : operation.outputs) {
     if (output == kNoValue) continue;
     const ModelValue& value = model.value(output);
-    const ModelValue* const before = InFile(value.name);
+    const ModelValue* const before = ValueInFile(value.name);
     if (before == nullptr || !before->has_shape || !value.has_shape) continue;
     if (before->dims.size() != value.dims.size()) {
       return fmt::format("its output \"{}\" has {} dimensions instead of {}", value.name,
@@ -450,7 +450,7 @@ std::string BatchFollower::SetOutputs(const Model::Impl& model, const ModelOpera
         const auto step = steps_.find(read.name);
         if (step == steps_.end()) continue;
         for (const size_t read_axis : ChangedAxes(read)) {
-          if (InFile(read.name)->dims[read_axis] == before->dims[axis]) {
+          if (ValueInFile(read.name)->dims[read_axis] == before->dims[axis]) {
             steps_[value.name] = step->second;
           }
         }
@@ -470,13 +470,13 @@ std::string BatchFollower::ChangeDeclared(const Model::Impl& model, const ModelO
   const ModelValue& read = model.value(*with_batch);
   auto* const shape = type->mutable_tensor_type()->mutable_shape();
   const bool is_first = ChangedAxes(read) == std::vector<size_t>{0} && shape->dim_size() > 0 &&
-                        shape->dim(0).dim_value() == InFile(read.name)->dims[0];
+                        shape->dim(0).dim_value() == ValueInFile(read.name)->dims[0];
   if (!is_first) return "only the file knows the shape of its output, with the old batch";
   shape->mutable_dim(0)->set_dim_value(read.dims[0]);
   return "";
 }
 
-void BatchFollower::TakeConstantsOf(const Model::Impl& model, const ModelOperation& operation) {
+void BatchFollower::RecordOldConstants(const Model::Impl& model, const ModelOperation& operation) {
   if (sizes_.in_file == 1) return;  // A dimension of 1 matches any batch, or is expanded.
   std::unordered_set<int32_t> seen;
   std::vector<const ModelOperation*> open = {&operation};
@@ -490,10 +490,10 @@ void BatchFollower::TakeConstantsOf(const Model::Impl& model, const ModelOperati
       const ModelOperation& producer = model.operations[static_cast<size_t>(value.producer)];
       const bool has_old_batch =
           value.has_shape && !value.dims.empty() && value.dims.front() == sizes_.in_file;
-      const bool makes = producer.is_standard() &&
-                         (FindProducer(*producer.node) != nullptr || IsRandomMaker(*producer.node));
+      const bool makes = producer.is_standard() && (FindProducer(*producer.node) != nullptr ||
+                                                    IsRandomProducer(*producer.node));
       if (makes && has_old_batch) {
-        took_constants_ = taken_.insert(value.name).second || took_constants_;
+        found_new_constants_ = taken_.insert(value.name).second || found_new_constants_;
       } else if (ChangedAxes(value).empty()) {
         open.push_back(&producer);
       }

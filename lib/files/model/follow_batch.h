@@ -109,22 +109,22 @@ class BatchFollower {
                              onnx::TypeProto* type) const;
 
   // Decides that the constants which this failing operation depends on have the old batch.
-  void TakeConstantsOf(const Model::Impl& model, const ModelOperation& operation);
-  // True if TakeConstantsOf found new constants since the last call. Then the model must be read
+  void RecordOldConstants(const Model::Impl& model, const ModelOperation& operation);
+  // True if RecordOldConstants found new constants since the last call. Then the model must be read
   // again.
-  bool TookConstants() { return std::exchange(took_constants_, false); }
+  bool FoundNewConstants() { return std::exchange(found_new_constants_, false); }
 
  private:
   // Returns the value in the model with the file's batch; null if no value has this name.
-  const ModelValue* InFile(const std::string& name) const;
+  const ModelValue* ValueInFile(const std::string& name) const;
   // Returns the axes in which a value differs from the one with the file's batch.
   std::vector<size_t> ChangedAxes(const ModelValue& value) const;
   // Returns the batch's place in a value whose axis `axis` has changed; nullopt if its size is not
   // a multiple of the batch.
   std::optional<BatchPlace> PlaceIn(const ModelValue& value, size_t axis) const;
   // Returns the operand's list if it is the same with both batches.
-  const ConstantValue* BurntIn(const Model::Impl& model, const std::vector<ValueIndex>& inputs,
-                               size_t operand) const;
+  const ConstantValue* FixedOperand(const Model::Impl& model, const std::vector<ValueIndex>& inputs,
+                                    size_t operand) const;
 
   bool HasOldBatch(const Model::Impl& model, const ModelOperation& operation,
                    const ModelValue& output) const;
@@ -142,15 +142,15 @@ class BatchFollower {
                     const std::vector<ValueIndex>& inputs, FollowedNode* followed) const;
   void FollowStates(const Model::Impl& model, const onnx::NodeProto& node,
                     const std::vector<ValueIndex>& inputs, FollowedNode* followed) const;
-  void FollowTaken(const Model::Impl& model, const onnx::NodeProto& node,
-                   const std::vector<ValueIndex>& inputs, FollowedNode* followed) const;
+  void ReplaceRecordedShape(const Model::Impl& model, const onnx::NodeProto& node,
+                            const std::vector<ValueIndex>& inputs, FollowedNode* followed) const;
 
   const BatchSizes sizes_;
   std::unordered_map<std::string_view, const ModelValue*> in_file_;
   // BatchPlace::step, for values whose batch is not the fastest part of its axis.
   std::unordered_map<std::string, int64_t> steps_;
   std::unordered_set<std::string> taken_;  // Outputs of operations with a changed shape.
-  bool took_constants_ = false;
+  bool found_new_constants_ = false;
 };
 
 }  // namespace ckplan

@@ -52,7 +52,7 @@ class AttentionFuser {
   AttentionFuser(Model::Impl& model, FusedOperators fused, Autograd autograd)
       : model_(model),
         is_captured_(fused == FusedOperators::kCaptured),
-        is_of_gpu_(is_captured_ && autograd == Autograd::kTorchCuda),
+        is_gpu_(is_captured_ && autograd == Autograd::kTorchCuda),
         facts_(FindFacts(model)),
         readers_(model, facts_) {}
 
@@ -61,7 +61,7 @@ class AttentionFuser {
       const ModelOperation& operation = model_.operations[i];
       if (!operation.is_standard() || !facts_.operations[i].is_live) continue;
       if (operation.type() == "Softmax") FuseAround(i);
-      if (operation.type() == "Attention") FuseOwn(i);
+      if (operation.type() == "Attention") FuseOnnxAttention(i);
     }
   }
 
@@ -96,7 +96,7 @@ class AttentionFuser {
   }
 
   // True if the operation is a part of the current attention.
-  bool IsOfAttention(const ModelOperation& operation) const {
+  bool IsInAttention(const ModelOperation& operation) const {
     return !is_captured_ || OriginOf(model_, operation).name == origin_.name;
   }
 
@@ -105,7 +105,7 @@ class AttentionFuser {
   bool IsRepeated(const ModelOperation& expand) const {
     if (!is_captured_) return true;
     if (!origin_.is_known()) return false;
-    return IsOfAttention(expand) || (TraceHas(model_, expand, "transformers/") &&
+    return IsInAttention(expand) || (TraceHas(model_, expand, "transformers/") &&
                                      TraceHas(model_, expand, "attention_interface("));
   }
 
@@ -132,7 +132,7 @@ class AttentionFuser {
       } else if (producer->type() == "Expand" && may_repeat && IsRepeated(*producer)) {
         axes = axes->BeforeExpand(DimsOf(above));
       } else if (const auto factor = FactorOf(model_, facts_, *producer);
-                 factor && IsOfAttention(*producer)) {
+                 factor && IsInAttention(*producer)) {
         above = producer->inputs[factor->position];
         scale *= factor->factor;
       } else {
@@ -261,7 +261,7 @@ class AttentionFuser {
   // keep the queries' heads side by side: always the memory-efficient kernel, which takes 32 bits
   // and masks, and flash attention if the queries do.
   bool HasHeadsFirst(const NewAttention& made) const {
-    if (!is_of_gpu_) return true;
+    if (!is_gpu_) return true;
     const bool has_mask = made.terms.mask.value != kNoValue || made.terms.bias.value != kNoValue;
     const int32_t type = model_.value(made.q.value).elem_type;
     return type != onnx::TensorProto::FLOAT && !has_mask &&
@@ -368,7 +368,7 @@ class AttentionFuser {
   }
 
   void FuseAround(size_t softmax) {
-    const auto found = FindAttentionAround(model_, facts_, readers_, softmax, is_of_gpu_);
+    const auto found = FindAttentionAround(model_, facts_, readers_, softmax, is_gpu_);
     if (!found || !MayBeCaptured(*found)) return;
     const ModelOperation& scores = model_.operations[found->scores];
     const ModelOperation& output = model_.operations[found->output];
@@ -416,7 +416,7 @@ class AttentionFuser {
            spec.Int("right_window_size", -1) < 0;
   }
 
-  void FuseOwn(size_t index) {
+  void FuseOnnxAttention(size_t index) {
     const ModelOperation& attention = model_.operations[index];
     const OpSpec& spec = facts_.operations[index].spec;
     if (!IsPlain(attention, spec)) return;
@@ -442,7 +442,7 @@ class AttentionFuser {
     if (!terms) return;
     made.terms = *terms;
     size_t target = index;
-    if (!FindOwnRows(attention, is_split ? "bhsd" : "", &target, made)) return;
+    if (!FindOnnxRows(attention, is_split ? "bhsd" : "", &target, made)) return;
     made.k.repeats *= heads / key_heads;  // Heads shared by the operator itself.
     Replace(target, index, made);
   }
@@ -456,8 +456,8 @@ class AttentionFuser {
   }
 
   // `letters` is empty if the last axis holds all heads.
-  bool FindOwnRows(const ModelOperation& attention, const std::string& letters, size_t* target,
-                   NewAttention& made) const {
+  bool FindOnnxRows(const ModelOperation& attention, const std::string& letters, size_t* target,
+                    NewAttention& made) const {
     const ValueIndex result = attention.outputs[0];
     if (letters.empty()) {
       made.q = {attention.inputs[0], "bshd"};
@@ -476,7 +476,7 @@ class AttentionFuser {
 
   Model::Impl& model_;
   const bool is_captured_;
-  const bool is_of_gpu_;
+  const bool is_gpu_;
   const ModelFacts facts_;
   const ValueReaders readers_;
   Origin origin_;  // With kCaptured: the origin of the current attention.

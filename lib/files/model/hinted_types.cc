@@ -21,7 +21,7 @@ namespace {
 using onnx::TensorProto;
 
 // lib/problem/ops/op_table.def has the costs of these operators.
-constexpr std::string_view kOwnHints[] = {
+constexpr std::string_view kBuiltInHints[] = {
     "ai.onnx.ml::Imputer=like:0",
     "ai.onnx.ml::Normalizer=float32[0.*,0.-1]",
     "ai.onnx.ml::Scaler=float32[0.*,0.-1]",
@@ -33,10 +33,10 @@ constexpr std::string_view kOwnHints[] = {
     "com.microsoft::MatMulNBits=[0.*,@N]",
 };
 
-const std::vector<OpHint>& OwnHints() {
+const std::vector<OpHint>& BuiltInHints() {
   static const std::vector<OpHint> kHints = [] {
     std::vector<OpHint> hints;
-    for (const std::string_view text : kOwnHints) hints.push_back(*ParseOpHint(text));
+    for (const std::string_view text : kBuiltInHints) hints.push_back(*ParseOpHint(text));
     return hints;
   }();
   return kHints;
@@ -125,7 +125,7 @@ std::optional<onnx::TypeProto> TypeByRule(const Model::Impl& model, const ModelO
 bool IsBatchedProduct(const Model::Impl& model, const ModelOperation& operation,
                       const OpHint& hint) {
   const bool is_product =
-      &hint == FindHint(OwnHints(), *operation.node) &&
+      &hint == FindHint(BuiltInHints(), *operation.node) &&
       (hint.type == "DynamicQuantizeMatMul" || hint.type == "MatMulIntegerToFloat");
   const ModelValue* const weight = is_product ? InputAt(model, operation, 1) : nullptr;
   return weight != nullptr && weight->dims.size() != 2;
@@ -221,8 +221,8 @@ Result<Done> CheckReads(const Model::Impl& model, const OpHint& hint, const std:
 
 }  // namespace
 
-bool HasOwnHint(const onnx::NodeProto& node) {
-  return !IsStandard(node) && FindHint(OwnHints(), node) != nullptr;
+bool HasBuiltInHint(const onnx::NodeProto& node) {
+  return !IsStandard(node) && FindHint(BuiltInHints(), node) != nullptr;
 }
 
 const OpHint* GivenHintFor(const Model::Impl& model, const onnx::NodeProto& node) {
@@ -231,7 +231,7 @@ const OpHint* GivenHintFor(const Model::Impl& model, const onnx::NodeProto& node
 
 const OpHint* HintFor(const Model::Impl& model, const onnx::NodeProto& node) {
   const OpHint* given = GivenHintFor(model, node);
-  return given != nullptr ? given : FindHint(OwnHints(), node);
+  return given != nullptr ? given : FindHint(BuiltInHints(), node);
 }
 
 std::string OptionalName(const OpHint& hint) { return NameOf(hint) + "="; }

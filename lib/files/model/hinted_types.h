@@ -20,7 +20,7 @@ const OpHint* HintFor(const Model::Impl& model, const onnx::NodeProto& node);
 const OpHint* GivenHintFor(const Model::Impl& model, const onnx::NodeProto& node);
 
 // True if ckplan itself describes the operator.
-bool HasOwnHint(const onnx::NodeProto& node);
+bool HasBuiltInHint(const onnx::NodeProto& node);
 
 // Returns one type per output; unset if unknown.
 std::vector<onnx::TypeProto> HintedTypes(const Model::Impl& model, const ModelOperation& operation);

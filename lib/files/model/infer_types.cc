@@ -89,7 +89,7 @@ class NodeContext final : public onnx::InferenceContext {
 };
 
 // ONNX prefixes its messages with the kind of error, once per enclosing function.
-std::string WithoutKind(std::string_view text) {
+std::string StripKind(std::string_view text) {
   while (text.starts_with('[') && text.find("] ") < text.find(' ')) {
     text.remove_prefix(text.find("] ") + 2);
   }
@@ -197,7 +197,7 @@ bool IsFullTensor(const onnx::TypeProto& type) {
 InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operation) {
   InferredTypes inferred;
   inferred.outputs.resize(operation.outputs.size());
-  if (operation.schema == nullptr || HasOwnHint(*operation.node)) {
+  if (operation.schema == nullptr || HasBuiltInHint(*operation.node)) {
     inferred.fault = ContribFault(model, operation);
     if (inferred.fault.empty()) inferred.outputs = HintedTypes(model, operation);
     return inferred;
@@ -219,7 +219,7 @@ InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operati
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& fault) {
-    inferred.fault = WithoutKind(fault.what());
+    inferred.fault = StripKind(fault.what());
   }
   AddKnownShapes(model, operation, inferred.outputs);
   CorrectCeilMode(model, operation, inferred.outputs);
@@ -235,7 +235,7 @@ const onnx::TypeProto* DeclaredAs(const std::string& name, const Scope& scope) {
   return found == scope.declared->end() ? nullptr : found->second;
 }
 
-bool Contradict(const onnx::TypeProto& a, const onnx::TypeProto& b) {
+bool AreContradictory(const onnx::TypeProto& a, const onnx::TypeProto& b) {
   if (!a.has_tensor_type() || !b.has_tensor_type()) return false;
   const auto& one = a.tensor_type();
   const auto& other = b.tensor_type();
@@ -273,7 +273,7 @@ bool IsInFunction(const Scope& scope) {
 
 bool HasOtherShapes(const BoundDims& bound) {
   return std::any_of(bound.inputs.begin(), bound.inputs.end(), [](const BoundInput& input) {
-    return Contradict(input.input->type(), input.type);
+    return AreContradictory(input.input->type(), input.type);
   });
 }
 
@@ -301,7 +301,7 @@ void TypeChooser::Compare(const std::string& name, const Scope& scope, const std
   const onnx::TypeProto* declared = DeclaredAs(name, scope);
   if (!compares_ || declared == nullptr || IsInFunction(scope)) return;
   // Compares only numbers, because exporters give dimensions of different sizes the same name.
-  if (!Contradict(*declared, made)) return;
+  if (!AreContradictory(*declared, made)) return;
   contradictions_.push_back(fmt::format("\"{}\" (declared {}, made {} by {}, planned {})",
                                         ShortName(name), TextOf(*declared), TextOf(made), producer,
                                         TextOf(planned)));

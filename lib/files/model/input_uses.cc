@@ -85,7 +85,8 @@ std::string DeclaredTypeText(const onnx::TypeProto& type) {
                      tensor.has_shape() ? fmt::format("{}", fmt::join(dims, ",")) : "...");
 }
 
-Error DoesNotFit(const SetInput& given, const onnx::TypeProto& declared, const std::string& file) {
+Error TypeMismatch(const SetInput& given, const onnx::TypeProto& declared,
+                   const std::string& file) {
   const char* const numbers = given.is_real ? "real numbers" : "whole numbers";
   const std::string value =
       given.dims.empty() ? fmt::format("a {}", given.is_real ? "real" : "whole") + " number"
@@ -159,7 +160,7 @@ Result<ConstantValue> ContentsOf(const SetInput& given, onnx::TypeProto* type,
   const bool is_number = type->has_tensor_type() && value.elem_type != TensorProto::STRING &&
                          TensorBytes(value.elem_type, {}).has_value();
   if (!is_number || (given.is_real && !is_float) || !FitDims(given.dims, type, &value.dims)) {
-    return DoesNotFit(given, declared, file);
+    return TypeMismatch(given, declared, file);
   }
   if (is_float) {
     value.reals =
@@ -169,7 +170,7 @@ Result<ConstantValue> ContentsOf(const SetInput& given, onnx::TypeProto* type,
   }
   ConstantValue normal = value;
   NormalizeToType(normal);
-  if (normal.ints != value.ints) return DoesNotFit(given, declared, file);
+  if (normal.ints != value.ints) return TypeMismatch(given, declared, file);
   return normal;
 }
 

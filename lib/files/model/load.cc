@@ -48,10 +48,10 @@ class LongestName {
   void Model(const onnx::ModelProto& model) {
     Graph(model.graph());
     for (const onnx::FunctionProto& function : model.functions()) {
-      Offer(function.name());
-      Offer(function.domain());
-      OfferAll(function.input());
-      OfferAll(function.output());
+      Consider(function.name());
+      Consider(function.domain());
+      ConsiderAll(function.input());
+      ConsiderAll(function.output());
       Declared(function.value_info());
       Nodes(function.node());
     }
@@ -60,29 +60,29 @@ class LongestName {
   const std::string& found() const { return *longest_; }
 
  private:
-  void Offer(const std::string& name) {
+  void Consider(const std::string& name) {
     if (name.size() > longest_->size()) longest_ = &name;
   }
-  void OfferAll(const google::protobuf::RepeatedPtrField<std::string>& names) {
-    for (const std::string& name : names) Offer(name);
+  void ConsiderAll(const google::protobuf::RepeatedPtrField<std::string>& names) {
+    for (const std::string& name : names) Consider(name);
   }
 
   void Declared(const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& infos) {
     for (const onnx::ValueInfoProto& info : infos) {
-      Offer(info.name());
-      for (const auto& dim : info.type().tensor_type().shape().dim()) Offer(dim.dim_param());
+      Consider(info.name());
+      for (const auto& dim : info.type().tensor_type().shape().dim()) Consider(dim.dim_param());
     }
   }
 
   void Nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
     for (const onnx::NodeProto& node : nodes) {
-      Offer(node.name());
-      Offer(node.op_type());
-      Offer(node.domain());
-      OfferAll(node.input());
-      OfferAll(node.output());
+      Consider(node.name());
+      Consider(node.op_type());
+      Consider(node.domain());
+      ConsiderAll(node.input());
+      ConsiderAll(node.output());
       for (const onnx::AttributeProto& attribute : node.attribute()) {
-        Offer(attribute.name());
+        Consider(attribute.name());
         if (attribute.has_g()) Graph(attribute.g());
         for (const onnx::GraphProto& graph : attribute.graphs()) Graph(graph);
       }
@@ -90,11 +90,11 @@ class LongestName {
   }
 
   void Graph(const onnx::GraphProto& graph) {
-    Offer(graph.name());
+    Consider(graph.name());
     Declared(graph.input());
     Declared(graph.output());
     Declared(graph.value_info());
-    for (const onnx::TensorProto& tensor : graph.initializer()) Offer(tensor.name());
+    for (const onnx::TensorProto& tensor : graph.initializer()) Consider(tensor.name());
     Nodes(graph.node());
   }
 
@@ -177,7 +177,7 @@ Result<Done> FreezeParameters(Model::Impl& model, const NamePatterns& patterns) 
 
 // ---- Sizes of 0 ----
 
-bool IsEveryOutputEmpty(const Model::Impl& model) {
+bool AreAllOutputsEmpty(const Model::Impl& model) {
   return std::all_of(model.graph_outputs.begin(), model.graph_outputs.end(),
                      [&model](ValueIndex output) {
                        const Dims& dims = model.value(output).dims;
@@ -196,7 +196,7 @@ Result<Done> CheckZeroSizes(const Model::Impl& model, const LoadOptions& options
   for (const auto& [name, size] : options.dims) {
     if (size == 0) subject = fmt::format("dimension \"{}\" cannot be 0", ShortName(name));
   }
-  if (subject.empty() || !IsEveryOutputEmpty(model)) return Done{};
+  if (subject.empty() || !AreAllOutputsEmpty(model)) return Done{};
   return MakeError(ErrorCode::kUsage,
                    fmt::format("{}: {}: every output would be empty; give it a size of at least 1",
                                model.identity.name, subject));
@@ -206,7 +206,7 @@ Result<Done> CheckZeroSizes(const Model::Impl& model, const LoadOptions& options
 
 // Optimising exporters fold BatchNormalization into the convolution before it and name the new bias
 // after the weight. Training such a model differs from training the original one.
-bool LooksFolded(const onnx::GraphProto& graph) {
+bool HasFoldedBatchNorm(const onnx::GraphProto& graph) {
   for (const auto& node : graph.node()) {
     if (node.op_type() == "BatchNormalization") return false;
   }
@@ -297,7 +297,7 @@ void AddWarnings(Model::Impl& model, const std::string& file) {
   WarnOfBackward(model, file);
   WarnOfNewerOperators(model, file);
   if (WarnOfFoldedNormalisations(model, file)) return;
-  if (LooksFolded(model.proto->graph())) {
+  if (HasFoldedBatchNorm(model.proto->graph())) {
     model.warnings.push_back(fmt::format(
         "{}: BatchNormalization looks folded into the convolutions: the plan is for a network "
         "without it; export with training mode kept to plan the original",
@@ -323,7 +323,8 @@ Result<LoadOptions> WithOpenBatch(const onnx::GraphProto& graph, const InputUses
 }
 
 // If a training graph can't be planned, the error first says that it is one.
-Error RefusalOfTraining(const onnx::NodeProto& node, const std::string& file, const Error& reason) {
+Error TrainingGraphError(const onnx::NodeProto& node, const std::string& file,
+                         const Error& reason) {
   return Error{
       ErrorCode::kUnsupported,
       fmt::format("{}: this is a training graph from ONNX Runtime: node \"{}\" ({}) belongs to {}; "
@@ -346,8 +347,8 @@ Result<Model> Load(const std::string& path, const LoadOptions& options) {
       model.error().code == ErrorCode::kCheckFailed || !model.error().remedy.settings.empty()) {
     return model;
   }
-  return RefusalOfTraining(*training, std::filesystem::path(path).filename().string(),
-                           model.error());
+  return TrainingGraphError(*training, std::filesystem::path(path).filename().string(),
+                            model.error());
 }
 
 Result<std::vector<OpHint>> HintsIn(const LoadOptions& options, const std::string& file) {
@@ -402,8 +403,8 @@ void WarnOfUntrainedWeights(Model::Impl& model, const std::string& file) {
 }
 
 // Suggests excluding the selected outputs that can't be planned, unless the error has a remedy.
-Error WithoutDeadOutputs(const Model::Impl& model, const std::vector<std::string>& live,
-                         const NamePatterns& chosen, Error error) {
+Error SuggestExcludingDeadOutputs(const Model::Impl& model, const std::vector<std::string>& live,
+                                  const NamePatterns& chosen, Error error) {
   constexpr size_t kMaxExcluded = 8;
   const bool is_unplanned =
       error.code == ErrorCode::kUnsupported || error.code == ErrorCode::kInvalidInput;
@@ -423,7 +424,7 @@ Error WithoutDeadOutputs(const Model::Impl& model, const std::vector<std::string
   return error;
 }
 
-void WarnOfLeftOut(Model::Impl& model, bool is_asked, const std::string& file) {
+void WarnOfExcludedOutputs(Model::Impl& model, bool is_asked, const std::string& file) {
   const std::string note = LeftOutNote(model.proto->graph(), model.part);
   if (note.empty()) return;
   model.warnings.push_back(fmt::format("{}: left out{}: {}", file,
@@ -451,7 +452,7 @@ Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, Pars
   if (!read.ok()) {
     std::vector<std::string> live = std::move(impl->live_outputs);
     if (!live.empty() && !given.outputs.empty()) {
-      return WithoutDeadOutputs(*impl, live, given.outputs, std::move(read).error());
+      return SuggestExcludingDeadOutputs(*impl, live, given.outputs, std::move(read).error());
     }
     if (live.empty()) return std::move(read).error();
     impl->part = PartOf(impl->proto->graph(), std::move(live), true);
@@ -461,7 +462,7 @@ Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, Pars
   CKPLAN_ASSIGN_OR_RETURN(const LoadOptions options, std::move(read));
   CKPLAN_RETURN_IF_ERROR(CheckHints(*impl, given.optional_dims, file));
   WarnOfUntrainedWeights(*impl, file);
-  WarnOfLeftOut(*impl, !given.outputs.empty(), file);
+  WarnOfExcludedOutputs(*impl, !given.outputs.empty(), file);
   CKPLAN_RETURN_IF_ERROR(CheckZeroSizes(*impl, options));
   if (options.restored == RestoredOperators::kCaptured) {
     impl->is_captured = true;

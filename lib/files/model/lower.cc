@@ -140,7 +140,7 @@ class Lowerer {
       CKPLAN_RETURN_IF_ERROR(SetWorkspaces(options_.workspaces, parts_.nodes));
     }
     parts_.name = model_.identity.name;
-    const std::vector<SignatureBuffer> buffers = OtherBuffers();
+    const std::vector<SignatureBuffer> buffers = UncountedBuffers();
     parts_.parameters = facts_.parameters;
     for (const SignatureBuffer& buffer : buffers) parts_.parameters += buffer.bytes;
     parts_.parameter_gradients = facts_.parameter_gradients;
@@ -163,7 +163,7 @@ class Lowerer {
  private:
   // Returns the signature's buffers that ModelFacts::parameters does not count: integers, such as
   // positions and counters.
-  std::vector<SignatureBuffer> OtherBuffers() const {
+  std::vector<SignatureBuffer> UncountedBuffers() const {
     std::unordered_set<std::string_view> counted;
     for (const ValueIndex value : facts_.counted) counted.insert(model_.value(value).name);
     std::vector<SignatureBuffer> others = BuffersOfSignature(model_);

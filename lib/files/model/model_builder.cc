@@ -209,7 +209,7 @@ std::vector<ValueIndex> ModelBuilder::AppendMade(NodeProto made, std::vector<Val
   return AppendOperation(MakeOperation(node, std::move(inputs), scope), scope).outputs;
 }
 
-void ModelBuilder::AddMisfit(std::string fault) {
+void ModelBuilder::AddShapeFault(std::string fault) {
   const auto operation = static_cast<int32_t>(model_.operations.size()) - 1;
   shape_faults_.of_request.insert_or_assign(operation, std::move(fault));
 }
@@ -219,7 +219,7 @@ onnx::TypeProto ModelBuilder::WithBatch(onnx::TypeProto type, const ModelOperati
                                         const onnx::TypeProto& inferred) {
   if (follower_ == nullptr || IsFullTensor(inferred) || !IsFullTensor(type)) return type;
   std::string fault = follower_->ChangeDeclared(model_, operation, &type);
-  if (!fault.empty()) AddMisfit(std::move(fault));
+  if (!fault.empty()) AddShapeFault(std::move(fault));
   return type;
 }
 
@@ -232,7 +232,7 @@ void ModelBuilder::SetTypes(const ModelOperation& operation, const Scope& scope)
     SetType(model_.value(operation.outputs[i]),
             WithBatch(std::move(type), operation, inferred.outputs[i]));
   }
-  if (has_other_shapes_) FindMisfit(operation, inferred.fault);
+  if (has_other_shapes_) FindShapeFault(operation, inferred.fault);
   std::string fault = std::move(inferred.fault);
   if (fault.empty()) fault = ShapeFault(model_, operation);
   if (!fault.empty()) {
@@ -241,11 +241,11 @@ void ModelBuilder::SetTypes(const ModelOperation& operation, const Scope& scope)
   }
 }
 
-void ModelBuilder::FindMisfit(const ModelOperation& operation, const std::string& onnx_fault) {
+void ModelBuilder::FindShapeFault(const ModelOperation& operation, const std::string& onnx_fault) {
   const bool is_other = follower_ == nullptr || follower_->ReadsBatch(model_, operation);
   std::string fault = is_other ? MisfitOf(model_, operation, onnx_fault) : "";
   if (fault.empty() && follower_ != nullptr) fault = follower_->SetOutputs(model_, operation);
-  if (!fault.empty()) AddMisfit(std::move(fault));
+  if (!fault.empty()) AddShapeFault(std::move(fault));
 }
 
 void ModelBuilder::Fold(const ModelOperation& operation) {
@@ -281,7 +281,7 @@ Result<Done> ModelBuilder::CheckFaults(const std::vector<bool>& is_needed,
     // The follower finds the constants that prevent operations from having shapes.
     for (const auto* faults : {&shape_faults_.of_operator, &shape_faults_.of_request}) {
       for (const auto& [operation, fault] : *faults) {
-        follower_->TakeConstantsOf(model_, model_.operations[static_cast<size_t>(operation)]);
+        follower_->RecordOldConstants(model_, model_.operations[static_cast<size_t>(operation)]);
       }
     }
   }

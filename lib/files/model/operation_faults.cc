@@ -91,7 +91,7 @@ std::string AbsentInputFault(const ModelOperation& operation) {
 }
 
 // Only numbers and booleans with fully known shapes can be checked.
-bool IsJudged(const Model::Impl& model, ValueIndex index) {
+bool IsCheckable(const Model::Impl& model, ValueIndex index) {
   if (index == kNoValue) return true;
   const ModelValue& value = model.value(index);
   return value.has_shape && value.elem_type != TensorProto::STRING;
@@ -99,7 +99,7 @@ bool IsJudged(const Model::Impl& model, ValueIndex index) {
 
 bool AreChecked(const Model::Impl& model, const std::vector<ValueIndex>& values) {
   return std::all_of(values.begin(), values.end(),
-                     [&](ValueIndex index) { return IsJudged(model, index); });
+                     [&](ValueIndex index) { return IsCheckable(model, index); });
 }
 
 // Integers that no backend stores are checked as int64, because only their sizes matter here.

@@ -68,7 +68,7 @@ class Restorer {
   }
 
   // Returns the operation that produces the value, if it has this type.
-  const ModelOperation* Maker(ValueIndex value, std::string_view type) const {
+  const ModelOperation* ProducerOfType(ValueIndex value, std::string_view type) const {
     if (value == kNoValue || model_.value(value).source != ModelValue::Source::kOperation) {
       return nullptr;
     }
@@ -76,9 +76,9 @@ class Restorer {
     return producer.is_standard() && producer.type() == type ? &producer : nullptr;
   }
 
-  // Like Maker, for a value that only the operation `reader` reads.
+  // Like ProducerOfType, for a value that only the operation `reader` reads.
   const ModelOperation* OwnProducer(ValueIndex value, std::string_view type, size_t reader) const {
-    const ModelOperation* producer = Maker(value, type);
+    const ModelOperation* producer = ProducerOfType(value, type);
     return producer != nullptr && readers_.OnlyOf(value) == reader ? producer : nullptr;
   }
 
@@ -172,7 +172,7 @@ class Restorer {
     if (product.factors.size() != 2 || !IsNear(product.number, 0.5)) return false;
     for (const size_t position : {size_t{0}, size_t{1}}) {
       const ValueIndex x = product.factors[1 - position];
-      const ModelOperation* const add = Maker(product.factors[position], "Add");
+      const ModelOperation* const add = ProducerOfType(product.factors[position], "Add");
       if (add == nullptr || !readers_.OnlyOf(add->outputs[0])) continue;
       const ModelOperation* erf = nullptr;
       for (const size_t term : {size_t{0}, size_t{1}}) {
@@ -202,8 +202,8 @@ class Restorer {
   std::optional<Scaled> ScaledFrom(ValueIndex value, ValueIndex from, size_t reader) const {
     Scaled scaled;
     while (value != from) {
-      const ModelOperation* producer = Maker(value, "Mul");
-      if (producer == nullptr) producer = Maker(value, "Div");
+      const ModelOperation* producer = ProducerOfType(value, "Mul");
+      if (producer == nullptr) producer = ProducerOfType(value, "Div");
       if (producer == nullptr || scaled.operations.size() == kMaxFactors) return std::nullopt;
       const auto factor = FactorOf(model_, facts_, *producer);
       const std::vector<size_t> readers = readers_.Of(value);
@@ -226,7 +226,7 @@ class Restorer {
     Product quotient;
     CollectFrom(choice.input(2), index, quotient);
     if (quotient.factors.size() != 1) return false;
-    const ModelOperation* const softplus = Maker(quotient.factors[0], "Softplus");
+    const ModelOperation* const softplus = ProducerOfType(quotient.factors[0], "Softplus");
     if (softplus == nullptr || !readers_.OnlyOf(softplus->outputs[0])) return false;
     const auto scale = ScaledFrom(softplus->inputs[0], x, IndexOf(*softplus));
     if (!scale || !IsNear(scale->number * quotient.number, 1)) return false;
@@ -251,7 +251,7 @@ class Restorer {
     Product product;
     Collect(index, product);
     if (product.factors.size() != 1 || !IsNear(product.number, 1)) return false;
-    const ModelOperation* const elu = Maker(product.factors[0], "Elu");
+    const ModelOperation* const elu = ProducerOfType(product.factors[0], "Elu");
     if (elu == nullptr || !readers_.OnlyOf(elu->outputs[0])) return false;
     Product inner;
     CollectFrom(elu->input(0), IndexOf(*elu), inner);
@@ -298,7 +298,7 @@ class Restorer {
     const bool broadcasts = type == "Add" || type == "Sub" || type == "Mul" || type == "Div";
     if (!IsTorch(autograd_) || !operation.is_standard() || !broadcasts) return;
     for (const size_t position : {size_t{0}, size_t{1}}) {
-      const ModelOperation* const expand = Maker(operation.input(position), "Expand");
+      const ModelOperation* const expand = ProducerOfType(operation.input(position), "Expand");
       const ValueIndex other = operation.input(1 - position);
       if (expand == nullptr || other == kNoValue) continue;
       if (DimsOf(other) != DimsOf(operation.outputs[0])) continue;
@@ -314,7 +314,7 @@ class Restorer {
     const ModelOperation& choice = model_.operations[index];
     const ValueIndex p = choice.input(2);
     const ModelOperation* const guard = OwnProducer(choice.input(0), "IsNaN", index);
-    const ModelOperation* const softmax = Maker(p, "Softmax");
+    const ModelOperation* const softmax = ProducerOfType(p, "Softmax");
     if (!IsTorch(autograd_) || guard == nullptr || softmax == nullptr) return false;
     if (guard->input(0) != p || KnownNumber(model_, choice.input(1)) != 0.0) return false;
     const size_t guarded = IndexOf(*softmax);
@@ -374,7 +374,7 @@ class Restorer {
     const ModelOperation* const norm =
         OwnProducer(back->input(0), "InstanceNormalization", IndexOf(*back));
     if (norm == nullptr) return false;
-    const ModelOperation* const split = Maker(norm->input(0), "Reshape");
+    const ModelOperation* const split = ProducerOfType(norm->input(0), "Reshape");
     if (split == nullptr || norm->inputs.size() != 3) return false;
     const ValueIndex x = split->input(0);
     const Dims& dims = DimsOf(x);

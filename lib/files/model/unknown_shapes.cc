@@ -60,7 +60,7 @@ std::string UnknownText(const Model::Impl& model, const ModelOperation& operatio
   }
   const char* const remedy =
       "declare the type of its outputs in value_info, or describe it with --op-shape";
-  if (IsDecomposed(*operation.node) || HasOwnHint(*operation.node)) {
+  if (IsDecomposed(*operation.node) || HasBuiltInHint(*operation.node)) {
     return text + ": ckplan doesn't know this use of the operator; " + remedy;
   }
   if (operation.schema == nullptr) {
@@ -83,35 +83,35 @@ std::set<std::string> DecidingInputs(const Model::Impl& model, const DeadEnds& d
   for (size_t i = 0; i < operation.inputs.size(); ++i) {
     const ValueIndex input = operation.inputs[i];
     if (input == kNoValue) continue;
-    for (std::string& name : SwitchesBehind(model, dead_ends, input)) names.insert(std::move(name));
+    for (std::string& name : FindSwitches(model, dead_ends, input)) names.insert(std::move(name));
     // A float may be the end of a range, or a scale.
     const ModelValue& value = model.value(input);
     const bool is_number = i > 0 || operation.type() == "Range";
     const bool is_input = value.source == ModelValue::Source::kGraphInput;
-    if (is_input && is_number && MayBeSwitch(value)) names.insert(value.name);
+    if (is_input && is_number && IsPossibleSwitch(value)) names.insert(value.name);
   }
   return names;
 }
 
 // Returns an error that lists nodes like InvalidModel lists faults, without a remedy.
-Error StoppedAt(std::string_view what, const std::vector<std::string>& nodes, ErrorCode code,
-                const std::string& file) {
+Error UnsupportedNodes(std::string_view what, const std::vector<std::string>& nodes, ErrorCode code,
+                       const std::string& file) {
   Error error = InvalidModel(file, what, nodes);
   error.code = code;
   return error;
 }
 
-Error BatchStops(int64_t batch, const std::vector<std::string>& nodes, const std::string& file) {
-  Error error = StoppedAt(fmt::format("a batch size of {} does not work", batch), nodes,
-                          ErrorCode::kUnsupported, file);
+Error BatchError(int64_t batch, const std::vector<std::string>& nodes, const std::string& file) {
+  Error error = UnsupportedNodes(fmt::format("a batch size of {} does not work", batch), nodes,
+                                 ErrorCode::kUnsupported, file);
   error.message += "; export the model with an open batch";
   return error;
 }
 
-Error ShapesStop(const BoundDims& bound, const std::vector<std::string>& nodes,
-                 const std::string& file) {
+Error ShapesError(const BoundDims& bound, const std::vector<std::string>& nodes,
+                  const std::string& file) {
   Error error =
-      StoppedAt("the given input shapes do not work", nodes, ErrorCode::kInvalidInput, file);
+      UnsupportedNodes("the given input shapes do not work", nodes, ErrorCode::kInvalidInput, file);
   const std::optional<int64_t> batch = BatchOfShapes(bound);
   if (batch) {
     error.remedy = {"set the batch with", {{"batch", std::to_string(*batch)}}};
@@ -121,7 +121,7 @@ Error ShapesStop(const BoundDims& bound, const std::vector<std::string>& nodes,
   return error;
 }
 
-bool MakesNeeded(const ModelOperation& operation, const std::vector<bool>& is_needed) {
+bool ProducesNeeded(const ModelOperation& operation, const std::vector<bool>& is_needed) {
   return std::any_of(operation.outputs.begin(), operation.outputs.end(), [&](ValueIndex output) {
     return output != kNoValue && is_needed[static_cast<size_t>(output)];
   });
@@ -167,7 +167,7 @@ Result<Done> CheckShapeFaults(const Model::Impl& model, const ShapeFaults& fault
   std::vector<std::string> invalid;  // Nodes that contradict the rules of their operators.
   for (size_t i = 0; i < model.operations.size(); ++i) {
     const ModelOperation& operation = model.operations[i];
-    if (!MakesNeeded(operation, is_needed)) continue;
+    if (!ProducesNeeded(operation, is_needed)) continue;
     const auto stop = faults.of_request.find(static_cast<int32_t>(i));
     if (stop != faults.of_request.end()) {
       stops.push_back(NodeText(model, operation) + ": " + stop->second);
@@ -179,7 +179,7 @@ Result<Done> CheckShapeFaults(const Model::Impl& model, const ShapeFaults& fault
     invalid.push_back(NodeText(model, operation) + ": " + ShortText(fault->second));
   }
   if (!stops.empty()) {
-    return bound.batch > 0 ? BatchStops(bound.batch, stops, file) : ShapesStop(bound, stops, file);
+    return bound.batch > 0 ? BatchError(bound.batch, stops, file) : ShapesError(bound, stops, file);
   }
   if (invalid.empty()) return Done{};
   return InvalidModel(file, "invalid operands or attributes", invalid);

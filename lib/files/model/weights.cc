@@ -104,33 +104,33 @@ class ExternalPlace {
     const auto status = std::filesystem::status(path, fault);
     if (status.type() == std::filesystem::file_type::not_found) return NoContents();
     if (status.type() != std::filesystem::file_type::regular) {
-      return Unusable(fmt::format("\"{}\" is not a regular file", location));
+      return UnusableError(fmt::format("\"{}\" is not a regular file", location));
     }
     const uintmax_t size = std::filesystem::file_size(path, fault);
     if (!fault && size == 0) return NoContents();
     CKPLAN_ASSIGN_OR_RETURN(const int64_t offset, NumberAt("offset", 0));
     CKPLAN_ASSIGN_OR_RETURN(const int64_t length, NumberAt("length", bytes_));
     if (length != bytes_) {
-      return Unusable(
+      return UnusableError(
           fmt::format("its length is {} bytes, but its shape and type need {}", length, bytes_));
     }
     const auto end = static_cast<uintmax_t>(offset) + static_cast<uintmax_t>(bytes_);
     if (fault || size < end) {
-      return Unusable(fmt::format("\"{}\" has {} bytes, but {} from byte {} on are needed",
-                                  location, fault ? 0 : size, bytes_, offset));
+      return UnusableError(fmt::format("\"{}\" has {} bytes, but {} from byte {} on are needed",
+                                       location, fault ? 0 : size, bytes_, offset));
     }
     std::ifstream file(path, std::ios::binary);
     std::string content(static_cast<size_t>(bytes_), '\0');
     file.seekg(offset);
     if (!file.read(content.data(), bytes_))
-      return Unusable(IoError("read", location, errno).message);
+      return UnusableError(IoError("read", location, errno).message);
     return std::optional(std::move(content));
   }
 
  private:
   static std::optional<std::string> NoContents() { return std::nullopt; }
 
-  Error Unusable(std::string_view why) const {
+  Error UnusableError(std::string_view why) const {
     return MakeError(
         ErrorCode::kInvalidInput,
         fmt::format("the weight \"{}\" cannot be read from its file: {}; check that the "
@@ -147,13 +147,13 @@ class ExternalPlace {
 
   Result<std::string> Location() const {
     const std::string* const location = Entry("location");
-    if (location == nullptr) return Unusable("the model does not name it");
+    if (location == nullptr) return UnusableError("the model does not name it");
     // For the system, a name ends at a NUL, so it would open another file.
-    if (location->find('\0') != std::string::npos) return Unusable("its name contains a NUL");
+    if (location->find('\0') != std::string::npos) return UnusableError("its name contains a NUL");
     const std::filesystem::path normal = std::filesystem::path(*location).lexically_normal();
-    if (normal.empty() || normal == ".") return Unusable("its name is empty");
+    if (normal.empty() || normal == ".") return UnusableError("its name is empty");
     if (normal.is_absolute() || *normal.begin() == "..") {
-      return Unusable(fmt::format("\"{}\" is outside the model's folder", *location));
+      return UnusableError(fmt::format("\"{}\" is outside the model's folder", *location));
     }
     return normal.string();
   }
@@ -165,7 +165,8 @@ class ExternalPlace {
     const char* const end = text->data() + text->size();
     const auto parsed = std::from_chars(text->data(), end, number);
     if (parsed.ec == std::errc() && parsed.ptr == end && number >= 0) return number;
-    return Unusable(fmt::format("its {} is \"{}\", which is not a number of bytes", key, *text));
+    return UnusableError(
+        fmt::format("its {} is \"{}\", which is not a number of bytes", key, *text));
   }
 
   const onnx::TensorProto& tensor_;

@@ -131,7 +131,7 @@ class PeakExplainer {
         continue;
       }
       PollStop();
-      if (may_run_again) TryRunningAgain(i);
+      if (may_run_again) TryRecomputing(i);
       if (may_move) TryMoving(i);
     }
     std::stable_sort(found_.next.begin(), found_.next.end(),
@@ -141,9 +141,9 @@ class PeakExplainer {
                      });
   }
 
-  void TryRunningAgain(size_t live) {
+  void TryRecomputing(size_t live) {
     const LiveAtPeak& item = found_.live[live];
-    const std::optional<Schedule> schedule = FreedAfter(traced_, item.version, LastUseBefore(item));
+    const std::optional<Schedule> schedule = ReleaseAfter(traced_, item.version, LastUseBefore(item));
     if (schedule) Measure(live, *schedule, false);
   }
 
@@ -163,7 +163,7 @@ class PeakExplainer {
       for (gone = begin; timeline_.step_bytes[gone] <= least;) ++gone;
       for (back = end; timeline_.step_bytes[back - 1] <= least;) --back;
     }
-    Measure(live, MovedBetween(traced_, item.tensor, LastMadeBefore(item), gone, back), true);
+    Measure(live, MoveBetween(traced_, item.tensor, LastMadeBefore(item), gone, back), true);
   }
 
   void Measure(size_t live, const Schedule& schedule, bool is_moved) {
@@ -250,7 +250,7 @@ struct ModuleRow {
 };
 
 // Replaces each part of the path that is a number with "*".
-std::string WithoutNumbers(const std::string& path) {
+std::string ReplaceNumbers(const std::string& path) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   std::string text;
   for (size_t begin = 0; begin < path.size();) {
@@ -270,7 +270,7 @@ std::string PathWithin(const std::string& row, const ModuleMember& member, bool 
   const std::string& outer = member.depth > 0 ? member.chain[member.depth - 1] : "";
   const bool is_within = path.starts_with(outer);
   const std::string rest = is_within ? path.substr(outer.size()) : path;
-  return (is_within ? row : "") + (merges_numbers ? WithoutNumbers(rest) : rest);
+  return (is_within ? row : "") + (merges_numbers ? ReplaceNumbers(rest) : rest);
 }
 
 // Returns a row per submodule, and one for the module's contents outside its submodules.
@@ -302,8 +302,8 @@ std::vector<ModuleRow> FewSubmodules(const ModuleRow& row, size_t most) {
   std::vector<ModuleRow> rows = Submodules(row, false);
   if (rows.size() > most) rows = Submodules(row, true);
   // A single row for all submodules adds nothing to the module's own row.
-  const bool says_nothing = rows.size() == 1 && rows.front().modules.size() > 1;
-  if (says_nothing) rows = FewSubmodules(ModuleRow(std::move(rows.front())), most);
+  const bool is_redundant = rows.size() == 1 && rows.front().modules.size() > 1;
+  if (is_redundant) rows = FewSubmodules(ModuleRow(std::move(rows.front())), most);
   if (rows.size() > most) rows.clear();
   return rows;
 }

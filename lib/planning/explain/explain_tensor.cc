@@ -92,7 +92,7 @@ class TensorExplainer {
     for (const LinkCopy& copy : found_.copies) {
       if (copy.way == CopyWay::kIn && !found_.again_at) found_.again_at = copy.step;
     }
-    found_.if_kept = Measure(LeftOnDevice(traced_, found_.tensor));
+    found_.if_kept = Measure(LeaveOnDevice(traced_, found_.tensor));
     return Reason::kMoved;
   }
 
@@ -110,12 +110,12 @@ class TensorExplainer {
     if (found_.stays.size() > 1) {
       const Stay& again = found_.stays[1];
       found_.again_at = again.since;
-      found_.if_kept = Measure(KeptInstead(traced_, again.version));
+      found_.if_kept = Measure(KeepInstead(traced_, again.version));
     }
     bool may_be_freed = true;
     if (found_.gap) {
       const Stay& stay = found_.stays[found_.gap->stay];
-      const auto schedule = FreedAfter(traced_, stay.version, found_.gap->from);
+      const auto schedule = ReleaseAfter(traced_, stay.version, found_.gap->from);
       may_be_freed = schedule.has_value();
       if (schedule) found_.if_freed = Measure(*schedule);
     }

@@ -18,19 +18,19 @@ namespace ckplan {
 // a new run of its producer, and inputs of that run that are no longer in memory are recomputed
 // just before it. Returns nullopt if that would rerun an operation that the graph or a constraint
 // forbids to repeat; constraints do not apply to the producer itself.
-std::optional<Schedule> FreedAfter(const TracedPlan& traced, int32_t version, int32_t step);
+std::optional<Schedule> ReleaseAfter(const TracedPlan& traced, int32_t version, int32_t step);
 
 // Removes the run that creates the version, which must not be the first, and the runs that only it
 // needed. The version before stays in memory instead.
-Schedule KeptInstead(const TracedPlan& traced, int32_t version);
+Schedule KeepInstead(const TracedPlan& traced, int32_t version);
 
 // Copies the value to the host after step `made`, releases it before step `gone`, and loads it
 // before step `back`.
-Schedule MovedBetween(const TracedPlan& traced, TensorId value, size_t made, size_t gone,
-                      size_t back);
+Schedule MoveBetween(const TracedPlan& traced, TensorId value, size_t made, size_t gone,
+                     size_t back);
 
 // Removes all transfers of the value, so that it stays on the device.
-Schedule LeftOnDevice(const TracedPlan& traced, TensorId value);
+Schedule LeaveOnDevice(const TracedPlan& traced, TensorId value);
 
 // Limit on measuring, in simulated steps: less than a second.
 inline constexpr int64_t kWhatIfSteps = 4'000'000;

@@ -29,7 +29,7 @@ class Gradients {
     }
   }
 
-  std::optional<std::string> Through(NodeId id) {
+  std::optional<std::string> RunBackward(NodeId id) {
     if (graph_.backward() == BackwardForm::kByInput) return Collect(id);
     Push(graph_.node(id));
     return std::nullopt;
@@ -365,7 +365,7 @@ class ScheduleReplay {
     if (node.backward_workspace > Bytes(0)) {
       workspace = AllocateWorkspace(id, node.backward_workspace);
     }
-    auto fault = gradients_.Through(id);
+    auto fault = gradients_.RunBackward(id);
     if (workspace >= 0) slab_.Release(workspace);
     return fault;
   }

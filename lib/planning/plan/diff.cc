@@ -44,10 +44,10 @@ void MatchBy(std::string Row::*name, const PlanDigest& older, const PlanDigest& 
 RowPartners MatchRows(const PlanDigest& older, const PlanDigest& newer, PlanDiff* diff) {
   RowPartners partners(older.rows.size(), kNoPartner);
   MatchBy(&Row::tensor, older, newer, &partners);
-  if (!diff->has_same_model) DropFalseNames(older, newer, &partners);
+  if (!diff->has_same_model) DropWrongNamePairs(older, newer, &partners);
   MatchBy(&Row::name, older, newer, &partners);
   if (diff->has_same_model) return partners;
-  DropFalseNames(older, newer, &partners);
+  DropWrongNamePairs(older, newer, &partners);
   diff->paired_by_structure = static_cast<int64_t>(PairByStructure(older, newer, &partners));
   return partners;
 }
@@ -193,7 +193,7 @@ const std::vector<std::string>* ModulesAt(const ModulesOfRows& modules, size_t r
   return row < modules.size() ? &modules[row] : nullptr;
 }
 
-Lesser LesserOf(bool is_older_less, bool is_newer_less) {
+Lesser CompareLess(bool is_older_less, bool is_newer_less) {
   return is_older_less ? Lesser::kOlder : is_newer_less ? Lesser::kNewer : Lesser::kNeither;
 }
 
@@ -207,13 +207,13 @@ double StepCost(const PlanFigures& figures) {
 PlanVerdict VerdictOn(const PlanDiff& diff, const PlanFigures& older, const PlanFigures& newer) {
   PlanVerdict verdict;
   verdict.peak = newer.peak - older.peak;
-  verdict.memory = LesserOf(older.peak < newer.peak, newer.peak < older.peak);
+  verdict.memory = CompareLess(older.peak < newer.peak, newer.peak < older.peak);
   if (!diff.has_same_costs) return verdict;
   const double old_step = StepCost(older);
   verdict.longer = diff.has_same_model ? StepOverheadRatio(newer) - StepOverheadRatio(older)
                    : old_step == 0     ? 0
                                        : StepCost(newer) / old_step - 1;
-  verdict.time = LesserOf(verdict.longer > 0, verdict.longer < 0);
+  verdict.time = CompareLess(verdict.longer > 0, verdict.longer < 0);
   return verdict;
 }
 
@@ -282,7 +282,7 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
   diff.has_same_model = older.model.sha256 == newer.model.sha256;
   diff.has_same_costs = HaveSameCosts(older.request, newer.request);
   diff.differences = DifferencesOf(older.request, newer.request);
-  diff.request = EachDifference(older.request, newer.request);
+  diff.request = ListDifferences(older.request, newer.request);
   diff.old_kept = CountKept(older);
   diff.new_kept = CountKept(newer);
   if (diff.has_same_costs && !older.figures.curve.empty() && !newer.figures.curve.empty()) {

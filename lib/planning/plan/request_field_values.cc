@@ -71,7 +71,7 @@ struct Texts {
 };
 
 // The value as messages show it.
-std::string Spoken(const RequestField& field, const PlanRequest& request) {
+std::string ValueText(const RequestField& field, const PlanRequest& request) {
   if (const auto* budget = std::get_if<Budget PlanRequest::*>(&field.member)) {
     const std::optional<Bytes> bytes = (request.**budget).in_bytes();
     if (bytes) return fmt::format("{} ({} bytes)", HumanBytes(*bytes), bytes->count());
@@ -120,10 +120,10 @@ std::vector<std::string> TextsOf(const RequestField& field, const PlanRequest& r
 }
 
 std::string PhraseOf(const RequestField& field, const PlanRequest& request) {
-  if (field.part == RequestField::Part::kModel) return Spoken(field, request);
+  if (field.part == RequestField::Part::kModel) return ValueText(field, request);
   std::string words(field.words.empty() ? field.name : field.words);
   std::replace(words.begin(), words.end(), '_', ' ');
-  return fmt::format("{} {}", words, Spoken(field, request));
+  return fmt::format("{} {}", words, ValueText(field, request));
 }
 
 bool IsDefault(const RequestField& field, const PlanRequest& request) {
@@ -150,21 +150,21 @@ std::vector<std::string> DifferencesOf(const PlanRequest& older, const PlanReque
   std::vector<std::string> sentences;
   for (const RequestField& field : RequestFields()) {
     if (field.difference.empty() || IsEqual(field, older, newer)) continue;
-    sentences.push_back(
-        fmt::format(fmt::runtime(field.difference), Spoken(field, older), Spoken(field, newer)));
+    sentences.push_back(fmt::format(fmt::runtime(field.difference), ValueText(field, older),
+                                    ValueText(field, newer)));
   }
   return sentences;
 }
 
-std::vector<RequestDifference> EachDifference(const PlanRequest& older, const PlanRequest& newer) {
+std::vector<RequestDifference> ListDifferences(const PlanRequest& older, const PlanRequest& newer) {
   std::vector<RequestDifference> differences;
   for (const RequestField& field : RequestFields()) {
     if (IsEqual(field, older, newer)) continue;
     const auto typed = [&](const PlanRequest& request) {
       return fmt::format("{}", fmt::join(TextsOf(field, request), " "));
     };
-    RequestDifference difference{field.name, typed(older), typed(newer), Spoken(field, older),
-                                 Spoken(field, newer)};
+    RequestDifference difference{field.name, typed(older), typed(newer), ValueText(field, older),
+                                 ValueText(field, newer)};
     if (std::holds_alternative<std::optional<Decisions> PlanRequest::*>(field.member)) {
       // Decisions are too long to show.
       difference.older = older.decisions ? "given" : "";

@@ -99,7 +99,7 @@ struct RequestDifference {
   std::string spoken_newer;
 };
 // In the order of the table. Two different sets of decisions are "given" and "others".
-std::vector<RequestDifference> EachDifference(const PlanRequest& older, const PlanRequest& newer);
+std::vector<RequestDifference> ListDifferences(const PlanRequest& older, const PlanRequest& newer);
 
 // True if the times of both plans have the same unit and cost model.
 bool HaveSameCosts(const PlanRequest& a, const PlanRequest& b);

@@ -141,7 +141,7 @@ TEST_CASE(
 
 TEST_CASE("request: every difference is named, whether figures compare or not") {
   PlanRequest older, newer;
-  CHECK(EachDifference(older, newer).empty());
+  CHECK(ListDifferences(older, newer).empty());
   older.budget = {Budget::Kind::kPercent, Bytes(0), 60};
   newer.algorithm = "exact-dp";
   newer.budget = Budget::Of(Bytes(2048));
@@ -149,7 +149,7 @@ TEST_CASE("request: every difference is named, whether figures compare or not") 
   newer.uses_liveness = false;
   newer.decisions = Decisions{Decisions::Form::kKept, {{{"a", -1}}}, {}, {}};
   std::vector<std::string> texts;
-  for (const RequestDifference& one : EachDifference(older, newer)) {
+  for (const RequestDifference& one : ListDifferences(older, newer)) {
     texts.push_back(std::string(one.field) + ": " + one.older + " -> " + one.newer + "; " +
                     one.spoken_older + " -> " + one.spoken_newer);
   }
@@ -160,7 +160,7 @@ TEST_CASE("request: every difference is named, whether figures compare or not") 
                      "liveness: yes -> no; after their last read -> by segment"});
   older = newer;
   newer.decisions->sets[0][0].name = "b";
-  const auto other = EachDifference(older, newer);
+  const auto other = ListDifferences(older, newer);
   REQUIRE(other.size() == 1);
   CHECK(other[0].newer == "others");
 }
@@ -171,7 +171,7 @@ TEST_CASE("request: every field of the table that differs is reported") {
     const PlanRequest full = FullRequest();
     PlanRequest one;
     CopyField(field, full, &one);
-    const auto differences = EachDifference(PlanRequest(), one);
+    const auto differences = ListDifferences(PlanRequest(), one);
     REQUIRE(differences.size() == 1);
     CHECK(differences[0].field == field.name);
     CHECK(differences[0].older != differences[0].newer);

@@ -314,7 +314,7 @@ class StructuralMatcher {
 
 }  // namespace
 
-void DropFalseNames(const PlanDigest& older, const PlanDigest& newer, RowPartners* partners) {
+void DropWrongNamePairs(const PlanDigest& older, const PlanDigest& newer, RowPartners* partners) {
   size_t pairs = 0;
   size_t false_pairs = 0;
   for (size_t i = 0; i < partners->size(); ++i) {

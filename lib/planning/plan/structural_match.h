@@ -28,7 +28,7 @@ using RowPartners = std::vector<size_t>;
 
 // Removes wrong pairs by name: those with different operators, and all pairs if more than a third
 // are wrong. Exporters that number their tensors give the same number to different nodes.
-void DropFalseNames(const PlanDigest& older, const PlanDigest& newer, RowPartners* partners);
+void DropWrongNamePairs(const PlanDigest& older, const PlanDigest& newer, RowPartners* partners);
 
 // Pairs rows that have no partner. Returns the number of new pairs.
 size_t PairByStructure(const PlanDigest& older, const PlanDigest& newer, RowPartners* partners);

@@ -88,7 +88,7 @@ class Search {
 
   ClassPlan Find() {
     const bool lists_all = CanListAll();
-    const Choice choice = lists_all ? BestOfAll() : BestFound();
+    const Choice choice = lists_all ? SearchAll() : SearchHeuristically();
     const Score score = ScoreOf(choice);
     const bool is_exact = lists_all && plans_.IsComplete();
     return {choice, score.peak, score.overhead, score.excess == 0, is_exact};
@@ -101,36 +101,36 @@ class Search {
     auto operator<=>(const Scored&) const = default;
   };
 
-  Choice Nothing() const { return Choice(plans_.unit_count(), 0); }
+  Choice KeepAllChoice() const { return Choice(plans_.unit_count(), 0); }
   const std::vector<Effect>& EffectsOf(size_t unit) const {
     return effects_.at(plans_.KindOf(unit));
   }
 
   void FindEffects() {
-    const Bytes before = live_.BeforeBackward(plans_.RunsOf(Nothing()));
+    const Bytes before = live_.BeforeBackward(plans_.RunsOf(KeepAllChoice()));
     for (size_t unit = 0; unit < plans_.unit_count(); ++unit) {
       std::vector<Effect>& effects = effects_[plans_.KindOf(unit)];
       if (!effects.empty()) continue;
       effects.push_back({Cost(0), Bytes(0)});
       for (int32_t option = 1; option < plans_.OptionCount(unit); ++option) {
         PollStop();
-        Choice choice = Nothing();
+        Choice choice = KeepAllChoice();
         choice[unit] = option;
         const std::vector<OpId> runs = plans_.RunsOf(choice);
-        effects.push_back({simulator_.Run(runs).value().overhead - OverheadOfNothing(),
+        effects.push_back({simulator_.Run(runs).value().overhead - BaseOverhead(),
                            before - live_.BeforeBackward(runs)});
       }
     }
   }
 
   // Zero, or negative if the graph has operations that nothing needs.
-  Cost OverheadOfNothing() {
-    if (!nothing_) nothing_ = simulator_.Run(plans_.RunsOf(Nothing())).value().overhead;
+  Cost BaseOverhead() {
+    if (!nothing_) nothing_ = simulator_.Run(plans_.RunsOf(KeepAllChoice())).value().overhead;
     return *nothing_;
   }
 
   Cost OverheadOf(const Choice& choice) {
-    Cost sum = OverheadOfNothing();
+    Cost sum = BaseOverhead();
     for (size_t unit = 0; unit < choice.size(); ++unit) {
       sum += EffectsOf(unit)[static_cast<size_t>(choice[unit])].overhead;
     }
@@ -160,9 +160,9 @@ class Search {
   }
 
   // Tries all choices by increasing overhead. Choices after one that fits can't be better.
-  Choice BestOfAll() {
+  Choice SearchAll() {
     std::vector<std::pair<Cost, Choice>> all;
-    Choice choice = Nothing();
+    Choice choice = KeepAllChoice();
     do {
       all.emplace_back(OverheadOf(choice), choice);
     } while (Advance(choice));
@@ -192,8 +192,8 @@ class Search {
     auto operator<=>(const Upgrade&) const = default;
   };
 
-  Choice BestFound() {
-    Choice choice = Nothing();
+  Choice SearchHeuristically() {
+    Choice choice = KeepAllChoice();
     Scored best{ScoreOf(choice), choice};
     for (const Upgrade& upgrade : Upgrades()) {
       for (size_t unit = 0; unit < choice.size() && !is_spent(); ++unit) {

@@ -52,7 +52,7 @@ class Layer {
     std::vector<int32_t> found;
     for (const ModuleOps& part : block_.parts) {
       if (module == "core_attn" && IsAttention(part)) {
-        const ModuleOps core = CoreOf(part);
+        const ModuleOps core = CoreAttention(part);
         if (!core.forward.empty()) found.push_back(regions_.Add({&core}, Rerun::kWhole));
       } else if (module == "layernorm" && IsNorm(part)) {
         AddNorm(part, found);
@@ -71,7 +71,7 @@ class Layer {
   }
 
   // Returns the operations of a module outside its submodules.
-  ModuleOps OwnOf(const ModuleOps& part, const std::string& path) const {
+  ModuleOps OwnOperations(const ModuleOps& part, const std::string& path) const {
     ModuleOps own{path, {}, {}};
     const auto is_own = [&](OpId id) { return graph_.op(id).module == path; };
     std::copy_if(part.forward.begin(), part.forward.end(), std::back_inserter(own.forward), is_own);
@@ -82,14 +82,14 @@ class Layer {
 
   // Returns the operations from the attention's first to its last product, which belong to one
   // module: a single operation, or two products.
-  ModuleOps CoreOf(const ModuleOps& attention) const {
+  ModuleOps CoreAttention(const ModuleOps& attention) const {
     const auto is_product = [&](OpId id) {
       const std::string& type = graph_.op(id).op;
       return IsAttentionType(type) || Contains(type, {"bmm", "matmul", "MatMul"});
     };
     for (const OpId id : attention.forward) {
       if (!is_product(id)) continue;
-      ModuleOps own = OwnOf(attention, graph_.op(id).module);
+      ModuleOps own = OwnOperations(attention, graph_.op(id).module);
       const auto end = std::find_if(own.forward.rbegin(), own.forward.rend(), is_product).base();
       if (!IsAttentionType(graph_.op(id).op) && *(end - 1) == id) continue;
       own.forward.erase(end, own.forward.end());

@@ -67,7 +67,7 @@ using Option = RegionClass::Option;
 using Unit = RegionClass::Unit;
 using Regions = RegionCollector;
 
-std::vector<const Block*> Repeated(const std::vector<Block>& blocks) {
+std::vector<const Block*> RepeatedBlocks(const std::vector<Block>& blocks) {
   std::vector<const Block*> repeated;
   for (const Block& block : blocks) {
     if (block.is_repeated) repeated.push_back(&block);
@@ -210,7 +210,7 @@ Unit UniformUnit(const std::vector<const Block*>& blocks, RuntimeKind kind, Regi
 std::vector<Unit> UnitsOf(const std::vector<Block>& blocks, RuntimeKind kind, Regions& regions) {
   if (kind == RuntimeKind::kCheckpoint) return CheckpointUnits(blocks, regions);
   if (kind == RuntimeKind::kSac) return SacUnits(blocks, regions);
-  const std::vector<const Block*> repeated = Repeated(blocks);
+  const std::vector<const Block*> repeated = RepeatedBlocks(blocks);
   std::vector<Unit> units;
   if (!repeated.empty()) units.push_back(UniformUnit(repeated, kind, regions));
   return units;

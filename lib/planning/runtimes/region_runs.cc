@@ -85,7 +85,7 @@ class RegionRuns::Reader {
 
   // True if autograd saves the value when a gradient depends on it: an input, or a result of the
   // forward pass. Values without bytes only order operations.
-  bool IsSavedKind(ValueId value) const {
+  bool IsSavable(ValueId value) const {
     const OpId producer = ProducerOf(value);
     if (producer.is_none()) return true;
     return HasBytes(value) && IsForward(producer) && !IsBetweenPasses(graph_.op(producer));
@@ -96,7 +96,7 @@ class RegionRuns::Reader {
   // behalf of another module.
   bool IsSavedRead(OpId id, ValueId value) const {
     if (IsForward(id)) return false;
-    if (IsIn(is_own_backward_, id)) return IsSavedKind(value);
+    if (IsIn(is_own_backward_, id)) return IsSavable(value);
     return HasBytes(value) && IsIn(is_inside_, ProducerOf(value)) && !IsResult(value);
   }
 
@@ -159,7 +159,7 @@ class RegionRuns::Reader {
     for (const OpId id : region_.backward) {
       for (const ValueId read : graph_.op(id).reads) {
         const OpId producer = ProducerOf(read);
-        const bool is_gradient = !producer.is_none() && !IsSavedKind(read);
+        const bool is_gradient = !producer.is_none() && !IsSavable(read);
         if (is_gradient && !IsIn(is_own_backward_, producer)) Hold(read, moments);
       }
     }

@@ -23,7 +23,7 @@ JointGraph NamedStep(const TrainingStep& step, const ModuleCalls& modules);
 
 // Returns the graph with the phase `backward` for all operations after the first backward one.
 // Framework graphs contain operations there that read no gradient and are marked as forward.
-JointGraph WithPasses(const JointGraph& graph);
+JointGraph MarkBackwardPhase(const JointGraph& graph);
 
 // Some calls of an operation, numbered from 0 among the region's calls of that type.
 struct Calls {

@@ -88,8 +88,10 @@ class Options {
   Options(const JointGraph& graph, std::vector<OpId> candidates)
       : graph_(graph), candidates_(std::move(candidates)), simulator_(graph), live_(graph) {}
 
-  bool AreAll() const { return candidates_.size() <= kAllTagsOf; }
-  std::vector<std::vector<OpId>> Find() { return AreAll() ? AllSubsets() : BestOneByOne(); }
+  bool CoversAllSubsets() const { return candidates_.size() <= kAllTagsOf; }
+  std::vector<std::vector<OpId>> Find() {
+    return CoversAllSubsets() ? AllSubsets() : GreedySubsets();
+  }
 
  private:
   struct Effect {
@@ -99,7 +101,7 @@ class Options {
 
   Effect EffectOf(const std::vector<OpId>& recomputed) {
     PollStop();
-    const std::vector<OpId> runs = RunsWithRecomputed(graph_, recomputed);
+    const std::vector<OpId> runs = RecomputingRuns(graph_, recomputed);
     return {simulator_.Run(runs).value().overhead, live_.BeforeBackward(runs)};
   }
 
@@ -127,7 +129,7 @@ class Options {
   // Starts with operations whose results the backward pass does not read: they need not be kept,
   // and run again only for others. Then repeatedly adds the operation that saves the most memory
   // for its time, as long as it saves any.
-  std::vector<std::vector<OpId>> BestOneByOne() {
+  std::vector<std::vector<OpId>> GreedySubsets() {
     std::vector<std::vector<OpId>> sets = {{}};
     std::vector<OpId> left = candidates_;
     const auto unread =
@@ -168,9 +170,9 @@ class Options {
 };
 
 // Returns the options of a block equal to `first`, whose options are known.
-std::vector<std::vector<OpId>> Translated(const std::vector<std::vector<OpId>>& options,
-                                          const std::vector<OpId>& first,
-                                          const std::vector<OpId>& other) {
+std::vector<std::vector<OpId>> TranslateOptions(const std::vector<std::vector<OpId>>& options,
+                                                const std::vector<OpId>& first,
+                                                const std::vector<OpId>& other) {
   std::vector<std::vector<OpId>> translated = options;
   for (std::vector<OpId>& option : translated) {
     for (OpId& id : option) {
@@ -183,7 +185,7 @@ std::vector<std::vector<OpId>> Translated(const std::vector<std::vector<OpId>>& 
 
 }  // namespace
 
-std::vector<OpId> RunsWithRecomputed(const JointGraph& graph, const std::vector<OpId>& recomputed) {
+std::vector<OpId> RecomputingRuns(const JointGraph& graph, const std::vector<OpId>& recomputed) {
   return TaggedRuns(graph, recomputed).Run();
 }
 
@@ -203,7 +205,7 @@ bool TagClass::IsComplete() const {
 }
 
 std::vector<OpId> TagClass::RunsOf(const Choice& choice) const {
-  return RunsWithRecomputed(graph_, RecomputedBy(choice));
+  return RecomputingRuns(graph_, RecomputedBy(choice));
 }
 
 Result<TagClass> MakeTagClass(const JointGraph& graph, const std::vector<Block>& blocks) {
@@ -216,12 +218,12 @@ Result<TagClass> MakeTagClass(const JointGraph& graph, const std::vector<Block>&
       return each.kind == block.kind && each.recomputed.size() > 1;
     });
     if (known != units.end()) {
-      unit.recomputed = Translated(known->recomputed, known->forward, unit.forward);
+      unit.recomputed = TranslateOptions(known->recomputed, known->forward, unit.forward);
       unit.is_complete = known->is_complete;
     } else {
       Options options(graph, Recomputable(graph, block));
       unit.recomputed = options.Find();
-      unit.is_complete = options.AreAll();
+      unit.is_complete = options.CoversAllSubsets();
     }
     has_options = has_options || unit.recomputed.size() > 1;
     units.push_back(std::move(unit));

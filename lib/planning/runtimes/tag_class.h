@@ -57,7 +57,7 @@ class TagClass : public PlanClass {
 };
 
 // Returns the runs in which these forward operations are recomputed. O(operations).
-std::vector<OpId> RunsWithRecomputed(const JointGraph& graph, const std::vector<OpId>& recomputed);
+std::vector<OpId> RecomputingRuns(const JointGraph& graph, const std::vector<OpId>& recomputed);
 
 // Fails with kUnsupported if no operation of a layer can be recomputed. The graph must outlive the
 // class.
